@@ -1,0 +1,62 @@
+# make demo    see pgmest work: an embedded table, measured with noise, estimated, drawn (half a minute after set-up)
+# make test    every test
+# make lint    style; make types: static types; make bench: the benchmarks; make clean: what these made
+#
+# Each target first makes a virtual environment in $(VENV), or uses the one already there, and installs what it needs.
+# Needs Python 3.11 or newer with pip. Another interpreter: make demo PYTHON=python3.12
+
+PYTHON ?= python3
+VENV ?= .venv
+PYTEST_FLAGS ?=
+BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
+
+.PHONY: demo test lint types bench clean
+.DELETE_ON_ERROR:
+
+demo: $(VENV)/.installed-plot
+	$(BIN)/python -m pgmest.demo
+
+test: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest $(PYTEST_FLAGS)
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
+
+types: $(VENV)/.installed-dev
+	$(BIN)/python -m pyright --pythonpath $(BIN)/python
+
+bench: $(VENV)/.installed-bench
+	$(BIN)/python -m experiments.benchmarks
+
+clean:
+	rm -rf demo-output build dist .pytest_cache .ruff_cache .hypothesis
+	find pgmest tests experiments -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+
+# The stamps: an extra is installed again when pyproject.toml changes.
+$(VENV)/.installed-plot: pyproject.toml | $(VENV)/.pip
+	$(INSTALL) '.[plot]'
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml | $(VENV)/.pip
+	$(INSTALL) '.[dev]'
+	@touch $@ $(VENV)/.installed-plot
+
+$(VENV)/.installed-bench: pyproject.toml | $(VENV)/.pip
+	$(INSTALL) '.[bench]'
+	@touch $@ $(VENV)/.installed-plot
+
+# Some systems ship Python without ensurepip, and some tools make environments without pip: then the pip of $(PYTHON) puts it there.
+$(VENV)/.pip: | $(BIN)/python
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(BIN)/python -m ensurepip --default-pip >/dev/null 2>&1 \
+	  || $(PYTHON) -m pip --python $(BIN)/python install --quiet pip \
+	  || { echo 'No pip for $(VENV). Install pip for $(PYTHON) (on Debian and Ubuntu: apt install python3-pip).' >&2; exit 1; }
+	@touch $@
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo 'pgmest needs Python 3.11 or newer, as $(PYTHON). Name another: make $(MAKECMDGOALS) PYTHON=python3.12' >&2; exit 1; }
+	@$(PYTHON) -m venv --without-pip $(VENV) || { \
+	  echo '$(PYTHON) cannot make virtual environments. Install its venv module (on Debian and Ubuntu: apt install' >&2; \
+	  echo 'python3-venv), or make $(VENV) with another tool, and run make again.' >&2; exit 1; }

@@ -1,0 +1,1 @@
+"""Benchmarks: `python -m experiments.benchmarks`; experiments/README.md says which command makes which table."""

@@ -1,0 +1,43 @@
+"""How much memory a process took, and whether there is enough of it to start another."""
+
+from __future__ import annotations
+
+import resource
+import sys
+from pathlib import Path
+
+_STATUS = Path("/proc/self/status")
+_RESET = Path("/proc/self/clear_refs")
+
+
+def resident_megabytes() -> float:
+    """What the process holds now (where this cannot be known, its peak so far), in 10^6 bytes."""
+    return _field("VmRSS") or peak_megabytes()
+
+
+def forget_peak() -> None:
+    """Let `peak_megabytes` start again from what is resident now; only Linux can."""
+    if _RESET.exists():
+        _RESET.write_text("5")
+
+
+def peak_megabytes() -> float:
+    """The most that was resident since the process started, or since `forget_peak`, in 10^6 bytes."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    return _field("VmHWM") or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
+
+
+def available_megabytes() -> float:
+    """What new processes can take without swapping; infinite where this cannot be known."""
+    meminfo = Path("/proc/meminfo")
+    if not meminfo.exists():
+        return float("inf")
+    lines = dict(line.split(":", 1) for line in meminfo.read_text().splitlines())
+    return int(lines["MemAvailable"].split()[0]) * 1024 / 1e6
+
+
+def _field(name: str) -> float | None:
+    if not _STATUS.exists():
+        return None
+    lines = dict(line.split(":", 1) for line in _STATUS.read_text().splitlines() if ":" in line)
+    return int(lines[name].split()[0]) * 1024 / 1e6 if name in lines else None

@@ -1,0 +1,50 @@
+"""Measuring in a process of its own: no memory, cache or compiled code is left over from another measurement.
+
+`apart(function, ...)` calls a function of an importable module there; its arguments and result travel as JSON.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class WorkerFailed(RuntimeError):
+    """The process of a measurement ended without a result."""
+
+
+def apart(function: Callable[..., Any], *arguments: Any, timeout: float = 1800.0) -> Any:
+    """`function(*arguments)`, run in a new process.
+
+    Raises:
+        WorkerFailed: the process ended without a result, was killed (out of memory, say), or took over `timeout` seconds.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder) / "result.json"
+        name = f"{function.__module__}:{function.__name__}"
+        command = [sys.executable, "-m", __name__, name, json.dumps(arguments), str(target)]
+        try:
+            code = subprocess.run(command, cwd=ROOT, timeout=timeout, check=False).returncode
+        except subprocess.TimeoutExpired:
+            raise WorkerFailed(f"stopped after {timeout:g} s") from None
+        if code:
+            raise WorkerFailed("killed, out of memory?" if code == -9 else f"exit code {code}")
+        return json.loads(target.read_text())
+
+
+def _main(name: str, arguments: str, target: str) -> None:
+    module, function = name.split(":")
+    result = getattr(importlib.import_module(module), function)(*json.loads(arguments))
+    Path(target).write_text(json.dumps(result))
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:])

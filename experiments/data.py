@@ -1,0 +1,39 @@
+"""Where the real tables of the experiments and of some tests are, and how to load one.
+
+They lie in the folder that the environment variable PGMEST_DATA names, else in `../shared/data` beside the repository:
+`NAME/data.csv.gz` with `NAME/domain.json`.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from pathlib import Path
+
+from pgmest.dataset import Dataset
+from pgmest.domain import Domain
+
+
+def data_folder() -> Path:
+    """The folder that holds the tables; it need not exist."""
+    named = os.environ.get("PGMEST_DATA")
+    return Path(named) if named else Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+def find(name: str) -> Path:
+    """The folder of one table, such as "adult14" or "acs/IL_OH".
+
+    Raises:
+        FileNotFoundError: it is not there.
+    """
+    folder = data_folder() / name
+    if not (folder / "domain.json").is_file():
+        raise FileNotFoundError(f"no data '{name}' in {data_folder()}; set PGMEST_DATA to the folder that holds it.")
+    return folder
+
+
+@functools.cache
+def load(name: str, part: str = "data") -> Dataset:
+    """One table, read once a process; `part` names the file, "public" for the public part of adult_pub025_01."""
+    folder = find(name)
+    return Dataset.load(folder / f"{part}.csv.gz", Domain.load(folder / "domain.json"))

@@ -1,0 +1,208 @@
+"""Every exception pgmest raises on purpose.
+
+Each message says what was wrong, where, and what to do about it. The named constructors (`.of(...)`) build
+the message from the facts, so that the same mistake reads the same wherever it is found.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+
+def listed(names: Iterable[object], limit: int = 12) -> str:
+    """The names joined by commas, cut after `limit` so that a message stays readable."""
+    names = [str(name) for name in names]
+    shown = ", ".join(names[:limit])
+    return shown if len(names) <= limit else f"{shown}, ... ({len(names)} in all)"
+
+
+def plural(count: int, noun: str) -> str:
+    """The count with its noun: "1 clique", "2 cliques"."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def count_text(count: int) -> str:
+    """A count as people read it: "1,234", and "10^30" where the digits would say nothing."""
+    return f"{count:,}" if count < 10**15 else f"10^{math.log10(count):.0f}"
+
+
+def memory_text(size: float) -> str:
+    """A number of bytes as people read it: "1.5 MB", "800 MB", "3.2 TB"."""
+    if size > 10**24:
+        return f"10^{math.log10(size):.0f} bytes"
+    for unit in ("bytes", "KB", "MB", "GB", "TB", "PB"):
+        if size < 999.5 or unit == "PB":
+            return f"{size:.3g} {unit}" if size < 999.5 else f"{size:.2e} {unit}"
+        size /= 1000
+    raise AssertionError("unreachable")
+
+
+class PgmestError(Exception):
+    """Base of every error that pgmest raises on purpose."""
+
+
+class DomainError(PgmestError, ValueError):
+    """A domain that cannot be: duplicate attributes, or a number of values that is not a positive integer."""
+
+
+class UnknownAttributeError(PgmestError, KeyError):
+    """An attribute that the domain does not have."""
+
+    @classmethod
+    def of(cls, name: object, attributes: Sequence[str]) -> UnknownAttributeError:
+        text = f"'{name}' is not an attribute of the domain ({listed(attributes)})."
+        near = difflib.get_close_matches(str(name), list(attributes), n=1)
+        if near:
+            return cls(f"{text} Did you mean '{near[0]}'?")
+        return cls(f"{text} Use one of these names, or add it to the domain.")
+
+    def __str__(self) -> str:  # KeyError would show the repr of its message
+        return str(self.args[0]) if self.args else ""
+
+
+class DuplicateAttributeError(DomainError):
+    """An attribute named twice where each may appear once."""
+
+    @classmethod
+    def of(cls, names: Sequence[str], where: str) -> DuplicateAttributeError:
+        repeated = sorted(str(name) for name, count in Counter(names).items() if count > 1)
+        return cls(f"{where} names {listed(repeated)} more than once; name each attribute once.")
+
+
+class UnknownCliqueError(PgmestError, KeyError):
+    """A clique that a clique vector or model does not hold a table for."""
+
+    @classmethod
+    def of(cls, clique: object, cliques: Sequence[tuple[str, ...]]) -> UnknownCliqueError:
+        return cls(
+            f"{clique!r} is not one of the {plural(len(cliques), 'clique')} here ({listed(cliques, 6)}). "
+            "Use one of these cliques, or model.project(...) for any other marginal."
+        )
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else ""
+
+
+class ShapeError(PgmestError, ValueError):
+    """An array whose shape does not fit what it is for."""
+
+    @classmethod
+    def of(cls, what: str, expected: object, got: object, remedy: str = "") -> ShapeError:
+        return cls(f"{what}: expected shape {expected}, got {got}. {remedy}".rstrip())
+
+
+class CodeRangeError(PgmestError, ValueError):
+    """A value that is not a code of its attribute, in a record or in evidence."""
+
+    @classmethod
+    def of(cls, column: str, row: int, value: object, size: int) -> CodeRangeError:
+        return cls(
+            f"column '{column}', row {row}: value {value!r} is not a code in 0..{size - 1}. "
+            f"Recode the column to integers from 0, or give '{column}' a larger size in the domain."
+        )
+
+    @classmethod
+    def in_evidence(cls, attribute: str, value: object, size: int) -> CodeRangeError:
+        return cls(f"evidence {attribute}={value!r} is not a code of '{attribute}': give an integer in 0..{size - 1}.")
+
+
+class DataError(PgmestError, ValueError):
+    """Records that cannot be used: no rows, a missing column, text where codes are expected."""
+
+    @classmethod
+    def missing_columns(cls, missing: Sequence[str], existing: Sequence[object]) -> DataError:
+        names = {str(name).casefold(): str(name) for name in existing}
+        hints = []
+        for name in missing[:12]:
+            near = difflib.get_close_matches(name.casefold(), names, n=1)
+            hints.append(f"'{name}' (did you mean '{names[near[0]]}'?)" if near else f"'{name}'")
+        more = f", ... ({len(missing)} in all)" if len(missing) > 12 else ""
+        return cls(
+            f"the table has no column {', '.join(hints)}{more}. Its columns are: {listed(existing)}. "
+            "Rename its columns to the domain's attributes, or leave these attributes out of the domain."
+        )
+
+    @classmethod
+    def not_a_code(cls, column: str, row: int, value: object, size: int) -> DataError:
+        return cls(
+            f"column '{column}', row {row}: {value!r} is not an integer code. "
+            f"Recode the column to integers 0..{size - 1}; give missing values a code of their own."
+        )
+
+
+class MeasurementError(PgmestError, ValueError):
+    """A measurement that cannot be used: NaN or infinite values, non-positive noise, a query of the wrong shape."""
+
+
+class MeasurementShapeError(MeasurementError, ShapeError):
+    """Values, noise or a query whose shape does not fit the measurement's clique."""
+
+
+class QueryError(PgmestError, ValueError):
+    """A query that cannot be answered as given."""
+
+
+class ArgumentError(PgmestError, ValueError):
+    """An argument whose value is not one of those allowed."""
+
+    @classmethod
+    def of(cls, name: str, value: object, allowed: Iterable[object] | str) -> ArgumentError:
+        options = allowed if isinstance(allowed, str) else f"one of {listed(map(repr, allowed), 20)}"
+        return cls(f"{name}={value!r} is not valid: it must be {options}.")
+
+
+class TotalError(PgmestError, ValueError):
+    """No measurement determines the number of records, and none was given."""
+
+
+class ImpossibleModelError(PgmestError, ValueError):
+    """Potentials under which no record is possible: every cell of some table is -inf."""
+
+
+class ModelTooLarge(PgmestError, MemoryError):
+    """A table, or the junction tree of the measured cliques, needs more memory than allowed."""
+
+    @classmethod
+    def of_tree(
+        cls, cells: int, measured: int, limit: str, needed: int, culprits: Iterable[tuple[str, int, Sequence[str]]]
+    ) -> ModelTooLarge:
+        """`limit` is the argument's text ("max_cells=100"), `needed` its least sufficient value; a culprit is a large
+        clique of the tree, its cells, and the measured cliques that meet in it."""
+        lines = [
+            f"  {clique}: {count_text(size)} cells ({memory_text(8 * size)}), where {listed(met, 4)} meet"
+            for clique, size, met in culprits
+        ]
+        return cls(
+            f"the junction tree of {plural(measured, 'measured clique')} needs {memory_text(8 * cells)} "
+            f"({count_text(cells)} cells of 8 bytes), more than {limit}. Its largest cliques:\n"
+            + "\n".join(lines)
+            + f"\nDrop or shrink measured cliques that meet in these, or raise {limit.split('=')[0]} "
+            f"to at least {count_text(needed)}."
+        )
+
+    @classmethod
+    def of_answer(cls, attributes: Iterable[str], cells: int) -> ModelTooLarge:
+        return cls(
+            f"the answer about {listed(attributes)} needs a table of {count_text(cells)} cells "
+            f"({memory_text(8 * cells)}). Ask about fewer attributes at a time, or give queries with fewer rows."
+        )
+
+
+class FileFormatError(PgmestError, ValueError):
+    """A file that is unreadable, truncated, or not in the format expected."""
+
+    @classmethod
+    def of(cls, path: object, problem: str, remedy: str) -> FileFormatError:
+        return cls(f"{path}: {problem} {remedy}")
+
+
+class OptionalDependencyError(PgmestError, ImportError):
+    """A feature that needs a package which is not installed."""
+
+    @classmethod
+    def of(cls, package: str, feature: str, extra: str | None = None) -> OptionalDependencyError:
+        install = f"pgmest[{extra}]" if extra else package
+        return cls(f"{feature} needs the package '{package}', which is not installed: pip install '{install}'.")

@@ -1,0 +1,98 @@
+"""The problem every solver solves: min over distributions p of f(p) = L(total * marginals of p)  (PGM Problem 1).
+
+Solvers work with marginals that sum to one and potentials in flat arrays; counts appear only inside `Problem`. The
+plan's cliques are those of the loss, in its order, followed by any that only the starting potentials use (a prior,
+structural zeros), so the loss reads a leading stretch of every array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from pgmest.clique_vector import CliqueVector, Layout
+from pgmest.inference.oracles import ExactOracle
+from pgmest.inference.plan import Plan
+from pgmest.junction_tree import JunctionTree
+from pgmest.loss.base import FlatLoss
+
+
+class Problem:
+    """A loss, the number of records, the oracle for the cliques involved, and the potentials it all starts from.
+
+    Attributes:
+        loss: of marginals that sum to one, made from one of counts.
+        total: number of records, counts.
+        oracle: marginals of potentials on `layout`.
+        layout: the loss's cliques first, then those of the base potentials alone.
+        base: flat potentials of the distribution with the smallest relative entropy to itself, the prior; zeros for
+            the uniform distribution; -inf at structural zeros. Solutions are base plus a combination of the loss's
+            cliques, so among all optimal distributions they approach the one closest to the prior (without one: that
+            of maximum entropy).
+    """
+
+    def __init__(self, loss: FlatLoss, total: float, oracle: ExactOracle, base: np.ndarray):
+        self.loss = loss.of_fractions(float(total))
+        self.total = float(total)
+        self.oracle = oracle
+        self.layout = oracle.layout
+        self.base = base
+        self.measured = slice(0, loss.layout.cells)
+        self._barrier = np.where(np.isneginf(base), -np.inf, 0.0) if np.isneginf(base).any() else None
+
+    @classmethod
+    def of(
+        cls,
+        loss: FlatLoss,
+        total: float,
+        base: Iterable[CliqueVector] = (),
+        max_megabytes: float | None = None,
+    ) -> Problem:
+        """Build the junction tree and plan for the loss's cliques and those of the base potentials.
+
+        Raises:
+            ModelTooLarge: the tree's tables exceed `max_megabytes`; nothing has been allocated.
+        """
+        extra = list(base)
+        cliques = [*loss.cliques, *(clique for potentials in extra for clique in potentials.cliques)]
+        layout = Layout.of(loss.domain, cliques)
+        tree = JunctionTree.from_cliques(loss.domain, layout.cliques, max_megabytes=max_megabytes)
+        flat = np.zeros(layout.cells)
+        for potentials in extra:
+            flat += potentials.expand(layout.cliques).flat
+        return cls(loss, total, ExactOracle(Plan.of(layout, tree)), flat)
+
+    def marginals(self, theta: np.ndarray, out: np.ndarray | None = None) -> tuple[np.ndarray, float]:
+        """The marginals of p_theta, summing to one, and the log-partition function: one oracle call."""
+        return self.oracle.run(theta, 1.0, out)
+
+    def loss_and_gradient(self, p: np.ndarray, out: np.ndarray | None = None) -> tuple[float, np.ndarray]:
+        """f(p) and its (sub)gradient with respect to the marginals p, zero on cliques the loss does not read."""
+        gradient = np.zeros(self.layout.cells) if out is None else out
+        value, _ = self.loss.flat_value_and_gradient(p[self.measured], out=gradient[self.measured])
+        return value, gradient
+
+    def curvature_along(self, direction: np.ndarray) -> float | None:
+        """f(p + d) - f(p) - <gradient, d> for a quadratic loss, to full precision; None for another."""
+        return self.loss.quadratic(direction[self.measured])
+
+    @property
+    def lipschitz(self) -> float | None:
+        """L with f(q) <= f(p) + <gradient(p), q - p> + L/2 ||q - p||_1^2, joint tables summing to one.
+
+        The entropy is 1-strongly convex in that norm, so 1 / L is a safe step of mirror descent.
+        """
+        return self.loss.lipschitz
+
+    def lowest(self, gradient: np.ndarray) -> float:
+        """min over possible records x of sum_C gradient_C(x_C): the linear minimum over the marginal polytope."""
+        return -self.oracle.maximum(self.barred(-gradient))
+
+    def lowest_by_cell(self, gradient: np.ndarray) -> np.ndarray:
+        """For each cell, the same minimum over the possible records that fall into it (inf where none can)."""
+        return -self.oracle.max_marginals(self.barred(-gradient))
+
+    def barred(self, theta: np.ndarray) -> np.ndarray:
+        """`theta` with -inf at the structural zeros."""
+        return theta if self._barrier is None else theta + self._barrier

@@ -1,0 +1,1 @@
+"""How good an estimate is: distances between marginals."""

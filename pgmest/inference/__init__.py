@@ -1,0 +1,1 @@
+"""Marginals of a log-linear model: plans, the kernels that run them, and the oracles built on both."""

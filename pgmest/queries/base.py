@@ -1,0 +1,136 @@
+"""Query: a matrix of linear queries on the values of one attribute (or on the cells of one clique), never densified."""
+
+from __future__ import annotations
+
+import operator
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pgmest.errors import QueryError, ShapeError
+
+
+@dataclass(frozen=True, eq=False)
+class Query(ABC):
+    """A (rows, n) query matrix Q: row r answers sum_j Q[r, j] * x[j] about a vector x of n counts.
+
+    A subclass knows how to apply Q and its transpose without writing Q down. `matrix()` writes it down on request.
+
+    >>> from pgmest import queries
+    >>> queries.prefix(3).apply([10.0, 20.0, 30.0])
+    array([10., 30., 60.])
+    """
+
+    shape: tuple[int, int]
+    """Rows and columns."""
+    spec: Mapping[str, Any]
+    """The constructor that makes this query: its name under "kind", and its arguments other than n."""
+
+    @property
+    def rows(self) -> int:
+        """The number of queries."""
+        return self.shape[0]
+
+    @property
+    def columns(self) -> int:
+        """The number of values n that each query weighs."""
+        return self.shape[1]
+
+    def apply(self, values: Any, axis: int = 0) -> np.ndarray:
+        """Q along one axis: that axis goes from length n to length `rows`. The result may share memory with `values`.
+
+        Raises:
+            ShapeError: the axis has another length.
+        """
+        return self._along(self._apply, values, axis, self.columns)
+
+    def apply_transpose(self, values: Any, axis: int = 0) -> np.ndarray:
+        """Q^T along one axis: that axis goes from length `rows` to length n. The result may share memory.
+
+        Raises:
+            ShapeError: the axis has another length.
+        """
+        return self._along(self._apply_transpose, values, axis, self.rows)
+
+    def _along(self, operation: Any, values: Any, axis: int, length: int) -> np.ndarray:
+        array = np.asarray(values, dtype=np.float64)
+        if not -array.ndim <= axis < array.ndim or array.shape[axis] != length:
+            raise ShapeError.of(f"axis {axis} of what {self} is applied to", f"of length {length}", array.shape)
+        return np.moveaxis(operation(np.moveaxis(array, axis, 0)), 0, axis)
+
+    @abstractmethod
+    def _apply(self, values: np.ndarray) -> np.ndarray:
+        """Q @ values along the first axis: (n, ...) -> (rows, ...)."""
+
+    @abstractmethod
+    def _apply_transpose(self, values: np.ndarray) -> np.ndarray:
+        """Q^T @ values along the first axis: (rows, ...) -> (n, ...)."""
+
+    @abstractmethod
+    def squared(self) -> Query:
+        """The query whose entries are the squares of this one's; column norms and variances need it."""
+
+    def weighted_column_squares(self, weights: Any) -> np.ndarray:
+        """sum_r weights[r] * Q[r, j]^2 for each column j, shape (n,)."""
+        return self.squared().apply_transpose(np.broadcast_to(weights, (self.rows,)))
+
+    def max_column_norm(self) -> float:
+        """max_j ||Q e_j||_2: how far, in l2, one record moves the exact answers (1 for identity)."""
+        return float(np.sqrt(np.max(self.weighted_column_squares(1.0))))
+
+    def matrix(self) -> np.ndarray:
+        """Q itself, dense, shape (rows, n)."""
+        return np.array(self.apply(np.eye(self.columns)))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return self.matrix().astype(dtype or np.float64, copy=False)
+
+    def __matmul__(self, values: Any) -> np.ndarray:
+        return self.apply(values)
+
+    def __str__(self) -> str:
+        arguments = [f"{name}={_short(value)}" for name, value in self.spec.items() if name != "kind"]
+        return f"{self.spec['kind']}({', '.join([str(self.columns), *arguments])})"
+
+    __repr__ = __str__
+
+
+def _short(value: Any) -> str:
+    text = repr(value.tolist()) if isinstance(value, np.ndarray) and value.size <= 12 else repr(value)
+    return " ".join(text.split()) if len(text) <= 60 else "..."
+
+
+def positive_size(n: Any) -> int:
+    """`n` as an int.
+
+    Raises:
+        QueryError: it is not a positive integer.
+    """
+    try:
+        size = 0 if isinstance(n, bool) else operator.index(n)
+    except TypeError:
+        size = 0
+    if size < 1:
+        raise QueryError(f"a query needs a positive integer number of values n, got {n!r}.")
+    return size
+
+
+def finite_vector(values: Any, n: int, what: str) -> np.ndarray:
+    """`values` as a read-only float64 vector of length n.
+
+    Raises:
+        QueryError: another length, not numbers, NaN or infinite.
+    """
+    try:
+        vector = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise QueryError(f"{what} must be {n} real numbers, got {values!r}.") from None
+    if vector.shape != (n,):
+        raise QueryError(f"{what}: expected shape ({n},), got {vector.shape}.")
+    if not np.isfinite(vector).all():
+        raise QueryError(f"{what} must not be NaN or infinite; give finite numbers.")
+    vector.flags.writeable = False
+    return vector

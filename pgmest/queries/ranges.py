@@ -1,0 +1,91 @@
+"""Queries made of sums over ranges of consecutive codes, applied through running sums."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from pgmest.queries.base import Query
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Ranges(Query):
+    """Row r sums the codes starts[r] <= j < stops[r]: one pass of running sums answers any number of ranges.
+
+    A whole hierarchy or all n (n + 1) / 2 ranges cost O(n + rows), where the matrix would have rows * n entries.
+    """
+
+    starts: np.ndarray
+    stops: np.ndarray
+
+    def _apply(self, values: np.ndarray) -> np.ndarray:
+        if self.rows == 1:
+            return values[self.starts[0] : self.stops[0]].sum(axis=0, keepdims=True)
+        running = np.zeros((self.columns + 1, *values.shape[1:]))
+        np.cumsum(values, axis=0, out=running[1:])
+        return running[self.stops] - running[self.starts]
+
+    def _apply_transpose(self, values: np.ndarray) -> np.ndarray:
+        if self.rows == 1:
+            spread = np.zeros((self.columns, *values.shape[1:]))
+            spread[self.starts[0] : self.stops[0]] = values
+            return spread
+        steps = self._steps @ values.reshape(self.rows, -1)
+        return np.cumsum(steps, axis=0).reshape(self.columns, *values.shape[1:])
+
+    @cached_property
+    def _steps(self) -> Any:
+        """+1 where a row's range opens and -1 where it has closed, (n, rows); running sums of it are Q^T."""
+        length = self.columns + 1
+        return (membership(self.starts, length) - membership(self.stops, length))[:-1]
+
+    def squared(self) -> Ranges:
+        """Itself: the entries are 0 and 1."""
+        return self
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Differences(Query):
+    """Each row is +1 on one range and -1 on the range right after it (Haar wavelets); either may be empty."""
+
+    plus: Ranges
+    minus: Ranges
+
+    def _apply(self, values: np.ndarray) -> np.ndarray:
+        return self.plus._apply(values) - self.minus._apply(values)
+
+    def _apply_transpose(self, values: np.ndarray) -> np.ndarray:
+        return self.plus._apply_transpose(values) - self.minus._apply_transpose(values)
+
+    def squared(self) -> Ranges:
+        """The ranges that the two signs cover together."""
+        return Ranges(self.shape, {"kind": "squared", "of": self}, self.plus.starts, self.minus.stops)
+
+
+def membership(groups: np.ndarray, count: int) -> Any:
+    """The sparse (count, len(groups)) matrix that adds up the entries of each group."""
+    from scipy import sparse
+
+    entries = len(groups)
+    return sparse.csr_array((np.ones(entries), (groups, np.arange(entries))), shape=(count, entries))
+
+
+def tree_ranges(n: int, branching: int) -> list[tuple[int, int]]:
+    """The nodes of a tree that splits 0..n-1 into nearly equal parts down to single codes, level by level."""
+    nodes, level = [], [(0, n)]
+    while level:
+        nodes += level
+        level = [child for node in level for child in _split(*node, branching)]
+    return nodes
+
+
+def _split(start: int, stop: int, branching: int) -> list[tuple[int, int]]:
+    parts = min(branching, stop - start)
+    if parts < 2:
+        return []
+    cuts = [start + (stop - start) * part // parts for part in range(parts + 1)]
+    return list(pairwise(cuts))

@@ -1,0 +1,137 @@
+"""Rounding a model to integers: a table of counts per clique of the junction tree, equal on the separators.
+
+Root first, every clique's counts are drawn given those of its parent. Besides the cells themselves, the margins that
+matter are rounded to the integer below or above their expectation: two chains of nested attribute sets in each
+clique, chosen by `nested_margins`. More than two cannot be promised, because three families of margins may have no
+common integer table at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pgmest.domain import Clique, Domain
+from pgmest.sampling.clique_tables import CliqueTable, project, sampling_kernels
+
+Margin = frozenset[str]
+
+
+def nested_margins(
+    separator: Iterable[str], clique: Iterable[str], protected: Iterable[Iterable[str]]
+) -> tuple[list[Margin], list[Margin]]:
+    """Two chains of nested attribute sets inside `clique`, coarsest first, the first one starting at the separator.
+
+    Each protected set joins the first chain that it fits into, in the order given; what fits into neither is left out.
+
+    >>> first, second = nested_margins(["a"], ["a", "b", "c"], [["b"], ["b", "c"], ["a", "c"], ["c"]])
+    >>> [sorted(margin) for margin in first], [sorted(margin) for margin in second]
+    ([['a'], ['a', 'c']], [['b'], ['b', 'c']])
+    """
+    fixed, whole = frozenset(separator), frozenset(clique)
+    chains: tuple[list[Margin], list[Margin]] = ([fixed], [])
+    for margin in map(frozenset, protected):
+        if margin <= fixed or margin == whole or margin in chains[0] or margin in chains[1]:
+            continue
+        for chain in chains:
+            if all(margin <= other or other <= margin for other in chain):
+                chain.append(margin)
+                break
+    return sorted(chains[0], key=len), sorted(chains[1], key=len)
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """The protected margins of one clique as the nodes of a flow network, for the kernel `round_table`.
+
+    The flow runs from the coarsest classes of the first chain through finer ones to the cells, and from there through
+    ever coarser classes of the second chain to node 0. The arc of cell (s, j) runs from node
+    tail_row[s] + tail_column[j] to node head_row[s] + head_column[j].
+
+    Attributes:
+        tail_row, tail_column, head_row, head_column: as above.
+        above: for each node the class of the next coarser margin of its chain, -1 where its sum is an integer anyway.
+        outwards: for each node, 1 where its arc comes from the node above, 0 where it runs there.
+    """
+
+    tail_row: np.ndarray
+    tail_column: np.ndarray
+    head_row: np.ndarray
+    head_column: np.ndarray
+    above: np.ndarray
+    outwards: np.ndarray
+
+    @classmethod
+    def of(cls, domain: Domain, table: CliqueTable) -> Network:
+        """The network of the margins that `nested_margins` chooses."""
+        above, outwards = [np.full(1, -1)], [np.zeros(1, dtype=np.int64)]
+        n_nodes, ends = 1, []
+        chains = nested_margins(table.separator, table.attributes, table.protected)
+        for chain, outgoing in zip(chains, (True, False), strict=True):
+            base, coarser = 0, ()
+            for margin in chain:
+                attributes = tuple(name for name in table.attributes if name in margin)
+                given = outgoing and margin is chain[0]
+                nodes = base + _classes(domain, attributes, coarser)
+                above.append(np.full_like(nodes, -1) if given else nodes)
+                outwards.append(np.full_like(nodes, outgoing))
+                base, coarser = n_nodes, attributes
+                n_nodes += len(nodes)
+            ends += [base + _classes(domain, table.separator, coarser), _classes(domain, table.new, coarser)]
+        arrays = (*ends, np.concatenate(above), np.concatenate(outwards))
+        return cls(*(array.astype(np.int32) for array in arrays))
+
+    def round(self, weights: np.ndarray, totals: np.ndarray, state: np.ndarray) -> np.ndarray:
+        """Integer counts with the given row sums, each cell and each node its expectation rounded up or down."""
+        kernels, n_nodes = sampling_kernels(), len(self.above)
+        arcs = (self.tail_row, self.tail_column, self.head_row, self.head_column, self.above, self.outwards)
+        links, flows, sums = np.empty((n_nodes, kernels.N_LINK), dtype=np.int64), np.empty(n_nodes), np.empty(n_nodes)
+        counts = np.empty(weights.shape)
+        kernels.round_table(weights, totals, *arcs, links, flows, sums, state, counts)
+        return counts
+
+
+def _classes(domain: Domain, cells: Clique, margin: Clique) -> np.ndarray:
+    """For each cell over `cells`, row-major, its position in `margin` as far as these attributes determine it."""
+    positions = np.zeros(1, dtype=np.int64)
+    for name in cells:
+        stride = domain.size(margin[margin.index(name) + 1 :]) if name in margin else 0
+        positions = (positions[:, None] + np.arange(domain[name]) * stride).reshape(-1)
+    return positions
+
+
+def round_tables(
+    domain: Domain,
+    tables: Sequence[CliqueTable],
+    networks: Sequence[Network],
+    weights: Sequence[np.ndarray],
+    n: int,
+    state: np.ndarray,
+) -> list[np.ndarray]:
+    """An integer table per clique, each summing to n and equal to its parent's on their separator.
+
+    Every count is unbiased: its mean over seeds is n times the cell's probability. Given the parent's counts, each cell
+    is its expectation rounded up or down, and so is each class of the two chains of `nested_margins`. Hence cells
+    and protected margins of a root are less than 1 from n times their probability; further down, the error of the
+    separator comes on top, spread over its row in proportion to the probabilities.
+
+    Args:
+        domain: the attributes.
+        tables, networks: the cliques, parents first.
+        weights: a table of each clique's shape; only the proportions in a row matter, 0 stays 0.
+        n: the number of records.
+        state: of the random numbers, shape (1,), uint64.
+
+    Returns:
+        whole numbers as float64, of the shapes of `weights`.
+    """
+    counts: list[np.ndarray] = []
+    for table, network, weight in zip(tables, networks, weights, strict=True):
+        totals = np.array([float(n)])
+        if table.parent >= 0:
+            parent = tables[table.parent]
+            totals = project(domain, parent.attributes, counts[table.parent], table.separator)
+        counts.append(network.round(weight, totals, state))
+    return counts

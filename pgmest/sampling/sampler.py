@@ -1,0 +1,114 @@
+"""Sampler: a calibrated model prepared for drawing records, all at once or in batches of constant memory.
+
+Records are made down the junction tree: values for a root clique first, then for each further clique its new
+attributes given those of its separator, all of them together. The tables are those of the tree's cliques, not of the
+measured ones: conditioning on less would lose dependence across the tree.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+
+import numpy as np
+
+from pgmest.codes import code_type, read_only
+from pgmest.dataset import Dataset
+from pgmest.errors import ArgumentError
+from pgmest.inference.oracles import ExactOracle
+from pgmest.sampling.clique_tables import Places, clique_tables
+from pgmest.sampling.records import METHODS, IndependentRecords, RoundedRecords
+
+BATCH = 1_000_000
+"""The default number of records in a batch."""
+
+BLOCK = 1 << 18
+"""Records made at a time: what they need stays in cache."""
+
+LARGEST_BLOCK = 1 << 22
+"""The same for a model of many cells, where large blocks are worth a pass over its tables."""
+
+
+class Sampler:
+    """A model ready for sampling: its tables are read once, and later changes of the oracle do not matter.
+
+    >>> from pgmest.clique_vector import Layout
+    >>> from pgmest.domain import Domain
+    >>> from pgmest.inference.plan import Plan
+    >>> oracle = ExactOracle(Plan.of(Layout.of(Domain({"a": 2, "b": 2}), [("a", "b")])))
+    >>> _ = oracle.run(np.log([0.1, 0.2, 0.3, 0.4]))
+    >>> Sampler(oracle).draw(10, seed=0).project(("a", "b")).values
+    array([[1., 2.],
+           [3., 4.]])
+
+    Args:
+        oracle: an exact oracle after a run.
+
+    Raises:
+        ImpossibleModelError: that run was for a total of 0.
+    """
+
+    def __init__(self, oracle: ExactOracle):
+        self.domain = oracle.plan.tree.domain
+        self._tables = clique_tables(oracle)
+        self._codes_type = code_type(max(self.domain.shape, default=1))
+        self._places = [Places.of(self.domain, table, self._codes_type) for table in self._tables]
+        cells = sum(table.weights.size for table in self._tables)
+        self._block = min(max(BLOCK, cells), LARGEST_BLOCK)
+
+    def draw(self, n: int, method: str = "round", seed: int | np.random.Generator | None = None) -> Dataset:
+        """n records in random order; `pgmest.sampling.sample` describes the methods.
+
+        Raises:
+            ArgumentError: n is not an integer of at least 0, or there is no such method.
+        """
+        n = at_least("n", n, 0)
+        return self._dataset(self._records(n, method, seed), n)
+
+    def batches(
+        self, n: int, batch: int = BATCH, method: str = "round", seed: int | np.random.Generator | None = None
+    ) -> Iterator[Dataset]:
+        """n records in datasets of `batch` records, the last one possibly smaller; none at all if n is 0.
+
+        Memory is that of one batch and of the model's tables. With "round" all batches together match the model as one
+        draw of n records does, and each of them as a draw of its own size does.
+
+        Raises:
+            ArgumentError: n is not an integer of at least 0, batch none of at least 1, or there is no such method.
+        """
+        n, batch = at_least("n", n, 0), at_least("batch", batch, 1)
+        records = self._records(n, method, seed)
+        return (self._dataset(records, min(batch, n - start)) for start in range(0, n, batch))
+
+    def _records(
+        self, n: int, method: str, seed: int | np.random.Generator | None
+    ) -> RoundedRecords | IndependentRecords:
+        if method not in METHODS:
+            raise ArgumentError.of("method", method, METHODS)
+        number = int(np.random.default_rng(seed).integers(2**64, dtype=np.uint64))
+        return METHODS[method](self.domain, self._tables, self._places, n, number)
+
+    def _dataset(self, records: RoundedRecords | IndependentRecords, size: int) -> Dataset:
+        columns = np.empty((len(self.domain), size), dtype=self._codes_type)
+        for first in range(0, size, self._block):
+            records.fill(columns, first, min(first + self._block, size))
+        typed = (
+            column.astype(code_type(values), copy=False)
+            for column, values in zip(columns, self.domain.shape, strict=True)
+        )
+        return Dataset(self.domain, tuple(map(read_only, typed)), size)
+
+
+def at_least(name: str, value: object, least: int) -> int:
+    """The value as an integer.
+
+    Raises:
+        ArgumentError: it is not an integer, or below `least`.
+    """
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        number = least - 1
+    if number < least or isinstance(value, bool):
+        raise ArgumentError.of(name, value, f"an integer of at least {least}")
+    return number

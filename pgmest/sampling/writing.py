@@ -1,0 +1,102 @@
+"""Streaming records to a file: batch after batch, so that memory does not grow with the number of records."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import gzip
+import io
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from pgmest.dataset import Dataset
+from pgmest.domain import Domain
+from pgmest.errors import DataError, OptionalDependencyError
+from pgmest.files import atomic_path
+from pgmest.tables import GZIP_LEVEL, file_format
+
+ROWS_AT_ONCE = 1 << 16
+"""Rows turned into text at a time, so that the text stays in cache."""
+
+
+def write_batches(batches: Iterable[Dataset], domain: Domain, n: int, path: str | Path) -> None:
+    """Write datasets over `domain`, n records in all, as one `.csv`, `.csv.gz` or `.parquet` file.
+
+    Progress shows on a terminal. Until the file is complete it has another name, so that after a crash the old file
+    or none is there.
+
+    Raises:
+        FileFormatError: another ending, or the file cannot be written.
+        OptionalDependencyError: a Parquet file, and no pyarrow.
+        DataError: a domain without attributes, whose records no table can hold.
+    """
+    from tqdm import tqdm
+
+    kind = file_format(path)
+    if not domain:
+        raise DataError("the domain has no attributes, so there are no columns to write; add one to the domain.")
+    opened = _parquet_file if kind == ".parquet" else _csv_file
+    with (
+        atomic_path(path) as temporary,
+        opened(temporary, domain, kind) as write,
+        tqdm(total=n, unit=" records", unit_scale=True, desc=Path(path).name, disable=None) as progress,
+    ):
+        for dataset in batches:
+            write(dataset)
+            progress.update(len(dataset))
+
+
+@contextlib.contextmanager
+def _csv_file(path: Path, domain: Domain, kind: str) -> Iterator[Callable[[Dataset], None]]:
+    """A function that appends a dataset to the CSV file; the first line names the attributes."""
+    header = io.StringIO()
+    csv.writer(header, lineterminator="\n").writerow(domain)
+    with contextlib.ExitStack() as stack:
+        file: IO[bytes] = stack.enter_context(path.open("wb"))
+        if kind == ".csv.gz":
+            file = stack.enter_context(gzip.GzipFile("", "wb", GZIP_LEVEL, file, mtime=0))  # type: ignore[assignment]
+        file.write(header.getvalue().encode("utf-8"))
+        fields = _code_texts(domain)
+
+        def write(dataset: Dataset) -> None:
+            for start in range(0, len(dataset), ROWS_AT_ONCE):
+                rows = slice(start, start + ROWS_AT_ONCE)
+                file.write(_rows_as_text([column[rows] for column in dataset.columns], fields))
+
+        yield write
+
+
+def _code_texts(domain: Domain) -> list[np.ndarray]:
+    """For each attribute the text of its codes with the comma or line end that follows, padded with zero bytes."""
+    endings = [b","] * (len(domain) - 1) + [b"\n"]
+    return [np.char.add(np.arange(size).astype("S"), end) for size, end in zip(domain.shape, endings, strict=True)]
+
+
+def _rows_as_text(columns: list[np.ndarray], fields: list[np.ndarray]) -> bytes:
+    """The rows as lines of CSV: fixed-width fields side by side, then without their padding."""
+    layout = [(f"f{position}", field.dtype) for position, field in enumerate(fields)]
+    rows = np.empty(len(columns[0]), dtype=layout)
+    for (name, _), column, field in zip(layout, columns, fields, strict=True):
+        rows[name] = field[column]
+    text = rows.view(np.uint8)
+    return text[text != 0].tobytes()
+
+
+@contextlib.contextmanager
+def _parquet_file(path: Path, domain: Domain, kind: str) -> Iterator[Callable[[Dataset], None]]:
+    """A function that appends a dataset to the Parquet file as a row group, in the type of its codes."""
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError:
+        raise OptionalDependencyError.of("pyarrow", "writing Parquet files", "parquet") from None
+    empty = Dataset.from_codes(np.empty((0, len(domain)), dtype=np.uint8), domain)
+
+    def as_table(dataset: Dataset) -> Any:
+        return pa.table(dict(zip(domain, map(pa.array, dataset.columns), strict=True)))
+
+    with parquet.ParquetWriter(path, as_table(empty).schema) as writer:
+        yield lambda dataset: writer.write_table(as_table(dataset))

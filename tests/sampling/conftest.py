@@ -1,0 +1,56 @@
+"""Calibrated models for the sampling tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from pgmest.clique_vector import CliqueVector, Layout
+from pgmest.domain import Domain
+from pgmest.factor import Factor
+from pgmest.inference.oracles import BruteForceOracle, ExactOracle
+from pgmest.inference.plan import Plan
+
+
+@dataclass(frozen=True)
+class CalibratedModel:
+    """What sampling needs of a model, and the truth to compare with."""
+
+    domain: Domain
+    oracle: ExactOracle
+    theta: np.ndarray
+    total: float
+
+    @property
+    def joint(self) -> Factor:
+        """The probability of every record."""
+        brute_force = BruteForceOracle(self.oracle.layout)
+        log_joint = brute_force.log_joint(self.theta)
+        return (log_joint - log_joint.logsumexp()).exp()
+
+
+@pytest.fixture(scope="session")
+def calibrated() -> Callable[..., CalibratedModel]:
+    """`calibrated(sizes, cliques)`: a clique may be text, a letter an attribute; potentials are random if not given."""
+
+    def make(
+        sizes: dict[str, int],
+        cliques: Iterable[Iterable[str]],
+        theta: dict[tuple[str, ...], object] | None = None,
+        seed: int = 0,
+        spread: float = 1.0,
+        total: float = 100.0,
+    ) -> CalibratedModel:
+        layout = Layout.of(Domain(sizes), map(tuple, cliques))
+        if theta is None:
+            values = np.random.default_rng(seed).normal(0.0, spread, layout.cells)
+        else:
+            values = CliqueVector(layout.domain, theta).flat
+        oracle = ExactOracle(Plan.of(layout), threads=1)
+        oracle.run(values, total)
+        return CalibratedModel(layout.domain, oracle, values, total)
+
+    return make

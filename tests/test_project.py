@@ -1,0 +1,73 @@
+"""The project around the code: a light import, one version, declared dependencies, documented public names."""
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import pgmest as pg
+
+ROOT = Path(__file__).resolve().parents[1]
+HEAVY = {"matplotlib", "narwhals", "numba", "opendp", "pandas", "polars", "pyarrow", "scipy.optimize", "tqdm"}
+
+
+def loaded_by(statement: str) -> set[str]:
+    """The modules that are loaded after a statement in a fresh interpreter."""
+    code = f"{statement}\nimport sys\nprint(*sys.modules, sep='\\n')"
+    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    return set(run.stdout.split())
+
+
+@pytest.mark.parametrize("statement", ["import pgmest", "import pgmest.cli"])
+def test_import_loads_nothing_heavy(statement):
+    assert loaded_by(statement) & HEAVY == set()
+
+
+def test_only_the_kernels_import_numba():
+    importing = [path for path in (ROOT / "pgmest").rglob("*.py") if "numba" in imported_by(path)]
+    assert [path.name for path in importing] == ["kernels.py"]
+
+
+def imported_by(path: Path) -> set[str]:
+    """The top-level packages that a file imports anywhere in it."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.add(node.module.split(".")[0])
+    return names
+
+
+def test_every_package_imported_is_declared():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    declared = {
+        re.split(r"[\[<>=]", line)[0] for line in [*project["dependencies"], *extras["plot"], *extras["parquet"]]
+    }
+    imported = set.union(*(imported_by(path) for path in (ROOT / "pgmest").rglob("*.py")))
+    assert imported - set(sys.stdlib_module_names) - {"pgmest"} <= declared
+
+
+def test_version_is_the_changelogs_latest():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    latest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert latest is not None
+    assert project["version"] == latest[1]
+
+
+def test_every_public_name_is_documented():
+    undocumented = [name for name in vars(pg) if name[0].isupper() and not getattr(pg, name).__doc__]
+    assert undocumented == []
+
+
+@pytest.mark.skipif(not (ROOT / "README.md").exists(), reason="no README.md here")
+def test_names_used_in_the_readme_exist():
+    names = set(re.findall(r"\bpg\.(\w+)", (ROOT / "README.md").read_text()))
+    missing = sorted(name for name in names if not hasattr(pg, name))
+    assert names
+    assert missing == []
