@@ -1,5 +1,14 @@
 """pgmest: one distribution over all attributes from noisy answers about a few marginals."""
+# ruff: noqa: I001  the names are in the order that data flows through them
 
-from pgmest.clique_vector import CliqueVector as CliqueVector
 from pgmest.domain import Domain as Domain
 from pgmest.factor import Factor as Factor
+from pgmest.clique_vector import CliqueVector as CliqueVector
+from pgmest.dataset import Dataset as Dataset
+from pgmest import queries as queries
+from pgmest.queries import Kron as Kron
+from pgmest.measurement import LinearMeasurement as LinearMeasurement
+from pgmest.junction_tree import JunctionTree as JunctionTree
+from pgmest.inference.oracles import marginals as marginals
+from pgmest.model import Model as Model
+from pgmest.model_file import load as load

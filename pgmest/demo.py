@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pgmest as pg
-from pgmest.cli import progress_bar
 from pgmest.datasets import load
 from pgmest.domain import Clique
 from pgmest.errors import PgmestError
 from pgmest.evaluation.metrics import total_variation
 from pgmest.plots import compare_marginals
+from pgmest.progress import progress_bar
 from pgmest.simulation import simulate_measurements
 
 STDDEV = 10.0

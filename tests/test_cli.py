@@ -1,5 +1,6 @@
 """The command line: what it writes, what it says when something is wrong, and its exit codes."""
 
+import contextlib
 import csv
 import io
 import json
@@ -240,6 +241,15 @@ def test_output_folder_must_exist_before_any_work(folder, capsys):
     assert "x.csv' does not exist; make it first" in capsys.readouterr().err
 
 
+def test_help_of_estimate_names_every_solver(capsys):
+    from pgmest.estimation.estimate import SOLVERS
+
+    with pytest.raises(SystemExit):
+        main(["estimate", "--help"])
+    text = capsys.readouterr().out
+    assert [name for name in SOLVERS if name not in text] == []
+
+
 @pytest.mark.parametrize("command", ["estimate", "query", "sample", "info", "measure"])
 def test_help_teaches_with_examples(capsys, command):
     with pytest.raises(SystemExit) as stopped:
@@ -253,15 +263,30 @@ def test_help_teaches_with_examples(capsys, command):
 # -- as a process ---------------------------------------------------------------------------------------------------
 
 
-def test_interrupt_exits_with_130(folder, capsys, monkeypatch):
+def test_interrupt_exits_with_130_and_leaves_no_file(folder, capsys, monkeypatch):
     def interrupted(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(pg, "estimate", interrupted)
+    monkeypatch.setattr(pg, "load", interrupted)
     before = sorted(path.name for path in folder.iterdir())
-    assert main(["estimate", *estimate_options(folder, "never.npz")]) == 130
+    assert main(["sample", str(folder / "model.npz"), "--out", str(folder / "never.csv")]) == 130
     assert capsys.readouterr().err == "pgmest: interrupted.\n"
     assert sorted(path.name for path in folder.iterdir()) == before
+
+
+def test_interrupted_estimate_saves_the_model_so_far(folder, capsys, monkeypatch):
+    @contextlib.contextmanager
+    def interrupting_bar():
+        def callback(progress):
+            if progress.iteration == 3:
+                raise KeyboardInterrupt
+
+        yield callback
+
+    monkeypatch.setattr("pgmest.progress.progress_bar", interrupting_bar)
+    assert main(["estimate", *estimate_options(folder, "early.npz"), "--tolerance", "0"]) == 130
+    assert capsys.readouterr().err == "pgmest: interrupted.\n"
+    assert pg.load(folder / "early.npz").report.iterations == 3
 
 
 def test_reader_that_stops_early_is_no_error(folder):
@@ -279,7 +304,7 @@ def test_full_disk_is_an_error(folder):
     command = [sys.executable, "-m", "pgmest", "query", str(folder / "model.npz"), "age,sex"]
     with open("/dev/full", "w") as full:
         run = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
-    assert run.stderr == "pgmest: error: standard output cannot be written: No space left on device.\n"
+    assert run.stderr == "pgmest: error: [Errno 28] No space left on device\n"
     assert run.returncode == 1
 
 

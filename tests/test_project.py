@@ -29,7 +29,8 @@ def test_import_loads_nothing_heavy(statement):
 
 def test_only_the_kernels_import_numba():
     importing = [path for path in (ROOT / "pgmest").rglob("*.py") if "numba" in imported_by(path)]
-    assert [path.name for path in importing] == ["kernels.py"]
+    assert importing
+    assert [path.name for path in importing if not path.name.endswith("kernels.py")] == []
 
 
 def imported_by(path: Path) -> set[str]:

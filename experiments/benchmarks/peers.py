@@ -1,11 +1,12 @@
 """The other side of the benchmarks: mbi 2.0.0 on JAX. All code that touches either is here.
 
-mbi runs as its documentation advises: float64, on the processor, with JAX's own threads. Importing this module starts JAX.
+mbi runs as its documentation advises: compiled, in float64, on the processor, with JAX's own threads. Importing this
+module starts JAX.
 """
 
 from __future__ import annotations
 
-import functools
+import math
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -59,7 +60,7 @@ def as_mbi(vector: CliqueVector) -> mbi.CliqueVector:
     return mbi.CliqueVector(domain, vector.cliques, tables)
 
 
-# -- the MARGINAL-ORACLE -------------------------------------------------------------------------------------------------
+# -- the MARGINAL-ORACLE -----------------------------------------------------------------------------------------------
 
 
 class PeerOracle:
@@ -72,11 +73,12 @@ class PeerOracle:
     def run(self) -> mbi.CliqueVector:
         return jax.block_until_ready(self.oracle(self.potentials))
 
-    def difference(self, marginals: CliqueVector) -> float:
-        """The largest absolute difference of any probability from those given."""
-        own = self.run()
+    def difference(self, marginals: CliqueVector, potentials: CliqueVector) -> float | None:
+        """The largest absolute difference of any probability from those given; None if it finds some to be NaN."""
+        own = self.oracle(as_mbi(potentials))
         tables = ((own[clique].values, marginals.table(i)) for i, clique in enumerate(marginals.cliques))
-        return max(float(np.abs(np.asarray(left) - right).max()) for left, right in tables)
+        largest = float(np.max([np.abs(np.asarray(left) - right).max() for left, right in tables]))
+        return None if np.isnan(largest) else largest
 
     def compiled_loop(self) -> Callable[[], Any]:
         """LOOP calls in one compiled program, each followed by an update of the potentials, as in mbi's estimators."""
@@ -88,72 +90,84 @@ class PeerOracle:
         return lambda: jax.block_until_ready(loop(self.potentials))
 
 
-# -- estimation ----------------------------------------------------------------------------------------------------------
+# -- estimation --------------------------------------------------------------------------------------------------------
 
 
-def estimation_trace(problem: NamedProblem, method: str, iterations: int, most_seconds: float) -> dict[str, Any]:
-    """Loss against iterations and seconds of one of mbi's estimators, at the marginals it has at each point.
-
-    The first LOOP iterations are run twice: the first time compiles. The total is given. Evaluating the loss costs
-    nothing here. `finish_seconds` is what `estimate` takes after the last iteration: all methods but mirror descent
-    and L-BFGS then fit potentials to their marginals. The loss of the model that comes out is `model_loss`.
-    """
-    records = problem.data().records
-    run = functools.partial(_run_estimator, problem, method, records)
-    cold = run(LOOP, np.inf)
-    warm = run(iterations, most_seconds)
-    return {
-        "method": method,
-        "compile_seconds": cold["seconds"][0] - warm["seconds"][0],
-        "finish_compile_seconds": cold["finish_seconds"] - warm["finish_seconds"],
-        **warm,
-    }
+class _Stop(Exception):
+    """Raised in a callback: the only way to stop one of mbi's estimators early."""
 
 
-class _OutOfTime(Exception):
-    """Raised in a callback: the only way to stop one of mbi's estimators by the clock."""
-
-
-def _run_estimator(
-    problem: NamedProblem, method: str, total: float, iterations: int, most_seconds: float
+def estimation_trace(
+    problem: NamedProblem, method: str, iterations: int, most_seconds: float, finish: bool
 ) -> dict[str, Any]:
+    """Loss against iterations and seconds of one of mbi's estimators, and what it takes to end with a model.
+
+    The losses are those of the marginals it has every LOOP iterations; evaluating them is not timed. After the last
+    iteration all methods but mirror descent and L-BFGS fit potentials to their marginals, which takes `finish_seconds`
+    and leads to a model with `model_loss`. Compilation is in `compile_seconds` and not in the others.
+
+    Args:
+        problem: what is measured; the total is given.
+        method: a key of ESTIMATORS.
+        iterations: how many.
+        most_seconds: stop after these; then there is no model.
+        finish: go on to the model, which takes much longer than the iterations.
+    """
+    total = float(problem.data().records)
+    estimator = ESTIMATORS[method]()
     domain = as_mbi_domain(problem.domain)
     measured = [mbi.LinearMeasurement(m.values, m.clique, m.stddev) for m in problem.measurements()]
     loss = mbi.marginal_loss.from_linear_measurements(measured, domain)
-    seconds: list[float] = []
-    losses: list[float] = []
-    paused = 0.0
-    start = time.perf_counter()
 
-    def observe(marginals: mbi.CliqueVector) -> None:
-        nonlocal paused
+    def run(count: int, limit: float, to_the_end: bool) -> dict[str, Any]:
+        observer = _Observer(loss, math.ceil(count / LOOP), limit, to_the_end)
+        try:
+            model = estimator.estimate(domain, loss, total, iters=count, callback_fn=observer)
+        except _Stop:
+            return observer.report(None)
+        return observer.report(jax.block_until_ready(model))
+
+    cold = run(LOOP, np.inf, False)
+    if finish:
+        uniform = marginal_oracles.default_oracle(has_constraints=False)(
+            mbi.CliqueVector.zeros(domain, loss.cliques), total
+        )
+        mbi.estimation.LBFGS().estimate(domain, mbi.marginal_loss.mle_loss_fn(uniform), total, iters=LOOP)
+    warm = run(iterations, most_seconds, finish)
+    return {"method": method, "compile_seconds": cold["seconds"][0] - warm["seconds"][0], **warm}
+
+
+class _Observer:
+    """A callback that notes the time and the loss, and keeps the time it takes itself out of the count."""
+
+    def __init__(self, loss: mbi.MarginalLossFn, most_calls: int, most_seconds: float, to_the_end: bool):
+        self.loss, self.most_calls, self.most_seconds, self.to_the_end = loss, most_calls, most_seconds, to_the_end
+        self.seconds: list[float] = []
+        self.losses: list[float] = []
+        self.resumed = time.perf_counter()
+        self.elapsed = 0.0
+
+    def __call__(self, marginals: mbi.CliqueVector) -> None:
         jax.block_until_ready(marginals)
-        now = time.perf_counter()
-        seconds.append(now - start - paused)
-        losses.append(float(loss(marginals)))
-        paused += time.perf_counter() - now
-        if seconds[-1] > most_seconds:
-            raise _OutOfTime
+        self.elapsed += time.perf_counter() - self.resumed
+        self.seconds.append(self.elapsed)
+        self.losses.append(float(self.loss(marginals)))
+        done = len(self.seconds) >= self.most_calls and not self.to_the_end
+        if done or self.elapsed > self.most_seconds:
+            raise _Stop
+        self.resumed = time.perf_counter()
 
-    finish_seconds = model_loss = None
-    try:
-        model = ESTIMATORS[method]().estimate(domain, loss, total, iters=iterations, callback_fn=observe)
-        jax.block_until_ready(model.potentials)
-        finish_seconds = time.perf_counter() - start - paused - seconds[-1]
-        model_loss = float(loss(model.marginals))
-    except _OutOfTime:
-        pass
-    steps = [LOOP * (i + 1) for i in range(len(seconds))]
-    return {
-        "iterations": steps,
-        "seconds": seconds,
-        "losses": losses,
-        "finish_seconds": finish_seconds,
-        "model_loss": model_loss,
-    }
+    def report(self, model: mbi.MarkovRandomField | None) -> dict[str, Any]:
+        return {
+            "iterations": [LOOP * (i + 1) for i in range(len(self.seconds))],
+            "seconds": self.seconds,
+            "losses": self.losses,
+            "finish_seconds": None if model is None else time.perf_counter() - self.resumed,
+            "model_loss": None if model is None else float(self.loss(model.marginals)),
+        }
 
 
-# -- many marginals of one model -----------------------------------------------------------------------------------------
+# -- many marginals of one model ---------------------------------------------------------------------------------------
 
 
 def many_marginals(potentials: CliqueVector, queries: Iterable[Clique], total: float) -> Callable[[], Any]:

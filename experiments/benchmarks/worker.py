@@ -25,7 +25,7 @@ def apart(function: Callable[..., Any], *arguments: Any, timeout: float = 1800.0
     """`function(*arguments)`, run in a new process.
 
     Raises:
-        WorkerFailed: the process ended without a result, was killed (out of memory, say), or took over `timeout` seconds.
+        WorkerFailed: the process ended without a result, was killed (for its memory, say), or took over `timeout` s.
     """
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "result.json"

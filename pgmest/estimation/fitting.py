@@ -10,7 +10,7 @@ from pgmest.errors import ArgumentError
 from pgmest.estimation.problem import Problem
 from pgmest.estimation.solver import Solver, State
 from pgmest.factor import divide
-from pgmest.loss.l2 import L2Loss
+from pgmest.loss.l2 import WeightedSquares
 
 
 @dataclass
@@ -32,7 +32,7 @@ class IterativeProportionalFitting(Solver[FittingState]):
     name: str = "ipf"
 
     def start(self, problem: Problem, theta: np.ndarray) -> FittingState:
-        if not isinstance(problem.loss, L2Loss) or not problem.loss.complete:
+        if not isinstance(problem.loss, WeightedSquares):
             raise ArgumentError(
                 "method='ipf' needs loss='l2' and identity measurements, for it fits whole marginals. Use method='auto'."
             )

@@ -21,6 +21,12 @@ Labels = tuple[Label, ...]
 EXACT_SEARCH = 12
 """Up to this many tables the best order is searched for by dynamic programming; beyond, a greedy one is taken."""
 
+UNSHARED_PRODUCT = 1 << 18
+"""OpenBLAS uses one thread for a product of so many multiplications."""
+
+_LEAST_ROWS = 16
+"""Pieces of fewer rows would leave BLAS little to work with."""
+
 _LONG_ROW = 32
 """Rows at least this long are added at the speed of memory."""
 
@@ -112,12 +118,31 @@ class _Step:
         if summed == 1:
             product = a * b
         elif kept == 1:
-            product = np.dot(a[0], b[0])
+            product = matrix_product(a[0], b[0])
         elif kept > rows * columns * summed < _TINY_PRODUCT:
             product = np.einsum("kij,kjl->kil", a, b)
         else:
             product = np.matmul(_for_blas(a), _for_blas(b))
         return product.reshape(self.shape)
+
+
+def matrix_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """a @ b in pieces that BLAS does not share between threads, unless it is a long piece of work.
+
+    Waking threads for a product of a millisecond saves little, and where other processes keep the processors busy it
+    costs many milliseconds, as each thread waits for its turn.
+    """
+    rows, summed, columns = a.shape[0], a.shape[1], b.shape[1]
+    if rows < columns:
+        return matrix_product(b.T, a.T).T
+    piece = UNSHARED_PRODUCT // (summed * columns)
+    if rows <= piece or piece < _LEAST_ROWS:
+        return np.dot(a, b)
+    product = np.empty((rows, columns))
+    whole = rows - rows % piece
+    np.matmul(a[:whole].reshape(-1, piece, summed), b, out=product[:whole].reshape(-1, piece, columns))
+    np.dot(a[whole:], b, out=product[whole:])
+    return product
 
 
 def _for_blas(array: np.ndarray) -> np.ndarray:

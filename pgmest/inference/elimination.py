@@ -59,20 +59,40 @@ def eliminate(
     return _Elimination(calibrated, dict(queries), dict(evidence or {})).answer()
 
 
+def eliminate_rows(
+    calibrated: CalibratedTree, queries: Mapping[str, Query], evidence: Mapping[str, int] | None = None
+) -> np.ndarray:
+    """The answers to many factored queries of one row each, all in one contraction.
+
+    Args:
+        calibrated: the model.
+        queries: attribute -> a matrix with a row for each of the queries.
+        evidence: as for `eliminate`.
+
+    Returns:
+        an array with one answer for each row.
+    """
+    return _Elimination(calibrated, dict(queries), dict(evidence or {}), together=True).contract()
+
+
 @dataclass(frozen=True)
 class _Rows:
-    """The label of the axis along which the rows of an attribute's query matrix lie."""
+    """The label of the axis along which the rows of query matrices lie: of one attribute's, or of all alike (None)."""
 
-    attribute: str
+    attribute: str | None
 
 
 @dataclass(frozen=True)
 class _Elimination:
-    """A query about some attributes of a calibrated tree, with evidence on others."""
+    """A query about some attributes of a calibrated tree, with evidence on others.
+
+    With `together`, row r of the answer is about row r of every matrix, not about each combination of rows.
+    """
 
     calibrated: CalibratedTree
     queries: dict[str, Query | None]
     evidence: dict[str, int]
+    together: bool = False
 
     def answer(self) -> np.ndarray:
         shape = [query.rows if query else self.calibrated.domain[name] for name, query in self.queries.items()]
@@ -82,12 +102,7 @@ class _Elimination:
         if len(tree.cliques) == 1 and self.calibrated.cells(tree.kept[0]) <= SMALL_CELLS:
             table = self.calibrated.marginal(tree.cliques[0], tree.kept[0])
             return self.apply_in_turn(self.restricted(Table(tree.kept[0], table)), self.queries)
-        factored = self.factored()
-        schedule = self.schedule(factored)
-        if schedule.largest > MAX_CELLS:
-            raise ModelTooLarge.of_answer([*self.queries, *self.evidence], schedule.largest)
-        scale = math.exp(math.fsum(factors.log_scale for factors in factored.values()))
-        result = Table(tuple(self.queries), schedule.run(self.tables(factored)) * scale)
+        result = Table(tuple(self.queries), self.contract())
         return self.apply_in_turn(result, {name: query for name, query in self.queries.items() if name in self.open})
 
     @cached_property
@@ -100,8 +115,15 @@ class _Elimination:
         return {
             name
             for name, query in self.queries.items()
-            if query is None or isinstance(query, Identity) or query.rows * query.columns > DENSE_ENTRIES
+            if query is None
+            or (not self.together and (isinstance(query, Identity) or query.rows * query.columns > DENSE_ENTRIES))
         }
+
+    def label(self, name: str) -> Label:
+        """The label of an attribute's axis in the result of the contraction."""
+        if name in self.open:
+            return name
+        return _Rows(None if self.together else name)
 
     def restricted(self, table: Table) -> Table:
         """The slice of a table that agrees with the evidence."""
@@ -123,6 +145,15 @@ class _Elimination:
         return cells
 
     # -- contraction --------------------------------------------------------------------------------------------
+
+    def contract(self) -> np.ndarray:
+        """The subtree's tables contracted with the query matrices."""
+        factored = self.factored()
+        schedule = self.schedule(factored)
+        if schedule.largest > MAX_CELLS:
+            raise ModelTooLarge.of_answer([*self.queries, *self.evidence], schedule.largest)
+        scale = math.exp(math.fsum(factors.log_scale for factors in factored.values()))
+        return schedule.run(self.tables(factored)) * scale
 
     def factored(self) -> dict[int, Factors]:
         """The cliques (as indices in the subtree) to be contracted from their factors, where that is cheaper."""
@@ -149,12 +180,12 @@ class _Elimination:
             for index, kept in enumerate(tree.kept)
         ]
         for index, name in self.query_homes:
-            labels[index].append((_Rows(name), name))
+            labels[index].append((self.label(name), name))
         return Schedule.of(
             [[self.without_evidence(axes) for axes in part] for part in labels],
             tree.parents,
             [self.without_evidence(names) for names in tree.separators],
-            tuple(name if name in self.open else _Rows(name) for name in self.queries),
+            tuple(dict.fromkeys(map(self.label, self.queries))),
             self.sizes,
         )
 
@@ -189,7 +220,7 @@ class _Elimination:
     @cached_property
     def sizes(self) -> dict[Label, int]:
         """The length of every axis that may occur."""
-        rows = {_Rows(name): query.rows for name, query in self.queries.items() if query}
+        rows = {self.label(name): query.rows for name, query in self.queries.items() if query and name not in self.open}
         return {**self.calibrated.domain, **rows}
 
 

@@ -10,7 +10,7 @@
     RESIDUAL,  # CELLS / SEPARATOR
     FIRST,  # 1: separator axes first in the table, 0: last
     BASE,  # start of the potential that has exactly this table's axes in the flat potentials, -1 if there is none
-    TABLE,  # start of exp(T - m) in the arena, -1 if the node is streamed or a slot
+    TABLE,  # start of exp(T - m) in the arena; -1 if it lies in the output (BASE >= 0), is streamed, or for a slot
     PEAK,  # start of m, the largest T per separator entry
     MESSAGE,  # start of the log message: in the arena, or in the flat potentials
     MESSAGE_IN_THETA,  # 1 where a slot's message is its potential as it stands

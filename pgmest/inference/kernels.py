@@ -15,7 +15,7 @@ walked in rows: `N_OUT` rows of `N_IN` consecutive cells. For a node over (x, y,
 
 and the arena of that node and its neighbours:
 
-    | table: exp(T - m) | log message | 1 / Z | weight | marginal | ... next node ... | row buffers |
+    | messages of all nodes (3 copies) | marginals of all separators (2) | m | 1 / Z | weight | table | ... | row buffers |
 
 A child's message is added to a row in one of a few ways (fields.py): the entry is the same for the whole row, or the
 entries are consecutive, or in the worst case they are looked up: entry `outer[row] + inner[column]`. Both maps are
@@ -25,7 +25,9 @@ Upward, children first: T = potential + sum of messages; m(s) = max_r T; table =
 Z(s) = sum_r table >= 1; log message = m + log Z. Downward, parents first: weight(s) = marginal(s) / Z(s) and the
 marginal of the clique is table * weight: conditional times marginal, no division and no second exponential. Every
 shift is per separator entry, so no potentials, however large, make it underflow where it matters, and -inf stays
-an exact zero. A node marked STREAMED never stores its table: its rows are computed again whenever they are needed.
+an exact zero. A table lies in one of three places. Where the clique is itself measured it lies in `mu`, the output,
+which first holds exp(T - m) and then, multiplied in place, the marginal. Otherwise it lies in the arena; or nowhere: the
+rows of a node that is streamed (TABLE and BASE are -1) are computed again whenever they are needed.
 """
 
 from __future__ import annotations
@@ -298,6 +300,25 @@ def _add_entries(row, values, kind, block, inner):
 
 
 @_inlined
+def _set_entries(row, base, constant, values, kind, block, inner):
+    """row = base + constant + the separator entry of each cell: the first message of a row costs no pass of its own."""
+    if kind == CONTIGUOUS:
+        for j in range(row.size):
+            row[j] = base[j] + (values[j] + constant)
+    elif kind == REPEATED:
+        for e in range(row.size // block):
+            _set_sum(row[e * block : (e + 1) * block], base[e * block : (e + 1) * block], values[e] + constant)
+    elif kind == TILED:
+        for e in range(row.size // block):
+            cells, source = row[e * block : (e + 1) * block], base[e * block : (e + 1) * block]
+            for j in range(block):
+                cells[j] = source[j] + (values[j] + constant)
+    else:
+        for j in range(row.size):
+            row[j] = base[j] + (values[np.uint64(inner[j])] + constant)
+
+
+@_inlined
 def _sum_entries(values, row, kind, block, inner):
     """Add each cell of a row onto the separator entry it belongs to."""
     if kind == CONTIGUOUS:
@@ -324,22 +345,24 @@ def _fill_row(nodes, children, maps, i, o, theta, arena, shift, row):
         if nodes[c, UP_KIND] == CONSTANT:
             entry = nodes[c, MESSAGE] + maps[nodes[c, UP_OUTER] + o]
             constant += theta[entry] if nodes[c, MESSAGE_IN_THETA] else arena[entry + shift]
-    if nodes[i, BASE] >= 0:
-        start = nodes[i, BASE] + o * n_in
-        _set_sum(row, theta[start : start + n_in], constant)
-    else:
+    waiting = nodes[i, BASE] >= 0  # the base is read together with the first message
+    base = theta[nodes[i, BASE] + o * n_in :] if waiting else theta
+    if not waiting:
         _set(row, constant)
     for k in range(nodes[i, CHILDREN], nodes[i, CHILDREN_END]):
         c = children[k]
-        kind = nodes[c, UP_KIND]
+        kind, block, inner = nodes[c, UP_KIND], nodes[c, UP_BLOCK], maps[nodes[c, UP_INNER] :]
         if kind == CONSTANT:
             continue
         start = nodes[c, MESSAGE] + maps[nodes[c, UP_OUTER] + o]
-        inner = maps[nodes[c, UP_INNER] :]
-        if nodes[c, MESSAGE_IN_THETA]:
-            _add_entries(row, theta[start:], kind, nodes[c, UP_BLOCK], inner)
+        values = theta[start:] if nodes[c, MESSAGE_IN_THETA] else arena[start + shift :]
+        if waiting:
+            _set_entries(row, base, constant, values, kind, block, inner)
+            waiting = False
         else:
-            _add_entries(row, arena[start + shift :], kind, nodes[c, UP_BLOCK], inner)
+            _add_entries(row, values, kind, block, inner)
+    if waiting:
+        _set_sum(row, base, constant)
 
 
 @_inlined
@@ -377,15 +400,14 @@ def _exponentiate_row(nodes, i, o, arena, row):
 
 
 @_inlined
-def _conditional_row(nodes, children, maps, i, o, theta, arena, buffer):
-    """Where row `o` of exp(T - m) starts in the arena: in the table, or computed again at the buffer."""
-    n_in = nodes[i, N_IN]
-    if nodes[i, TABLE] >= 0:
-        return nodes[i, TABLE] + o * n_in
-    row = arena[buffer : buffer + n_in]
-    _fill_row(nodes, children, maps, i, o, theta, arena, 0, row)
-    _exponentiate_row(nodes, i, o, arena, row)
-    return buffer
+def _is_streamed(nodes, i):
+    return nodes[i, TABLE] < 0 and nodes[i, BASE] < 0
+
+
+@_inlined
+def _arena_start(nodes, i, o, buffer):
+    """Where row `o` of a table in the arena starts; the row buffer where the table is not stored."""
+    return nodes[i, TABLE] + o * nodes[i, N_IN] if nodes[i, TABLE] >= 0 else buffer
 
 
 @_inlined
@@ -396,6 +418,16 @@ def _weigh_row(nodes, i, o, arena, source, start, row):
         _multiply_by_one(row, source, arena[entry])
     else:
         _multiply(row, source, arena[entry : entry + row.size])
+
+
+@_inlined
+def _raise_separator(nodes, i, o, row, arena, start):
+    """Raise the separator entries at `start` to the row's largest cells."""
+    entry = start + _separator_entry(nodes, i, o)
+    if nodes[i, FIRST]:
+        arena[entry] = max(arena[entry], _largest(row))
+    else:
+        _raise_to(arena[entry : entry + row.size], row)
 
 
 @_inlined
@@ -422,36 +454,26 @@ def _add_separator(nodes, i, o, row, arena, start):
 
 
 @_cached
-def clique_max(nodes, children, maps, i, begin, end, theta, arena, shift, largest, buffer):
-    """arena[largest + s] = max of T over the residual; the rows are kept in the table, unless it is only streamed.
-
-    `shift` moves to another copy of the messages (0: the sum-product ones, and the table is kept).
-    """
-    n_in = nodes[i, N_IN]
-    stored = nodes[i, TABLE] >= 0 and shift == 0
+def clique_max(nodes, children, maps, i, begin, end, theta, mu, arena, largest, buffer):
+    """T into the table; arena[largest + s] = its maximum over the residual."""
+    n_in, base = nodes[i, N_IN], nodes[i, BASE]
     _set(arena[largest : largest + nodes[i, SEPARATOR]], -np.inf)
     for o in range(begin, end):
-        start = nodes[i, TABLE] + o * n_in if stored else buffer
-        row = arena[start : start + n_in]
-        _fill_row(nodes, children, maps, i, o, theta, arena, shift, row)
-        entry = largest + _separator_entry(nodes, i, o)
-        if nodes[i, FIRST]:
-            arena[entry] = max(arena[entry], _largest(row))
-        else:
-            _raise_to(arena[entry : entry + n_in], row)
+        start = base + o * n_in if base >= 0 else _arena_start(nodes, i, o, buffer)
+        row = mu[start : start + n_in] if base >= 0 else arena[start : start + n_in]
+        _fill_row(nodes, children, maps, i, o, theta, arena, 0, row)
+        _raise_separator(nodes, i, o, row, arena, largest)
 
 
 @_cached
-def clique_sum(nodes, children, maps, i, begin, end, theta, arena, sums, buffer):
+def clique_sum(nodes, children, maps, i, begin, end, theta, mu, arena, sums, buffer):
     """table = exp(T - m); arena[sums + s] = its sum over the residual."""
-    n_in = nodes[i, N_IN]
+    n_in, base, streamed = nodes[i, N_IN], nodes[i, BASE], _is_streamed(nodes, i)
     _set(arena[sums : sums + nodes[i, SEPARATOR]], 0.0)
     for o in range(begin, end):
-        if nodes[i, TABLE] >= 0:
-            start = nodes[i, TABLE] + o * n_in
-            row = arena[start : start + n_in]
-        else:
-            row = arena[buffer : buffer + n_in]
+        start = base + o * n_in if base >= 0 else _arena_start(nodes, i, o, buffer)
+        row = mu[start : start + n_in] if base >= 0 else arena[start : start + n_in]
+        if streamed:
             _fill_row(nodes, children, maps, i, o, theta, arena, 0, row)
         if nodes[i, FIRST]:
             _exponentiate_row(nodes, i, o, arena, row)
@@ -462,29 +484,52 @@ def clique_sum(nodes, children, maps, i, begin, end, theta, arena, sums, buffer)
             _exponentiate_and_sum(row, arena[peaks : peaks + n_in], arena[z : z + n_in])
 
 
+@_inlined
+def _marginal_row(nodes, children, maps, i, o, theta, arena, row):
+    """row = the marginal of row `o` of a node whose table is not in `mu`."""
+    source = row
+    if _is_streamed(nodes, i):
+        _fill_row(nodes, children, maps, i, o, theta, arena, 0, row)
+        _exponentiate_row(nodes, i, o, arena, row)
+    else:
+        start = nodes[i, TABLE] + o * nodes[i, N_IN]
+        source = arena[start : start + nodes[i, N_IN]]
+    _weigh_row(nodes, i, o, arena, source, nodes[i, WEIGHT], row)
+
+
 @_cached
 def clique_spread(nodes, children, maps, i, begin, end, theta, mu, arena, shift, buffer):
-    """The clique's marginal, row by row: onto its children and, where the clique is itself measured, into `mu`."""
+    """The clique's marginal, row by row, onto its children; in `mu` the table is turned into the marginal in place."""
     n_in, base = nodes[i, N_IN], nodes[i, BASE]
     for o in range(begin, end):
-        start = _conditional_row(nodes, children, maps, i, o, theta, arena, buffer)
-        source = arena[start : start + n_in]
         if base >= 0:
             row = mu[base + o * n_in : base + o * n_in + n_in]
+            _weigh_row(nodes, i, o, arena, row, nodes[i, WEIGHT], row)
         else:
             row = arena[buffer : buffer + n_in]
-        _weigh_row(nodes, i, o, arena, source, nodes[i, WEIGHT], row)
+            _marginal_row(nodes, children, maps, i, o, theta, arena, row)
         _spread_row(nodes, children, maps, i, o, row, arena, shift)
 
 
 @_cached
-def clique_table(nodes, children, maps, i, theta, arena, buffer, out):
-    """out = the whole marginal of clique node `i`, in the node's own axis order."""
-    n_in = nodes[i, N_IN]
+def clique_table(nodes, children, maps, i, theta, mu, arena, out):
+    """out = the whole marginal of clique node `i` after a run, in the node's own axis order."""
+    n_in, base = nodes[i, N_IN], nodes[i, BASE]
+    if base >= 0:
+        _set_sum(out, mu[base : base + out.size], 0.0)
+        return
     for o in range(nodes[i, N_OUT]):
-        start = _conditional_row(nodes, children, maps, i, o, theta, arena, buffer)
-        source = arena[start : start + n_in]
-        _weigh_row(nodes, i, o, arena, source, nodes[i, WEIGHT], out[o * n_in : o * n_in + n_in])
+        _marginal_row(nodes, children, maps, i, o, theta, arena, out[o * n_in : o * n_in + n_in])
+
+
+@_cached
+def clique_max_message(nodes, children, maps, i, begin, end, theta, arena, shift, largest, buffer):
+    """arena[largest + s] = max of T over the residual, on the copy of the messages at `shift`; no table is kept."""
+    row = arena[buffer : buffer + nodes[i, N_IN]]
+    _set(arena[largest : largest + nodes[i, SEPARATOR]], -np.inf)
+    for o in range(begin, end):
+        _fill_row(nodes, children, maps, i, o, theta, arena, shift, row)
+        _raise_separator(nodes, i, o, row, arena, largest)
 
 
 # -- per separator entry ------------------------------------------------------------------------------------------
@@ -554,16 +599,16 @@ def _slot_spread(nodes, children, maps, i, mu, arena, shift):
 
 
 @_cached
-def upward(nodes, children, maps, low, high, theta, arena, buffer):
+def upward(nodes, children, maps, low, high, theta, mu, arena, buffer):
     """Messages of the sum-product, children before parents."""
     for i in range(high - 1, low - 1, -1):
         if nodes[i, SLOT]:
             _slot_message(nodes, children, maps, i, theta, arena, 0)
             continue
-        clique_max(nodes, children, maps, i, 0, nodes[i, N_OUT], theta, arena, 0, nodes[i, PEAK], buffer)
+        n_out, sums = nodes[i, N_OUT], nodes[i, INVERSE_Z]
+        clique_max(nodes, children, maps, i, 0, n_out, theta, mu, arena, nodes[i, PEAK], buffer)
         settle_peaks(nodes, i, arena)
-        sums = nodes[i, INVERSE_Z]
-        clique_sum(nodes, children, maps, i, 0, nodes[i, N_OUT], theta, arena, sums, buffer)
+        clique_sum(nodes, children, maps, i, 0, n_out, theta, mu, arena, sums, buffer)
         send_message(nodes, i, arena, sums)
 
 
@@ -587,7 +632,7 @@ def upward_max(nodes, children, maps, low, high, theta, arena, shift, buffer):
             _slot_message(nodes, children, maps, i, theta, arena, shift)
         else:
             largest = nodes[i, MESSAGE] + shift
-            clique_max(nodes, children, maps, i, 0, nodes[i, N_OUT], theta, arena, shift, largest, buffer)
+            clique_max_message(nodes, children, maps, i, 0, nodes[i, N_OUT], theta, arena, shift, largest, buffer)
 
 
 @_inlined
@@ -686,29 +731,40 @@ def best_cells(nodes, children, maps, theta, arena, shift, buffer, chosen):
 
 # -- the derivative of the marginals ----------------------------------------------------------------------------------
 # mu is the gradient of the log-partition function, so its derivative along a direction v is Cov @ v. Upward, the
-# message's tangent is the conditional mean of v below; downward, each cell's log marginal changes by
-# delta = dT - d(message) + d(log marginal of the separator).
+# message's tangent is the conditional mean of v below: sum_r mu(r, s) dT(r, s) / mu(s). Downward, each cell's log
+# marginal changes by delta = dT - d(message) + d(log marginal of the separator). Entries without mass change nothing.
+
+
+@_inlined
+def _weights_row(nodes, children, maps, i, o, theta, mu, arena, buffer):
+    """Put row `o` of the marginal into the row buffer."""
+    n_in, base = nodes[i, N_IN], nodes[i, BASE]
+    row = arena[buffer : buffer + n_in]
+    if base >= 0:
+        _set_sum(row, mu[base + o * n_in : base + o * n_in + n_in], 0.0)
+    else:
+        _marginal_row(nodes, children, maps, i, o, theta, arena, row)
 
 
 @_cached
-def covariance_upward(nodes, children, maps, low, high, theta, direction, arena, shift, buffer, buffer2):
+def covariance_upward(nodes, children, maps, low, high, theta, mu, direction, arena, shift, buffer, buffer2):
     """Tangents of the log messages along `direction`, in the copy of the messages at `shift`."""
     for i in range(high - 1, low - 1, -1):
         if nodes[i, SLOT]:
             _slot_message(nodes, children, maps, i, direction, arena, shift)
             continue
         n, n_in = nodes[i, SEPARATOR], nodes[i, N_IN]
-        tangent = nodes[i, MESSAGE] + shift
+        tangent, marginal = nodes[i, MESSAGE] + shift, nodes[i, MARGINAL]
         _set(arena[tangent : tangent + n], 0.0)
-        row = arena[buffer2 : buffer2 + n_in]
+        weights, row = arena[buffer : buffer + n_in], arena[buffer2 : buffer2 + n_in]
         for o in range(nodes[i, N_OUT]):
-            start = _conditional_row(nodes, children, maps, i, o, theta, arena, buffer)
-            source = arena[start : start + n_in]
+            _weights_row(nodes, children, maps, i, o, theta, mu, arena, buffer)
             _fill_row(nodes, children, maps, i, o, direction, arena, shift, row)
-            _multiply(row, row, source)
+            _multiply(row, row, weights)
             _sum_row(nodes, i, o, row, arena, tangent)
-        inverse = nodes[i, INVERSE_Z]
-        _multiply(arena[tangent : tangent + n], arena[tangent : tangent + n], arena[inverse : inverse + n])
+        for s in range(n):
+            mass = arena[marginal + s]
+            arena[tangent + s] = arena[tangent + s] / mass if mass > 0.0 else 0.0
 
 
 @_inlined
@@ -725,7 +781,7 @@ def _separator_change(nodes, i, arena, shift, marginal_shift):
 
 @_cached
 def covariance_downward(
-    nodes, children, maps, low, high, theta, direction, tangent, arena, shift, marginal_shift, buffer, buffer2
+    nodes, children, maps, low, high, theta, mu, direction, tangent, arena, shift, marginal_shift, buffer, buffer2
 ):
     """tangent = Cov @ direction on the measured cliques; the separators' tangents go to their own copy."""
     for i in range(low, high):
@@ -736,14 +792,12 @@ def covariance_downward(
             continue
         n_in, base = nodes[i, N_IN], nodes[i, BASE]
         _separator_change(nodes, i, arena, shift, marginal_shift)
-        row = arena[buffer2 : buffer2 + n_in]
+        weights, row = arena[buffer : buffer + n_in], arena[buffer2 : buffer2 + n_in]
         for o in range(nodes[i, N_OUT]):
-            start = _conditional_row(nodes, children, maps, i, o, theta, arena, buffer)
-            source = arena[start : start + n_in]
+            _weights_row(nodes, children, maps, i, o, theta, mu, arena, buffer)
             _fill_row(nodes, children, maps, i, o, direction, arena, shift, row)
             _add_separator(nodes, i, o, row, arena, nodes[i, MESSAGE] + shift)
-            _multiply(row, row, source)
-            _weigh_row(nodes, i, o, arena, row, nodes[i, WEIGHT], row)
+            _multiply(row, row, weights)
             if base >= 0:
                 _set_sum(tangent[base + o * n_in : base + o * n_in + n_in], row, 0.0)
             _spread_row(nodes, children, maps, i, o, row, arena, marginal_shift)

@@ -71,7 +71,7 @@ class ExactOracle:
         self._arena = np.zeros(plan.arena_cells + (self.threads - 1) * self._private * bool(self._wide))
         self._roots = np.flatnonzero(nodes[:, f.PARENT] < 0)
         self._tables = (nodes, plan.children, plan.maps)
-        self._theta: np.ndarray | None = None
+        self._theta = self._mu = np.empty(0)  # of the last run
 
     def run(self, theta: np.ndarray, total: float = 1.0, out: np.ndarray | None = None) -> tuple[np.ndarray, float]:
         """The marginals on the plan's cliques, scaled to `total`, and the log-partition function.
@@ -79,13 +79,15 @@ class ExactOracle:
         Args:
             theta: flat potentials (logs), float64; -inf marks impossible cells.
             total: what each marginal sums to.
-            out: where to write the marginals.
+            out: where to write the marginals; not `theta` itself. Until the next run, `covariance` and
+                `clique_table` read the potentials and the marginals again, so neither may be changed before.
 
         Raises:
             ImpossibleModelError: no record has a finite total potential.
         """
         mu = np.empty(self.layout.cells) if out is None else out
-        log_partition = self._upward(theta)
+        self._theta, self._mu = theta, mu
+        log_partition = self._upward(theta, mu)
         if not np.isfinite(log_partition):
             raise ImpossibleModelError(
                 f"the log-partition function is {log_partition}: every record has some potential of -inf (or one is "
@@ -100,7 +102,9 @@ class ExactOracle:
         kernels, shift = self._kernels, self.plan.messages
         for low, high, wide in self._schedule(reverse=True):
             if wide:
-                self._wide_max(low, theta, shift, int(self.plan.nodes[low, f.MESSAGE]) + shift)
+                kernel = partial(kernels.clique_max_message, *self._tables, low)
+                target = int(self.plan.nodes[low, f.MESSAGE]) + shift
+                self._wide_reduce(low, target, np.maximum, kernel, (theta, self._arena, shift))
             else:
                 kernels.upward_max(*self._tables, low, high, theta, self._arena, shift, self.plan.scratch)
         self.calls += 1
@@ -133,25 +137,28 @@ class ExactOracle:
         This is Cov @ direction, with Cov the covariance of the cells' indicators times the total: the Hessian of
         the log-partition function. It is symmetric, so the same sweep differentiates forwards and backwards (PGM A.3).
         """
-        if self._theta is None:
-            raise ArgumentError("covariance needs the potentials of a run: call run(theta) first.")
+        self._check_has_run("covariance")
         tangent = np.empty(self.layout.cells) if out is None else out
         plan, kernels, n = self.plan, self._kernels, len(self.plan.nodes)
         shift, buffers = 2 * plan.messages, (plan.scratch, plan.scratch + plan.row)
-        kernels.covariance_upward(*self._tables, 0, n, self._theta, direction, self._arena, shift, *buffers)
-        kernels.covariance_downward(
-            *self._tables, 0, n, self._theta, direction, tangent, self._arena, shift, plan.marginals, *buffers
-        )
+        kernels.covariance_upward(*self._tables, 0, n, self._theta, self._mu, direction, self._arena, shift, *buffers)
+        inputs = (self._theta, self._mu, direction, tangent)
+        kernels.covariance_downward(*self._tables, 0, n, *inputs, self._arena, shift, plan.marginals, *buffers)
         self.calls += 1
         return tangent
 
     def clique_table(self, index: int) -> Factor:
         """The marginal of the tree's clique `index` after a run, scaled as in that run."""
+        self._check_has_run("clique_table")
         node = self.plan.clique_nodes[index]
         domain = self.layout.domain.project(self.plan.axes[node])
         table = np.empty(int(self.plan.nodes[node, f.CELLS]))
-        self._kernels.clique_table(*self._tables, node, self._theta, self._arena, self.plan.scratch, table)
+        self._kernels.clique_table(*self._tables, node, self._theta, self._mu, self._arena, table)
         return Factor(domain, table.reshape(domain.shape)).transpose(self.plan.tree.cliques[index])
+
+    def _check_has_run(self, what: str) -> None:
+        if self._theta.shape != (self.layout.cells,):
+            raise ArgumentError(f"{what} needs the marginals of a run: call run(theta) first.")
 
     # -- sweeps: runs of small nodes in one kernel call each, wide nodes shared between threads ------------------------
 
@@ -167,13 +174,12 @@ class ExactOracle:
             low = i + 1
         return reversed(bounds) if reverse else iter(bounds)
 
-    def _upward(self, theta: np.ndarray) -> float:
-        self._theta = theta
+    def _upward(self, theta: np.ndarray, mu: np.ndarray) -> float:
         for low, high, wide in self._schedule(reverse=True):
             if wide:
-                self._wide_upward(low, theta)
+                self._wide_upward(low, theta, mu)
             else:
-                self._kernels.upward(*self._tables, low, high, theta, self._arena, self.plan.scratch)
+                self._kernels.upward(*self._tables, low, high, theta, mu, self._arena, self.plan.scratch)
         return float(self._arena[self.plan.nodes[self._roots, f.MESSAGE]].sum())
 
     def _downward(self, theta: np.ndarray, mu: np.ndarray, total: float) -> None:
@@ -193,31 +199,25 @@ class ExactOracle:
         start = self.plan.arena_cells + (thread - 1) * self._private
         return start, start + self._private - self.plan.row
 
-    def _wide_max(self, node: int, theta: np.ndarray, shift: int, largest: int) -> None:
-        self._wide_reduce(
-            node, largest, np.maximum, partial(self._kernels.clique_max, *self._tables, node), (theta, shift)
-        )
-
     def _wide_reduce(self, node: int, target: int, combine: np.ufunc, kernel: partial, inputs: tuple) -> None:
         """Run a kernel over shares of the rows, each with its own separator entries, and combine these in order."""
         size, arena = int(self.plan.nodes[node, f.SEPARATOR]), self._arena
-        theta, *rest = inputs
         tasks = []
         for thread, (begin, end) in enumerate(self._shares(node)):
             start, buffer = (target, self.plan.scratch) if thread == 0 else self._own(thread)
-            tasks.append(partial(kernel, begin, end, theta, arena, *rest, start, buffer))
+            tasks.append(partial(kernel, begin, end, *inputs, start, buffer))
         run_together(tasks)
+        own = arena[target : target + size]
         for thread in range(1, self.threads):
             start, _ = self._own(thread)
-            own = arena[target : target + size]
             combine(own, arena[start : start + size], out=own)
 
-    def _wide_upward(self, node: int, theta: np.ndarray) -> None:
+    def _wide_upward(self, node: int, theta: np.ndarray, mu: np.ndarray) -> None:
         kernels, row, arena = self._kernels, self.plan.nodes[node], self._arena
-        self._wide_max(node, theta, 0, int(row[f.PEAK]))
+        peaks, sums, inputs = int(row[f.PEAK]), int(row[f.INVERSE_Z]), (theta, mu, arena)
+        self._wide_reduce(node, peaks, np.maximum, partial(kernels.clique_max, *self._tables, node), inputs)
         kernels.settle_peaks(self.plan.nodes, node, arena)
-        sums = int(row[f.INVERSE_Z])
-        self._wide_reduce(node, sums, np.add, partial(kernels.clique_sum, *self._tables, node), (theta,))
+        self._wide_reduce(node, sums, np.add, partial(kernels.clique_sum, *self._tables, node), inputs)
         kernels.send_message(self.plan.nodes, node, arena, sums)
 
     def _wide_downward(self, node: int, theta: np.ndarray, mu: np.ndarray, total: float) -> None:
@@ -293,7 +293,7 @@ def load_kernels() -> ModuleType:
         plan = Plan.of(Layout.of(Domain({"a": 2}), [("a",)]))
         theta, mu, arena = np.zeros(2), np.zeros(2), np.zeros(plan.arena_cells)
         tables, sweep = (plan.nodes, plan.children, plan.maps), (0, len(plan.nodes), theta)
-        kernels.upward(*tables, *sweep, arena, plan.scratch)
+        kernels.upward(*tables, *sweep, mu, arena, plan.scratch)
         kernels.downward(*tables, *sweep, mu, arena, plan.scratch, 1.0)
         kernels.upward_max(*tables, *sweep, arena, plan.messages, plan.scratch)
     finally:

@@ -308,7 +308,7 @@ class _Compiler:
             for name in (f.PEAK, f.INVERSE_Z, f.WEIGHT):
                 row[name] = arena
                 arena += row[f.SEPARATOR]
-            if not node.streamed:
+            if not node.streamed and node.base < 0:
                 row[f.TABLE] = arena
                 arena += row[f.CELLS]
         longest = max(row[f.N_IN] for row in rows)

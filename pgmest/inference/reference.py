@@ -17,7 +17,7 @@ from collections.abc import Callable
 import numpy as np
 
 from pgmest.errors import ArgumentError, ImpossibleModelError
-from pgmest.factor import Factor, divide, subtract_logs
+from pgmest.factor import divide, subtract_logs
 from pgmest.inference import fields as f
 from pgmest.inference.plan import Plan
 
@@ -67,8 +67,7 @@ class ReferenceOracle:
         messages = self._messages(theta, _best_of_rows)
 
         def through(i: int, marginal: np.ndarray) -> np.ndarray:
-            outside = subtract_logs(marginal, messages[i])
-            outside[np.isneginf(messages[i])] = -np.inf
+            outside = np.where(np.isneginf(messages[i]), -np.inf, subtract_logs(marginal, messages[i]))
             return self._table(i, theta, messages) + outside[:, None]
 
         self._downward(self._at_roots(messages), through, best, np.maximum, -np.inf)
@@ -82,8 +81,8 @@ class ReferenceOracle:
         for i, axes in enumerate(self.plan.axes):
             parent = self.plan.nodes[i, f.PARENT]
             entry = self._entries[i][cells[parent]] if parent >= 0 else 0
-            residual = int(self._table(i, theta, messages)[entry].argmax())
-            cells[i] = int(self._grid(i, np.arange(self.plan.nodes[i, f.CELLS]))[entry, residual])
+            best = self._table(i, theta, messages)[entry].argmax()
+            cells[i] = int(self._grid(i, np.arange(self.plan.nodes[i, f.CELLS]))[entry, best])
             position = np.unravel_index(cells[i], self.layout.domain.project(axes).shape) if axes else ()
             codes.update(zip(axes, map(int, position), strict=True))
         self.calls += 1
@@ -106,14 +105,7 @@ class ReferenceOracle:
         self.calls += 1
         return tangent
 
-    def clique_table(self, index: int) -> Factor:
-        """The marginal of the tree's clique `index` after a run, scaled as in that run."""
-        node = self.plan.clique_nodes[index]
-        domain = self.layout.domain.project(self.plan.axes[node])
-        cells = self._cells(node, self._conditionals[node] * self._separators[node][:, None])
-        return Factor(domain, cells.reshape(domain.shape)).transpose(self.plan.tree.cliques[index])
-
-    # -- sweeps ---------------------------------------------------------------------------------------------------------
+    # -- sweeps -------------------------------------------------------------------------------------------------------
 
     def _messages(self, potentials: np.ndarray, reduce: Callable[[int, np.ndarray], np.ndarray]) -> list[np.ndarray]:
         """Each node's message, children first: `reduce` takes a node's grid to one number per separator entry."""
@@ -148,7 +140,7 @@ class ReferenceOracle:
     def _at_roots(self, messages: list[np.ndarray]) -> float:
         return float(sum(messages[root][0] for root in self._roots))
 
-    # -- tables and indices ---------------------------------------------------------------------------------------------
+    # -- tables and indices -------------------------------------------------------------------------------------------
 
     def _table(self, i: int, potentials: np.ndarray, messages: list[np.ndarray]) -> np.ndarray:
         """The grid of a node's potential plus the messages of its children."""

@@ -60,8 +60,8 @@ def sample_batches(
 ) -> Iterator[Dataset]:
     """n records of a model in datasets of `batch` records (the last one may be smaller), at constant memory.
 
-    With "round" all batches together are as close to the model as one draw of n records, and each is as close as
-    a draw of its own size. The other arguments and errors are those of `sample`.
+    With "round" all batches together are as close to the model as one draw of n records, and each is nearly as
+    close as a draw of its own size. The other arguments and errors are those of `sample`.
     """
     return Sampler(model.oracle).batches(default_size(model, n), batch, method, seed)
 

@@ -71,7 +71,7 @@ class Sampler:
         """n records in datasets of `batch` records, the last one possibly smaller; none at all if n is 0.
 
         Memory is that of one batch and of the model's tables. With "round" all batches together match the model as one
-        draw of n records does, and each of them as a draw of its own size does.
+        draw of n records does, and each of them nearly as closely as a draw of its own size.
 
         Raises:
             ArgumentError: n is not an integer of at least 0, batch none of at least 1, or there is no such method.

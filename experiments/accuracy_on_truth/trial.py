@@ -1,0 +1,145 @@
+"""One trial: a case, a noise level, a seed; every estimator, scored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from experiments.accuracy_on_truth.cases import Case
+from experiments.accuracy_on_truth.estimators import (
+    Estimate,
+    Watched,
+    halves,
+    independent_potentials,
+    mirror_flow,
+    one_way_shares,
+    penalty_path,
+    thresholded,
+)
+from experiments.accuracy_on_truth.rules import FIXED, HELD_OUT, Row, chosen, thresholds
+from experiments.accuracy_on_truth.scoring import Judge
+from pgmest.estimation.accelerated import AcceleratedMirrorDescent, AcceleratedState
+from pgmest.estimation.minimise import Minimisation
+from pgmest.estimation.mirror_descent import MirrorDescent
+from pgmest.estimation.problem import Problem
+from pgmest.estimation.solver import Solver, State
+from pgmest.loss.l2 import L2Loss
+from pgmest.measurement import LinearMeasurement
+
+TOLERANCE = 1e-3
+MOST_STEPS = 6000
+PATH_STEPS = {"accelerated": 600, "mirror descent": 2000}
+EVERY = 1.2
+"""Steps at which a path is scored grow by this factor."""
+
+
+class Trial:
+    """All estimators on one set of noisy answers; the slow ones and the less likely ones only if `thorough`."""
+
+    def __init__(self, case: Case, stddev: float, seed: int, thorough: bool):
+        self.case, self.stddev, self.seed = case, stddev, seed
+        self.thorough = thorough
+        self.measurements = case.measurements(stddev, seed)
+        self.problem = self.problem_of(self.measurements)
+        self.floor = self.problem.loss.noise_floor
+        self.judge = Judge(case, self.problem, stddev)
+        self.shares = one_way_shares(self.measurements, case.domain, self.problem.total)
+        self.starts = {
+            "uniform": self.problem.base,
+            "independent": independent_potentials(self.problem, self.shares),
+        }
+
+    def problem_of(self, measurements: list[LinearMeasurement]) -> Problem:
+        return Problem.of(L2Loss(measurements, self.case.domain), self.case.data.total)
+
+    def rows(self) -> Iterator[Row]:
+        optimum = self.exact("exact optimum", 0.0, self.problem)
+        self.optimum = optimum.loss
+        yield optimum
+        for start in self.starts:
+            yield from self.solver_path("accelerated", AcceleratedMirrorDescent(), start)
+            if self.thorough:
+                yield from self.solver_path("mirror descent", MirrorDescent(), start)
+            if self.thorough or start == "independent":
+                yield from self.regularised("KL penalty", penalty_path, start)
+                yield from self.regularised("mirror flow", mirror_flow, start)
+        if self.thorough:
+            yield from self.with_thresholds()
+
+    def row(self, family: str, rule: str, parameter: float, calls: int, theta: np.ndarray) -> Row:
+        p, _ = self.problem.marginals(theta)
+        loss, _ = self.problem.loss_and_gradient(p)
+        return Row(family, rule, parameter, loss / self.floor, calls, self.judge.model(theta, p))
+
+    def exact(self, family: str, parameter: float, problem: Problem, tolerance: float = TOLERANCE) -> Row:
+        run = Minimisation(problem, AcceleratedMirrorDescent(), tolerance, MOST_STEPS)
+        state, report = run.run(self.starts["independent"].copy())
+        return self.row(family, FIXED, parameter, report.oracle_calls, state.theta)
+
+    def solver_path(self, name: str, solver: Solver, start: str) -> Iterator[Row]:
+        """Some steps of a solver, and where each rule would have stopped it."""
+        path = _Path(self, f"{name} from {start}")
+        watched = Watched(solver, path.visit)
+        Minimisation(self.problem, watched, 0.0, PATH_STEPS[name]).run(self.starts[start].copy())
+        yield from path.points
+        yield from chosen(path.points, self.optimum)
+        yield from path.averages
+
+    def regularised(self, name: str, method: object, start: str) -> Iterator[Row]:
+        """Every strength of a penalty or time of the flow, and which each rule chooses."""
+        assert callable(method)
+        family, unit = f"{name} from {start}", self.problem.total / self.stddev
+        found: list[Estimate] = list(method(self.problem, self.starts[start], unit))
+        points = [self.row(family, "path", each.parameter, each.calls, each.theta) for each in found]
+        yield from points
+        yield from (replace(row, rule=FIXED) for row in points)
+        yield from chosen(points, self.optimum)
+        if start == "independent":
+            losses = self.held_out(method, unit)
+            best = points[int(np.argmin(losses))]
+            yield replace(best, rule=HELD_OUT, parameter=np.nan, calls=2 * points[-1].calls)
+
+    def held_out(self, method: object, unit: float) -> list[float]:
+        """The loss on half of the information of what was fitted to the other half."""
+        assert callable(method)
+        fitted, held = map(self.problem_of, (answers := halves(self.measurements, self.seed)))
+        start = independent_potentials(fitted, one_way_shares(answers[0], self.case.domain, fitted.total))
+        return [held.loss_and_gradient(each.p)[0] for each in method(fitted, start, unit / np.sqrt(2.0))]
+
+    def with_thresholds(self) -> Iterator[Row]:
+        replaced = partial(thresholded, self.measurements, self.shares, self.problem.total)
+        for level, both in ((1.0, False), (1.0, True), (2.0, True), (3.0, True)):
+            name = "threshold, answer and expectation small" if both else "threshold, answer small"
+            yield self.exact(name, level, self.problem_of(replaced(level, both)), 5e-3)
+
+
+class _Path:
+    """Scores the states of a solver: some steps evenly by the logarithm, and each where a rule would have stopped."""
+
+    def __init__(self, trial: Trial, family: str):
+        self.trial, self.family = trial, family
+        self.first_calls = trial.problem.oracle.calls
+        self.points: list[Row] = []
+        self.averages: list[Row] = []
+        self.step, self.next = -1, 0
+        self.open = thresholds(trial.optimum)
+
+    def visit(self, state: State) -> None:
+        self.step += 1
+        loss = self.trial.problem.loss_and_gradient(state.p)[0] / self.trial.floor
+        passed = [key for key, stop in self.open.items() if loss <= stop]
+        if not passed and self.step < self.next:
+            return
+        calls = self.trial.problem.oracle.calls - self.first_calls
+        scores = self.trial.judge.model(state.theta, state.p)
+        self.points.append(Row(self.family, "path", self.step, loss, calls, scores))
+        self.next = max(self.step + 1, int(self.step * EVERY))
+        for rule, parameter in passed:
+            del self.open[rule, parameter]
+            if isinstance(state, AcceleratedState):
+                scores = self.trial.judge.measured(state.average)
+                family = f"{self.family}, averaged marginals"
+                self.averages.append(Row(family, rule, parameter, loss, calls, scores))

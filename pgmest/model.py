@@ -1,0 +1,336 @@
+"""Model: what estimation returns, a distribution over all attributes that answers any query about the data."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+
+from pgmest.answers import answer
+from pgmest.clique_vector import CliqueVector
+from pgmest.conditioning import checked_evidence, impossible, restrict
+from pgmest.dataset import Dataset
+from pgmest.domain import Clique, Domain
+from pgmest.errors import ArgumentError, MeasurementError, count_text, listed, memory_text, plural
+from pgmest.estimation.report import EstimationReport
+from pgmest.factor import Factor
+from pgmest.information import entropy, kl_divergence, log_probabilities, mutual_information
+from pgmest.junction_tree import JunctionTree
+from pgmest.measurement import LinearMeasurement
+from pgmest.queries import Kron
+
+if TYPE_CHECKING:
+    from pgmest.inference.calibration import CalibratedTree
+    from pgmest.inference.oracles import ExactOracle
+    from pgmest.inference.plan import Plan
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Model:
+    """p(x) = exp(sum_C theta_C(x_C) - A) over all attributes, and a number of records.
+
+    `estimate` makes it. Nothing is computed before it is asked for; then one run of the oracle is kept, and several
+    threads may ask at the same time. Answers are in counts: expected numbers of records.
+
+    >>> theta = CliqueVector(Domain({"a": 2, "b": 2}), {("a", "b"): np.log([[1, 3], [2, 2]])})
+    >>> Model(theta, total=80).project(("b",)).values.round(6)
+    array([30., 50.])
+
+    Args:
+        potentials: theta, the log-potentials on the measured cliques; -inf marks impossible cells.
+        total: the number of records.
+        report: how the estimate was found and how good it is.
+        total_stddev: the standard error of `total`; None where it is known, or nothing is known of it.
+        measurements: what the model was estimated from.
+        plan: the inference plan of the potentials' cliques, where one is at hand.
+
+    Raises:
+        MeasurementError: a potential is NaN or +inf.
+        ArgumentError: `total` is not a positive number.
+    """
+
+    potentials: CliqueVector
+    total: float
+    report: EstimationReport | None = None
+    total_stddev: float | None = None
+    measurements: tuple[LinearMeasurement, ...] | None = None
+    plan: Plan | None = None
+    _calibrated: CalibratedTree | None = field(default=None, init=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
+
+    def __post_init__(self) -> None:
+        if self.potentials.flat.size and not self.potentials.flat.max() < np.inf:
+            raise MeasurementError("the potentials hold NaN or +inf; only finite values and -inf are meaningful.")
+        if isinstance(self.total, bool) or not 0 < self.total < np.inf:
+            raise ArgumentError.of("total", self.total, "a positive number of records")
+        object.__setattr__(self, "total", float(self.total))
+        if self.plan is not None and self.plan.layout != self.potentials.layout:
+            raise ArgumentError("plan was made for other cliques than those of the potentials.")
+        if self.measurements is not None:
+            object.__setattr__(self, "measurements", tuple(self.measurements))
+
+    # -- what it is -------------------------------------------------------------------------------------------------
+
+    @property
+    def domain(self) -> Domain:
+        """All the attributes."""
+        return self.potentials.domain
+
+    @property
+    def cliques(self) -> tuple[Clique, ...]:
+        """The measured cliques."""
+        return self.potentials.cliques
+
+    @property
+    def junction_tree(self) -> JunctionTree:
+        """The tree on which everything is computed; printing it shows the cost."""
+        with self._lock:
+            return self._compiled().tree
+
+    @property
+    def calibrated(self) -> CalibratedTree:
+        """The junction tree after one run of the oracle, with every clique's probabilities.
+
+        Raises:
+            ImpossibleModelError: no record is possible.
+        """
+        from pgmest.inference.calibration import CalibratedTree
+
+        with self._lock:
+            if self._calibrated is None:
+                object.__setattr__(self, "_calibrated", CalibratedTree(self.potentials, self._compiled()))
+            assert self._calibrated is not None
+            return self._calibrated
+
+    def _compiled(self) -> Plan:
+        """The plan, made at the first call; under the lock only."""
+        from pgmest.inference.plan import Plan
+
+        if self.plan is None:
+            object.__setattr__(self, "plan", Plan.of(self.potentials.layout))
+        assert self.plan is not None
+        return self.plan
+
+    @property
+    def oracle(self) -> ExactOracle:
+        """The oracle after its run with total 1; one thread at a time may use it."""
+        return self.calibrated.oracle
+
+    @property
+    def log_partition(self) -> float:
+        """A(theta) = log sum_x exp(sum_C theta_C(x_C))."""
+        return self.calibrated.log_partition
+
+    @property
+    def marginals(self) -> CliqueVector:
+        """The marginals on the measured cliques, in counts."""
+        return self.calibrated.probabilities * self.total
+
+    # -- queries ----------------------------------------------------------------------------------------------------
+
+    def project(self, attributes: Iterable[str] | str, given: Mapping[str, int] | None = None) -> Factor:
+        """The marginal on any attributes, measured or not, in counts; axes in the order asked for.
+
+        Args:
+            attributes: one name or several; () for the total.
+            given: attribute -> code, for other attributes: the counts of the records with these codes only.
+
+        Raises:
+            UnknownAttributeError, DuplicateAttributeError: attributes that are none, or named twice.
+            CodeRangeError, QueryError: evidence that is no code, or on attributes asked for.
+            ModelTooLarge: the marginal, or every way to it, has too many cells.
+        """
+        from pgmest.inference.elimination import eliminate
+
+        names = self.domain.clique(attributes)
+        values = eliminate(self.calibrated, dict.fromkeys(names), checked_evidence(self.domain, given, names))
+        return Factor(self.domain.project(names), values * self.total)
+
+    def project_many(self, cliques: Iterable[Iterable[str] | str]) -> list[Factor]:
+        """The marginals on many sets of attributes, in counts; far cheaper than one after the other.
+
+        The tables may be parts of larger arrays; copy the few that are to be kept for long.
+
+        Raises:
+            UnknownAttributeError, DuplicateAttributeError, ModelTooLarge: as for `project`.
+        """
+        from pgmest.inference.propagation import propagate
+
+        names = [self.domain.clique(clique) for clique in cliques]
+        tables = propagate(self.calibrated, names, self.total)
+        return [Factor(self.domain.project(clique), table) for clique, table in zip(names, tables, strict=True)]
+
+    @overload
+    def answer(
+        self, query: Sequence[Kron], clique: None = None, given: Mapping[str, int] | None = None
+    ) -> list[Factor]: ...
+
+    @overload
+    def answer(
+        self, query: Any, clique: Iterable[str] | str | None = None, given: Mapping[str, int] | None = None
+    ) -> Factor: ...
+
+    def answer(
+        self, query: Any, clique: Iterable[str] | str | None = None, given: Mapping[str, int] | None = None
+    ) -> Factor | list[Factor]:
+        """The answers to linear queries, in counts (PGM Algorithm 3).
+
+        A Kron is answered by variable elimination over the model's factors and the query's matrices, without writing
+        down the marginal that it is about. A list of them shares work.
+
+        >>> from pgmest import queries
+        >>> model = Model(CliqueVector.zeros(Domain({"age": 3, "sex": 2}), [("age", "sex")]), total=60)
+        >>> model.answer(Kron({"sex": [[1, -1]], "age": queries.prefix(3)})).values.round(6)
+        array([[0., 0., 0.]])
+        >>> model.answer(queries.prefix(3), "age").values.round(6)
+        array([20., 40., 60.])
+
+        Args:
+            query: a Kron, or a list of them; or a LinearMeasurement, of which the query is taken; or with `clique` a
+                query matrix: a `pgmest.queries` query, array, sparse matrix or LinearOperator; one row may be a vector.
+            clique: the attributes that a query matrix is about, a column for each of their cells, row-major.
+            given: attribute -> code, for other attributes: only records with these codes count.
+
+        Returns:
+            for a Kron a Factor with one axis per attribute, as long as its matrix has rows; for a matrix one axis,
+            named after the clique.
+
+        Raises:
+            QueryError: a query that does not fit, evidence on attributes asked about, or neither Kron nor clique.
+            UnknownAttributeError, DuplicateAttributeError, CodeRangeError: attributes or codes that do not exist.
+            ModelTooLarge: the answer, or every way to it, has too many cells.
+        """
+        return answer(self, query, clique, given)
+
+    def conditional(self, attributes: Iterable[str] | str, given: Iterable[str] | str) -> Factor:
+        """P(attributes | given): probabilities, with the axes of `attributes` first, then those of `given`.
+
+        Each slice at codes of the given attributes sums to 1, or is all 0 where these codes are impossible.
+
+        Raises:
+            UnknownAttributeError, DuplicateAttributeError: attributes that are none, or named twice.
+            ModelTooLarge: the joint table of all of them is too large.
+        """
+        known = self.domain.clique(given)
+        joint = self.project((*self.domain.clique(attributes), *known))
+        return joint / joint.project(known)
+
+    def condition(self, evidence: Mapping[str, int]) -> Model:
+        """The model of the records with given codes, over the other attributes; its total is their number.
+
+        Raises:
+            ImpossibleModelError: the evidence has probability 0.
+            UnknownAttributeError, CodeRangeError: evidence that names no attribute, or is no code.
+        """
+        known = checked_evidence(self.domain, evidence)
+        total = float(self.project((), known))
+        if total <= 0:
+            raise impossible(known)
+        return Model(restrict(self.potentials, known), total)
+
+    # -- information ------------------------------------------------------------------------------------------------
+
+    def log_prob(self, records: Dataset) -> np.ndarray:
+        """The natural log of each record's probability, -inf where it is impossible; shape (records,).
+
+        Raises:
+            DomainError: the records lack an attribute of the model, or have it with another number of values.
+        """
+        return log_probabilities(self, records)
+
+    def entropy(self) -> float:
+        """-E[log p], in nats."""
+        return entropy(self)
+
+    def kl(self, other: Model) -> float:
+        """KL(p || q) = E_p[log p - log q] to another model q, in nats; inf where q excludes a possible record of p.
+
+        Raises:
+            DomainError: the models are over different attributes.
+        """
+        return kl_divergence(self, other)
+
+    def mutual_information(self, a: Iterable[str] | str, b: Iterable[str] | str) -> float:
+        """I(a; b) = KL(p(a, b) || p(a) p(b)), in nats, of single attributes or sets of them.
+
+        Raises:
+            UnknownAttributeError, DuplicateAttributeError: attributes that are none, or in both.
+            ModelTooLarge: the joint table of all of them is too large.
+        """
+        return mutual_information(self, self.domain.clique(a), self.domain.clique(b))
+
+    def map_record(self) -> dict[str, int]:
+        """A most probable record, attribute -> code."""
+        calibrated = self.calibrated
+        with calibrated.lock:
+            return calibrated.oracle.map_record(self.potentials.flat)
+
+    # -- records and files ------------------------------------------------------------------------------------------
+
+    def sample(
+        self, n: int | None = None, method: str = "round", seed: int | np.random.Generator | None = None
+    ) -> Dataset:
+        """Synthetic records, in random order.
+
+        Args:
+            n: how many; by default `total`, rounded.
+            method: "round" (counts as close to the model as integers can be) or "multinomial" (independent records).
+            seed: the same seed gives the same records.
+
+        Raises:
+            ArgumentError: `n` is not an integer of at least 0, or there is no such method.
+        """
+        from pgmest.sampling import sample
+
+        return sample(self, n, method, seed)
+
+    def sample_batches(
+        self,
+        n: int | None = None,
+        batch: int | None = None,
+        method: str = "round",
+        seed: int | np.random.Generator | None = None,
+    ) -> Iterator[Dataset]:
+        """Synthetic records a batch at a time, at constant memory; arguments as for `sample`.
+
+        Raises:
+            ArgumentError: `n` or `batch` is not such a number, or there is no such method.
+        """
+        from pgmest.sampling import BATCH, sample_batches
+
+        return sample_batches(self, n, BATCH if batch is None else batch, method, seed)
+
+    def save(self, path: str | Path) -> None:
+        """Write the potentials, the total and the report to an npz file, which `load` reads; measurements are left out.
+
+        Raises:
+            FileFormatError: the file cannot be written; what was there before is untouched.
+        """
+        from pgmest.model_file import save
+
+        save(self, path)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Model, (self.potentials, self.total, self.report, self.total_stddev, self.measurements, self.plan)
+
+    def __repr__(self) -> str:
+        spread = f" (standard error {self.total_stddev:,.3g})" if self.total_stddev is not None else ""
+        tree = self.junction_tree
+        lines = [
+            f"Model: {self.total:,.1f} records{spread}, {plural(len(self.domain), 'attribute')}, "
+            f"{plural(len(self.cliques), 'measured clique')}",
+            f"  attributes   {listed((f'{name} ({size})' for name, size in self.domain.items()), 8)}",
+            f"  cliques      {listed((' x '.join(clique) or '()' for clique in self.cliques), 4)}",
+            f"  tree         {plural(len(tree.cliques), 'clique')}, treewidth {tree.treewidth}, "
+            f"{count_text(tree.total_cells)} cells ({memory_text(8 * tree.total_cells)})",
+        ]
+        if self.report is not None:
+            lines += [
+                f"  estimate     {line}" if i == 0 else f"               {line}"
+                for i, line in enumerate(str(self.report).splitlines())
+            ]
+        return "\n".join(lines)
