@@ -22,7 +22,7 @@ from pgmest.progress import progress_bar
 from pgmest.simulation import simulate_measurements
 
 FOLDER = Path(__file__).resolve().parents[1] / "pgmest" / "data"
-STDDEV = 10.0
+STDDEV = 5.0
 SEED = 20240
 CLIQUES: tuple[Clique, ...] = (
     ("marital-status", "relationship", "sex"),

@@ -5,10 +5,17 @@ from pgmest.domain import Domain as Domain
 from pgmest.factor import Factor as Factor
 from pgmest.clique_vector import CliqueVector as CliqueVector
 from pgmest.dataset import Dataset as Dataset
+from pgmest import errors as errors
 from pgmest import queries as queries
 from pgmest.queries import Kron as Kron
 from pgmest.measurement import LinearMeasurement as LinearMeasurement
+from pgmest.measurement_file import load_measurements as load_measurements
+from pgmest.measurement_file import save_measurements as save_measurements
 from pgmest.junction_tree import JunctionTree as JunctionTree
 from pgmest.inference.oracles import marginals as marginals
+from pgmest.inference.threads import get_threads as get_threads
+from pgmest.inference.threads import set_threads as set_threads
+from pgmest import loss as loss
 from pgmest.model import Model as Model
+from pgmest.estimation.estimate import estimate as estimate
 from pgmest.model_file import load as load

@@ -148,9 +148,7 @@ def mirror_flow(problem: Problem, start: np.ndarray, unit: float) -> Iterator[Es
         yield Estimate(time, theta, p, problem.oracle.calls - first)
 
 
-def halves(
-    measurements: list[LinearMeasurement], seed: int
-) -> tuple[list[LinearMeasurement], list[LinearMeasurement]]:
+def halves(measurements: list[LinearMeasurement], seed: int) -> tuple[list[LinearMeasurement], list[LinearMeasurement]]:
     """The answers plus and minus fresh noise of the same scale: independent of each other, of twice the variance."""
     generator = np.random.default_rng(1_000 + seed)
     noises = [generator.normal(0.0, measurement.stddev, measurement.values.shape) for measurement in measurements]

@@ -40,7 +40,8 @@ def draw(results: Sequence[Result], path: Path) -> None:
     ):
         if chosen:
             draw_panel(panel, chosen)
-            panel.legend(frameon=False, fontsize=8)
+            if panel.get_legend_handles_labels()[0]:
+                panel.legend(frameon=False, fontsize=8)
         panel.spines[["top", "right"]].set_visible(False)
     panels[5].axis("off")
     with atomic_path(path) as temporary:

@@ -6,18 +6,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from experiments.benchmarks.oracle import MBI_SCHEDULES, best_mbi, own_label, thread_counts
-from experiments.benchmarks.report import MISSING, heading, markdown, milliseconds, number, section, write_csv
+from experiments.benchmarks.report import MISSING, heading, markdown, milliseconds, number, outdated, section, write_csv
 from experiments.benchmarks.store import Store
 from pgmest.files import write_atomically
 
 COMMAND = "python -m experiments.benchmarks oracle"
 LABELS = [f"mbi {schedule}" for schedule in MBI_SCHEDULES]
 NOTES = """\
-All times are medians. pgmest, mbi and `np.exp` took turns in one process; a ratio is the median over rounds of the ratio
-in a round. mbi is compiled, in float64, and uses all processors. Its `fast` is an alias that it keeps for older code: the
-implicit schedule, contracting in linear space. It counts among mbi's best here, though it returns NaN where potentials
-are large (see below). In columns named "loop" mbi runs 50 calls in one compiled program, each with an update of the
-potentials, as its own estimators do; pgmest is called from Python each time."""
+All times are medians. pgmest, mbi and `np.exp` took turns in one process; a ratio is the median over rounds of the
+ratio in a round. mbi is compiled, in float64, and uses all processors. Its `fast` is an alias that it keeps for older
+code: the implicit schedule, contracting in linear space. It counts among mbi's best here, though it returns NaN where
+potentials are large (see below). In columns named "loop" mbi runs 50 calls in one compiled program, each with an update
+of the potentials, as its own estimators do; pgmest is called from Python each time."""
 
 Result = Mapping[str, Any]
 
@@ -25,8 +25,9 @@ Result = Mapping[str, Any]
 def write_report(store: Store, records: Sequence[Mapping[str, Any]]) -> str:
     """Write oracle.md, oracle.csv and oracle.png; returns the text of oracle.md."""
     results = [record["result"] for record in records]
+    old = outdated(store, records, lambda result: result["problem"])
     sections = [
-        heading("The MARGINAL-ORACLE: pgmest and mbi", COMMAND, store, records),
+        heading("The MARGINAL-ORACLE: pgmest and mbi", COMMAND, records, old),
         NOTES,
         section("What was aimed at", aims_table({result["problem"]: result for result in results})),
         section("Milliseconds a call", calls_table(results)),

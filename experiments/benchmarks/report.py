@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,18 +53,22 @@ def section(title: str, body: str) -> str:
     return f"## {title}\n\n{body}" if body else ""
 
 
-def heading(title: str, command: str, store: Store, records: Sequence[Mapping[str, Any]]) -> str:
-    """The title, the command, the machines and dates of the records, and a warning if some are of older code."""
+def outdated(store: Store, records: Iterable[Mapping[str, Any]], name: Callable[[Mapping[str, Any]], str]) -> list[str]:
+    """The names of results that were measured with other code than today's."""
+    return [name(record["result"]) for record in records if record["code"] != store.code]
+
+
+def heading(title: str, command: str, records: Sequence[Mapping[str, Any]], old: Sequence[str]) -> str:
+    """The title, the command, the machines and dates of the records, and which are of older code."""
     dates = sorted(record["measured"][:10] for record in records)
     span = dates[0] if dates[0] == dates[-1] else f"{dates[0]} to {dates[-1]}"
     machines = dict.fromkeys(in_words(record["machine"]) for record in records)
-    old = [record["result"]["problem"] for record in records if record["code"] != store.code]
     lines = [
         f"# {title}",
         "",
         f"- Made by `{command}`; not edited.",
         *(f"- Measured on {machine}." for machine in machines),
-        f"- Measured {span}; load of the machine before each problem: at most "
+        f"- Measured {span}; load of the machine before each measurement: at most "
         f"{max(record['load'] for record in records)} processes.",
     ]
     if old:

@@ -13,7 +13,7 @@ from pgmest.estimation.solver import Solver, State, divergence
 from pgmest.loss.base import dot
 
 MOST_DOUBLINGS = 60
-SMALLEST_DIVERGENCE = 1e-18
+SMALLEST_DIVERGENCE = 1e-28
 """A step that moves the distribution by less is accepted: both sides of the inequality are rounding errors."""
 
 

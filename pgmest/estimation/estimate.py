@@ -105,7 +105,8 @@ def estimate(
         ImpossibleModelError: the structural zeros leave no possible record.
         ArgumentError: an argument that is not valid.
     """
-    domain, measurements = as_domain(domain), _checked(measurements, as_domain(domain))
+    domain = as_domain(domain)
+    measurements = _checked(measurements, domain)
     _check_numbers(total, tolerance, max_iterations)
     objective = make_loss(loss, measurements, domain)
     solver = _solver(method, objective)
@@ -116,7 +117,14 @@ def estimate(
     problem = Problem.of(objective, known.value, base, max_megabytes=max_megabytes)
     theta = problem.base.copy() if init is None else _warm_start(problem, _potentials(init, "init", domain))
     state, report = Minimisation(problem, solver, tolerance, max_iterations, callback).run(theta)
-    return Model(CliqueVector.of(problem.layout, state.theta), known.value, report, total_stddev=known.stddev)
+    return Model(
+        CliqueVector.of(problem.layout, state.theta),
+        known.value,
+        report,
+        total_stddev=known.stddev,
+        measurements=tuple(measurements),
+        plan=problem.oracle.plan,
+    )
 
 
 def _checked(measurements: Iterable[LinearMeasurement], domain: Domain) -> list[LinearMeasurement]:

@@ -37,7 +37,9 @@ def zero_potentials(zeros: StructuralZeros, domain: Domain) -> CliqueVector:
 def _mask(clique: Clique, impossible: Any, domain: Domain) -> np.ndarray:
     if isinstance(impossible, np.ndarray) and impossible.dtype == bool:
         if impossible.shape != domain.shape:
-            raise ShapeError.of(f"structural_zeros[{clique}]", domain.shape, impossible.shape, "Give one flag per cell.")
+            raise ShapeError.of(
+                f"structural_zeros[{clique}]", domain.shape, impossible.shape, "Give one flag per cell."
+            )
         return impossible
     mask = np.zeros(domain.shape, dtype=bool)
     for row, codes in enumerate(_combinations(clique, impossible)):

@@ -92,21 +92,20 @@ _reduction = numba.njit(fastmath={"contract", "reassoc", "nsz", "nnan"}, **_SETT
 # numba calls libm one number at a time; written as plain arithmetic the compiler uses whole vector registers.
 
 
-@intrinsic
-def _to_bits(typing_context: Any, x: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.bitcast(arguments[0], ir.IntType(64))
+def _bitcast(to_llvm: Any, signature: Any) -> Any:
+    """An intrinsic that reads the bits of a number as another type."""
 
-    return types.int64(types.float64), codegen
+    def typed(typing_context: Any, x: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return builder.bitcast(arguments[0], to_llvm)
+
+        return signature, generate
+
+    return intrinsic(typed)
 
 
-@intrinsic
-def _from_bits(typing_context: Any, x: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.bitcast(arguments[0], ir.DoubleType())
-
-    return types.float64(types.int64), codegen
-
+_to_bits = _bitcast(ir.IntType(64), types.int64(types.float64))
+_from_bits = _bitcast(ir.DoubleType(), types.float64(types.int64))
 
 _LOG2_E = 1.4426950408889634
 _LN2_HIGH = 0.693147180369123816490  # ln 2 split in two, so that k * ln 2 is exact to twice the precision

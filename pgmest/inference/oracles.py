@@ -115,7 +115,16 @@ class ExactOracle:
         best = np.empty(self.layout.cells) if out is None else out
         plan, top = self.plan, self.maximum(theta)
         self._kernels.downward_max(
-            *self._tables, 0, len(plan.nodes), theta, best, self._arena, plan.messages, plan.marginals, plan.scratch, top
+            *self._tables,
+            0,
+            len(plan.nodes),
+            theta,
+            best,
+            self._arena,
+            plan.messages,
+            plan.marginals,
+            plan.scratch,
+            top,
         )
         self.calls += 1
         return best

@@ -87,7 +87,9 @@ class Plan:
         return _Compiler(layout, tree).compile()
 
     def __repr__(self) -> str:
-        return f"Plan({len(self.nodes)} nodes, {self.tree.total_cells:,} cells, arena {self.arena_cells * 8 / 1e6:.3g} MB)"
+        return (
+            f"Plan({len(self.nodes)} nodes, {self.tree.total_cells:,} cells, arena {self.arena_cells * 8 / 1e6:.3g} MB)"
+        )
 
 
 class _Compiler:

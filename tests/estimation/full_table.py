@@ -1,4 +1,4 @@
-"""The truth on small domains: the same problems solved on the full joint table by scipy, with no tree and no messages."""
+"""The truth on small domains: the same problems solved on the full joint table, with no tree and no messages."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def least_absolute_optimum(domain: Domain, measurements: Sequence[LinearMeasurem
 def fitted_table(
     domain: Domain, cliques: Sequence[Sequence[str]], marginals: Sequence[np.ndarray], prior: np.ndarray
 ) -> np.ndarray:
-    """The joint table closest in relative entropy to `prior` with these marginals, by iterative proportional fitting."""
+    """The table of least relative entropy to `prior` with these marginals, by iterative proportional fitting."""
     table = prior / prior.sum() * marginals[0].sum()
     matrices = [marginal_matrix(domain, clique) for clique in cliques]
     for _ in range(3000):

@@ -109,7 +109,9 @@ def test_a_prior_gives_the_distribution_of_least_relative_entropy_to_it():
     model = pg.estimate(measurements, domain, total=500.0, prior=prior, tolerance=1e-9, max_iterations=20000)
     table = np.exp(prior[("a", "b", "c")].datavector())
     marginals = [model.project(clique).datavector() for clique in [("a", "b"), ("c",)]]
-    np.testing.assert_allclose(full_joint(model), fitted_table(domain, [("a", "b"), ("c",)], marginals, table), atol=0.05)
+    np.testing.assert_allclose(
+        full_joint(model), fitted_table(domain, [("a", "b"), ("c",)], marginals, table), atol=0.05
+    )
 
 
 def test_a_warm_start_changes_the_time_and_not_the_answer():
@@ -157,9 +159,7 @@ def test_attribute_order_does_not_matter():
     turned = pg.Domain({"c": 2, "a": 2, "b": 3})
     here = pg.estimate(measurements, domain, total=100.0, tolerance=1e-8)
     there = pg.estimate(measurements, turned, total=100.0, tolerance=1e-8)
-    np.testing.assert_allclose(
-        here.project(("a", "b", "c")).values, there.project(("a", "b", "c")).values, atol=1e-3
-    )
+    np.testing.assert_allclose(here.project(("a", "b", "c")).values, there.project(("a", "b", "c")).values, atol=1e-3)
 
 
 @pytest.mark.parametrize("stddev", [1e-3, 1.0, 1e4])
@@ -289,8 +289,10 @@ def test_no_measurements_but_a_total_give_the_uniform_distribution():
 
 
 def test_a_tree_too_large_is_refused_before_anything_is_allocated():
-    domain = pg.Domain({name: 1000 for name in "abcdef"})
-    measurements = [pg.LinearMeasurement(np.ones(10**6), pair, 1.0) for pair in ("ab", "bc", "ca", "ad", "bd", "cd")]
+    domain = pg.Domain(dict.fromkeys("abcdef", 1000))
+    measurements = [
+        pg.LinearMeasurement(np.ones(10**6), tuple(pair), 1.0) for pair in ("ab", "bc", "ca", "ad", "bd", "cd")
+    ]
     with pytest.raises(ModelTooLarge) as caught:
         pg.estimate(measurements, domain, total=1.0)
     assert "8" in str(caught.value)

@@ -1,0 +1,118 @@
+"""Estimation, pgmest's solvers against mbi's: the loss that each has reached after how many seconds.
+
+Every method runs in a process of its own. Evaluating the loss is not timed on either side. mbi's times leave out its
+compilation, which is reported beside them; pgmest's include building the junction tree and the plan.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from experiments import problems
+from experiments.benchmarks.worker import apart
+from experiments.problems import NamedProblem
+from pgmest.inference.oracles import load_kernels
+
+PGMEST_METHODS = ("accelerated", "universal", "mirror_descent", "dual_averaging", "lbfgs")
+MBI_METHODS = ("universal_accelerated", "interior_gradient", "mirror_descent", "dual_averaging", "lbfgs")
+REPEATS = 3
+POINTS = 300
+"""About how many points of a trace are kept."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A problem and how long each method may work on it.
+
+    Attributes:
+        make: builds the problem.
+        optimum: a loss that is known to be within 0.001 % of the least one, if any is known.
+        iterations: of mbi's methods.
+        seconds: stop any method after these.
+        finish: let mbi go on to a model where its method ends with marginals.
+        slow: leave mbi out unless slow work is asked for.
+    """
+
+    make: Callable[[], NamedProblem]
+    optimum: float | None
+    iterations: int
+    seconds: float
+    finish: bool
+    slow: bool = False
+
+
+CASES = {
+    "adult14-pairs": Case(problems.adult14_pairs, 4077.34, 5000, 60.0, finish=True),
+    "adult14-nine": Case(problems.adult14_nine, 4770.277, 4000, 60.0, finish=True),
+    "adult14-fifteen": Case(problems.adult14_fifteen, None, 1000, 60.0, finish=False, slow=True),
+    "chain-1000": Case(functools.partial(problems.chain, 1000), None, 300, 60.0, finish=False, slow=True),
+}
+
+
+def measure_method(case: str, side: str, method: str, quick: bool) -> dict[str, Any]:
+    """The trace of one method on one problem, from a process of its own."""
+    chosen = CASES[case]
+    if side == "pgmest":
+        return apart(pgmest_trace, case, method, 1.0 if quick else chosen.seconds)
+    if quick:
+        return apart(mbi_trace, case, method, 100, 5.0, False)
+    return apart(mbi_trace, case, method, chosen.iterations, chosen.seconds, chosen.finish)
+
+
+def mbi_trace(case: str, method: str, iterations: int, seconds: float, finish: bool) -> dict[str, Any]:
+    """In a process of its own: see `peers.estimation_trace`."""
+    from experiments.benchmarks.peers import estimation_trace
+
+    trace = estimation_trace(CASES[case].make(), method, iterations, seconds, finish)
+    return {"problem": case, "side": "mbi", **trace}
+
+
+def pgmest_trace(case: str, method: str, seconds: float) -> dict[str, Any]:
+    """In a process of its own: the trace of the run with the median time, and how much longer the very first took."""
+    load_kernels()
+    problem = CASES[case].make()
+    cold = _run_pgmest(problem, method, seconds)
+    runs = [_run_pgmest(problem, method, seconds) for _ in range(REPEATS if cold["total_seconds"] < 10 else 1)]
+    runs.sort(key=lambda run: run["total_seconds"])
+    chosen = runs[len(runs) // 2]
+    more = cold["seconds"][0] - chosen["seconds"][0]
+    return {"problem": case, "side": "pgmest", "method": method, "compile_seconds": more, **chosen}
+
+
+def _run_pgmest(problem: NamedProblem, method: str, seconds: float) -> dict[str, Any]:
+    from pgmest.estimation.estimate import estimate
+
+    measurements, total = problem.measurements(), problem.data().records
+    trace: dict[str, list[float]] = {"iterations": [], "oracle_calls": [], "seconds": [], "losses": []}
+    resumed, elapsed, next_kept = time.perf_counter(), 0.0, 0.0
+
+    def observe(progress: Any) -> bool:
+        nonlocal resumed, elapsed, next_kept
+        elapsed += time.perf_counter() - resumed
+        if elapsed >= next_kept:
+            next_kept = elapsed * (1 + 7 / POINTS)
+            trace["iterations"].append(progress.iteration)
+            trace["oracle_calls"].append(progress.oracle_calls)
+            trace["seconds"].append(elapsed)
+            trace["losses"].append(progress.loss)
+        resumed = time.perf_counter()
+        return elapsed > seconds
+
+    model = estimate(
+        measurements, problem.domain, total=total, method=method, tolerance=1e-6, max_iterations=10**6, callback=observe
+    )
+    elapsed += time.perf_counter() - resumed
+    report = model.report
+    for key, value in zip(trace, (report.iterations, report.oracle_calls, elapsed, report.loss), strict=True):
+        trace[key].append(value)
+    return {
+        **trace,
+        "total_seconds": elapsed,
+        "finish_seconds": 0.0,
+        "model_loss": report.loss,
+        "gap": report.gap,
+    }

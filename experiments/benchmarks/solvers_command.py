@@ -1,0 +1,45 @@
+"""`python -m experiments.benchmarks solvers`: run the methods that have no current trace, then write tables and plots."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+from experiments.benchmarks.runner import chosen, kept, measure_all
+from experiments.benchmarks.solvers import CASES, MBI_METHODS, PGMEST_METHODS, measure_method
+from experiments.benchmarks.solvers_plot import draw
+from experiments.benchmarks.solvers_report import write_report
+from experiments.benchmarks.store import Store
+
+HARNESS = ("experiments/problems.py", "experiments/benchmarks/solvers.py", "pgmest/simulation.py")
+MEASURED = {
+    "pgmest": (*HARNESS, "pgmest/*.py", "pgmest/estimation/*.py", "pgmest/inference/*.py", "pgmest/loss/*.py"),
+    "mbi": (*HARNESS, "experiments/benchmarks/peers.py"),
+}
+METHODS = {"pgmest": PGMEST_METHODS, "mbi": MBI_METHODS}
+
+
+def run(options: Namespace) -> None:
+    """Run the methods, print the tables, and write solvers.md, solvers_pgmest.csv, solvers_mbi.csv and a plot each."""
+    stores = {side: Store.of("solvers", options.quick, files) for side, files in MEASURED.items()}
+    cases = chosen(CASES, options.only)
+    for case in cases:
+        for side in ("pgmest", "mbi"):
+            if side == "mbi" and CASES[case].slow and not options.slow:
+                continue
+            runs = {f"{case}-{side}-{method}": method for method in METHODS[side]}
+            measure_all(
+                stores[side],
+                runs,
+                lambda name, case=case, side=side, runs=runs: measure_method(case, side, runs[name], options.quick),
+                options.fresh,
+            )
+    records = {
+        side: kept(store, [f"{case}-{side}-{method}" for case in CASES for method in METHODS[side]])
+        for side, store in stores.items()
+    }
+    if not any(records.values()):
+        raise SystemExit("nothing was measured.")
+    print(write_report(stores, records))
+    folder = stores["pgmest"].folder
+    draw([record["result"] for side in records for record in records[side]], folder)
+    print(f"The tables and the plots are in {folder}.")

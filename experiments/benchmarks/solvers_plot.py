@@ -1,0 +1,45 @@
+"""Loss above the best one known against seconds, as pictures that can be read in grey."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from experiments.benchmarks.solvers import CASES
+from experiments.benchmarks.solvers_report import best_loss
+from pgmest.files import atomic_path
+
+LINES = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)))
+SHADES = {"pgmest": "black", "mbi": "0.55"}
+MARKERS = {"pgmest": "o", "mbi": "^"}
+
+
+def draw(traces: Sequence[Mapping[str, Any]], folder: Path) -> None:
+    """One picture per problem: seconds without mbi's compilation on the left, with it on the right."""
+    from matplotlib.figure import Figure
+
+    for case in CASES:
+        chosen = [trace for trace in traces if trace["problem"] == case]
+        if not chosen:
+            continue
+        best = best_loss(case, chosen)
+        figure = Figure(figsize=(12, 4.5), layout="constrained")
+        panels = figure.subplots(1, 2, sharey=True)
+        for panel, compiled in zip(panels, (False, True), strict=True):
+            counts = {"pgmest": 0, "mbi": 0}
+            for trace in chosen:
+                side = trace["side"]
+                seconds = [s + compiled * max(trace["compile_seconds"], 0.0) for s in trace["seconds"]]
+                above = [max(loss / best - 1, 1e-7) for loss in trace["losses"]]
+                style = {"color": SHADES[side], "linestyle": LINES[counts[side]], "marker": MARKERS[side]}
+                panel.plot(seconds, above, label=f"{side} {trace['method']}", markevery=0.15, markersize=4, **style)
+                counts[side] += 1
+            panel.set(xscale="log", yscale="log", xlabel="seconds, with compilation" if compiled else "seconds")
+            panel.spines[["top", "right"]].set_visible(False)
+            panel.grid(True, which="major", color="0.92")
+        panels[0].set(ylabel="loss / best loss known - 1", title=f"{case}: after compilation")
+        panels[1].set(title=f"{case}: from a fresh start")
+        panels[1].legend(frameon=False, fontsize=8, ncols=2)
+        with atomic_path(folder / f"solvers-{case}.png") as temporary:
+            figure.savefig(temporary, dpi=110)

@@ -1,0 +1,113 @@
+"""The tables of the solvers benchmark: seconds until a loss is reached."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from experiments.benchmarks.report import heading, markdown, number, outdated, section, write_csv
+from experiments.benchmarks.solvers import CASES
+from experiments.benchmarks.store import Store
+from pgmest.files import write_atomically
+
+COMMAND = "python -m experiments.benchmarks solvers"
+SHARES = (0.1, 0.01, 0.001)
+OWN_DEFAULT = "accelerated"
+NOTES = """\
+The loss is the sum of 1/2 ||(mu - y) / sigma||^2 with mu in counts; the total is known. "Best" is the least loss known:
+the smaller of a published one and the least that any method reached here. Seconds leave out evaluating the loss. For
+pgmest they run from the measurements to the marginals, junction tree and plan included; what it has at any moment is a
+model. For mbi they leave out compilation (a column of its own) and, for all but mirror descent and L-BFGS, the fit of
+potentials to the marginals that its `estimate` ends with ("fit", with the loss of the model it gives): before it there
+are marginals but no model."""
+
+Trace = Mapping[str, Any]
+
+
+def write_report(stores: Mapping[str, Store], records: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+    """Write solvers.md and one CSV of traces per side; returns the text of solvers.md."""
+    folder = stores["pgmest"].folder
+    everything = [record for side in records.values() for record in side]
+    old = [name for side in stores for name in outdated(stores[side], records[side], _name)]
+    sections = [heading("Solvers: pgmest and mbi", COMMAND, everything, old), NOTES]
+    for case in CASES:
+        traces = [record["result"] for record in everything if record["result"]["problem"] == case]
+        if traces:
+            sections.append(section(f"{CASES[case].make().title}: seconds until", reach_table(case, traces)))
+            sections.append(section(f"{case}: pgmest against where mbi's methods end", end_table(traces)))
+            sections.append(f"![Loss against seconds](solvers-{case}.png)")
+    text = "\n\n".join(filter(None, sections)) + "\n"
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(folder / "solvers.md", text)
+    for side, kept in records.items():
+        write_csv(folder / f"solvers_{side}.csv", [row for record in kept for row in _rows(record)])
+    return text
+
+
+def best_loss(case: str, traces: Sequence[Trace]) -> float:
+    """The least loss known of a problem."""
+    return min([loss for trace in traces for loss in trace["losses"]] + [CASES[case].optimum or float("inf")])
+
+
+def seconds_to(trace: Trace, loss: float) -> float | None:
+    """Seconds until a trace is at most at `loss`."""
+    return next((s for s, value in zip(trace["seconds"], trace["losses"], strict=True) if value <= loss), None)
+
+
+def reach_table(case: str, traces: Sequence[Trace]) -> str:
+    best = best_loss(case, traces)
+    columns = ["method", *(f"{100 * share:g} % above best" for share in SHARES)]
+    columns += ["loss at the end", "iterations", "seconds", "compilation", "fit", "loss of the model"]
+    rows = [
+        [f"{trace['side']} {trace['method']}"]
+        + [number(seconds_to(trace, best * (1 + share))) for share in SHARES]
+        + [f"{trace['losses'][-1]:,.2f}", f"{trace['iterations'][-1]:,}"]
+        + [number(trace["seconds"][-1]), number(trace["compile_seconds"]), number(trace["finish_seconds"])]
+        + ["-" if trace["model_loss"] is None else f"{trace['model_loss']:,.2f}"]
+        for trace in traces
+    ]
+    return f"The best loss known is {best:,.2f}.\n\n" + markdown(columns, rows)
+
+
+def end_table(traces: Sequence[Trace]) -> str:
+    """How much sooner pgmest's default gets to the least loss of each of mbi's methods."""
+    own = next((t for t in traces if (t["side"], t["method"]) == ("pgmest", OWN_DEFAULT)), None)
+    if own is None:
+        return ""
+    rows = []
+    for trace in traces:
+        least = min(trace["losses"])
+        mine = seconds_to(own, least)
+        if trace["side"] == "mbi" and mine is not None:
+            marginals = seconds_to(trace, least) or 0.0
+            compiled = marginals + trace["compile_seconds"]
+            model = None if trace["finish_seconds"] is None else compiled + trace["finish_seconds"]
+            times = [marginals, compiled, model]
+            ratios = [None if seconds is None else seconds / mine for seconds in times]
+            rows.append([f"mbi {trace['method']}", f"{least:,.2f}", *map(number, [mine, *times, *ratios])])
+    columns = ["mbi's method", "its least loss", f"pgmest {OWN_DEFAULT}, s", "mbi, s", "with compilation, s"]
+    columns += ["with compilation and fit, s", "mbi / pgmest", "with compilation", "with compilation and fit"]
+    return markdown(columns, rows)
+
+
+def _name(trace: Trace) -> str:
+    return f"{trace['problem']} {trace['side']} {trace['method']}"
+
+
+def _rows(record: Mapping[str, Any]) -> list[dict[str, Any]]:
+    trace = record["result"]
+    calls = trace.get("oracle_calls") or [None] * len(trace["losses"])
+    return [
+        {
+            "problem": trace["problem"],
+            "method": trace["method"],
+            "iteration": iteration,
+            "oracle_calls": call,
+            "seconds": f"{seconds:.6g}",
+            "seconds_with_compilation": f"{seconds + trace['compile_seconds']:.6g}",
+            "loss": f"{loss:.10g}",
+        }
+        for iteration, call, seconds, loss in zip(
+            trace["iterations"], calls, trace["seconds"], trace["losses"], strict=True
+        )
+    ]
