@@ -5,6 +5,7 @@ from pgmest.domain import Domain as Domain
 from pgmest.factor import Factor as Factor
 from pgmest.clique_vector import CliqueVector as CliqueVector
 from pgmest.dataset import Dataset as Dataset
+from pgmest import datasets as datasets
 from pgmest import errors as errors
 from pgmest import queries as queries
 from pgmest.queries import Kron as Kron

@@ -336,7 +336,7 @@ def test_whole_chain_on_real_tables(shared_data, tmp_path, capsys, name, cliques
     assert main(["query", model, *cliques, query]) == 0
     tables = capsys.readouterr().out.split("\n\n")
     for clique, text in zip([*cliques, query], tables, strict=True):
-        counts = [float(row[-1]) for row in csv.reader(io.StringIO(text.strip()))][1:]
+        counts = [float(row[-1]) for row in list(csv.reader(io.StringIO(text.strip())))[1:]]
         true = table.project(clique.split(",")).datavector()
         limit = 0.02 if clique in cliques else 0.2
         assert 0.5 * np.abs(true - counts).sum() < limit * table.records

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from pgmest.dataset import Dataset
+import pgmest as pg
 from pgmest.errors import ArgumentError, UnknownAttributeError
 from pgmest.simulation import simulate_measurements
 
 
 @pytest.fixture
-def data() -> Dataset:
-    return Dataset.from_codes(np.array([[0, 1], [2, 1], [2, 0]]), {"age": 3, "sex": 2})
+def data() -> pg.Dataset:
+    return pg.Dataset.from_codes(np.array([[0, 1], [2, 1], [2, 0]]), {"age": 3, "sex": 2})
 
 
 def test_values_are_the_marginal_when_noise_is_tiny(data):
@@ -21,7 +21,7 @@ def test_values_are_the_marginal_when_noise_is_tiny(data):
 
 
 def test_noise_has_the_standard_deviation_asked_for():
-    data = Dataset.from_codes(np.zeros((1, 1), dtype=int), {"x": 100_000})
+    data = pg.Dataset.from_codes(np.zeros((1, 1), dtype=int), {"x": 100_000})
     (measurement,) = simulate_measurements(data, [("x",)], stddev=7.0, seed=0)
     noise = measurement.values - data.project(("x",)).values
     assert measurement.stddev == 7.0

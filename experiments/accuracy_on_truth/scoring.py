@@ -40,7 +40,7 @@ class Judge:
         self.pairs, self.triples = case.pairs, case.triples
         self.true_measured = np.concatenate([table.reshape(-1) for table in case.true_counts(problem.layout.cliques)])
         self.true_others = case.true_counts([*self.pairs, *self.triples])
-        self.bin_of_cell = np.digitize(self.true_measured, [0.5, stddev + 1e-9, 10 * stddev])
+        self.bin_of_cell = np.digitize(self.true_measured, [0.5, max(stddev, 0.5) + 1e-9, max(10 * stddev, 1.0)])
         self.scale = 0.5 / (self.total * len(problem.layout.cliques))
 
     def measured(self, p: np.ndarray) -> Scores:

@@ -60,7 +60,8 @@ class Trial:
         self.optimum = optimum.loss
         yield optimum
         for start in self.starts:
-            yield from self.solver_path("accelerated", AcceleratedMirrorDescent(), start)
+            if self.thorough or start == "independent":
+                yield from self.solver_path("accelerated", AcceleratedMirrorDescent(), start)
             if self.thorough:
                 yield from self.solver_path("mirror descent", MirrorDescent(), start)
             if self.thorough or start == "independent":
@@ -97,7 +98,7 @@ class Trial:
         yield from points
         yield from (replace(row, rule=FIXED) for row in points)
         yield from chosen(points, self.optimum)
-        if start == "independent":
+        if start == "independent" and (self.thorough or method is mirror_flow):
             losses = self.held_out(method, unit)
             best = points[int(np.argmin(losses))]
             yield replace(best, rule=HELD_OUT, parameter=np.nan, calls=2 * points[-1].calls)

@@ -121,7 +121,7 @@ def estimate(
         CliqueVector.of(problem.layout, state.theta),
         known.value,
         report,
-        total_stddev=known.stddev,
+        total_stddev=known.stddev if total is None else None,
         measurements=tuple(measurements),
         plan=problem.oracle.plan,
     )
