@@ -1,4 +1,4 @@
-# make demo    see pgmest work: an embedded table, measured with noise, estimated, drawn (half a minute after set-up)
+# make demo    see pgmest work: an embedded table, measured with noise, estimated, drawn (seconds after set-up)
 # make test    every test
 # make lint    style; make types: static types; make bench: the benchmarks; make clean: what these made
 #
@@ -10,6 +10,8 @@ VENV ?= .venv
 PYTEST_FLAGS ?=
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
+
+COMPILE_KERNELS := import pgmest as pg; pg.estimate([pg.LinearMeasurement([1, 2], "a")], {"a": 2}).sample()
 
 .PHONY: demo test lint types bench clean
 .DELETE_ON_ERROR:
@@ -37,6 +39,7 @@ clean:
 # The stamps: an extra is installed again when pyproject.toml changes.
 $(VENV)/.installed-plot: pyproject.toml | $(VENV)/.pip
 	$(INSTALL) '.[plot]'
+	@$(BIN)/python -c '$(COMPILE_KERNELS)'
 	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml | $(VENV)/.pip

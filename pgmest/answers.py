@@ -30,8 +30,8 @@ def answer(
         return _answer_krons(model, query, given)
     if clique is None or isinstance(query, Kron | LinearMeasurement):
         raise QueryError(
-            f"a {type(query).__name__} {'without' if clique is None else 'with'} clique= cannot be answered: give a "
-            "pg.Kron, a list of these, or a query matrix and the clique= that it is about."
+            f"a query of type {type(query).__name__} {'without' if clique is None else 'with'} clique= cannot be "
+            "answered: give a pg.Kron, a list of these, or a query matrix and the clique= that it is about."
         )
     return _answer_matrix(model, query, model.domain.clique(clique), given)
 

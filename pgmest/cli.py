@@ -11,6 +11,7 @@ import csv
 import dataclasses
 import io
 import json
+import math
 import os
 import sys
 from collections.abc import Iterable, Sequence
@@ -25,6 +26,7 @@ from pgmest.usage import make_parser
 
 if TYPE_CHECKING:
     from pgmest.factor import Factor
+    from pgmest.model import Model
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -87,7 +89,7 @@ def _estimate(options: argparse.Namespace) -> None:
         )
     model.save(options.out)
     print(model.report)
-    if model.report.message.startswith("interrupted"):  # by Ctrl-C; what had been found is saved nevertheless
+    if model.report and model.report.message.startswith("interrupted"):  # what had been found is saved nevertheless
         raise KeyboardInterrupt
 
 
@@ -95,19 +97,13 @@ def _info(options: argparse.Namespace) -> None:
     import pgmest as pg
 
     model = pg.load(options.model)
-    tree = model.junction_tree
     if options.json:
-        facts = {
-            "total": model.total,
-            "domain": dict(model.domain),
-            "measured_cliques": [list(clique) for clique in model.potentials.cliques],
-            "junction_tree": {"cliques": [list(clique) for clique in tree.cliques], "total_cells": tree.total_cells},
-            "report": dataclasses.asdict(model.report),
-        }
-        print(json.dumps(facts, indent=1))
+        print(json.dumps(_facts(model), indent=1))
     else:
         sizes = ", ".join(f"{name} ({size})" for name, size in model.domain.items())
-        print(f"{model.total:,.1f} records, {len(model.domain)} attributes: {sizes}\n\n{tree}\n\n{model.report}")
+        print(f"{model.total:,.1f} records, {len(model.domain)} attributes: {sizes}\n\n{model.junction_tree}")
+        if model.report:
+            print(f"\n{model.report}")
 
 
 def _query(options: argparse.Namespace) -> None:
@@ -163,6 +159,23 @@ def _names(value: Any) -> Clique:
     if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
         raise ValueError("not a list of names")
     return tuple(value)
+
+
+def _facts(model: Model) -> dict[str, Any]:
+    """What `info --json` prints; numbers that JSON does not have (a gap that is infinite) become null."""
+    tree = model.junction_tree
+    report = dataclasses.asdict(model.report) if model.report else {}
+    return {
+        "total": model.total,
+        "total_stddev": model.total_stddev,
+        "domain": dict(model.domain),
+        "measured_cliques": [list(clique) for clique in model.cliques],
+        "junction_tree": {"cliques": [list(clique) for clique in tree.cliques], "total_cells": tree.total_cells},
+        "report": {
+            name: None if isinstance(value, float) and not math.isfinite(value) else value
+            for name, value in report.items()
+        },
+    }
 
 
 def _write_csv(tables: Iterable[Factor], stream: TextIO) -> None:

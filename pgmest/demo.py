@@ -100,7 +100,7 @@ def run() -> None:
 
     heading("The estimate")
     with progress_bar() as callback:
-        model = pg.estimate(measurements, data.domain, callback=callback)
+        model = pg.estimate(measurements, data.domain, max_iterations=20_000, callback=callback)
     print(model.report)
     print(f"records: {model.total:,.1f} estimated, {data.records:,} true")
 

@@ -83,7 +83,7 @@ def compare_marginals(
     with pyplot.rc_context(STYLE):
         figure = pyplot.figure(figsize=(12, sum(heights) + 0.5), layout="constrained")
         figure.get_layout_engine().set(w_pad=0.08, h_pad=0.06)
-        bands = np.atleast_1d(figure.subfigures(len(heights), 1, height_ratios=heights))
+        bands = list(figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False).flat)
         bar_panels = _panels(bands[: _rows(bars, BARS_A_ROW)], len(bars), BARS_A_ROW)
         map_panels = _panels(bands[_rows(bars, BARS_A_ROW) :], len(maps), MAPS_A_ROW)
         for draw, panels, group in ((_draw_bars, bar_panels, bars), (_draw_maps, map_panels, maps)):
@@ -162,7 +162,7 @@ def _rows(cliques: Sequence[Clique], per_row: int) -> int:
 
 
 def _panels(bands: Iterable[SubFigure], count: int, per_row: int) -> list[SubFigure]:
-    return [panel for band in bands for panel in np.atleast_1d(band.subfigures(1, per_row))][:count]
+    return [panel for band in bands for panel in band.subfigures(1, per_row, squeeze=False).flat][:count]
 
 
 def _label(panel: SubFigure, true: Factor, estimated: Factor, measured: set[frozenset[str]] | None) -> None:
@@ -174,17 +174,20 @@ def _label(panel: SubFigure, true: Factor, estimated: Factor, measured: set[froz
 
 
 def _draw_bars(panel: SubFigure, true: Factor, estimated: Factor) -> None:
+    from matplotlib.ticker import MaxNLocator
+
     axes = panel.subplots()
     edges = np.arange(true.values.size + 1) - 0.5
     axes.stairs(true.values, edges, fill=True, color=TRUTH, label="true")
     axes.stairs(estimated.values, edges, color=INK, linewidth=1.1, label="estimated")
     axes.set(xlim=(edges[0], edges[-1]), ylabel="records")
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
     axes.set_ylim(bottom=0)
 
 
 def _draw_maps(panel: SubFigure, true: Factor, estimated: Factor) -> None:
     from matplotlib.colors import PowerNorm
+    from matplotlib.ticker import MaxNLocator
 
     norm = PowerNorm(0.4, vmin=0, vmax=max(true.values.max(), estimated.values.max(), 1.0))
     across, up = true.domain.attributes
@@ -192,7 +195,7 @@ def _draw_maps(panel: SubFigure, true: Factor, estimated: Factor) -> None:
     for axes, table, name in zip(both, (true, estimated), ("true", "estimated"), strict=True):
         image = axes.imshow(table.values.T, norm=norm, cmap=COLORS, aspect="auto", origin="lower", interpolation="none")
         axes.set(title=name, xlabel=across)
-        axes.xaxis.get_major_locator().set_params(integer=True)
-        axes.yaxis.get_major_locator().set_params(integer=True)
+        axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
+        axes.yaxis.set_major_locator(MaxNLocator("auto", integer=True))
     both[0].set_ylabel(up)
     panel.colorbar(image, ax=both, fraction=0.04, pad=0.01, aspect=30, label="records")

@@ -20,7 +20,7 @@ def progress_bar() -> Iterator[Callable[[Progress], None]]:
     """
     from tqdm import tqdm
 
-    with tqdm(desc="estimating", unit=" iterations", disable=None) as bar:
+    with tqdm(desc="estimating", disable=None) as bar:
 
         def show(progress: Progress) -> None:
             if math.isfinite(progress.gap):

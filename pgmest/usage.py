@@ -128,7 +128,7 @@ The ending of the file says its format: .csv, .csv.gz or .parquet. Values are co
 
 def _sample(add: Add) -> None:
     add("model", metavar="MODEL", help="a model file, .npz")
-    add("--rows", type=int, metavar="N", help="how many records (default: the model's total)")
+    add("--rows", type=_rows, metavar="N", help="how many records (default: the model's total)")
     add("--out", required=True, metavar="FILE", type=_output, help=".csv, .csv.gz or .parquet")
     add("--method", default="round", help="round: as even as whole numbers allow; multinomial: independent records")
     add("--seed", type=int, metavar="N", help="the same seed gives the same records")
@@ -164,6 +164,12 @@ USAGE: dict[str, tuple[str, str, Callable[[Add], None]]] = {
     "sample": ("Draw synthetic records from a model.", SAMPLE, _sample),
     "measure": ("Measure marginals with simulated Gaussian noise. The result is NOT private.", MEASURE, _measure),
 }
+
+
+def _rows(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of at least 0")
+    return int(text)
 
 
 def _output(path: str) -> str:

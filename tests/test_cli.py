@@ -234,6 +234,14 @@ def test_wrong_usage_exits_with_2(capsys, arguments):
     assert "usage: pgmest" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("rows", ["-1", "1.5", "many"])
+def test_rows_must_be_a_count(folder, capsys, rows):
+    with pytest.raises(SystemExit) as stopped:
+        main(["sample", str(folder / "model.npz"), "--rows", rows, "--out", str(folder / "x.csv")])
+    assert stopped.value.code == 2
+    assert f"argument --rows: '{rows}' is not a whole number of at least 0" in capsys.readouterr().err
+
+
 def test_output_folder_must_exist_before_any_work(folder, capsys):
     with pytest.raises(SystemExit) as stopped:
         main(["sample", str(folder / "model.npz"), "--out", str(folder / "nowhere" / "x.csv")])

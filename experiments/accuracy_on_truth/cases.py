@@ -22,7 +22,10 @@ MOST_CELLS = 10_000
 
 TRIPLES = 20
 TREE_CELLS = 30_000
-_LOANS = ["grade", "term", "home_ownership", "verification_status", "loan_status", "purpose", "emp_length", "addr_state", "inq_last_6mths", "sub_grade", "pub_rec", "delinq_2yrs"]
+_LOANS = (
+    *("grade", "term", "home_ownership", "verification_status", "loan_status", "purpose", "emp_length", "addr_state"),
+    *("inq_last_6mths", "sub_grade", "pub_rec", "delinq_2yrs"),
+)
 
 
 @dataclass(frozen=True)

@@ -46,9 +46,15 @@ def thresholds(optimum: float) -> dict[tuple[str, float], float]:
     return stops | {(EXCESS, excess): optimum + excess for excess in EXCESSES}
 
 
-def chosen(points: Sequence[Row], optimum: float) -> Iterator[Row]:
-    """The first point each rule accepts (the last, where none is), and the best by the error of measured marginals."""
-    for (rule, parameter), stop in thresholds(optimum).items():
-        met = next((row for row in points if row.loss <= stop), points[-1])
-        yield replace(met, rule=rule, parameter=parameter)
+def chosen(points: Sequence[Row], optimum: Row) -> Iterator[Row]:
+    """The first point each rule accepts, and the best by the error of measured marginals.
+
+    A rule that stops below the optimum's loss gives the optimum; where the path ends before a rule is met, it gives
+    nothing.
+    """
+    family = points[0].family
+    for (rule, parameter), stop in thresholds(optimum.loss).items():
+        met = next((row for row in points if row.loss <= stop), optimum if stop < optimum.loss else None)
+        if met is not None:
+            yield replace(met, family=family, rule=rule, parameter=parameter)
     yield replace(min(points, key=lambda row: row.scores.measured), rule=BEST, parameter=np.nan)

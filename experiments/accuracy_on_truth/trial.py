@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -29,9 +29,13 @@ from pgmest.estimation.solver import Solver, State
 from pgmest.loss.l2 import L2Loss
 from pgmest.measurement import LinearMeasurement
 
+PathOf = Callable[[Problem, np.ndarray, float], Iterator[Estimate]]
+"""`penalty_path` or `mirror_flow`."""
+
 TOLERANCE = 1e-3
 MOST_STEPS = 6000
-PATH_STEPS = {"accelerated": 600, "mirror descent": 2000}
+PATH_STEPS = {"accelerated": 3000, "mirror descent": 1000}
+PATIENCE = 2
 EVERY = 1.2
 """Steps at which a path is scored grow by this factor."""
 
@@ -56,9 +60,8 @@ class Trial:
         return Problem.of(L2Loss(measurements, self.case.domain), self.case.data.total)
 
     def rows(self) -> Iterator[Row]:
-        optimum = self.exact("exact optimum", 0.0, self.problem)
-        self.optimum = optimum.loss
-        yield optimum
+        self.optimum = self.exact("exact optimum", 0.0, self.problem)
+        yield self.optimum
         for start in self.starts:
             if self.thorough or start == "independent":
                 yield from self.solver_path("accelerated", AcceleratedMirrorDescent(), start)
@@ -84,31 +87,37 @@ class Trial:
         """Some steps of a solver, and where each rule would have stopped it."""
         path = _Path(self, f"{name} from {start}")
         watched = Watched(solver, path.visit)
-        Minimisation(self.problem, watched, 0.0, PATH_STEPS[name]).run(self.starts[start].copy())
+        Minimisation(self.problem, watched, 0.0, PATH_STEPS[name], path.complete).run(self.starts[start].copy())
         yield from path.points
         yield from chosen(path.points, self.optimum)
         yield from path.averages
 
-    def regularised(self, name: str, method: object, start: str) -> Iterator[Row]:
+    def regularised(self, name: str, method: PathOf, start: str) -> Iterator[Row]:
         """Every strength of a penalty or time of the flow, and which each rule chooses."""
-        assert callable(method)
         family, unit = f"{name} from {start}", self.problem.total / self.stddev
-        found: list[Estimate] = list(method(self.problem, self.starts[start], unit))
+        found = list(method(self.problem, self.starts[start], unit))
         points = [self.row(family, "path", each.parameter, each.calls, each.theta) for each in found]
         yield from points
         yield from (replace(row, rule=FIXED) for row in points)
         yield from chosen(points, self.optimum)
         if start == "independent" and (self.thorough or method is mirror_flow):
-            losses = self.held_out(method, unit)
-            best = points[int(np.argmin(losses))]
-            yield replace(best, rule=HELD_OUT, parameter=np.nan, calls=2 * points[-1].calls)
+            index, calls = self.held_out(method, unit)
+            yield replace(points[index], rule=HELD_OUT, calls=points[index].calls + calls)
 
-    def held_out(self, method: object, unit: float) -> list[float]:
-        """The loss on half of the information of what was fitted to the other half."""
-        assert callable(method)
+    def held_out(self, method: PathOf, unit: float) -> tuple[int, int]:
+        """Which point of the path predicts best: fitted to half of the information, tested on the other; oracle calls.
+
+        The search ends after PATIENCE points without improvement.
+        """
         fitted, held = map(self.problem_of, (answers := halves(self.measurements, self.seed)))
         start = independent_potentials(fitted, one_way_shares(answers[0], self.case.domain, fitted.total))
-        return [held.loss_and_gradient(each.p)[0] for each in method(fitted, start, unit / np.sqrt(2.0))]
+        losses, calls = [], 0
+        for each in method(fitted, start, unit / np.sqrt(2.0)):
+            losses.append(held.loss_and_gradient(each.p)[0])
+            calls = each.calls
+            if len(losses) - int(np.argmin(losses)) > PATIENCE:
+                break
+        return int(np.argmin(losses)), calls
 
     def with_thresholds(self) -> Iterator[Row]:
         replaced = partial(thresholded, self.measurements, self.shares, self.problem.total)
@@ -126,7 +135,7 @@ class _Path:
         self.points: list[Row] = []
         self.averages: list[Row] = []
         self.step, self.next = -1, 0
-        self.open = thresholds(trial.optimum)
+        self.open = {rule: stop for rule, stop in thresholds(trial.optimum.loss).items() if stop > trial.optimum.loss}
 
     def visit(self, state: State) -> None:
         self.step += 1
@@ -144,3 +153,7 @@ class _Path:
                 scores = self.trial.judge.measured(state.average)
                 family = f"{self.family}, averaged marginals"
                 self.averages.append(Row(family, rule, parameter, loss, calls, scores))
+
+    def complete(self, progress: object) -> bool:
+        """Whether every rule that can be met has been, and a few points more."""
+        return not self.open and self.step >= 1.5 * self.points[-1].parameter

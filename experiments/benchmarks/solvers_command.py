@@ -1,4 +1,4 @@
-"""`python -m experiments.benchmarks solvers`: run the methods that have no current trace, then write tables and plots."""
+"""`python -m experiments.benchmarks solvers`: run the methods that have no current trace; write tables and plots."""
 
 from __future__ import annotations
 

@@ -23,13 +23,10 @@ from pgmest.inference.calibration import (
     CalibratedTree,
     Factors,
 )
-from pgmest.inference.contraction import EXACT_SEARCH, Contraction, Label, Labels, Table, contraction
+from pgmest.inference.contraction import EXACT_SEARCH, MAX_CELLS, Contraction, Label, Labels, Table, contraction
 from pgmest.inference.subtree import Subtree, connecting_subtree
 from pgmest.queries import Query
 from pgmest.queries.matrices import Identity
-
-MAX_CELLS = 1 << 31
-"""No answer, and no table on the way to it, may have more cells."""
 
 SMALL_CELLS = 1 << 14
 """A marginal of so few cells, inside one clique, is the quickest way to any query about it."""
@@ -95,6 +92,7 @@ class _Elimination:
     together: bool = False
 
     def answer(self) -> np.ndarray:
+        """The answer, one axis per query: from the marginal itself where that is small, else by contraction."""
         shape = [query.rows if query else self.calibrated.domain[name] for name, query in self.queries.items()]
         if math.prod(shape) > MAX_CELLS:
             raise ModelTooLarge.of_answer(self.queries, math.prod(shape))
@@ -107,6 +105,7 @@ class _Elimination:
 
     @cached_property
     def subtree(self) -> Subtree:
+        """The cliques that take part."""
         return connecting_subtree(self.calibrated.tree, frozenset([*self.queries, *self.evidence]))
 
     @cached_property
@@ -133,6 +132,7 @@ class _Elimination:
         return Table(self.without_evidence(table.labels), table.values[index])
 
     def without_evidence(self, labels: Labels) -> Labels:
+        """The labels that a slice at the evidence keeps."""
         return tuple(label for label in labels if label not in self.evidence)
 
     def apply_in_turn(self, table: Table, queries: Mapping[str, Query | None]) -> np.ndarray:

@@ -305,6 +305,7 @@ def load_kernels() -> ModuleType:
         kernels.upward(*tables, *sweep, mu, arena, plan.scratch)
         kernels.downward(*tables, *sweep, mu, arena, plan.scratch, 1.0)
         kernels.upward_max(*tables, *sweep, arena, plan.messages, plan.scratch)
+        kernels.clique_table(*tables, 0, theta, mu, arena, np.zeros(2))
     finally:
         notice.cancel()
     return kernels

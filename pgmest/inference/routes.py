@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pgmest.domain import Clique
+from pgmest.inference.contraction import MAX_CELLS
 from pgmest.junction_tree import JunctionTree
 from pgmest.triangulation import bits
 
@@ -123,15 +124,19 @@ class _Router:
         self.rows: dict[tuple[int, int], _Rows] = {}
 
     def mask(self, names: Iterable[str]) -> int:
+        """Names as a mask."""
         return sum(1 << self.rank[name] for name in names)
 
     def labels(self, mask: int) -> Clique:
+        """A mask as names, in domain order."""
         return tuple(self.names[position] for position in bits(mask))
 
     def cells(self, mask: int) -> int:
+        """Cells of the table over these attributes."""
         return math.prod([self.tree.domain.shape[position] for position in bits(mask)])
 
     def routes(self, asked: Iterable[frozenset[str]]) -> Routes:
+        """The work list for these attribute sets."""
         inside, alone = [], []
         tops: dict[tuple[int, int], None] = {}
         for names in dict.fromkeys(asked):
@@ -141,7 +146,8 @@ class _Router:
                 continue
             mask = self.mask(names)
             top = self.lowest_cover(mask)
-            if self.burden(top, mask) > max(ALWAYS_CARRIED, WORTHWHILE * self.cells(mask)):
+            cells = self.cells(mask)
+            if cells > MAX_CELLS or self.burden(top, mask) > max(ALWAYS_CARRIED, WORTHWHILE * cells):
                 alone.append(names)
             else:
                 tops[top, mask] = None
@@ -175,7 +181,7 @@ class _Router:
         return found
 
     def burden(self, position: int, mask: int) -> float:
-        """The most cells that an edge carries up to put a set together at this clique; inf where a table is too large."""
+        """The most cells that an edge carries to put a set together at this clique; inf where a table is too large."""
         source = self.source(position, mask)
         stack, order = list(source.branches), []
         while stack:  # depth first, because trees can be deeper than Python's own stack

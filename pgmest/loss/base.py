@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from pgmest.clique_vector import CliqueVector, Layout
 from pgmest.domain import Clique, Domain
+
+if TYPE_CHECKING:
+    from pgmest.loss.smoothed import SmoothedLoss
 
 DOT_BLOCK = 8192
 
@@ -79,6 +82,13 @@ class FlatLoss(ABC):
     def curvature_floor(self) -> np.ndarray:
         """w >= 0 by cell with f(mu + d) >= f(mu) + <gradient, d> + 1/2 sum w d^2, shape (layout.cells,)."""
         return np.zeros(self.layout.cells)
+
+    def smoothed(self, flat: np.ndarray, width: float) -> SmoothedLoss | None:
+        """A smooth loss below this one, rounded off for marginals near `flat`; None for a loss that offers none.
+
+        `width` is how far from its kink a residual is rounded off on average, in standardised residuals.
+        """
+        return None
 
     def value_and_gradient(self, marginals: CliqueVector) -> tuple[float, CliqueVector]:
         """The loss at marginals in counts that hold at least `cliques`, and its (sub)gradient on `cliques`.

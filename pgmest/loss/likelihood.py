@@ -9,13 +9,13 @@ import numpy as np
 
 from pgmest.domain import Domain
 from pgmest.loss.base import dot
-from pgmest.loss.residual import ResidualLoss
+from pgmest.loss.smoothed import KinkedLoss
 from pgmest.measurement import LinearMeasurement, noise_scale
 
 GAUSSIAN = ("gaussian", "discrete_gaussian")
 
 
-class NegativeLogLikelihood(ResidualLoss):
+class NegativeLogLikelihood(KinkedLoss):
     """-log P(y | mu) in nats, normalising constants included, with each measurement's own noise kind (PGM C.1, C.2).
 
     Gaussian noise has z^2 / 2 + log(sigma sqrt(2 pi)) per answer, Laplace noise |z| + log(2 b), z being the residual in
@@ -32,6 +32,16 @@ class NegativeLogLikelihood(ResidualLoss):
         self._squared = np.concatenate([np.empty(0, dtype=bool), *kinds])
         self._constant = math.fsum(_log_normalizer(measurement) for measurement in self.measurements)
         self.smooth = bool(self._squared.all())
+
+    @property
+    def kinked(self) -> np.ndarray:
+        """Those of Laplace noise."""
+        return ~self._squared
+
+    @property
+    def constant(self) -> float:
+        """The log of all normalising constants."""
+        return self._constant
 
     def _scale(self, measurement: LinearMeasurement) -> float | np.ndarray:
         return noise_scale(measurement.noise, measurement.stddev)

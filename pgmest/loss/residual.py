@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from functools import cached_property
@@ -35,9 +36,18 @@ class Residuals:
         for measurement, rows, scale in zip(self.measurements, self._rows, scales, strict=True):
             self.scales[rows] = scale
             self.targets[rows] = measurement.values
+        self._are_cells = self._answers_are_cells()
+
+    def _answers_are_cells(self) -> bool:
+        """Whether every marginal was measured directly, once, in the order of the layout: then Q is the identity."""
+        direct = all(m.query is None for m in self.measurements)
+        starts = [cells.start for cells in self._cells if isinstance(cells, slice)]
+        return direct and starts == self.layout.offsets[:-1].tolist()
 
     def answers(self, flat: np.ndarray) -> np.ndarray:
         """Q mu for all measurements, shape (rows,)."""
+        if self._are_cells:
+            return flat.copy()
         answers = np.empty(len(self.targets))
         for measurement, cells, rows in zip(self.measurements, self._cells, self._rows, strict=True):
             answers[rows] = measurement.answer_cells(flat[cells])
@@ -52,6 +62,9 @@ class Residuals:
 
     def add_transpose(self, weights: np.ndarray, gradient: np.ndarray) -> None:
         """Add Q^T weights to `gradient`, shape (layout.cells,)."""
+        if self._are_cells:
+            gradient += weights
+            return
         for measurement, cells, rows in zip(self.measurements, self._cells, self._rows, strict=True):
             gradient[cells] += measurement.transpose_cells(weights[rows])
 
@@ -60,6 +73,24 @@ class Residuals:
         cells = np.zeros(self.layout.cells)
         self.add_transpose(weights, cells)
         return cells
+
+    def squared_answers(self, flat: np.ndarray) -> np.ndarray:
+        """sum_j Q[r, j]^2 mu[j] for each row r, shape (rows,)."""
+        return self._squared.answers(flat)
+
+    @cached_property
+    def _squared(self) -> Residuals:
+        measurements = [
+            m if m.query is None else LinearMeasurement(m.values, m.clique, m.stddev, m.query.squared())
+            for m in self.measurements
+        ]
+        return Residuals(measurements, self.layout, [1.0] * len(measurements))
+
+    def of_fractions(self, total: float) -> Residuals:
+        """The same residuals as a linear map of marginals that sum to one instead of `total`."""
+        scaled = copy.copy(self)
+        scaled.scales, scaled.targets = self.scales / total, self.targets / total
+        return scaled
 
     def weighted_column_squares(self, weights: np.ndarray) -> np.ndarray:
         """The sum over rows r of weights[r] * Q[r, j]^2 at each cell j, shape (layout.cells,)."""

@@ -11,10 +11,11 @@ from pgmest.domain import Domain
 from pgmest.errors import ArgumentError
 from pgmest.loss.base import dot
 from pgmest.loss.residual import ResidualLoss
+from pgmest.loss.smoothed import KinkedLoss
 from pgmest.measurement import LinearMeasurement
 
 
-class L1Loss(ResidualLoss):
+class L1Loss(KinkedLoss):
     r"""$\sum_i \lVert (Q_i \mu_{C_i} - y_i) / b_i \rVert_1$ with b = stddev / sqrt(2), the Laplace scale (PGM C.1).
 
     For Laplace noise it is the negative log-likelihood up to a constant. It is not smooth; the subgradient is 0 where
@@ -22,6 +23,11 @@ class L1Loss(ResidualLoss):
     """
 
     smooth = False
+
+    @property
+    def kinked(self) -> np.ndarray:
+        """All of them."""
+        return np.ones(len(self._residuals.targets), dtype=bool)
 
     def _scale(self, measurement: LinearMeasurement) -> float | np.ndarray:
         return measurement.stddev / math.sqrt(2.0)

@@ -116,4 +116,5 @@ def test_a_forked_process_makes_its_own_pool():
     process = multiprocessing.get_context("fork").Process(target=double_in_two_threads, args=(2,))
     process.start()
     process.join(timeout=20)
+    process.kill()  # if it still waits for a thread that only its parent has
     assert process.exitcode == 0
