@@ -81,6 +81,10 @@ _PAIRS = """
     marital-status,income>50K  race,native-country  capital-gain,income>50K  education-num,native-country
     fnlwgt,native-country  relationship,capital-gain  workclass,education-num  capital-loss,income>50K  sex,income>50K
     relationship,capital-loss  occupation,race  education-num,race  sex,capital-gain  sex,capital-loss"""
+_TREE = """
+    marital-status,relationship  relationship,sex  age,marital-status  relationship,income>50K
+    relationship,capital-gain  relationship,capital-loss  age,education-num  education-num,occupation
+    workclass,occupation  occupation,hours-per-week  occupation,race  race,native-country  fnlwgt,native-country"""
 _NINE = """
     race,capital-loss,income>50K  marital-status,capital-gain,income>50K  race,native-country,income>50K
     workclass,sex,hours-per-week  fnlwgt,marital-status,relationship  workclass,education-num,occupation
@@ -98,6 +102,13 @@ def adult14_pairs() -> NamedProblem:
     domain = _adult14_domain()
     cliques = tuple((name,) for name in domain) + _parsed(_PAIRS)
     return _adult14("adult14-pairs", "Adult, 14 one-way and 24 two-way marginals", cliques, seed=42)
+
+
+def adult14_tree() -> NamedProblem:
+    """The 14 one-way marginals and 13 of those pairs that make a spanning tree: no clique has three attributes."""
+    domain = _adult14_domain()
+    cliques = tuple((name,) for name in domain) + _parsed(_TREE)
+    return _adult14("adult14-tree", "Adult, 14 one-way marginals and a tree of 13 two-way ones", cliques, seed=0)
 
 
 def adult14_nine() -> NamedProblem:

@@ -1,4 +1,4 @@
-"""Measurements like those of a private mechanism, without its privacy: for the demo, tests and experiments."""
+"""What a private mechanism would publish, without its privacy: for the demo, tests and experiments."""
 
 from __future__ import annotations
 
@@ -6,9 +6,14 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from pgmest.clique_vector import Layout
 from pgmest.dataset import Dataset
 from pgmest.errors import ArgumentError
+from pgmest.loss.dual_query import DualQueryTranscript, cells_of_records
 from pgmest.measurement import LinearMeasurement
+
+LARGEST_DOMAIN = 10**6
+"""The most possible records that `simulate_dual_query` tries in each step."""
 
 
 def simulate_measurements(
@@ -45,3 +50,53 @@ def simulate_measurements(
         )
         for marginal in marginals
     ]
+
+
+def simulate_dual_query(
+    data: Dataset,
+    cliques: Iterable[Iterable[str]],
+    *,
+    steps: int,
+    samples: int,
+    eta: float,
+    negations: bool = True,
+    seed: int | np.random.Generator | None = None,
+) -> DualQueryTranscript:
+    """Run DualQuery on data. Each record is the best of all possible ones, found by trying them all.
+
+    **Not private**: the sampling is floating-point, from a seeded generator, and nothing is charged to a budget.
+
+    Args:
+        data: the true records.
+        cliques: the marginals whose cells are the workload; each set of attributes once.
+        steps: T, the number of records to make.
+        samples: queries drawn in each step.
+        eta: the learning rate.
+        negations: whether the workload is closed under negation.
+        seed: of the sampling.
+
+    Raises:
+        ArgumentError: the domain has too many possible records, or a parameter is not valid.
+        UnknownAttributeError: a clique names what is not in the data's domain.
+    """
+    domain = data.domain
+    if domain.size() > LARGEST_DOMAIN:
+        raise ArgumentError(
+            f"data has {domain.size():,} possible records, too many to try them all: use at most {LARGEST_DOMAIN:,}."
+        )
+    layout, generator = Layout.of(domain, cliques), np.random.default_rng(seed)
+    possible = np.indices(domain.shape).reshape(len(domain), -1).T
+    cells = cells_of_records(Dataset.from_codes(possible, domain), layout)
+    answers = np.concatenate([data.project(clique).datavector() for clique in layout.cliques]) / data.records
+    logits, best, queries = np.zeros(layout.cells), np.zeros(steps, dtype=np.int64), np.zeros((steps, samples), int)
+    for step in range(steps):
+        both = np.concatenate([logits, -logits]) if negations else logits
+        weights = np.exp(both - both.max())
+        queries[step] = generator.choice(len(weights), samples, p=weights / weights.sum())
+        signs = np.where(queries[step] < layout.cells, 1.0, -1.0)
+        scores = np.bincount(queries[step] % layout.cells, signs, minlength=layout.cells)
+        best[step] = np.argmax(scores[cells].sum(axis=1))
+        logits += eta * answers
+        logits[cells[best[step]]] -= eta
+    records = Dataset.from_codes(possible[best], domain)
+    return DualQueryTranscript(records, layout.cliques, queries, eta, data.records, negations)

@@ -2,6 +2,7 @@
 
 import contextlib
 import csv
+import inspect
 import io
 import json
 import subprocess
@@ -12,7 +13,8 @@ import numpy as np
 import pytest
 
 import pgmest as pg
-from pgmest.cli import main
+from pgmest.cli import COMMANDS, main
+from pgmest.usage import make_parser
 
 DOMAIN = {"age": 5, "sex": 2, "city, state": 3}
 CLIQUES = ["age,sex", '["sex", "city, state"]']
@@ -256,6 +258,17 @@ def test_help_of_estimate_names_every_solver(capsys):
         main(["estimate", "--help"])
     text = capsys.readouterr().out
     assert [name for name in SOLVERS if name not in text] == []
+
+
+def test_defaults_of_estimate_are_the_librarys():
+    files = ["--domain", "d.json", "--measurements", "m.json", "--out", "model.npz"]
+    options = vars(make_parser(COMMANDS).parse_args(["estimate", *files]))
+    parameters = inspect.signature(pg.estimate).parameters
+    shared = {
+        name: value for name, value in options.items() if name in parameters and name not in ("domain", "measurements")
+    }
+    assert set(shared) == {"total", "loss", "method", "tolerance", "max_iterations", "max_megabytes"}
+    assert shared == {name: parameters[name].default for name in shared}
 
 
 @pytest.mark.parametrize("command", ["estimate", "query", "sample", "info", "measure"])

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pandas as pd
 
+from experiments.accuracy_on_truth.rules import CAUTIOUS
+
 FAMILIES = {
     "accelerated from uniform": "tab:blue",
     "accelerated from independent": "tab:orange",
@@ -48,7 +50,7 @@ def _panel(axis: object, panel: pd.DataFrame) -> None:
         points = points[points.loss_over_floor < 1.6]
         axis.plot(points.loss_over_floor, points.measured / exact.measured, color=colour, lw=1, label=family)
         axis.plot(points.loss_over_floor, points.pairs / exact.pairs, color=colour, lw=0.8, ls=":")
-    held = panel[(panel.family == "mirror flow from independent") & (panel.rule == "held-out loss")]
+    held = panel[(panel.family == "mirror flow from independent") & (panel.rule == CAUTIOUS)]
     axis.plot(held.loss_over_floor, held.measured / exact.measured, "v", color="tab:red", ms=6)
     axis.axvline(exact.loss_over_floor, color="black", ls="--", lw=0.7)
     axis.axhline(1.0, color="black", lw=0.5)

@@ -15,7 +15,8 @@ LEVELS = (1.0, 0.95, 0.9, 0.85, 0.8)
 EXCESSES = (0.3, 0.1, 0.05, 0.02)
 """Stop where the loss is above its optimum by this times the noise floor."""
 
-DISCREPANCY, EXCESS, HELD_OUT = "loss <= c floor", "loss <= optimum + c floor", "held-out loss"
+DISCREPANCY, EXCESS = "loss <= c floor", "loss <= optimum + c floor"
+HELD_OUT, CAUTIOUS = "held-out loss", "held-out loss, one standard error"
 FIXED, BEST = "fixed", "best point on the truth"
 
 

@@ -19,7 +19,7 @@ from experiments.accuracy_on_truth.estimators import (
     penalty_path,
     thresholded,
 )
-from experiments.accuracy_on_truth.rules import FIXED, HELD_OUT, Row, chosen, thresholds
+from experiments.accuracy_on_truth.rules import CAUTIOUS, FIXED, HELD_OUT, Row, chosen, thresholds
 from experiments.accuracy_on_truth.scoring import Judge
 from pgmest.estimation.accelerated import AcceleratedMirrorDescent, AcceleratedState
 from pgmest.estimation.minimise import Minimisation
@@ -35,7 +35,6 @@ PathOf = Callable[[Problem, np.ndarray, float], Iterator[Estimate]]
 TOLERANCE = 1e-3
 MOST_STEPS = 6000
 PATH_STEPS = {"accelerated": 3000, "mirror descent": 1000}
-PATIENCE = 2
 EVERY = 1.2
 """Steps at which a path is scored grow by this factor."""
 
@@ -67,8 +66,8 @@ class Trial:
                 yield from self.solver_path("accelerated", AcceleratedMirrorDescent(), start)
             if self.thorough:
                 yield from self.solver_path("mirror descent", MirrorDescent(), start)
-            if self.thorough or start == "independent":
                 yield from self.regularised("KL penalty", penalty_path, start)
+            if self.thorough or start == "independent":
                 yield from self.regularised("mirror flow", mirror_flow, start)
         if self.thorough:
             yield from self.with_thresholds()
@@ -100,24 +99,30 @@ class Trial:
         yield from points
         yield from (replace(row, rule=FIXED) for row in points)
         yield from chosen(points, self.optimum)
-        if start == "independent" and (self.thorough or method is mirror_flow):
-            index, calls = self.held_out(method, unit)
-            yield replace(points[index], rule=HELD_OUT, calls=points[index].calls + calls)
+        if start == "independent":
+            best, last, calls = self.held_out(method, unit)
+            for rule, point in ((HELD_OUT, points[best]), (CAUTIOUS, points[last])):
+                yield replace(point, rule=rule, calls=point.calls + calls)
 
-    def held_out(self, method: PathOf, unit: float) -> tuple[int, int]:
-        """Which point of the path predicts best: fitted to half of the information, tested on the other; oracle calls.
+    def held_out(self, method: PathOf, unit: float) -> tuple[int, int, int]:
+        """Which point of the path predicts best: fitted to half of the information, tested on the other.
 
-        The search ends after PATIENCE points without improvement.
+        Returns:
+            the point of least held-out loss, the last one after it that is not worse by more than a standard error of
+            the difference, and the oracle calls; the search ends one point later.
         """
         fitted, held = map(self.problem_of, (answers := halves(self.measurements, self.seed)))
         start = independent_potentials(fitted, one_way_shares(answers[0], self.case.domain, fitted.total))
-        losses, calls = [], 0
-        for each in method(fitted, start, unit / np.sqrt(2.0)):
-            losses.append(held.loss_and_gradient(each.p)[0])
-            calls = each.calls
-            if len(losses) - int(np.argmin(losses)) > PATIENCE:
+        best, last, calls, least, at_best = 0, 0, 0, np.inf, fitted.base
+        for index, each in enumerate(method(fitted, start, unit / np.sqrt(2.0))):
+            calls, loss = each.calls, held.loss_and_gradient(each.p)[0]
+            if loss < least:
+                best, last, least, at_best = index, index, loss, each.p
+            elif loss - least <= np.sqrt(2.0 * (held.curvature_along(each.p - at_best) or 0.0)):
+                last = index
+            else:
                 break
-        return int(np.argmin(losses)), calls
+        return best, last, calls
 
     def with_thresholds(self) -> Iterator[Row]:
         replaced = partial(thresholded, self.measurements, self.shares, self.problem.total)

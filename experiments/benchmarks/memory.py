@@ -36,6 +36,14 @@ def available_megabytes() -> float:
     return int(lines["MemAvailable"].split()[0]) * 1024 / 1e6
 
 
+def limit_memory(share: float) -> None:
+    """Let allocations of this process fail beyond a share of what is available, where the system can do that."""
+    available = available_megabytes()
+    if available < float("inf"):
+        limit = int(share * available * 1e6)
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, resource.getrlimit(resource.RLIMIT_DATA)[1]))
+
+
 def _field(name: str) -> float | None:
     if not _STATUS.exists():
         return None

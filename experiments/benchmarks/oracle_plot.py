@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,7 @@ EXP: dict[str, Any] = {"color": "0.7", "marker": "x", "linestyle": "-."}
 
 
 def draw(results: Sequence[Result], path: Path) -> None:
-    """Five panels: time against cells, against attributes, until the first result, against threads; memory."""
+    """Time against cells and attributes, until the first result, and against threads; peak memory."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(12, 7), layout="constrained")
@@ -36,14 +37,14 @@ def draw(results: Sequence[Result], path: Path) -> None:
         (_time_against_attributes, panels[1], chains),
         (_first_against_attributes, panels[2], chains),
         (_time_against_threads, panels[3], [r for r in results if r["tree_cells"] >= 1e6]),
-        (_memory_against_cells, panels[4], census),
+        (partial(_memory_against_cells, "later"), panels[4], census),
+        (partial(_memory_against_cells, "first"), panels[5], census),
     ):
         if chosen:
             draw_panel(panel, chosen)
             if panel.get_legend_handles_labels()[0]:
                 panel.legend(frameon=False, fontsize=8)
         panel.spines[["top", "right"]].set_visible(False)
-    panels[5].axis("off")
     with atomic_path(path) as temporary:
         figure.savefig(temporary, dpi=110)
 
@@ -89,14 +90,14 @@ def _time_against_threads(axes: Axes, results: Sequence[Result]) -> None:
     axes.set(title="threads", xlabel="threads", ylabel="times faster than one thread", xticks=threads)
 
 
-def _memory_against_cells(axes: Axes, results: Sequence[Result]) -> None:
-    def later(label: str) -> Callable[[Result], float | None]:
-        return lambda result: result.get("memory", {}).get(label, {}).get("later_megabytes")
+def _memory_against_cells(when: str, axes: Axes, results: Sequence[Result]) -> None:
+    def peak(label: str) -> Callable[[Result], float | None]:
+        return lambda result: result.get("memory", {}).get(label, {}).get(f"{when}_megabytes")
 
-    _curve(axes, results, "tree_cells", later("pgmest"), "pgmest", OWN)
-    for label, style in SCHEDULES.items():
-        _curve(axes, results, "tree_cells", later(label), label, style)
-    _logarithmic(axes, "census-like graphs: peak memory, later calls", "cells of the junction tree", "MB")
+    for label, style in {"pgmest": OWN, **SCHEDULES}.items():
+        _curve(axes, results, "tree_cells", peak(label), label, style)
+    calls = "later calls" if when == "later" else "the first call"
+    _logarithmic(axes, f"census-like graphs: peak memory, {calls}", "cells of the junction tree", "MB")
 
 
 def _curve(

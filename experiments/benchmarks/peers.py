@@ -180,3 +180,6 @@ def bulk_elimination(potentials: CliqueVector, queries: Iterable[Clique], total:
     """mbi's `bulk_variable_elimination`, to be called again and again."""
     theta, wanted = as_mbi(potentials), list(queries)
     return lambda: jax.block_until_ready(marginal_oracles.bulk_variable_elimination(theta, wanted, total))
+
+
+BULK = {"calculate_many_marginals": many_marginals, "bulk_variable_elimination": bulk_elimination}

@@ -107,6 +107,7 @@ def _run_pgmest(problem: NamedProblem, method: str, seconds: float) -> dict[str,
     )
     elapsed += time.perf_counter() - resumed
     report = model.report
+    assert report is not None, "estimate always reports"
     for key, value in zip(trace, (report.iterations, report.oracle_calls, elapsed, report.loss), strict=True):
         trace[key].append(value)
     return {

@@ -11,8 +11,11 @@ from experiments.benchmarks.solvers_report import best_loss
 from pgmest.files import atomic_path
 
 LINES = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)))
-SHADES = {"pgmest": "black", "mbi": "0.55"}
-MARKERS = {"pgmest": "o", "mbi": "^"}
+MARKERS = "osD^v"
+SIDES: dict[str, dict[str, Any]] = {
+    "pgmest": {"color": "black"},
+    "mbi": {"color": "0.6", "markerfacecolor": "white"},
+}
 
 
 def draw(traces: Sequence[Mapping[str, Any]], folder: Path) -> None:
@@ -24,7 +27,7 @@ def draw(traces: Sequence[Mapping[str, Any]], folder: Path) -> None:
         if not chosen:
             continue
         best = best_loss(case, chosen)
-        figure = Figure(figsize=(12, 4.5), layout="constrained")
+        figure = Figure(figsize=(12, 5), layout="constrained")
         panels = figure.subplots(1, 2, sharey=True)
         for panel, compiled in zip(panels, (False, True), strict=True):
             counts = {"pgmest": 0, "mbi": 0}
@@ -32,14 +35,14 @@ def draw(traces: Sequence[Mapping[str, Any]], folder: Path) -> None:
                 side = trace["side"]
                 seconds = [s + compiled * max(trace["compile_seconds"], 0.0) for s in trace["seconds"]]
                 above = [max(loss / best - 1, 1e-7) for loss in trace["losses"]]
-                style = {"color": SHADES[side], "linestyle": LINES[counts[side]], "marker": MARKERS[side]}
-                panel.plot(seconds, above, label=f"{side} {trace['method']}", markevery=0.15, markersize=4, **style)
+                style = {"linestyle": LINES[counts[side]], "marker": MARKERS[counts[side]], **SIDES[side]}
+                panel.plot(seconds, above, label=f"{side} {trace['method']}", markevery=0.2, markersize=5, **style)
                 counts[side] += 1
             panel.set(xscale="log", yscale="log", xlabel="seconds, with compilation" if compiled else "seconds")
             panel.spines[["top", "right"]].set_visible(False)
             panel.grid(True, which="major", color="0.92")
         panels[0].set(ylabel="loss / best loss known - 1", title=f"{case}: after compilation")
         panels[1].set(title=f"{case}: from a fresh start")
-        panels[1].legend(frameon=False, fontsize=8, ncols=2)
+        figure.legend(*panels[1].get_legend_handles_labels(), loc="outside lower center", frameon=False, ncols=5)
         with atomic_path(folder / f"solvers-{case}.png") as temporary:
             figure.savefig(temporary, dpi=110)

@@ -14,6 +14,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from experiments.benchmarks.memory import limit_memory
+
+SHARE_OF_MEMORY = 0.8
+"""A measurement may take this share of the memory that is free at its start; an allocation beyond it fails."""
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -41,6 +46,7 @@ def apart(function: Callable[..., Any], *arguments: Any, timeout: float = 1800.0
 
 
 def _main(name: str, arguments: str, target: str) -> None:
+    limit_memory(SHARE_OF_MEMORY)
     module, function = name.split(":")
     result = getattr(importlib.import_module(module), function)(*json.loads(arguments))
     Path(target).write_text(json.dumps(result))

@@ -58,9 +58,9 @@ class AcceleratedMirrorDescent(Solver[AcceleratedState]):
         \theta' = \theta - \frac{g}{a L}, \quad z' = p_{\theta'}, \quad x' = (1-a) x + a z'
 
     (Auslender and Teboulle 2006; adaptive L as in Hanzely, Richtarik and Xiao 2021.) The step is accepted when
-    $f(x') \le f(y) + \langle g, x' - y \rangle + a^2 L \, KL(z' \| z)$, where both sides are known exactly: the KL is that
-    of the joint distributions, from their log-partition functions, and for a quadratic loss the left side minus the
-    linear part is a quadratic in z' - z. So L is as small as the certified inequality allows, far below the worst case.
+    $f(x') \le f(y) + \langle g, x' - y \rangle + a^2 L \, KL(z' \| z)$, where both sides are known exactly: the KL is
+    that of the joint distributions, from their log-partition functions, and for a quadratic loss the left side minus
+    the linear part is a quadratic in z' - z. So L is as small as the inequality allows, far below the worst case.
     One oracle call a step, and another one in the few steps where L has to grow.
 
     After an epoch of steps the method restarts: x := z, a := 1, and the next epoch is longer by `growth`. Averages x

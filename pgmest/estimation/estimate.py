@@ -18,11 +18,13 @@ from pgmest.estimation.lbfgs import LBFGS
 from pgmest.estimation.minimise import Callback, Minimisation
 from pgmest.estimation.mirror_descent import MirrorDescent
 from pgmest.estimation.problem import Problem
+from pgmest.estimation.smoothing import AcceleratedSmoothing
 from pgmest.estimation.solver import Solver
 from pgmest.estimation.structural_zeros import StructuralZeros, zero_potentials
 from pgmest.estimation.total import TotalEstimate, estimate_total
 from pgmest.estimation.universal import UniversalAccelerated
 from pgmest.loss import FlatLoss, make_loss
+from pgmest.loss.smoothed import KinkedLoss
 from pgmest.measurement import LinearMeasurement
 from pgmest.model import Model
 
@@ -30,6 +32,7 @@ SOLVERS: dict[str, type[Solver[Any]]] = {
     "accelerated": AcceleratedMirrorDescent,
     "mirror_descent": MirrorDescent,
     "dual_averaging": DualAveraging,
+    "smoothing": AcceleratedSmoothing,
     "universal": UniversalAccelerated,
     "lbfgs": LBFGS,
     "ipf": IterativeProportionalFitting,
@@ -54,16 +57,17 @@ def estimate(
     r"""The distribution over all attributes that fits the measurements best.
 
     Minimises $L(\mu)$ over the marginals $\mu$ of distributions on the domain (PGM Problem 1), by default
-    $\sum_i \tfrac12 \lVert (Q_i \mu - y_i) / \sigma_i \rVert^2$ with $\mu$ in counts. Among all distributions that attain
-    the minimum the model approaches the one of maximum entropy, or with a prior the one of least relative entropy to
-    it; it is a graphical model whose cliques are those measured.
+    $\sum_i \tfrac12 \lVert (Q_i \mu - y_i) / \sigma_i \rVert^2$ with $\mu$ in counts. Among all distributions that
+    attain the minimum the model approaches the one of maximum entropy, or with a prior the one of least relative
+    entropy to it; it is a graphical model whose cliques are those measured.
 
     ==============  =====================================================================================
     method          when to choose it
     ==============  =====================================================================================
-    auto            "accelerated" for smooth losses, "universal" for others
+    auto            "accelerated" for smooth losses, "smoothing" for absolute residuals, "universal" for others
     accelerated     accelerated mirror descent with restarts: the fastest for smooth losses
-    universal       the same with slack: any convex loss, such as "l1"
+    smoothing       the same on a rounded-off loss: exact for "l1" and for Laplace likelihoods
+    universal       the same with slack: any convex loss, such as a function of your own with kinks
     mirror_descent  PGM Algorithm 1: monotone and simple; reaches high accuracy slowly
     dual_averaging  PGM Algorithm 2: no line search, needs a Lipschitz constant
     lbfgs           PGM A.3: quasi-Newton on the potentials; small problems with smooth losses of your own
@@ -154,7 +158,9 @@ def _solver(method: str | Solver[Any], loss: FlatLoss) -> Solver[Any]:
     if isinstance(method, Solver):
         return method
     if method == "auto":
-        return AcceleratedMirrorDescent() if loss.smooth else UniversalAccelerated()
+        if loss.smooth:
+            return AcceleratedMirrorDescent()
+        return AcceleratedSmoothing() if isinstance(loss, KinkedLoss) else UniversalAccelerated()
     if not isinstance(method, str) or method not in SOLVERS:
         raise ArgumentError.of("method", method, ["auto", *SOLVERS])
     return SOLVERS[method]()

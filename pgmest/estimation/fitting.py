@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
@@ -34,7 +35,7 @@ class IterativeProportionalFitting(Solver[FittingState]):
     def start(self, problem: Problem, theta: np.ndarray) -> FittingState:
         if not isinstance(problem.loss, WeightedSquares):
             raise ArgumentError(
-                "method='ipf' needs loss='l2' and identity measurements, for it fits whole marginals. Use method='auto'."
+                "method='ipf' needs loss='l2' and identity measurements: it fits whole marginals. Use method='auto'."
             )
         target = problem.loss.target
         if np.any(target < 0):
@@ -47,7 +48,7 @@ class IterativeProportionalFitting(Solver[FittingState]):
 
     def step(self, problem: Problem, state: FittingState) -> FittingState:
         offsets = problem.layout.offsets[: len(problem.loss.cliques) + 1]
-        for start, end in zip(offsets[:-1], offsets[1:], strict=True):
+        for start, end in pairwise(offsets):
             ratio = divide(state.target[start:end], state.p[start:end])
             with np.errstate(divide="ignore"):
                 state.theta[start:end] += np.where(np.isposinf(ratio), 0.0, np.log(ratio))

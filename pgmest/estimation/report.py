@@ -37,6 +37,6 @@ class EstimationReport:
         return (
             f"{state}: {self.method}, {self.iterations:,} iterations, {self.oracle_calls:,} oracle calls, "
             f"{self.seconds:.3g} s\n"
-            f"loss {self.loss:,.6g}, proven within {self.gap:,.4g} of the optimum (relative gap {self.relative_gap:.2g})"
-            + (f"\n{self.message}" if self.message else "")
+            f"loss {self.loss:,.6g}, proven within {self.gap:,.4g} of the optimum "
+            f"(relative gap {self.relative_gap:.2g})" + (f"\n{self.message}" if self.message else "")
         )

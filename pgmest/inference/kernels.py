@@ -15,7 +15,7 @@ walked in rows: `N_OUT` rows of `N_IN` consecutive cells. For a node over (x, y,
 
 and the arena of that node and its neighbours:
 
-    | messages of all nodes (3 copies) | marginals of all separators (2) | m | 1 / Z | weight | table | ... | row buffers |
+    | messages of all nodes (x 3) | marginals of all separators (x 2) | m | 1 / Z | weight | table | ... | row buffers |
 
 A child's message is added to a row in one of a few ways (fields.py): the entry is the same for the whole row, or the
 entries are consecutive, or in the worst case they are looked up: entry `outer[row] + inner[column]`. Both maps are
@@ -26,8 +26,10 @@ Z(s) = sum_r table >= 1; log message = m + log Z. Downward, parents first: weigh
 marginal of the clique is table * weight: conditional times marginal, no division and no second exponential. Every
 shift is per separator entry, so no potentials, however large, make it underflow where it matters, and -inf stays
 an exact zero. A table lies in one of three places. Where the clique is itself measured it lies in `mu`, the output,
-which first holds exp(T - m) and then, multiplied in place, the marginal. Otherwise it lies in the arena; or nowhere: the
-rows of a node that is streamed (TABLE and BASE are -1) are computed again whenever they are needed.
+which first holds exp(T - m) and then, multiplied in place, the marginal. Otherwise it lies in the arena; or nowhere:
+the rows of a node that is streamed (TABLE and BASE are -1) are computed again whenever they are needed.
+
+Everything is in this one file because numba's cache on disk notices changes only in the file a kernel is written in.
 """
 
 from __future__ import annotations

@@ -11,7 +11,9 @@ import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache, partial
+from itertools import pairwise
 from types import ModuleType
 from typing import Protocol
 
@@ -19,7 +21,7 @@ import numpy as np
 
 from pgmest.clique_vector import CliqueVector, Layout
 from pgmest.domain import Domain
-from pgmest.errors import ArgumentError, ImpossibleModelError, MeasurementError, ModelTooLarge
+from pgmest.errors import ArgumentError, ImpossibleModelError, MeasurementError, ModelTooLarge, ShapeError
 from pgmest.factor import Factor
 from pgmest.inference import fields as f
 from pgmest.inference.plan import Plan
@@ -61,6 +63,8 @@ class ExactOracle:
         self.plan = plan
         self.layout = plan.layout
         self.threads = get_threads() if threads is None else threads
+        if self.threads < 1:
+            raise ArgumentError.of("threads", threads, "a positive integer, or None for the default")
         self.calls = 0
         self._kernels = load_kernels()
         nodes = plan.nodes
@@ -85,6 +89,7 @@ class ExactOracle:
         Raises:
             ImpossibleModelError: no record has a finite total potential.
         """
+        theta = self._input(theta, "theta")
         mu = np.empty(self.layout.cells) if out is None else out
         self._theta, self._mu = theta, mu
         log_partition = self._upward(theta, mu)
@@ -99,6 +104,7 @@ class ExactOracle:
 
     def maximum(self, theta: np.ndarray) -> float:
         """The largest total potential of any record, by one max-product sweep."""
+        theta = self._input(theta, "theta")
         kernels, shift = self._kernels, self.plan.messages
         for low, high, wide in self._schedule(reverse=True):
             if wide:
@@ -113,6 +119,7 @@ class ExactOracle:
     def max_marginals(self, theta: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """For each measured cell, the largest total potential of a record that falls into it (-inf: none can)."""
         best = np.empty(self.layout.cells) if out is None else out
+        theta = self._input(theta, "theta")
         plan, top = self.plan, self.maximum(theta)
         self._kernels.downward_max(
             *self._tables,
@@ -131,6 +138,7 @@ class ExactOracle:
 
     def map_record(self, theta: np.ndarray) -> dict[str, int]:
         """A record of largest total potential, attribute -> code."""
+        theta = self._input(theta, "theta")
         self.maximum(theta)
         chosen = np.zeros(len(self.plan.nodes), dtype=np.int64)
         self._kernels.best_cells(*self._tables, theta, self._arena, self.plan.messages, self.plan.scratch, chosen)
@@ -147,7 +155,9 @@ class ExactOracle:
         the log-partition function. It is symmetric, so the same sweep differentiates forwards and backwards (PGM A.3).
         """
         self._check_has_run("covariance")
+        _load_covariance_kernels()
         tangent = np.empty(self.layout.cells) if out is None else out
+        direction = self._input(direction, "direction")
         plan, kernels, n = self.plan, self._kernels, len(self.plan.nodes)
         shift, buffers = 2 * plan.messages, (plan.scratch, plan.scratch + plan.row)
         kernels.covariance_upward(*self._tables, 0, n, self._theta, self._mu, direction, self._arena, shift, *buffers)
@@ -164,6 +174,23 @@ class ExactOracle:
         table = np.empty(int(self.plan.nodes[node, f.CELLS]))
         self._kernels.clique_table(*self._tables, node, self._theta, self._mu, self._arena, table)
         return Factor(domain, table.reshape(domain.shape)).transpose(self.plan.tree.cliques[index])
+
+    def release(self) -> None:
+        """Let go of the arrays of the last run, which `covariance` and `clique_table` would read."""
+        self._theta = self._mu = np.empty(0)
+
+    def _input(self, array: np.ndarray, name: str) -> np.ndarray:
+        """A read-only view: numba compiles a kernel anew for each kind of argument, so there is to be one kind."""
+        if array.shape != (self.layout.cells,) or array.dtype != np.float64 or not array.flags.c_contiguous:
+            raise ShapeError.of(
+                name,
+                f"({self.layout.cells},) of contiguous float64",
+                f"{array.shape} of {array.dtype}",
+                "Potentials lie flat, clique after clique: CliqueVector.flat.",
+            )
+        view = array.view()
+        view.flags.writeable = False
+        return view
 
     def _check_has_run(self, what: str) -> None:
         if self._theta.shape != (self.layout.cells,):
@@ -201,7 +228,7 @@ class ExactOracle:
     def _shares(self, node: int) -> list[tuple[int, int]]:
         """The rows of a wide node, split evenly."""
         cuts = np.linspace(0, int(self.plan.nodes[node, f.N_OUT]), self.threads + 1).astype(int).tolist()
-        return list(zip(cuts[:-1], cuts[1:], strict=True))
+        return list(pairwise(cuts))
 
     def _own(self, thread: int) -> tuple[int, int]:
         """Where a further thread keeps its partial results, and its row buffer."""
@@ -288,27 +315,56 @@ class BruteForceOracle:
         return float(self.log_joint(theta).max())
 
 
-@cache
-def load_kernels() -> ModuleType:
-    """The kernels, each sweep run once on a tiny plan: that compiles them at the first use of an installation."""
-    notice = threading.Timer(
-        2.0, partial(print, "pgmest: compiling its kernels, once per installation (about 10 s)...", file=sys.stderr)
-    )
+@contextmanager
+def _compile_notice() -> Iterator[None]:
+    """Say what takes so long, should the block take long: kernels are compiled at their first use, then cached."""
+    text = "pgmest: compiling its kernels, once per installation (about 10 s)..."
+    notice = threading.Timer(2.0, partial(print, text, file=sys.stderr))
     notice.daemon = True
     notice.start()
     try:
-        from pgmest.inference import kernels
-
-        plan = Plan.of(Layout.of(Domain({"a": 2}), [("a",)]))
-        theta, mu, arena = np.zeros(2), np.zeros(2), np.zeros(plan.arena_cells)
-        tables, sweep = (plan.nodes, plan.children, plan.maps), (0, len(plan.nodes), theta)
-        kernels.upward(*tables, *sweep, mu, arena, plan.scratch)
-        kernels.downward(*tables, *sweep, mu, arena, plan.scratch, 1.0)
-        kernels.upward_max(*tables, *sweep, arena, plan.messages, plan.scratch)
-        kernels.clique_table(*tables, 0, theta, mu, arena, np.zeros(2))
+        yield
     finally:
         notice.cancel()
+
+
+class _Tiny:
+    """The smallest plan and its arrays, to run each kernel once."""
+
+    def __init__(self) -> None:
+        plan = Plan.of(Layout.of(Domain({"a": 2}), [("a",)]))
+        self.tables = (plan.nodes, plan.children, plan.maps)
+        self.nodes = (0, len(plan.nodes))
+        self.theta, self.mu, self.arena = np.zeros(2), np.zeros(2), np.zeros(plan.arena_cells)
+        self.theta.flags.writeable = False
+        self.messages, self.copies = plan.messages, (plan.messages, plan.marginals)
+        self.buffer, self.buffers = plan.scratch, (plan.scratch, plan.scratch + plan.row)
+
+
+@cache
+def load_kernels() -> ModuleType:
+    """The kernels, those of every sweep compiled or read from the cache on disk."""
+    with _compile_notice():
+        from pgmest.inference import kernels
+
+        t = _Tiny()
+        kernels.upward(*t.tables, *t.nodes, t.theta, t.mu, t.arena, t.buffer)
+        kernels.downward(*t.tables, *t.nodes, t.theta, t.mu, t.arena, t.buffer, 1.0)
+        kernels.upward_max(*t.tables, *t.nodes, t.theta, t.arena, t.messages, t.buffer)
+        kernels.downward_max(*t.tables, *t.nodes, t.theta, t.mu, t.arena, *t.copies, t.buffer, 0.0)
+        kernels.clique_table(*t.tables, 0, t.theta, t.mu, t.arena, np.zeros(2))
     return kernels
+
+
+@cache
+def _load_covariance_kernels() -> None:
+    """The same for the covariance, which few need."""
+    with _compile_notice():
+        kernels, t, tangent = load_kernels(), _Tiny(), np.zeros(2)
+        kernels.covariance_upward(*t.tables, *t.nodes, t.theta, t.mu, t.theta, t.arena, t.messages, *t.buffers)
+        kernels.covariance_downward(
+            *t.tables, *t.nodes, t.theta, t.mu, t.theta, tangent, t.arena, *t.copies, *t.buffers
+        )
 
 
 _CACHED_ORACLES = 16
@@ -345,7 +401,10 @@ def marginals_and_log_partition(potentials: CliqueVector, total: float = 1.0) ->
         raise MeasurementError("the potentials hold NaN or +inf; only finite values and -inf are meaningful.")
     with _lock:
         oracle = _cached_oracle(potentials.layout)
-        mu, log_partition = oracle.run(theta, total)
+        try:
+            mu, log_partition = oracle.run(theta, total)
+        finally:
+            oracle.release()
     return CliqueVector.of(potentials.layout, mu), log_partition
 
 

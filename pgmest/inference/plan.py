@@ -17,6 +17,7 @@ import numpy as np
 
 from pgmest.clique_vector import Layout
 from pgmest.domain import Clique, Domain
+from pgmest.errors import ArgumentError
 from pgmest.inference import fields as f
 from pgmest.junction_tree import JunctionTree
 
@@ -189,6 +190,10 @@ class _Compiler:
                 options = [i for i in rarest if wanted.issubset(self.tree.cliques[i])]
             else:
                 options = [0]
+            if not options:
+                raise ArgumentError(
+                    f"the junction tree has no clique that holds {clique}; build it from all cliques of the layout."
+                )
             hosted[min(options, key=size.__getitem__)].append(position)
         return hosted
 
@@ -316,7 +321,8 @@ class _Compiler:
         longest = max(row[f.N_IN] for row in rows)
         table[:] = rows
         maps = np.concatenate(self.maps) if self.maps else np.zeros(1, dtype=np.int32)
-        for array in (table, maps):
+        listed = np.array(children or [0], dtype=np.int64)
+        for array in (table, maps, listed):
             array.flags.writeable = False
         return Plan(
             layout=self.layout,
@@ -324,7 +330,7 @@ class _Compiler:
             axes=tuple(node.axes for node in self.nodes),
             clique_nodes=tuple(self.clique_nodes),
             nodes=table,
-            children=np.array(children or [0], dtype=np.int64),
+            children=listed,
             maps=maps,
             arena_cells=arena + 2 * longest,
             messages=messages,

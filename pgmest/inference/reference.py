@@ -91,7 +91,7 @@ class ReferenceOracle:
     def covariance(self, direction: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """The derivative of the last run's marginals along `direction`: Cov @ direction, times the total."""
         if not self._separators:
-            raise ArgumentError("covariance needs the potentials of a run: call run(theta) first.")
+            raise ArgumentError("covariance needs the marginals of a run: call run(theta) first.")
         tangent = np.empty(self.layout.cells) if out is None else out
         conditionals = self._conditionals
         messages = self._messages(direction, lambda i, table: (conditionals[i] * table).sum(axis=1))

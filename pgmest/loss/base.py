@@ -83,10 +83,10 @@ class FlatLoss(ABC):
         """w >= 0 by cell with f(mu + d) >= f(mu) + <gradient, d> + 1/2 sum w d^2, shape (layout.cells,)."""
         return np.zeros(self.layout.cells)
 
-    def smoothed(self, flat: np.ndarray, width: float) -> SmoothedLoss | None:
-        """A smooth loss below this one, rounded off for marginals near `flat`; None for a loss that offers none.
+    def smoothed(self, flat: np.ndarray, softness: float) -> SmoothedLoss | None:
+        """This loss with its kinks rounded off, for marginals near `flat`; None for a loss that does not offer it.
 
-        `width` is how far from its kink a residual is rounded off on average, in standardised residuals.
+        `softness` is the distance from a kink at which rounding begins, as a share of the mean absolute residual.
         """
         return None
 

@@ -142,7 +142,7 @@ class L2Loss(FlatLoss):
 
 
 def _merged(measurements: list[LinearMeasurement], layout: Layout) -> WeightedSquares:
-    """Precision-weighted mean of the direct answers about each cell; the spread around it is a constant of the value."""
+    """Precision-weighted mean of the direct answers about each cell; the spread around it is a constant."""
     target, precision, constant = np.zeros(layout.cells), np.zeros(layout.cells), 0.0
     for measurement in measurements:
         cells = cell_positions(layout, measurement.clique)

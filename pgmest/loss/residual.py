@@ -40,9 +40,8 @@ class Residuals:
 
     def _answers_are_cells(self) -> bool:
         """Whether every marginal was measured directly, once, in the order of the layout: then Q is the identity."""
-        direct = all(m.query is None for m in self.measurements)
-        starts = [cells.start for cells in self._cells if isinstance(cells, slice)]
-        return direct and starts == self.layout.offsets[:-1].tolist()
+        starts = [cells.start if isinstance(cells, slice) else None for cells in self._cells]
+        return all(m.query is None for m in self.measurements) and starts == self.layout.offsets[:-1].tolist()
 
     def answers(self, flat: np.ndarray) -> np.ndarray:
         """Q mu for all measurements, shape (rows,)."""

@@ -33,9 +33,9 @@ class KinkedLoss(ResidualLoss):
         scaled._residuals = self._residuals.of_fractions(total)
         return scaled
 
-    def smoothed(self, flat: np.ndarray, width: float) -> SmoothedLoss | None:
+    def smoothed(self, flat: np.ndarray, softness: float) -> SmoothedLoss | None:
         """As FlatLoss says; None where there is no kink."""
-        return None if self.smooth else SmoothedLoss(self._residuals, self.kinked, self.constant, flat, width)
+        return None if self.smooth else SmoothedLoss(self._residuals, self.kinked, self.constant, flat, softness)
 
 
 class SmoothedLoss(FlatLoss):
@@ -60,8 +60,9 @@ class SmoothedLoss(FlatLoss):
         residuals: z as a linear map of the flat marginals.
         kinked: which residuals are to be rounded off, shape (rows,).
         constant: added to every value.
-        flat: marginals, for the masses p.
-        width: the mean width of the kinked residuals.
+        flat: marginals, for the masses p and the sizes of the residuals.
+        softness: the mean width of the kinked residuals, as a share of their mean absolute value, or of 1, that of
+            Laplace noise, where it is less.
         centers: c, shape (rows,); 0 by default.
     """
 
@@ -71,7 +72,7 @@ class SmoothedLoss(FlatLoss):
         kinked: np.ndarray,
         constant: float,
         flat: np.ndarray,
-        width: float,
+        softness: float,
         centers: np.ndarray | None = None,
     ):
         self.layout = residuals.layout
@@ -80,16 +81,17 @@ class SmoothedLoss(FlatLoss):
         self._constant = constant
         self._limits = np.where(kinked, 1.0, np.inf)  # z^2 / 2 is the same maximum with w = 1, c = 0 and any u
         curvature = (residuals.squared_answers(np.maximum(flat, 0.0)) / np.square(residuals.scales))[kinked]
+        width = softness * max(_mean(np.abs(residuals.standardised(flat)[kinked])), 1.0)
         self.widths = np.ones(len(kinked))
         self.widths[kinked] = width * _shares(curvature)
         self.centers = np.zeros(len(kinked)) if centers is None else centers
-        self.stiffness = len(self.layout.cliques) * float(curvature.mean()) / width
+        self.stiffness = len(self.layout.cliques) * _mean(curvature) / width
         """A guess at the smoothness relative to the entropy, as the widths are meant to make it."""
 
-    def recentered(self, flat: np.ndarray, width: float) -> SmoothedLoss:
-        """The loss rounded off with the current slopes as centers, and widths for the masses of `flat`."""
+    def recentered(self, flat: np.ndarray, softness: float) -> SmoothedLoss:
+        """The loss rounded off for `flat`, with the current slopes there as centers."""
         centers = np.where(self._kinked, self.slopes(flat), 0.0)
-        return SmoothedLoss(self._residuals, self._kinked, self._constant, flat, width, centers)
+        return SmoothedLoss(self._residuals, self._kinked, self._constant, flat, softness, centers)
 
     def slopes(self, flat: np.ndarray) -> np.ndarray:
         """u, the derivative by each standardised residual, shape (rows,)."""
@@ -130,6 +132,11 @@ class SmoothedLoss(FlatLoss):
 
 def _shares(curvature: np.ndarray) -> np.ndarray:
     """In proportion to the curvature, but none far below the others; of mean one."""
-    mean = curvature.mean()
-    shares = curvature / mean + SMALLEST_SHARE if mean > 0 else np.ones(len(curvature))
-    return shares / shares.mean()
+    mean = _mean(curvature)
+    if mean == 0.0:
+        return np.ones(len(curvature))
+    return (curvature / mean + SMALLEST_SHARE) / (1.0 + SMALLEST_SHARE)
+
+
+def _mean(values: np.ndarray) -> float:
+    return float(values.mean()) if values.size else 0.0

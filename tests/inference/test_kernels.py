@@ -85,7 +85,7 @@ def test_the_examples_do_take_every_path():
         links |= set(zip(linked[:, f.UP_KIND].tolist(), linked[:, f.MESSAGE_IN_THETA].tolist(), strict=True))
         cliques = nodes[nodes[:, f.SLOT] == 0]
         tables |= {
-            ("first" if first else "last", "streamed" if table < 0 else "measured" if base >= 0 else "stored")
+            ("first" if first else "last", "measured" if base >= 0 else "streamed" if table < 0 else "stored")
             for first, table, base in cliques[:, [f.FIRST, f.TABLE, f.BASE]].tolist()
         }
     kinds = (f.CONSTANT, f.CONTIGUOUS, f.REPEATED, f.TILED, f.GENERAL)
@@ -97,7 +97,7 @@ def test_the_examples_do_take_every_path():
 def test_the_reference_refuses_what_the_oracle_refuses():
     problem = EVERY_PATH[0][0]
     reference = ReferenceOracle(problem.plan())
-    with pytest.raises(ArgumentError, match="covariance needs the potentials of a run"):
+    with pytest.raises(ArgumentError, match="covariance needs the marginals of a run"):
         reference.covariance(problem.direction())
     with pytest.raises(ImpossibleModelError, match="the log-partition function is -inf"):
         reference.run(np.full(problem.layout.cells, -INF))

@@ -19,7 +19,7 @@ from tests.inference.problems import EVERYTHING_SMALL, Problem, limited, limits,
 
 pytestmark = pytest.mark.filterwarnings("error")
 INF = np.inf
-quick = settings(max_examples=150, deadline=None)
+quick = settings(max_examples=80, deadline=None)
 
 ABCD = {"a": 2, "b": 3, "c": 2, "d": 4}
 EXAMPLES = {
@@ -337,11 +337,14 @@ def test_covariance_is_the_derivative_of_the_marginals_and_symmetric(name):
     assert v @ along_v >= -1e-13
 
 
-def test_covariance_needs_a_run():
+def test_derivatives_and_tables_need_a_run():
     problem = EXAMPLES["a chain"]
     with pytest.raises(ArgumentError) as raised:
         problem.exact().covariance(problem.direction())
-    assert str(raised.value) == "covariance needs the potentials of a run: call run(theta) first."
+    assert str(raised.value) == "covariance needs the marginals of a run: call run(theta) first."
+    with pytest.raises(ArgumentError) as raised:
+        problem.exact().clique_table(0)
+    assert str(raised.value) == "clique_table needs the marginals of a run: call run(theta) first."
 
 
 @quick

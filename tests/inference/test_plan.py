@@ -265,9 +265,11 @@ def test_large_tables_with_small_inputs_are_streamed():
     assert plan_of(sizes, *cliques, STREAM_CELLS=1, STREAM_RATIO=3).nodes[0, f.TABLE] >= 0
 
 
-def test_a_table_that_is_itself_measured_is_never_streamed():
-    plan = plan_of({"a": 8, "b": 8, "c": 8}, "abc", **EVERYTHING_SMALL)
-    assert plan.nodes[0, f.TABLE] >= 0
+@pytest.mark.parametrize("thresholds", [{}, EVERYTHING_SMALL])
+def test_a_table_that_is_itself_measured_lies_in_the_output(thresholds):
+    plan = plan_of({"a": 8, "b": 8, "c": 8}, "abc", **thresholds)
+    assert plan.nodes[0, [f.BASE, f.TABLE]].tolist() == [0, -1]
+    assert plan.arena_cells < 512 + 2 * plan.row
 
 
 def test_the_default_threshold_streams_only_tables_beyond_the_cache():
