@@ -33,7 +33,7 @@ def write(table: pd.DataFrame, path: Path) -> None:
     parts = [
         _INTRODUCTION.format(trials=len(table[table.family == "exact optimum"])),
         FINDINGS,
-        "## All estimators\n\n" + _markdown(overview(relative)),
+        "## All estimators\n\n" + _OVERVIEW + _markdown(overview(relative)),
         "## By case and noise\n\n" + _BY_CASE + _markdown(by_case(table, relative)),
         "## Unmeasured pairs\n\n" + _markdown(by_case(table, relative, "pairs")),
         "## Where the error lies\n\n" + _BINS + _markdown(by_bin(table)),
@@ -122,6 +122,12 @@ _INTRODUCTION = """# Accuracy on the truth
 `python -m experiments.accuracy_on_truth` ({trials} trials: a case, a noise level and a seed each).
 Errors are mean total-variation errors against the true counts, divided by those of the exact optimum on the same
 answers: below 1 is better."""
+
+_OVERVIEW = """Geometric means over settings (case and noise level). A rule that a path did not meet in its steps has no
+entry, so rows of fewer than all settings do not compare with the others: plain mirror descent gets there only where the
+noise is large. Mirror descent, thresholds, penalties and all that starts from uniform: first seed only.
+
+"""
 
 _BY_CASE = """Mean over seeds ± standard deviation over seeds of the ratio.
 

@@ -255,8 +255,8 @@ def mbi_memory(name: str, schedule: str) -> dict[str, float]:
 
 
 def _peaks(first: Callable[[], Any], later: Callable[[], Any]) -> dict[str, float]:
-    before = memory.resident_megabytes()
     memory.forget_peak()
+    before = memory.resident_megabytes()
     first()
     first_peak = memory.peak_megabytes() - before
     memory.forget_peak()

@@ -83,7 +83,8 @@ class AcceleratedMirrorDescent(Solver[AcceleratedState]):
     def start(self, problem: Problem, theta: np.ndarray) -> AcceleratedState:
         p, log_partition = problem.marginals(theta)
         _, gradient = problem.loss_and_gradient(p)
-        smoothness = problem.lipschitz or (float(np.ptp(gradient)) if gradient.size else 1.0)
+        slopes = (np.ptp(gradient), np.abs(gradient).max()) if gradient.size else ()
+        smoothness = next((float(guess) for guess in (problem.lipschitz, *slopes) if guess), 1.0)
         return AcceleratedState(
             theta,
             p,

@@ -11,11 +11,10 @@
     FIRST,  # 1: separator axes first in the table, 0: last
     BASE,  # start of the potential that has exactly this table's axes in the flat potentials, -1 if there is none
     TABLE,  # start of exp(T - m) in the arena; -1 if it lies in the output (BASE >= 0), is streamed, or for a slot
-    PEAK,  # start of m, the largest T per separator entry
+    PEAK,  # start of m, the largest T per separator entry; where MARGINAL is, unless the node is streamed
     MESSAGE,  # start of the log message: in the arena, or in the flat potentials
     MESSAGE_IN_THETA,  # 1 where a slot's message is its potential as it stands
-    INVERSE_Z,  # start of 1 / Z
-    WEIGHT,  # start of marginal / Z
+    WEIGHT,  # start of Z, then 1 / Z on the way up, and marginal / Z on the way down
     MARGINAL,  # start of the marginal received from the parent
     UP_KIND,  # how separator entries lie along the parent's rows (see below)
     UP_BLOCK,  # length of a block: REPEATED and TILED only
@@ -26,7 +25,7 @@
     SPREAD,  # start of the children's marginals, which lie one after the other
     SPREAD_SIZE,  # their cells together
     N_FIELDS,
-) = range(25)
+) = range(24)
 
 (
     CONSTANT,  # one entry for the whole row

@@ -15,7 +15,7 @@ walked in rows: `N_OUT` rows of `N_IN` consecutive cells. For a node over (x, y,
 
 and the arena of that node and its neighbours:
 
-    | messages of all nodes (x 3) | marginals of all separators (x 2) | m | 1 / Z | weight | table | ... | row buffers |
+    | messages of all nodes (x 3) | marginals of all separators (x 2) | weight | table | ... | row buffers |
 
 A child's message is added to a row in one of a few ways (fields.py): the entry is the same for the whole row, or the
 entries are consecutive, or in the worst case they are looked up: entry `outer[row] + inner[column]`. Both maps are
@@ -51,7 +51,6 @@ from pgmest.inference.fields import (
     CONSTANT,
     CONTIGUOUS,
     FIRST,
-    INVERSE_Z,
     MARGINAL,
     MESSAGE,
     MESSAGE_IN_THETA,
@@ -545,18 +544,17 @@ def settle_peaks(nodes, i, arena):
 
 
 @_cached
-def send_message(nodes, i, arena, sums):
-    """log message = m + log Z, and 1 / Z for the way down (0 where the entry is impossible)."""
+def send_message(nodes, i, arena):
+    """log message = m + log Z; Z becomes 1 / Z (0 where the entry is impossible)."""
     n = nodes[i, SEPARATOR]
-    z = arena[sums : sums + n]
+    z = arena[nodes[i, WEIGHT] : nodes[i, WEIGHT] + n]
     peaks = arena[nodes[i, PEAK] : nodes[i, PEAK] + n]
     message = arena[nodes[i, MESSAGE] : nodes[i, MESSAGE] + n]
-    inverse = arena[nodes[i, INVERSE_Z] : nodes[i, INVERSE_Z] + n]
     for s in range(n):
         possible = z[s] > 0.0  # then z >= 1, because the peak itself counts as exp(0)
         bounded = z[s] if possible else 1.0
         message[s] = peaks[s] + _log(bounded) if possible else -np.inf
-        inverse[s] = 1.0 / bounded if possible else 0.0
+        z[s] = 1.0 / bounded if possible else 0.0
 
 
 @_cached
@@ -566,8 +564,8 @@ def weigh(nodes, i, arena, total):
     marginal = arena[nodes[i, MARGINAL] : nodes[i, MARGINAL] + n]
     if nodes[i, PARENT] < 0:
         marginal[0] = total
-    inverse = arena[nodes[i, INVERSE_Z] : nodes[i, INVERSE_Z] + n]
-    _multiply(arena[nodes[i, WEIGHT] : nodes[i, WEIGHT] + n], marginal, inverse)
+    weight = arena[nodes[i, WEIGHT] : nodes[i, WEIGHT] + n]
+    _multiply(weight, weight, marginal)
 
 
 # -- slots ----------------------------------------------------------------------------------------------------------
@@ -606,11 +604,11 @@ def upward(nodes, children, maps, low, high, theta, mu, arena, buffer):
         if nodes[i, SLOT]:
             _slot_message(nodes, children, maps, i, theta, arena, 0)
             continue
-        n_out, sums = nodes[i, N_OUT], nodes[i, INVERSE_Z]
+        n_out, sums = nodes[i, N_OUT], nodes[i, WEIGHT]
         clique_max(nodes, children, maps, i, 0, n_out, theta, mu, arena, nodes[i, PEAK], buffer)
         settle_peaks(nodes, i, arena)
         clique_sum(nodes, children, maps, i, 0, n_out, theta, mu, arena, sums, buffer)
-        send_message(nodes, i, arena, sums)
+        send_message(nodes, i, arena)
 
 
 @_cached

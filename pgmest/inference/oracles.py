@@ -250,11 +250,11 @@ class ExactOracle:
 
     def _wide_upward(self, node: int, theta: np.ndarray, mu: np.ndarray) -> None:
         kernels, row, arena = self._kernels, self.plan.nodes[node], self._arena
-        peaks, sums, inputs = int(row[f.PEAK]), int(row[f.INVERSE_Z]), (theta, mu, arena)
+        peaks, sums, inputs = int(row[f.PEAK]), int(row[f.WEIGHT]), (theta, mu, arena)
         self._wide_reduce(node, peaks, np.maximum, partial(kernels.clique_max, *self._tables, node), inputs)
         kernels.settle_peaks(self.plan.nodes, node, arena)
         self._wide_reduce(node, sums, np.add, partial(kernels.clique_sum, *self._tables, node), inputs)
-        kernels.send_message(self.plan.nodes, node, arena, sums)
+        kernels.send_message(self.plan.nodes, node, arena)
 
     def _wide_downward(self, node: int, theta: np.ndarray, mu: np.ndarray, total: float) -> None:
         kernels, arena = self._kernels, self._arena

@@ -312,8 +312,10 @@ class _Compiler:
         for node, row in zip(self.nodes, rows, strict=True):
             if node.slot:
                 continue
-            for name in (f.PEAK, f.INVERSE_Z, f.WEIGHT):
-                row[name] = arena
+            row[f.PEAK], row[f.WEIGHT] = row[f.MARGINAL], arena
+            arena += row[f.SEPARATOR]
+            if node.streamed:  # its rows are computed again on the way down, when its marginal is there already
+                row[f.PEAK] = arena
                 arena += row[f.SEPARATOR]
             if not node.streamed and node.base < 0:
                 row[f.TABLE] = arena

@@ -27,6 +27,8 @@ from pgmest.loss.choose import make_loss as make_loss
 from pgmest.loss.compose import FunctionLoss as FunctionLoss
 from pgmest.loss.compose import SumLoss as SumLoss
 from pgmest.loss.divergence import KLLoss as KLLoss
+from pgmest.loss.dual_query import DualQueryLoss as DualQueryLoss
+from pgmest.loss.dual_query import DualQueryTranscript as DualQueryTranscript
 from pgmest.loss.l2 import L2Loss as L2Loss
 from pgmest.loss.likelihood import NegativeLogLikelihood as NegativeLogLikelihood
 from pgmest.loss.robust import HuberLoss as HuberLoss

@@ -20,10 +20,10 @@ from pgmest.errors import ArgumentError, ShapeError
 from pgmest.loss.base import FlatLoss, dot, loss_layout
 
 LARGEST_GROWTH = 300.0
-"""Weights are made afresh from their logs before they can have grown or shrunk by more than exp of this: what underflowed
-at the start of a block then stays negligible to its end."""
+"""Weights are made afresh from their logs before they can have grown or shrunk by more than exp of this: what
+underflowed at the start of a block then stays negligible to its end."""
 
-BLOCK_STEPS = 32
+BLOCK_STEPS = 16
 BLOCK_CELLS = 2**21
 """The most steps, and the most steps times cells, that a block may have."""
 
@@ -194,8 +194,10 @@ def _block(logits: np.ndarray, drift: np.ndarray, push: float, cells: np.ndarray
         cells: these, shape (steps, cliques).
     """
     weights = np.empty((len(cells), len(logits)))
-    factors, pushed = np.exp(drift), math.exp(push)
     np.exp(logits, out=weights[0])
+    if len(cells) == 1:  # where the factors may be too large to write down
+        return weights
+    factors, pushed = np.exp(drift), math.exp(push)
     for step in range(1, len(cells)):
         np.multiply(weights[step - 1], factors, out=weights[step])
         weights[step, cells[step - 1]] *= pushed

@@ -22,8 +22,10 @@ def marginal_matrix(domain: Domain, clique: Sequence[str]) -> np.ndarray:
 
 
 def stacked(domain: Domain, measurements: Sequence[LinearMeasurement]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """All marginals measured as one matrix on the joint table, all values, and all standard deviations."""
-    rows = [marginal_matrix(domain, measurement.clique) for measurement in measurements]
+    """All queries as one matrix on the joint table, all values, and all standard deviations."""
+    rows = [
+        np.stack([m.answer_cells(cells) for cells in marginal_matrix(domain, m.clique).T], axis=1) for m in measurements
+    ]
     values = np.concatenate([measurement.values for measurement in measurements])
     stddev = np.concatenate([np.broadcast_to(m.stddev, (m.rows,)) for m in measurements])
     return np.vstack(rows), values, stddev
