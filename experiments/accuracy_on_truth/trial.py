@@ -12,16 +12,16 @@ from experiments.accuracy_on_truth.cases import Case
 from experiments.accuracy_on_truth.estimators import (
     Estimate,
     Watched,
-    halves,
-    independent_potentials,
-    mirror_flow,
-    one_way_shares,
+    flow_path,
     penalty_path,
+    squares,
     thresholded,
 )
 from experiments.accuracy_on_truth.rules import CAUTIOUS, FIXED, HELD_OUT, Row, chosen, thresholds
 from experiments.accuracy_on_truth.scoring import Judge
 from pgmest.estimation.accelerated import AcceleratedMirrorDescent, AcceleratedState
+from pgmest.estimation.held_out import HeldOut, halves
+from pgmest.estimation.independent import independent_potentials, one_way_shares
 from pgmest.estimation.minimise import Minimisation
 from pgmest.estimation.mirror_descent import MirrorDescent
 from pgmest.estimation.problem import Problem
@@ -29,8 +29,8 @@ from pgmest.estimation.solver import Solver, State
 from pgmest.loss.l2 import L2Loss
 from pgmest.measurement import LinearMeasurement
 
-PathOf = Callable[[Problem, np.ndarray, float], Iterator[Estimate]]
-"""`penalty_path` or `mirror_flow`."""
+PathOf = Callable[[Problem, np.ndarray], Iterator[Estimate]]
+"""`penalty_path` or `flow_path`."""
 
 TOLERANCE = 1e-3
 MOST_STEPS = 6000
@@ -43,13 +43,13 @@ class Trial:
     """All estimators on one set of noisy answers; the slow ones and the less likely ones only if `thorough`."""
 
     def __init__(self, case: Case, stddev: float, seed: int, thorough: bool):
-        self.case, self.stddev, self.seed = case, stddev, seed
+        self.case, self.seed = case, seed
         self.thorough = thorough
         self.measurements = case.measurements(stddev, seed)
         self.problem = self.problem_of(self.measurements)
         self.floor = self.problem.loss.noise_floor
         self.judge = Judge(case, self.problem, stddev)
-        self.shares = one_way_shares(self.measurements, case.domain, self.problem.total)
+        self.shares = one_way_shares(squares(self.problem))
         self.starts = {
             "uniform": self.problem.base,
             "independent": independent_potentials(self.problem, self.shares),
@@ -68,7 +68,7 @@ class Trial:
                 yield from self.solver_path("mirror descent", MirrorDescent(), start)
                 yield from self.regularised("KL penalty", penalty_path, start)
             if self.thorough or start == "independent":
-                yield from self.regularised("mirror flow", mirror_flow, start)
+                yield from self.regularised("mirror flow", flow_path, start)
         if self.thorough:
             yield from self.with_thresholds()
 
@@ -93,35 +93,32 @@ class Trial:
 
     def regularised(self, name: str, method: PathOf, start: str) -> Iterator[Row]:
         """Every strength of a penalty or time of the flow, and which each rule chooses."""
-        family, unit = f"{name} from {start}", self.problem.total / self.stddev
-        found = list(method(self.problem, self.starts[start], unit))
+        family = f"{name} from {start}"
+        found = list(method(self.problem, self.starts[start]))
         points = [self.row(family, "path", each.parameter, each.calls, each.theta) for each in found]
         yield from points
         yield from (replace(row, rule=FIXED) for row in points)
         yield from chosen(points, self.optimum)
         if start == "independent":
-            best, last, calls = self.held_out(method, unit)
+            best, last, calls = self.held_out(method)
             for rule, point in ((HELD_OUT, points[best]), (CAUTIOUS, points[last])):
                 yield replace(point, rule=rule, calls=point.calls + calls)
 
-    def held_out(self, method: PathOf, unit: float) -> tuple[int, int, int]:
+    def held_out(self, method: PathOf) -> tuple[int, int, int]:
         """Which point of the path predicts best: fitted to half of the information, tested on the other.
 
         Returns:
             the point of least held-out loss, the last one after it that is not worse by more than a standard error of
             the difference, and the oracle calls; the search ends one point later.
         """
-        fitted, held = map(self.problem_of, (answers := halves(self.measurements, self.seed)))
-        start = independent_potentials(fitted, one_way_shares(answers[0], self.case.domain, fitted.total))
-        best, last, calls, least, at_best = 0, 0, 0, np.inf, fitted.base
-        for index, each in enumerate(method(fitted, start, unit / np.sqrt(2.0))):
-            calls, loss = each.calls, held.loss_and_gradient(each.p)[0]
-            if loss < least:
-                best, last, least, at_best = index, index, loss, each.p
-            elif loss - least <= np.sqrt(2.0 * (held.curvature_along(each.p - at_best) or 0.0)):
-                last = index
-            else:
+        fitted, held = halves(self.problem, np.random.default_rng(1_000 + self.seed))
+        rule, best, last, calls = HeldOut(held), 0, 0, 0
+        for index, each in enumerate(method(fitted, independent_potentials(fitted, one_way_shares(squares(fitted))))):
+            calls = each.calls
+            if not rule.accepts(each.p):
                 break
+            last = index
+            best = index if rule.best is each.p else best
         return best, last, calls
 
     def with_thresholds(self) -> Iterator[Row]:

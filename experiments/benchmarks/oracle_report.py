@@ -15,9 +15,9 @@ LABELS = [f"mbi {schedule}" for schedule in MBI_SCHEDULES]
 NOTES = """\
 All times are medians. pgmest, mbi and `np.exp` took turns in one process; a ratio is the median over rounds of the
 ratio in a round. mbi is compiled, in float64, and uses all processors. Its `fast` is an alias that it keeps for older
-code: the implicit schedule, contracting in linear space, which returns NaN where potentials are large (see below); it is
-compared apart from the three schedules that mbi documents. In columns named "loop" mbi runs 50 calls in one compiled program, each with an update
-of the potentials, as its own estimators do; pgmest is called from Python each time."""
+code: the implicit schedule, contracting in linear space, which returns NaN where potentials are large (see below). It
+is compared apart from the three schedules that mbi documents. In columns named "loop" mbi runs 50 calls in one compiled
+program, each with an update of the potentials, as its own estimators do; pgmest is called from Python each time."""
 
 Result = Mapping[str, Any]
 

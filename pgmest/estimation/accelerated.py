@@ -115,6 +115,7 @@ class AcceleratedMirrorDescent(Solver[AcceleratedState]):
         x += y
         state.momentum = 0.5 * a * (math.sqrt(a * a + 4.0) - a)
         state.steps_left -= 1
+        state.settled = state.steps_left == 0
         return state
 
     def lower_bound(self, problem: Problem, state: AcceleratedState, enough: float) -> float:
@@ -133,7 +134,7 @@ class AcceleratedMirrorDescent(Solver[AcceleratedState]):
         """Move z with the smallest L, up to a factor of two, that the inequality accepts."""
         theta, z = state.spare
         for _ in range(MOST_DOUBLINGS):
-            np.multiply(state.gradient, -1.0 / (state.momentum * state.smoothness), out=state.move)
+            self.propose(state)
             np.add(state.theta, state.move, out=theta)
             _, log_partition = problem.marginals(theta, out=z)
             np.subtract(z, state.p, out=state.change)
@@ -148,6 +149,10 @@ class AcceleratedMirrorDescent(Solver[AcceleratedState]):
                 return True
             state.smoothness *= 2.0
         return False
+
+    def propose(self, state: AcceleratedState) -> None:
+        """Write the step of the potentials for the present momentum and L into `state.move`."""
+        np.multiply(state.gradient, -1.0 / (state.momentum * state.smoothness), out=state.move)
 
     def slack(self, state: AcceleratedState) -> float:
         """How much of the acceptance inequality, divided by a^2, may be missing."""

@@ -17,6 +17,7 @@ from pgmest.estimation.fitting import IterativeProportionalFitting
 from pgmest.estimation.lbfgs import LBFGS
 from pgmest.estimation.minimise import Callback, Minimisation
 from pgmest.estimation.mirror_descent import MirrorDescent
+from pgmest.estimation.mirror_flow import MirrorFlow
 from pgmest.estimation.problem import Problem
 from pgmest.estimation.smoothing import AcceleratedSmoothing
 from pgmest.estimation.solver import Solver
@@ -36,6 +37,7 @@ SOLVERS: dict[str, type[Solver[Any]]] = {
     "universal": UniversalAccelerated,
     "lbfgs": LBFGS,
     "ipf": IterativeProportionalFitting,
+    "mirror_flow": MirrorFlow,
 }
 
 
@@ -72,6 +74,7 @@ def estimate(
     dual_averaging  PGM Algorithm 2: no line search, needs a Lipschitz constant
     lbfgs           PGM A.3: quasi-Newton on the potentials; small problems with smooth losses of your own
     ipf             iterative proportional fitting: exact, mutually consistent marginals without noise
+    mirror_flow     not the optimum, but mostly closer to the truth: stopped early, chosen by held-out answers
     ==============  =====================================================================================
 
     >>> import pgmest as pg

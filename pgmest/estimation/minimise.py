@@ -15,7 +15,8 @@ from pgmest.estimation.solver import Solver, State
 
 FIRST_CHECK = 100
 CHECK_GROWTH = 1.1
-"""The certificate is computed after FIRST_CHECK oracle calls, and then each time their number has grown by this."""
+"""The certificate is computed after FIRST_CHECK oracle calls, then each time their number has grown by this, and
+whenever the solver says that it has settled."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ class Minimisation:
                     state = self.solver.step(self.problem, state)
                     iteration += 1
                 calls = self.problem.oracle.calls - first_calls - self._certificate_calls
-                if calls >= next_check or stopped:
+                if calls >= next_check or stopped or (state.settled and calls >= FIRST_CHECK):
                     next_check = max(calls + 1, int(calls * CHECK_GROWTH))
                     if self._certify(state):
                         break
@@ -129,9 +130,14 @@ class Minimisation:
     def _report(self, state: State, iteration: int, calls: int, stopped: str) -> EstimationReport:
         loss, _ = self.problem.loss_and_gradient(state.p)
         relative = self._gap / self.scale
-        converged = relative <= self.tolerance
+        converged = relative <= self.tolerance or state.early
         message = ""
-        if not converged:
+        if state.early:
+            message = (
+                f"{state.finished}; the loss is at most {self._gap:.4g} above its optimum, which this method does not "
+                "look for."
+            )
+        elif not converged:
             message = (
                 f"{stopped} at a relative gap of {relative:.3g}, above tolerance={self.tolerance:g}; "
                 f"the loss is at most {self._gap:.4g} above the optimum. Raise max_iterations or the tolerance for a "

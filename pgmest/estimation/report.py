@@ -18,8 +18,10 @@ class EstimationReport:
         iterations: steps of the solver.
         oracle_calls: calls of the marginal oracle, those for certificates included.
         seconds: wall-clock time.
-        converged: whether the tolerance was reached.
-        message: short of convergence, what stopped the solver and what to change.
+        converged: whether the solver got where it goes: to an optimum within the tolerance, or, for "mirror_flow", to
+            the time at which it stops on purpose. Only the first makes `relative_gap` small.
+        message: short of convergence, what stopped the solver and what to change; for "mirror_flow" at which time it
+            stopped, and how far the loss is above the optimum at most.
     """
 
     method: str

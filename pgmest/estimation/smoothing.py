@@ -13,6 +13,14 @@ from pgmest.estimation.problem import Problem
 from pgmest.loss.base import dot
 from pgmest.loss.smoothed import SmoothedLoss
 
+UNSETTLED, SETTLED = 20.0, 0.03
+"""An epoch has (not) found its minimum where the rounded loss differs between z and x by this much of what rounding
+takes off it at x; then the widths grow (shrink) by WIDER (NARROWER)."""
+
+WIDER, NARROWER = 3.0, 0.5
+WIDEST = 100.0
+"""The widths stay between the first softness and this multiple of it."""
+
 SOFTEST = 1e-4
 """L never falls below this share of the largest one: where no residual crosses a kink the loss does not curve at all,
 and L would shrink until one step threw away what all the others found."""
@@ -20,10 +28,11 @@ and L would shrink until one step threw away what all the others found."""
 
 @dataclass
 class SmoothingState(AcceleratedState):
-    """The problem with the rounded loss, that loss, and the largest L so far."""
+    """The problem with the rounded loss, that loss, how softly it is rounded, and the largest L so far."""
 
     smooth: Problem = field(kw_only=True)
     rounded: SmoothedLoss = field(kw_only=True)
+    softness: float = field(kw_only=True)
     stiffest: float = 0.0
 
 
@@ -39,9 +48,11 @@ class AcceleratedSmoothing(AcceleratedMirrorDescent):
     The slopes at the average are a feasible point of the dual programme. They prove that no distribution of total N has
     a loss below $N \min_x \sum_C (Q^T u / b)_C(x_C) - \langle u / b, y \rangle$, by one max-product sweep.
 
+    The widths start narrow, for then few epochs are needed. They grow where an epoch could not settle at its minimum,
+    as with noise that differs a thousandfold between answers, and shrink again where it did.
+
     Attributes:
-        softness: the mean width as a share of the mean absolute residual. A tenth or a third of 0.03 does as well on
-            some problems; more rounds off too much to be exact soon, less makes steps short.
+        softness: the mean width at first, as a share of the mean absolute residual.
     """
 
     epoch: int = 50
@@ -59,7 +70,7 @@ class AcceleratedSmoothing(AcceleratedMirrorDescent):
         smooth = _with_loss(problem, rounded)
         accelerated = super().start(smooth, theta)
         accelerated.smoothness = rounded.stiffness or accelerated.smoothness
-        return SmoothingState(**vars(accelerated), smooth=smooth, rounded=rounded)
+        return SmoothingState(**vars(accelerated), smooth=smooth, rounded=rounded, softness=self.softness)
 
     def step(self, problem: Problem, state: AcceleratedState) -> AcceleratedState:
         assert isinstance(state, SmoothingState)
@@ -73,9 +84,19 @@ class AcceleratedSmoothing(AcceleratedMirrorDescent):
     def restart(self, problem: Problem, state: AcceleratedState) -> None:
         """Round off around the slopes at the average; then as for any smooth loss."""
         assert isinstance(state, SmoothingState)
-        state.rounded = state.rounded.recentered(state.average[problem.measured], self.softness)
+        state.softness = self._softness(problem, state)
+        state.rounded = state.rounded.recentered(state.average[problem.measured], state.softness)
         state.smooth = _with_loss(problem, state.rounded)
         super().restart(problem, state)
+
+    def _softness(self, problem: Problem, state: SmoothingState) -> float:
+        """For the next epoch."""
+        at_average, _ = state.smooth.loss_and_gradient(state.average)
+        moving = abs(state.smooth.loss_and_gradient(state.p)[0] - at_average)
+        taken_off = problem.loss_and_gradient(state.average)[0] - at_average
+        if moving > UNSETTLED * taken_off:
+            return min(state.softness * WIDER, self.softness * WIDEST)
+        return max(state.softness * NARROWER, self.softness) if moving < SETTLED * taken_off else state.softness
 
     def curving(self, problem: Problem, state: AcceleratedState, at_y: float) -> float:
         """As for any loss, but to full precision."""

@@ -26,13 +26,17 @@ class State:
         theta: flat potentials; base potentials plus a combination of the loss's cliques.
         p: their marginals, summing to one.
         log_partition: A(theta).
-        finished: why the solver cannot improve any further; empty while it can.
+        finished: why the solver goes no further; empty while it does.
+        settled: whether this is a good moment for a certificate, because oscillations have died down.
+        early: whether it has finished short of the optimum on purpose, at the point it looks for.
     """
 
     theta: np.ndarray
     p: np.ndarray
     log_partition: float
     finished: str = ""
+    settled: bool = False
+    early: bool = False
 
 
 S = TypeVar("S", bound=State)
