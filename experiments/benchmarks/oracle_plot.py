@@ -96,8 +96,7 @@ def _memory_against_cells(when: str, axes: Axes, results: Sequence[Result]) -> N
 
     for label, style in {"pgmest": OWN, **SCHEDULES}.items():
         _curve(axes, results, "tree_cells", peak(label), label, style)
-    calls = "later calls" if when == "later" else "the first call"
-    _logarithmic(axes, f"census-like graphs: peak memory, {calls}", "cells of the junction tree", "MB")
+    _logarithmic(axes, f"census-like graphs: peak memory, {when} call", "cells of the junction tree", "MB")
 
 
 def _curve(

@@ -1,6 +1,7 @@
 """Timing several pieces of work against each other, so that a machine that slows down slows them all.
 
-The subjects take turns; a turn is a burst of calls, so that small work runs with warm caches as it does in a solver.
+The subjects take turns; a turn is a burst of calls, long enough that most of them find their tables in the caches, as
+they do in a solver.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-BURST_SECONDS = 0.02
+BURST_SECONDS = 0.1
 MOST_ROUNDS = 200
 
 

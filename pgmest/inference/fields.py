@@ -24,8 +24,9 @@
     CHILDREN_END,  # past the last child
     SPREAD,  # start of the children's marginals, which lie one after the other
     SPREAD_SIZE,  # their cells together
+    ROW,  # length of one row buffer, the same for all nodes
     N_FIELDS,
-) = range(24)
+) = range(25)
 
 (
     CONSTANT,  # one entry for the whole row

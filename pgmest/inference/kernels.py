@@ -60,6 +60,7 @@ from pgmest.inference.fields import (
     PEAK,
     REPEATED,
     RESIDUAL,
+    ROW,
     SEPARATOR,
     SLOT,
     SPREAD,
@@ -336,11 +337,37 @@ def _sum_entries(values, row, kind, block, inner):
 
 
 @_inlined
-def _fill_row(nodes, children, maps, i, o, theta, arena, shift, row):
-    """row = the log potential of row `o` of node `i`, its children's messages included."""
-    n_in = nodes[i, N_IN]
+def _run_end(nodes, children, k, end):
+    """The end of the run of children from `k` on whose entries lie along the row in the same blocks."""
+    c = children[k]
+    last = k + 1
+    if nodes[c, UP_KIND] == REPEATED or nodes[c, UP_KIND] == TILED:
+        while (
+            last < end
+            and nodes[children[last], UP_KIND] == nodes[c, UP_KIND]
+            and nodes[children[last], UP_BLOCK] == nodes[c, UP_BLOCK]
+        ):
+            last += 1
+    return last
+
+
+@_inlined
+def _entries_of_row(nodes, i, c):
+    """How many entries of child `c` a row meets: one for each block (REPEATED) or cell of a block (TILED)."""
+    block = nodes[c, UP_BLOCK]
+    return nodes[i, N_IN] // block if nodes[c, UP_KIND] == REPEATED else block
+
+
+@_inlined
+def _fill_row(nodes, children, maps, i, o, theta, arena, shift, row, buffer):
+    """row = the log potential of row `o` of node `i`, its children's messages included.
+
+    Children whose entries lie in the same blocks are summed entry by entry first, and added to the cells once.
+    """
+    n_in, end = nodes[i, N_IN], nodes[i, CHILDREN_END]
+    shared = buffer + 2 * nodes[i, ROW]
     constant = 0.0
-    for k in range(nodes[i, CHILDREN], nodes[i, CHILDREN_END]):
+    for k in range(nodes[i, CHILDREN], end):
         c = children[k]
         if nodes[c, UP_KIND] == CONSTANT:
             entry = nodes[c, MESSAGE] + maps[nodes[c, UP_OUTER] + o]
@@ -349,36 +376,59 @@ def _fill_row(nodes, children, maps, i, o, theta, arena, shift, row):
     base = theta[nodes[i, BASE] + o * n_in :] if waiting else theta
     if not waiting:
         _set(row, constant)
-    for k in range(nodes[i, CHILDREN], nodes[i, CHILDREN_END]):
+    k = nodes[i, CHILDREN]
+    while k < end:
         c = children[k]
         kind, block, inner = nodes[c, UP_KIND], nodes[c, UP_BLOCK], maps[nodes[c, UP_INNER] :]
         if kind == CONSTANT:
+            k += 1
             continue
+        last = _run_end(nodes, children, k, end)
         start = nodes[c, MESSAGE] + maps[nodes[c, UP_OUTER] + o]
         values = theta[start:] if nodes[c, MESSAGE_IN_THETA] else arena[start + shift :]
+        if last > k + 1:
+            entries = arena[shared : shared + _entries_of_row(nodes, i, c)]
+            _set_sum(entries, values, 0.0)
+            for other in range(k + 1, last):
+                d = children[other]
+                start = nodes[d, MESSAGE] + maps[nodes[d, UP_OUTER] + o]
+                _add(entries, theta[start:] if nodes[d, MESSAGE_IN_THETA] else arena[start + shift :])
+            values = entries
         if waiting:
             _set_entries(row, base, constant, values, kind, block, inner)
             waiting = False
         else:
             _add_entries(row, values, kind, block, inner)
+        k = last
     if waiting:
         _set_sum(row, base, constant)
 
 
 @_inlined
-def _spread_row(nodes, children, maps, i, o, row, arena, shift):
-    """Add row `o` of the marginal of node `i` onto the marginals of its children."""
-    total = np.nan
-    for k in range(nodes[i, CHILDREN], nodes[i, CHILDREN_END]):
+def _spread_row(nodes, children, maps, i, o, row, arena, shift, buffer):
+    """Add row `o` of the marginal of node `i` onto the marginals of its children, summing once per kind of block."""
+    total, end, shared = np.nan, nodes[i, CHILDREN_END], buffer + 2 * nodes[i, ROW]
+    k = nodes[i, CHILDREN]
+    while k < end:
         c = children[k]
-        kind = nodes[c, UP_KIND]
+        kind, block = nodes[c, UP_KIND], nodes[c, UP_BLOCK]
         target = nodes[c, MARGINAL] + maps[nodes[c, UP_OUTER] + o] + shift
+        last = _run_end(nodes, children, k, end)
         if kind == CONSTANT:
             if np.isnan(total):
                 total = _sum(row)
             arena[target] += total
+        elif last == k + 1:
+            _sum_entries(arena[target:], row, kind, block, maps[nodes[c, UP_INNER] :])
         else:
-            _sum_entries(arena[target:], row, kind, nodes[c, UP_BLOCK], maps[nodes[c, UP_INNER] :])
+            entries = arena[shared : shared + _entries_of_row(nodes, i, c)]
+            _set(entries, 0.0)
+            _sum_entries(entries, row, kind, block, maps)
+            for other in range(k, last):
+                d = children[other]
+                target = nodes[d, MARGINAL] + maps[nodes[d, UP_OUTER] + o] + shift
+                _add(arena[target : target + entries.size], entries)
+        k = last
 
 
 @_inlined
@@ -461,7 +511,7 @@ def clique_max(nodes, children, maps, i, begin, end, theta, mu, arena, largest, 
     for o in range(begin, end):
         start = base + o * n_in if base >= 0 else _arena_start(nodes, i, o, buffer)
         row = mu[start : start + n_in] if base >= 0 else arena[start : start + n_in]
-        _fill_row(nodes, children, maps, i, o, theta, arena, 0, row)
+        _fill_row(nodes, children, maps, i, o, theta, arena, 0, row, buffer)
         _raise_separator(nodes, i, o, row, arena, largest)
 
 
@@ -474,7 +524,7 @@ def clique_sum(nodes, children, maps, i, begin, end, theta, mu, arena, sums, buf
         start = base + o * n_in if base >= 0 else _arena_start(nodes, i, o, buffer)
         row = mu[start : start + n_in] if base >= 0 else arena[start : start + n_in]
         if streamed:
-            _fill_row(nodes, children, maps, i, o, theta, arena, 0, row)
+            _fill_row(nodes, children, maps, i, o, theta, arena, 0, row, buffer)
         if nodes[i, FIRST]:
             _exponentiate_row(nodes, i, o, arena, row)
             _sum_row(nodes, i, o, row, arena, sums)
@@ -485,11 +535,11 @@ def clique_sum(nodes, children, maps, i, begin, end, theta, mu, arena, sums, buf
 
 
 @_inlined
-def _marginal_row(nodes, children, maps, i, o, theta, arena, row):
+def _marginal_row(nodes, children, maps, i, o, theta, arena, row, buffer):
     """row = the marginal of row `o` of a node whose table is not in `mu`."""
     source = row
     if _is_streamed(nodes, i):
-        _fill_row(nodes, children, maps, i, o, theta, arena, 0, row)
+        _fill_row(nodes, children, maps, i, o, theta, arena, 0, row, buffer)
         _exponentiate_row(nodes, i, o, arena, row)
     else:
         start = nodes[i, TABLE] + o * nodes[i, N_IN]
@@ -507,19 +557,19 @@ def clique_spread(nodes, children, maps, i, begin, end, theta, mu, arena, shift,
             _weigh_row(nodes, i, o, arena, row, nodes[i, WEIGHT], row)
         else:
             row = arena[buffer : buffer + n_in]
-            _marginal_row(nodes, children, maps, i, o, theta, arena, row)
-        _spread_row(nodes, children, maps, i, o, row, arena, shift)
+            _marginal_row(nodes, children, maps, i, o, theta, arena, row, buffer)
+        _spread_row(nodes, children, maps, i, o, row, arena, shift, buffer)
 
 
 @_cached
-def clique_table(nodes, children, maps, i, theta, mu, arena, out):
+def clique_table(nodes, children, maps, i, theta, mu, arena, buffer, out):
     """out = the whole marginal of clique node `i` after a run, in the node's own axis order."""
     n_in, base = nodes[i, N_IN], nodes[i, BASE]
     if base >= 0:
         _set_sum(out, mu[base : base + out.size], 0.0)
         return
     for o in range(nodes[i, N_OUT]):
-        _marginal_row(nodes, children, maps, i, o, theta, arena, out[o * n_in : o * n_in + n_in])
+        _marginal_row(nodes, children, maps, i, o, theta, arena, out[o * n_in : o * n_in + n_in], buffer)
 
 
 @_cached
@@ -528,7 +578,7 @@ def clique_max_message(nodes, children, maps, i, begin, end, theta, arena, shift
     row = arena[buffer : buffer + nodes[i, N_IN]]
     _set(arena[largest : largest + nodes[i, SEPARATOR]], -np.inf)
     for o in range(begin, end):
-        _fill_row(nodes, children, maps, i, o, theta, arena, shift, row)
+        _fill_row(nodes, children, maps, i, o, theta, arena, shift, row, buffer)
         _raise_separator(nodes, i, o, row, arena, largest)
 
 
@@ -572,18 +622,18 @@ def weigh(nodes, i, arena, total):
 
 
 @_inlined
-def _slot_message(nodes, children, maps, i, theta, arena, shift):
+def _slot_message(nodes, children, maps, i, theta, arena, shift, buffer):
     """A slot's message is its potential plus its children's messages; without children it stays where it is."""
     if nodes[i, MESSAGE_IN_THETA]:
         return
     n_in = nodes[i, N_IN]
     for o in range(nodes[i, N_OUT]):
         start = nodes[i, MESSAGE] + shift + o * n_in
-        _fill_row(nodes, children, maps, i, o, theta, arena, shift, arena[start : start + n_in])
+        _fill_row(nodes, children, maps, i, o, theta, arena, shift, arena[start : start + n_in], buffer)
 
 
 @_inlined
-def _slot_spread(nodes, children, maps, i, mu, arena, shift):
+def _slot_spread(nodes, children, maps, i, mu, arena, shift, buffer):
     """A slot hands the marginal it received to `mu` and on to its children."""
     n_in, start = nodes[i, N_IN], nodes[i, MARGINAL] + shift
     if nodes[i, BASE] >= 0:
@@ -591,7 +641,7 @@ def _slot_spread(nodes, children, maps, i, mu, arena, shift):
     if nodes[i, CHILDREN] < nodes[i, CHILDREN_END]:
         for o in range(nodes[i, N_OUT]):
             row = arena[start + o * n_in : start + o * n_in + n_in]
-            _spread_row(nodes, children, maps, i, o, row, arena, shift)
+            _spread_row(nodes, children, maps, i, o, row, arena, shift, buffer)
 
 
 # -- sweeps over nodes [low, high) ------------------------------------------------------------------------------------
@@ -602,7 +652,7 @@ def upward(nodes, children, maps, low, high, theta, mu, arena, buffer):
     """Messages of the sum-product, children before parents."""
     for i in range(high - 1, low - 1, -1):
         if nodes[i, SLOT]:
-            _slot_message(nodes, children, maps, i, theta, arena, 0)
+            _slot_message(nodes, children, maps, i, theta, arena, 0, buffer)
             continue
         n_out, sums = nodes[i, N_OUT], nodes[i, WEIGHT]
         clique_max(nodes, children, maps, i, 0, n_out, theta, mu, arena, nodes[i, PEAK], buffer)
@@ -617,7 +667,7 @@ def downward(nodes, children, maps, low, high, theta, mu, arena, buffer, total):
     for i in range(low, high):
         _set(arena[nodes[i, SPREAD] : nodes[i, SPREAD] + nodes[i, SPREAD_SIZE]], 0.0)
         if nodes[i, SLOT]:
-            _slot_spread(nodes, children, maps, i, mu, arena, 0)
+            _slot_spread(nodes, children, maps, i, mu, arena, 0, buffer)
         else:
             weigh(nodes, i, arena, total)
             clique_spread(nodes, children, maps, i, 0, nodes[i, N_OUT], theta, mu, arena, 0, buffer)
@@ -628,7 +678,7 @@ def upward_max(nodes, children, maps, low, high, theta, arena, shift, buffer):
     """Messages of the max-product, in their own copy of the messages, so that the marginals' state survives."""
     for i in range(high - 1, low - 1, -1):
         if nodes[i, SLOT]:
-            _slot_message(nodes, children, maps, i, theta, arena, shift)
+            _slot_message(nodes, children, maps, i, theta, arena, shift, buffer)
         else:
             largest = nodes[i, MESSAGE] + shift
             clique_max_message(nodes, children, maps, i, 0, nodes[i, N_OUT], theta, arena, shift, largest, buffer)
@@ -688,7 +738,7 @@ def downward_max(nodes, children, maps, low, high, theta, best, arena, shift, ma
             start = nodes[i, MARGINAL] + marginal_shift + o * n_in if nodes[i, SLOT] else buffer
             row = arena[start : start + n_in]
             if not nodes[i, SLOT]:
-                _fill_row(nodes, children, maps, i, o, theta, arena, shift, row)
+                _fill_row(nodes, children, maps, i, o, theta, arena, shift, row, buffer)
                 _add_separator(nodes, i, o, row, arena, nodes[i, MESSAGE] + shift)
             if base >= 0:
                 _set_sum(best[base + o * n_in : base + o * n_in + n_in], row, 0.0)
@@ -721,7 +771,7 @@ def best_cells(nodes, children, maps, theta, arena, shift, buffer, chosen):
             low, high = (0, n_in) if first else (entry - start, entry - start + 1)
             if (first and start != entry) or low < 0 or high > n_in:
                 continue
-            _fill_row(nodes, children, maps, i, o, theta, arena, shift, arena[buffer : buffer + n_in])
+            _fill_row(nodes, children, maps, i, o, theta, arena, shift, arena[buffer : buffer + n_in], buffer)
             for j in range(low, high):
                 if arena[buffer + j] > best:
                     best = arena[buffer + j]
@@ -742,7 +792,7 @@ def _weights_row(nodes, children, maps, i, o, theta, mu, arena, buffer):
     if base >= 0:
         _set_sum(row, mu[base + o * n_in : base + o * n_in + n_in], 0.0)
     else:
-        _marginal_row(nodes, children, maps, i, o, theta, arena, row)
+        _marginal_row(nodes, children, maps, i, o, theta, arena, row, buffer)
 
 
 @_cached
@@ -750,7 +800,7 @@ def covariance_upward(nodes, children, maps, low, high, theta, mu, direction, ar
     """Tangents of the log messages along `direction`, in the copy of the messages at `shift`."""
     for i in range(high - 1, low - 1, -1):
         if nodes[i, SLOT]:
-            _slot_message(nodes, children, maps, i, direction, arena, shift)
+            _slot_message(nodes, children, maps, i, direction, arena, shift, buffer)
             continue
         n, n_in = nodes[i, SEPARATOR], nodes[i, N_IN]
         tangent, marginal = nodes[i, MESSAGE] + shift, nodes[i, MARGINAL]
@@ -758,7 +808,7 @@ def covariance_upward(nodes, children, maps, low, high, theta, mu, direction, ar
         weights, row = arena[buffer : buffer + n_in], arena[buffer2 : buffer2 + n_in]
         for o in range(nodes[i, N_OUT]):
             _weights_row(nodes, children, maps, i, o, theta, mu, arena, buffer)
-            _fill_row(nodes, children, maps, i, o, direction, arena, shift, row)
+            _fill_row(nodes, children, maps, i, o, direction, arena, shift, row, buffer)
             _multiply(row, row, weights)
             _sum_row(nodes, i, o, row, arena, tangent)
         for s in range(n):
@@ -787,16 +837,16 @@ def covariance_downward(
         spread = nodes[i, SPREAD] + marginal_shift
         _set(arena[spread : spread + nodes[i, SPREAD_SIZE]], 0.0)
         if nodes[i, SLOT]:
-            _slot_spread(nodes, children, maps, i, tangent, arena, marginal_shift)
+            _slot_spread(nodes, children, maps, i, tangent, arena, marginal_shift, buffer)
             continue
         n_in, base = nodes[i, N_IN], nodes[i, BASE]
         _separator_change(nodes, i, arena, shift, marginal_shift)
         weights, row = arena[buffer : buffer + n_in], arena[buffer2 : buffer2 + n_in]
         for o in range(nodes[i, N_OUT]):
             _weights_row(nodes, children, maps, i, o, theta, mu, arena, buffer)
-            _fill_row(nodes, children, maps, i, o, direction, arena, shift, row)
+            _fill_row(nodes, children, maps, i, o, direction, arena, shift, row, buffer)
             _add_separator(nodes, i, o, row, arena, nodes[i, MESSAGE] + shift)
             _multiply(row, row, weights)
             if base >= 0:
                 _set_sum(tangent[base + o * n_in : base + o * n_in + n_in], row, 0.0)
-            _spread_row(nodes, children, maps, i, o, row, arena, marginal_shift)
+            _spread_row(nodes, children, maps, i, o, row, arena, marginal_shift, buffer)

@@ -24,7 +24,7 @@ from pgmest.domain import Domain
 from pgmest.errors import ArgumentError, ImpossibleModelError, MeasurementError, ModelTooLarge, ShapeError
 from pgmest.factor import Factor
 from pgmest.inference import fields as f
-from pgmest.inference.plan import Plan
+from pgmest.inference.plan import BUFFERS, Plan
 from pgmest.inference.threads import get_threads, run_together
 
 WIDE_CELLS = 1 << 17
@@ -71,7 +71,7 @@ class ExactOracle:
         wide = (nodes[:, f.CELLS] >= WIDE_CELLS) & (nodes[:, f.SLOT] == 0) & (nodes[:, f.N_OUT] >= self.threads)
         self._wide: list[int] = np.flatnonzero(wide).tolist() if self.threads > 1 else []
         shared = max((int(nodes[i, [f.SEPARATOR, f.SPREAD_SIZE]].max()) for i in self._wide), default=0)
-        self._private = shared + plan.row  # cells that each further thread has to itself
+        self._private = shared + BUFFERS * plan.row  # cells that each further thread has to itself
         self._arena = np.zeros(plan.arena_cells + (self.threads - 1) * self._private * bool(self._wide))
         self._roots = np.flatnonzero(nodes[:, f.PARENT] < 0)
         self._tables = (nodes, plan.children, plan.maps)
@@ -172,7 +172,7 @@ class ExactOracle:
         node = self.plan.clique_nodes[index]
         domain = self.layout.domain.project(self.plan.axes[node])
         table = np.empty(int(self.plan.nodes[node, f.CELLS]))
-        self._kernels.clique_table(*self._tables, node, self._theta, self._mu, self._arena, table)
+        self._kernels.clique_table(*self._tables, node, self._theta, self._mu, self._arena, self.plan.scratch, table)
         return Factor(domain, table.reshape(domain.shape)).transpose(self.plan.tree.cliques[index])
 
     def release(self) -> None:
@@ -233,7 +233,7 @@ class ExactOracle:
     def _own(self, thread: int) -> tuple[int, int]:
         """Where a further thread keeps its partial results, and its row buffer."""
         start = self.plan.arena_cells + (thread - 1) * self._private
-        return start, start + self._private - self.plan.row
+        return start, start + self._private - BUFFERS * self.plan.row
 
     def _wide_reduce(self, node: int, target: int, combine: np.ufunc, kernel: partial, inputs: tuple) -> None:
         """Run a kernel over shares of the rows, each with its own separator entries, and combine these in order."""
@@ -352,7 +352,7 @@ def load_kernels() -> ModuleType:
         kernels.downward(*t.tables, *t.nodes, t.theta, t.mu, t.arena, t.buffer, 1.0)
         kernels.upward_max(*t.tables, *t.nodes, t.theta, t.arena, t.messages, t.buffer)
         kernels.downward_max(*t.tables, *t.nodes, t.theta, t.mu, t.arena, *t.copies, t.buffer, 0.0)
-        kernels.clique_table(*t.tables, 0, t.theta, t.mu, t.arena, np.zeros(2))
+        kernels.clique_table(*t.tables, 0, t.theta, t.mu, t.arena, t.buffer, np.zeros(2))
     return kernels
 
 

@@ -4,7 +4,8 @@ Compiling is bookkeeping in Python and numpy, never code generation: which node 
 order, and where its numbers lie in one arena. The kernels (kernels.py) and the NumPy reference (reference.py) run the
 same plan. Nodes are the cliques of the junction tree, and below them one *slot* node per measured clique that is
 smaller than the clique that holds it; a slot inside another slot hangs below that one, so that small marginals are
-taken from small tables.
+taken from small tables. Some slots stand for no measured clique: they hold the table of the slot below them with its
+axes turned to the order of a much larger clique above.
 """
 
 from __future__ import annotations
@@ -21,14 +22,20 @@ from pgmest.errors import ArgumentError
 from pgmest.inference import fields as f
 from pgmest.junction_tree import JunctionTree
 
-STREAM_CELLS = 1 << 19
-"""A table larger than this (4 MB, past the second-level cache) is streamed when all its inputs are far smaller."""
+STREAM_CELLS = 1 << 22
+"""A table of at least this many cells (32 MB, a whole cache) is streamed if all its inputs are far smaller."""
 
 STREAM_RATIO = 8
 """How many times larger than its inputs a table must be to be streamed rather than stored."""
 
 ROW_CELLS = 8192
 """The longest row: a few rows must fit into the first-level cache together."""
+
+TURN_RATIO = 4
+"""How many times larger than a measured clique its owner must be for the clique's table to be turned first."""
+
+BUFFERS = 3
+"""Row buffers: two for the kernels' rows, and one for sums shared by several children."""
 
 VECTOR_CELLS = 32
 """Rows at least this long keep the vector units busy."""
@@ -229,11 +236,20 @@ class _Compiler:
         node.separator = tuple(s)
 
     def place_slots(self, owner: int, hosted: list[int]) -> list[int]:
-        """One slot per measured clique, below the smallest slot that holds it, else below the owner."""
+        """One slot per measured clique, below the smallest slot that holds it, else below the owner.
+
+        Where the owner is much larger and has its axes in another order, a slot in the owner's order comes between,
+        so that entries are looked up in the small table once and lie in blocks along the rows of the large one.
+        """
         slots: list[int] = []
+        axes = self.nodes[owner].axes
         for position in sorted(hosted, key=lambda p: -self.layout.sizes[p]):
             clique = self.layout.cliques[position]
             parent = self.smallest_host(owner, slots, set(clique))
+            turned = tuple(name for name in axes if name in clique)
+            if parent == owner and turned != clique and self.cells(axes) >= TURN_RATIO * self.cells(clique):
+                parent = self.add(Node(turned, turned, parent, slot=True))
+                slots.append(parent)
             slots.append(self.add(Node(clique, clique, parent, slot=True, base=position)))
         return slots
 
@@ -258,9 +274,9 @@ class _Compiler:
             n_in = self.cells(node.axes[len(node.axes) - inner :])
             if n_in > ROW_CELLS and inner > 1:
                 break
-            general = sum(self.link_kind(node, inner, self.nodes[c].separator)[0] == f.GENERAL for c in node.children)
-            overhead = (2.0 + len(node.children)) * 8.0 / n_in
-            cost = overhead + general
+            links = [self.link_kind(node, inner, self.nodes[c].separator) for c in node.children]
+            looked_up = sum(kind == f.GENERAL for kind, _ in links)
+            cost = (2.0 + len(links)) * 8.0 / n_in + 0.15 * len(set(links)) + looked_up
             if cost < best:
                 best, node.inner, node.rows = cost, inner, (cells // n_in, n_in)
         inputs = sum(self.cells(self.nodes[c].separator) for c in node.children)
@@ -302,7 +318,7 @@ class _Compiler:
         children: list[int] = []
         for node, row in zip(self.nodes, rows, strict=True):
             row[f.CHILDREN], row[f.SPREAD] = len(children), arena + marginals
-            for child in node.children:
+            for child in self.grouped(node):
                 children.append(child)
                 rows[child][f.MARGINAL] = arena + marginals
                 marginals += rows[child][f.SEPARATOR]
@@ -321,6 +337,8 @@ class _Compiler:
                 row[f.TABLE] = arena
                 arena += row[f.CELLS]
         longest = max(row[f.N_IN] for row in rows)
+        for row in rows:
+            row[f.ROW] = longest
         table[:] = rows
         maps = np.concatenate(self.maps) if self.maps else np.zeros(1, dtype=np.int32)
         listed = np.array(children or [0], dtype=np.int64)
@@ -334,12 +352,16 @@ class _Compiler:
             nodes=table,
             children=listed,
             maps=maps,
-            arena_cells=arena + 2 * longest,
+            arena_cells=arena + BUFFERS * longest,
             messages=messages,
             marginals=marginals,
             scratch=arena,
             row=longest,
         )
+
+    def grouped(self, node: Node) -> list[int]:
+        """The node's children, those whose entries lie along its rows in the same way next to each other."""
+        return sorted(node.children, key=lambda c: self.link_kind(node, node.inner, self.nodes[c].separator))
 
     def node_row(self, node: Node) -> list[int]:
         row = [-1] * f.N_FIELDS
