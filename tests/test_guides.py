@@ -1,0 +1,27 @@
+"""The guides: every Python block runs, those of a page one after the other."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+GUIDES = Path(__file__).resolve().parent.parent / "docs" / "guides"
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("guide", sorted(GUIDES.glob("*.md")), ids=lambda path: path.stem)
+def test_python_runs(guide, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = guide.read_text(encoding="utf-8")
+    blocks = list(BLOCK.finditer(text))
+    assert len(blocks) == text.count("```python")
+    names: dict[str, object] = {"__name__": guide.stem}
+    for block in blocks:
+        lines_before = text.count("\n", 0, block.start(1))
+        exec(compile("\n" * lines_before + block.group(1), str(guide), "exec"), names)
+
+
+def test_there_are_guides():
+    assert {"measuring"} <= {path.stem for path in GUIDES.glob("*.md")}
