@@ -277,9 +277,8 @@ def main() -> None:
         print(f"{repeats} measurements of each marginal: done", flush=True)
     folder = ROOT / "build" if options.quick else ROOT / "experiments" / "results"
     folder.mkdir(parents=True, exist_ok=True)
-    table = pd.DataFrame(rows)
-    table.to_csv(folder / "l1_vs_l2.csv", index=False, float_format="%.5g")
-    report(table, folder / "l1_vs_l2.md")
+    pd.DataFrame(rows).to_csv(folder / "l1_vs_l2.csv", index=False, float_format="%.5g")
+    report(pd.read_csv(folder / "l1_vs_l2.csv"), folder / "l1_vs_l2.md")
 
 
 if __name__ == "__main__":

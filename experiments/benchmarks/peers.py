@@ -6,6 +6,7 @@ module starts JAX.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from collections.abc import Callable, Iterable
@@ -35,13 +36,20 @@ SCHEDULES = {
 """mbi's three schedules of message passing, and `message_passing_fast`, an alias kept for older code: the implicit
 schedule with another contraction."""
 
-ESTIMATORS = {
-    "mirror_descent": mbi.estimation.MirrorDescent,
-    "dual_averaging": mbi.estimation.DualAveraging,
-    "interior_gradient": mbi.estimation.InteriorGradient,
-    "universal_accelerated": mbi.estimation.UniversalAcceleratedMethod,
-    "lbfgs": mbi.estimation.LBFGS,
+ESTIMATORS: dict[str, mbi.Estimator] = {
+    "mirror_descent": mbi.estimation.MirrorDescent(),
+    "dual_averaging": mbi.estimation.DualAveraging(),
+    "interior_gradient": mbi.estimation.InteriorGradient(),
+    "universal_accelerated": mbi.estimation.UniversalAcceleratedMethod(),
+    "universal_accelerated_linesearch": mbi.estimation.UniversalAcceleratedMethod(linesearch=True),
+    "lbfgs": mbi.estimation.LBFGS(),
 }
+WITH_POTENTIALS = ("mirror_descent", "lbfgs")
+"""The estimators whose state is a model. The others end by fitting potentials to their marginals."""
+
+FIT_ITERATIONS, FIT_MOST_SECONDS = 1000, 60.0
+"""What mbi's estimators spend on that fit, and when it is stopped here."""
+
 LOOP = 50
 """How many iterations mbi's estimators compile into one program."""
 
@@ -98,73 +106,75 @@ class _Stop(Exception):
 
 
 def estimation_trace(
-    problem: NamedProblem, method: str, iterations: int, most_seconds: float, finish: bool
+    problem: NamedProblem, method: str, iterations: int, most_seconds: float, fit: bool
 ) -> dict[str, Any]:
     """Loss against iterations and seconds of one of mbi's estimators, and what it takes to end with a model.
 
-    The losses are those of the marginals it has every LOOP iterations; evaluating them is not timed. After the last
-    iteration all methods but mirror descent and L-BFGS fit potentials to their marginals, which takes `finish_seconds`
-    and leads to a model with `model_loss`. Compilation is in `compile_seconds` and not in the others.
+    The losses are those of the marginals it has every LOOP iterations; evaluating them is not timed. All methods but
+    mirror descent and L-BFGS then fit potentials to their marginals by maximum likelihood, with L-BFGS: `fit_seconds`
+    until the model with `model_loss`, `fit_complete` if that was not stopped. Compilation is in `compile_seconds` only.
 
     Args:
         problem: what is measured; the total is given.
         method: a key of ESTIMATORS.
         iterations: how many.
-        most_seconds: stop after these; then there is no model.
-        finish: go on to the model, which takes much longer than the iterations.
+        most_seconds: stop after these.
+        fit: go on to the model, which takes much longer than the iterations.
     """
     total = float(problem.data().records)
-    estimator = ESTIMATORS[method]()
     domain = as_mbi_domain(problem.domain)
     measured = [mbi.LinearMeasurement(m.values, m.clique, m.stddev) for m in problem.measurements()]
     loss = mbi.marginal_loss.from_linear_measurements(measured, domain)
 
-    def run(count: int, limit: float, to_the_end: bool) -> dict[str, Any]:
-        observer = _Observer(loss, math.ceil(count / LOOP), limit, to_the_end)
-        try:
-            model = estimator.estimate(domain, loss, total, iters=count, callback_fn=observer)
-        except _Stop:
-            return observer.report(None)
-        return observer.report(jax.block_until_ready(model))
+    def run(estimator: mbi.Estimator, objective: mbi.MarginalLossFn, count: int, limit: float) -> _Observer:
+        observer = _Observer(loss, math.ceil(count / LOOP), limit)
+        with contextlib.suppress(_Stop):
+            estimator.estimate(domain, objective, total, iters=count, callback_fn=observer)
+        return observer
 
-    cold = run(LOOP, np.inf, False)
-    if finish:
-        uniform = marginal_oracles.default_oracle(has_constraints=False)(
-            mbi.CliqueVector.zeros(domain, loss.cliques), total
-        )
-        mbi.estimation.LBFGS().estimate(domain, mbi.marginal_loss.mle_loss_fn(uniform), total, iters=LOOP)
-    warm = run(iterations, most_seconds, finish)
-    return {"method": method, "compile_seconds": cold["seconds"][0] - warm["seconds"][0], **warm}
+    estimator = ESTIMATORS[method]
+    cold = run(estimator, loss, LOOP, np.inf)
+    warm = run(estimator, loss, iterations, most_seconds)
+    trace = {
+        "method": method,
+        "compile_seconds": cold.seconds[0] - warm.seconds[0],
+        "iterations": [LOOP * (i + 1) for i in range(len(warm.seconds))],
+        "seconds": warm.seconds,
+        "losses": warm.losses,
+        "fit_seconds": 0.0,
+        "fit_complete": True,
+        "model_loss": warm.losses[-1],
+    }
+    if method not in WITH_POTENTIALS:
+        trace |= {"fit_seconds": None, "fit_complete": False, "model_loss": None}
+        if fit:
+            likelihood = mbi.marginal_loss.mle_loss_fn(warm.marginals)
+            run(mbi.estimation.LBFGS(), likelihood, LOOP, np.inf)
+            fitted = run(mbi.estimation.LBFGS(), likelihood, FIT_ITERATIONS, FIT_MOST_SECONDS)
+            trace["fit_seconds"], trace["model_loss"] = fitted.seconds[-1], fitted.losses[-1]
+            trace["fit_complete"] = len(fitted.seconds) == FIT_ITERATIONS // LOOP
+    return trace
 
 
 class _Observer:
     """A callback that notes the time and the loss, and keeps the time it takes itself out of the count."""
 
-    def __init__(self, loss: mbi.MarginalLossFn, most_calls: int, most_seconds: float, to_the_end: bool):
-        self.loss, self.most_calls, self.most_seconds, self.to_the_end = loss, most_calls, most_seconds, to_the_end
+    def __init__(self, loss: mbi.MarginalLossFn, most_calls: int, most_seconds: float):
+        self.loss, self.most_calls, self.most_seconds = loss, most_calls, most_seconds
         self.seconds: list[float] = []
         self.losses: list[float] = []
-        self.resumed = time.perf_counter()
+        self.marginals: mbi.CliqueVector | None = None
         self.elapsed = 0.0
+        self.resumed = time.perf_counter()
 
     def __call__(self, marginals: mbi.CliqueVector) -> None:
-        jax.block_until_ready(marginals)
+        self.marginals = jax.block_until_ready(marginals)
         self.elapsed += time.perf_counter() - self.resumed
         self.seconds.append(self.elapsed)
         self.losses.append(float(self.loss(marginals)))
-        done = len(self.seconds) >= self.most_calls and not self.to_the_end
-        if done or self.elapsed > self.most_seconds:
+        if len(self.seconds) >= self.most_calls or self.elapsed > self.most_seconds:
             raise _Stop
         self.resumed = time.perf_counter()
-
-    def report(self, model: mbi.MarkovRandomField | None) -> dict[str, Any]:
-        return {
-            "iterations": [LOOP * (i + 1) for i in range(len(self.seconds))],
-            "seconds": self.seconds,
-            "losses": self.losses,
-            "finish_seconds": None if model is None else time.perf_counter() - self.resumed,
-            "model_loss": None if model is None else float(self.loss(model.marginals)),
-        }
 
 
 # -- many marginals of one model ---------------------------------------------------------------------------------------

@@ -10,8 +10,8 @@ from experiments.benchmarks.solvers import CASES
 from experiments.benchmarks.solvers_report import best_loss
 from pgmest.files import atomic_path
 
-LINES = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)))
-MARKERS = "osD^v"
+LINES = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)), (0, (1, 3)))
+MARKERS = "osD^vX"
 SIDES: dict[str, dict[str, Any]] = {
     "pgmest": {"color": "black"},
     "mbi": {"color": "0.6", "markerfacecolor": "white"},
@@ -43,6 +43,6 @@ def draw(traces: Sequence[Mapping[str, Any]], folder: Path) -> None:
             panel.grid(True, which="major", color="0.92")
         panels[0].set(ylabel="loss / best loss known - 1", title=f"{case}: after compilation")
         panels[1].set(title=f"{case}: from a fresh start")
-        figure.legend(*panels[1].get_legend_handles_labels(), loc="outside lower center", frameon=False, ncols=5)
+        figure.legend(*panels[1].get_legend_handles_labels(), loc="outside lower center", frameon=False, ncols=4)
         with atomic_path(folder / f"solvers-{case}.png") as temporary:
             figure.savefig(temporary, dpi=110)

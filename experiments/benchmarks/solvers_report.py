@@ -18,8 +18,8 @@ The loss is the sum of 1/2 ||(mu - y) / sigma||^2 with mu in counts; the total i
 the smaller of a published one and the least that any method reached here. Seconds leave out evaluating the loss. For
 pgmest they run from the measurements to the marginals, junction tree and plan included; what it has at any moment is a
 model. For mbi they leave out compilation (a column of its own) and, for all but mirror descent and L-BFGS, the fit of
-potentials to the marginals that its `estimate` ends with ("fit", with the loss of the model it gives): before it there
-are marginals but no model."""
+potentials to the marginals that its `estimate` ends with ("fit", with the loss of the model it gives; "over" where it was
+stopped): before it there are marginals but no model. mbi's universal method is run with its line search as well."""
 
 Trace = Mapping[str, Any]
 
@@ -62,7 +62,7 @@ def reach_table(case: str, traces: Sequence[Trace]) -> str:
         [f"{trace['side']} {trace['method']}"]
         + [number(seconds_to(trace, best * (1 + share))) for share in SHARES]
         + [f"{trace['losses'][-1]:,.2f}", f"{trace['iterations'][-1]:,}"]
-        + [number(trace["seconds"][-1]), number(trace["compile_seconds"]), number(trace["finish_seconds"])]
+        + [number(trace["seconds"][-1]), number(trace["compile_seconds"]), _fit(trace)]
         + ["-" if trace["model_loss"] is None else f"{trace['model_loss']:,.2f}"]
         for trace in traces
     ]
@@ -81,13 +81,18 @@ def end_table(traces: Sequence[Trace]) -> str:
         if trace["side"] == "mbi" and mine is not None:
             marginals = seconds_to(trace, least) or 0.0
             compiled = marginals + trace["compile_seconds"]
-            model = None if trace["finish_seconds"] is None else compiled + trace["finish_seconds"]
+            model = None if trace["fit_seconds"] is None else compiled + trace["fit_seconds"]
             times = [marginals, compiled, model]
             ratios = [None if seconds is None else seconds / mine for seconds in times]
             rows.append([f"mbi {trace['method']}", f"{least:,.2f}", *map(number, [mine, *times, *ratios])])
     columns = ["mbi's method", "its least loss", f"pgmest {OWN_DEFAULT}, s", "mbi, s", "with compilation, s"]
     columns += ["with compilation and fit, s", "mbi / pgmest", "with compilation", "with compilation and fit"]
     return markdown(columns, rows)
+
+
+def _fit(trace: Trace) -> str:
+    known = trace["fit_seconds"] is None or trace["fit_complete"]
+    return number(trace["fit_seconds"]) if known else f"over {number(trace['fit_seconds'])}"
 
 
 def _name(trace: Trace) -> str:

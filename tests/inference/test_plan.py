@@ -56,7 +56,7 @@ def check_tree(plan: Plan) -> None:
 
 
 def check_measured(plan: Plan) -> None:
-    """Each measured clique has one node, whose table is exactly its potential; other slots turn one for a large clique."""
+    """Each measured clique has one node with its potential; the other slots turn one for a large clique."""
     bases = plan.nodes[:, f.BASE]
     for clique, start in zip(plan.layout.cliques, plan.layout.offsets, strict=False):
         (node,) = [i for i in np.flatnonzero(bases == start) if plan.axes[i] == clique]
