@@ -7,6 +7,7 @@ compilation, which is reported beside them; pgmest's include building the juncti
 from __future__ import annotations
 
 import functools
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -95,7 +96,7 @@ def _run_pgmest(problem: NamedProblem, method: str, seconds: float) -> dict[str,
     from pgmest.estimation.estimate import estimate
 
     measurements, total = problem.measurements(), problem.data().records
-    trace: dict[str, list[float]] = {"iterations": [], "oracle_calls": [], "seconds": [], "losses": []}
+    trace: dict[str, list[float]] = {"iterations": [], "oracle_calls": [], "seconds": [], "losses": [], "gaps": []}
     resumed, elapsed, next_kept = time.perf_counter(), 0.0, 0.0
 
     def observe(progress: Any) -> bool:
@@ -107,6 +108,7 @@ def _run_pgmest(problem: NamedProblem, method: str, seconds: float) -> dict[str,
             trace["oracle_calls"].append(progress.oracle_calls)
             trace["seconds"].append(elapsed)
             trace["losses"].append(progress.loss)
+            trace["gaps"].append(progress.gap)
         resumed = time.perf_counter()
         return elapsed > seconds
 
@@ -116,13 +118,14 @@ def _run_pgmest(problem: NamedProblem, method: str, seconds: float) -> dict[str,
     elapsed += time.perf_counter() - resumed
     report = model.report
     assert report is not None, "estimate always reports"
-    for key, value in zip(trace, (report.iterations, report.oracle_calls, elapsed, report.loss), strict=True):
+    last = (report.iterations, report.oracle_calls, elapsed, report.loss, report.gap)
+    for key, value in zip(trace, last, strict=True):
         trace[key].append(value)
+    trace["gaps"] = [None if math.isinf(gap) else gap for gap in trace["gaps"]]
     return {
         **trace,
         "total_seconds": elapsed,
         "fit_seconds": 0.0,
         "fit_complete": True,
         "model_loss": report.loss,
-        "gap": report.gap,
     }

@@ -10,10 +10,12 @@ from experiments.benchmarks.solvers_plot import draw
 from experiments.benchmarks.solvers_report import write_report
 from experiments.benchmarks.store import Store
 
-HARNESS = ("experiments/problems.py", "experiments/benchmarks/solvers.py", "pgmest/simulation.py")
+DATA = ("experiments/problems.py", "pgmest/simulation.py")
+ENGINE = ("pgmest/estimation/*.py", "pgmest/inference/*.py", "pgmest/loss/*.py", "pgmest/queries/*.py")
+TREE = ("pgmest/clique_vector.py", "pgmest/elimination_order.py", "pgmest/junction_tree.py", "pgmest/triangulation.py")
 MEASURED = {
-    "pgmest": (*HARNESS, "pgmest/*.py", "pgmest/estimation/*.py", "pgmest/inference/*.py", "pgmest/loss/*.py"),
-    "mbi": (*HARNESS, "experiments/benchmarks/peers.py"),
+    "pgmest": (*DATA, *ENGINE, *TREE, "experiments/benchmarks/solvers.py"),
+    "mbi": (*DATA, "experiments/benchmarks/peers.py"),
 }
 METHODS = {"pgmest": PGMEST_METHODS, "mbi": MBI_METHODS}
 

@@ -36,7 +36,8 @@ def draw(traces: Sequence[Mapping[str, Any]], folder: Path) -> None:
                 seconds = [s + compiled * max(trace["compile_seconds"], 0.0) for s in trace["seconds"]]
                 above = [max(loss / best - 1, 1e-7) for loss in trace["losses"]]
                 style = {"linestyle": LINES[counts[side]], "marker": MARKERS[counts[side]], **SIDES[side]}
-                panel.plot(seconds, above, label=f"{side} {trace['method']}", markevery=0.2, markersize=5, **style)
+                style |= {"markevery": max(1, len(above) // 6), "markersize": 5}
+                panel.plot(seconds, above, label=f"{side} {trace['method']}", **style)
                 counts[side] += 1
             panel.set(xscale="log", yscale="log", xlabel="seconds, with compilation" if compiled else "seconds")
             panel.spines[["top", "right"]].set_visible(False)

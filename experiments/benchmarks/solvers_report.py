@@ -18,8 +18,8 @@ The loss is the sum of 1/2 ||(mu - y) / sigma||^2 with mu in counts; the total i
 the smaller of a published one and the least that any method reached here. Seconds leave out evaluating the loss. For
 pgmest they run from the measurements to the marginals, junction tree and plan included; what it has at any moment is a
 model. For mbi they leave out compilation (a column of its own) and, for all but mirror descent and L-BFGS, the fit of
-potentials to the marginals that its `estimate` ends with ("fit", with the loss of the model it gives; "over" where it was
-stopped): before it there are marginals but no model. mbi's universal method is run with its line search as well."""
+potentials to the marginals that its `estimate` ends with ("fit", with the loss of the model it gives; "over" where the
+fit was stopped): before it there are marginals but no model. mbi's universal method is run with its line search too."""
 
 Trace = Mapping[str, Any]
 
@@ -29,9 +29,11 @@ def write_report(stores: Mapping[str, Store], records: Mapping[str, Sequence[Map
     folder = stores["pgmest"].folder
     everything = [record for side in records.values() for record in side]
     old = [name for side in stores for name in outdated(stores[side], records[side], _name)]
+    results = [record["result"] for record in everything]
     sections = [heading("Solvers: pgmest and mbi", COMMAND, everything, old), NOTES]
+    sections.append(section("What was aimed at", aims_table(results)))
     for case in CASES:
-        traces = [record["result"] for record in everything if record["result"]["problem"] == case]
+        traces = [trace for trace in results if trace["problem"] == case]
         if traces:
             sections.append(section(f"{CASES[case].make().title}: seconds until", reach_table(case, traces)))
             sections.append(section(f"{case}: pgmest against where mbi's methods end", end_table(traces)))
@@ -79,15 +81,62 @@ def end_table(traces: Sequence[Trace]) -> str:
         least = min(trace["losses"])
         mine = seconds_to(own, least)
         if trace["side"] == "mbi" and mine is not None:
-            marginals = seconds_to(trace, least) or 0.0
-            compiled = marginals + trace["compile_seconds"]
-            model = None if trace["fit_seconds"] is None else compiled + trace["fit_seconds"]
-            times = [marginals, compiled, model]
+            times = _stages(trace, least)
             ratios = [None if seconds is None else seconds / mine for seconds in times]
             rows.append([f"mbi {trace['method']}", f"{least:,.2f}", *map(number, [mine, *times, *ratios])])
     columns = ["mbi's method", "its least loss", f"pgmest {OWN_DEFAULT}, s", "mbi, s", "with compilation, s"]
     columns += ["with compilation and fit, s", "mbi / pgmest", "with compilation", "with compilation and fit"]
     return markdown(columns, rows)
+
+
+def aims_table(traces: Sequence[Trace]) -> str:
+    """What pgmest's default needs to be within 0.1 % of the best loss, and how much longer mbi takes."""
+    found = {(trace["problem"], trace["side"], trace["method"]): trace for trace in traces}
+    rows: list[list[str]] = []
+
+    def add(text: str, value: float | None, wanted: float, at_least: bool) -> None:
+        if value is not None:
+            met = value >= wanted if at_least else value <= wanted
+            rows.append(
+                [text, number(value), f"at {'least' if at_least else 'most'} {wanted:g}", "yes" if met else "no"]
+            )
+
+    for problem, method, wanted in AIMS:
+        own, other = found.get((problem, "pgmest", OWN_DEFAULT)), found.get((problem, "mbi", method))
+        if own is None:
+            continue
+        best = best_loss(problem, [trace for trace in traces if trace["problem"] == problem])
+        add(f"{problem}: seconds to 1 % above the best loss", seconds_to(own, 1.01 * best), 0.25, False)
+        mine = _seconds_to_certificate(own, 0.001 * best)
+        if other is None or mine is None:
+            continue
+        loss = max(min(other["losses"]), 1.001 * best)
+        for stage, seconds, limit in zip(STAGES, _stages(other, loss), wanted, strict=True):
+            text = f"{problem}: mbi {method} to a loss of {loss:,.0f}{stage} / pgmest certified within 0.1 %"
+            add(text, None if seconds is None else seconds / mine, limit, True)
+    return markdown(["aim", "measured", "wanted", "met"], rows)
+
+
+def _seconds_to_certificate(trace: Trace, gap: float) -> float | None:
+    """Seconds until the duality gap proves the loss to be within `gap` of the optimum."""
+    pairs = zip(trace["seconds"], trace.get("gaps", []), strict=False)
+    return next((seconds for seconds, proven in pairs if proven is not None and proven <= gap), None)
+
+
+AIMS = (
+    ("adult14-pairs", "universal_accelerated_linesearch", (100, 100, 100)),
+    ("adult14-nine", "mirror_descent", (5, 20, 20)),
+)
+STAGES = ("", ", with compilation", ", with compilation and fit")
+
+
+def _stages(trace: Trace, loss: float) -> tuple[float | None, float | None, float | None]:
+    """Seconds until a trace is at `loss`: of iterations alone, with compilation, and with the fit of a model."""
+    marginals = seconds_to(trace, loss)
+    if marginals is None:
+        return None, None, None
+    compiled = marginals + trace["compile_seconds"]
+    return marginals, compiled, None if trace["fit_seconds"] is None else compiled + trace["fit_seconds"]
 
 
 def _fit(trace: Trace) -> str:

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from pgmest.clique_vector import CliqueVector
 from pgmest.domain import Domain, as_domain
-from pgmest.errors import ArgumentError, MeasurementError
+from pgmest.errors import ArgumentError, MeasurementError, TotalError
 from pgmest.estimation.accelerated import AcceleratedMirrorDescent
 from pgmest.estimation.dual_averaging import DualAveraging
+from pgmest.estimation.fitted_total import fit_total
 from pgmest.estimation.fitting import IterativeProportionalFitting
 from pgmest.estimation.lbfgs import LBFGS
 from pgmest.estimation.minimise import Callback, Minimisation
 from pgmest.estimation.mirror_descent import MirrorDescent
 from pgmest.estimation.mirror_flow import MirrorFlow
 from pgmest.estimation.problem import Problem
+from pgmest.estimation.report import EstimationReport
 from pgmest.estimation.smoothing import AcceleratedSmoothing
-from pgmest.estimation.solver import Solver
+from pgmest.estimation.solver import Solver, State
 from pgmest.estimation.structural_zeros import StructuralZeros, zero_potentials
 from pgmest.estimation.total import TotalEstimate, estimate_total
 from pgmest.estimation.universal import UniversalAccelerated
@@ -45,7 +47,7 @@ def estimate(
     measurements: Iterable[LinearMeasurement],
     domain: Domain | Mapping[str, int],
     *,
-    total: float | None = None,
+    total: float | Literal["fit"] | None = None,
     method: str | Solver[Any] = "auto",
     loss: Any = "l2",
     prior: Model | CliqueVector | None = None,
@@ -87,7 +89,9 @@ def estimate(
     Args:
         measurements: the noisy answers, in counts, each with its clique, query and noise.
         domain: the attributes, or a plain mapping of attribute to number of values.
-        total: the number of records, in counts. Default: estimated from the measurements that determine it (PGM E.1).
+        total: the number of records, in counts. Default: estimated from the measurements that determine it (PGM E.1),
+            which is unbiased. "fit": a free parameter, the total under which the loss is least; it also learns from
+            answers that do not determine the total by themselves, but negative noise that no table can have biases it.
         method: a name from the table, or a solver object.
         loss: "l2", "l1", "huber", "likelihood", or any object with the loss protocol (`pgmest.loss`).
         prior: a distribution to stay close to, as a model or as log-potentials: of all distributions that fit best, the
@@ -117,16 +121,23 @@ def estimate(
     _check_numbers(total, tolerance, max_iterations)
     objective = make_loss(loss, measurements, domain)
     solver = _solver(method, objective)
-    known = TotalEstimate(float(total), 0.0) if total is not None else estimate_total(measurements, domain)
+    known = _total(total, measurements, domain)
     base = [zero_potentials(structural_zeros, domain)] if structural_zeros else []
     if prior is not None:
         base.append(_potentials(prior, "prior", domain))
     problem = Problem.of(objective, known.value, base, max_megabytes=max_megabytes)
     theta = problem.base.copy() if init is None else _warm_start(problem, _potentials(init, "init", domain))
-    state, report = Minimisation(problem, solver, tolerance, max_iterations, callback).run(theta)
+
+    def solve(problem: Problem, theta: np.ndarray) -> tuple[State, EstimationReport]:
+        return Minimisation(problem, solver, tolerance, max_iterations, callback).run(theta)
+
+    if total == "fit":
+        problem, state, report = fit_total(problem, theta, solve)
+    else:
+        state, report = solve(problem, theta)
     return Model(
         CliqueVector.of(problem.layout, state.theta),
-        known.value,
+        problem.total,
         report,
         total_stddev=known.stddev if total is None else None,
         measurements=tuple(measurements),
@@ -148,9 +159,26 @@ def _checked(measurements: Iterable[LinearMeasurement], domain: Domain) -> list[
     return checked
 
 
-def _check_numbers(total: float | None, tolerance: float, max_iterations: int) -> None:
-    if total is not None and not (isinstance(total, int | float | np.number) and 0 < total < math.inf):
-        raise ArgumentError.of("total", total, "a positive number of records, or None to estimate it")
+def _total(
+    total: float | Literal["fit"] | None, measurements: list[LinearMeasurement], domain: Domain
+) -> TotalEstimate:
+    """The number of records to start from."""
+    if total is None:
+        return estimate_total(measurements, domain)
+    if total != "fit":
+        return TotalEstimate(float(total), 0.0)
+    try:
+        return estimate_total(measurements, domain)
+    except TotalError:
+        if not measurements:
+            raise
+        return TotalEstimate(max(1.0, *(float(np.abs(m.values).max(initial=0.0)) for m in measurements)), math.inf)
+
+
+def _check_numbers(total: float | Literal["fit"] | None, tolerance: float, max_iterations: int) -> None:
+    number = isinstance(total, int | float | np.number) and 0 < total < math.inf
+    if not (total is None or number or (isinstance(total, str) and total == "fit")):
+        raise ArgumentError.of("total", total, 'a positive number of records, None to estimate it, or "fit"')
     if not (isinstance(tolerance, int | float | np.number) and 0 <= tolerance < math.inf):
         raise ArgumentError.of("tolerance", tolerance, "a number of at least 0, such as 1e-3")
     if not isinstance(max_iterations, int | np.integer) or max_iterations < 0:

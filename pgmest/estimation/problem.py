@@ -33,6 +33,7 @@ class Problem:
     """
 
     def __init__(self, loss: FlatLoss, total: float, oracle: ExactOracle, base: np.ndarray):
+        self._loss_of_counts = loss
         self.loss = loss.of_fractions(float(total))
         self.total = float(total)
         self.oracle = oracle
@@ -40,6 +41,10 @@ class Problem:
         self.base = base
         self.measured = slice(0, loss.layout.cells)
         self._barrier = np.where(np.isneginf(base), -np.inf, 0.0) if np.isneginf(base).any() else None
+
+    def with_total(self, total: float) -> Problem:
+        """The same problem for another number of records; the oracle is shared."""
+        return Problem(self._loss_of_counts, total, self.oracle, self.base)
 
     @classmethod
     def of(

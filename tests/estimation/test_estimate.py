@@ -143,6 +143,26 @@ def test_an_unknown_total_is_estimated():
     assert model.project(()).values == pytest.approx(model.total)
 
 
+@pytest.mark.parametrize("loss", ["l2", "huber"])
+def test_a_total_that_is_fitted_is_the_one_of_least_loss(loss):
+    domain = pg.Domain({"a": 3, "b": 2})
+    measurements = noisy(domain, [("a", "b"), ("a",)], np.random.default_rng(3), 4.0, total=80.0)
+    options = {"loss": loss, "tolerance": 1e-9, "max_iterations": 30000}
+    fitted = pg.estimate(measurements, domain, total="fit", **options)
+    for other in (0.97, 0.999, 1.001, 1.03):
+        there = pg.estimate(measurements, domain, total=fitted.total * other, **options)
+        assert there.report.loss > fitted.report.loss
+
+
+def test_a_fitted_total_needs_no_measurement_that_determines_it():
+    domain = pg.Domain({"a": 3})
+    part = pg.LinearMeasurement([30.0, 20.0], "a", 1.0, query=np.array([[1.0, 0, 0], [0, 1.0, 0]]))
+    with pytest.raises(TotalError):
+        pg.estimate([part], domain)
+    model = pg.estimate([part], domain, total="fit", tolerance=1e-9)
+    np.testing.assert_allclose(model.project("a").values[:2], [30.0, 20.0], atol=1e-2)
+
+
 @given(st.integers(0, 10_000))
 @settings(max_examples=12, deadline=None)
 def test_l1_reaches_the_optimum_of_the_linear_programme(seed):
