@@ -1,10 +1,11 @@
-"""`python -m experiments.benchmarks [oracle|bulk|solvers]`: measure pgmest against mbi; without a name, all of them."""
+"""`python -m experiments.benchmarks [oracle|bulk|solvers]`: measure pgmest against mbi."""
 
 from __future__ import annotations
 
 import argparse
 import importlib
 
+DESCRIPTION = "Measure pgmest against mbi. Without a NAME all benchmarks run."
 BENCHMARKS = {
     "oracle": "the MARGINAL-ORACLE: new cliques, later calls, memory",
     "bulk": "all two-way and three-way marginals of a model at once",
@@ -14,7 +15,7 @@ BENCHMARKS = {
 
 def main() -> None:
     """Run the benchmarks named on the command line, one after the other."""
-    parser = argparse.ArgumentParser(prog="python -m experiments.benchmarks", description=__doc__.split(": ", 1)[1])
+    parser = argparse.ArgumentParser(prog="python -m experiments.benchmarks", description=DESCRIPTION)
     parser.add_argument("benchmark", nargs="?", choices=BENCHMARKS, help=_listed(), metavar="NAME")
     parser.add_argument("--only", action="append", default=[], metavar="PROBLEM", help="these problems (a pattern)")
     parser.add_argument("--quick", action="store_true", help="rough numbers, kept apart in build/benchmarks")

@@ -33,7 +33,7 @@ LOOP_MOST_SECONDS = 0.002
 WIDE = 1000.0
 """Both sides are compared on potentials this many times larger as well: thousands, where probabilities underflow."""
 
-MBI_BYTES_A_CELL = 80
+MBI_BYTES_A_CELL = 110
 """What mbi's schedules are assumed to need a cell of the junction tree, to leave out what cannot fit."""
 
 

@@ -13,7 +13,7 @@ from pgmest.files import atomic_path
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Result = Mapping[str, Any]
+Result = dict[str, Any]
 OWN: dict[str, Any] = {"color": "black", "marker": "o", "linestyle": "-"}
 OWN_MORE: dict[str, Any] = {"color": "black", "marker": "s", "linestyle": ":"}
 MBI: dict[str, Any] = {"color": "0.45", "marker": "^", "linestyle": "--"}

@@ -19,7 +19,7 @@ code: the implicit schedule, contracting in linear space, which returns NaN wher
 is compared apart from the three schedules that mbi documents. In columns named "loop" mbi runs 50 calls in one compiled
 program, each with an update of the potentials, as its own estimators do; pgmest is called from Python each time."""
 
-Result = Mapping[str, Any]
+Result = dict[str, Any]
 
 
 def write_report(store: Store, records: Sequence[Mapping[str, Any]]) -> str:
@@ -185,7 +185,7 @@ def _aims(results: Mapping[str, Result]) -> list[tuple[str, float | None, str, s
         add("chain-1000: pgmest / np.exp, one thread", 1 / (_ratio(long, one, "np.exp") or 1), 4, False)
         add("chain-1000: new cliques to first marginals, first in the process, s", long["new_cold_seconds"], 1.5, False)
     if {"chain-100", "chain-3000"} <= results.keys():
-        each = [_median(results[f"chain-{d}"], one) / d for d in (100, 3000)]
+        each = [(_median(results[f"chain-{d}"], one) or 0.0) / d for d in (100, 3000)]
         add("chain: time an attribute, d = 3000 / d = 100", each[1] / each[0], 1.25, False)
     if "adult14-pairs" in results:
         pairs = results["adult14-pairs"]

@@ -96,7 +96,7 @@ def _run_pgmest(problem: NamedProblem, method: str, seconds: float) -> dict[str,
     from pgmest.estimation.estimate import estimate
 
     measurements, total = problem.measurements(), problem.data().records
-    trace: dict[str, list[float]] = {"iterations": [], "oracle_calls": [], "seconds": [], "losses": [], "gaps": []}
+    trace: dict[str, list[Any]] = {"iterations": [], "oracle_calls": [], "seconds": [], "losses": [], "gaps": []}
     resumed, elapsed, next_kept = time.perf_counter(), 0.0, 0.0
 
     def observe(progress: Any) -> bool:
