@@ -5,8 +5,8 @@ it, and estimates again: from the uniform distribution (cold), and from the mode
 until the loss is within 1 % and 0.1 % of the optimum, and until that is certified (relative gap 1e-3), and writes
 experiments/results/warm_start.md.
 
-The loss gets there in fewer calls; the certificate does not. A cell that the earlier model had emptied, and that the new
-answer wants filled, grows by a factor at each step, and until it has grown its gradient keeps the gap wide.
+The loss gets there in fewer calls; the certificate does not. A cell that the earlier model had emptied, and that the
+new answer wants filled, grows by a factor at each step, and until it has grown its gradient keeps the gap wide.
 """
 
 from __future__ import annotations
