@@ -53,6 +53,16 @@ class Progress:
 Callback = Callable[[Progress], Any]
 
 
+@dataclass(frozen=True)
+class _Kept:
+    """The best state at any certificate: not every solver's loss falls at every step."""
+
+    loss: float
+    theta: np.ndarray
+    p: np.ndarray
+    log_partition: float
+
+
 @dataclass
 class Minimisation:
     """One run of a solver on a problem.
@@ -81,6 +91,7 @@ class Minimisation:
         self._certificate_calls = 0
         self._bound = -np.inf
         self._gap = np.inf
+        self._best: _Kept | None = None
         first_calls = self.problem.oracle.calls
         state = self.solver.start(self.problem, theta)
         iteration, next_check, stopped = 0, FIRST_CHECK, ""
@@ -103,6 +114,8 @@ class Minimisation:
         except KeyboardInterrupt:
             stopped = "interrupted"
         self._certify(state)
+        if self._best is not None and not state.early:
+            state.theta, state.p, state.log_partition = self._best.theta, self._best.p, self._best.log_partition
         calls = self.problem.oracle.calls - first_calls
         return state, self._report(state, iteration, calls, stopped)
 
@@ -117,7 +130,9 @@ class Minimisation:
         loss, _ = self.problem.loss_and_gradient(state.p)
         bound = self.solver.lower_bound(self.problem, state, self.tolerance * self.scale)
         self._bound = max(self._bound, bound)
-        self._gap = max(loss - self._bound, 0.0)
+        if self._best is None or loss < self._best.loss:
+            self._best = _Kept(loss, state.theta.copy(), state.p.copy(), state.log_partition)
+        self._gap = max((loss if state.early else self._best.loss) - self._bound, 0.0)
         self._certificate_calls += self.problem.oracle.calls - before
         return self._gap <= self.tolerance * self.scale
 

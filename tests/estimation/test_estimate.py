@@ -247,6 +247,27 @@ def test_a_run_cut_short_says_how_far_it_is_and_what_to_raise():
     assert "Raise max_iterations" in report.message
 
 
+def test_the_best_model_found_is_returned_not_the_last():
+    domain = pg.Domain({"a": 2, "b": 3, "c": 2})
+    measurements = noisy(domain, [("a", "b"), ("b", "c"), ("a", "c")], np.random.default_rng(0), 5.0)
+    losses = []
+    model = pg.estimate(
+        measurements,
+        domain,
+        total=100.0,
+        loss="l1",
+        method="universal",
+        tolerance=0,
+        max_iterations=700,
+        callback=lambda progress: losses.append(progress.loss),
+    )
+    assert model.report.loss <= losses[-1]
+    assert model.report.gap >= 0
+    marginals = pg.marginals(model.potentials, model.total)
+    value = sum(np.abs(marginals[m.clique].datavector() - m.values).sum() * np.sqrt(2) / 5.0 for m in measurements)
+    assert value == pytest.approx(model.report.loss)
+
+
 def test_the_callback_sees_progress_and_can_stop():
     domain = pg.Domain({"a": 2, "b": 3, "c": 2})
     seen = []
