@@ -1,8 +1,8 @@
 """MARGINAL-ORACLE: the marginals of the log-linear model with given potentials (PGM section 3.2).
 
 Three oracles keep the same small contract. `ExactOracle` runs belief propagation on a compiled plan and is what
-everything uses; `ReferenceOracle` (reference.py) runs the same plan in plain NumPy; `BruteForceOracle` builds the full
-joint table, and is the truth that small tests compare with.
+everything uses; `ReferenceOracle` (reference.py) runs the same plan in plain NumPy; `BruteForceOracle` (brute_force.py)
+builds the full joint table, and is the truth that small tests compare with.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 
 from pgmest.clique_vector import CliqueVector, Layout
 from pgmest.domain import Domain
-from pgmest.errors import ArgumentError, ImpossibleModelError, MeasurementError, ModelTooLarge, ShapeError
+from pgmest.errors import ArgumentError, ImpossibleModelError, MeasurementError, ShapeError
 from pgmest.factor import Factor
 from pgmest.inference import fields as f
 from pgmest.inference.plan import BUFFERS, Plan
@@ -270,49 +270,6 @@ class ExactOracle:
         for thread in range(1, self.threads):
             start, _ = self._own(thread)
             arena[spread : spread + size] += arena[start : start + size]
-
-
-class BruteForceOracle:
-    """The full joint table: the truth on small domains, and nothing else.
-
-    Raises:
-        ModelTooLarge: the joint table has more than ten million cells.
-    """
-
-    def __init__(self, layout: Layout):
-        if layout.domain.size() > 10_000_000:
-            raise ModelTooLarge(
-                f"the joint table over {len(layout.domain)} attributes is too large for brute force; use ExactOracle."
-            )
-        self.layout = layout
-        self.calls = 0
-
-    def log_joint(self, theta: np.ndarray) -> Factor:
-        """The total potential of every record."""
-        total = Factor.zeros(self.layout.domain)
-        for factor in CliqueVector.of(self.layout, theta).values():
-            total = total + factor.expand(self.layout.domain)
-        return total
-
-    def run(self, theta: np.ndarray, total: float = 1.0, out: np.ndarray | None = None) -> tuple[np.ndarray, float]:
-        """The marginals scaled to `total`, and the log-partition function."""
-        log_joint = self.log_joint(theta)
-        log_partition = float(log_joint.logsumexp())
-        if not np.isfinite(log_partition):
-            raise ImpossibleModelError("every record has some potential of -inf; check the structural zeros.")
-        joint = (log_joint - log_partition).exp() * total
-        mu = np.empty(self.layout.cells) if out is None else out
-        for clique, start, end in zip(
-            self.layout.cliques, self.layout.offsets[:-1], self.layout.offsets[1:], strict=True
-        ):
-            mu[start:end] = joint.project(clique).datavector()
-        self.calls += 1
-        return mu, log_partition
-
-    def maximum(self, theta: np.ndarray) -> float:
-        """The largest total potential of any record."""
-        self.calls += 1
-        return float(self.log_joint(theta).max())
 
 
 @contextmanager

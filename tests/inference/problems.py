@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from pgmest import CliqueVector, Domain
 from pgmest.clique_vector import Layout
 from pgmest.inference import oracles, plan
-from pgmest.inference.oracles import BruteForceOracle, ExactOracle
+from pgmest.inference.brute_force import BruteForceOracle
+from pgmest.inference.oracles import ExactOracle
 from pgmest.inference.plan import Plan
 from pgmest.junction_tree import JunctionTree
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from pgmest import CliqueVector, Domain
 from pgmest.errors import ArgumentError, ImpossibleModelError, MeasurementError, ModelTooLarge
 from pgmest.inference import oracles
-from pgmest.inference.oracles import BruteForceOracle, marginals, marginals_and_log_partition
+from pgmest.inference.brute_force import BruteForceOracle
+from pgmest.inference.oracles import marginals, marginals_and_log_partition
 from pgmest.inference.plan import Plan
 from pgmest.inference.threads import set_threads
 from tests.inference.problems import EVERYTHING_SMALL, Problem, limited, limits, problems

@@ -11,7 +11,8 @@ import pytest
 from pgmest.clique_vector import CliqueVector, Layout
 from pgmest.domain import Domain
 from pgmest.factor import Factor
-from pgmest.inference.oracles import BruteForceOracle, ExactOracle
+from pgmest.inference.brute_force import BruteForceOracle
+from pgmest.inference.oracles import ExactOracle
 from pgmest.inference.plan import Plan
 
 
