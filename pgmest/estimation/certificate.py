@@ -31,8 +31,10 @@ LARGEST_MASS = 100.0
 
 
 ROUNDS = 24
+WORTHWHILE = 1e-3
 HOPELESS = 100.0
-"""Bending the gradient is not tried where the plain gap is this many times what would be enough."""
+"""Bending the gradient is not tried while the plain gap is HOPELESS times what would be enough, or HOPELESS times a gap
+of WORTHWHILE noise floors if that is more."""
 
 
 def duality_gap(
@@ -50,7 +52,8 @@ def duality_gap(
     mean = dot(gradient, p)
     gap = mean - problem.lowest(gradient)
     weight = problem.loss.curvature_floor()
-    if rounds == 0 or gap <= enough or gap > HOPELESS * enough > 0 or not np.any(weight > 0):
+    hopeless = HOPELESS * max(enough, WORTHWHILE * problem.loss.noise_floor)
+    if rounds == 0 or gap <= enough or gap > hopeless > 0 or not np.any(weight > 0):
         return max(gap, 0.0)
     bent, price = gradient.copy(), np.zeros(len(weight))
     mass, measured = p[problem.measured] * problem.total, problem.measured
