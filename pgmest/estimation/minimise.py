@@ -94,7 +94,7 @@ class Minimisation:
         self._best: _Kept | None = None
         first_calls = self.problem.oracle.calls
         state = self.solver.start(self.problem, theta)
-        iteration, next_check, stopped = 0, FIRST_CHECK, ""
+        iteration, next_check, stopped, certified = 0, FIRST_CHECK, "", False
         try:
             while not stopped:
                 if state.finished:
@@ -104,16 +104,19 @@ class Minimisation:
                 else:
                     state = self.solver.step(self.problem, state)
                     iteration += 1
+                    certified = False
                 calls = self.problem.oracle.calls - first_calls - self._certificate_calls
                 if calls >= next_check or stopped or (state.settled and calls >= FIRST_CHECK):
                     next_check = max(calls + 1, int(calls * CHECK_GROWTH))
+                    certified = True
                     if self._certify(state):
                         break
                 if self.callback is not None and self._tell(iteration, calls, state):
                     stopped = "stopped by the callback"
         except KeyboardInterrupt:
             stopped = "interrupted"
-        self._certify(state)
+        if not certified:
+            self._certify(state)
         if self._best is not None and not state.early:
             state.theta, state.p, state.log_partition = self._best.theta, self._best.p, self._best.log_partition
         calls = self.problem.oracle.calls - first_calls
