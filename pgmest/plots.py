@@ -7,7 +7,7 @@ white to black.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -37,6 +37,7 @@ STYLE = {
     "ytick.labelsize": 7.5,
     "xtick.major.width": 0.6,
     "ytick.major.width": 0.6,
+    "text.parse_math": False,  # attributes may be named "$"
 }
 
 
@@ -94,6 +95,111 @@ def compare_marginals(
         figure.suptitle(title, fontsize=13, fontweight="bold")
         if bars:
             figure.legend(*bar_panels[0].axes[0].get_legend_handles_labels(), loc="upper right", ncols=2, frameon=False)
+    return figure
+
+
+def draw_marginals(source: Projectable, attributes: Iterable[str], title: str = "") -> Figure:
+    """The one-way marginals of one source as areas, four in a row: what a release says, compared with nothing.
+
+    Raises:
+        OptionalDependencyError: matplotlib is not installed.
+        ArgumentError: there is no attribute.
+    """
+    names = list(attributes)
+    if not names:
+        raise ArgumentError.of("attributes", names, "at least one attribute")
+    pyplot = _pyplot("drawing marginals")
+    from matplotlib.ticker import MaxNLocator
+
+    with pyplot.rc_context(STYLE):
+        rows = _rows([(name,) for name in names], BARS_A_ROW)
+        figure, grid = pyplot.subplots(
+            rows, BARS_A_ROW, figsize=(12, 1.9 * rows + 0.4), squeeze=False, layout="constrained"
+        )
+        for axes in grid.flat[len(names) :]:
+            axes.axis("off")
+        for axes, name in zip(grid.flat, names, strict=False):
+            values = source.project((name,)).values
+            axes.stairs(values, np.arange(values.size + 1) - 0.5, fill=True, color=TRUTH)
+            axes.set(title=name, ylabel="records", xlim=(-0.5, values.size - 0.5))
+            axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
+            axes.set_ylim(bottom=0)
+        figure.suptitle(title, fontsize=13, fontweight="bold")
+    return figure
+
+
+def draw_pair_errors(errors: Mapping[Clique, float], title: str = "") -> Figure:
+    """The errors of two-way marginals as a matrix with a row and a column for each attribute; dark is bad.
+
+    Args:
+        errors: clique of two attributes -> its total variation distance, such as `evaluation.marginal_errors` gives.
+        title: a heading.
+
+    Raises:
+        OptionalDependencyError: matplotlib is not installed.
+        ArgumentError: there is no pair, or a clique of another size.
+    """
+    if not errors or any(len(clique) != 2 for clique in errors):
+        raise ArgumentError.of("errors", list(errors), "the errors of one or more pairs of attributes")
+    pyplot = _pyplot("drawing the errors of pairs")
+    names = sorted({name for clique in errors for name in clique})
+    matrix = np.full((len(names), len(names)), np.nan)
+    for (row, column), error in errors.items():
+        places = names.index(row), names.index(column)
+        matrix[places] = matrix[places[::-1]] = error
+    side = 2.0 + 0.3 * len(names)
+    with pyplot.rc_context(STYLE):
+        figure, axes = pyplot.subplots(figsize=(side + 0.8, side), layout="constrained")
+        image = axes.imshow(matrix, cmap=COLORS, vmin=0.0, vmax=max(errors.values()) or 1.0)
+        axes.set_xticks(range(len(names)), names, rotation=90)
+        axes.set_yticks(range(len(names)), names)
+        axes.set_title(title)
+        figure.colorbar(image, ax=axes, fraction=0.04, pad=0.02, label="total variation error")
+    return figure
+
+
+def compare_distances(train: np.ndarray, holdout: np.ndarray, title: str = "") -> Figure:
+    """How near the nearest synthetic record is to members and to others: an area and a line, alike where all is well.
+
+    Raises:
+        OptionalDependencyError: matplotlib is not installed.
+    """
+    pyplot = _pyplot("comparing distances")
+    edges = np.linspace(0.0, max(train.max(), holdout.max(), 1e-9), 31)
+    with pyplot.rc_context(STYLE):
+        figure, axes = pyplot.subplots(figsize=(6, 2.4), layout="constrained")
+        axes.stairs(np.histogram(holdout, edges)[0], edges, fill=True, color=TRUTH, label="others")
+        axes.stairs(np.histogram(train, edges)[0], edges, color=INK, linewidth=1.1, label="members")
+        axes.set(xlabel="distance to the nearest synthetic record", ylabel="records", title=title)
+        axes.legend(frameon=False)
+    return figure
+
+
+def draw_noise_choices(ks: Iterable[int], epsilon: float, delta: float) -> Figure:
+    """The noise that six ways of sharing a budget among k marginals need (DPSyn, Figure 2); log scales.
+
+    Args:
+        ks: numbers of marginals.
+        epsilon, delta: the whole budget.
+
+    Raises:
+        OptionalDependencyError: matplotlib is not installed.
+        ArgumentError: as for `privacy.noise_choices`.
+    """
+    from pgmest.privacy.composition import noise_choices
+
+    pyplot = _pyplot("drawing noise choices")
+    lines = {"basic": ":", "advanced": "--", "zcdp": "-"}
+    rows = [noise_choices(k, epsilon, delta) for k in ks]
+    with pyplot.rc_context(STYLE):
+        figure, axes = pyplot.subplots(figsize=(6, 3.6), layout="constrained")
+        for column in zip(*rows, strict=True):
+            noise, composition = column[0].noise, column[0].composition
+            color, name = INK if noise == "gaussian" else NEW, f"{noise}, {composition}"
+            deviations = [choice.stddev for choice in column]
+            axes.loglog([choice.k for choice in column], deviations, lines[composition], color=color, label=name)
+        axes.set(xlabel="marginals", ylabel="standard deviation of a cell", title=f"({epsilon:g}, {delta:g})-DP")
+        axes.legend(frameon=False)
     return figure
 
 

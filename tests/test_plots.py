@@ -7,7 +7,7 @@ import pytest
 
 import pgmest as pg
 from pgmest.errors import ArgumentError, OptionalDependencyError
-from pgmest.plots import compare_marginals, draw_junction_tree
+from pgmest.plots import compare_distances, compare_marginals, draw_junction_tree, draw_marginals, draw_pair_errors
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -90,3 +90,31 @@ def test_tree_shows_every_clique_and_separator(tmp_path):
     assert {"a, b\n6 cells", "b, c\n12 cells", "d\n5 cells", "b", "A tree"} <= set(found)
     places = figure.axes[0].collections[0].get_offsets()
     assert len({tuple(place) for place in np.asarray(places)}) == 3
+
+
+def test_marginals_of_one_source():
+    figure = draw_marginals(TRUE, ["age", "sex"], "A heading")
+    areas = [patch.get_data().values.tolist() for patch in figure.findobj(matplotlib.patches.StepPatch)]
+    assert areas == [[4, 4, 2], [7, 3]]
+    assert {"age", "sex", "A heading"} <= set(texts(figure))
+    with pytest.raises(ArgumentError, match="at least one attribute"):
+        draw_marginals(TRUE, [])
+
+
+def test_errors_of_pairs_are_a_symmetric_matrix():
+    figure = draw_pair_errors({("b", "a"): 0.5, ("$c$", "b"): 0.1})
+    (image,) = figure.axes[0].get_images()
+    np.testing.assert_array_equal(
+        image.get_array().filled(np.nan), [[np.nan, np.nan, 0.1], [np.nan, np.nan, 0.5], [0.1, 0.5, np.nan]]
+    )
+    assert image.norm.vmax == 0.5
+    assert {"$c$", "a", "b"} <= set(texts(figure))
+    for wrong in ({}, {("a",): 0.1}):
+        with pytest.raises(ArgumentError, match="pairs of attributes"):
+            draw_pair_errors(wrong)
+
+
+def test_distances_of_members_and_others():
+    figure = compare_distances(np.array([0.0, 0.0, 0.3]), np.array([0.3, 0.3]))
+    others, members = figure.findobj(matplotlib.patches.StepPatch)[:2]
+    assert (others.get_data().values[[0, -1]].tolist(), members.get_data().values[[0, -1]].tolist()) == ([0, 2], [2, 1])

@@ -1,0 +1,223 @@
+"""The three scores of the NIST 2018 differential privacy synthetic data challenge.
+
+Definitions: Ridgeway et al., NIST Technical Note 2151 (2021), and DPSyn. The challenge drew its marginals
+and conditions from generators of its own, so that numbers agree with the published ones in distribution only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pgmest.dataset import Dataset
+from pgmest.domain import Clique, Domain
+from pgmest.errors import ArgumentError, DataError
+from pgmest.queries import Kron, compress, identity, interval, subset
+from pgmest.workloads import Item, Projectable, Workload, random_kway
+
+PERFECT = 1e6
+SMALLEST_FRACTION = 1e-6
+
+
+def density_score(
+    true: Dataset,
+    estimated: Projectable,
+    *,
+    numeric: Iterable[str] = (),
+    buckets: int = 100,
+    k: int = 3,
+    count: int = 100,
+    seed: int | np.random.Generator | None = None,
+) -> float:
+    """Density estimation: 10^6 (1 - d / 2), with d the average L1 distance of random k-way marginals as fractions.
+
+    1,000,000 is perfect; 0 means that no cell is shared.
+
+    Args:
+        true: the records.
+        estimated: records, a model, or a mechanism's result; compared as fractions of its own total.
+        numeric: attributes that are cut into `buckets` ranges of about equal length where they have more values.
+        buckets: 100 in the challenge.
+        k: attributes to a marginal, 3 in the challenge.
+        count: marginals, 100 in the challenge; all of them where there are no more.
+        seed: of their choice.
+
+    Raises:
+        DataError: one of the two holds no records.
+    """
+    domain, grouped = true.domain, set(true.domain.clique(dict.fromkeys(numeric)))
+    possible = math.comb(len(domain), k)
+    chosen = random_kway(domain, k, min(count, possible), seed).cliques
+
+    def bucketed(name: str) -> Any:
+        size = domain[name]
+        if name not in grouped or size <= buckets:
+            return identity(size)
+        return compress(size, (np.arange(size) * buckets // size).tolist())
+
+    workload = Workload(tuple(Item(clique, Kron({name: bucketed(name) for name in clique})) for clique in chosen))
+    pairs = zip(_fractions(true, workload), _fractions(estimated, workload), strict=True)
+    distance = float(np.mean([np.abs(mine - theirs).sum() for mine, theirs in pairs]))
+    return PERFECT * (1.0 - distance / 2.0)
+
+
+def range_score(
+    true: Dataset,
+    estimated: Projectable,
+    *,
+    numeric: Iterable[str] = (),
+    probability: float = 0.1,
+    count: int = 300,
+    seed: int | np.random.Generator | None = None,
+) -> float:
+    """Range queries: 10^6 max(0, 1 - D / ln 1000), with D the root mean square of ln(estimated / true fraction).
+
+    Each query is a conjunction of conditions around a random record: each attribute has one with the given probability
+    (queries without any are drawn again), namely the codes within a random distance of the record's own for a numeric
+    attribute, the record's own and each other code with probability 1/2 for others. Fractions below 1e-6 count as that.
+
+    Args:
+        true: the records.
+        estimated: records, a model, or a mechanism's result.
+        numeric: attributes whose codes have an order.
+        probability: of a condition on an attribute; 0.1 in the challenge.
+        count: queries; 300 in the challenge.
+        seed: of the queries.
+
+    Raises:
+        DataError: one of the two holds no records.
+        ArgumentError: `probability` is not in (0, 1].
+    """
+    if not 0 < probability <= 1:
+        raise ArgumentError.of("probability", probability, "in (0, 1]")
+    if not true.records:
+        raise DataError("the data hold no records to draw conditions around.")
+    rng, ordered = np.random.default_rng(seed), set(true.domain.clique(dict.fromkeys(numeric)))
+    items = [_conditions(true, _some_attributes(true.domain, probability, rng), ordered, rng) for _ in range(count)]
+    workload = Workload(tuple(items))
+    mine, theirs = (
+        np.maximum(np.concatenate(list(_fractions(source, workload))), SMALLEST_FRACTION)
+        for source in (true, estimated)
+    )
+    deviation = float(np.sqrt(np.mean(np.log(theirs / mine) ** 2)))
+    return PERFECT * max(0.0, 1.0 - deviation / math.log(1000.0))
+
+
+@dataclass(frozen=True)
+class PayGapDeviation:
+    """Mean square deviations, over the cities of the true data, of two statistics of income; 0 is perfect.
+
+    Attributes:
+        gini: of the cities' Gini indices of income, each in 0..1.
+        rank: of the cities' ranks by pay gap, each in 1..cities.
+        cities: how many cities the true data have.
+    """
+
+    gini: float
+    rank: float
+    cities: int
+
+
+def pay_gap_deviation(
+    true: Projectable,
+    estimated: Projectable,
+    *,
+    city: str,
+    sex: str,
+    income: str,
+    values: Any = None,
+    men: int = 0,
+    women: int = 1,
+) -> PayGapDeviation:
+    """Gini index and gender pay gap by city, the third score: mean square deviations of the index and of the rank.
+
+    A city's pay gap is the men's mean income minus the women's (0 where it has none of one of them); cities are ranked
+    by it, ties sharing their mean rank. Where the estimate has nobody in a city, the deviation of its index counts as
+    1, and that of its rank as cities - 1. Both deviations are returned as they are: how the challenge joined them to
+    points is not part of the definition above.
+
+    Args:
+        true, estimated: anything with marginals in counts.
+        city, sex, income: the attributes.
+        values: the income of each code, none negative; the codes themselves by default.
+        men, women: codes of `sex`.
+
+    Raises:
+        ArgumentError: `values` are not one finite number of at least 0 for each code of income.
+        DataError: the true data hold no records.
+    """
+    mine, theirs = (source.project((city, sex, income)).values for source in (true, estimated))
+    amounts = np.arange(mine.shape[2], dtype=np.float64) if values is None else np.asarray(values, dtype=np.float64)
+    if amounts.shape != mine.shape[2:] or not np.isfinite(amounts).all() or (amounts < 0).any():
+        raise ArgumentError.of("values", values, f"{mine.shape[2]} finite numbers of at least 0, one for each code")
+    inhabited = mine.sum(axis=(1, 2)) > 0
+    cities = int(inhabited.sum())
+    if not cities:
+        raise DataError("the data hold no records, so there is no city to compare.")
+    mine, theirs = mine[inhabited], np.maximum(theirs[inhabited], 0.0)
+    absent = theirs.sum(axis=(1, 2)) <= 0
+    gini = np.where(absent, 1.0, gini_index(mine.sum(axis=1), amounts) - gini_index(theirs.sum(axis=1), amounts))
+    ranks = [_ranks(_pay_gap(table, amounts, men, women)) for table in (mine, theirs)]
+    rank = np.where(absent, cities - 1.0, ranks[0] - ranks[1])
+    return PayGapDeviation(float(np.mean(gini**2)), float(np.mean(rank**2)), cities)
+
+
+def gini_index(counts: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """sum_ij n_i n_j |x_i - x_j| / (2 n^2 mean) of each row of counts, shape (rows, codes); 0 where the mean is 0.
+
+    >>> gini_index(np.array([[1.0, 1.0], [0.0, 5.0]]), np.array([0.0, 10.0]))
+    array([0.5, 0. ])
+    """
+    order = np.argsort(values, kind="stable")
+    people, money = counts[:, order], counts[:, order] * values[order]
+    n, total = people.sum(axis=1), money.sum(axis=1)
+    # Lorenz curve: 1 - sum of the trapezoids under it
+    below = np.cumsum(money, axis=1)
+    area = (people * (2 * below - money)).sum(axis=1)
+    return np.where(total > 0, 1.0 - area / np.where(total > 0, n * total, 1.0), 0.0)
+
+
+def _pay_gap(table: np.ndarray, amounts: np.ndarray, men: int, women: int) -> np.ndarray:
+    people = table.sum(axis=2)
+    means = np.divide(table @ amounts, people, out=np.zeros_like(people), where=people > 0)
+    both = (people[:, men] > 0) & (people[:, women] > 0)
+    return np.where(both, means[:, men] - means[:, women], 0.0)
+
+
+def _ranks(values: np.ndarray) -> np.ndarray:
+    from scipy.stats import rankdata
+
+    return rankdata(values)
+
+
+def _fractions(source: Projectable, workload: Workload) -> Iterable[np.ndarray]:
+    total = float(source.project(()))
+    if not total > 0:
+        raise DataError("there are no records, so no fractions of them can be compared.")
+    return (answers / total for answers in workload.iterate(source))
+
+
+def _some_attributes(domain: Domain, probability: float, rng: np.random.Generator) -> Clique:
+    while True:
+        chosen = tuple(name for name in domain if rng.random() < probability)
+        if chosen:
+            return chosen
+
+
+def _conditions(data: Dataset, clique: Clique, ordered: set[str], rng: np.random.Generator) -> Item:
+    row = int(rng.integers(data.records))
+    factors = {}
+    for name in clique:
+        size, code = data.domain[name], int(data.column(name)[row])
+        if name in ordered:
+            reach = int(rng.uniform(0, size - 1)) if size > 1 else 0
+            factors[name] = interval(size, max(0, code - reach), min(size, code + reach + 1))
+        else:
+            members = rng.random(size) < 0.5
+            members[code] = True
+            factors[name] = subset(size, members)
+    return Item(clique, Kron(factors))

@@ -1,0 +1,90 @@
+"""The k-marginal score of the NIST 2020 differential privacy temporal map challenge, with its penalty on counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pgmest.dataset import Dataset
+from pgmest.domain import Clique
+from pgmest.errors import ArgumentError
+from pgmest.factor import Factor
+from pgmest.workloads import Projectable, random_kway
+
+WORST = 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class KMarginalScore:
+    """The score, and where it comes from.
+
+    Attributes:
+        score: 0 to 1000, which is perfect: 1000 (1 - d / 2), with d the mean of the groups' distances.
+        distances: the distance of each group in 0..2, a Factor over the group attributes; NaN where neither side has
+            a record.
+        penalised: the number of groups at distance 2 for their count.
+    """
+
+    score: float
+    distances: Factor
+    penalised: int
+
+
+def k_marginal_score(
+    true: Dataset,
+    estimated: Projectable,
+    groups: Sequence[str] = ("PUMA", "YEAR"),
+    *,
+    k: int = 2,
+    count: int = 50,
+    penalty_from: float = 250,
+    attributes: Iterable[str] | None = None,
+    seed: int | np.random.Generator | None = None,
+) -> KMarginalScore:
+    """The average L1 distance of random k-way marginals within each group (sprint 2 of the challenge).
+
+    Within a group both sides are compared as fractions. The distance is 2, the largest, where a side has fewer than
+    one record in the group, and where the two counts of a group differ by `penalty_from` or more. Groups without a
+    record on either side are left out.
+
+    Args:
+        true: the records.
+        estimated: records, a model, or a mechanism's result, in counts.
+        groups: the attributes that make the groups; PUMA and YEAR in the challenge.
+        k: attributes to a marginal, besides the groups'.
+        count: random marginals, drawn one after the other (a set may come twice).
+        penalty_from: the difference of counts that is penalised; 250 in the challenge.
+        attributes: those to draw from; by default all others.
+        seed: of the choice.
+
+    Raises:
+        UnknownAttributeError: a name that is no attribute.
+        ArgumentError: too few attributes, or no group has a record.
+    """
+    keys = true.domain.clique(groups)
+    others = true.domain.without(keys) if attributes is None else true.domain.project(attributes)
+    if not set(others).isdisjoint(keys):
+        raise ArgumentError.of("attributes", tuple(others), "others than those of the groups")
+    rng = np.random.default_rng(seed)
+    chosen = [random_kway(others, k, 1, rng).cliques[0] for _ in range(count)]
+    counts = [source.project(keys).values for source in (true, estimated)]
+    present = (counts[0] >= 1) | (counts[1] >= 1)
+    if not present.any():
+        raise ArgumentError.of("groups", keys, "attributes of data with at least one record")
+    distances = np.mean([_distances(true, estimated, keys, clique) for clique in chosen], axis=0)
+    penalised = present & (np.abs(counts[0] - counts[1]) >= penalty_from)
+    distances = np.where(present, np.where(penalised, WORST, distances), np.nan)
+    score = 1000.0 * (1.0 - float(distances[present].mean()) / 2.0)
+    return KMarginalScore(score, Factor(true.domain.project(keys), distances), int(penalised.sum()))
+
+
+def _distances(true: Projectable, estimated: Projectable, keys: Clique, clique: Clique) -> np.ndarray:
+    """The L1 distance between the two sides' fractions within each group, an array of the groups' shape."""
+    mine, theirs = (source.project((*keys, *clique)).values for source in (true, estimated))
+    cells = tuple(range(len(keys), mine.ndim))
+    n, m = mine.sum(axis=cells, keepdims=True), theirs.sum(axis=cells, keepdims=True)
+    both = (n >= 1) & (m >= 1)
+    difference = np.abs(mine / np.where(both, n, 1.0) - theirs / np.where(both, m, 1.0)).sum(axis=cells)
+    return np.where(both.reshape(difference.shape), difference, WORST)

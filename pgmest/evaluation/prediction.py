@@ -1,0 +1,150 @@
+"""Prediction: classifiers trained on synthetic records and tested on real ones; they need scikit-learn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pgmest.dataset import Dataset
+from pgmest.errors import ArgumentError, DataError, DomainError, OptionalDependencyError
+
+Synthesiser = Callable[[Dataset], Dataset]
+
+
+def svm_misclassification(
+    real: Dataset,
+    synthetic: Dataset | Synthesiser,
+    target: str,
+    *,
+    positive: Iterable[int] | None = None,
+    folds: int = 5,
+    seed: int | None = 0,
+) -> np.ndarray:
+    """The misclassification rate of a linear support vector machine on each of the folds of the real records.
+
+    For each fold the machine is trained on synthetic records made from the other folds, and tested on the fold
+    (PrivBayes, PPSyn). Give a function that makes records for that. Records made once from all the data can be given
+    instead; they then have seen the fold that they are tested on.
+
+    Args:
+        real: the records.
+        synthetic: a function of training records that returns synthetic ones, such as
+            `lambda train: mechanism.fit(train).sample()`; or synthetic records.
+        target: the attribute to predict from all others, each of its codes an indicator.
+        positive: predict whether the target is one of these codes; by default predict its code.
+        folds: 5 in the papers.
+        seed: of the folds and of the machine.
+
+    Returns:
+        shares in 0..1, shape (folds,); their mean is the usual figure.
+
+    Raises:
+        OptionalDependencyError: scikit-learn is not installed.
+        DataError: fewer records than folds, or training records with one class only.
+        DomainError: the synthetic records have another domain.
+    """
+    _scikit_learn("the misclassification of a support vector machine")
+    from sklearn.model_selection import KFold
+
+    if not 2 <= folds <= real.records:
+        raise ArgumentError.of("folds", folds, f"an integer from 2 to the {real.records:,} records")
+    rates = []
+    for train, test in KFold(folds, shuffle=True, random_state=seed).split(np.arange(real.records)):
+        made = synthetic(real.take(train)) if callable(synthetic) else synthetic
+        rates.append(1.0 - _accuracy(_support_vector_machine(seed), made, real.take(test), target, positive))
+    return np.array(rates)
+
+
+@dataclass(frozen=True)
+class PredictionQuality:
+    """Accuracies on the same real test records, shares in 0..1.
+
+    Attributes:
+        synthetic: of the classifier trained on synthetic records.
+        real: of the one trained on real records: what could be had.
+        majority: of always predicting the commonest class of the real training records: what anyone has.
+    """
+
+    synthetic: float
+    real: float
+    majority: float
+
+
+def train_on_synthetic(
+    train: Dataset,
+    test: Dataset,
+    synthetic: Dataset,
+    target: str,
+    *,
+    positive: Iterable[int] | None = None,
+    classifier: Any = None,
+    seed: int | None = 0,
+) -> PredictionQuality:
+    """Train on synthetic, test on real, beside the same classifier trained on real records.
+
+    Args:
+        train: the real records that the synthetic ones were made from.
+        test: other real records.
+        synthetic: the synthetic records.
+        target, positive: as for `svm_misclassification`.
+        classifier: any scikit-learn classifier; by default logistic regression. It is cloned, not changed.
+        seed: of the default classifier.
+
+    Raises:
+        OptionalDependencyError, DataError, DomainError: as for `svm_misclassification`.
+    """
+    _scikit_learn("training on synthetic records")
+    from sklearn.base import clone
+    from sklearn.linear_model import LogisticRegression
+
+    chosen = LogisticRegression(max_iter=1000, random_state=seed) if classifier is None else classifier
+    scores = [_accuracy(clone(chosen), records, test, target, positive) for records in (synthetic, train)]
+    classes, counts = np.unique(_classes(train, target, positive), return_counts=True)
+    majority = float(np.mean(_classes(test, target, positive) == classes[counts.argmax()]))
+    return PredictionQuality(scores[0], scores[1], majority)
+
+
+def _accuracy(classifier: Any, train: Dataset, test: Dataset, target: str, positive: Iterable[int] | None) -> float:
+    if train.domain != test.domain:
+        raise DomainError("the synthetic records and the real ones must be over one and the same domain.")
+    if not train.records or not test.records:
+        raise DataError("there are no records to train or to test on.")
+    classes = _classes(train, target, positive)
+    if (classes == classes[0]).all():
+        raise DataError(f"all training records have the same class of '{target}', so nothing can be learned from them.")
+    classifier.fit(_indicators(train, target), classes)
+    return float(np.mean(classifier.predict(_indicators(test, target)) == _classes(test, target, positive)))
+
+
+def _classes(data: Dataset, target: str, positive: Iterable[int] | None) -> np.ndarray:
+    codes = data.column(target)
+    return codes if positive is None else np.isin(codes, list(positive))
+
+
+def _indicators(data: Dataset, target: str) -> Any:
+    """A sparse row of 0 and 1 for each record, with a column for each code of each attribute but the target."""
+    from scipy import sparse
+
+    others = data.domain.without((target,))
+    starts = np.cumsum([0, *others.shape])
+    columns = np.stack([data.column(name) + np.int64(start) for name, start in zip(others, starts, strict=False)])
+    rows = np.arange(data.records + 1) * len(others)
+    return sparse.csr_matrix(
+        (np.ones(columns.size), columns.T.reshape(-1), rows), shape=(data.records, int(starts[-1]))
+    )
+
+
+def _support_vector_machine(seed: int | None) -> Any:
+    from sklearn.svm import LinearSVC
+
+    return LinearSVC(dual="auto", random_state=seed)
+
+
+def _scikit_learn(feature: str) -> None:
+    try:
+        import sklearn  # noqa: F401
+    except ImportError:
+        raise OptionalDependencyError.of("scikit-learn", feature, "evaluate") from None

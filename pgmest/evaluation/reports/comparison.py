@@ -1,0 +1,181 @@
+"""What a report says by comparing the release with the private data: for the data owner's eyes only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from pgmest.dataset import Dataset
+from pgmest.domain import Clique, Domain
+from pgmest.errors import plural
+from pgmest.evaluation.membership import membership_check, nearest_distances
+from pgmest.evaluation.reports.page import paragraph, picture, section, table
+from pgmest.evaluation.workload_error import marginal_errors, workload_error
+from pgmest.factor import Factor
+from pgmest.workloads import Projectable, Workload
+from pgmest.workloads.answers import marginals
+
+SHOWN = 6
+MATRIX_ATTRIBUTES = 60
+CHECKED_RECORDS = 1000
+
+MEANING = (
+    "The error of a table is the share of the records that would have to be moved to other cells to make it equal to "
+    "the true one (total variation distance): 0 % is a perfect table, 100 % has nothing in common with it. For "
+    "comparison, the sampling error is how far a second survey of as many people would typically be from this one: "
+    "errors of that size are of no account."
+)
+
+
+def one_way(real: Projectable, released: Projectable, domain: Domain) -> str:
+    """The one-way marginals, worst first, in numbers and pictures."""
+    from pgmest.plots import compare_marginals
+
+    errors = marginal_errors(real, released, domain.attributes)
+    drawn = _worst_and_best(list(errors), SHOWN - SHOWN % 4 or 4)
+    return section(
+        "One attribute at a time",
+        paragraph(MEANING),
+        _error_table(real, errors, len(errors)),
+        paragraph("The least accurate and the most accurate of them; the area is true, the line is released."),
+        picture(compare_marginals(real, released, drawn), "True and released counts of single attributes"),
+    )
+
+
+def two_way(real: Projectable, released: Projectable, pairs: Workload) -> str:
+    """The two-way marginals: a matrix of errors, and the worst and best of them side by side."""
+    from pgmest.plots import compare_marginals, draw_pair_errors
+
+    errors = marginal_errors(real, released, pairs.cliques)
+    values = np.array(list(errors.values()))
+    parts = [
+        paragraph(
+            "Tables of two attributes show whether the release keeps what belongs together. Of the "
+            f"{plural(len(errors), 'pair')} compared, the average error is {_percent(values.mean())}, half are below "
+            f"{_percent(np.median(values))}, and the worst is {_percent(values.max())}."
+        )
+    ]
+    if len({name for clique in errors for name in clique}) <= MATRIX_ATTRIBUTES:
+        parts.append(picture(draw_pair_errors(errors), "The error of each pair of attributes; dark is bad"))
+    drawn = _worst_and_best(list(errors), 4)
+    parts += [
+        paragraph("The least accurate pairs:"),
+        _error_table(real, errors, SHOWN),
+        paragraph("The least and the most accurate pairs; true at the left, released at the right, on one scale."),
+        picture(compare_marginals(real, released, drawn), "True and released counts of pairs of attributes"),
+        _unseen(real, released, list(errors)),
+    ]
+    return section("Two attributes together", *parts)
+
+
+def workload_section(real: Projectable, released: Projectable, workload: Workload) -> str:
+    """The error on the workload in the normalisations that people ask for."""
+    in_counts = workload_error(real, released, workload, per="query")
+    tv, relative = (workload_error(real, released, workload, norm="tv", per=per) for per in ("record", "answer"))
+    rows = [
+        ("one answer is off by, on average (records)", f"{in_counts:,.2f}"),
+        ("average distance per table, total variation (L1 / 2N)", _percent(tv)),
+        ("the same relative to the sum of the true answers", _percent(relative)),
+    ]
+    return section(
+        "The questions that matter",
+        paragraph(
+            f"The release was asked {plural(len(workload), 'table')} of the workload, that is, of the questions it "
+            "was made for, or all tables of two attributes where none was named."
+        ),
+        table(("error on the workload", "value"), rows),
+    )
+
+
+def privacy_section(real: Dataset, records: Dataset, holdout: Dataset | None, numeric: Sequence[str], seed: int) -> str:
+    """Whether synthetic records are nearer to the people in the data than to others."""
+    from pgmest.plots import compare_distances
+
+    caution = paragraph(
+        "This is a check and not a proof. It finds plain copying. The promise of privacy is the ledger's, and rests on "
+        "how the release was made, not on how it looks."
+    )
+    if holdout is None:
+        rng = np.random.default_rng(seed)
+        chosen = real.take(rng.choice(real.records, min(CHECKED_RECORDS, real.records), replace=False))
+        copies = float(np.mean(nearest_distances(chosen, records) == 0))
+        text = (
+            f"{_percent(copies)} of the real records looked at occur in the release with exactly the same values. "
+            "Where few attributes with few values are released that is natural and harmless. To tell whether it is, "
+            "give holdout= records of the same population that the release was not made from."
+        )
+        return section("Privacy check", paragraph(text), caution)
+    check = membership_check(real, holdout, records, numeric=numeric, sample=CHECKED_RECORDS, seed=seed)
+    surprising = abs(check.auc - 0.5) > 3 * check.auc_stddev
+    verdict = (
+        "The two differ by more than chance explains: look into it before releasing anything."
+        if surprising
+        else "The two differ by no more than chance explains: nothing was found."
+    )
+    rows = [
+        ("identical to a released record", *map(_percent, check.copies)),
+        ("median distance to the nearest one", *(f"{median:.3f}" for median in check.medians)),
+    ]
+    return section(
+        "Privacy check",
+        paragraph(
+            "If the release gave away who was in the data, released records would be nearer to those people (members) "
+            "than to others of the same population. An attacker who guesses by that distance would be right about a "
+            f"pair of a member and another person in {_percent(check.auc)} of the cases; 50 % is guessing, and chance "
+            f"alone makes it vary by ± {_percent(2 * check.auc_stddev)}. {verdict}"
+        ),
+        table(("", "members", "others"), rows),
+        picture(compare_distances(check.train, check.holdout), "Distances to the nearest released record"),
+        caution,
+    )
+
+
+def _unseen(real: Projectable, released: Projectable, cliques: Sequence[Clique]) -> str:
+    """The released records in cells that are empty in the data."""
+    shares = []
+    for mine, theirs in zip(marginals(real, cliques), marginals(released, cliques), strict=True):
+        share = float(np.maximum(theirs.values[mine.values == 0], 0.0).sum()) / max(float(theirs.values.sum()), 1e-300)
+        shares.append(share)
+    worst = sorted(zip(shares, cliques, strict=True), reverse=True)[:SHOWN]
+    return paragraph(
+        "Combinations of two values that nobody in the data has are not wrong in themselves, but many of them are a "
+        f"sign of noise: on average {_percent(float(np.mean(shares)))} of the released records have one in a given "
+        "pair; most in " + ", ".join(f"{' × '.join(clique)} ({_percent(share)})" for share, clique in worst) + "."
+    )
+
+
+def _error_table(real: Projectable, errors: Mapping[Clique, float], count: int) -> str:
+    shown = list(errors.items())[:count]
+    tables = marginals(real, [clique for clique, _ in shown])
+    rows = [
+        (" × ".join(clique), _percent(error), _percent(sampling_error(factor)), f"{factor.values.size:,}")
+        for (clique, error), factor in zip(shown, tables, strict=True)
+    ]
+    return table(("table", "error", "sampling error", "cells"), rows)
+
+
+def sampling_error(marginal: Factor) -> float:
+    """About how far, in total variation, as many new records from the same distribution would be.
+
+    Half the sum over cells of E|n / N - p|, which is sqrt(2 p (1 - p) / (pi N)) where N p is large, and never more
+    than 2 p (1 - p).
+
+    >>> round(sampling_error(Factor({"sex": 2}, [5000, 5000])), 4)
+    0.004
+    """
+    records = float(marginal.values.sum())
+    p = marginal.values / records
+    spread = p * (1.0 - p)
+    return 0.5 * float(np.minimum(np.sqrt(2.0 * spread / (np.pi * records)), 2.0 * spread).sum())
+
+
+def _worst_and_best(cliques: Sequence[Clique], count: int) -> list[Clique]:
+    """The first and the last, at most `count` in all."""
+    if len(cliques) <= count:
+        return list(cliques)
+    return [*cliques[: count - count // 2], *cliques[len(cliques) - count // 2 :]]
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g} %" if share < 0.0995 else f"{100 * share:.1f} %"

@@ -1,0 +1,80 @@
+"""A page of HTML on its own: no script, no outside resource, every text escaped, pictures embedded as PNG."""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; color: #10233f; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.7rem; } h2 { font-size: 1.25rem; margin-top: 2.5rem; border-bottom: 1px solid #a9cbe4; }
+table { border-collapse: collapse; margin: 1rem 0; } td, th { padding: .2rem .9rem .2rem 0; text-align: left; }
+td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
+th { border-bottom: 1px solid #10233f; } img { max-width: 100%; } pre { overflow-x: auto; background: #f3f7fa;
+padding: .8rem; font-size: .85rem; } .notice { border: 2px solid #10233f; padding: .6rem 1rem; font-weight: 600; }
+"""
+
+
+def paragraph(text: str) -> str:
+    """A paragraph of plain text."""
+    return f"<p>{html.escape(text)}</p>"
+
+
+def notice(text: str) -> str:
+    """A paragraph that must not be overlooked."""
+    return f'<p class="notice">{html.escape(text)}</p>'
+
+
+def preformatted(text: str) -> str:
+    """Text whose columns line up."""
+    return f"<pre>{html.escape(text)}</pre>"
+
+
+def section(heading: str, *parts: str) -> str:
+    """A section with its heading; `parts` are HTML."""
+    return f"<section><h2>{html.escape(heading)}</h2>\n" + "\n".join(parts) + "\n</section>"
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table of texts; the first column is to the left, the others are numbers."""
+
+    def line(cells: Sequence[str], tag: str) -> str:
+        kinds = ["", *[' class="number"'] * (len(cells) - 1)]
+        texts = (f"<{tag}{kind}>{html.escape(cell)}</{tag}>" for kind, cell in zip(kinds, cells, strict=True))
+        return f"<tr>{''.join(texts)}</tr>"
+
+    return "\n".join(["<table>", line(columns, "th"), *(line(row, "td") for row in rows), "</table>"])
+
+
+def picture(figure: Figure, description: str) -> str:
+    """The figure as an embedded PNG; it is closed."""
+    from matplotlib import pyplot
+
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=110)
+    pyplot.close(figure)
+    data = base64.b64encode(buffer.getvalue()).decode("ascii")
+    return f'<p><img alt="{html.escape(description)}" src="data:image/png;base64,{data}"></p>'
+
+
+def page(title: str, *parts: str) -> str:
+    """The whole document."""
+    return "\n".join(
+        [
+            "<!DOCTYPE html>",
+            '<html lang="en"><head><meta charset="utf-8">',
+            f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            f"<title>{html.escape(title)}</title><style>{STYLE}</style></head><body>",
+            f"<h1>{html.escape(title)}</h1>",
+            *parts,
+            "</body></html>\n",
+        ]
+    )

@@ -1,0 +1,97 @@
+"""What a report can say without the private data: what was released, at what cost, and how well it fits its answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pgmest.domain import Domain
+from pgmest.errors import plural
+from pgmest.estimation.structural_zeros import StructuralZeros, zero_potentials
+from pgmest.evaluation.reports.page import paragraph, picture, preformatted, section, table
+from pgmest.model import Model
+from pgmest.workloads import Projectable
+from pgmest.workloads.answers import marginals
+
+SHOWN_TABLES = 40
+
+
+def what_was_released(source: Projectable, domain: Domain, ledger: Any) -> str:
+    """The attributes, the number of records, and the ledger."""
+    total = float(source.project(()))
+    kind = "a statistical model" if isinstance(getattr(source, "model", source), Model) else "synthetic records"
+    parts = [
+        paragraph(f"This release is {kind} of about {total:,.0f} records with {plural(len(domain), 'attribute')}."),
+        table(("attribute", "values"), [(name, f"{size:,}") for name, size in domain.items()]),
+    ]
+    if ledger is None:
+        parts.append(paragraph("No ledger was given, so this page cannot say what the release cost in privacy."))
+    else:
+        parts += [
+            paragraph("Every question that was put to the private data, in order, and what it cost in privacy:"),
+            preformatted(str(ledger)),
+        ]
+    return section("What was released", *parts)
+
+
+def agreement_with_answers(model: Model) -> str:
+    """How far the model is from the noisy answers that it was made from, in units of their noise."""
+    measured = model.measurements or ()
+    if not measured:
+        return ""
+    tables = marginals(model, [measurement.clique for measurement in measured])
+    rows = []
+    for measurement, factor in zip(measured, tables, strict=True):
+        residual = (measurement.answer(factor) - measurement.values) / measurement.stddev
+        spread = float(np.sqrt(np.mean(np.square(measurement.stddev))))
+        rows.append((measurement, spread, float(np.sqrt(np.mean(residual**2)))))
+    rows.sort(key=lambda row: -row[2])
+    shown = [
+        (" × ".join(measurement.clique) or "total", f"{measurement.rows:,}", f"{spread:,.3g}", f"{residual:.2f}")
+        for measurement, spread, residual in rows[:SHOWN_TABLES]
+    ]
+    parts = [
+        paragraph(
+            "The model was fitted to these noisy answers. The noise is the standard deviation of one answer, in "
+            "records. The last column is how far the model is from the answers, measured in that noise: below or "
+            "around 1 the difference is no more than the noise explains; well above 1 the answers contradict one "
+            "another, or the model left something out."
+        ),
+        table(("table", "answers", "noise", "distance in noise"), shown),
+    ]
+    if len(rows) > SHOWN_TABLES:
+        parts.append(paragraph(f"{len(rows) - SHOWN_TABLES:,} more tables fit better than these."))
+    if model.report is not None:
+        parts.append(preformatted(str(model.report)))
+    return section("How well the model fits the noisy answers", *parts)
+
+
+def released_marginals(source: Projectable, domain: Domain) -> str:
+    """Pictures of the released one-way marginals."""
+    from pgmest.plots import draw_marginals
+
+    names = list(domain)[:SHOWN_TABLES]
+    return section(
+        "What the release says about each attribute",
+        paragraph("The number of records with each value, as released. These are estimates, not the true numbers."),
+        picture(draw_marginals(source, names), "Released counts of each value, attribute by attribute"),
+    )
+
+
+def impossible_records(source: Projectable, domain: Domain, zeros: StructuralZeros) -> str:
+    """How many released records break the rules given."""
+    potentials = zero_potentials(zeros, domain)
+    rows, tables = [], marginals(source, potentials.cliques)
+    for clique, factor in zip(potentials.cliques, tables, strict=True):
+        excluded = np.isneginf(potentials[clique].values)
+        found = float(factor.values[excluded].sum())
+        rows.append((" × ".join(clique), f"{int(excluded.sum()):,}", f"{found:,.1f}"))
+    return section(
+        "Records that cannot be",
+        paragraph(
+            "Some combinations of values were declared impossible. The last column is how many released records have "
+            "one of them; it should be 0."
+        ),
+        table(("attributes", "impossible combinations", "released records"), rows),
+    )

@@ -1,0 +1,132 @@
+"""The NIST scores: their ends, hand-made cases, and plain loops that follow the definitions record by record."""
+
+import math
+
+import numpy as np
+import pytest
+
+import pgmest as pg
+from pgmest.errors import ArgumentError, DataError
+from pgmest.evaluation import density_score, gini_index, k_marginal_score, pay_gap_deviation, range_score
+
+DOMAIN = pg.Domain({"a": 2, "b": 3, "c": 30})
+
+
+def some_data(seed: int, records: int = 300, domain: pg.Domain = DOMAIN) -> pg.Dataset:
+    rng = np.random.default_rng(seed)
+    return pg.Dataset.from_codes(np.stack([rng.integers(0, n, records) for n in domain.shape], axis=1), domain)
+
+
+def constant(domain: pg.Domain, code: int, records: int = 50) -> pg.Dataset:
+    return pg.Dataset.from_codes(np.full((records, len(domain)), code), domain)
+
+
+def test_density_score():
+    data, other = some_data(0), some_data(1, records=150)
+    assert density_score(data, data, seed=0) == pytest.approx(1e6)
+    assert density_score(constant(DOMAIN, 0), constant(DOMAIN, 1), seed=0) == pytest.approx(0.0)
+    joint, its = data.project(("a", "b", "c")).values, other.project(("a", "b", "c")).values
+    distance = np.abs(joint / 300 - its / 150).sum()
+    assert density_score(data, other) == pytest.approx(1e6 * (1 - distance / 2))
+    merged, theirs = (table.reshape(2, 3, 10, 3).sum(axis=3) for table in (joint, its))
+    bucketed = np.abs(merged / 300 - theirs / 150).sum()
+    assert density_score(data, other, numeric=["c"], buckets=10) == pytest.approx(1e6 * (1 - bucketed / 2))
+
+
+def test_range_score_ends():
+    data = some_data(0)
+    assert range_score(data, data, numeric=["c"], seed=0) == pytest.approx(1e6)
+    assert range_score(constant(DOMAIN, 0), constant(DOMAIN, 1), numeric=["c"], seed=0, probability=1.0) < 1e5
+    model = pg.Model(pg.CliqueVector.zeros(DOMAIN, []), 300.0)
+    assert 9e5 < range_score(data, model, numeric=["c"], seed=0) < 1e6
+
+
+def test_range_score_follows_its_definition(monkeypatch):
+    seen = []
+    from pgmest.evaluation import nist2018
+
+    original = nist2018._conditions
+    monkeypatch.setattr(nist2018, "_conditions", lambda *args: seen.append(original(*args)) or seen[-1])
+    data, other = some_data(0), some_data(1, records=100)
+    score = range_score(data, other, numeric=["c"], probability=0.6, count=50, seed=3)
+    squares = []
+    for item in seen:
+        fractions = []
+        for source in (data, other):
+            inside = np.ones(source.records, dtype=bool)
+            for name, query in item.query.factors.items():
+                inside &= query.matrix()[0, source.column(name)] > 0
+            fractions.append(max(inside.mean(), 1e-6))
+        assert fractions[0] >= 1 / 300  # the record that the conditions were drawn around
+        squares.append(math.log(fractions[1] / fractions[0]) ** 2)
+    assert len(seen) == 50
+    assert score == pytest.approx(1e6 * max(0.0, 1 + math.sqrt(np.mean(squares)) / math.log(1e-3)))
+
+
+def test_gini_index_is_the_mean_difference():
+    rng = np.random.default_rng(0)
+    counts, values = rng.integers(0, 9, (4, 5)).astype(float), rng.random(5)
+    for row, found in zip(counts, gini_index(counts, values), strict=True):
+        people = np.repeat(values, row.astype(int))
+        expected = np.abs(people[:, None] - people[None]).mean() / (2 * people.mean())
+        assert found == pytest.approx(expected)
+    np.testing.assert_array_equal(gini_index(np.zeros((1, 5)), values), [0.0])
+
+
+def test_pay_gap_by_hand():
+    domain = pg.Domain({"city": 3, "sex": 2, "pay": 3})
+    rows = [[0, 0, 2], [0, 1, 0], [1, 0, 1], [1, 1, 1]]  # gaps 20 and 0; nobody lives in city 2
+    swapped = [[1, 0, 2], [1, 1, 0], [0, 0, 1], [0, 1, 1]]
+    true, estimated = (pg.Dataset.from_codes(np.array(codes), domain) for codes in (rows, swapped))
+    names = {"city": "city", "sex": "sex", "income": "pay", "values": [0.0, 10.0, 20.0]}
+    same = pay_gap_deviation(true, true, **names)
+    assert (same.gini, same.rank, same.cities) == (0.0, 0.0, 2)
+    other = pay_gap_deviation(true, estimated, **names)
+    assert (other.gini, other.rank) == (pytest.approx(0.25), 1.0)  # Gini 1/2 and 0, ranks 2 and 1, exchanged
+    empty = pay_gap_deviation(true, pg.Dataset.from_codes(np.array([[2, 0, 0]]), domain), **names)
+    assert (empty.gini, empty.rank) == (1.0, 1.0)
+    with pytest.raises(ArgumentError, match="3 finite numbers"):
+        pay_gap_deviation(true, true, **{**names, "values": [1.0]})
+
+
+def test_k_marginal_score_follows_its_definition():
+    domain = pg.Domain({"PUMA": 3, "YEAR": 2, "a": 2, "b": 3})
+    true, estimated = some_data(0, 400, domain), some_data(1, 380, domain)
+    drop = true.take((true.column("PUMA") != 2) | (true.column("YEAR") != 1))
+    found = k_marginal_score(drop, estimated, penalty_from=15, seed=0)
+    expected = np.empty((3, 2))
+    for puma in range(3):
+        for year in range(2):
+            parts = [d.take((d.column("PUMA") == puma) & (d.column("YEAR") == year)) for d in (drop, estimated)]
+            n, m = (part.records for part in parts)
+            if not n or not m or abs(n - m) >= 15:
+                expected[puma, year] = 2.0
+                continue
+            one, two = (part.project(("a", "b")).values for part in parts)
+            expected[puma, year] = np.abs(one / n - two / m).sum()
+    np.testing.assert_allclose(found.distances.values, expected)
+    assert found.penalised >= 1
+    assert found.score == pytest.approx(1000 * (1 - expected.mean() / 2))
+    assert k_marginal_score(true, true, seed=0).score == pytest.approx(1000.0)
+
+
+def test_groups_that_nobody_is_in_do_not_count():
+    domain = pg.Domain({"PUMA": 2, "YEAR": 1, "a": 2, "b": 2})
+    one = constant(domain, 0)
+    found = k_marginal_score(one, one)
+    assert found.score == 1000.0
+    assert np.isnan(found.distances.values[1, 0])
+
+
+def test_mistakes_are_named():
+    data, empty = some_data(0), pg.Dataset.from_codes(np.empty((0, 3), dtype=int), DOMAIN)
+    with pytest.raises(DataError, match="no records"):
+        density_score(data, empty)
+    with pytest.raises(DataError, match="no records"):
+        range_score(empty, data)
+    with pytest.raises(ArgumentError, match="probability=0"):
+        range_score(data, data, probability=0)
+    with pytest.raises(ArgumentError, match="others than those of the groups"):
+        k_marginal_score(data, data, ("a",), attributes=("a", "b"))
+    with pytest.raises(ArgumentError, match="at least one record"):
+        k_marginal_score(empty, empty, ("a",))

@@ -1,0 +1,162 @@
+"""The report: complete, self-contained, escaped, honest about what may be published, written at once or not at all."""
+
+import html.parser
+import sys
+
+import numpy as np
+import pytest
+
+import pgmest as pg
+from pgmest.errors import ArgumentError, DomainError, FileFormatError, OptionalDependencyError
+from pgmest.evaluation import report
+from pgmest.evaluation.reports.comparison import sampling_error
+from pgmest.simulation import simulate_measurements
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+
+DOMAIN = pg.Domain({"<b>age</b>": 6, "$pay$": 4, "sex": 2})
+
+
+def some_data(seed: int, records: int = 300) -> pg.Dataset:
+    rng = np.random.default_rng(seed)
+    return pg.Dataset.from_codes(np.stack([rng.integers(0, n, records) for n in DOMAIN.shape], axis=1), DOMAIN)
+
+
+REAL = some_data(0)
+MODEL = pg.estimate(simulate_measurements(REAL, [("<b>age</b>", "sex"), ("$pay$",)], 5.0, seed=0), DOMAIN)
+
+
+class Reader(html.parser.HTMLParser):
+    """What a browser would see: headings, text, pictures; every tag must be closed."""
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.headings, self.text, self.images, self.tags, self.open = [], "", [], set(), []
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        if tag == "img":
+            self.images.append(dict(attrs))
+        if tag not in ("img", "meta"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] == "h2":
+            self.headings.append(data)
+        if self.open and self.open[-1] != "style":
+            self.text += data
+
+
+def read(path) -> Reader:
+    reader = Reader(path.read_text(encoding="utf-8"))
+    assert all(image["src"].startswith("data:image/png;base64,") and image["alt"] for image in reader.images)
+    assert reader.tags.isdisjoint({"script", "link", "iframe", "b"})
+    assert "<b>age</b>" in reader.text
+    return reader
+
+
+def test_the_owners_page(tmp_path):
+    path = report(
+        REAL,
+        MODEL,
+        out=tmp_path / "r.html",
+        holdout=some_data(1),
+        ledger="measure <everything>  rho 0.1",
+        structural_zeros={("$pay$", "sex"): [(3, 1)]},
+        workload=[("$pay$", "sex")],
+        title="A <title>",
+    )
+    found = read(path)
+    assert path == tmp_path / "r.html"
+    assert found.headings == [
+        "What was released",
+        "One attribute at a time",
+        "Two attributes together",
+        "The questions that matter",
+        "Records that cannot be",
+        "Privacy check",
+    ]
+    assert "For the data owner's eyes only" in found.text
+    assert "measure <everything>  rho 0.1" in found.text
+    assert "A <title>" in found.text
+    assert len(found.images) == 4
+    impossible = MODEL.project(("$pay$", "sex")).values[3, 1]
+    assert f"{impossible:,.1f}" in found.text
+    error = pg.evaluation.workload_error(REAL, MODEL, pg.workloads.marginals([("$pay$", "sex")]))
+    assert f"{error:,.2f}" in found.text
+    assert not matplotlib.pyplot.get_fignums()
+
+
+def test_records_without_a_holdout(tmp_path):
+    found = read(report(REAL, MODEL.sample(seed=0), out=tmp_path / "r.html"))
+    assert "synthetic records of about" in found.text
+    assert "No ledger was given" in found.text
+    assert "occur in the release with exactly the same values" in found.text
+
+
+def test_a_copy_is_reported(tmp_path):
+    wide = pg.Domain({"<b>age</b>": 90, "$pay$": 90, "sex": 2})
+    rng = np.random.default_rng(0)
+    real, others = (
+        pg.Dataset.from_codes(np.stack([rng.integers(0, n, 200) for n in wide.shape], axis=1), wide) for _ in range(2)
+    )
+    found = read(report(real, real, out=tmp_path / "r.html", holdout=others))
+    assert "more than chance explains: look into it" in found.text
+
+
+def test_the_public_page_never_sees_the_data(tmp_path):
+    found = read(report(None, MODEL, out=tmp_path / "p.html"))
+    assert found.headings == [
+        "What was released",
+        "How well the model fits the noisy answers",
+        "What the release says about each attribute",
+    ]
+    assert "without a look at the private data" in found.text
+    assert "eyes only" not in found.text
+
+
+def test_a_mechanisms_result_brings_its_ledger(tmp_path):
+    class Result:
+        model, domain, ledger = MODEL, DOMAIN, "the result's own ledger"
+        project, sample = MODEL.project, MODEL.sample
+
+    found = read(report(None, Result(), out=tmp_path / "p.html"))
+    assert "the result's own ledger" in found.text
+    assert "How well the model fits the noisy answers" in found.headings
+
+
+def test_one_attribute_has_no_pairs(tmp_path):
+    single = REAL.select(("<b>age</b>",))
+    found = read(report(single, single, out=tmp_path / "r.html"))
+    assert "Two attributes together" not in found.headings
+
+
+def test_sampling_error_is_what_new_samples_show():
+    rng, p = np.random.default_rng(0), np.array([0.5, 0.3, 0.2])
+    drawn = rng.multinomial(1000, p, size=2000) / 1000
+    simulated = 0.5 * np.abs(drawn - p).sum(axis=1).mean()
+    assert sampling_error(pg.Factor({"a": 3}, 1000 * p)) == pytest.approx(simulated, rel=0.05)
+
+
+def test_mistakes_are_named_and_leave_no_file(tmp_path, monkeypatch):
+    out = tmp_path / "r.html"
+    with pytest.raises(ArgumentError, match="a Dataset, a Model, or a mechanism's result"):
+        report(REAL, "synthetic", out=out)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="real="):
+        report(MODEL, MODEL, out=out)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="would make the page private"):
+        report(None, MODEL, out=out, holdout=REAL)
+    with pytest.raises(DomainError, match="different attributes"):
+        report(REAL.select(("sex",)), MODEL, out=out)
+    with pytest.raises(FileFormatError, match="cannot be written"):
+        report(None, MODEL, out=tmp_path / "nowhere" / "r.html")
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(OptionalDependencyError, match=r"pgmest\[plot\]"):
+        report(REAL, MODEL, out=out)
+    assert list(tmp_path.iterdir()) == []
