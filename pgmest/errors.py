@@ -40,6 +40,10 @@ def memory_text(size: float) -> str:
     raise AssertionError("unreachable")
 
 
+def _place(column: str, row: int | None) -> str:
+    return f"column '{column}'" if row is None else f"column '{column}', row {row}"
+
+
 class PgmestError(Exception):
     """Base of every error that pgmest raises on purpose."""
 
@@ -98,9 +102,10 @@ class CodeRangeError(PgmestError, ValueError):
     """A value that is not a code of its attribute, in a record or in evidence."""
 
     @classmethod
-    def of(cls, column: str, row: int, value: object, size: int) -> CodeRangeError:
+    def of(cls, column: str, row: int | None, value: object, size: int) -> CodeRangeError:
+        """`row` is None where an engine holds the records, which have no numbers there."""
         return cls(
-            f"column '{column}', row {row}: value {value!r} is not a code in 0..{size - 1}. "
+            f"{_place(column, row)}: value {value!r} is not a code in 0..{size - 1}. "
             f"Recode the column to integers from 0, or give '{column}' a larger size in the domain."
         )
 
@@ -126,11 +131,19 @@ class DataError(PgmestError, ValueError):
         )
 
     @classmethod
-    def not_a_code(cls, column: str, row: int, value: object, size: int) -> DataError:
+    def no_rows(cls) -> DataError:
+        return cls("the table has no rows. Check its source; Dataset.from_codes makes a dataset without records.")
+
+    @classmethod
+    def not_a_code(cls, column: str, row: int | None, value: object, size: int) -> DataError:
         return cls(
-            f"column '{column}', row {row}: {value!r} is not an integer code. "
+            f"{_place(column, row)}: {value!r} is not an integer code. "
             f"Recode the column to integers 0..{size - 1}; give missing values a code of their own."
         )
+
+
+class SchemaError(PgmestError, ValueError):
+    """A schema of a raw table that cannot be used: a wrong key, a range without values, a column described twice."""
 
 
 class MeasurementError(PgmestError, ValueError):
@@ -206,3 +219,33 @@ class OptionalDependencyError(PgmestError, ImportError):
     def of(cls, package: str, feature: str, extra: str | None = None) -> OptionalDependencyError:
         install = f"pgmest[{extra}]" if extra else package
         return cls(f"{feature} needs the package '{package}', which is not installed: pip install '{install}'.")
+
+
+class BudgetTypeError(PgmestError, TypeError):
+    """Privacy budgets of different kinds used together; a conversion is always a visible call."""
+
+    @classmethod
+    def of(cls, what: str, expected: type, got: object) -> BudgetTypeError:
+        kind = type(got).__name__
+        remedy = {
+            ("Rho", "Epsilon"): "Convert it with epsilon.to_rho().",
+            ("ApproxDP", "Epsilon"): "Convert it with epsilon.to_approx().",
+            ("ApproxDP", "Rho"): "Convert it with rho.to_approx(delta).",
+            ("Rho", "ApproxDP"): "Use Rho.of(epsilon, delta), the largest rho that implies it.",
+        }.get((expected.__name__, kind), f"Give it as {expected.__name__}(...).")
+        return cls(f"{what} is {got!r}, where a budget of type {expected.__name__} is needed. {remedy}")
+
+
+class BudgetExceeded(PgmestError):
+    """A request that costs more privacy than is left. Nothing was spent and no record was looked at."""
+
+    @classmethod
+    def of(cls, label: str, cost: object, remaining: object, budget: object) -> BudgetExceeded:
+        return cls(
+            f"{label} would cost {cost}, but only {remaining} of {budget} is left. Nothing was spent. Ask for less, "
+            "give spend=curator.remaining, or start with a larger budget."
+        )
+
+
+class JournalError(PgmestError, ValueError):
+    """A journal of paid answers that does not fit the run that would go on with it."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pgmest.estimation.minimise import Progress
+    from pgmest.privacy.curator import Curator
 
 
 @contextlib.contextmanager
@@ -26,5 +27,19 @@ def progress_bar() -> Iterator[Callable[[Progress], None]]:
             if math.isfinite(progress.gap):
                 bar.set_postfix_str(f"gap {progress.gap:.3g}, done at {progress.tolerance:.3g}", refresh=False)
             bar.update(progress.iteration - bar.n)
+
+        yield show
+
+
+@contextlib.contextmanager
+def budget_bar(title: str) -> Iterator[Callable[[Curator], None]]:
+    """A callback for a curator that shows how much of its budget is spent, and on what last."""
+    from tqdm import tqdm
+
+    with tqdm(desc=title, total=100, unit="%", disable=None, bar_format="{l_bar}{bar}| {elapsed}{postfix}") as bar:
+
+        def show(curator: Curator) -> None:
+            bar.set_postfix_str(curator.ledger[-1].label, refresh=False)
+            bar.update(round(100 * (curator.spent / curator.budget), 3) - bar.n)
 
         yield show

@@ -1,0 +1,302 @@
+"""What all mechanisms share: parameters, how a budget is stated, `fit`, and the result.
+
+A mechanism is a frozen dataclass with its parameters as fields and one method, `run`, which sees the records only
+through a `Curator`. `independent.py` is the shortest example.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import combinations
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from pgmest.dataset import Dataset
+from pgmest.domain import Clique, Domain
+from pgmest.errors import ArgumentError, PgmestError, QueryError, plural
+from pgmest.factor import Factor
+from pgmest.measurement import LinearMeasurement
+from pgmest.privacy.budgets import Epsilon, Rho
+from pgmest.privacy.curator import Curator
+from pgmest.privacy.ledger import Ledger
+from pgmest.privacy.neighbours import AddRemove, Neighbours
+from pgmest.progress import budget_bar
+from pgmest.queries import Kron
+
+
+class ModelLike(Protocol):
+    """What a mechanism makes: a `Model`, or anything with marginals in counts and records."""
+
+    def project(self, attributes: Any, /) -> Factor:
+        """The marginal of these attributes, in counts."""
+        ...
+
+    def sample(self, n: int | None = None, *, seed: int | np.random.Generator | None = None) -> Dataset:
+        """Synthetic records; by default as many as the estimated total."""
+        ...
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What `run` returns where a mechanism has more to tell than its model.
+
+    Attributes:
+        model: the model.
+        details: anything public about the run, under names of the mechanism's own; `Result.details`.
+    """
+
+    model: Any
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mechanism(ABC):
+    """A private mechanism: from records to a model of them.
+
+    Args:
+        epsilon, delta: the budget as (epsilon, delta)-DP; without delta as pure epsilon-DP.
+        rho: the budget as rho-zCDP, instead of these.
+        backend: "opendp", exact noise; or "simulation", seeded, for experiments.
+        neighbours: which datasets must be hard to tell apart.
+
+    Raises:
+        ArgumentError: no budget, two of them, or one of a kind that the mechanism cannot spend.
+    """
+
+    epsilon: float | None = None
+    delta: float | None = None
+    rho: float | None = None
+    backend: str = "opendp"
+    neighbours: Neighbours = field(default_factory=AddRemove)
+
+    definition: ClassVar[str] = "zcdp"
+    """What the mechanism can spend: "pure" (epsilon), "zcdp" (rho, or epsilon with delta), or "either"."""
+
+    def __post_init__(self) -> None:
+        self.budget()
+
+    @abstractmethod
+    def run(self, curator: Curator, workload: Any, rng: np.random.Generator) -> Any:
+        """The mechanism itself: ask the curator, return a `ModelLike`, or an `Outcome` with details.
+
+        It must draw randomness from `rng` alone, so that a run can be repeated from a checkpoint.
+        """
+
+    def budget(self) -> Epsilon | Rho:
+        """The budget that `epsilon`, `delta` and `rho` state: (epsilon, delta) becomes the largest rho that implies it.
+
+        Raises:
+            ArgumentError: as for the class.
+        """
+        name, spends = type(self).__name__, self.definition
+        if self.rho is not None:
+            if self.epsilon is not None or self.delta is not None:
+                raise ArgumentError(f"{name} got rho= and epsilon= or delta=: state the budget once.")
+            if spends == "pure":
+                raise ArgumentError(f"{name} is a pure epsilon-DP mechanism: give epsilon= instead of rho=.")
+            return _positive(Rho(self.rho), "rho", self.rho)
+        if self.epsilon is None:
+            wanted = {"pure": "epsilon=", "zcdp": "rho=, or epsilon= and delta=", "either": "epsilon= or rho="}[spends]
+            raise ArgumentError(f"{name} needs a privacy budget: give {wanted}.")
+        if self.delta is None:
+            if spends == "zcdp":
+                raise ArgumentError(
+                    f"{name} spends its budget under zCDP, which implies (epsilon, delta)-DP: give delta= too, well "
+                    "below 1 / records, such as 1e-9; or rho=."
+                )
+            return _positive(Epsilon(self.epsilon), "epsilon", self.epsilon)
+        if spends == "pure":
+            raise ArgumentError(f"{name} is pure epsilon-DP, which needs no delta: leave delta= out.")
+        return Rho.of(self.epsilon, self.delta)
+
+    def fit(
+        self,
+        data: Dataset,
+        workload: Any = None,
+        seed: int | np.random.Generator | None = None,
+        *,
+        progress: bool | Callable[[Curator], object] | None = None,
+        checkpoint: str | Path | None = None,
+    ) -> Result:
+        """Spend the budget on the records and return what was learned.
+
+        Ctrl-C ends the run early: what was measured so far is paid for, and the result is the estimate made of it.
+
+        Args:
+            data: the private records.
+            workload: the marginals that matter: None for the mechanism's default, cliques, or a `pgmest.workloads` one.
+            seed: of the simulation backend, of breaking ties and of sampling; never of OpenDP's noise.
+            progress: None for a bar on a terminal, False for none, or a function called with the curator after each
+                charge.
+            checkpoint: a file that keeps every answer that was paid for. Where it is there already, its run goes on,
+                and pays for nothing twice; it needs the same mechanism, data, workload and an integer `seed`.
+
+        Raises:
+            ArgumentError, DataError, JournalError: an argument that cannot be used; nothing was spent.
+        """
+        if checkpoint is not None and not isinstance(seed, int | np.integer):
+            raise ArgumentError.of("seed", seed, "an integer, so that the run can be repeated from checkpoint=")
+        start = time.perf_counter()
+        noise, choices = _generators(seed)
+        with _shown(type(self).__name__, progress) as on_charge:
+            curator = Curator(
+                data,
+                self.budget(),
+                neighbours=self.neighbours,
+                backend=self.backend,
+                seed=noise,
+                journal=checkpoint,
+                on_charge=on_charge,
+            )
+            try:
+                with _stopped_by_ctrl_c(curator):
+                    made = self.run(curator, workload, choices)
+            except KeyboardInterrupt:
+                curator.stopped = True
+                made = self.conclude(curator)
+            finally:
+                curator.close()
+        outcome = made if isinstance(made, Outcome) else Outcome(made)
+        return Result(
+            outcome.model,
+            curator.ledger,
+            curator.measurements,
+            data.domain,
+            self,
+            time.perf_counter() - start,
+            curator.stopped,
+            outcome.details,
+        )
+
+    def conclude(self, curator: Curator) -> Any:
+        """The estimate from what was measured before an interruption; where nothing was, the interruption goes on."""
+        from pgmest.estimation.estimate import estimate
+
+        try:
+            return estimate(curator.measurements, curator.domain, total=curator.public_total)
+        except PgmestError:
+            raise KeyboardInterrupt from None
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What a mechanism returns; everything in it may be published.
+
+    Attributes:
+        model: the model, usually a `pgmest.Model`.
+        ledger: what was spent, on what, in order.
+        measurements: the noisy answers, in order.
+        domain: the attributes.
+        mechanism: the mechanism, with its parameters.
+        seconds: wall-clock time.
+        interrupted: whether Ctrl-C ended the run early.
+        details: what the mechanism tells of its run.
+    """
+
+    model: Any
+    ledger: Ledger
+    measurements: tuple[LinearMeasurement, ...]
+    domain: Domain
+    mechanism: Mechanism
+    seconds: float = 0.0
+    interrupted: bool = False
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "details", dict(self.details))
+
+    def project(self, attributes: Iterable[str] | str) -> Factor:
+        """The estimated marginal, in counts.
+
+        Raises:
+            UnknownAttributeError: an attribute that the domain does not have.
+        """
+        return self.model.project(self.domain.clique(attributes))
+
+    def answer(self, query: Kron) -> Factor:
+        """The estimated answers to a factored query, in counts; `Model.answer` takes other queries, too.
+
+        Raises:
+            QueryError: another kind of query, for a model that is no `pgmest.Model`.
+        """
+        if hasattr(self.model, "answer"):
+            return self.model.answer(query)
+        if not isinstance(query, Kron):
+            raise QueryError(f"a {type(self.model).__name__} answers a pg.Kron only, got a {type(query).__name__}.")
+        shape = dict(zip(query.attributes, query.shape, strict=True))
+        return Factor(shape, query.apply(self.model.project(query.attributes)))
+
+    def sample(self, n: int | None = None, seed: int | np.random.Generator | None = None) -> Dataset:
+        """Synthetic records; by default as many as the model's estimated total, never the true number."""
+        return self.model.sample(n, seed=seed)
+
+    def __str__(self) -> str:
+        early = ", interrupted" if self.interrupted else ""
+        return (
+            f"{type(self.mechanism).__name__}: {plural(len(self.measurements), 'measurement')}, "
+            f"{self.seconds:.1f} s{early}\n{self.ledger}\n{self.model!r}"
+        )
+
+    __repr__ = __str__
+
+
+def cliques_of(workload: Any, domain: Domain, default: int = 2) -> list[Clique]:
+    """The distinct cliques of a workload, in order: of None all `default`-way marginals (fewer-way on small domains).
+
+    Raises:
+        UnknownAttributeError: a clique that the domain does not have.
+        ArgumentError: no cliques.
+    """
+    if workload is None:
+        return list(combinations(domain.attributes, min(default, len(domain))))
+    cliques = list(dict.fromkeys(domain.clique(clique) for clique in getattr(workload, "cliques", workload)))
+    if not cliques:
+        raise ArgumentError.of("workload", workload, "at least one clique, or None")
+    return cliques
+
+
+def _positive(budget: Any, name: str, value: object) -> Any:
+    if not budget:
+        raise ArgumentError.of(name, value, "a positive number")
+    return budget
+
+
+def _generators(seed: int | np.random.Generator | None) -> list[np.random.Generator]:
+    """Two independent generators: for the simulation's noise, and for the mechanism's own choices."""
+    return np.random.default_rng(seed).spawn(2)
+
+
+@contextlib.contextmanager
+def _stopped_by_ctrl_c(curator: Curator) -> Iterator[None]:
+    """Ctrl-C stops the curator, too: `estimate` answers it by returning early, and the next round must not begin."""
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+
+    def stop(number: int, frame: Any) -> None:
+        curator.stopped = True
+        before(number, frame)
+
+    signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextlib.contextmanager
+def _shown(title: str, progress: bool | Callable[[Curator], object] | None) -> Iterator[Any]:
+    if progress is None or progress is True:
+        with budget_bar(title) as show:
+            yield show
+    else:
+        yield progress or None

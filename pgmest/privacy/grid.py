@@ -1,0 +1,114 @@
+"""Queries whose answers about integer counts are exact multiples of a step, so that integer noise can be added.
+
+Integer matrices are such queries with step 1. A real-valued matrix is rounded to a dyadic grid first, and the rounded
+matrix *is* the query that is measured: the measurement carries it, so nothing is biased, and its sensitivity is exact.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from pgmest.errors import QueryError
+from pgmest.queries import Kron, Query
+from pgmest.queries.matrices import DenseQuery, Grouping, Identity, SparseQuery, dense, sparse_query
+from pgmest.queries.ranges import Differences, Ranges
+
+BITS = 24
+"""Significant bits of a rounded matrix's largest entry."""
+MOST_BITS = 30
+"""Of a query's largest entry, in steps: sums over 2^22 records, 4 million, are then still exact in float64."""
+
+
+def on_grid(query: Query | Kron | None) -> tuple[Query | Kron | None, float]:
+    """The query with its entries rounded to multiples of a power of two, and the step that its answers come in.
+
+    A Kron shares its 24 bits among the factors that are not integer-valued, at least 6 for each. Counting is exact for
+    2^29 records with 24 bits, and for 2^22 at worst.
+
+    >>> from pgmest import queries
+    >>> query, step = on_grid(queries.as_query([[0.1, 1.0]]))
+    >>> step == 2.0**-23, bool(abs(query.matrix()[0, 0] - 0.1) < step)
+    (True, True)
+
+    Raises:
+        QueryError: the entries are not known (a LinearOperator), or too large to be counted exactly.
+    """
+    if query is None:
+        return None, 1.0
+    factors = list(query.factors.values()) if isinstance(query, Kron) else [query]
+    real = sum(not integer_valued(factor) for factor in factors)
+    steps = [_step(factor, max(6, BITS // max(1, real))) for factor in factors]
+    largest = math.prod(_largest(factor) / step for factor, step in zip(factors, steps, strict=True))
+    if largest > 2.0**MOST_BITS:
+        raise QueryError(
+            f"the largest entry of {query} is {largest:.3g} steps of its grid: too large to count exactly."
+        )
+    if not real:
+        return query, 1.0
+    rounded = [_rounded(factor, step) for factor, step in zip(factors, steps, strict=True)]
+    return Kron(zip(query.attributes, rounded, strict=True)) if isinstance(query, Kron) else rounded[0], math.prod(
+        steps
+    )
+
+
+def integer_valued(query: Query) -> bool:
+    """Whether all entries are integers."""
+    entries = _entries(query)
+    return entries is None or bool(np.all(entries == np.rint(entries)))
+
+
+def non_negative(query: Query) -> bool:
+    """Whether no entry is negative."""
+    entries = _entries(query)
+    return not isinstance(query, Differences) if entries is None else bool(entries.min(initial=0.0) >= 0)
+
+
+def absolute(query: Query) -> Query:
+    """The query whose entries are the absolute values of this one's; column sums of it are l1 norms."""
+    if isinstance(query, DenseQuery):
+        return dense(np.abs(query.values))
+    if isinstance(query, SparseQuery):
+        return sparse_query(abs(query.values))
+    _entries(query)
+    return query.squared()  # of entries -1, 0 and 1
+
+
+def _entries(query: Query) -> np.ndarray | None:
+    """The entries that may be other than zero, or None where all are -1, 0 or 1 by construction.
+
+    Raises:
+        QueryError: they are not known.
+    """
+    if isinstance(query, DenseQuery):
+        return query.values
+    if isinstance(query, SparseQuery):
+        return query.values.data
+    if isinstance(query, Identity | Grouping | Ranges | Differences):
+        return None
+    raise QueryError(
+        f"the entries of a {type(query).__name__} are not known, so its sensitivity cannot be bounded; measure with "
+        "its matrix, dense or sparse."
+    )
+
+
+def _largest(query: Query) -> float:
+    entries = _entries(query)
+    return 1.0 if entries is None else float(np.abs(entries).max(initial=0.0))
+
+
+def _step(query: Query, bits: int) -> float:
+    """1 for integer matrices, else the power of two of which the largest entry has `bits` bits."""
+    return 1.0 if integer_valued(query) else 2.0 ** (math.frexp(_largest(query))[1] - bits)
+
+
+def _rounded(query: Query, step: float) -> Query:
+    if integer_valued(query):
+        return query
+    if isinstance(query, SparseQuery):
+        values = query.values.copy()
+        values.data = np.rint(values.data / step) * step
+        return sparse_query(values)
+    assert isinstance(query, DenseQuery)
+    return dense(np.rint(query.values / step) * step)

@@ -1,0 +1,185 @@
+"""The ledger: what was spent, on what, in order. The only place where a budget is checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from pgmest.errors import ArgumentError, BudgetExceeded, BudgetTypeError, plural
+from pgmest.privacy.budgets import Budget
+
+ROUNDING = Fraction(1, 10**9)
+"""A request that exceeds what is left by at most this share of itself is cut to what is left."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One charge.
+
+    Attributes:
+        label: what for, in words.
+        kind: "measure", "select", "count", "release" or "charge".
+        cost: what was charged.
+        parameters: what is public about the request: clique, noise, stddev, number of candidates, ...
+        insecure: whether the noise came from a simulation, which protects nobody.
+    """
+
+    label: str
+    kind: str
+    cost: Budget
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    insecure: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parameters", dict(self.parameters))
+
+
+class Ledger:
+    """Append-only entries whose exact sum never exceeds the budget.
+
+    >>> from pgmest.privacy import Rho
+    >>> ledger = Ledger(Rho(1.0))
+    >>> ledger.charge(Entry("ages", "measure", Rho(0.25), {"noise": "discrete_gaussian", "stddev": 2.0}))
+    >>> ledger.remaining
+    Rho(0.75)
+    >>> print(ledger)
+    Ledger: Rho(0.25) of Rho(1) spent on 1 request
+      #  what for  kind     cost   share  details
+      1  ages      measure  0.25  25.0 %  discrete_gaussian, stddev 2
+
+    Args:
+        budget: what may be spent in all.
+
+    Raises:
+        ArgumentError: it is not a budget, or zero.
+    """
+
+    def __init__(self, budget: Budget):
+        if not isinstance(budget, Budget) or not budget:
+            raise ArgumentError.of("budget", budget, "a positive Epsilon, Rho or ApproxDP")
+        self.budget = budget
+        self._entries: list[Entry] = []
+        self._exact = [Fraction(0) for _ in budget.exact]
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """All entries, in the order in which they were charged."""
+        return tuple(self._entries)
+
+    @property
+    def total(self) -> Budget:
+        """The sum of the costs, rounded up; never more than the budget."""
+        return self.budget.above(self._exact)
+
+    @property
+    def remaining(self) -> Budget:
+        """The budget less the sum of the costs, rounded down."""
+        return self.budget.below(self._left())
+
+    @property
+    def insecure(self) -> bool:
+        """Whether any entry is."""
+        return any(entry.insecure for entry in self._entries)
+
+    def affordable(self, cost: Any, label: str) -> Budget:
+        """The cost as it can be charged: as given, or cut to what is left where only rounding makes the difference.
+
+        Raises:
+            BudgetTypeError: the cost is not of the budget's type.
+            ArgumentError: it is zero.
+            BudgetExceeded: it is more than is left.
+        """
+        if type(cost) is not type(self.budget):
+            raise BudgetTypeError.of(f"the cost of {label}", type(self.budget), cost)
+        if not cost:
+            raise ArgumentError.of("spend", cost, "more than nothing")
+        cut = [min(amount, left) for amount, left in zip(cost.exact, self._left(), strict=True)]
+        if any(now < amount * (1 - ROUNDING) for now, amount in zip(cut, cost.exact, strict=True)):
+            raise BudgetExceeded.of(label, cost, self.remaining, self.budget)
+        return self.budget.below(cut)
+
+    def charge(self, entry: Entry) -> None:
+        """Append an entry.
+
+        Raises:
+            BudgetTypeError, BudgetExceeded: it cannot be afforded exactly; nothing was charged.
+        """
+        if type(entry.cost) is not type(self.budget):
+            raise BudgetTypeError.of(f"the cost of {entry.label}", type(self.budget), entry.cost)
+        if any(amount > left for amount, left in zip(entry.cost.exact, self._left(), strict=True)):
+            raise BudgetExceeded.of(entry.label, entry.cost, self.remaining, self.budget)
+        self._exact = [spent + amount for spent, amount in zip(self._exact, entry.cost.exact, strict=True)]
+        self._entries.append(entry)
+
+    def _left(self) -> list[Fraction]:
+        return [whole - spent for whole, spent in zip(self.budget.exact, self._exact, strict=True)]
+
+    def to_json(self) -> dict[str, Any]:
+        """The ledger as JSON values: the budget, its type, and the entries."""
+        return {
+            "budget": amounts(self.budget),
+            "spent": amounts(self.total),
+            "insecure": self.insecure,
+            "entries": [
+                {
+                    "label": entry.label,
+                    "kind": entry.kind,
+                    "cost": amounts(entry.cost),
+                    "parameters": dict(entry.parameters),
+                    "insecure": entry.insecure,
+                }
+                for entry in self._entries
+            ],
+        }
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self.entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __getitem__(self, position: int) -> Entry:
+        return self._entries[position]
+
+    def __str__(self) -> str:
+        lines = [f"Ledger: {self.total} of {self.budget} spent on {plural(len(self), 'request')}"]
+        if self.insecure:
+            lines.append("INSECURE: simulated noise, which protects nobody; for experiments only")
+        rows = [("#", "what for", "kind", "cost", "share", "details")]
+        rows += [
+            (
+                str(number),
+                entry.label,
+                entry.kind,
+                ", ".join(f"{float(amount):.4g}" for amount in entry.cost.exact),
+                f"{100 * (entry.cost / self.budget):.1f} %",
+                _details(entry),
+            )
+            for number, entry in enumerate(self._entries, 1)
+        ]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        right = (True, False, False, True, True, False)
+        for row in rows if self._entries else []:
+            cells = zip(row, widths, right, strict=True)
+            lines.append("  " + "  ".join(t.rjust(w) if r else t.ljust(w) for t, w, r in cells).rstrip())
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def amounts(budget: Budget) -> dict[str, Any]:
+    """A budget as JSON: its type and its amounts."""
+    return {"type": type(budget).__name__, **vars(budget)}
+
+
+def _details(entry: Entry) -> str:
+    parts = [
+        value if name == "noise" else f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
+        for name, value in entry.parameters.items()
+        if name != "clique"
+    ]
+    text = ", ".join(parts)
+    shown = text if len(text) <= 80 else f"{text[:77]}..."
+    return f"{shown}, INSECURE".lstrip(", ") if entry.insecure else shown

@@ -1,0 +1,52 @@
+"""Audit a mechanism with one line: `assert not audit_mechanism(Mine(rho=0.5, backend="simulation")).contradicts(...)`.
+
+The data is small, so that one record matters; it differs from its neighbour by one record in a cell of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import pgmest as pg
+from pgmest.mechanisms.mechanism import Mechanism, Result
+from pgmest.privacy import AuditReport, audit
+from pgmest.privacy.audit import likelihood_ratio
+
+DOMAIN = pg.Domain({"a": 2, "b": 3, "c": 2})
+RECORDS = np.array([[0, 0, 0]] * 6 + [[1, 1, 0]] * 5 + [[0, 2, 1]] * 4)
+OUTLIER = (1, 0, 1)
+DATA = pg.Dataset.from_codes(RECORDS, DOMAIN)
+NEIGHBOUR = pg.Dataset.from_codes(np.vstack([RECORDS, OUTLIER]), DOMAIN)
+
+
+def outlier_count(result: Result) -> float:
+    """The count that the model gives the one record by which the datasets differ."""
+    return float(result.project(("a", "b", "c")).values[OUTLIER])
+
+
+measured = likelihood_ratio(DATA, NEIGHBOUR)
+"""How much better the measurements fit the data than its neighbour: the sharpest statistic for measured marginals."""
+
+
+def audit_mechanism(
+    mechanism: Mechanism,
+    *,
+    workload: Any = None,
+    statistic: Callable[[Result], float] = measured,
+    trials: int = 200,
+    delta: float = 0.0,
+) -> AuditReport:
+    """Fit the mechanism `trials` times to each of two neighbours.
+
+    `statistic` is `measured` for mechanisms that publish measurements, `outlier_count` for those that publish a model
+    alone, or any number that the record in a cell of its own moves.
+    """
+
+    def run(data: pg.Dataset, seed: int) -> Result:
+        return mechanism.fit(data, workload, seed=seed, progress=False)
+
+    assert mechanism.backend == "simulation"
+    return audit(run, DATA, NEIGHBOUR, statistic=statistic, trials=trials, delta=delta)

@@ -1,0 +1,121 @@
+"""Budgets: arithmetic rounded against the spender, types that do not mix, conversions against independent bounds."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pgmest.errors import ArgumentError, BudgetTypeError
+from pgmest.privacy import ApproxDP, Epsilon, Rho
+
+AMOUNTS = st.floats(1e-9, 1e6)
+DELTAS = st.sampled_from([1e-12, 1e-9, 1e-5, 0.01, 0.5])
+
+
+@given(AMOUNTS, st.integers(1, 500))
+def test_parts_of_a_quotient_never_exceed_the_whole(amount, k):
+    assert k * Fraction((Rho(amount) / k).rho) <= Fraction(amount)
+
+
+@given(AMOUNTS, st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=20))
+def test_a_split_never_exceeds_the_whole_and_loses_almost_nothing(amount, weights):
+    parts = [Fraction(part.epsilon) for part in Epsilon(amount).split(weights)]
+    assert sum(parts) <= Fraction(amount)
+    assert float(sum(parts)) == pytest.approx(amount, rel=1e-12)
+    assert np.allclose([float(part) for part in parts], amount * np.array(weights) / sum(weights), rtol=1e-9, atol=0.0)
+
+
+@given(AMOUNTS, AMOUNTS)
+def test_sums_are_rounded_up_and_differences_down(a, b):
+    assert Fraction((Rho(a) + Rho(b)).rho) >= Fraction(a) + Fraction(b)
+    assert Fraction((Rho(a + b) - Rho(a)).rho) <= Fraction(a + b) - Fraction(a)
+
+
+def test_arithmetic_by_hand():
+    assert Rho(1.0) / 4 == Rho(0.25) == 0.25 * Rho(1.0)
+    assert Epsilon(1.5) / Epsilon(0.5) == 3.0
+    assert ApproxDP(1.0, 1e-6) + ApproxDP(0.5, 1e-6) == ApproxDP(1.5, 2e-6)
+    assert Rho(1.0) - Rho(0.1) - Rho(0.9) == Rho(0.0)
+    assert Rho(0.5) < Rho(1.0) >= Rho(1.0)
+    assert sorted([Epsilon(2.0), Epsilon(1.0)]) == [Epsilon(1.0), Epsilon(2.0)]
+    assert not ApproxDP(1.0, 1e-6) <= ApproxDP(2.0, 1e-9)
+    assert not Rho.zero()
+    assert str(ApproxDP(1.0, 1e-9)) == "ApproxDP(1, 1e-09)"
+
+
+@pytest.mark.parametrize("operation", [lambda a, b: a + b, lambda a, b: a - b, lambda a, b: a / b, lambda a, b: a <= b])
+def test_types_do_not_mix(operation):
+    with pytest.raises(BudgetTypeError, match=r"Epsilon\(1\), where a budget of type Rho is needed.*to_rho"):
+        operation(Rho(1.0), Epsilon(1.0))
+
+
+@pytest.mark.parametrize("amount", [-1.0, math.nan, math.inf, "1", True, None])
+def test_amounts_that_cannot_be(amount):
+    with pytest.raises(ArgumentError, match="rho="):
+        Rho(amount)
+
+
+def test_other_arguments_that_cannot_be():
+    with pytest.raises(ArgumentError, match="delta=2"):
+        ApproxDP(1.0, 2.0)
+    with pytest.raises(ArgumentError, match="negative"):
+        Rho(1.0) - Rho(2.0)
+    for weights in (0, [], [-1.0, 2.0], [0.0], [math.nan]):
+        with pytest.raises(ArgumentError, match="weights="):
+            Rho(1.0).split(weights)
+    for delta in (0.0, 1.0, -1.0):
+        with pytest.raises(ArgumentError, match="delta="):
+            Rho(1.0).to_approx(delta)
+    with pytest.raises(ArgumentError, match="epsilon="):
+        Rho.of(0.0, 1e-9)
+    with pytest.raises(ArgumentError, match="divisor"):
+        Rho(1.0) / 0
+
+
+def implied(rho, delta, alphas):
+    """epsilon of (epsilon, delta)-DP from the Renyi divergence rho alpha at each order (CKS 2020, Proposition 12)."""
+    return rho * alphas + np.log1p(-1 / alphas) + (math.log(1 / delta) - np.log(alphas)) / (alphas - 1)
+
+
+@given(st.floats(1e-6, 1e3), DELTAS)
+def test_zcdp_implies_the_least_epsilon_over_orders(rho, delta):
+    epsilon = Rho(rho).to_approx(delta).epsilon
+    grid = max(0.0, implied(rho, delta, 1 + np.geomspace(1e-4, 1e8, 20_000)).min())
+    assert epsilon <= grid * (1 + 1e-9) + 1e-12
+    assert epsilon >= grid * (1 - 1e-5) - 1e-9
+    assert epsilon <= rho + 2 * math.sqrt(rho * math.log(1 / delta)) + 1e-12
+
+
+@pytest.mark.parametrize(("sigma", "delta"), [(0.7, 1e-6), (1.0, 1e-9), (5.0, 1e-5), (30.0, 1e-3)])
+def test_the_epsilon_holds_for_the_gaussian_and_is_not_far_from_its_own(sigma, delta):
+    from scipy.special import ndtr
+
+    def true_delta(epsilon):
+        return ndtr(0.5 / sigma - epsilon * sigma) - math.exp(epsilon) * ndtr(-0.5 / sigma - epsilon * sigma)
+
+    epsilon = Rho(0.5 / sigma**2).to_approx(delta).epsilon
+    assert true_delta(epsilon) <= delta
+    assert true_delta(0.7 * epsilon) > delta
+
+
+@given(st.floats(1e-3, 50.0), DELTAS)
+def test_rho_of_is_the_largest_that_fits(epsilon, delta):
+    rho = Rho.of(epsilon, delta)
+    assert rho.to_approx(delta).epsilon <= epsilon
+    assert (rho * (1 + 1e-6)).to_approx(delta).epsilon > epsilon
+
+
+@given(st.floats(1e-4, 20.0))
+def test_pure_dp_implies_the_rho_of_randomized_response(epsilon):
+    rho = Epsilon(epsilon).to_rho().rho
+    orders = 1 + np.geomspace(1e-5, 1e3, 2000)
+    kept, flipped = -np.logaddexp(0, -epsilon), -np.logaddexp(0, epsilon)
+    divergence = np.logaddexp(orders * kept + (1 - orders) * flipped, orders * flipped + (1 - orders) * kept) / (
+        orders - 1
+    )
+    assert (divergence / orders).max() <= rho * (1 + 1e-6) + 1e-10
+    assert rho <= epsilon**2 / 2 * (1 + 1e-9)
+    assert Epsilon(epsilon).to_approx() == ApproxDP(epsilon, 0.0)

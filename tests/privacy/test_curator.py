@@ -1,0 +1,233 @@
+"""The curator: charges before it looks, refuses with nothing spent, and answers with the noise that it states."""
+
+import math
+
+import numpy as np
+import pytest
+
+import pgmest as pg
+from pgmest.errors import (
+    ArgumentError,
+    BudgetExceeded,
+    BudgetTypeError,
+    DataError,
+    MeasurementError,
+    QueryError,
+    ShapeError,
+    UnknownAttributeError,
+)
+from pgmest.privacy import AddRemove, ApproxDP, Curator, Epsilon, Replace, Rho, least_error_weights
+from pgmest.queries import Kron
+
+DOMAIN = pg.Domain({"a": 3, "b": 4, "c": 2})
+DATA = pg.Dataset.from_codes(np.random.default_rng(0).integers(0, DOMAIN.shape, (500, 3)), DOMAIN)
+BACKENDS = pytest.mark.parametrize("backend", ["simulation", "opendp"])
+
+
+def curator(budget, **options):
+    return Curator(DATA, budget, **{"backend": "simulation", "seed": 0, **options})
+
+
+class Sealed:
+    """Stands for records that must not be looked at."""
+
+    def __getattr__(self, name):
+        raise AssertionError(f"the data was touched: {name}")
+
+
+def seal(curator):
+    domain = curator.domain
+    curator._data = Sealed()
+    object.__setattr__(curator._data, "domain", domain)
+    return curator
+
+
+@BACKENDS
+@pytest.mark.parametrize(
+    ("budget", "noise", "stddev"),
+    [
+        (Rho(0.02), "discrete_gaussian", 5.0),
+        (Epsilon(0.5), "discrete_laplace", math.sqrt(0.5) / math.sinh(0.25)),
+        (ApproxDP(1.0, 1e-5), "gaussian", 3.7306),
+    ],
+    ids=str,
+)
+def test_the_type_of_the_budget_says_which_noise(backend, budget, noise, stddev):
+    measurement = curator(budget, backend=backend).measure(("b", "a"), budget)
+    assert (measurement.noise, measurement.clique) == (noise, ("b", "a"))
+    assert measurement.stddev == pytest.approx(stddev, rel=1e-4)
+    residual = measurement.values - DATA.project(("b", "a")).datavector()
+    assert 0 < np.abs(residual).max() < 12 * stddev
+
+
+@BACKENDS
+def test_queries_are_answered_about_the_marginal(backend):
+    asked = curator(Rho(1e6), backend=backend)
+    table = DATA.project(("a", "b"))
+    for query in (np.eye(12)[:5], Kron({"b": pg.queries.prefix(4), "a": pg.queries.total(3)}), [[0.5] * 12]):
+        measurement = asked.measure(("a", "b"), Rho(1e5), query)
+        assert measurement.values == pytest.approx(measurement.answer(table), abs=0.1)
+    assert asked.measure((), Rho(1e5)).values == pytest.approx([500], abs=0.1)
+    assert asked.count(Rho(1e5)).values == pytest.approx([500], abs=0.1)
+    assert [entry.kind for entry in asked.ledger] == ["measure"] * 4 + ["count"]
+    assert asked.measurements[2].noise == "gaussian"
+    assert asked.ledger[2].parameters["grid"] < 1e-6
+
+
+def test_measurements_go_into_an_estimate():
+    asked = curator(Rho(1.0), neighbours=Replace())
+    asked.measure_all([("a", "b"), ("c",)], Rho(1.0))
+    model = pg.estimate(asked.measurements, DOMAIN, total=asked.public_total)
+    assert model.total == 500
+    assert np.abs(model.project(("a",)).values - DATA.project(("a",)).values).max() < 30
+
+
+def test_a_stddev_costs_what_it_takes():
+    asked = curator(Rho(1.0))
+    measurement = asked.measure("a", stddev=5.0)
+    assert measurement.stddev == pytest.approx(5.0)
+    assert asked.spent.rho == pytest.approx(0.02)
+    for options in ({}, {"spend": Rho(0.1), "stddev": 1.0}):
+        with pytest.raises(ArgumentError, match="either spend= or stddev="):
+            asked.measure("a", **options)
+
+
+def test_neighbours_set_the_noise():
+    spend = Rho(0.5)
+    assert curator(spend, neighbours=AddRemove(4)).measure("a", spend).stddev == pytest.approx(4.0)
+    assert curator(spend, neighbours=Replace()).measure("a", spend).stddev == pytest.approx(math.sqrt(2))
+    exact = curator(spend, neighbours=Replace()).measure("a", spend, pg.queries.total(3))
+    assert exact.values == [500.0]
+    assert curator(spend).public_total is None
+    with pytest.raises(ArgumentError, match="public_total"):
+        curator(spend, neighbours=Replace()).count(spend)
+
+
+def refused_requests():
+    return {
+        "too much": (lambda c: c.measure("a", Rho(1.1)), BudgetExceeded),
+        "too precise": (lambda c: c.measure("a", stddev=0.1), BudgetExceeded),
+        "all too much": (lambda c: c.measure_all(["a", "b"], Rho(1.1)), BudgetExceeded),
+        "select too much": (lambda c: c.select("xy", lambda data: [0, 1], 1.0, Rho(2.0)), BudgetExceeded),
+        "count too much": (lambda c: c.count(Rho(2.0)), BudgetExceeded),
+        "release too much": (lambda c: c.release(lambda data, rng: 0, Rho(2.0), label="x"), BudgetExceeded),
+        "charge too much": (lambda c: c.charge(Rho(2.0), "x"), BudgetExceeded),
+        "wrong type": (lambda c: c.measure("a", Epsilon(0.1)), BudgetTypeError),
+        "a number": (lambda c: c.measure("a", 0.1), BudgetTypeError),
+        "nothing": (lambda c: c.measure("a", Rho(0.0)), ArgumentError),
+        "unknown": (lambda c: c.measure("z", Rho(0.1)), UnknownAttributeError),
+        "unknown later": (lambda c: c.measure_all(["a", "z"], Rho(0.1)), UnknownAttributeError),
+        "bad query later": (lambda c: c.measure_all(["a", "b"], Rho(0.1), queries=[None, np.eye(3)]), MeasurementError),
+        "another clique": (lambda c: c.measure("a", Rho(0.1), Kron({"b": np.eye(4)})), MeasurementError),
+        "no matrix": (lambda c: c.measure("a", Rho(0.1), [1.0, "x"]), QueryError),
+        "weights": (lambda c: c.measure_all(["a", "b"], Rho(0.1), weights=[1.0, 0.0]), ArgumentError),
+        "few weights": (lambda c: c.measure_all(["a", "b"], Rho(0.1), weights=[1.0]), ArgumentError),
+        "few queries": (lambda c: c.measure_all(["a", "b"], Rho(0.1), queries=[None]), ArgumentError),
+        "no candidates": (lambda c: c.select([], lambda data: [], 1.0, Rho(0.1)), ArgumentError),
+        "sensitivity": (lambda c: c.select("xy", lambda data: [0, 1], 0.0, Rho(0.1)), ArgumentError),
+    }
+
+
+@pytest.mark.parametrize("name", refused_requests())
+def test_a_refusal_spends_nothing_and_touches_nothing(name):
+    request, error = refused_requests()[name]
+    asked = seal(curator(Rho(1.0)))
+    with pytest.raises(error):
+        request(asked)
+    assert len(asked.ledger) == 0
+    assert asked.remaining == Rho(1.0)
+    assert asked.measurements == ()
+
+
+def test_the_ledger_is_charged_before_the_data_is_touched():
+    for request in (
+        lambda c: c.measure("a", Rho(0.1)),
+        lambda c: c.count(Rho(0.1)),
+        lambda c: c.select("xy", lambda data: data.records, 1.0, Rho(0.1)),
+        lambda c: c.release(lambda data, rng: data.records, Rho(0.1), label="x"),
+    ):
+        asked = seal(curator(Rho(1.0)))
+        with pytest.raises(AssertionError, match="touched"):
+            request(asked)
+        assert asked.spent == Rho(0.1)
+
+
+def test_measure_all_shares_the_spend():
+    asked = curator(Rho(1.0))
+    first, second = asked.measure_all(["a", "b"], Rho(0.5), weights=[4, 1])
+    assert first.stddev == pytest.approx(second.stddev / 2)
+    asked.measure_all([("a", "b"), "c", "b"], asked.remaining)
+    assert asked.remaining / asked.budget < 1e-12
+    assert asked.measure_all([], Rho(0.1)) == []
+    assert len(asked.ledger) == 5
+
+
+def test_least_error_weights_give_the_least_error():
+    cliques = [("a",), ("a", "b"), ("a", "b", "c")]
+    for budget, power in ((Rho(1.0), 0.5), (Epsilon(1.0), 1.0)):
+        best = np.array(least_error_weights(DOMAIN, cliques, type(budget), weights=[1.0, 2.0, 1.0]))
+        sizes = np.array([3.0, 24.0, 24.0])
+
+        def error(weights, sizes=sizes, power=power):
+            return (sizes * (weights / weights.sum()) ** -power).sum()
+
+        rng = np.random.default_rng(0)
+        assert all(error(best) < error(best * np.exp(rng.normal(0, 0.1, 3))) for _ in range(50))
+    with pytest.raises(BudgetTypeError):
+        least_error_weights(DOMAIN, cliques, float)
+
+
+@BACKENDS
+def test_select_returns_the_element_with_the_high_score(backend):
+    asked = curator(Rho(100.0), backend=backend)
+    sizes = {"a": 0.0, ("b", "c"): 50.0, "c": 1.0}
+    assert asked.select(sizes, lambda data: list(sizes.values()), 1.0, Rho(50.0), label="pair") == ("b", "c")
+    assert asked.ledger[0].parameters == {"candidates": 3, "sensitivity": 1.0, "monotone": False}
+    with pytest.raises(ShapeError):
+        asked.select("xy", lambda data: [1.0], 1.0, Rho(1.0))
+
+
+def test_simulations_repeat_and_say_that_they_are_insecure():
+    one, two = (curator(Rho(1.0)).measure_all(["a", "b"], Rho(1.0)) for _ in range(2))
+    assert all(np.array_equal(first.values, second.values) for first, second in zip(one, two, strict=True))
+    asked = curator(Rho(1.0))
+    asked.measure("a", Rho(0.5))
+    assert "INSECURE" in str(asked.ledger)
+    assert not np.array_equal(asked.measure("a", Rho(0.5)).values, asked.measurements[0].values)
+
+
+def test_a_mechanism_of_the_callers_own():
+    asked = curator(Rho(1.0), backend="opendp")
+    released = asked.release(lambda data, rng: data.records + rng.integers(10), Rho(0.1), label="count")
+    assert 500 <= released < 510
+    assert asked.ledger[0].insecure
+    asked.release(lambda data, rng: 1, Rho(0.1), label="count", secure=True)
+    assert not asked.ledger[1].insecure
+    assert asked.charge(Rho(0.8), "elsewhere") == asked.ledger[2].cost
+
+
+def test_progress_is_told_after_each_charge():
+    seen = []
+    asked = curator(Rho(1.0), on_charge=lambda c: seen.append(c.spent / c.budget))
+    asked.measure_all(["a", "b"], Rho(1.0))
+    assert seen == pytest.approx([0.5, 1.0])
+
+
+def test_arguments_that_cannot_be():
+    weighted = pg.Dataset.from_codes(DATA.codes, DOMAIN, weights=np.ones(500))
+    with pytest.raises(DataError, match="weights"):
+        Curator(weighted, Rho(1.0))
+    with pytest.raises(ArgumentError, match="data='ndarray'"):
+        Curator(DATA.codes, Rho(1.0))
+    with pytest.raises(ArgumentError, match="neighbours="):
+        Curator(DATA, Rho(1.0), neighbours="add")
+    with pytest.raises(ArgumentError, match="budget="):
+        Curator(DATA, 1.0)
+
+
+def test_records_in_an_engine_are_counted_there():
+    pl = pytest.importorskip("polars")
+    frame = pl.DataFrame(dict(zip(DOMAIN, DATA.codes.T.tolist(), strict=True))).lazy()
+    lazy = Curator(pg.Dataset.from_frame(frame, DOMAIN), Rho(1.0), backend="simulation", seed=0)
+    here = curator(Rho(1.0))
+    assert np.array_equal(lazy.measure(("a", "c"), Rho(0.5)).values, here.measure(("a", "c"), Rho(0.5)).values)

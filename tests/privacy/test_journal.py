@@ -1,0 +1,128 @@
+"""The journal: nothing is paid for twice, whatever the moment of the interruption."""
+
+import json
+
+import numpy as np
+import pytest
+
+import pgmest as pg
+from pgmest.errors import BudgetExceeded, FileFormatError, JournalError
+from pgmest.privacy import AddRemove, Curator, Epsilon, Rho
+
+DATA = pg.Dataset.from_codes(np.random.default_rng(0).integers(0, (3, 4), (500, 2)), {"a": 3, "b": 4})
+
+
+def ask(path, requests=4, backend="opendp", budget=None, neighbours=None, scores=lambda data: [0, data.records], **run):
+    """The first few of four requests; what was answered, and the ledger."""
+    curator = Curator(
+        DATA, budget or Rho(1.0), backend=backend, neighbours=neighbours or AddRemove(), journal=path, seed=1, **run
+    )
+    spend = curator.budget / 5
+    steps = [
+        lambda: curator.measure("a", spend).values.tolist(),
+        lambda: curator.select(["x", ("y",)], scores, 1.0, spend),
+        lambda: curator.measure(("a", "b"), spend, [[0.3] * 12]).values.tolist(),
+        lambda: curator.release(lambda data, rng: [int(rng.integers(2**60))], spend, label="own"),
+    ]
+    try:
+        return [step() for step in steps[:requests]], curator.ledger
+    finally:
+        curator.close()
+
+
+@pytest.mark.parametrize("backend", ["opendp", "simulation"])
+@pytest.mark.parametrize("done", range(5))
+def test_an_interrupted_run_goes_on_with_the_same_answers(tmp_path, backend, done):
+    path = tmp_path / "run.journal"
+    before, _ = ask(path, done, backend)
+    after, ledger = ask(path, 4, backend)
+    again, same = ask(path, 4, backend)
+    assert after[:done] == before
+    assert again == after
+    assert len(ledger) == 4
+    assert str(ledger) == str(same)
+    assert len(path.read_text().splitlines()) == 5
+
+
+def test_a_resumed_simulation_is_the_uninterrupted_one(tmp_path):
+    whole, _ = ask(None, 4, "simulation")
+    ask(tmp_path / "run", 2, "simulation")
+    assert ask(tmp_path / "run", 4, "simulation")[0] == whole
+
+
+def test_replayed_answers_do_not_touch_the_data(tmp_path):
+    def refuse(data):
+        raise AssertionError("touched")
+
+    ask(tmp_path / "run", 2)
+    assert ask(tmp_path / "run", 2, scores=refuse)[0][1] == ("y",)
+
+
+@pytest.mark.parametrize("lost", [1, 5, 20])
+def test_an_answer_that_was_not_written_to_its_end_is_paid_for_once(tmp_path, lost):
+    path = tmp_path / "run"
+    before, _ = ask(path, 3)
+    path.write_bytes(path.read_bytes()[:-lost])
+    after, ledger = ask(path, 4)
+    assert after[:2] == before[:2]
+    assert len(ledger) == 4
+    assert ask(path, 4)[0] == after
+
+
+def test_the_file_holds_what_was_released_and_no_more(tmp_path):
+    answers, _ = ask(tmp_path / "run", 3)
+    header, *records = map(json.loads, (tmp_path / "run").read_text().splitlines())
+    assert header["budget"] == {"type": "Rho", "rho": 1.0}
+    assert [record["answer"] for record in records] == [answers[0], 1, answers[2]]
+    assert all(record.keys() == {"label", "digest", "answer"} for record in records)
+
+
+def test_another_question_is_refused_before_anything_is_spent(tmp_path):
+    path = tmp_path / "run"
+    ask(path, 2)
+    curator = Curator(DATA, Rho(1.0), journal=path)
+    for request in (
+        lambda: curator.measure("b", Rho(0.2)),
+        lambda: curator.measure("a", Rho(0.1)),
+        lambda: curator.measure("a", Rho(0.2), np.eye(3)[:2]),
+        lambda: curator.count(Rho(0.2)),
+    ):
+        with pytest.raises(JournalError, match="answer 1 of 2 is to 'a', but this run asks"):
+            request()
+    assert len(curator.ledger) == 0
+    with pytest.raises(BudgetExceeded):
+        curator.measure("a", Rho(2.0))
+    with pytest.raises(JournalError, match="release"):
+        curator.charge(Rho(0.1), "elsewhere")
+
+
+@pytest.mark.parametrize(
+    "change", [{"budget": Rho(2.0)}, {"budget": Epsilon(1.0)}, {"neighbours": AddRemove(2)}, {"backend": "simulation"}]
+)
+def test_the_journal_of_another_run_is_refused(tmp_path, change):
+    ask(tmp_path / "run", 1)
+    with pytest.raises(JournalError, match=f"another run: its {next(iter(change))} is"):
+        ask(tmp_path / "run", 1, **change)
+
+
+def test_two_runs_cannot_share_a_journal(tmp_path):
+    pytest.importorskip("fcntl")
+    first = Curator(DATA, Rho(1.0), journal=tmp_path / "run")
+    with pytest.raises(JournalError, match="in use"):
+        Curator(DATA, Rho(1.0), journal=tmp_path / "run")
+    first.close()
+    Curator(DATA, Rho(1.0), journal=tmp_path / "run").close()
+    with pytest.raises(JournalError, match="was closed"):
+        first.measure("a", Rho(0.1))
+    assert len(first.ledger) == 0
+
+
+@pytest.mark.parametrize("content", ["age,sex\n1,2\n", '{"format": "other"}\n', "no line ends here", '[1, 2]\n"x"\n'])
+def test_a_file_that_is_no_journal_is_left_alone(tmp_path, content):
+    path = tmp_path / "data.csv"
+    path.write_text(content)
+    with pytest.raises(JournalError, match="not a journal"):
+        Curator(DATA, Rho(1.0), journal=path)
+    assert path.read_text() == content
+    with pytest.raises(FileFormatError, match="cannot be opened"):
+        Curator(DATA, Rho(1.0), journal=tmp_path / "nowhere" / "run")

@@ -1,0 +1,74 @@
+"""The ledger: exact sums, refusals that change nothing, and how it prints."""
+
+import pickle
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pgmest.errors import ArgumentError, BudgetExceeded, BudgetTypeError
+from pgmest.privacy import ApproxDP, Entry, Epsilon, Ledger, Rho
+
+
+@given(st.floats(1e-6, 1e3), st.integers(1, 200))
+def test_equal_parts_always_fit_and_never_exceed(amount, k):
+    ledger = Ledger(Rho(amount))
+    for _ in range(k):
+        ledger.charge(Entry("part", "charge", ledger.affordable(Rho(amount / k), "part")))
+    assert sum(Fraction(entry.cost.rho) for entry in ledger) <= Fraction(amount)
+    assert ledger.total <= ledger.budget
+    assert ledger.remaining.rho <= 1e-9 * amount
+
+
+def test_shares_in_decimals_fit():
+    ledger = Ledger(Rho(0.7))
+    for share in (0.1, 0.2, 0.3, 0.4):
+        ledger.charge(Entry("part", "charge", ledger.affordable(Rho(0.7 * share), "part")))
+    assert ledger.remaining.rho < 1e-15
+
+
+def test_a_refusal_changes_nothing_and_says_what_is_left():
+    ledger = Ledger(ApproxDP(1.0, 1e-6))
+    ledger.charge(Entry("first", "charge", ApproxDP(0.5, 1e-6)))
+    for cost in (ApproxDP(0.25, 1e-9), ApproxDP(0.6, 0.0)):
+        with pytest.raises(BudgetExceeded, match=r"second would cost .* only ApproxDP\(0.5, 0\) of ApproxDP\(1, "):
+            ledger.affordable(cost, "second")
+        with pytest.raises(BudgetExceeded):
+            ledger.charge(Entry("second", "charge", cost))
+    assert len(ledger) == 1
+    assert ledger.remaining == ApproxDP(0.5, 0.0)
+
+
+def test_costs_that_cannot_be():
+    ledger = Ledger(Rho(1.0))
+    with pytest.raises(BudgetTypeError, match="the cost of x is Epsilon"):
+        ledger.affordable(Epsilon(0.1), "x")
+    with pytest.raises(BudgetTypeError, match="the cost of x is Epsilon"):
+        ledger.charge(Entry("x", "charge", Epsilon(0.1)))
+    with pytest.raises(ArgumentError, match="more than nothing"):
+        ledger.affordable(Rho(0.0), "x")
+    for budget in (Rho(0.0), 1.0, None):
+        with pytest.raises(ArgumentError, match="budget="):
+            Ledger(budget)
+
+
+def test_it_prints_as_a_table_and_converts_to_json():
+    ledger = Ledger(Epsilon(2.0))
+    ledger.charge(
+        Entry("ages", "measure", Epsilon(0.5), {"clique": ["age"], "noise": "discrete_laplace", "stddev": 2.8})
+    )
+    ledger.charge(Entry("a pair", "select", Epsilon(1.0), {"candidates": 6}, insecure=True))
+    assert str(ledger).splitlines() == [
+        "Ledger: Epsilon(1.5) of Epsilon(2) spent on 2 requests",
+        "INSECURE: simulated noise, which protects nobody; for experiments only",
+        "  #  what for  kind     cost   share  details",
+        "  1  ages      measure   0.5  25.0 %  discrete_laplace, stddev 2.8",
+        "  2  a pair    select      1  50.0 %  candidates 6, INSECURE",
+    ]
+    values = ledger.to_json()
+    assert values["spent"] == {"type": "Epsilon", "epsilon": 1.5}
+    assert values["insecure"] is True
+    assert values["entries"][0]["parameters"]["clique"] == ["age"]
+    assert str(pickle.loads(pickle.dumps(ledger))) == str(ledger)
+    assert str(Ledger(Rho(1.0))) == "Ledger: Rho(0) of Rho(1) spent on 0 requests"
