@@ -5,6 +5,7 @@ from typing import Any
 
 # Where each mechanism is; it is imported when it is first asked for.
 MECHANISMS = {
+    "AIM": "pgmest.mechanisms.aim",
     "DualQuery": "pgmest.mechanisms.dual_query",
     "Independent": "pgmest.mechanisms.independent",
     "MWEM": "pgmest.mechanisms.mwem",

@@ -1,0 +1,127 @@
+"""AIM, and the limit on its junction tree."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pgmest as pg
+from pgmest.errors import ArgumentError, JournalError
+from pgmest.evaluation import workload_error
+from pgmest.mechanisms import AIM, Independent
+from pgmest.mechanisms.tree_limit import TreeLimit
+from pgmest.privacy import Replace
+from tests.mechanisms.auditing import audit_mechanism
+
+CENSUS = pg.datasets.load("census").select(["age", "sex", "race", "relationship", "income>50K"])
+PAIRS = pg.workloads.all_kway(CENSUS.domain, 2)
+
+
+def fitted(seed=0, workload=None, **parameters):
+    given = {"epsilon": 1.0, "delta": 1e-9, "backend": "simulation", "rounds": 12, **parameters}
+    return AIM(**given).fit(CENSUS, workload, seed=seed, progress=False)
+
+
+def test_it_spends_its_budget_on_the_one_ways_and_on_what_it_chose():
+    result = fitted()
+    assert result.ledger.remaining / result.ledger.budget < 1e-9
+    chosen = result.details["chosen"]
+    assert [m.clique for m in result.measurements] == [(name,) for name in CENSUS.domain] + chosen
+    assert all(len(clique) <= 2 for clique in chosen)
+
+
+def test_it_beats_independence():
+    mine = workload_error(CENSUS, fitted(), PAIRS)
+    baseline = Independent(epsilon=1.0, delta=1e-9, backend="simulation").fit(CENSUS, seed=0)
+    assert mine < 0.5 * workload_error(CENSUS, baseline, PAIRS)
+
+
+def test_marginals_that_do_not_matter_are_not_measured():
+    wanted = ("age", "relationship")
+    workload = pg.workloads.marginals(PAIRS.cliques, [float(clique == wanted) for clique in PAIRS.cliques])
+    result = fitted(workload=workload)
+    assert {name for m in result.measurements for name in m.clique} == set(wanted)
+    assert wanted in result.details["chosen"]
+
+
+def test_a_workload_of_triples_also_measures_their_subsets():
+    workload = [("age", "sex", "income>50K")]
+    chosen = fitted(workload=workload).details["chosen"]
+    assert all(set(clique) <= set(workload[0]) for clique in chosen)
+
+
+def test_the_tree_stays_within_its_limit():
+    tight = 0.002
+    result = fitted(max_megabytes=tight)
+    tree = pg.JunctionTree.from_cliques(CENSUS.domain, [m.clique for m in result.measurements])
+    assert tree.megabytes <= tight
+
+
+def test_the_same_seed_gives_the_same_run():
+    first, second = fitted(seed=3), fitted(seed=3)
+    assert first.details == second.details
+    assert np.array_equal(first.model.potentials.flat, second.model.potentials.flat)
+
+
+def test_a_run_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
+    path = tmp_path / "run"
+    whole = fitted()
+    parameters = {"epsilon": 1.0, "delta": 1e-9, "backend": "simulation", "rounds": 12}
+    AIM(**parameters).fit(CENSUS, seed=0, progress=False, checkpoint=path)
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:9]))
+    resumed = AIM(**parameters).fit(CENSUS, seed=0, progress=False, checkpoint=path)
+    assert resumed.details == whole.details
+    assert path.read_text() == "".join(lines)
+    with pytest.raises(JournalError, match="this run asks"):
+        AIM(**{**parameters, "measuring": 0.5}).fit(CENSUS, seed=0, progress=False, checkpoint=path)
+
+
+def test_where_the_number_of_records_is_public_it_is_used():
+    assert fitted(neighbours=Replace()).model.total == CENSUS.records
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{"rounds": 0}, {"measuring": 1.0}, {"max_megabytes": 0.0}, {"tolerance": -1.0}, {"max_iterations": 0}],
+)
+def test_parameters_out_of_range_are_refused(parameters):
+    with pytest.raises(ArgumentError, match=next(iter(parameters))):
+        AIM(rho=1.0, **parameters)
+
+
+def test_where_the_one_ways_do_not_fit_nothing_is_spent():
+    charged = []
+    mechanism = AIM(rho=1.0, max_megabytes=1e-9, backend="simulation")
+    with pytest.raises(ArgumentError, match="max_megabytes"):
+        mechanism.fit(CENSUS, [("age", "sex")], progress=charged.append)
+    assert not charged
+
+
+def test_the_audit_does_not_contradict_the_claim():
+    report = audit_mechanism(AIM(rho=0.5, backend="simulation", rounds=5, method="auto"), trials=60)
+    assert not report.contradicts(AIM(rho=0.5).budget())
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    sizes=st.lists(st.integers(1, 6), min_size=3, max_size=6),
+    limit=st.floats(1e-5, 3e-2),
+    seed=st.integers(0, 100),
+)
+def test_what_fits_would_stay_within_the_limit(sizes, limit, seed):
+    domain = pg.Domain({f"x{i}": size for i, size in enumerate(sizes)})
+    pairs = list(combinations(domain, 2))
+    order = np.random.default_rng(seed).permutation(len(pairs))
+    tree = TreeLimit(domain, [], limit)
+    for position in order:
+        options = tree.fitting(pairs)
+        smallest = pg.JunctionTree.from_cliques(domain, tree.cliques).megabytes
+        for clique in options:
+            grown = pg.JunctionTree.from_cliques(domain, [*tree.cliques, clique]).megabytes
+            assert grown <= max(limit, smallest) * 1.0000001
+        if pairs[position] in options:
+            tree.add(pairs[position])
+    assert tree.tree.megabytes <= max(limit, pg.JunctionTree.from_cliques(domain, []).megabytes)
