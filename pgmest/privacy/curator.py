@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -24,6 +25,9 @@ from pgmest.privacy.neighbours import AddRemove, Neighbours, Replace
 from pgmest.privacy.noise import Noise, cost_of, make_backend, noise_for
 from pgmest.queries import as_query
 from pgmest.queries.kron import Kron
+
+if TYPE_CHECKING:
+    from pgmest.transforms import Transform
 
 Candidate = TypeVar("Candidate")
 
@@ -80,12 +84,14 @@ class Curator:
         self._backend = make_backend(backend, seed)
         self._on_charge = on_charge
         self._measurements: list[LinearMeasurement] = []
+        self._outer: tuple[Curator, Transform] | None = None
         self.stopped = False
         """Set to True, from a signal handler say, it makes the next request raise KeyboardInterrupt, unpaid."""
         self.neighbours: Neighbours = AddRemove() if neighbours is None else neighbours
         if not isinstance(self.neighbours, Neighbours):
             raise ArgumentError.of("neighbours", neighbours, "AddRemove(...) or Replace(...)")
         self.ledger = Ledger(budget)
+        self._spent_before: Budget = self.ledger.total
         run = {"budget": amounts(budget), "neighbours": repr(self.neighbours), "backend": backend}
         self._journal = None if journal is None else Journal(journal, {**run, "domain": list(data.domain.items())})
 
@@ -97,12 +103,12 @@ class Curator:
     @property
     def budget(self) -> Budget:
         """What may be spent in all."""
-        return self.ledger.budget
+        return self.ledger.budget - self._spent_before
 
     @property
     def spent(self) -> Budget:
         """What was spent."""
-        return self.ledger.total
+        return self.ledger.total - self._spent_before
 
     @property
     def remaining(self) -> Budget:
@@ -118,6 +124,10 @@ class Curator:
     def public_total(self) -> int | None:
         """The number of records where the neighbouring relation makes it public (`Replace`), else None."""
         return self._data.records if isinstance(self.neighbours, Replace) else None
+
+    @property
+    def _outermost(self) -> Curator:
+        return self if self._outer is None else self._outer[0]._outermost
 
     # -- questions --------------------------------------------------------------------------------------------------
 
@@ -292,6 +302,22 @@ class Curator:
         self._record(Entry(label, "charge", cost))
         return cost
 
+    def through(self, transform: Transform) -> Curator:
+        """A curator of the recoded records, with the same ledger and what is left of the budget as its budget.
+
+        A transform recodes each record on its own, so neighbours stay neighbours. What is measured here appears among
+        this curator's measurements, too, as being about the attributes before the transform.
+
+        Raises:
+            DomainError: the transform is of another domain.
+        """
+        recoded = copy.copy(self)
+        recoded._data = transform.encode(self._data)
+        recoded._spent_before = self.ledger.total
+        recoded._measurements = []
+        recoded._outer = self, transform
+        return recoded
+
     def close(self) -> None:
         """Let go of the journal's file, if there is one, so that another curator may go on with it."""
         if self._journal is not None:
@@ -309,7 +335,7 @@ class Curator:
         return question, step
 
     def _affordable(self, spend: Any, label: str) -> Budget:
-        if self.stopped:
+        if self._outermost.stopped:
             raise KeyboardInterrupt
         return self.ledger.affordable(spend, label)
 
@@ -330,8 +356,14 @@ class Curator:
             encode_query(query, np.ndarray.tolist) if self._journal and query is not None else None,
         )
         measurement = LinearMeasurement(values, clique, noise.stddev, query, noise.name)
-        self._measurements.append(measurement)
+        self._keep(measurement)
         return measurement
+
+    def _keep(self, measurement: LinearMeasurement) -> None:
+        self._measurements.append(measurement)
+        if self._outer is not None:
+            outer, transform = self._outer
+            outer._keep(transform.pull_back(measurement))
 
     def _noisy(self, question: LinearMeasurement, noise: Noise) -> np.ndarray:
         exact = question.answer(self._data.project(question.clique))
@@ -354,4 +386,4 @@ class Curator:
     def _record(self, entry: Entry) -> None:
         self.ledger.charge(entry)
         if self._on_charge is not None:
-            self._on_charge(self)
+            self._on_charge(self._outermost)

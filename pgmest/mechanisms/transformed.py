@@ -1,0 +1,92 @@
+"""Transformed: any mechanism on recoded records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from pgmest.errors import ArgumentError
+from pgmest.mechanisms.mechanism import Mechanism, Outcome, cliques_of
+from pgmest.model import Model
+from pgmest.privacy.budgets import Budget, Epsilon, Rho
+from pgmest.privacy.curator import Curator
+from pgmest.transforms.transform import Transform
+
+Step = Callable[[Curator, Budget], Transform]
+"""Makes a transform, and may measure with a curator for no more than the budget it is given."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Transformed(Mechanism):
+    """Recode the records, run a mechanism on them, and undo the recoding in its model.
+
+    The steps are made one after the other, each of the records that the last one made; together they get `share` of
+    the budget, what they leave of it goes to the mechanism. The budget, the backend and the neighbouring relation are
+    those of the mechanism inside.
+
+    >>> import pgmest as pg
+    >>> from pgmest import transforms
+    >>> data = pg.datasets.load("census").select(["age", "native-country", "income>50K"])
+    >>> inside = pg.mechanisms.MST(epsilon=1.0, delta=1e-9, backend="simulation", threshold=float("-inf"))
+    >>> result = Transformed(mechanism=inside, steps=[transforms.compress_rare], share=0.2).fit(data, seed=0)
+    >>> result.model.domain == data.domain
+    True
+
+    Args:
+        mechanism: what runs on the recoded records; its model must be a `pgmest.Model`. It states the budget.
+        steps: functions of a curator and a budget, such as `transforms.compress_rare`; of public ones for example
+            `lambda curator, spend: transforms.merge(curator.domain, ("county", "state"), "place")`.
+        share: the part of the budget that the steps may spend; 0 where they are public.
+
+    Raises:
+        ArgumentError: no mechanism, a share outside 0 to 1, or a budget stated here, too.
+    """
+
+    mechanism: Mechanism | None = None
+    steps: Sequence[Step] = ()
+    share: float = 0.1
+
+    definition: ClassVar[str] = "either"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.mechanism, Mechanism):
+            raise ArgumentError.of("mechanism", self.mechanism, "a mechanism, such as pg.mechanisms.MST(...)")
+        if not 0 <= self.share < 1:
+            raise ArgumentError.of("share", self.share, "at least 0 and below 1")
+        if (self.epsilon, self.delta, self.rho) != (None, None, None):
+            raise ArgumentError("Transformed has the budget of its mechanism: state epsilon, delta or rho there.")
+        object.__setattr__(self, "backend", self.mechanism.backend)
+        object.__setattr__(self, "neighbours", self.mechanism.neighbours)
+
+    @property
+    def inside(self) -> Mechanism:
+        """The mechanism."""
+        assert self.mechanism is not None
+        return self.mechanism
+
+    def budget(self) -> Epsilon | Rho:
+        """That of the mechanism."""
+        return self.inside.budget()
+
+    def run(self, curator: Curator, workload: Any, rng: np.random.Generator) -> Outcome:
+        cliques = None if workload is None else cliques_of(workload, curator.domain)
+        made: list[Transform] = []
+        recoded = curator
+        for step, spend in zip(self.steps, self._shares(curator), strict=True):
+            made.append(step(recoded, spend))
+            recoded = recoded.through(made[-1])
+            cliques = None if cliques is None else [made[-1].clique(clique) for clique in cliques]
+        inner = self.inside.run(recoded, cliques, rng)
+        outcome = inner if isinstance(inner, Outcome) else Outcome(inner)
+        model = outcome.model
+        if not isinstance(model, Model):
+            raise ArgumentError.of("mechanism", type(self.inside).__name__, "one whose model is a pgmest.Model")
+        for transform in reversed(made):
+            model = transform.lift(model)
+        return replace(outcome, model=model)
+
+    def _shares(self, curator: Curator) -> list[Budget]:
+        return (curator.budget * self.share).split(len(self.steps)) if self.steps else []

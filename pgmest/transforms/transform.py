@@ -1,0 +1,286 @@
+"""Transform: a recoding of records, with its inverse for models, records, measurements and workloads."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from pgmest.clique_vector import CliqueVector
+from pgmest.dataset import Dataset
+from pgmest.domain import Clique, Domain
+from pgmest.errors import DomainError, ShapeError
+from pgmest.measurement import LinearMeasurement
+from pgmest.model import Model
+from pgmest.queries import Kron, compress
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """An attribute after the transform: a function of some attributes before it.
+
+    Attributes:
+        sources: the attributes before.
+        codes: the new code of each of their cells, of the shape of their sizes.
+        size: how many new codes there are; each must be the code of a cell.
+        shares: the probability of each cell given its new code, of the same shape; by default all are equal.
+    """
+
+    sources: Clique
+    codes: np.ndarray
+    size: int
+    shares: np.ndarray
+
+    def __init__(self, sources: Sequence[str], codes: Any, shares: Any = None):
+        table = np.asarray(codes, dtype=np.int64)
+        cells = np.bincount(table.reshape(-1))
+        if table.ndim != len(sources) or not cells.all():
+            raise ShapeError(f"codes of {tuple(sources)} must have an axis for each of them and leave out no new code.")
+        weights = np.ones(table.shape) if shares is None else np.asarray(shares, dtype=np.float64)
+        if weights.shape != table.shape or not (weights >= 0).all():
+            raise ShapeError(f"shares of {tuple(sources)} must be non-negative, of shape {table.shape}.")
+        sums = np.bincount(table.reshape(-1), weights.reshape(-1), minlength=len(cells))
+        even = np.where(sums[table] > 0, weights, 1.0)  # codes of no weight are shared out evenly
+        sums = np.bincount(table.reshape(-1), even.reshape(-1), minlength=len(cells))
+        values = {"sources": tuple(sources), "codes": table, "size": len(cells), "shares": even / sums[table]}
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def same(cls, name: str, size: int) -> Column:
+        """An attribute that stays as it is."""
+        return cls((name,), np.arange(size))
+
+    @property
+    def plain(self) -> bool:
+        """Whether the new codes are the cells themselves, in order."""
+        return self.size == self.codes.size and bool(np.array_equal(self.codes.reshape(-1), np.arange(self.size)))
+
+
+@dataclass(frozen=True, eq=False)
+class Derived:
+    """An attribute that the transform drops, because it is a function of others that it keeps.
+
+    Attributes:
+        of: these others, names before the transform.
+        codes: its code for each of their cells, of the shape of their sizes.
+    """
+
+    of: Clique
+    codes: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Transform:
+    """A recoding of the domain, record by record.
+
+    >>> data = Dataset.from_codes([[0, 1, 3, 3], [0, 1, 1, 0]], {"age": 4, "sex": 2})
+    >>> transform = Transform(data.domain, {"age": Column(["age"], [0, 0, 1, 1]), "sex": Column(["sex"], [0, 1])})
+    >>> transform.encode(data).project("age").values
+    array([2., 2.])
+
+    Args:
+        before: the attributes.
+        columns: the attributes after it, each with the attributes it is made of.
+        derived: the attributes that are dropped. Every attribute is the source of one column, or derived.
+
+    Raises:
+        DomainError: an attribute that is used twice or not at all, or derived from one that is derived itself.
+        ShapeError: codes that do not have the shape of their sources.
+    """
+
+    before: Domain
+    columns: Mapping[str, Column]
+    derived: Mapping[str, Derived]
+
+    def __init__(self, before: Domain, columns: Mapping[str, Column], derived: Mapping[str, Derived] | None = None):
+        object.__setattr__(self, "before", before)
+        object.__setattr__(self, "columns", dict(columns))
+        object.__setattr__(self, "derived", dict(derived or {}))
+        used = [name for column in self.columns.values() for name in column.sources] + list(self.derived)
+        if sorted(used) != sorted(before):
+            raise DomainError(
+                f"a transform must use each attribute of {before.attributes} once, as a source or derived; it uses "
+                f"{tuple(used)}."
+            )
+        for name, rule in self.derived.items():
+            if set(rule.of) & set(self.derived):
+                raise DomainError(f"'{name}' is derived from {rule.of}, of which one is derived itself.")
+            if rule.codes.shape != before.project(rule.of).shape or rule.codes.max(initial=0) >= before[name]:
+                raise ShapeError(f"'{name}' needs a code below {before[name]} for each cell of {rule.of}.")
+        for column in self.columns.values():
+            if column.codes.shape != before.project(column.sources).shape:
+                raise ShapeError(
+                    f"codes of {column.sources}: expected shape {before.project(column.sources).shape}, got "
+                    f"{column.codes.shape}."
+                )
+
+    @cached_property
+    def after(self) -> Domain:
+        """The attributes after the transform."""
+        return Domain({name: column.size for name, column in self.columns.items()})
+
+    @cached_property
+    def _made_of(self) -> dict[str, Clique]:
+        """Attribute before -> the attributes after that tell it."""
+        made: dict[str, Clique] = {
+            source: (name,) for name, column in self.columns.items() for source in column.sources
+        }
+        for name, rule in self.derived.items():
+            made[name] = tuple(dict.fromkeys(after for source in rule.of for after in made[source]))
+        return made
+
+    # -- records ------------------------------------------------------------------------------------------------------
+
+    def encode(self, data: Dataset) -> Dataset:
+        """The recoded records.
+
+        Raises:
+            DomainError: the records are over another domain.
+        """
+        if data.domain != self.before:
+            raise DomainError(f"the records are over {data.domain!r}, the transform is of {self.before!r}.")
+        coded = [_looked_up(data, column.sources, column.codes) for column in self.columns.values()]
+        return Dataset.from_codes(coded, self.after, data.weights, trusted=True)
+
+    def decode(self, records: Dataset, seed: int | np.random.Generator | None = None) -> Dataset:
+        """Records before the transform: cells drawn among those of a code by their shares.
+
+        Raises:
+            DomainError: the records are not over `after`.
+        """
+        if records.domain != self.after:
+            raise DomainError(f"the records are over {records.domain!r}, the transform makes {self.after!r}.")
+        rng = np.random.default_rng(seed)
+        codes: dict[str, np.ndarray] = {}
+        for name, column in self.columns.items():
+            cells = _drawn(column, records.column(name), rng)
+            codes.update(zip(column.sources, np.unravel_index(cells, column.codes.shape), strict=True))
+        for name, rule in self.derived.items():
+            codes[name] = rule.codes[tuple(codes[source] for source in rule.of)]
+        return Dataset.from_codes([codes[name] for name in self.before], self.before, records.weights, trusted=True)
+
+    # -- models -------------------------------------------------------------------------------------------------------
+
+    def lift(self, model: Model) -> Model:
+        """The model over the attributes before, whose cells of one code have the shares of their column.
+
+        Raises:
+            DomainError: the model is not over `after`.
+        """
+        if model.domain != self.after:
+            raise DomainError(f"the model is over {model.domain!r}, the transform makes {self.after!r}.")
+        tables: dict[Clique, np.ndarray] = {}
+        for clique, factor in model.potentials.items():
+            sources, table = self._lifted(clique, factor.values)
+            tables[sources] = tables[sources] + table if sources in tables else table
+        for column in self.columns.values():
+            if not column.plain:
+                with np.errstate(divide="ignore"):
+                    _add(tables, column.sources, np.log(column.shares))
+        for name, rule in self.derived.items():
+            possible = rule.codes[..., None] == np.arange(self.before[name])
+            _add(tables, (*rule.of, name), np.where(possible, 0.0, -np.inf))
+        potentials = CliqueVector(self.before, tables)
+        return Model(potentials, model.total, model.report, total_stddev=model.total_stddev)
+
+    def _lifted(self, clique: Clique, table: np.ndarray) -> tuple[Clique, np.ndarray]:
+        columns = [self.columns[name] for name in clique]
+        cells = table[np.ix_(*(column.codes.reshape(-1) for column in columns))] if columns else table
+        shape = [size for column in columns for size in column.codes.shape]
+        return tuple(source for column in columns for source in column.sources), cells.reshape(shape)
+
+    # -- workloads and measurements -----------------------------------------------------------------------------------
+
+    def clique(self, clique: Iterable[str]) -> Clique:
+        """The attributes after the transform that tell those of a clique before it."""
+        return tuple(dict.fromkeys(after for name in clique for after in self._made_of[name]))
+
+    def cells(self, clique: Clique) -> tuple[Clique, np.ndarray]:
+        """The sources of some attributes after, and for each of their cells, row-major, the cell that it becomes."""
+        columns = [self.columns[name] for name in clique]
+        index = np.zeros((1,), dtype=np.int64)
+        for column in columns:
+            index = (index[:, None] * column.size + column.codes.reshape(1, -1)).reshape(-1)
+        return tuple(source for column in columns for source in column.sources), index
+
+    def pull_back(self, measurement: LinearMeasurement) -> LinearMeasurement:
+        """A measurement made after the transform, as one of the attributes before: its query reads their cells.
+
+        Raises:
+            UnknownAttributeError: a clique that is not of attributes after the transform.
+        """
+        clique = self.after.clique(measurement.clique)
+        columns = [self.columns[name] for name in clique]
+        sources, index = self.cells(clique)
+        if all(column.plain for column in columns) and not isinstance(measurement.query, Kron):
+            query: Any = measurement.query
+        elif measurement.query is None and all(len(column.sources) == 1 for column in columns):
+            query = Kron({c.sources[0]: compress(c.codes.size, c.codes.tolist(), c.size) for c in columns})
+        else:
+            cells = math.prod(column.size for column in columns)
+            reading = sparse.csr_array((np.ones(index.size), (index, np.arange(index.size))), shape=(cells, index.size))
+            query = reading if measurement.query is None else _matrix(measurement, clique) @ reading
+        return LinearMeasurement(measurement.values, sources, measurement.stddev, query, measurement.noise)
+
+    def push(self, measurement: LinearMeasurement) -> LinearMeasurement:
+        """A measured marginal of the sources of some columns, as one of these columns: its cells added up.
+
+        Raises:
+            DomainError: it is no plain marginal, or of attributes that are not all the sources of some columns.
+        """
+        clique = tuple(name for name, c in self.columns.items() if set(c.sources) & set(measurement.clique))
+        sources, index = self.cells(clique)
+        if measurement.query is not None or set(sources) != set(measurement.clique):
+            raise DomainError(f"the measurement of {measurement.clique} is none of attributes after the transform.")
+        order = [measurement.clique.index(name) for name in sources]
+        shape = self.before.project(measurement.clique).shape
+        values, variances = (
+            np.broadcast_to(array, measurement.rows).reshape(shape).transpose(order).reshape(-1)
+            for array in (measurement.values, np.square(measurement.stddev))
+        )
+        cells = self.after.size(clique)
+        summed = np.bincount(index, values, minlength=cells)
+        stddev = np.sqrt(np.bincount(index, variances, minlength=cells))
+        return LinearMeasurement(summed, clique, stddev[0] if np.ptp(stddev) == 0 else stddev)
+
+
+def _looked_up(data: Dataset, sources: Clique, codes: np.ndarray) -> np.ndarray:
+    return codes[tuple(data.column(name) for name in sources)]
+
+
+def _drawn(column: Column, codes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """A cell for each code, drawn by the shares: the inverse of their distribution function, code after code."""
+    order = np.argsort(column.codes.reshape(-1), kind="stable")
+    ends = np.cumsum(column.shares.reshape(-1)[order]) + 1e-12
+    starts = np.searchsorted(column.codes.reshape(-1)[order], np.arange(column.size))
+    base = np.concatenate([[0.0], ends])[starts]
+    place = np.searchsorted(ends, base[codes] + rng.random(len(codes)) * (1 - 1e-9), side="right")
+    last = np.append(starts[1:], order.size) - 1
+    return order[np.clip(place, starts[codes], last[codes])]
+
+
+def _add(tables: dict[Clique, np.ndarray], clique: Clique, table: np.ndarray) -> None:
+    """Add a table to those of its own clique, or to the first that covers it."""
+    for covering, values in tables.items():
+        if set(clique) <= set(covering):
+            axes = [clique.index(name) for name in covering if name in clique]
+            shape = [size if name in clique else 1 for name, size in zip(covering, values.shape, strict=True)]
+            tables[covering] = values + table.transpose(axes).reshape(shape)
+            return
+    tables[clique] = table
+
+
+def _matrix(measurement: LinearMeasurement, clique: Clique) -> Any:
+    """The query as a matrix with a column per cell of the clique, row-major."""
+    query = measurement.query
+    assert query is not None
+    if not isinstance(query, Kron):
+        return query.matrix()
+    order = [1 + query.attributes.index(name) for name in clique]
+    return query.matrix().reshape(-1, *query.columns).transpose(0, *order).reshape(query.rows, -1)

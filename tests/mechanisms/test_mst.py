@@ -1,0 +1,99 @@
+"""MST, and mechanisms on recoded records."""
+
+import math
+
+import networkx as nx
+import numpy as np
+import pytest
+
+import pgmest as pg
+from pgmest import transforms
+from pgmest.errors import ArgumentError
+from pgmest.evaluation import workload_error
+from pgmest.mechanisms import MST, Independent, Transformed
+from tests.mechanisms.auditing import audit_mechanism
+
+CENSUS = pg.datasets.load("census").select(["age", "sex", "native-country", "relationship", "income>50K"])
+PAIRS = pg.workloads.all_kway(CENSUS.domain, 2)
+BUDGET = {"epsilon": 1.0, "delta": 1e-9, "backend": "simulation"}
+
+
+def test_it_measures_a_tree_and_spends_everything():
+    result = MST(**BUDGET).fit(CENSUS, seed=0, progress=False)
+    assert result.ledger.remaining / result.ledger.budget < 1e-9
+    assert nx.is_tree(nx.Graph(result.details["tree"]))
+    assert [m.clique for m in result.measurements[5:]] == result.details["tree"]
+    assert result.model.domain == CENSUS.domain
+
+
+def test_it_beats_independence():
+    baseline = Independent(**BUDGET).fit(CENSUS, seed=0, progress=False)
+    result = MST(**BUDGET).fit(CENSUS, seed=0, progress=False)
+    assert workload_error(CENSUS, result, PAIRS) < 0.8 * workload_error(CENSUS, baseline, PAIRS)
+
+
+def test_where_no_value_is_rare_nothing_is_recoded():
+    result = MST(**BUDGET, threshold=-math.inf).fit(CENSUS, seed=0, progress=False)
+    assert all(m.query is None for m in result.measurements)
+    compressed = MST(**BUDGET).fit(CENSUS, seed=0, progress=False)
+    assert any(m.query is not None for m in compressed.measurements)
+
+
+def test_a_workload_names_the_candidates():
+    result = MST(**BUDGET).fit(CENSUS, [("age", "sex", "income>50K")], seed=0, progress=False)
+    assert {name for pair in result.details["tree"] for name in pair} == {"age", "sex", "income>50K"}
+
+
+def test_a_single_attribute_has_no_pairs():
+    result = MST(**BUDGET).fit(CENSUS.select(["age"]), seed=0, progress=False)
+    assert result.details["tree"] == []
+
+
+def test_the_same_seed_gives_the_same_run_and_a_checkpoint_goes_on(tmp_path):
+    whole = MST(**BUDGET).fit(CENSUS, seed=1, progress=False, checkpoint=tmp_path / "run")
+    text = (tmp_path / "run").read_text()
+    (tmp_path / "run").write_text("".join(text.splitlines(keepends=True)[:7]))
+    again = MST(**BUDGET).fit(CENSUS, seed=1, progress=False, checkpoint=tmp_path / "run")
+    assert (tmp_path / "run").read_text() == text
+    assert np.array_equal(again.model.potentials.flat, whole.model.potentials.flat)
+
+
+def test_the_audit_does_not_contradict_the_claim():
+    mechanism = MST(rho=0.5, backend="simulation", method="auto")
+    assert not audit_mechanism(mechanism, trials=60).contradicts(mechanism.budget())
+
+
+def test_a_threshold_that_is_no_number_is_refused():
+    with pytest.raises(ArgumentError, match="threshold"):
+        MST(**BUDGET, threshold=math.nan)
+
+
+def test_any_mechanism_runs_on_recoded_records():
+    steps = [
+        lambda curator, spend: transforms.merge(curator.domain, ("sex", "income>50K"), "both"),
+        transforms.compress_rare,
+    ]
+    result = Transformed(mechanism=MST(**BUDGET), steps=steps, share=0.3).fit(CENSUS, seed=0, progress=False)
+    assert result.ledger.remaining / result.ledger.budget < 1e-9
+    assert result.model.domain.attributes == CENSUS.domain.attributes
+    table = CENSUS.project(("sex", "income>50K")).values
+    assert np.abs(result.project(("sex", "income>50K")).values - table).sum() < 0.02 * CENSUS.records
+
+
+def test_public_steps_cost_nothing():
+    steps = [lambda curator, spend: transforms.bucketise(curator.domain, {"age": 10})]
+    mechanism = Transformed(mechanism=Independent(**BUDGET), steps=steps, share=0.0)
+    result = mechanism.fit(CENSUS, PAIRS, seed=0, progress=False)
+    assert len(result.measurements) == 5
+    assert result.ledger.remaining / result.ledger.budget < 1e-9
+
+
+@pytest.mark.parametrize("parameters", [{}, {"mechanism": MST(**BUDGET), "share": 1.0}, {"rho": 1.0}])
+def test_transformed_needs_a_mechanism_and_takes_its_budget(parameters):
+    with pytest.raises(ArgumentError):
+        Transformed(**parameters)
+
+
+def test_the_budget_is_not_stated_twice():
+    with pytest.raises(ArgumentError, match="state epsilon"):
+        Transformed(mechanism=MST(**BUDGET), rho=1.0)

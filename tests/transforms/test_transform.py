@@ -1,0 +1,204 @@
+"""Transforms: recoding and its inverse, for records, models and measurements, against the full joint table."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pgmest as pg
+from pgmest import transforms
+from pgmest.errors import ArgumentError, DomainError, ShapeError
+from pgmest.privacy import Curator, Rho
+from pgmest.transforms import Column, Derived, Transform
+
+DOMAIN = pg.Domain({"a": 4, "b": 3, "c": 2})
+
+
+@st.composite
+def recodings(draw):
+    """A transform of a small domain: attributes compressed, two of them merged or not, one derived or not."""
+    sizes = draw(st.lists(st.integers(1, 4), min_size=3, max_size=4))
+    domain = pg.Domain({f"x{i}": size for i, size in enumerate(sizes)})
+    names = list(domain)
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    derived = {}
+    if draw(st.booleans()):
+        dropped = names.pop()
+        of = (names[0],)
+        derived[dropped] = Derived(of, rng.integers(0, domain[dropped], domain.project(of).shape))
+    groups = [names[:2], *[[name] for name in names[2:]]] if draw(st.booleans()) else [[name] for name in names]
+    columns = {}
+    for group in groups:
+        shape = domain.project(group).shape
+        codes = np.unique(rng.integers(0, 4, shape), return_inverse=True)[1].reshape(shape)
+        columns["+".join(group)] = Column(group, codes, rng.random(shape))
+    return Transform(domain, columns, derived), rng
+
+
+@settings(max_examples=60, deadline=None)
+@given(recodings())
+def test_decoded_records_are_encoded_as_they_were(recoding):
+    transform, rng = recoding
+    after = pg.Dataset.from_codes(rng.integers(0, transform.after.shape, (50, len(transform.after))), transform.after)
+    again = transform.encode(transform.decode(after, seed=0))
+    assert np.array_equal(again.codes, after.codes)
+
+
+@settings(max_examples=60, deadline=None)
+@given(recodings())
+def test_a_lifted_model_is_the_distribution_of_decoded_records(recoding):
+    transform, rng = recoding
+    names = list(transform.after)
+    cliques = [tuple(names[i : i + 2]) for i in range(max(1, len(names) - 1))]
+    theta = pg.CliqueVector.random(transform.after, cliques, seed=rng)
+    model = pg.Model(theta, total=10.0)
+    joint = np.zeros(transform.before.shape)
+    after = model.project(names).values
+    for cell in np.ndindex(*transform.before.shape):
+        record = dict(zip(transform.before, cell, strict=True))
+        if any(rule.codes[tuple(record[n] for n in rule.of)] != record[d] for d, rule in transform.derived.items()):
+            continue
+        places = {n: tuple(record[s] for s in c.sources) for n, c in transform.columns.items()}
+        code = tuple(transform.columns[n].codes[places[n]] for n in names)
+        joint[cell] = after[code] * np.prod([transform.columns[n].shares[places[n]] for n in names])
+    np.testing.assert_allclose(transform.lift(model).project(transform.before.attributes).values, joint, atol=1e-9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(recodings(), st.booleans())
+def test_measurements_pulled_back_ask_the_same(recoding, totals):
+    transform, rng = recoding
+    data = pg.Dataset.from_codes(rng.integers(0, transform.before.shape, (30, len(transform.before))), transform.before)
+    if transform.derived:
+        data = transform.decode(transform.encode(data), seed=0)
+    recoded = transform.encode(data)
+    clique = tuple(transform.after)[-2:]
+    marginal = recoded.project(clique).datavector()
+    query = np.ones((1, marginal.size)) if totals else None
+    values = [marginal.sum()] if totals else marginal
+    pulled = transform.pull_back(pg.LinearMeasurement(values, clique, 2.0, query))
+    np.testing.assert_allclose(pulled.answer(data.project(pulled.clique)), values)
+    assert pulled.uniform_stddev == 2.0
+
+
+@settings(max_examples=40, deadline=None)
+@given(recodings())
+def test_pushed_measurements_are_sums(recoding):
+    transform, rng = recoding
+    name, column = next(iter(transform.columns.items()))
+    cells = transform.before.size(column.sources)
+    values, stddev = rng.normal(size=cells), rng.uniform(1, 2, cells)
+    pushed = transform.push(pg.LinearMeasurement(values, column.sources, stddev))
+    assert pushed.clique == (name,)
+    for code in range(column.size):
+        members = column.codes.reshape(-1) == code
+        assert pushed.values[code] == pytest.approx(values[members].sum())
+        assert np.broadcast_to(pushed.stddev, column.size)[code] == pytest.approx(np.sqrt((stddev[members] ** 2).sum()))
+
+
+def test_a_kron_is_pulled_back_through_merged_attributes():
+    transform = transforms.merge(DOMAIN, ("c", "a"), "ca")
+    query = pg.Kron({"b": pg.queries.prefix(3), "ca": np.arange(8.0)[None]})
+    rng = np.random.default_rng(0)
+    data = pg.Dataset.from_codes(rng.integers(0, DOMAIN.shape, (40, 3)), DOMAIN)
+    values = query.apply(transform.encode(data).project(query.attributes)).reshape(-1)
+    for clique in [("ca", "b"), ("b", "ca")]:
+        pulled = transform.pull_back(pg.LinearMeasurement(values, clique, 1.0, query))
+        np.testing.assert_allclose(pulled.answer(data.project(pulled.clique)), values)
+
+
+def test_buckets():
+    assert transforms.bucketise(DOMAIN, {"a": 2}).columns["a"].codes.tolist() == [0, 0, 1, 1]
+    shares = transforms.bucketise(DOMAIN, {"a": [0, 1]}, {"a": [5, 1, 0, 3]}).columns["a"].shares
+    assert shares.tolist() == [1.0, 0.25, 0.0, 0.75]
+
+
+def test_a_filled_attribute_is_never_wrong():
+    transform = transforms.fill(DOMAIN, "c", ("a",), [0, 1, 1, 0])
+    model = transform.lift(pg.Model(pg.CliqueVector.zeros(transform.after, [("a", "b")]), total=24.0))
+    assert model.project(("a", "c")).values.tolist() == [[6, 0], [0, 6], [0, 6], [6, 0]]
+    assert transform.clique(("c", "b")) == ("a", "b")
+
+
+def with_school():
+    """Census records with an attribute more, which `education-num` tells."""
+    data = pg.datasets.load("census").select(["age", "native-country", "education-num", "sex"])
+    columns = [*data.columns, data.column("education-num") // 4]
+    return pg.Dataset.from_codes(columns, {**data.domain, "school": (data.domain["education-num"] + 3) // 4})
+
+
+CENSUS = with_school()
+
+
+def curator():
+    return Curator(CENSUS, Rho(0.5), backend="simulation", seed=0)
+
+
+def test_rare_values_become_one():
+    asked = curator()
+    transform = transforms.compress_rare(asked, Rho(0.001), threshold=3.0)
+    assert asked.spent <= Rho(0.001) * 1.000001
+    counts = CENSUS.project("native-country").values
+    codes = transform.columns["native-country"].codes
+    noise = next(m.stddev for m in asked.measurements if m.clique == ("native-country",))
+    together = codes == np.argmax(np.bincount(codes))
+    assert 1 < together.sum() < len(codes)
+    assert not together[counts > 7 * noise].any()
+
+
+def test_no_value_is_compressed_alone():
+    measured = pg.LinearMeasurement([100.0, 1.0, 90.0], "b", stddev=10.0)
+    assert transforms.rare_values(DOMAIN, [measured]).after == DOMAIN
+    two = pg.LinearMeasurement([100.0, 1.0, 2.0], "b", stddev=10.0)
+    assert transforms.rare_values(DOMAIN, [two]).after["b"] == 2
+
+
+def test_combinations_that_are_not_rare_have_codes_of_their_own():
+    transform = transforms.merge_and_compress(curator(), Rho(0.4), ("education-num", "school"), "schooling")
+    assert transform.after["schooling"] <= CENSUS.domain["education-num"] + 1  # one tells the other
+
+
+def test_a_mapping_is_learned():
+    transform = transforms.learn_mapping(curator(), Rho(0.4), "school", ("education-num",))
+    table = CENSUS.project(("education-num", "school")).values
+    present = table.sum(axis=1) > 500
+    assert np.array_equal(transform.derived["school"].codes[present], table.argmax(axis=1)[present])
+
+
+def test_buckets_are_refined_by_what_was_measured():
+    transform = transforms.refine(curator(), Rho(0.4), {"age": 5})
+    counts = CENSUS.project("age").values
+    first = transform.columns["age"].codes == 0
+    np.testing.assert_allclose(transform.columns["age"].shares[first], counts[first] / counts[first].sum(), atol=0.01)
+
+
+def test_what_is_measured_of_recoded_records_is_told_about_the_original_attributes():
+    asked = curator()
+    recoded = asked.through(transforms.merge(CENSUS.domain, ("sex", "school"), "both"))
+    assert recoded.budget == Rho(0.5)
+    recoded.measure(("both", "age"), Rho(0.2))
+    assert recoded.remaining == asked.remaining == Rho(0.3)
+    assert recoded.spent == asked.spent == Rho(0.2)
+    assert [m.clique for m in asked.measurements] == [("sex", "school", "age")]
+    later = asked.through(transforms.bucketise(CENSUS.domain, {"age": 3}))
+    assert later.budget == Rho(0.3)
+    assert not later.spent
+
+
+@pytest.mark.parametrize(
+    ("make", "error"),
+    [
+        (lambda: Transform(DOMAIN, {"a": Column.same("a", 4)}), DomainError),
+        (lambda: Transform(DOMAIN, {n: Column.same(n, 4) for n in DOMAIN}), ShapeError),
+        (lambda: Column(("a",), [0, 2]), ShapeError),
+        (lambda: Column(("a",), [0, 1], [1.0, -1.0]), ShapeError),
+        (lambda: transforms.fill(DOMAIN, "c", ("a",), [0, 1, 2, 0]), ShapeError),
+        (lambda: transforms.bucketise(DOMAIN, {"a": [1, 2]}), ArgumentError),
+        (lambda: transforms.bucketise(DOMAIN, {"a": [0, 4]}), ArgumentError),
+        (lambda: transforms.merge(DOMAIN, ("a", "b"), "c"), ArgumentError),
+        (lambda: transforms.compress_rare(curator(), Rho(0.1), threshold=float("nan")), ArgumentError),
+    ],
+)
+def test_what_cannot_be_is_refused(make, error):
+    with pytest.raises(error):
+        make()
