@@ -5,8 +5,8 @@ it, and estimates again: from the uniform distribution (cold), and from the mode
 until the loss is within 1 % and 0.1 % of the optimum, and until that is certified (relative gap 1e-3), and writes
 experiments/results/warm_start.md.
 
-The loss gets there in fewer calls; the certificate does not. A cell that the earlier model had emptied, and that the
-new answer wants filled, grows by a factor at each step, and until it has grown its gradient keeps the gap wide.
+The loss gets there in fewer calls. The certificate needs about as many as from the start: it waits for the gradient to
+settle over all records, also those that hold no mass.
 """
 
 from __future__ import annotations

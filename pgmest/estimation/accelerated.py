@@ -28,6 +28,7 @@ class AcceleratedState(State):
     Attributes:
         average: the accelerated iterate x.
         momentum: a, the share of z in x.
+        gained: A, the sum of the step sizes 1 / (a L) of this epoch.
         smoothness: L, the constant of the last accepted step, already shrunk for the next.
         epoch: length of this epoch.
         steps_left: until the next restart.
@@ -37,6 +38,7 @@ class AcceleratedState(State):
 
     average: np.ndarray = field(default_factory=_no_cells)
     momentum: float = 1.0
+    gained: float = 0.0
     smoothness: float = 1.0
     epoch: float = 0.0
     steps_left: int = 0
@@ -63,6 +65,10 @@ class AcceleratedMirrorDescent(Solver[AcceleratedState]):
     the linear part is a quadratic in z' - z. So L is as small as the inequality allows, far below the worst case.
     One oracle call a step, and another one in the few steps where L has to grow.
 
+    The momentum follows L: with s = 1 / (a L) the size of the step and A the sum of the sizes before, a = s / (A + s).
+    Then $f(x) - f(q) \le KL(q \| z_0) / A$ for every q however L has changed on the way. With a momentum that knows
+    the number of steps alone, long epochs lose what they have gained where L falls.
+
     After an epoch of steps the method restarts: x := z, a := 1, and the next epoch is longer by `growth`. Averages x
     leave the exponential family of the measured cliques, but z never does, and restarting from z rather than from x
     makes z itself converge at the accelerated rate. So what is returned is z with its potentials: a member of the
@@ -75,9 +81,9 @@ class AcceleratedMirrorDescent(Solver[AcceleratedState]):
         shrink: factor on L after each accepted step, so that it can fall again.
     """
 
-    epoch: int = 50
-    growth: float = 1.7
-    shrink: float = 0.9
+    epoch: int = 80
+    growth: float = 2.0
+    shrink: float = 0.97
     name: str = "accelerated"
 
     def start(self, problem: Problem, theta: np.ndarray) -> AcceleratedState:
@@ -103,17 +109,9 @@ class AcceleratedMirrorDescent(Solver[AcceleratedState]):
     def step(self, problem: Problem, state: AcceleratedState) -> AcceleratedState:
         if state.steps_left == 0:
             self.restart(problem, state)
-        a, x, y = state.momentum, state.average, state.point
-        np.subtract(state.p, x, out=y)
-        y *= a
-        y += x
-        at_y, _ = problem.loss_and_gradient(y, out=state.gradient)
-        if not self._mirror_step(problem, state, at_y):
+        if not any(self._try_step(problem, state) for _ in range(MOST_DOUBLINGS)):
             state.finished = "the steps have become too small to change the loss in floating point"
             return state
-        np.multiply(state.change, a, out=x)
-        x += y
-        state.momentum = 0.5 * a * (math.sqrt(a * a + 4.0) - a)
         state.steps_left -= 1
         state.settled = state.steps_left == 0
         return state
@@ -126,29 +124,39 @@ class AcceleratedMirrorDescent(Solver[AcceleratedState]):
     def restart(self, problem: Problem, state: AcceleratedState) -> None:
         """Forget the momentum; the next epoch is longer."""
         np.copyto(state.average, state.p)
-        state.momentum = 1.0
+        state.gained = 0.0
         state.epoch *= self.growth
         state.steps_left = int(state.epoch)
 
-    def _mirror_step(self, problem: Problem, state: AcceleratedState, at_y: float) -> bool:
-        """Move z with the smallest L, up to a factor of two, that the inequality accepts."""
+    def _try_step(self, problem: Problem, state: AcceleratedState) -> bool:
+        """One step with the state's L, which doubles if the inequality refuses it."""
+        x, y, smoothness = state.average, state.point, state.smoothness
+        size = (1.0 + math.sqrt(1.0 + 4.0 * state.gained * smoothness)) / (2.0 * smoothness)
+        a = state.momentum = size / (state.gained + size)
+        np.subtract(state.p, x, out=y)
+        y *= a
+        y += x
+        at_y, _ = problem.loss_and_gradient(y, out=state.gradient)
+        self.propose(state)
         theta, z = state.spare
-        for _ in range(MOST_DOUBLINGS):
-            self.propose(state)
-            np.add(state.theta, state.move, out=theta)
-            _, log_partition = problem.marginals(theta, out=z)
-            np.subtract(z, state.p, out=state.change)
-            distance = divergence(state.move, state.change, z, state.log_partition, log_partition)
-            curving = self.curving(problem, state, at_y)
-            allowed, slack = state.smoothness * distance, self.slack(state)
-            if distance <= SMALLEST_DIVERGENCE or curving <= allowed + slack:
-                if distance > SMALLEST_DIVERGENCE and curving <= allowed + 0.25 * slack:
-                    state.smoothness *= self.shrink
-                state.spare = (state.theta, state.p)
-                state.theta, state.p, state.log_partition = theta, z, log_partition
-                return True
-            state.smoothness *= 2.0
-        return False
+        np.add(state.theta, state.move, out=theta)
+        _, log_partition = problem.marginals(theta, out=z)
+        np.subtract(z, state.p, out=state.change)
+        distance = divergence(state.move, state.change, z, state.log_partition, log_partition)
+        curving = self.curving(problem, state, at_y)
+        allowed, slack = smoothness * distance, self.slack(state)
+        if distance > SMALLEST_DIVERGENCE:
+            if curving > allowed + slack:
+                state.smoothness *= 2.0
+                return False
+            if curving <= allowed + 0.25 * slack:
+                state.smoothness *= self.shrink
+        np.multiply(state.change, a, out=x)
+        x += y
+        state.spare = (state.theta, state.p)
+        state.theta, state.p, state.log_partition = theta, z, log_partition
+        state.gained += size
+        return True
 
     def propose(self, state: AcceleratedState) -> None:
         """Write the step of the potentials for the present momentum and L into `state.move`."""

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from pgmest.errors import ArgumentError
+from pgmest.errors import ArgumentError, ImpossibleModelError
 from pgmest.estimation.problem import Problem
 from pgmest.estimation.solver import Solver, State
 from pgmest.factor import divide
@@ -49,8 +49,23 @@ class IterativeProportionalFitting(Solver[FittingState]):
     def step(self, problem: Problem, state: FittingState) -> FittingState:
         offsets = problem.layout.offsets[: len(problem.loss.cliques) + 1]
         for start, end in pairwise(offsets):
+            before = state.theta[start:end].copy()
             ratio = divide(state.target[start:end], state.p[start:end])
             with np.errstate(divide="ignore"):
                 state.theta[start:end] += np.where(np.isposinf(ratio), 0.0, np.log(ratio))
-            _, state.log_partition = problem.marginals(state.theta, out=state.p)
+            try:
+                _, state.log_partition = problem.marginals(state.theta, out=state.p)
+            except ImpossibleModelError:
+                state.theta[start:end] = before
+                _, state.log_partition = problem.marginals(state.theta, out=state.p)
+                state.finished = "the zeros of the marginals, taken together, leave no possible record"
+                return state
         return state
+
+    def lower_bound(self, problem: Problem, state: FittingState, enough: float) -> float:
+        """What no marginals can fit: for marginals that agree with each other the optimum itself."""
+        loss = problem.loss
+        assert isinstance(loss, WeightedSquares)
+        if self.objective(problem, state) - loss.constant <= enough:
+            return loss.constant
+        return max(loss.constant, super().lower_bound(problem, state, enough))

@@ -15,8 +15,14 @@ from pgmest.estimation.solver import Solver, State
 
 FIRST_CHECK = 100
 CHECK_GROWTH = 1.1
-"""The certificate is computed after FIRST_CHECK oracle calls, then each time their number has grown by this, and
-whenever the solver says that it has settled."""
+"""The certificate is computed after FIRST_CHECK oracle calls, then each time their number has grown by this and by as
+many as the last certificate took, and whenever the solver says that it has settled."""
+
+CHEAP = 5
+CONVERGENCE = 4.0
+LONGEST_GROWTH = 1.5
+"""After a certificate that took more than CHEAP calls, their number first grows as it would have to, up to this factor,
+to bring the gap down to the tolerance if gaps fall like calls to the power of -CONVERGENCE."""
 
 
 @dataclass(frozen=True)
@@ -107,10 +113,10 @@ class Minimisation:
                     certified = False
                 calls = self.problem.oracle.calls - first_calls - self._certificate_calls
                 if calls >= next_check or stopped or (state.settled and calls >= FIRST_CHECK):
-                    next_check = max(calls + 1, int(calls * CHECK_GROWTH))
-                    certified = True
+                    certified, before = True, self._certificate_calls
                     if self._certify(state):
                         break
+                    next_check = self._next_check(calls, self._certificate_calls - before)
                 if self.callback is not None and self._tell(iteration, calls, state):
                     stopped = "stopped by the callback"
         except KeyboardInterrupt:
@@ -130,7 +136,7 @@ class Minimisation:
     def _certify(self, state: State) -> bool:
         """Update the lower bound and the gap; whether the tolerance is met."""
         before = self.problem.oracle.calls
-        loss, _ = self.problem.loss_and_gradient(state.p)
+        loss = self.solver.objective(self.problem, state)
         bound = self.solver.lower_bound(self.problem, state, self.tolerance * self.scale)
         self._bound = max(self._bound, bound)
         if self._best is None or loss < self._best.loss:
@@ -139,6 +145,15 @@ class Minimisation:
         self._certificate_calls += self.problem.oracle.calls - before
         return self._gap <= self.tolerance * self.scale
 
+    def _next_check(self, calls: int, cost: int) -> int:
+        """After how many oracle calls to certify again, the last certificate having taken `cost` at `calls`."""
+        growth = CHECK_GROWTH
+        if cost > CHEAP:
+            enough, longest = self.tolerance * self.scale, LONGEST_GROWTH**CONVERGENCE
+            ratio = self._gap / enough if self._gap < longest * enough else longest
+            growth = max(growth, ratio ** (1.0 / CONVERGENCE))
+        return calls + max(1, int(calls * (growth - 1.0)), cost)
+
     def _tell(self, iteration: int, calls: int, state: State) -> bool:
         assert self.callback is not None
         seconds = time.perf_counter() - self._started
@@ -146,8 +161,8 @@ class Minimisation:
         return bool(self.callback(Progress(iteration, calls, seconds, self._gap, tolerance, self.problem, state)))
 
     def _report(self, state: State, iteration: int, calls: int, stopped: str) -> EstimationReport:
-        loss, _ = self.problem.loss_and_gradient(state.p)
-        relative = self._gap / self.scale
+        loss = self.solver.objective(self.problem, state)
+        relative = float(self._gap) / float(self.scale)
         converged = relative <= self.tolerance or state.early
         message = ""
         if state.early:

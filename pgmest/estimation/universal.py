@@ -43,11 +43,15 @@ class UniversalAccelerated(AcceleratedMirrorDescent):
     linear functions $f(y) + \langle g, q - y \rangle$, weighted by step size, is a lower bound on f(q) too, and the
     potentials hold its gradient already; one max-product sweep finds its minimum.
 
+    Epochs are shorter than for smooth losses, for only restarts make the slack smaller.
+
     Attributes:
         accuracy: the first slack, relative to the loss at the start.
         narrowing: factor on the slack at each restart.
     """
 
+    epoch: int = 50
+    growth: float = 1.4
     accuracy: float = 0.03
     narrowing: float = 0.4
     name: str = "universal"
