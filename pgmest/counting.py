@@ -26,16 +26,21 @@ def count_cells(columns: Sequence[np.ndarray], domain: Domain, weights: np.ndarr
     Raises:
         ModelTooLarge: the table would have more than `MAX_CELLS` cells, or more than fit in memory.
     """
-    counts = _zeros(domain)
+    counts = zero_table(domain)
     for start in range(0, len(columns[0]), ROWS_AT_ONCE):
         rows = slice(start, start + ROWS_AT_ONCE)
-        cells = _cell_numbers([column[rows] for column in columns], domain.shape)
+        cells = cell_numbers([column[rows] for column in columns], domain.shape)
         # On a float64 table this is as fast as np.bincount, and touches no cell that stays 0.
         np.add.at(counts, cells, 1.0 if weights is None else weights[rows])
     return counts.reshape(domain.shape)
 
 
-def _zeros(domain: Domain) -> np.ndarray:
+def zero_table(domain: Domain) -> np.ndarray:
+    """A flat table of zeros, one per cell, which takes no memory until written to.
+
+    Raises:
+        ModelTooLarge: as for `count_cells`.
+    """
     cells = domain.size()
     if cells <= MAX_CELLS:
         try:
@@ -48,7 +53,7 @@ def _zeros(domain: Domain) -> np.ndarray:
     )
 
 
-def _cell_numbers(columns: Sequence[np.ndarray], shape: Sequence[int]) -> np.ndarray:
+def cell_numbers(columns: Sequence[np.ndarray], shape: Sequence[int]) -> np.ndarray:
     """The row-major cell of each record, computed in the smallest type that holds them all."""
     kind = code_type(math.prod(shape))
     cells = columns[0].astype(kind)

@@ -27,7 +27,7 @@ from pgmest.errors import (
     ShapeError,
 )
 from pgmest.factor import Factor
-from pgmest.tables import read_columns, read_frame, write_frame
+from pgmest.tables import lazy_frame, read_columns, read_frame, write_frame
 
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
@@ -57,10 +57,11 @@ class Dataset:
 
     @classmethod
     def from_frame(cls, frame: Any, domain: Domain | Mapping[str, int], weights: Any = None) -> Dataset:
-        """The dataset of a dataframe: pandas, polars, pyarrow, a DuckDB relation, or others that narwhals reads.
+        """The dataset of a dataframe: pandas, polars, pyarrow, or others that narwhals reads.
 
-        Columns that are no attribute are ignored. Codes may be integers, booleans (0 and 1), or whole numbers of a
-        floating-point or decimal type.
+        Where an engine holds the rows (DuckDB, a polars LazyFrame, PySpark, Dask, ...) they stay there: the result is
+        a `LazyDataset`, whose marginals the engine counts. Columns that are no attribute are ignored. Codes may be
+        integers, booleans (0 and 1), or whole numbers of a floating-point or decimal type.
 
         Args:
             frame: a table with a column per attribute and at least one row.
@@ -76,11 +77,13 @@ class Dataset:
         if not domain:
             raise DataError("the domain has no attributes, so no record can be read; name at least one column.")
         column_of_weights = [weights] if isinstance(weights, str) else []
+        if (lazy := lazy_frame(frame, [*domain, *column_of_weights])) is not None:
+            from pgmest.lazy_dataset import LazyDataset  # which imports this module
+
+            return LazyDataset.of_lazy(lazy, domain, weights)
         columns = read_columns(frame, [*domain, *column_of_weights])
         if not len(columns[domain.attributes[0]]):
-            raise DataError(
-                "the table has no rows. Check its source; Dataset.from_codes makes a dataset without records."
-            )
+            raise DataError.no_rows()
         if column_of_weights:
             weights = columns[weights]
         return cls.from_codes([columns[name] for name in domain], domain, weights)

@@ -47,7 +47,7 @@ def read_frame(path: str | Path, columns: Iterable[str] | None = None) -> nw.Dat
 
     kind = file_format(path)
     wanted = None if columns is None else list(dict.fromkeys(columns))
-    with _reading(path):
+    with reading(path):
         table = _read_parquet(path, wanted) if kind == ".parquet" else _read_csv(path, wanted, kind == ".csv.gz")
     return nw.from_native(table, eager_only=True)
 
@@ -63,7 +63,7 @@ def write_frame(frame: Any, path: str | Path) -> None:
         ArgumentError: `frame` is not a dataframe.
     """
     kind = file_format(path)
-    table = _collected(frame)
+    table = collected(frame)
     with atomic_path(path) as temporary:
         if kind == ".parquet":
             try:
@@ -85,13 +85,41 @@ def read_columns(frame: Any, names: Iterable[str]) -> dict[str, np.ndarray]:
         DataError: it lacks some of the columns, or has one of them twice.
     """
     names = list(dict.fromkeys(names))
-    table = _narwhal(frame)
-    existing = table.collect_schema().names()
-    missing = [name for name in names if name not in existing]
-    if missing:
-        raise DataError.missing_columns(missing, existing)
-    selected = _collected(table.select(names))
+    selected = collected(_selected(_narwhal(frame), names))
     return {name: selected[name].to_numpy() for name in names}
+
+
+def all_columns(frame: Any, rows: int) -> dict[str, np.ndarray]:
+    """Every column of a dataframe of any library, cut after `rows` rows, each as a one-dimensional array."""
+    table = collected(_narwhal(frame).head(rows))
+    return {name: table[name].to_numpy() for name in table.columns}
+
+
+def lazy_frame(frame: Any, names: Iterable[str]) -> nw.LazyFrame[Any] | None:
+    """The named columns where an engine holds the rows and `frame` only refers to them; None for any other dataframe.
+
+    Raises:
+        ArgumentError, DataError: as for `read_columns`.
+    """
+    import narwhals as nw
+
+    table = _narwhal(frame)
+    return _selected(table, list(dict.fromkeys(names))) if isinstance(table, nw.LazyFrame) else None
+
+
+def collected(frame: Any) -> Any:
+    """A dataframe of any library as one of narwhals with its rows in memory."""
+    import narwhals as nw
+
+    table = _narwhal(frame)
+    if not isinstance(table, nw.LazyFrame):
+        return table
+    if table.implementation.is_polars():
+        return table.collect(engine="streaming")  # in pieces, at bounded memory
+    try:
+        return table.collect()
+    except ImportError:  # most engines give pyarrow tables by default
+        return table.collect("pandas")
 
 
 def file_format(path: str | Path) -> str:
@@ -124,11 +152,12 @@ def _narwhal(frame: Any) -> Any:
         raise DataError(f"the table has several columns of one name ({reason}); keep one of each.") from None
 
 
-def _collected(frame: Any) -> Any:
-    import narwhals as nw
-
-    table = _narwhal(frame)
-    return table.collect() if isinstance(table, nw.LazyFrame) else table
+def _selected(table: Any, names: list[str]) -> Any:
+    existing = table.collect_schema().names()
+    missing = [name for name in names if name not in existing]
+    if missing:
+        raise DataError.missing_columns(missing, existing)
+    return table.select(names)
 
 
 # -- Parquet --------------------------------------------------------------------------------------------------------
@@ -143,10 +172,10 @@ def _read_parquet(path: str | Path, wanted: list[str] | None) -> Any:
         try:
             file = parquet.ParquetFile(handle)
             names = file.schema_arrow.names
-            _check_unique(path, names, wanted)
+            check_unique(path, names, wanted)
             return file.read(columns=None if wanted is None else [name for name in wanted if name in names])
         except (ArrowException, OSError) as error:  # pyarrow has an OSError for damaged content
-            problem = f"not a whole Parquet file ({_first_line(error)})."
+            problem = f"not a whole Parquet file ({first_line(error)})."
             raise FileFormatError.of(path, problem, "Write it again, or give it the ending of its true kind.") from None
 
 
@@ -157,30 +186,32 @@ def _read_csv(path: str | Path, wanted: list[str] | None, zipped: bool) -> Any:
     import pandas as pd
 
     content = gzip.decompress(Path(path).read_bytes()) if zipped else Path(path).read_bytes()
-    _check_header(path, content, wanted)
+    check_header(path, content, wanted)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)  # pandas would drop the extra fields
             table = pd.read_csv(io.BytesIO(content), index_col=False, low_memory=False)
     except (pd.errors.EmptyDataError, pd.errors.ParserError, pd.errors.ParserWarning) as error:
-        _check_widths(path, content)
-        raise _not_a_table(path, _first_line(error)) from None
+        check_widths(path, content)
+        raise not_a_table(path, first_line(error)) from None
     if table.iloc[:, -1].isna().any():  # what pandas makes of a row with too few fields
-        _check_widths(path, content)
+        check_widths(path, content)
     return table
 
 
-def _check_header(path: str | Path, content: bytes, wanted: list[str] | None) -> None:
+def check_header(path: str | Path, content: bytes, wanted: list[str] | None) -> list[str]:
+    """The names of the columns; raises FileFormatError where they are none."""
     header = next(_csv_rows(content), (0, []))[1]
     if not header:
-        raise _not_a_table(path, "it is empty")
-    _check_unique(path, header, wanted)
+        raise not_a_table(path, "it is empty")
+    check_unique(path, header, wanted)
     if wanted is not None and not set(wanted) <= set(header) and all(map(_is_number, header)):
         problem = f"the first line ({listed(header, 4)}) holds numbers, not the names of the columns."
         raise FileFormatError.of(path, problem, f"Add a header line, such as {','.join(wanted[:4])}.")
+    return header
 
 
-def _check_widths(path: str | Path, content: bytes) -> None:
+def check_widths(path: str | Path, content: bytes) -> None:
     """Raise for the first row whose number of fields is not the header's; a trailing comma is let pass."""
     rows = _csv_rows(content)
     width = len(next(rows)[1])
@@ -207,7 +238,7 @@ def _is_number(field: str) -> bool:
 # -- errors ---------------------------------------------------------------------------------------------------------
 
 
-def _check_unique(path: str | Path, names: list[str], wanted: list[str] | None) -> None:
+def check_unique(path: str | Path, names: list[str], wanted: list[str] | None) -> None:
     repeated = {name for name in set(names if wanted is None else wanted) if names.count(name) > 1}
     if repeated:
         problem = f"several columns are named {listed(sorted(repeated))}."
@@ -215,12 +246,12 @@ def _check_unique(path: str | Path, names: list[str], wanted: list[str] | None) 
 
 
 @contextlib.contextmanager
-def _reading(path: str | Path) -> Iterator[None]:
+def reading(path: str | Path) -> Iterator[None]:
     """Turn what goes wrong with a file into errors that name it."""
     try:
         yield
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        problem = f"the gzip stream is truncated or damaged ({_first_line(error)})."
+        problem = f"the gzip stream is truncated or damaged ({first_line(error)})."
         raise FileFormatError.of(path, problem, "Copy or compress the file again.") from None
     except OSError as error:
         raise FileFormatError.of(path, f"cannot be read: {error.strerror or error}.", "Check the path.") from None
@@ -228,13 +259,13 @@ def _reading(path: str | Path) -> Iterator[None]:
         remedy = "Save it as UTF-8; a compressed file must be named .csv.gz."
         raise FileFormatError.of(path, f"not UTF-8 text ({error.reason}).", remedy) from None
     except csv.Error as error:
-        raise _not_a_table(path, str(error)) from None
+        raise not_a_table(path, str(error)) from None
 
 
-def _not_a_table(path: str | Path, reason: str) -> FileFormatError:
+def not_a_table(path: str | Path, reason: str) -> FileFormatError:
     remedy = "A table is comma-separated text whose first line names the columns."
     return FileFormatError.of(path, f"not a CSV table ({reason}).", remedy)
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
     return str(error).strip().split("\n")[0].rstrip(".")

@@ -157,7 +157,6 @@ def test_marginal_of_a_real_table_equals_a_group_by(shared_data):
         pd.DataFrame(COLUMNS).astype({"age": float, "sex": bool, "income": "Int64"}),
         pd.DataFrame(COLUMNS).astype({"age": "category", "sex": object, "income": "uint8"}),
         pl.DataFrame(COLUMNS),
-        pl.DataFrame(COLUMNS).lazy(),
         pl.DataFrame(COLUMNS).with_columns(pl.col("sex").cast(pl.Boolean), pl.col("age").cast(pl.Float32)),
         pa.table(COLUMNS),
         pa.table({**COLUMNS, "age": pa.chunked_array([[0, 2], [2, 2]])}),
@@ -166,11 +165,6 @@ def test_marginal_of_a_real_table_equals_a_group_by(shared_data):
 )
 def test_every_kind_of_frame_gives_the_same_dataset(frame, data):
     assert Dataset.from_frame(frame, DOMAIN) == data
-
-
-def test_frame_of_duckdb(data):
-    duckdb = pytest.importorskip("duckdb")
-    assert Dataset.from_frame(duckdb.from_arrow(pa.table(COLUMNS)), DOMAIN) == data
 
 
 def test_plain_mapping_serves_as_domain():
