@@ -9,6 +9,7 @@ from pgmest import datasets as datasets
 from pgmest import errors as errors
 from pgmest import queries as queries
 from pgmest.queries import Kron as Kron
+from pgmest import zeros as zeros
 from pgmest.measurement import LinearMeasurement as LinearMeasurement
 from pgmest.measurement_file import load_measurements as load_measurements
 from pgmest.measurement_file import save_measurements as save_measurements
@@ -19,4 +20,11 @@ from pgmest.inference.threads import set_threads as set_threads
 from pgmest import loss as loss
 from pgmest.model import Model as Model
 from pgmest.estimation.estimate import estimate as estimate
+from pgmest import prior as prior
 from pgmest.model_file import load as load
+from pgmest.schema import Schema as Schema
+from pgmest import transforms as transforms
+from pgmest import workloads as workloads
+from pgmest import evaluation as evaluation
+from pgmest import privacy as privacy
+from pgmest import mechanisms as mechanisms

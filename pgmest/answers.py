@@ -16,10 +16,11 @@ from pgmest.queries import Kron, Query, as_query
 
 if TYPE_CHECKING:
     from pgmest.model import Model
+    from pgmest.prior.support_model import SupportModel
 
 
 def answer(
-    model: Model, query: Any, clique: Iterable[str] | str | None, given: Mapping[str, int] | None
+    model: Model | SupportModel, query: Any, clique: Iterable[str] | str | None, given: Mapping[str, int] | None
 ) -> Factor | list[Factor]:
     """The answers in counts; `Model.answer` says to what."""
     if isinstance(query, LinearMeasurement) and clique is None:
@@ -36,20 +37,18 @@ def answer(
     return _answer_matrix(model, query, model.domain.clique(clique), given)
 
 
-def _answer_krons(model: Model, queries: Sequence[Kron], given: Mapping[str, int] | None) -> list[Factor]:
-    from pgmest.inference.workload import answer_all
-
+def _answer_krons(model: Model | SupportModel, queries: Sequence[Kron], given: Mapping[str, int] | None) -> list[Factor]:
     for query in queries:
         query.check(model.domain)
     evidence = checked_evidence(model.domain, given, (name for query in queries for name in query.attributes))
-    answers = answer_all(model.calibrated, queries, evidence)
+    answers = model.answer_krons(queries, evidence)
     return [
-        Factor(dict(zip(query.attributes, query.shape, strict=True)), values * model.total)
+        Factor(dict(zip(query.attributes, query.shape, strict=True)), values)
         for query, values in zip(queries, answers, strict=True)
     ]
 
 
-def _answer_matrix(model: Model, matrix: Any, clique: Clique, given: Mapping[str, int] | None) -> Factor:
+def _answer_matrix(model: Model | SupportModel, matrix: Any, clique: Clique, given: Mapping[str, int] | None) -> Factor:
     one_row = not isinstance(matrix, Query) and np.ndim(matrix) == 1
     query = as_query([matrix] if one_row else matrix)
     cells = model.domain.size(clique)
@@ -60,7 +59,7 @@ def _answer_matrix(model: Model, matrix: Any, clique: Clique, given: Mapping[str
     return Factor({",".join(clique) or "total": query.rows}, query.apply(model.project(clique, given).datavector()))
 
 
-def _answer_measured(model: Model, measurement: LinearMeasurement, given: Mapping[str, int] | None) -> Factor:
+def _answer_measured(model: Model | SupportModel, measurement: LinearMeasurement, given: Mapping[str, int] | None) -> Factor:
     if measurement.query is None:
         return model.project(measurement.clique, given)
     if isinstance(measurement.query, Kron):

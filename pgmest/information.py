@@ -19,6 +19,7 @@ from pgmest.factor import Factor
 
 if TYPE_CHECKING:
     from pgmest.model import Model
+    from pgmest.prior.support_model import SupportModel
 
 JOINED_CELLS = 1 << 16
 """Potentials are looked up as one table per clique of the tree, where that has so few cells that it stays in cache."""
@@ -96,7 +97,7 @@ def kl_divergence(model: Model, other: Model) -> float:
     return max(0.0, other.log_partition - cross - entropy(model))
 
 
-def mutual_information(model: Model, a: Clique, b: Clique) -> float:
+def mutual_information(model: Model | SupportModel, a: Clique, b: Clique) -> float:
     """I(a; b) = E[log p(a, b) - log p(a) - log p(b)], in nats.
 
     Raises:

@@ -24,9 +24,11 @@ from pgmest.measurement import LinearMeasurement
 from pgmest.queries import Kron
 
 if TYPE_CHECKING:
+    from pgmest.estimation.recipe import Recipe
     from pgmest.inference.calibration import CalibratedTree
     from pgmest.inference.oracles import ExactOracle
     from pgmest.inference.plan import Plan
+    from pgmest.uncertainty import Replicates, Uncertainty
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -47,6 +49,7 @@ class Model:
         total_stddev: the standard error of `total`; None where it is known, or nothing is known of it.
         measurements: what the model was estimated from.
         plan: the inference plan of the potentials' cliques, where one is at hand.
+        recipe: how to estimate again from other answers; `estimate` gives it, and `uncertainty` needs it.
 
     Raises:
         MeasurementError: a potential is NaN or +inf.
@@ -59,7 +62,9 @@ class Model:
     total_stddev: float | None = None
     measurements: tuple[LinearMeasurement, ...] | None = None
     plan: Plan | None = None
+    recipe: Recipe | None = None
     _calibrated: CalibratedTree | None = field(default=None, init=False)
+    _replicates: Replicates | None = field(default=None, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def __post_init__(self) -> None:
@@ -206,6 +211,44 @@ class Model:
         """
         return answer(self, query, clique, given)
 
+    def uncertainty(
+        self,
+        query: Any,
+        clique: Iterable[str] | str | None = None,
+        given: Mapping[str, int] | None = None,
+        *,
+        replicates: int = 50,
+        seed: int = 0,
+    ) -> Uncertainty:
+        """Standard errors and intervals of answers, from the noise of the measurements; see `pgmest.uncertainty`.
+
+        Models are estimated again from answers of this one with fresh noise; the first call pays for them all, and
+        later ones with the same `replicates` and `seed` only ask them.
+
+        They are about noise alone. Where attributes depend on each other in ways that were not measured, answers about
+        these are off by an amount that no error bar shows: trust it for what was measured and what follows from that.
+
+        Args:
+            query: as for `answer`, but one query only; or attributes, for their marginal; or a function that makes a
+                Factor or a number of a Model, such as `lambda model: model.conditional("income", "sex")`.
+            clique, given: as for `answer` and `project`.
+            replicates: how many models. Standard errors are themselves off by a share of about sqrt(1 / 2 replicates).
+            seed: of the fresh noise.
+
+        Raises:
+            ArgumentError: the model was not made by `estimate`, or its loss holds the answers itself.
+            QueryError, UnknownAttributeError, ...: as for `answer` and `project`.
+        """
+        from pgmest.uncertainty import uncertainty
+
+        return uncertainty(self, query, clique, given, replicates, seed)
+
+    def answer_krons(self, queries: Sequence[Kron], evidence: Mapping[str, int]) -> list[np.ndarray]:
+        """The answers to checked Krons, in counts, for checked evidence; `answer` is for everything else."""
+        from pgmest.inference.workload import answer_all
+
+        return [values * self.total for values in answer_all(self.calibrated, queries, evidence)]
+
     def conditional(self, attributes: Iterable[str] | str, given: Iterable[str] | str) -> Factor:
         """P(attributes | given): probabilities, with the axes of `attributes` first, then those of `given`.
 
@@ -315,7 +358,9 @@ class Model:
         save(self, path)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Model, (self.potentials, self.total, self.report, self.total_stddev, self.measurements, self.plan)
+        recipe = self.recipe if self.recipe is not None and isinstance(self.recipe.loss, str) else None
+        kept = (self.potentials, self.total, self.report, self.total_stddev, self.measurements, self.plan, recipe)
+        return Model, kept
 
     def __repr__(self) -> str:
         spread = f" (standard error {self.total_stddev:,.3g})" if self.total_stddev is not None else ""

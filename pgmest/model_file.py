@@ -18,7 +18,7 @@ import struct
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from pgmest.errors import FileFormatError, PgmestError
 from pgmest.estimation.report import EstimationReport
 from pgmest.files import atomic_path
 from pgmest.model import Model
+
+if TYPE_CHECKING:
+    from pgmest.prior.support_model import SupportModel
 
 FORMAT = "pgmest-model"
 VERSION = 1
@@ -42,7 +45,7 @@ ARRAY_HEADER = 1024
 _REMEDY = "Only files written by model.save(...) can be read; write it again."
 
 
-class _Unreadable(ValueError):
+class Unreadable(ValueError):
     """What is wrong with a file, to be reported with its path."""
 
 
@@ -66,8 +69,8 @@ def save(model: Model, path: str | Path) -> None:
         np.savez(file, header=encoded, potentials=model.potentials.flat)
 
 
-def load(path: str | Path) -> Model:
-    """Read a model that `Model.save` wrote.
+def load(path: str | Path) -> Model | SupportModel:
+    """Read a model that `Model.save` wrote, or a support model that `SupportModel.save` wrote.
 
     Raises:
         FileFormatError: the file is missing, truncated, damaged, of a newer version, or not a model.
@@ -75,7 +78,7 @@ def load(path: str | Path) -> Model:
     try:
         with zipfile.ZipFile(path) as archive:
             return _read(archive)
-    except _Unreadable as problem:
+    except Unreadable as problem:
         raise FileFormatError.of(path, f"not a model file: {problem}.", _REMEDY) from None
     except (zipfile.BadZipFile, struct.error, ValueError, EOFError, RuntimeError) as error:
         raise FileFormatError.of(path, f"not a model file, or a damaged one ({error}).", _REMEDY) from None
@@ -83,90 +86,96 @@ def load(path: str | Path) -> Model:
         raise FileFormatError.of(path, f"cannot be read: {error.strerror or error}.", "Check the path.") from None
 
 
-def _read(archive: zipfile.ZipFile) -> Model:
-    if sorted(archive.namelist()) != sorted(MEMBERS):
-        raise _Unreadable(f"its members are not {' and '.join(MEMBERS)}")
-    header = _parsed(_array(archive, MEMBERS[0], np.uint8, None).tobytes())
-    layout = _layout(header)
-    values = _array(archive, MEMBERS[1], np.float64, layout.cells)
+def _read(archive: zipfile.ZipFile) -> Model | SupportModel:
+    from pgmest.prior import support_file
+
+    members = sorted(archive.namelist())
+    if members == sorted(support_file.MEMBERS):
+        return support_file.read(archive)
+    if members != sorted(MEMBERS):
+        raise Unreadable(f"its members are not {' and '.join(MEMBERS)}")
+    header = parsed(read_array(archive, MEMBERS[0], np.uint8, None).tobytes())
+    layout = layout_of(header)
+    values = read_array(archive, MEMBERS[1], np.float64, layout.cells)
     report = header["report"]
     try:
         return Model(
             CliqueVector.of(layout, values),
-            _number(header, "total"),
-            None if report is None else _report(report),
-            None if header["total_stddev"] is None else _number(header, "total_stddev"),
+            number(header, "total"),
+            None if report is None else report_of(report),
+            None if header["total_stddev"] is None else number(header, "total_stddev"),
         )
     except PgmestError as error:
-        raise _Unreadable(str(error).rstrip(".")) from None
+        raise Unreadable(str(error).rstrip(".")) from None
 
 
-def _array(archive: zipfile.ZipFile, name: str, kind: Any, length: int | None) -> np.ndarray:
+def read_array(archive: zipfile.ZipFile, name: str, kind: Any, length: int | None) -> np.ndarray:
     """A one-dimensional array of that type, and of that length where one is given."""
     member = archive.getinfo(name)
     most = LARGEST_HEADER if length is None else length * np.dtype(kind).itemsize + ARRAY_HEADER
     if member.compress_type != zipfile.ZIP_STORED:
-        raise _Unreadable(f"its member {name} is compressed")
+        raise Unreadable(f"its member {name} is compressed")
     if member.file_size > most:
-        raise _Unreadable(f"its member {name} has {member.file_size:,} bytes, where at most {most:,} make sense")
+        raise Unreadable(f"its member {name} has {member.file_size:,} bytes, where at most {most:,} make sense")
     content = io.BytesIO(archive.read(member))
     try:  # np.load would allocate whatever shape the member claims to have
         if np.lib.format.read_magic(content) != (1, 0):
             raise ValueError("an unknown version of npy")
         shape, _, dtype = np.lib.format.read_array_header_1_0(content)
     except ValueError as error:
-        raise _Unreadable(f"its member {name} is no array ({error})") from None
+        raise Unreadable(f"its member {name} is no array ({error})") from None
     data = content.read()
     if dtype != kind or shape != (len(data) // dtype.itemsize,) or len(data) % dtype.itemsize:
-        raise _Unreadable(f"its member {name} is not a whole one-dimensional array of {np.dtype(kind)}")
+        raise Unreadable(f"its member {name} is not a whole one-dimensional array of {np.dtype(kind)}")
     if length is not None and shape != (length,):
-        raise _Unreadable(f"its member {name} has {shape[0]:,} values, its header says {length:,}")
+        raise Unreadable(f"its member {name} has {shape[0]:,} values, its header says {length:,}")
     return np.frombuffer(data, dtype=kind)
 
 
-def _parsed(text: bytes) -> Mapping[str, Any]:
+def parsed(text: bytes, kind: str = FORMAT, version: int = VERSION) -> Mapping[str, Any]:
+    """The header, of the format and version that are expected."""
     try:
         header = json.loads(text)
     except (ValueError, RecursionError):
-        raise _Unreadable("its header is not JSON") from None
-    if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise _Unreadable("its header does not say so")
-    version = header.get("version")
-    if version != VERSION:
-        raise _Unreadable(f"its version is {version!r}, and this release reads version {VERSION}")
+        raise Unreadable("its header is not JSON") from None
+    if not isinstance(header, dict) or header.get("format") != kind:
+        raise Unreadable("its header does not say so")
+    if header.get("version") != version:
+        raise Unreadable(f"its version is {header.get('version')!r}, and this release reads version {version}")
     missing = {"domain", "cliques", "total", "total_stddev", "report"} - header.keys()
     if missing:
-        raise _Unreadable(f"its header lacks {sorted(missing)[0]!r}")
+        raise Unreadable(f"its header lacks {sorted(missing)[0]!r}")
     return header
 
 
-def _layout(header: Mapping[str, Any]) -> Layout:
+def layout_of(header: Mapping[str, Any]) -> Layout:
     """The domain and cliques, whose cells are counted, not allocated."""
     try:
         domain = Domain((name, size) for name, size in header["domain"])
         cliques = [tuple(clique) for clique in header["cliques"]]
         layout = Layout.of(domain, cliques)
     except (PgmestError, TypeError, ValueError) as error:
-        raise _Unreadable(f"its domain or cliques are wrong ({error})") from None
+        raise Unreadable(f"its domain or cliques are wrong ({error})") from None
     if len(layout.cliques) != len(cliques):
-        raise _Unreadable("it has a clique twice")
+        raise Unreadable("it has a clique twice")
     return layout
 
 
-def _number(fields: Mapping[str, Any], name: str) -> float:
+def number(fields: Mapping[str, Any], name: str) -> float:
+    """A field that must be a finite number."""
     value = fields[name]
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise _Unreadable(f"its {name} is {value!r}, not a number")
+        raise Unreadable(f"its {name} is {value!r}, not a number")
     return float(value)
 
 
-def _report(values: Any) -> EstimationReport:
+def report_of(values: Any) -> EstimationReport:
     """The report; its fields must be exactly those of the class, each of its type."""
     fields = {field.name: field.type for field in dataclasses.fields(EstimationReport)}
     kinds = {"str": str, "float": int | float, "int": int, "bool": bool}
     if not isinstance(values, dict) or values.keys() != fields.keys():
-        raise _Unreadable("its report has other fields than a report")
+        raise Unreadable("its report has other fields than a report")
     for name, kind in fields.items():
         if not isinstance(values[name], kinds[str(kind)]) or (kind != "bool" and isinstance(values[name], bool)):
-            raise _Unreadable(f"its report has {name}={values[name]!r}")
+            raise Unreadable(f"its report has {name}={values[name]!r}")
     return EstimationReport(**values)

@@ -4,32 +4,52 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from functools import partial
+from typing import Any, Literal, overload
 
 import numpy as np
 
+from pgmest.approximate_model import ApproximateModel
 from pgmest.clique_vector import CliqueVector
+from pgmest.dataset import Dataset
 from pgmest.domain import Domain, as_domain
-from pgmest.errors import ArgumentError, MeasurementError, TotalError
+from pgmest.errors import ArgumentError, MeasurementError
 from pgmest.estimation.accelerated import AcceleratedMirrorDescent
+from pgmest.estimation.approximate import (
+    ApproximateReport,
+    approximate_solver,
+    check_exact,
+    offering_approximations,
+    region_oracle,
+)
 from pgmest.estimation.dual_averaging import DualAveraging
-from pgmest.estimation.fitted_total import fit_total
 from pgmest.estimation.fitting import IterativeProportionalFitting
 from pgmest.estimation.lbfgs import LBFGS
-from pgmest.estimation.minimise import Callback, Minimisation
+from pgmest.estimation.minimise import Callback
 from pgmest.estimation.mirror_descent import MirrorDescent
 from pgmest.estimation.mirror_flow import MirrorFlow
+from pgmest.estimation.prior_argument import (
+    as_support,
+    check_prior_weight,
+    penalised_solver,
+    potentials_of,
+    prior_potentials,
+    support_oracle,
+    warm_start,
+)
 from pgmest.estimation.problem import Problem
-from pgmest.estimation.report import EstimationReport
+from pgmest.estimation.recipe import Recipe, minimise, starting_total
 from pgmest.estimation.smoothing import AcceleratedSmoothing
-from pgmest.estimation.solver import Solver, State
-from pgmest.estimation.structural_zeros import StructuralZeros, zero_potentials
-from pgmest.estimation.total import TotalEstimate, estimate_total
+from pgmest.estimation.solver import Solver
+from pgmest.estimation.structural_zeros import StructuralZeros, oracle_with_functions, zero_potentials, zero_rules
 from pgmest.estimation.universal import UniversalAccelerated
+from pgmest.inference.approximate import RegionOracle
 from pgmest.loss import FlatLoss, make_loss
 from pgmest.loss.smoothed import KinkedLoss
 from pgmest.measurement import LinearMeasurement
 from pgmest.model import Model
+from pgmest.prior.support import Support
+from pgmest.prior.support_model import SupportModel
 
 SOLVERS: dict[str, type[Solver[Any]]] = {
     "accelerated": AcceleratedMirrorDescent,
@@ -43,6 +63,7 @@ SOLVERS: dict[str, type[Solver[Any]]] = {
 }
 
 
+@overload
 def estimate(
     measurements: Iterable[LinearMeasurement],
     domain: Domain | Mapping[str, int],
@@ -50,14 +71,75 @@ def estimate(
     total: float | Literal["fit"] | None = None,
     method: str | Solver[Any] = "auto",
     loss: Any = "l2",
-    prior: Model | CliqueVector | None = None,
-    init: Model | CliqueVector | None = None,
+    prior: Model | CliqueVector | Dataset | None = None,
+    prior_weight: float | None = None,
+    init: Model | SupportModel | CliqueVector | None = None,
     structural_zeros: StructuralZeros | None = None,
     tolerance: float = 1e-3,
     max_iterations: int = 5000,
     callback: Callback | None = None,
     max_megabytes: float | None = 8000,
-) -> Model:
+    oracle: Literal["exact"] = "exact",
+) -> Model: ...
+
+
+@overload
+def estimate(
+    measurements: Iterable[LinearMeasurement],
+    domain: Domain | Mapping[str, int],
+    *,
+    total: float | Literal["fit"] | None = None,
+    method: str | Solver[Any] = "auto",
+    loss: Any = "l2",
+    prior: Model | CliqueVector | Dataset | None = None,
+    prior_weight: float | None = None,
+    init: Model | SupportModel | CliqueVector | None = None,
+    structural_zeros: StructuralZeros | None = None,
+    tolerance: float = 1e-3,
+    max_iterations: int = 5000,
+    callback: Callback | None = None,
+    max_megabytes: float | None = 8000,
+    oracle: Literal["convex", "loopy"],
+) -> ApproximateModel: ...
+
+
+@overload
+def estimate(
+    measurements: Iterable[LinearMeasurement],
+    domain: Domain | Mapping[str, int],
+    *,
+    total: float | Literal["fit"] | None = None,
+    method: str | Solver[Any] = "auto",
+    loss: Any = "l2",
+    prior: Support | SupportModel,
+    prior_weight: float | None = None,
+    init: Model | SupportModel | CliqueVector | None = None,
+    structural_zeros: StructuralZeros | None = None,
+    tolerance: float = 1e-3,
+    max_iterations: int = 5000,
+    callback: Callback | None = None,
+    max_megabytes: float | None = 8000,
+    oracle: Literal["exact"] = "exact",
+) -> SupportModel: ...
+
+
+def estimate(
+    measurements: Iterable[LinearMeasurement],
+    domain: Domain | Mapping[str, int],
+    *,
+    total: float | Literal["fit"] | None = None,
+    method: str | Solver[Any] = "auto",
+    loss: Any = "l2",
+    prior: Model | CliqueVector | Dataset | Support | SupportModel | None = None,
+    prior_weight: float | None = None,
+    init: Model | SupportModel | CliqueVector | None = None,
+    structural_zeros: StructuralZeros | None = None,
+    tolerance: float = 1e-3,
+    max_iterations: int = 5000,
+    callback: Callback | None = None,
+    max_megabytes: float | None = 8000,
+    oracle: Literal["exact", "convex", "loopy"] = "exact",
+) -> Model | SupportModel | ApproximateModel:
     r"""The distribution over all attributes that fits the measurements best.
 
     Minimises $L(\mu)$ over the marginals $\mu$ of distributions on the domain (PGM Problem 1), by default
@@ -94,17 +176,26 @@ def estimate(
             answers that do not determine the total by themselves, but negative noise that no table can have biases it.
         method: a name from the table, or a solver object.
         loss: "l2", "l1", "huber", "likelihood", or any object with the loss protocol (`pgmest.loss`).
-        prior: a distribution to stay close to, as a model or as log-potentials: of all distributions that fit best, the
-            one of least relative entropy to it is approached, and mirror descent starts there.
+        prior: a distribution to stay close to: of all distributions that fit best, the one of least relative entropy
+            to it is approached, and mirror descent starts there. A model or log-potentials; a public Dataset, of which
+            `pgmest.prior.public_model` is then made; or a `pgmest.prior.Support`, public records to which the answer
+            is confined: it is then a `SupportModel`.
+        prior_weight: minimise loss + prior_weight * total * KL(p || prior) instead, in nats. At weight 1 that is the
+            most probable table if its records were drawn from the prior; below 1 the prior counts for less. A public
+            sample of m records deserves at most m / (m + total), and less the more it differs from the private one.
         init: where to start from; affects the time taken, not the answer. Potentials on cliques that the new
             measurements do not cover are left out.
-        structural_zeros: attributes -> combinations of values that cannot occur, as tuples of codes or as a boolean
-            table (True: impossible). Their probability is exactly zero.
+        structural_zeros: what cannot occur, and has a probability of exactly zero: rules from `pgmest.zeros`
+            (impossible combinations, the only possible ones, attributes that are functions of others), or a mapping of
+            attributes to impossible combinations, as tuples of codes or as a boolean table (True: impossible).
         tolerance: stop when the duality gap is at most this share of the larger of the optimal loss and the noise floor
             (`pgmest.estimation.minimise`): about the mean squared distance from the exact optimum, in noise variances.
         max_iterations: stop after this many steps, converged or not; `model.report` says which.
         callback: called after each iteration with a `Progress`; return True to stop.
         max_megabytes: refuse junction trees whose tables would need more (None: no limit).
+        oracle: "exact", or what to do where the junction tree is too wide (`ModelTooLarge`): "convex" for tables that
+            agree with each other but need not be marginals of any distribution, by convex message passing on a graph of
+            regions; "loopy" for loopy belief propagation there. The result is then an `ApproximateModel`.
 
     Returns:
         the model, with `model.report`. Ctrl-C stops early and returns the model so far; its report says so.
@@ -121,27 +212,48 @@ def estimate(
     _check_numbers(total, tolerance, max_iterations)
     objective = make_loss(loss, measurements, domain)
     solver = _solver(method, objective)
-    known = _total(total, measurements, domain)
-    base = [zero_potentials(structural_zeros, domain)] if structural_zeros else []
-    if prior is not None:
-        base.append(_potentials(prior, "prior", domain))
-    problem = Problem.of(objective, known.value, base, max_megabytes=max_megabytes)
-    theta = problem.base.copy() if init is None else _warm_start(problem, _potentials(init, "init", domain))
-
-    def solve(problem: Problem, theta: np.ndarray) -> tuple[State, EstimationReport]:
-        return Minimisation(problem, solver, tolerance, max_iterations, callback).run(theta)
-
-    if total == "fit":
-        problem, state, report = fit_total(problem, theta, solve)
+    known = starting_total(total, measurements, domain)
+    rules = zero_rules(structural_zeros)
+    base = [zero_potentials(rules, domain)] if rules else []
+    if prior_weight is not None:
+        check_prior_weight(prior_weight, prior, method, total, objective)
+    support = as_support(prior, domain)
+    if support is not None:
+        check_exact(oracle)
+        make_oracle = support_oracle(support)
     else:
-        state, report = solve(problem, theta)
+        make_oracle = partial(oracle_with_functions, zeros=rules, max_megabytes=max_megabytes)
+        if oracle != "exact":
+            make_oracle = region_oracle(oracle, max_megabytes)
+        if prior is not None:
+            base.append(prior_potentials(prior, objective, max_megabytes))
+    problem = offering_approximations(lambda: Problem.of(objective, known.value, base, oracle=make_oracle))
+    theta = problem.base.copy() if init is None else warm_start(problem, potentials_of(init, "init", domain))
+    if prior_weight is not None:
+        solver = penalised_solver(problem, prior_weight)
+    elif oracle != "exact":
+        solver = approximate_solver(problem, method, solver, oracle)
+    problem, state, report = minimise(
+        problem, theta, solver, tolerance, max_iterations, fit=total == "fit", callback=callback
+    )
+    if support is not None:
+        potentials = CliqueVector.of(problem.layout, state.theta)
+        spread = known.stddev if total is None else None
+        return SupportModel(support, potentials, problem.total, report, spread, tuple(measurements))
+    if isinstance(problem.oracle, RegionOracle):
+        tables = CliqueVector.of(problem.layout, state.p * problem.total)
+        spread = known.stddev if total is None else None
+        approximate = ApproximateReport.of(report, problem.oracle, oracle)
+        return ApproximateModel(tables, problem.total, approximate, spread, tuple(measurements))
+    recipe = Recipe.of(problem, total, loss, solver, tolerance, max_iterations)
     return Model(
-        CliqueVector.of(problem.layout, state.theta),
+        recipe.potentials(state.theta),
         problem.total,
         report,
         total_stddev=known.stddev if total is None else None,
         measurements=tuple(measurements),
-        plan=problem.oracle.plan,
+        plan=recipe.plan,
+        recipe=recipe,
     )
 
 
@@ -157,22 +269,6 @@ def _checked(measurements: Iterable[LinearMeasurement], domain: Domain) -> list[
             )
         measurement.check(domain)
     return checked
-
-
-def _total(
-    total: float | Literal["fit"] | None, measurements: list[LinearMeasurement], domain: Domain
-) -> TotalEstimate:
-    """The number of records to start from."""
-    if total is None:
-        return estimate_total(measurements, domain)
-    if total != "fit":
-        return TotalEstimate(float(total), 0.0)
-    try:
-        return estimate_total(measurements, domain)
-    except TotalError:
-        if not measurements:
-            raise
-        return TotalEstimate(max(1.0, *(float(np.abs(m.values).max(initial=0.0)) for m in measurements)), math.inf)
 
 
 def _check_numbers(total: float | Literal["fit"] | None, tolerance: float, max_iterations: int) -> None:
@@ -195,23 +291,3 @@ def _solver(method: str | Solver[Any], loss: FlatLoss) -> Solver[Any]:
     if not isinstance(method, str) or method not in SOLVERS:
         raise ArgumentError.of("method", method, ["auto", *SOLVERS])
     return SOLVERS[method]()
-
-
-def _potentials(source: Model | CliqueVector, name: str, domain: Domain) -> CliqueVector:
-    potentials = source.potentials if isinstance(source, Model) else source
-    if not isinstance(potentials, CliqueVector):
-        raise ArgumentError.of(name, source, "a Model or a CliqueVector of log-potentials")
-    if potentials.domain != domain:
-        raise ArgumentError(f"{name}= is over another domain than the measurements; make it over the same.")
-    return potentials
-
-
-def _warm_start(problem: Problem, potentials: CliqueVector) -> np.ndarray:
-    """Base potentials plus those of `potentials` that the loss's cliques can express, -inf left to the base."""
-    measured = problem.loss.cliques
-    fitting = {c: t for c, t in potentials.items() if any(set(c) <= set(clique) for clique in measured)}
-    theta = problem.base.copy()
-    if fitting:
-        expressed = CliqueVector(problem.layout.domain, fitting).expand(measured).flat
-        theta[problem.measured] += np.where(np.isneginf(expressed), 0.0, expressed)
-    return theta

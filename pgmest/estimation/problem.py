@@ -7,7 +7,8 @@ structural zeros), so the loss reads a leading stretch of every array.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Protocol
 
 import numpy as np
 
@@ -16,6 +17,36 @@ from pgmest.inference.oracles import ExactOracle
 from pgmest.inference.plan import Plan
 from pgmest.junction_tree import JunctionTree
 from pgmest.loss.base import FlatLoss
+
+
+class SolverOracle(Protocol):
+    """What solvers and certificates ask of a model: a MarginalOracle, and two things besides."""
+
+    @property
+    def layout(self) -> Layout:
+        """Where the cells of each clique lie in all arrays."""
+        ...
+
+    @property
+    def calls(self) -> int:
+        """How many sweeps have run so far."""
+        ...
+
+    def run(self, theta: np.ndarray, total: float = 1.0, out: np.ndarray | None = None) -> tuple[np.ndarray, float]:
+        """The marginals scaled to `total`, and the log-partition function A(theta)."""
+        ...
+
+    def maximum(self, theta: np.ndarray) -> float:
+        """The largest total potential of any record."""
+        ...
+
+    def max_marginals(self, theta: np.ndarray) -> np.ndarray:
+        """For each cell the largest total potential of a record that falls into it, -inf where none can."""
+        ...
+
+    def covariance(self, direction: np.ndarray) -> np.ndarray:
+        """The derivative of the marginals along `direction` at the potentials of the last run."""
+        ...
 
 
 class Problem:
@@ -32,7 +63,7 @@ class Problem:
             of maximum entropy).
     """
 
-    def __init__(self, loss: FlatLoss, total: float, oracle: ExactOracle, base: np.ndarray):
+    def __init__(self, loss: FlatLoss, total: float, oracle: SolverOracle, base: np.ndarray):
         self._loss_of_counts = loss
         self.loss = loss.of_fractions(float(total))
         self.total = float(total)
@@ -53,8 +84,11 @@ class Problem:
         total: float,
         base: Iterable[CliqueVector] = (),
         max_megabytes: float | None = None,
+        oracle: Callable[[Layout], SolverOracle] | None = None,
     ) -> Problem:
-        """Build the junction tree and plan for the loss's cliques and those of the base potentials.
+        """Build the oracle for the loss's cliques and those of the base potentials.
+
+        `oracle` makes another one than belief propagation on the junction tree; then nothing limits its memory.
 
         Raises:
             ModelTooLarge: the tree's tables exceed `max_megabytes`; nothing has been allocated.
@@ -62,11 +96,15 @@ class Problem:
         extra = list(base)
         cliques = [*loss.cliques, *(clique for potentials in extra for clique in potentials.cliques)]
         layout = Layout.of(loss.domain, cliques)
-        tree = JunctionTree.from_cliques(loss.domain, layout.cliques, max_megabytes=max_megabytes)
+        if oracle is None:
+            tree = JunctionTree.from_cliques(loss.domain, layout.cliques, max_megabytes=max_megabytes)
+            made: SolverOracle = ExactOracle(Plan.of(layout, tree))
+        else:
+            made = oracle(layout)
         flat = np.zeros(layout.cells)
         for potentials in extra:
             flat += potentials.expand(layout.cliques).flat
-        return cls(loss, total, ExactOracle(Plan.of(layout, tree)), flat)
+        return cls(loss, total, made, flat)
 
     def marginals(self, theta: np.ndarray, out: np.ndarray | None = None) -> tuple[np.ndarray, float]:
         """The marginals of p_theta, summing to one, and the log-partition function: one oracle call."""

@@ -11,7 +11,7 @@ class EstimationReport:
 
     Attributes:
         method: the solver that ran.
-        loss: the loss at the model's marginals.
+        loss: the loss at the model's marginals; with a prior_weight, the penalty included.
         gap: the duality gap, a proven upper bound on how far `loss` is above the optimum, in the units of the loss.
         relative_gap: the gap as a share of the larger of the optimum's lower bound and the noise floor, what the loss
             would be on average at the truth; this is what `tolerance` is compared with.

@@ -55,8 +55,15 @@ class Solver(ABC, Generic[S]):
     def step(self, problem: Problem, state: S) -> S:
         """The next state; it may reuse the arrays of the old one."""
 
+    def objective(self, problem: Problem, state: S) -> float:
+        """What is minimised, at the state: the loss f, unless the solver adds a penalty to it."""
+        return problem.loss_and_gradient(state.p)[0]
+
     def lower_bound(self, problem: Problem, state: S, enough: float) -> float:
-        """A proven lower bound on min f. Bounds closer than `enough` to the optimum need not be tightened."""
+        """A proven lower bound on the minimum of the objective.
+
+        Bounds closer than `enough` to the optimum need not be tightened.
+        """
         loss, gradient = problem.loss_and_gradient(state.p)
         return loss - duality_gap(problem, state.p, gradient, enough=enough)
 

@@ -32,6 +32,7 @@ from pgmest.sampling.writing import write_batches
 
 if TYPE_CHECKING:
     from pgmest.model import Model
+    from pgmest.prior.support_model import SupportModel
 
 
 def sample(
@@ -67,7 +68,7 @@ def sample_batches(
 
 
 def write_samples(
-    model: Model,
+    model: Model | SupportModel,
     n: int | None,
     path: str | Path,
     *,
@@ -85,9 +86,9 @@ def write_samples(
         OptionalDependencyError: a Parquet file, and no pyarrow.
     """
     size = default_size(model, n)
-    write_batches(sample_batches(model, size, batch, method, seed), model.domain, size, path)
+    write_batches(model.sample_batches(size, batch, method, seed), model.domain, size, path)
 
 
-def default_size(model: Model, n: int | None) -> int:
+def default_size(model: Model | SupportModel, n: int | None) -> int:
     """n, checked, or the model's total rounded to an integer."""
     return round(model.total) if n is None else at_least("n", n, 0)

@@ -1,0 +1,31 @@
+"""The notebooks: each runs from top to bottom, in a kernel of its own, and shows pictures."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+LARGEST = 400_000  # bytes: outputs are kept, so that pages show them, but small
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_it_runs(path, tmp_path, monkeypatch):
+    nbformat = pytest.importorskip("nbformat", reason="running notebooks needs nbformat, nbclient and ipykernel")
+    nbclient = pytest.importorskip("nbclient", reason="running notebooks needs nbformat, nbclient and ipykernel")
+    pytest.importorskip("ipykernel", reason="running notebooks needs nbformat, nbclient and ipykernel")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
+    notebook = nbformat.read(path, as_version=4)
+    nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    assert any("image/png" in output.get("data", {}) for output in outputs)
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_its_outputs_are_kept_and_small(path):
+    assert path.stat().st_size <= LARGEST
+    assert '"image/png"' in path.read_text(encoding="utf-8")
