@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from pgmest.clique_vector import CliqueVector
 from pgmest.dataset import Dataset
@@ -223,6 +222,8 @@ class Transform:
         elif measurement.query is None and all(len(column.sources) == 1 for column in columns):
             query = Kron({c.sources[0]: compress(c.codes.size, c.codes.tolist(), c.size) for c in columns})
         else:
+            from scipy import sparse
+
             cells = math.prod(column.size for column in columns)
             reading = sparse.csr_array((np.ones(index.size), (index, np.arange(index.size))), shape=(cells, index.size))
             query = reading if measurement.query is None else _matrix(measurement, clique) @ reading

@@ -1,0 +1,1 @@
+"""All mechanisms on all tables: error against seconds."""

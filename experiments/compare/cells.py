@@ -1,0 +1,168 @@
+"""What is compared: which mechanism is run on which table with which budget, and how its answer is judged."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from experiments.data import load
+from pgmest import mechanisms
+from pgmest.dataset import Dataset
+from pgmest.errors import PgmestError
+from pgmest.evaluation.metrics import total_variation
+from pgmest.measurement import LinearMeasurement
+
+TABLES = (
+    "titanic",
+    "adult",
+    "adult14",
+    "adult_pub025_01",
+    "BR2000",
+    "loans",
+    "stroke",
+    "fire",
+    "fire30",
+    "acs-ipums23",
+    "acs/IL_OH",
+    "acs/MA2019",
+    "acs/NATIONAL2019",
+)
+EPSILONS = (0.1, 1.0, 10.0)
+DELTA = 1e-9
+MOST_CELLS = 10_000
+"""Pairs of attributes with more cells are not compared."""
+MOST_SECONDS = 120.0
+"""A run that takes longer is stopped, and the table says so."""
+MOST_PAIRS = 1_000
+"""Where a table has more pairs, so many of them are drawn."""
+
+LIMITED: dict[str, Any] = {"max_megabytes": 1.0}
+MECHANISMS: dict[str, dict[str, Any]] = {
+    "Independent": {},
+    "MST": {},
+    "AIM": LIMITED,
+    "PrivMRF": LIMITED,
+    "PPSyn": LIMITED,
+    "PrivSyn": {},
+    "PriView": {},
+    "PMWPub": {},
+    "MWEM": LIMITED,
+    "PrivBayes": {},
+    "HDMM": {},
+    "DualQuery": {},
+}
+"""The mechanisms, with what differs from their defaults: junction trees are limited to 1 MB."""
+PUBLIC = {"adult_pub025_01": ("adult_pub025_01", "public"), "acs/MA2019": ("acs/MA2018", "data")}
+PUBLIC["acs/NATIONAL2019"] = ("acs/NATIONAL2018", "data")
+"""Where there is a public table beside the private one, for mechanisms that need it: its name and file."""
+BY_MBI = "MST, estimated by mbi"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run of one mechanism on one table."""
+
+    table: str
+    mechanism: str
+    epsilon: float
+    seed: int = 0
+
+    @property
+    def name(self) -> str:
+        """Names the file of the result."""
+        plain = f"{self.table}-{self.mechanism}-{self.epsilon:g}-{self.seed}"
+        return plain.replace("/", "_").replace(", ", "-").replace(" ", "-")
+
+
+def all_cells() -> list[Cell]:
+    """Every cell; of mechanisms that need a public table, only where there is one."""
+    names = [name for name in MECHANISMS if name in mechanisms.MECHANISMS]
+    cells = [
+        Cell(table, name, epsilon)
+        for table in TABLES
+        for epsilon in EPSILONS
+        for name in names
+        if name != "PMWPub" or table in PUBLIC
+    ]
+    return cells + [Cell(table, BY_MBI, 1.0) for table in TABLES]
+
+
+def run(cell: Cell) -> dict[str, Any]:
+    """Run a cell: the seconds, and the average total variation error over pairs, of the model and of its records."""
+    try:
+        with _at_most(MOST_SECONDS):
+            data = load(cell.table)
+            return _by_mbi(cell, data) if cell.mechanism == BY_MBI else _by_pgmest(cell, data)
+    except (PgmestError, MemoryError, _TooSlow) as failure:
+        return {"note": f"{type(failure).__name__.lstrip('_')}: {str(failure)[:150]}"}
+
+
+class _TooSlow(Exception):
+    """The limit on a cell's time."""
+
+
+@contextlib.contextmanager
+def _at_most(seconds: float) -> Iterator[None]:
+    def stop(signal_number: int, frame: Any) -> None:
+        raise _TooSlow(f"more than {seconds:g} seconds")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _by_pgmest(cell: Cell, data: Dataset) -> dict[str, Any]:
+    mechanism = _make(cell)
+    started = time.perf_counter()
+    result = mechanism.fit(data, seed=cell.seed, progress=False)
+    seconds = time.perf_counter() - started
+    records = result.sample(seed=cell.seed)
+    return {"seconds": seconds, "error": _error(data, result.model), "records": _error(data, records), "note": ""}
+
+
+def _make(cell: Cell) -> mechanisms.Mechanism:
+    kind = getattr(mechanisms, cell.mechanism)
+    options: dict[str, Any] = {"epsilon": cell.epsilon, "backend": "simulation", **MECHANISMS[cell.mechanism]}
+    if kind.definition != "pure":
+        options["delta"] = DELTA
+    if cell.mechanism == "PMWPub":
+        options["public"] = load(*PUBLIC[cell.table])
+    return kind(**options)
+
+
+def _error(data: Dataset, source: Any) -> float:
+    pairs = [pair for pair in itertools.combinations(data.domain, 2) if data.domain.size(pair) <= MOST_CELLS]
+    if len(pairs) > MOST_PAIRS:
+        chosen = np.random.default_rng(0).choice(len(pairs), MOST_PAIRS, replace=False)
+        pairs = [pairs[place] for place in sorted(chosen)]
+    truth = data.project_many(pairs)
+    many = getattr(source, "project_many", None)
+    mine = many(pairs) if many else [source.project(pair) for pair in pairs]
+    return float(np.mean([total_variation(a, b) for a, b in zip(truth, mine, strict=True)]))
+
+
+def _by_mbi(cell: Cell, data: Dataset) -> dict[str, Any]:
+    """MST's own measurements, given to mbi: the seconds are of its estimate alone, compilation included."""
+    from experiments.benchmarks.peers import estimate_model
+    from pgmest.transforms import rare_values
+
+    result = mechanisms.MST(epsilon=cell.epsilon, delta=DELTA, backend="simulation").fit(
+        data, seed=cell.seed, progress=False
+    )
+    one_way = result.measurements[: len(data.domain)]
+    transform = rare_values(data.domain, one_way)
+    pairs = [LinearMeasurement(m.values, m.clique, m.stddev) for m in result.measurements[len(data.domain) :]]
+    measurements = [*(transform.push(measurement) for measurement in one_way), *pairs]
+    seconds, model = estimate_model(measurements, transform.after, result.model.total, iterations=1000)
+    return {"seconds": seconds, "error": _error(data, transform.lift(model)), "records": None, "note": ""}
