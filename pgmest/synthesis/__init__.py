@@ -1,0 +1,13 @@
+"""Records from noisy marginal tables, without a model in between: tables made consistent, then records fitted to them.
+
+measurements -> consistent_tables (consistency.py): tables that agree and are not negative
+             -> synthesize (synthesize.py): independent parts apart, what a chain of tables fixes appended
+             -> records by gradual updates (gum.py), or for small tables by flows (min_cost_flow.py)
+"""
+
+from pgmest.synthesis.consistency import consistent_tables as consistent_tables
+from pgmest.synthesis.consistency import norm_sub as norm_sub
+from pgmest.synthesis.consistency import shared_sets as shared_sets
+from pgmest.synthesis.gum import GradualUpdate as GradualUpdate
+from pgmest.synthesis.min_cost_flow import MinCostFlow as MinCostFlow
+from pgmest.synthesis.synthesize import synthesize as synthesize

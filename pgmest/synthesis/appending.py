@@ -1,0 +1,105 @@
+"""Attributes that one table alone knows of: left out while records are made, and appended to them afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pgmest.codes import code_type
+from pgmest.counting import cell_numbers
+from pgmest.domain import Clique
+from pgmest.factor import Factor
+
+
+@dataclass(frozen=True)
+class Appended:
+    """An attribute to be drawn given others, from a table over all of them."""
+
+    attribute: str
+    given: Clique
+    table: int
+
+
+def peel(cliques: Sequence[Clique]) -> tuple[list[tuple[Clique, int]], list[Appended]]:
+    """What is left of overlapping cliques when attributes that occur in one of them only are taken off, repeatedly.
+
+    A clique inside another one is dropped, which may leave further attributes to a single clique (the reduction of
+    Graham, and of Yu and Ozsoyoglu). Of cliques that a junction tree joins nothing remains, and appending then draws
+    from exactly their joint distribution of maximum entropy.
+
+    Returns:
+        the remaining cliques, each with the position of the one it was, and what to append, last taken off first.
+
+    >>> peel([("a", "b"), ("b", "c")])[0]
+    []
+    >>> core, appended = peel([("a", "b"), ("b", "c"), ("a", "c"), ("c", "d")])
+    >>> [clique for clique, _ in core], appended
+    ([('a', 'b'), ('b', 'c'), ('a', 'c')], [Appended(attribute='d', given=('c',), table=3)])
+    """
+    left: list[tuple[Clique, int]] = [(tuple(clique), place) for place, clique in enumerate(cliques)]
+    taken: list[Appended] = []
+    while True:
+        left = _maximal(left)
+        alone = _alone(left)
+        if alone is None:
+            return left, taken[::-1]
+        position, name = alone
+        clique, place = left[position]
+        rest = tuple(other for other in clique if other != name)
+        taken.append(Appended(name, rest, place))
+        left[position] = (rest, place)
+
+
+def _maximal(left: Sequence[tuple[Clique, int]]) -> list[tuple[Clique, int]]:
+    """The cliques that are not empty and inside no other, the first of equal ones."""
+    kept: list[tuple[Clique, int]] = []
+    for position, (clique, place) in enumerate(left):
+        own = set(clique)
+        inside = any(
+            own < set(other) or (own == set(other) and number < position)
+            for number, (other, _) in enumerate(left)
+            if number != position
+        )
+        if own and not inside:
+            kept.append((clique, place))
+    return kept
+
+
+def _alone(left: Sequence[tuple[Clique, int]]) -> tuple[int, str] | None:
+    """A clique's position and an attribute that no other has."""
+    where: dict[str, list[int]] = {}
+    for position, (clique, _) in enumerate(left):
+        for name in clique:
+            where.setdefault(name, []).append(position)
+    return next(((positions[0], name) for name, positions in where.items() if len(positions) == 1), None)
+
+
+def append(
+    columns: Mapping[str, np.ndarray], step: Appended, table: Factor, n: int, generator: np.random.Generator
+) -> np.ndarray:
+    """The codes of an attribute for n records, given their other codes: as often as the table's conditionals say.
+
+    In each group of records alike in `given`, every value occurs its expected number of times rounded up or down, and
+    is dealt out in random order. A group that the table does not know gets the attribute's one-way distribution.
+    """
+    size = table.domain[step.attribute]
+    weights = np.maximum(table.project((*step.given, step.attribute)).values.reshape(-1, size), 0.0)
+    alone = weights.sum(axis=0)
+    weights = np.where(weights.any(axis=1, keepdims=True), weights, alone if alone.any() else 1.0)
+    groups = np.zeros(n, dtype=np.intp)
+    if step.given:
+        shape = table.domain.project(step.given).shape
+        groups = cell_numbers([columns[name] for name in step.given], shape)
+    sizes = np.bincount(groups, minlength=len(weights))
+    expected = np.cumsum(weights, axis=1)
+    expected *= (sizes / expected[:, -1])[:, None]
+    ends = np.minimum(np.floor(expected + generator.random((len(weights), 1))), sizes[:, None])
+    ends[:, -1] = sizes
+    counts = np.diff(ends, prepend=0.0, axis=1).astype(np.int64)
+    shuffled = generator.permutation(n)
+    order = shuffled[np.argsort(groups[shuffled], kind="stable")]
+    column = np.empty(n, dtype=code_type(size))
+    column[order] = np.repeat(np.tile(np.arange(size, dtype=column.dtype), len(weights)), counts.reshape(-1))
+    return column
