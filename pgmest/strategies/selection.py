@@ -1,0 +1,189 @@
+"""Choosing a strategy: weighted marginals with shared queries, or a union of products, whichever promises less."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pgmest.domain import Clique, Domain
+from pgmest.factor import Factor
+from pgmest.measurement import LinearMeasurement
+from pgmest.privacy.budgets import Budget, Epsilon
+from pgmest.privacy.neighbours import Neighbours
+from pgmest.queries import Kron
+from pgmest.strategies.attribute import AttributeStrategy
+from pgmest.strategies.demand import Demand, demands_of
+from pgmest.strategies.p_identity import p_identity
+from pgmest.strategies.reconstruction import LeastSquaresAnswers
+from pgmest.strategies.shared import SharedStrategy, allocate
+from pgmest.workloads import Workload, closure
+
+MOST_CANDIDATES = 2048
+"""Where the workload's cliques have more subsets, only the cliques, single attributes and the total are candidates."""
+
+MOST_CELLS = 1 << 20
+"""The product of all the workload's attributes is a candidate where it has at most so many cells."""
+
+CYCLES = 3
+"""How often the strategies of the attributes are optimised in turn (OPT_x)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Strategy:
+    """What to measure: groups, each for a part of the workload, with its share of the budget and answers of its own.
+
+    Attributes:
+        name: "marginals", weighted marginals of one group (OPT_M, OPT_x), or "union" of products (OPT_+).
+        groups: each with its share of the budget.
+    """
+
+    name: str
+    groups: tuple[tuple[SharedStrategy, float], ...]
+
+    @property
+    def cliques(self) -> list[Clique]:
+        """What is measured, group by group."""
+        return [clique for group, _ in self.groups for clique in group.cliques]
+
+    @property
+    def queries(self) -> list[Kron | None]:
+        """What is asked about each of them; None for the cells."""
+        return [group.query(clique) for group, _ in self.groups for clique in group.cliques]
+
+    @property
+    def shares(self) -> list[float]:
+        """The share of the budget of each of them."""
+        return [part * share for group, part in self.groups for share in group.shares.values()]
+
+    def expected_error(self, spend: Budget, neighbours: Neighbours) -> float:
+        """The expected sum of squared errors of all weighted queries, in counts^2: exact for least squares by group."""
+        parts = spend.split([share for _, share in self.groups])
+        errors = [group.expected_error(part, neighbours) for (group, _), part in zip(self.groups, parts, strict=True)]
+        return float(sum(errors))
+
+    def least_squares(self, domain: Domain, measurements: Sequence[LinearMeasurement]) -> GroupedAnswers:
+        """The answers of least squares; measurements in the order of `cliques`."""
+        rest, answers = list(measurements), []
+        for group, _ in self.groups:
+            mine, rest = rest[: len(group.cliques)], rest[len(group.cliques) :]
+            answers.append(LeastSquaresAnswers(domain, group, mine))
+        return GroupedAnswers(answers)
+
+
+class GroupedAnswers:
+    """Least squares by group: each marginal is answered by the smallest group that measured most of its attributes.
+
+    Args:
+        groups: at least one.
+    """
+
+    def __init__(self, groups: Sequence[LeastSquaresAnswers]):
+        self.groups = tuple(groups)
+
+    @property
+    def domain(self) -> Domain:
+        """The attributes."""
+        return self.groups[0].domain
+
+    def project(self, attributes: Iterable[str] | str) -> Factor:
+        """The marginal, in counts; raises as `LeastSquaresAnswers.project`."""
+        names = self.domain.clique(attributes)
+        return max(self.groups, key=lambda group: group.fit(names)).project(names)
+
+    def sample(self, n: int | None = None, *, seed: object = None) -> object:
+        """Not possible; raises QueryError."""
+        return self.groups[0].sample(n, seed=seed)
+
+    def __repr__(self) -> str:
+        return f"GroupedAnswers: {self.groups}"
+
+
+def select_strategy(
+    domain: Domain, workload: Workload, kind: type[Budget], neighbours: Neighbours, seed: int = 0
+) -> list[Strategy]:
+    """The strategies tried, that of least expected error first.
+
+    Args:
+        domain: the attributes.
+        workload: the queries: marginals, and Kronecker products of prefixes, ranges or other queries.
+        kind: Epsilon for Laplace noise, other types of budget for Gaussian noise.
+        neighbours: the relation.
+        seed: of the random starts.
+
+    Raises:
+        QueryError: an item that is no Kronecker product.
+    """
+    demands = demands_of(domain, workload)
+    order = 1 if kind is Epsilon else 2
+    shared = shared_queries(domain, demands, order, seed)
+    candidates = _candidates(domain, demands, neighbours)
+    strategies = [Strategy("marginals", ((allocate(shared, demands, candidates, kind, neighbours), 1.0),))]
+    groups: dict[Clique, list[Demand]] = defaultdict(list)
+    for demand in demands:
+        groups[demand.clique].append(demand)
+    if len(groups) > 1:
+        parts = [
+            allocate(shared_queries(domain, group, order, seed), group, [clique], kind, neighbours)
+            for clique, group in groups.items()
+            if clique or neighbours.count_sensitivity
+        ]
+        strategies.append(_union(parts, kind, neighbours))
+    unit = kind(1.0)  # type: ignore[call-arg]
+    return sorted(strategies, key=lambda strategy: strategy.expected_error(unit, neighbours))
+
+
+def _union(parts: Sequence[SharedStrategy], kind: type[Budget], neighbours: Neighbours) -> Strategy:
+    """Products side by side: the errors e / share^p add up to the least where the shares are as e^(1 / (p + 1))."""
+    power = 1 / 3 if kind is Epsilon else 1 / 2
+    unit = kind(1e-4)  # type: ignore[call-arg]
+    weights = np.array([part.expected_error(unit, neighbours) ** power for part in parts])
+    return Strategy("union", tuple(zip(parts, (weights / weights.sum()).tolist(), strict=True)))
+
+
+def shared_queries(
+    domain: Domain, demands: Sequence[Demand], order: int, seed: int = 0
+) -> dict[str, AttributeStrategy]:
+    """One strategy per attribute, optimised in turn for what the demands ask, with the others as they are (OPT_x)."""
+    names = [name for name in domain if any(name in demand.clique for demand in demands)]
+    asked = [name for name in names if any(demand.grams.get(name) is not None for demand in demands)]
+    chosen = {name: AttributeStrategy(domain[name]) for name in names}
+    for cycle in range(CYCLES if len(asked) > 1 else 1):
+        for name in asked:
+            summed = np.zeros((domain[name], domain[name]))
+            for demand in demands:
+                if name in demand.clique:
+                    gram = demand.grams[name]
+                    summed += _others(chosen, demand, name, order) * (np.eye(domain[name]) if gram is None else gram)
+            chosen[name] = AttributeStrategy.rounded(p_identity(summed, order, seed=seed + cycle))
+    return chosen
+
+
+def _others(chosen: Mapping[str, AttributeStrategy], demand: Demand, name: str, order: int) -> float:
+    """The error that a demand has on its other attributes, with the weight of the demand."""
+    errors = demand.weight**2
+    for other in demand.clique:
+        if other != name:
+            matrix = chosen[other].matrix
+            norm = 1.0 if matrix is None else float(np.linalg.norm(matrix, order, axis=0).max())
+            errors *= sum(chosen[other].errors(demand.grams[other])) * norm**2
+    return errors
+
+
+def _candidates(domain: Domain, demands: Sequence[Demand], neighbours: Neighbours) -> list[Clique]:
+    """What may be measured: the subsets of the workload's cliques, and all their attributes together where small."""
+    cliques = list(dict.fromkeys(demand.clique for demand in demands))
+    names = {name for clique in cliques for name in clique}
+    if sum(2 ** len(clique) for clique in cliques) <= 8 * MOST_CANDIDATES:
+        found = closure(cliques)
+    else:
+        found = ((), *((name,) for name in names), *cliques)
+    everything = tuple(name for name in domain if name in names)
+    if math.prod(domain[name] for name in everything) <= MOST_CELLS:
+        found = (*found, everything)
+    ordered = dict.fromkeys(tuple(name for name in domain if name in clique) for clique in found)
+    # Under Replace the total is public, and no individual moves its answer.
+    return [clique for clique in ordered if clique or neighbours.count_sensitivity]
