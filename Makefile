@@ -1,5 +1,6 @@
 # make demo    see pgmest work: an embedded table, measured with noise, estimated, drawn (seconds after set-up)
 # make test    every test
+# make docs    guides, notebooks and reference as pages, build/docs/index.html; fails where a link leads nowhere
 # make lint    style; make types: static types; make bench: the benchmarks; make clean: what these made
 #
 # Each target first makes a virtual environment in $(VENV), or uses the one already there, and installs what it needs.
@@ -13,7 +14,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --ed
 
 COMPILE_KERNELS := import pgmest as pg; pg.estimate([pg.LinearMeasurement([1, 2], "a")], {"a": 2}).sample()
 
-.PHONY: demo test lint types bench clean
+.PHONY: demo test lint types docs bench clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed-plot
@@ -28,6 +29,10 @@ lint: $(VENV)/.installed-dev
 
 types: $(VENV)/.installed-dev
 	$(BIN)/python -m pyright --pythonpath $(BIN)/python
+
+docs: $(VENV)/.installed-docs
+	PATH="$(abspath $(BIN)):$$PATH" NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo 'built build/docs/index.html'
 
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m experiments.benchmarks
@@ -45,6 +50,10 @@ $(VENV)/.installed-plot: pyproject.toml | $(VENV)/.pip
 $(VENV)/.installed-dev: pyproject.toml | $(VENV)/.pip
 	$(INSTALL) '.[dev]'
 	@touch $@ $(VENV)/.installed-plot
+
+$(VENV)/.installed-docs: pyproject.toml | $(VENV)/.pip
+	$(INSTALL) '.[docs]'
+	@touch $@
 
 $(VENV)/.installed-bench: pyproject.toml | $(VENV)/.pip
 	$(INSTALL) '.[bench]'

@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-LARGEST = 400_000  # bytes: outputs are kept, so that pages show them, but small
+LARGEST = 200_000  # bytes: outputs are kept, so that pages show them, but small
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -20,9 +20,16 @@ def test_it_runs(path, tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
     notebook = nbformat.read(path, as_version=4)
+    kept = pictures(notebook)
     nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
-    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
-    assert any("image/png" in output.get("data", {}) for output in outputs)
+    assert pictures(notebook) == kept
+    assert any(kept)
+
+
+def pictures(notebook) -> list[int]:
+    """How many pictures each cell shows."""
+    shown = [[output.get("data", {}) for output in cell.get("outputs", [])] for cell in notebook.cells]
+    return [sum("image/png" in data for data in cell) for cell in shown]
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

@@ -7,7 +7,16 @@ import pytest
 
 import pgmest as pg
 from pgmest.errors import ArgumentError, OptionalDependencyError
-from pgmest.plots import compare_distances, compare_marginals, draw_junction_tree, draw_marginals, draw_pair_errors
+from pgmest.plots import (
+    History,
+    compare_distances,
+    compare_marginals,
+    draw_convergence,
+    draw_errors,
+    draw_junction_tree,
+    draw_marginals,
+    draw_pair_errors,
+)
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -118,3 +127,65 @@ def test_distances_of_members_and_others():
     figure = compare_distances(np.array([0.0, 0.0, 0.3]), np.array([0.3, 0.3]))
     others, members = figure.findobj(matplotlib.patches.StepPatch)[:2]
     assert (others.get_data().values[[0, -1]].tolist(), members.get_data().values[[0, -1]].tolist()) == ([0, 2], [2, 1])
+
+
+def test_errors_by_budget_are_medians_in_a_band():
+    figure = draw_errors({"AIM": {1.0: [0.1, 0.4, 0.2], 0.1: [0.5]}, "MST": {1.0: 0.3}}, levels={"public": 0.25})
+    (axes,) = figure.axes
+    aim, mst, public = axes.get_lines()
+    assert (aim.get_xdata().tolist(), aim.get_ydata().tolist()) == ([0.1, 1.0], [0.5, 0.2])
+    assert (mst.get_xdata().tolist(), mst.get_ydata().tolist()) == ([1.0], [0.3])
+    assert set(public.get_ydata()) == {0.25}
+    band = axes.collections[0].get_paths()[0].vertices
+    assert {tuple(point) for point in band} >= {(0.1, 0.5), (1.0, 0.1), (1.0, 0.4)}
+    assert aim.get_marker() != mst.get_marker()
+    assert aim.get_linestyle() != mst.get_linestyle()
+    assert {"AIM", "MST", "public", "epsilon"} <= set(texts(figure))
+
+
+@pytest.mark.parametrize(
+    "errors", [{}, {"AIM": {}}, {"AIM": {0.0: 0.1}}, {"AIM": {1.0: []}}, {"AIM": {1.0: [0.1, 0.0]}}]
+)
+def test_errors_by_budget_are_positive(errors):
+    with pytest.raises(ArgumentError, match="positive errors by positive budgets"):
+        draw_errors(errors)
+
+
+class Seen:
+    """What a callback sees, as far as a history reads it."""
+
+    def __init__(self, iteration: int, loss: float, gap: float):
+        self.iteration, self.oracle_calls, self.seconds = iteration, 2 * iteration, 0.1 * iteration
+        self.loss, self.gap, self.tolerance = loss, gap, 0.5
+
+
+def test_convergence_is_the_distance_to_the_lowest_loss_and_the_gap():
+    fast, slow = History(), History()
+    for iteration, loss, gap in [(1, 9.0, np.inf), (2, 5.0, 4.0), (3, 3.0, 1.0)]:
+        fast(Seen(iteration, loss, gap))
+        slow(Seen(iteration, loss + 2.0, np.inf))
+    figure = draw_convergence({"fast": fast, "slow": slow})
+    loss, gap, other, _, tolerance, _ = figure.axes[0].get_lines()
+    np.testing.assert_array_equal(loss.get_xdata(), [2, 4, 6])
+    np.testing.assert_array_equal(loss.get_ydata(), [6.0, 2.0, np.nan])
+    np.testing.assert_array_equal(gap.get_ydata(), [np.nan, 4.0, 1.0])
+    np.testing.assert_array_equal(other.get_ydata(), [8.0, 4.0, 2.0])
+    assert set(tolerance.get_ydata()) == {0.5}
+    assert "calls of the marginal oracle" in texts(figure)
+
+
+def test_a_history_is_kept_by_an_estimate():
+    history = History()
+    answers = [pg.LinearMeasurement([60.0, 45.0], "sex", 2.0), pg.LinearMeasurement([30.0, 41.0, 25.0], "age", 2.0)]
+    model = pg.estimate(answers, {"sex": 2, "age": 3}, callback=history)
+    assert [step.iteration for step in history.steps] == sorted({step.iteration for step in history.steps})
+    assert min(step.loss for step in history.steps) == pytest.approx(model.report.loss, rel=1e-2)
+    figure = draw_convergence(history, against="seconds")
+    assert "seconds" in texts(figure)
+
+
+def test_convergence_needs_a_history_and_a_known_axis():
+    with pytest.raises(ArgumentError, match="at least one iteration each"):
+        draw_convergence({"none": History()})
+    with pytest.raises(ArgumentError, match="against"):
+        draw_convergence(History([]), against="days")

@@ -12,7 +12,21 @@ import pytest
 import pgmest as pg
 
 ROOT = Path(__file__).resolve().parents[1]
-HEAVY = {"matplotlib", "narwhals", "numba", "opendp", "pandas", "polars", "pyarrow", "scipy.optimize", "tqdm"}
+HEAVY = {
+    "matplotlib",
+    "narwhals",
+    "numba",
+    "opendp",
+    "pandas",
+    "polars",
+    "pyarrow",
+    "scipy.optimize",
+    "sklearn",
+    "tqdm",
+    "yaml",
+}
+DISTRIBUTIONS = {"sklearn": "scikit-learn", "yaml": "pyyaml"}
+"""What provides a package, where that has another name."""
 
 
 def loaded_by(statement: str) -> set[str]:
@@ -47,11 +61,11 @@ def imported_by(path: Path) -> set[str]:
 def test_every_package_imported_is_declared():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    declared = {
-        re.split(r"[\[<>=]", line)[0] for line in [*project["dependencies"], *extras["plot"], *extras["parquet"]]
-    }
+    for_users = [lines for extra, lines in extras.items() if extra not in ("dev", "docs")]
+    declared = {re.split(r"[\[<>=]", line)[0] for lines in [project["dependencies"], *for_users] for line in lines}
     imported = set.union(*(imported_by(path) for path in (ROOT / "pgmest").rglob("*.py")))
-    assert imported - set(sys.stdlib_module_names) - {"pgmest"} <= declared
+    outside = imported - set(sys.stdlib_module_names) - {"pgmest"}
+    assert {DISTRIBUTIONS.get(name, name) for name in outside} <= declared
 
 
 def test_version_is_the_changelogs_latest():

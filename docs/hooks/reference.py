@@ -1,0 +1,64 @@
+"""The pages of the API reference: one for each public package, its names in the order of its `__init__.py`.
+
+A hook of mkdocs. Nothing is listed twice: what `pgmest/__init__.py` and its packages export is what is documented.
+"""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = {
+    "pgmest": "Tables, measurements, estimates, models",
+    "pgmest.queries": "Queries",
+    "pgmest.workloads": "Workloads",
+    "pgmest.loss": "Losses",
+    "pgmest.zeros": "What cannot be",
+    "pgmest.schema": "Raw tables",
+    "pgmest.privacy": "Privacy",
+    "pgmest.mechanisms": "Mechanisms",
+    "pgmest.transforms": "Transforms",
+    "pgmest.prior": "Public data",
+    "pgmest.synthesis": "Records from tables",
+    "pgmest.strategies": "Strategies",
+    "pgmest.uncertainty": "Error bars",
+    "pgmest.evaluation": "Evaluation",
+    "pgmest.plots": "Pictures",
+    "pgmest.datasets": "Data that comes with pgmest",
+    "pgmest.simulation": "Simulation",
+    "pgmest.adapters": "Inside other libraries",
+    "pgmest.errors": "Errors",
+}
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add the pages, so that the navigation may name them."""
+    for package, title in PAGES.items():
+        files.append(File.generated(config, f"api/{package}.md", content=page(package, title)))
+    return files
+
+
+def page(package: str, title: str) -> str:
+    """A package's docstring and its names, or its modules where it exports none; a plain module as a whole."""
+    source = ROOT / Path(*package.split("."), "__init__.py")
+    if not source.exists():
+        return f"# {title}\n\n::: {package}\n"
+    modules = sorted(f"{package}.{path.stem}" for path in source.parent.glob("[!_]*.py"))
+    exported = exports(source, package) or modules
+    head = f"# {title}\n\n::: {package}\n    options:\n      members: false\n"
+    return "\n".join([head, *(f"::: {path}\n" for path in exported)])
+
+
+def exports(source: Path, package: str) -> list[str]:
+    """The dotted names of what `from x import y as y` exports, without modules, and of a registry of lazy imports."""
+    names = []
+    for node in ast.parse(source.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ImportFrom) and node.module != "pgmest":
+            names += [f"{package}.{alias.name}" for alias in node.names if alias.asname == alias.name]
+        elif isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "MECHANISMS":
+            names += [f"{module}.{name}" for name, module in ast.literal_eval(node.value).items()]
+    return names
