@@ -28,3 +28,4 @@ from pgmest import workloads as workloads
 from pgmest import evaluation as evaluation
 from pgmest import privacy as privacy
 from pgmest import mechanisms as mechanisms
+from pgmest.synthesizer import Synthesizer as Synthesizer

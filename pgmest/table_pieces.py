@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import warnings
 from collections.abc import Iterable, Iterator
@@ -72,7 +73,10 @@ def _csv(path: str | Path, wanted: list[str] | None, zipped: bool, rows: int) ->
     import pandas as pd
 
     with _opened(path, zipped) as handle:
-        header = check_header(path, handle.read(LONGEST_HEADER), wanted)
+        start = handle.read(LONGEST_HEADER)
+    header = check_header(path, start, wanted)
+    lines = start.removeprefix(codecs.BOM_UTF8).splitlines()
+    blank = next((place for place, line in enumerate(lines) if line.strip()), 0)
     with _opened(path, zipped) as handle, warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)  # pandas would drop the extra fields
         try:
@@ -83,6 +87,7 @@ def _csv(path: str | Path, wanted: list[str] | None, zipped: bool, rows: int) ->
                 index_col=False,
                 chunksize=rows,
                 encoding="utf-8-sig",
+                skiprows=blank,
                 skipinitialspace=True,
                 skip_blank_lines=len(header) > 1,  # of a single column they are missing values
             )

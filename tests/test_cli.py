@@ -14,7 +14,7 @@ import pytest
 
 import pgmest as pg
 from pgmest.cli import COMMANDS, main
-from pgmest.usage import make_parser
+from pgmest.commands.command import make_parser
 
 DOMAIN = {"age": 5, "sex": 2, "city, state": 3}
 CLIQUES = ["age,sex", '["sex", "city, state"]']
@@ -262,7 +262,7 @@ def test_help_of_estimate_names_every_solver(capsys):
 
 def test_defaults_of_estimate_are_the_librarys():
     files = ["--domain", "d.json", "--measurements", "m.json", "--out", "model.npz"]
-    options = vars(make_parser(COMMANDS).parse_args(["estimate", *files]))
+    options = vars(make_parser(COMMANDS.values()).parse_args(["estimate", *files]))
     parameters = inspect.signature(pg.estimate).parameters
     shared = {
         name: value for name, value in options.items() if name in parameters and name not in ("domain", "measurements")
@@ -271,7 +271,7 @@ def test_defaults_of_estimate_are_the_librarys():
     assert shared == {name: parameters[name].default for name in shared}
 
 
-@pytest.mark.parametrize("command", ["estimate", "query", "sample", "info", "measure"])
+@pytest.mark.parametrize("command", COMMANDS)
 def test_help_teaches_with_examples(capsys, command):
     with pytest.raises(SystemExit) as stopped:
         main([command, "--help"])

@@ -96,7 +96,8 @@ def _entry(name: str, values: np.ndarray) -> Iterator[str]:
     markers: list[str] = []
     if values.dtype.kind in "OUT":
         text = as_text(values)
-        marked = text.isin(MARKERS).to_numpy() & ~gaps
+        words = _words_among_numbers(text[~gaps & ~text.isin(MARKERS).to_numpy()])
+        marked = text.isin([*MARKERS, *words]).to_numpy() & ~gaps
         markers = sorted(set(text[marked]) - {""})
         gaps = gaps | marked
     known = values[~gaps]
@@ -115,13 +116,17 @@ def _entry(name: str, values: np.ndarray) -> Iterator[str]:
 
 def _described(values: np.ndarray) -> list[str] | None:
     """The lines of a column without missing values; None for identifiers."""
+    import pandas as pd
+
     if values.dtype.kind == "M":
         return _date(values.astype("M8[D]"))
     text = as_text(values)
     if values.dtype.kind == "b" or set(text.str.lower().unique()) == {"true", "false"}:
         return ["type: boolean"]
     if text.str.fullmatch(r"\d{4}-\d\d-\d\d(?:[T ].*)?").all():
-        return _date(text.str.slice(0, 10).to_numpy().astype("M8[D]"))
+        days = pd.to_datetime(text.str.slice(0, 10), format="%Y-%m-%d", errors="coerce").dropna()
+        if len(days):  # not only 2020-02-30
+            return _date(days.to_numpy().astype("M8[D]"))
     if _all_numbers(values, text):
         return _number(text)
     counts = text.value_counts()
@@ -139,8 +144,20 @@ def _described(values: np.ndarray) -> list[str] | None:
 def _all_numbers(values: np.ndarray, text: Any) -> bool:
     if values.dtype.kind in "iuf":
         return bool(np.isfinite(values.astype(np.float64)).all())
-    plain = text.str.fullmatch(r"[-+]?(?:0|[1-9]\d*)?(?:\.\d*)?(?:[eE][-+]?\d+)?") & text.str.contains(r"\d")
-    return bool(plain.all())  # 007 is a label, no number
+    return bool(_plain_numbers(text).all() and np.isfinite(text.astype(float)).all())  # 1e400 is none
+
+
+def _plain_numbers(text: Any) -> Any:
+    """Which texts are numbers: 7 and -2.5 are, 007 is a label."""
+    form = r"(?=.*\d)[-+]?(?:0|[1-9]\d*)?(?:\.\d*)?(?:[eE][-+]?\d+)?"
+    return text.str.fullmatch(form)
+
+
+def _words_among_numbers(text: Any) -> list[str]:
+    """The texts in a column of numbers, such as "unknown", where there are few; they stand for missing values."""
+    words = text[~_plain_numbers(text).astype(bool)]
+    few = len(words) <= len(text) // 20 and words.nunique() <= 5
+    return sorted(words.unique()) if few else []
 
 
 def _number(text: Any) -> list[str]:

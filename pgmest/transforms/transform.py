@@ -14,6 +14,7 @@ from pgmest.clique_vector import CliqueVector
 from pgmest.dataset import Dataset
 from pgmest.domain import Clique, Domain
 from pgmest.errors import DomainError, ShapeError
+from pgmest.lazy_dataset import LazyDataset
 from pgmest.measurement import LinearMeasurement
 from pgmest.model import Model
 from pgmest.queries import Kron, compress
@@ -144,6 +145,8 @@ class Transform:
         """
         if data.domain != self.before:
             raise DomainError(f"the records are over {data.domain!r}, the transform is of {self.before!r}.")
+        if isinstance(data, LazyDataset):
+            return data.recoded({name: (column.sources, column.codes) for name, column in self.columns.items()})
         coded = [_looked_up(data, column.sources, column.codes) for column in self.columns.values()]
         return Dataset.from_codes(coded, self.after, data.weights, trusted=True)
 

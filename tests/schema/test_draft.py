@@ -129,3 +129,28 @@ def test_every_draft_loads_and_no_number_is_outside(values, name):
     if name in schema.domain and name != "number" and schema.column(name).kind in ("integer", "real", "date"):
         strict = draft(table).replace("  number:", "    outside: error\n  number:", 1)
         Schema.parse(strict).encode(table)
+
+
+def test_a_few_words_among_numbers_mean_missing_values(tmp_path):
+    (tmp_path / "ages.csv").write_text("age\n" + "\n".join([*map(str, range(60)), "unknown", "refused"]) + "\n")
+    column = Schema.parse(draft(tmp_path / "ages.csv")).column("age")
+    assert type(column).__name__ == "Integer"
+    assert {"unknown", "refused"} <= column.markers
+
+
+def test_codes_with_letters_stay_text(tmp_path):
+    codes = [str(code) for code in range(40)] + [f"V{code}" for code in range(10)]
+    (tmp_path / "codes.csv").write_text("code\n" + "\n".join(codes) + "\n")
+    assert type(Schema.parse(draft(tmp_path / "codes.csv")).column("code")).__name__ == "Categorical"
+
+
+def test_days_that_do_not_exist_and_numbers_that_are_infinite(tmp_path):
+    (tmp_path / "odd.csv").write_text("born,size,none\n2020-02-30,1e400,2020-02-30\n2020-02-29,1,2020-02-30\n")
+    schema = Schema.parse(draft(tmp_path / "odd.csv"))
+    kinds = [type(column).__name__ for column in schema.columns]
+    assert kinds == ["Date", "Categorical", "Categorical"]
+
+
+def test_a_file_that_begins_with_an_empty_line(tmp_path):
+    (tmp_path / "late.csv").write_text("\nsex\nF\nM\n")
+    assert Schema.parse(draft(tmp_path / "late.csv")).labels("sex")[:2] == ["F", "M"]

@@ -1,0 +1,49 @@
+"""OpenDP's contingency tables: our estimation as their estimator, and what they released as ours.
+
+`dp.mbi.AIM`, `MST`, `Fixed` and `Sequential` take `estimator=`, a function of an mbi domain, a list of
+`mbi.LinearMeasurement` and `potentials`, which returns an `mbi.MarkovRandomField`:
+
+    from pgmest.adapters.opendp import estimator
+
+    query.contingency_table(keys=..., algorithm=dp.mbi.MST(estimator=estimator))
+
+`estimator_with(method="mirror_flow")` makes one with other arguments of `pgmest.estimate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pgmest.adapters import mbi
+from pgmest.domain import Domain
+
+if TYPE_CHECKING:
+    from pgmest.measurement import LinearMeasurement
+
+
+def estimator(domain: Any, loss_fn: Any, *, potentials: Any = None) -> Any:
+    """The contract of `opendp.extras.mbi.mirror_descent`, kept by `pgmest.estimate`.
+
+    Raises:
+        as `pgmest.adapters.mbi.estimate`.
+    """
+    return mbi.estimate(domain, loss_fn, potentials=potentials)
+
+
+def estimator_with(**options: Any) -> Callable[..., Any]:
+    """An estimator of the same contract with further arguments of `pgmest.estimate`, such as `method` or `loss`."""
+    return partial(mbi.estimate, **options)
+
+
+def released_measurements(table: Any) -> tuple[Domain, list[LinearMeasurement]]:
+    """What an OpenDP `ContingencyTable` released: the domain of its keys, and the noisy answers, for `pgmest.estimate`.
+
+    Codes are positions in `table.keys[name]`.
+
+    Raises:
+        QueryError: an answer to a query that is not linear.
+    """
+    domain = mbi.from_mbi_domain(table.model.domain)
+    return domain, [mbi.from_mbi_measurement(measurement, domain) for measurement in table.marginals.flatten()]

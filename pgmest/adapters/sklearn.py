@@ -1,0 +1,134 @@
+"""scikit-learn: a density estimator with its interface, for pipelines, cloning and cross-validation.
+
+from pgmest.adapters.sklearn import DensityEstimator
+
+estimator = DensityEstimator(bounds=(0, 100), epsilon=1.0).fit(X)
+estimator.score_samples(X), estimator.sample(1000)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pgmest.dataset import Dataset
+from pgmest.domain import Domain
+from pgmest.errors import ArgumentError, OptionalDependencyError
+from pgmest.mechanisms.named import named_mechanism
+
+try:
+    from sklearn.base import BaseEstimator, DensityMixin
+    from sklearn.utils import check_random_state
+    from sklearn.utils.validation import check_is_fitted, validate_data
+except ImportError:
+    raise OptionalDependencyError.of("scikit-learn", "pgmest.adapters.sklearn", "evaluate") from None
+
+
+class DensityEstimator(DensityMixin, BaseEstimator):
+    """A private density of numeric columns: uniform in the boxes of a grid, whose weights a mechanism estimates.
+
+    >>> X = np.random.default_rng(0).normal(50, 10, size=(1000, 2))
+    >>> estimator = DensityEstimator(bounds=(0, 100), bins=5, rho=0.5, mechanism="mst").fit(X)
+    >>> estimator.sample(3, random_state=0).shape, estimator.score_samples([[50, 50], [5, 95]]).argmax()
+    ((3, 2), np.int64(0))
+
+    Args:
+        bounds: the public range of the columns: (low, high) for all, or one such pair for each. Values outside it are
+            taken for the nearest one inside. There is no default: a range read from the data would not be private.
+        bins: how many equal bins a column has, or one number for each.
+        mechanism: its name (`pgmest.mechanisms.named`).
+        epsilon, delta, rho: the budget, as for the mechanism; with epsilon alone delta is 1e-9 where one is needed.
+        workload: cliques of columns that matter, named "x0", "x1", ...; None for the mechanism's default.
+        backend: "opendp", exact noise, which no `random_state` fixes; or "simulation", for experiments.
+        random_state: of the simulation, and of ties.
+
+    Attributes (after `fit`):
+        result_: what the mechanism returned.
+        edges_: for each column the bounds of its bins.
+        n_features_in_, feature_names_in_: as everywhere in scikit-learn.
+    """
+
+    def __init__(
+        self,
+        bounds: Any = None,
+        bins: Any = 10,
+        mechanism: str = "aim",
+        epsilon: float | None = None,
+        delta: float | None = None,
+        rho: float | None = None,
+        workload: Any = None,
+        backend: str = "opendp",
+        random_state: Any = None,
+    ):
+        self.bounds = bounds
+        self.bins = bins
+        self.mechanism = mechanism
+        self.epsilon = epsilon
+        self.delta = delta
+        self.rho = rho
+        self.workload = workload
+        self.backend = backend
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> DensityEstimator:
+        """Spend the budget on the rows of X, shape (rows, columns); y is ignored.
+
+        Raises:
+            ArgumentError: no bounds, no budget, or a parameter that is not valid; nothing was spent.
+        """
+        budget = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
+        mechanism = named_mechanism(self.mechanism, **budget, backend=self.backend)
+        X = validate_data(self, X, dtype=np.float64)
+        self.edges_ = _edges(self.bounds, self.bins, X.shape[1])
+        domain = Domain({f"x{column}": len(edges) - 1 for column, edges in enumerate(self.edges_)})
+        data = Dataset.from_codes(list(self._codes(X)), domain)
+        seed = int(check_random_state(self.random_state).randint(2**31))
+        self.result_ = mechanism.fit(data, self.workload, seed, progress=False)
+        return self
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """The log-density at each row of X, shape (rows,); -inf outside the bounds."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        data = Dataset.from_codes(list(self._codes(X)), self.result_.domain)
+        logs = self.result_.model.log_prob(data)
+        for column, edges in enumerate(self.edges_):
+            outside = (X[:, column] < edges[0]) | (X[:, column] > edges[-1])
+            logs = np.where(outside, -np.inf, logs - np.log(edges[1] - edges[0]))
+        return logs
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """The log-likelihood of the rows of X; y is ignored."""
+        return float(np.sum(self.score_samples(X)))
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
+        """Rows drawn from the density, shape (n_samples, columns)."""
+        check_is_fitted(self)
+        generator = np.random.default_rng(check_random_state(random_state).randint(2**31))
+        records = self.result_.sample(n_samples, generator)
+        drawn = [
+            generator.uniform(edges[codes], edges[codes + 1])
+            for edges, codes in zip(self.edges_, (column.astype(np.int64) for column in records.columns), strict=True)
+        ]
+        return np.stack(drawn, axis=1)
+
+    def _codes(self, X: np.ndarray) -> Any:
+        """The bin of each value, column by column."""
+        for column, edges in enumerate(self.edges_):
+            yield np.clip(np.searchsorted(edges, X[:, column], side="right") - 1, 0, len(edges) - 2)
+
+
+def _edges(bounds: Any, bins: Any, columns: int) -> list[np.ndarray]:
+    """The bounds of the bins of each column."""
+    allowed = "a public range (low, high) with low < high, or one for each column"
+    try:
+        ranges = np.broadcast_to(np.asarray(bounds, dtype=np.float64), (columns, 2))
+        counts = np.broadcast_to(np.asarray(bins), (columns,))
+    except (TypeError, ValueError):
+        raise ArgumentError.of("bounds", bounds, f"{allowed} ({columns}), and bins a number or one for each") from None
+    if not (np.isfinite(ranges).all() and (ranges[:, 0] < ranges[:, 1]).all()):
+        raise ArgumentError.of("bounds", bounds, allowed)
+    if counts.dtype.kind not in "iu" or not (counts > 0).all():
+        raise ArgumentError.of("bins", bins, "a positive integer, or one for each column")
+    return [np.linspace(low, high, count + 1) for (low, high), count in zip(ranges, counts, strict=True)]

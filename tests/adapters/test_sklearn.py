@@ -1,0 +1,75 @@
+"""The density estimator, checked by scikit-learn itself and by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pgmest.errors import ArgumentError
+
+pytest.importorskip("sklearn")
+
+from sklearn.base import clone
+from sklearn.model_selection import cross_val_score
+from sklearn.utils.estimator_checks import check_estimator
+
+from pgmest.adapters.sklearn import DensityEstimator
+
+EXPERIMENT = {"backend": "simulation", "random_state": 0, "bounds": (-10, 10)}
+
+
+def test_scikit_learns_own_checks():
+    estimator = DensityEstimator(**EXPERIMENT, bins=3, epsilon=1.0, mechanism="independent")
+    found = check_estimator(estimator, on_skip=None)
+    assert {check["status"] for check in found} <= {"passed", "skipped"}
+    assert sum(check["status"] == "passed" for check in found) > 30
+
+
+def correlated(rows: int = 2000) -> np.ndarray:
+    x = np.random.default_rng(1).normal(0, 3, rows)
+    return np.stack([x, x + np.random.default_rng(2).normal(0, 1, rows)], axis=1)
+
+
+def test_density_integrates_to_one():
+    estimator = DensityEstimator(**EXPERIMENT, bins=[4, 5], rho=0.5, mechanism="mst").fit(correlated())
+    step = 0.5
+    grid = np.arange(-10 + step / 2, 10, step)
+    points = np.stack(np.meshgrid(grid, grid), axis=-1).reshape(-1, 2)
+    assert np.exp(estimator.score_samples(points)).sum() * step**2 == pytest.approx(1)
+    assert estimator.score_samples([[11, 0], [0, -10.5]]).tolist() == [-np.inf, -np.inf]
+
+
+def test_dependence_is_learned_and_sampled():
+    estimator = DensityEstimator(**EXPERIMENT, bins=10, rho=0.5, mechanism="mst").fit(correlated())
+    rows = estimator.sample(2000, random_state=0)
+    assert rows.shape == (2000, 2)
+    assert np.corrcoef(rows.T)[0, 1] > 0.8
+    assert np.array_equal(rows, estimator.sample(2000, random_state=0))
+    assert estimator.score_samples([[3, 3]])[0] > estimator.score_samples([[3, -3]])[0] + 2
+
+
+def test_selects_among_models():
+    rows = np.clip(correlated(), -10, 10)
+    scores = [
+        cross_val_score(clone(DensityEstimator(**EXPERIMENT, bins=8, rho=1.0, mechanism=name)), rows, cv=2)
+        for name in ("independent", "mst")
+    ]
+    assert scores[1].mean() > scores[0].mean()
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"bounds": None}, "bounds=None is not valid: it must be a public range"),
+        ({"bounds": (1, 1)}, "bounds=(1, 1) is not valid"),
+        ({"bounds": [(0, 1)] * 3}, "or one for each column (2)"),
+        ({"bins": 0}, "bins=0 is not valid: it must be a positive integer"),
+        ({"rho": None}, "needs a privacy budget"),
+        ({"mechanism": "magic"}, "mechanism='magic' is not valid"),
+    ],
+)
+def test_wrong_parameters(changed, message):
+    parameters = {**EXPERIMENT, "rho": 0.5, "mechanism": "mst", **changed}
+    with pytest.raises(ArgumentError) as raised:
+        DensityEstimator(**parameters).fit(correlated(50))
+    assert message in str(raised.value)
