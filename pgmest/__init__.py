@@ -19,6 +19,7 @@ from pgmest.inference.threads import get_threads as get_threads
 from pgmest.inference.threads import set_threads as set_threads
 from pgmest import loss as loss
 from pgmest.model import Model as Model
+from pgmest.approximate_model import ApproximateModel as ApproximateModel
 from pgmest.estimation.estimate import estimate as estimate
 from pgmest import prior as prior
 from pgmest.model_file import load as load

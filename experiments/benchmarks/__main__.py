@@ -1,4 +1,4 @@
-"""`python -m experiments.benchmarks [oracle|bulk|solvers]`: measure pgmest against mbi."""
+"""`python -m experiments.benchmarks [oracle|bulk|queries|solvers]`: measure pgmest against mbi."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ DESCRIPTION = "Measure pgmest against mbi. Without a NAME all benchmarks run."
 BENCHMARKS = {
     "oracle": "the MARGINAL-ORACLE: new cliques, later calls, memory",
     "bulk": "all two-way and three-way marginals of a model at once",
+    "queries": "factored queries and unmeasured marginals of a calibrated model",
     "solvers": "loss against iterations and seconds",
 }
 

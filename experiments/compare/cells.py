@@ -15,7 +15,7 @@ import numpy as np
 from experiments.data import load
 from pgmest import mechanisms
 from pgmest.dataset import Dataset
-from pgmest.errors import PgmestError
+from pgmest.errors import PgmestError, QueryError
 from pgmest.evaluation.metrics import total_variation
 from pgmest.measurement import LinearMeasurement
 
@@ -38,7 +38,7 @@ EPSILONS = (0.1, 1.0, 10.0)
 DELTA = 1e-9
 MOST_CELLS = 10_000
 """Pairs of attributes with more cells are not compared."""
-MOST_SECONDS = 120.0
+MOST_SECONDS = 60.0
 """A run that takes longer is stopped, and the table says so."""
 MOST_PAIRS = 1_000
 """Where a table has more pairs, so many of them are drawn."""
@@ -55,10 +55,13 @@ MECHANISMS: dict[str, dict[str, Any]] = {
     "PMWPub": {},
     "MWEM": LIMITED,
     "PrivBayes": {},
-    "HDMM": {},
+    "HDMM": {"estimator": "original"},
     "DualQuery": {},
 }
-"""The mechanisms, with what differs from their defaults: junction trees are limited to 1 MB."""
+"""The mechanisms, with what differs from their defaults: junction trees are limited to 1 MB, and HDMM, which measures
+what no tree of that size holds, answers by least squares."""
+ONCE = ("DualQuery",)
+"""Too slow on all pairs to be run with more than one budget."""
 PUBLIC = {"adult_pub025_01": ("adult_pub025_01", "public"), "acs/MA2019": ("acs/MA2018", "data")}
 PUBLIC["acs/NATIONAL2019"] = ("acs/NATIONAL2018", "data")
 """Where there is a public table beside the private one, for mechanisms that need it: its name and file."""
@@ -89,7 +92,7 @@ def all_cells() -> list[Cell]:
         for table in TABLES
         for epsilon in EPSILONS
         for name in names
-        if name != "PMWPub" or table in PUBLIC
+        if (name != "PMWPub" or table in PUBLIC) and (name not in ONCE or epsilon == 1.0)
     ]
     return cells + [Cell(table, BY_MBI, 1.0) for table in TABLES]
 
@@ -127,8 +130,10 @@ def _by_pgmest(cell: Cell, data: Dataset) -> dict[str, Any]:
     started = time.perf_counter()
     result = mechanism.fit(data, seed=cell.seed, progress=False)
     seconds = time.perf_counter() - started
-    records = result.sample(seed=cell.seed)
-    return {"seconds": seconds, "error": _error(data, result.model), "records": _error(data, records), "note": ""}
+    found: dict[str, Any] = {"seconds": seconds, "error": _error(data, result.model), "records": None, "note": ""}
+    with contextlib.suppress(QueryError):  # least squares has no records
+        found["records"] = _error(data, result.sample(seed=cell.seed))
+    return found
 
 
 def _make(cell: Cell) -> mechanisms.Mechanism:

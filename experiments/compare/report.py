@@ -16,9 +16,9 @@ HEAD = f"""# All mechanisms on all tables
 `python -m experiments.compare`. The error is the total variation distance between true and estimated marginals,
 averaged over the pairs of attributes with at most {MOST_CELLS:,} cells (at most {MOST_PAIRS:,} of them); of the model,
 not of records drawn from it, which are in compare.csv. Every mechanism is told to answer all pairs and
-spends the budget named, delta {DELTA:g} where it uses one. Noise is simulated, junction trees are limited to 1 MB, one
-seed, one thread, two runs at a time. A dash: the mechanism refused, or took more than {MOST_SECONDS:g} seconds; below
-it is said why.
+spends the budget named, delta {DELTA:g} where it uses one. Noise is simulated, junction trees are limited to 1 MB, and
+HDMM answers by least squares; one seed, one thread, two runs at a time. A dash: the mechanism refused, or took more
+than {MOST_SECONDS:g} seconds; below it is said why.
 
 "{BY_MBI}" has the measurements of MST and mbi 2.0.0's mirror descent, 1,000 iterations; its seconds are
 of the estimate alone, with compilation, which each new set of cliques needs. mbi's repository has mechanisms of its

@@ -46,7 +46,8 @@ from pgmest.estimation.universal import UniversalAccelerated
 from pgmest.inference.approximate import RegionOracle
 from pgmest.loss import FlatLoss, make_loss
 from pgmest.loss.smoothed import KinkedLoss
-from pgmest.measurement import LinearMeasurement
+from pgmest.measurement import LARGEST, LinearMeasurement
+from pgmest.memory import check_room
 from pgmest.model import Model
 from pgmest.prior.support import Support
 from pgmest.prior.support_model import SupportModel
@@ -268,11 +269,12 @@ def _checked(measurements: Iterable[LinearMeasurement], domain: Domain) -> list[
                 "wrap the noisy values: LinearMeasurement(values, clique, stddev)."
             )
         measurement.check(domain)
+        check_room(f"the marginal of measurements[{position}]", measurement.cells)
     return checked
 
 
 def _check_numbers(total: float | Literal["fit"] | None, tolerance: float, max_iterations: int) -> None:
-    number = isinstance(total, int | float | np.number) and 0 < total < math.inf
+    number = isinstance(total, int | float | np.number) and 0 < total <= LARGEST
     if not (total is None or number or (isinstance(total, str) and total == "fit")):
         raise ArgumentError.of("total", total, 'a positive number of records, None to estimate it, or "fit"')
     if not (isinstance(tolerance, int | float | np.number) and 0 <= tolerance < math.inf):
