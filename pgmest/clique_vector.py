@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from pgmest.domain import Clique, Domain, as_domain
-from pgmest.errors import ArgumentError, DomainError, PgmestError, ShapeError, UnknownCliqueError
+from pgmest.errors import ArgumentError, DomainError, PgmestError, ShapeError, UnknownCliqueError, plural
 from pgmest.factor import Factor, divide, multiply, subtract_logs
+from pgmest.memory import check_room
 
 
 @dataclass(frozen=True)
@@ -145,13 +146,13 @@ class CliqueVector(Mapping[Clique, Factor]):
     @classmethod
     def zeros(cls, domain: Domain | Mapping[str, int], cliques: Iterable[Iterable[str]]) -> CliqueVector:
         """Tables of zeros: as potentials, the uniform distribution."""
-        layout = Layout.of(as_domain(domain), cliques)
+        layout = _with_room(domain, cliques)
         return cls.of(layout, np.zeros(layout.cells))
 
     @classmethod
     def ones(cls, domain: Domain | Mapping[str, int], cliques: Iterable[Iterable[str]]) -> CliqueVector:
         """Tables of ones."""
-        layout = Layout.of(as_domain(domain), cliques)
+        layout = _with_room(domain, cliques)
         return cls.of(layout, np.ones(layout.cells))
 
     @classmethod
@@ -162,7 +163,7 @@ class CliqueVector(Mapping[Clique, Factor]):
         seed: int | np.random.Generator | None = None,
     ) -> CliqueVector:
         """Tables of independent standard normal values."""
-        layout = Layout.of(as_domain(domain), cliques)
+        layout = _with_room(domain, cliques)
         return cls.of(layout, np.random.default_rng(seed).standard_normal(layout.cells))
 
     @property
@@ -298,3 +299,9 @@ def _table_values(domain: Domain, table: Any) -> np.ndarray:
     if values.shape != domain.shape:
         raise ShapeError.of(f"the table of clique {domain.attributes}", domain.shape, values.shape)
     return values.reshape(-1)
+
+
+def _with_room(domain: Domain | Mapping[str, int], cliques: Iterable[Iterable[str]]) -> Layout:
+    layout = Layout.of(as_domain(domain), cliques)
+    check_room(f"the tables of {plural(len(layout.cliques), 'clique')}", layout.cells)
+    return layout

@@ -9,7 +9,7 @@ import numpy as np
 
 from pgmest.codes import code_type
 from pgmest.domain import Domain
-from pgmest.errors import ModelTooLarge, count_text, listed, memory_text
+from pgmest.errors import MOST_AXES, ModelTooLarge, count_text, listed, memory_text
 
 MAX_CELLS = 2**31  # of one marginal: 17 GB of counts
 ROWS_AT_ONCE = 1 << 18  # the cell numbers of this many records stay in cache, and bound the memory used
@@ -43,6 +43,8 @@ def zero_table(domain: Domain) -> np.ndarray:
     """
     cells = domain.size()
     if cells <= MAX_CELLS:
+        if len(domain) > MOST_AXES:
+            raise ModelTooLarge.of_axes(domain)
         try:
             return np.zeros(cells)
         except MemoryError:

@@ -11,6 +11,9 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+MOST_AXES = 64
+"""Of an array of NumPy."""
+
 
 def listed(names: Iterable[object], limit: int = 12) -> str:
     """The names joined by commas, cut after `limit` so that a message stays readable."""
@@ -185,7 +188,8 @@ class ModelTooLarge(PgmestError, MemoryError):
         """`limit` is the argument's text ("max_cells=100"), `needed` its least sufficient value; a culprit is a large
         clique of the tree, its cells, and the measured cliques that meet in it."""
         lines = [
-            f"  {clique}: {count_text(size)} cells ({memory_text(8 * size)}), where {listed(met, 4)} meet"
+            f"  {clique}: {count_text(size)} cells ({memory_text(8 * size)})"
+            + (f", where {listed(met, 4)} meet" if met else "")
             for clique, size, met in culprits
         ]
         return cls(
@@ -194,6 +198,14 @@ class ModelTooLarge(PgmestError, MemoryError):
             + "\n".join(lines)
             + f"\nDrop or shrink measured cliques that meet in these, or raise {limit.split('=')[0]} "
             f"to at least {count_text(needed)}."
+        )
+
+    @classmethod
+    def of_axes(cls, attributes: Iterable[str]) -> ModelTooLarge:
+        names = list(attributes)
+        return cls(
+            f"a table over {listed(names)} would have {len(names)} axes, and NumPy's have at most {MOST_AXES}. "
+            "Leave attributes out; all others are summed over."
         )
 
     @classmethod

@@ -30,26 +30,30 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
     """A temporary path beside `path`, moved over it on success and removed on failure.
 
     Its name ends as `path` does, because writers choose a compression by the ending. A file that is replaced keeps
-    its permissions.
+    its permissions, a link stays a link to it, and a device or pipe (`/dev/null`) is written to directly.
 
     Raises:
         FileFormatError: the file cannot be written there; what was there before is untouched.
     """
     path = Path(path)
-    try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".partial-", suffix=path.name[-32:])
+    with _named(path):
+        target = Path(os.path.realpath(path))
+        special = target.exists() and not target.is_file() and not target.is_dir()
+    if special:
+        with _named(path, (OSError,)):
+            yield target
+        return
+    with _named(path):
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=".partial-", suffix=path.name[-32:])
         os.close(handle)
-    except (OSError, ValueError) as error:  # ValueError: a path with a null character
-        raise _unwritable(path, error) from None
     temporary = Path(name)
     try:
-        yield temporary
-        with temporary.open("rb+") as written:
-            os.fsync(written.fileno())
-        temporary.chmod(_permissions(path))
-        temporary.replace(path)
-    except OSError as error:
-        raise _unwritable(path, error) from None
+        with _named(path, (OSError,)):
+            yield temporary
+            with temporary.open("rb+") as written:
+                os.fsync(written.fileno())
+            temporary.chmod(_permissions(target))
+            temporary.replace(target)
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -70,8 +74,14 @@ def _permissions(path: Path) -> int:
     return 0o666 & ~mask
 
 
-def _unwritable(path: Path, error: Exception) -> FileFormatError:
-    return FileFormatError.of(path, f"cannot be written: {_reason(error)}.", "Check the folder and the free space.")
+@contextlib.contextmanager
+def _named(path: Path, kinds: tuple[type[Exception], ...] = (OSError, ValueError)) -> Iterator[None]:
+    """Turn what goes wrong into an error that names the file; a path with a null character is a ValueError."""
+    try:
+        yield
+    except kinds as error:
+        problem = f"cannot be written: {_reason(error)}."
+        raise FileFormatError.of(path, problem, "Check the folder and the free space.") from None
 
 
 def _reason(error: Exception) -> object:

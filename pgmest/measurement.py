@@ -18,6 +18,7 @@ from pgmest.queries.matrices import Identity
 
 NOISES = ("gaussian", "laplace", "discrete_gaussian", "discrete_laplace")
 SMALLEST_STDDEV = 1e-150  # a smaller one has an infinite precision
+LARGEST = 1e100  # of answers, their noise and totals: the squares of larger numbers are infinite
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -275,6 +276,8 @@ def _answers(array: np.ndarray, query: Query | Kron | None, clique: Clique, wher
             )
     if array.size == 0:
         raise MeasurementError(f"{where} has no values; give one for each query.")
+    if np.abs(array).max() > LARGEST:
+        raise MeasurementError(f"{where}: values must be within {LARGEST} of 0; this cannot be a count.")
     answers = array.reshape(-1).copy()
     answers.flags.writeable = False
     return answers
@@ -289,6 +292,8 @@ def _checked_stddev(stddev: Any, rows: int, where: str) -> float | np.ndarray:
             f"{where}: stddev must be positive (at least {SMALLEST_STDDEV}), got {float(deviations.min())}. "
             "For exact answers give a small one."
         )
+    if (deviations > LARGEST).any():
+        raise MeasurementError(f"{where}: stddev must be at most {LARGEST}, got {float(deviations.max())}.")
     if deviations.ndim == 0:
         return float(deviations)
     deviations = deviations.copy()

@@ -20,7 +20,7 @@ from pgmest.estimation.report import EstimationReport
 from pgmest.factor import Factor
 from pgmest.information import entropy, kl_divergence, log_probabilities, mutual_information
 from pgmest.junction_tree import JunctionTree
-from pgmest.measurement import LinearMeasurement
+from pgmest.measurement import LARGEST, LinearMeasurement
 from pgmest.queries import Kron
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Model:
     def __post_init__(self) -> None:
         if self.potentials.flat.size and not self.potentials.flat.max() < np.inf:
             raise MeasurementError("the potentials hold NaN or +inf; only finite values and -inf are meaningful.")
-        if isinstance(self.total, bool) or not 0 < self.total < np.inf:
+        if isinstance(self.total, bool) or not 0 < self.total <= LARGEST:
             raise ArgumentError.of("total", self.total, "a positive number of records")
         object.__setattr__(self, "total", float(self.total))
         if self.plan is not None and self.plan.layout != self.potentials.layout:

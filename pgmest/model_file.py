@@ -28,6 +28,7 @@ from pgmest.errors import FileFormatError, PgmestError
 from pgmest.estimation.report import EstimationReport
 from pgmest.files import atomic_path
 from pgmest.model import Model
+from pgmest.npy import read_header
 
 if TYPE_CHECKING:
     from pgmest.prior.support_model import SupportModel
@@ -77,6 +78,7 @@ def load(path: str | Path) -> Model | SupportModel:
     """
     try:
         with zipfile.ZipFile(path) as archive:
+            _check_sizes(archive, Path(path).stat().st_size)
             return _read(archive)
     except Unreadable as problem:
         raise FileFormatError.of(path, f"not a model file: {problem}.", _REMEDY) from None
@@ -109,6 +111,13 @@ def _read(archive: zipfile.ZipFile) -> Model | SupportModel:
         raise Unreadable(str(error).rstrip(".")) from None
 
 
+def _check_sizes(archive: zipfile.ZipFile, size: int) -> None:
+    """What is not compressed cannot be larger than the file; it would be allocated before it is read."""
+    for member in archive.infolist():
+        if member.compress_type == zipfile.ZIP_STORED and member.file_size > size:
+            raise Unreadable(f"its member {member.filename} says that it has {member.file_size:,} bytes")
+
+
 def read_array(archive: zipfile.ZipFile, name: str, kind: Any, length: int | None) -> np.ndarray:
     """A one-dimensional array of that type, and of that length where one is given."""
     member = archive.getinfo(name)
@@ -119,9 +128,7 @@ def read_array(archive: zipfile.ZipFile, name: str, kind: Any, length: int | Non
         raise Unreadable(f"its member {name} has {member.file_size:,} bytes, where at most {most:,} make sense")
     content = io.BytesIO(archive.read(member))
     try:  # np.load would allocate whatever shape the member claims to have
-        if np.lib.format.read_magic(content) != (1, 0):
-            raise ValueError("an unknown version of npy")
-        shape, _, dtype = np.lib.format.read_array_header_1_0(content)
+        shape, _, dtype = read_header(content)
     except ValueError as error:
         raise Unreadable(f"its member {name} is no array ({error})") from None
     data = content.read()

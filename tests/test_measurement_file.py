@@ -44,7 +44,7 @@ def every_measurement():
     ]
     kron = Kron({"sex": [[1.0, -1.0]], "age": queries.prefix(5)})
     measurements.append(LinearMeasurement(rng.normal(size=5), ("age", "sex"), 2.0, kron, noise="discrete_laplace"))
-    measurements.append(LinearMeasurement(1e300, (), stddev=0.1, noise="laplace"))
+    measurements.append(LinearMeasurement(1e100, (), stddev=0.1, noise="laplace"))
     return measurements
 
 

@@ -15,7 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
-from pgmest.errors import ModelTooLarge
+from pgmest.errors import MOST_AXES, ModelTooLarge
 from pgmest.inference.calibration import (
     CELLS_PER_OPERATION,
     SMALLEST_EXPONENT,
@@ -96,6 +96,8 @@ class _Elimination:
         shape = [query.rows if query else self.calibrated.domain[name] for name, query in self.queries.items()]
         if math.prod(shape) > MAX_CELLS:
             raise ModelTooLarge.of_answer(self.queries, math.prod(shape))
+        if len(shape) > MOST_AXES:
+            raise ModelTooLarge.of_axes(self.queries)
         tree = self.subtree
         if len(tree.cliques) == 1 and self.calibrated.cells(tree.kept[0]) <= SMALL_CELLS:
             table = self.calibrated.marginal(tree.cliques[0], tree.kept[0])

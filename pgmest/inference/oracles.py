@@ -26,6 +26,7 @@ from pgmest.factor import Factor
 from pgmest.inference import fields as f
 from pgmest.inference.plan import BUFFERS, Plan
 from pgmest.inference.threads import get_threads, run_together
+from pgmest.memory import check_room
 
 WIDE_CELLS = 1 << 17
 """A clique of at least this many cells is worth sharing between threads."""
@@ -72,6 +73,7 @@ class ExactOracle:
         self._wide: list[int] = np.flatnonzero(wide).tolist() if self.threads > 1 else []
         shared = max((int(nodes[i, [f.SEPARATOR, f.SPREAD_SIZE]].max()) for i in self._wide), default=0)
         self._private = shared + BUFFERS * plan.row  # cells that each further thread has to itself
+        check_room("the oracle's tables", plan.arena_cells)
         self._arena = np.zeros(plan.arena_cells + (self.threads - 1) * self._private * bool(self._wide))
         self._roots = np.flatnonzero(nodes[:, f.PARENT] < 0)
         self._tables = (nodes, plan.children, plan.maps)

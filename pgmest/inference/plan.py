@@ -21,6 +21,7 @@ from pgmest.domain import Clique, Domain
 from pgmest.errors import ArgumentError
 from pgmest.inference import fields as f
 from pgmest.junction_tree import JunctionTree
+from pgmest.memory import check_room
 
 STREAM_CELLS = 1 << 22
 """A table of at least this many cells (32 MB, a whole cache) is streamed if all its inputs are far smaller."""
@@ -90,8 +91,13 @@ class Plan:
 
     @classmethod
     def of(cls, layout: Layout, tree: JunctionTree | None = None) -> Plan:
-        """Compile `layout` on `tree` (by default a tree built for its cliques)."""
+        """Compile `layout` on `tree` (by default a tree built for its cliques).
+
+        Raises:
+            ModelTooLarge: this machine cannot hold the tables.
+        """
         tree = JunctionTree.from_cliques(layout.domain, layout.cliques) if tree is None else tree
+        check_room("the junction tree", tree.total_cells)
         return _Compiler(layout, tree).compile()
 
     def __repr__(self) -> str:

@@ -7,11 +7,12 @@ import struct
 import zipfile
 import zlib
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 
 from pgmest.errors import FileFormatError, listed, memory_text
+from pgmest.npy import read_header
 
 # What zipfile and numpy raise on a damaged file.
 DAMAGE = (
@@ -83,11 +84,7 @@ class Archive:
 
 def _read_array(member: IO[bytes], size: int) -> np.ndarray:
     """The array in a stream of `size` bytes, allocated only if the stream is long enough for it."""
-    version = np.lib.format.read_magic(member)
-    header: Any = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-    if version not in header:
-        raise ValueError(f"unknown npy version {version}")
-    shape, fortran_order, dtype = header[version](member)
+    shape, fortran_order, dtype = read_header(member)
     if dtype.kind not in "iufb":
         raise ValueError(f"holds {dtype}, not numbers")
     count = math.prod(shape)

@@ -19,7 +19,8 @@ from pgmest.errors import ArgumentError, DomainError, plural
 from pgmest.estimation.report import EstimationReport
 from pgmest.factor import Factor
 from pgmest.information import mutual_information
-from pgmest.measurement import LinearMeasurement
+from pgmest.measurement import LARGEST, LinearMeasurement
+from pgmest.memory import check_records
 from pgmest.model import Model
 from pgmest.prior.support import Support, record_keys
 from pgmest.queries import Kron
@@ -66,7 +67,7 @@ class SupportModel:
     def __post_init__(self) -> None:
         if self.potentials.domain != self.support.domain:
             raise ArgumentError("the potentials are over another domain than the support; make them over the same.")
-        if isinstance(self.total, bool) or not 0 < self.total < np.inf:
+        if isinstance(self.total, bool) or not 0 < self.total <= LARGEST:
             raise ArgumentError.of("total", self.total, "a positive number of records")
         object.__setattr__(self, "total", float(self.total))
 
@@ -220,8 +221,10 @@ class SupportModel:
         """
         from pgmest.sampling import default_size
 
+        size = default_size(self, n)
+        check_records(size, 8)
         generator = np.random.default_rng(seed)
-        rows = sampled_rows(self.weights / self.total, default_size(self, n), method, generator)
+        rows = sampled_rows(self.weights / self.total, size, method, generator)
         records = self.records.take(rows)
         return Dataset(self.domain, records.columns, records.records)
 

@@ -245,6 +245,10 @@ class Curator:
             lambda: choose(scores(self._data), monotone=monotone, backend=self._backend, request=len(self.ledger)),
             options,
         )
+        if not isinstance(position, int) or not 0 <= position < len(options):  # what a journal says may be anything
+            raise JournalError(
+                f"the journal's answer to '{label}' is {position!r}, not one of {len(options)} candidates."
+            )
         return options[position]
 
     def count(self, spend: Budget, *, label: str = "") -> LinearMeasurement:

@@ -3,13 +3,17 @@
 Each answer is on disk before it is handed out. A run that starts again asks the same questions in the same order; the
 journal answers those that were paid for, without touching the data, and the curator pays for those that follow. The
 file holds only what was released, and its requests as digests: one JSON object a line, the first one about the run.
+Each answer stands with a check sum, so that a damaged file is not taken for what was answered.
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import hashlib
 import json
 import os
+import stat
 import weakref
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +22,7 @@ from typing import Any
 from pgmest.errors import FileFormatError, JournalError
 
 FORMAT, VERSION = "pgmest-journal", 1
+FIELDS = {"label", "digest", "answer", "check"}
 
 
 class Journal:
@@ -36,12 +41,16 @@ class Journal:
         self.path = Path(path)
         try:
             self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o600)
-        except OSError as error:
-            raise FileFormatError.of(path, f"cannot be opened: {error.strerror}.", "Check the folder.") from None
+        except (OSError, ValueError) as error:  # ValueError: a path with a null character
+            reason = getattr(error, "strerror", None) or error
+            raise FileFormatError.of(path, f"cannot be opened: {reason}.", "Check the folder.") from None
         self._close = weakref.finalize(self, os.close, self._file)
-        _lock(self._file, self.path)
-        header = {"format": FORMAT, "version": VERSION, **run}
-        self._records = self._read(header)
+        try:
+            _lock(self._file, self.path)
+            self._records = self._read({"format": FORMAT, "version": VERSION, **run})
+        except BaseException:
+            self._close()
+            raise
         self._replayed = 0
 
     @property
@@ -70,9 +79,20 @@ class Journal:
         return record["answer"]
 
     def append(self, label: str, digest: str, answer: Any) -> None:
-        """Write an answer to disk; only after that may it be handed out."""
+        """Write an answer to disk; only after that may it be handed out.
+
+        Raises:
+            JournalError: it cannot be written, or is not of JSON's types; the file is as it was before.
+        """
         record = {"label": label, "digest": digest, "answer": answer}
-        self._write(record)
+        try:
+            check = check_sum(record)
+        except (TypeError, ValueError):
+            raise JournalError(
+                f"the answer to '{label}' was paid for, but cannot be kept in {self.path}: it is not of JSON's types. "
+                "Let the mechanism return numbers, text, and lists of these."
+            ) from None
+        self._write({**record, "check": check})
         self._records.append(record)
         self._replayed += 1
 
@@ -81,23 +101,32 @@ class Journal:
         self._close()
 
     def _write(self, values: Mapping[str, Any]) -> None:
-        line = _line(values)
-        if os.write(self._file, line) != len(line):
-            raise OSError(f"{self.path}: the disk is full; the answer was paid for, but not handed out.")
-        os.fsync(self._file)
+        line, before = _line(values), os.fstat(self._file).st_size
+        try:
+            if os.write(self._file, line) != len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            os.fsync(self._file)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._file, before)  # or the next answer would follow half a line
+            raise JournalError(
+                f"{self.path} cannot be written: {error.strerror}. No answer was handed out that is not in it; make "
+                "room and start the run again, which pays again only for what it lacks."
+            ) from None
 
     def _read(self, header: Mapping[str, Any]) -> list[dict[str, Any]]:
         """The answers on file, after cutting off one that was not written to its end, and so was never handed out."""
-        text = self.path.read_bytes()
+        text = _content(self._file, self.path)
         whole = text[: text.rfind(b"\n") + 1]
-        if not text:
+        if not whole and _line(header).startswith(text):  # a run that ended before its first line was written
+            os.ftruncate(self._file, 0)
             self._write(header)
             return []
         try:
             first, *records = map(json.loads, whole.splitlines())
-            if first["format"] != FORMAT or any(record.keys() != {"label", "digest", "answer"} for record in records):
+            if first["format"] != FORMAT:
                 raise ValueError
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             raise JournalError(f"{self.path} is not a journal of paid answers; name another file.") from None
         here = json.loads(_line(header))
         for name in sorted(here):
@@ -106,6 +135,12 @@ class Journal:
                     f"{self.path} is the journal of another run: its {name} is {first.get(name)}, here it is "
                     f"{here[name]}. Name another file, or make the run as it was."
                 )
+        for number, record in enumerate(records, 1):
+            if not isinstance(record, dict) or record.keys() != FIELDS or record.pop("check") != check_sum(record):
+                raise JournalError(
+                    f"{self.path} is damaged: answer {number} of {len(records)} is not as it was written. Restore the "
+                    "file, or name another one, whose run pays for everything anew."
+                )
         os.ftruncate(self._file, len(whole))
         return records
 
@@ -113,6 +148,11 @@ class Journal:
 def digest(request: Any) -> str:
     """A short text that differs for different requests, which are JSON values."""
     return hashlib.sha256(_line(request)).hexdigest()
+
+
+def check_sum(record: Mapping[str, Any]) -> str:
+    """A short text that differs for records that differ."""
+    return digest([record[name] for name in sorted(record)])[:16]
 
 
 def _line(values: Any) -> bytes:
@@ -129,3 +169,10 @@ def _lock(file: int, path: Path) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         raise JournalError(f"{path} is in use by another run; wait for it, or name another file.") from None
+
+
+def _content(file: int, path: Path) -> bytes:
+    """All of a plain file; a device would have no end."""
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        raise JournalError(f"{path} is not a plain file; name another one.")
+    return path.read_bytes()

@@ -7,7 +7,7 @@ arithmetic. `Simulation` draws the same distributions from a seeded NumPy genera
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -22,6 +22,11 @@ LARGEST = 2.0**52
 """Answers are clipped to this many steps, which moves no two of them further apart."""
 MOST_STEPS = 2.0**50
 """The largest noise that is drawn, in steps."""
+LEAST_STEPS = 1e-100
+"""The smallest standard deviation of noise, in steps: a budget that would need less gets this much. It is never seen in
+a draw, but can be stated, and estimation can divide by it."""
+FINEST = 2.0**-20
+"""The finest grid, in sensitivities: on a finer one, LARGEST steps would be less than the counts of large tables."""
 EXACT = 1e-3
 """The stddev stated of answers that no individual moves, which get no noise (estimation needs a positive number)."""
 
@@ -64,6 +69,9 @@ def noise_for(spend: Budget, neighbours: Neighbours, query: Any = None, step: fl
         ArgumentError: so little is spent that the noise would drown every count.
     """
     noise = _calibrated(spend, neighbours, query, step)
+    least = float(noise_scale(noise.kind, LEAST_STEPS)) * noise.step
+    if noise.sensitivity and noise.scale < least:
+        noise = replace(noise, scale=least)
     if not noise.scale < MOST_STEPS * noise.step:
         raise ArgumentError.of("spend", spend, f"more: it would need noise of {noise.scale:.2g} counts")
     return noise
@@ -117,7 +125,7 @@ def _on_fine_grid(sigma: float, sensitivity: float, step: float) -> Noise:
     1,000 steps or more in s the standard deviation grows by less than a hundred-thousandth.
     """
     scale = sigma * sensitivity
-    fine = min(step, 2.0 ** math.floor(math.log2(scale / 1000))) if scale else step
+    fine = min(step, 2.0 ** math.floor(math.log2(max(scale / 1000, FINEST * sensitivity)))) if scale else step
     return Noise("discrete_gaussian", math.hypot(scale, 4 * fine) * (1 + SAFETY) if scale else 0.0, sensitivity, fine)
 
 

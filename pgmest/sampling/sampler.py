@@ -16,6 +16,7 @@ from pgmest.codes import code_type, read_only
 from pgmest.dataset import Dataset
 from pgmest.errors import ArgumentError
 from pgmest.inference.oracles import ExactOracle
+from pgmest.memory import check_records
 from pgmest.sampling.clique_tables import Places, clique_tables
 from pgmest.sampling.records import METHODS, IndependentRecords, RoundedRecords
 
@@ -26,6 +27,7 @@ BLOCK = 1 << 18
 """Records made at a time: what they need stays in cache."""
 
 LARGEST_BLOCK = 1 << 22
+MOST_RECORDS = 1 << 53  # up to here floats count them one by one
 """The same for a model of many cells, where large blocks are worth a pass over its tables."""
 
 
@@ -83,12 +85,15 @@ class Sampler:
     def _records(
         self, n: int, method: str, seed: int | np.random.Generator | None
     ) -> RoundedRecords | IndependentRecords:
+        if n > MOST_RECORDS:
+            raise ArgumentError.of("n", n, f"at most {MOST_RECORDS:,} records")
         if method not in METHODS:
             raise ArgumentError.of("method", method, METHODS)
         number = int(np.random.default_rng(seed).integers(2**64, dtype=np.uint64))
         return METHODS[method](self.domain, self._tables, self._places, n, number)
 
     def _dataset(self, records: RoundedRecords | IndependentRecords, size: int) -> Dataset:
+        check_records(size, len(self.domain) * self._codes_type.itemsize)
         columns = np.empty((len(self.domain), size), dtype=self._codes_type)
         for first in range(0, size, self._block):
             records.fill(columns, first, min(first + self._block, size))

@@ -74,7 +74,7 @@ def test_the_file_holds_what_was_released_and_no_more(tmp_path):
     header, *records = map(json.loads, (tmp_path / "run").read_text().splitlines())
     assert header["budget"] == {"type": "Rho", "rho": 1.0}
     assert [record["answer"] for record in records] == [answers[0], 1, answers[2]]
-    assert all(record.keys() == {"label", "digest", "answer"} for record in records)
+    assert all(record.keys() == {"label", "digest", "answer", "check"} for record in records)
 
 
 def test_another_question_is_refused_before_anything_is_spent(tmp_path):

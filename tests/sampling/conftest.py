@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
 from pgmest.clique_vector import CliqueVector, Layout
+from pgmest.dataset import Dataset
 from pgmest.domain import Domain
 from pgmest.factor import Factor
 from pgmest.inference.brute_force import BruteForceOracle
 from pgmest.inference.oracles import ExactOracle
 from pgmest.inference.plan import Plan
+from pgmest.sampling.sampler import Sampler
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,10 @@ class CalibratedModel:
     oracle: ExactOracle
     theta: np.ndarray
     total: float
+
+    def sample_batches(self, n: int, batch: int, method: str, seed: int | None) -> Iterator[Dataset]:
+        """As a `Model` has it."""
+        return Sampler(self.oracle).batches(n, batch, method, seed)
 
     @property
     def joint(self) -> Factor:

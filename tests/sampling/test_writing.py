@@ -89,7 +89,7 @@ def test_a_failure_leaves_the_old_file(model, tmp_path, monkeypatch):
         yield sample(model, 5)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("pgmest.sampling.sample_batches", fails_after_one)
+    monkeypatch.setattr(type(model), "sample_batches", fails_after_one)
     with pytest.raises(KeyboardInterrupt):
         write_samples(model, 10, path)
     assert path.read_text() == "old"

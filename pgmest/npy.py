@@ -1,0 +1,27 @@
+"""The header of an npy array: what it says, read without trusting it and without allocating anything."""
+
+from __future__ import annotations
+
+import tokenize
+import warnings
+from typing import IO, Any
+
+import numpy as np
+
+
+def read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, whether in Fortran order, and type of the array that begins here; the stream then stands at its values.
+
+    Raises:
+        ValueError: no such header.
+    """
+    version = np.lib.format.read_magic(stream)
+    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    if version not in readers:
+        raise ValueError(f"unknown npy version {version}")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", UserWarning)  # NumPy repairs headers of Python 2, and says so
+            return readers[version](stream)
+    except (tokenize.TokenError, SyntaxError, TypeError, UserWarning) as error:
+        raise ValueError(f"its header cannot be read: {error}") from None

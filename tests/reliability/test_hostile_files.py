@@ -1,0 +1,197 @@
+"""Files made to do harm: pickles, sizes that lie, what unpacks to a thousand times its size, devices."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pickle
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pgmest as pg
+from pgmest.errors import FileFormatError, JournalError, ModelTooLarge, PgmestError
+from pgmest.measurement_file import load_measurements
+from pgmest.npy import read_header
+from tests.reliability.damage import header_of, members, npy, with_header, write_members
+from tests.reliability.examples import DOMAIN, READERS, run_with_journal
+
+ARCHIVES = ["measurements.npz", "model.npz", "support.npz"]
+
+
+class Harm:
+    """Unpickling it would leave a mark."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.mkdir, ("/tmp/pgmest-was-here",)
+
+
+def npy_of(header: str, data: bytes = b"") -> bytes:
+    """An npy file with this header, whatever it says."""
+    text = header.encode("latin-1") + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + data
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (3,",  # which Python's tokenizer does not end
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (3L,), }",  # of Python 2, which NumPy repairs
+        "{'descr': '|O', 'fortran_order': False, 'shape': (" + "(" * 5000 + ", }",
+        "{'descr': [('a', '<f8')] * 9, 'fortran_order': False, 'shape': (3,), }",
+        "{'descr': '<f8', 'fortran_order': 7, 'shape': (3,), }",
+        "__import__('os').getpid()",
+        "",
+    ],
+)
+def test_array_headers_that_cannot_be_read(header: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        read_header(io.BytesIO(npy_of(header)))
+
+
+@pytest.mark.parametrize("name", ARCHIVES)
+@pytest.mark.parametrize(
+    "content",
+    [
+        npy_of("{'descr': '<f8', 'fortran_order': False, 'shape': (3,", b"\0" * 24),
+        npy_of("{'descr': '<f8', 'fortran_order': False, 'shape': (-7, -1), }", b"\0" * 56),
+        npy_of("{'descr': '<f8', 'fortran_order': False, 'shape': (10000000000000,), }", b"\0" * 56),
+        npy_of("{'descr': '|O', 'fortran_order': False, 'shape': (1,), }", pickle.dumps(Harm())),
+        pickle.dumps(Harm()),
+        npy(np.zeros(3, dtype="<c16")),
+        npy(np.array(["text"])),
+        npy(np.zeros((0,))),
+        b"",
+    ],
+)
+def test_members_that_are_no_arrays(examples: Path, name: str, content: bytes) -> None:
+    whole = members(examples / name)
+    for member in whole:
+        write_members(examples / f"hostile-{name}", whole | {member: content})
+        with pytest.raises(FileFormatError):
+            READERS[name](examples / f"hostile-{name}")
+    assert not Path("/tmp/pgmest-was-here").exists()
+
+
+def test_a_member_that_says_it_is_larger_than_the_file(examples: Path) -> None:
+    """Of a model over so many cells; the directory of the archive has the sizes."""
+    contents = members(examples / "model.npz")
+    header = header_of(contents) | {"domain": [["age", 10**11], ["sex", 2]], "cliques": [["age"]]}
+    path = examples / "lying.npz"
+    write_members(path, with_header(contents, header))
+    size = len(contents["potentials.npy"])
+    lie = path.read_bytes()
+    at = lie.rfind(size.to_bytes(4, "little") + len(b"potentials.npy").to_bytes(2, "little"))
+    path.write_bytes(lie[:at] + (2**31 - 1).to_bytes(4, "little") + lie[at + 4 :])
+    with pytest.raises(FileFormatError, match=r"potentials.npy says that it has 2,147,483,647 bytes"):
+        pg.load(path)
+
+
+def test_what_unpacks_to_a_thousand_times_its_size(examples: Path) -> None:
+    zeros = npy(np.zeros(4_000_000, dtype=np.uint8))
+    bomb = examples / "bomb.npz"
+    write_members(bomb, {"header.npy": zeros, "potentials.npy": zeros}, zipfile.ZIP_DEFLATED)
+    assert bomb.stat().st_size < 20_000
+    with pytest.raises(FileFormatError, match=r"header.npy is compressed"):
+        pg.load(bomb)
+    with pytest.raises(FileFormatError, match=r"holds 8 MB, more than the 1 MB allowed"):
+        load_measurements(bomb, DOMAIN, max_bytes=10**6)
+
+
+@pytest.mark.parametrize("values", [2**40, 10**30])
+@pytest.mark.parametrize("name", ["model.npz", "support.npz"])
+def test_a_small_file_that_asks_for_a_huge_table(examples: Path, name: str, values: int) -> None:
+    """An attribute in no clique needs no potentials in the file, but a table in memory."""
+    contents = members(examples / name)
+    header = header_of(contents)
+    header["domain"][2][1] = values
+    write_members(examples / f"huge-{name}", with_header(contents, header))
+    with pytest.raises((ModelTooLarge, FileFormatError)):
+        pg.load(examples / f"huge-{name}").project(("age", "city, state"))
+    with pytest.raises((ModelTooLarge, FileFormatError)):
+        pg.load(examples / f"huge-{name}").sample(1)
+
+
+def test_a_model_of_more_records_than_fit(examples: Path) -> None:
+    for total, problem in ((1e14, "these take"), (1e99, "at most 9,007,199,254,740,992 records")):
+        contents = members(examples / "model.npz")
+        write_members(examples / "many.npz", with_header(contents, header_of(contents) | {"total": total}))
+        with pytest.raises(PgmestError, match=problem):
+            pg.load(examples / "many.npz").sample()
+        assert pg.load(examples / "many.npz").sample(3, seed=0).records == 3
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_an_empty_file_and_a_folder(examples: Path, tmp_path: Path, name: str) -> None:
+    (tmp_path / f"folder-{name}").mkdir()
+    with pytest.raises(PgmestError):
+        READERS[name](tmp_path / f"folder-{name}")
+    (tmp_path / name).write_bytes(b"")
+    if name == "run.journal":  # where a run has just begun
+        assert len(run_with_journal(tmp_path / name)) == 4
+    else:
+        with pytest.raises(PgmestError):
+            READERS[name](tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["measurements.json", "run.journal", *ARCHIVES])
+def test_a_newer_version_is_refused(examples: Path, name: str) -> None:
+    path = examples / f"newer-{name}"
+    if name in ARCHIVES:
+        contents = members(examples / name)
+        write_members(path, with_header(contents, header_of(contents) | {"version": 99}))
+    else:
+        first, *lines = (examples / name).read_text().splitlines(keepends=True)
+        path.write_text("".join([first, *lines]).replace('"version": 1', '"version": 99', 1))
+    with pytest.raises(PgmestError, match=r"version.* 99"):
+        READERS[name](path)
+
+
+class TestJournals:
+    @pytest.mark.parametrize("share", [0.0, 0.3, 0.99])
+    def test_killed_before_its_first_line_was_written(self, examples: Path, tmp_path: Path, share: float) -> None:
+        first = (examples / "run.journal").read_bytes().splitlines()[0]
+        path = tmp_path / "run.journal"
+        path.write_bytes(first[: int(len(first) * share)])
+        run_with_journal(path)
+        assert path.read_bytes() == (examples / "run.journal").read_bytes()
+
+    def test_another_digit_in_an_answer_is_noticed(self, examples: Path, tmp_path: Path) -> None:
+        header, first, *rest = (examples / "run.journal").read_text().splitlines(keepends=True)
+        record = json.loads(first)
+        record["answer"][0] += 1
+        (tmp_path / "run.journal").write_text("".join([header, json.dumps(record, sort_keys=True) + "\n", *rest]))
+        before = (tmp_path / "run.journal").read_bytes()
+        with pytest.raises(JournalError, match="is damaged: answer 1 of 4 is not as it was written"):
+            run_with_journal(tmp_path / "run.journal")
+        assert (tmp_path / "run.journal").read_bytes() == before
+
+    def test_a_refused_one_is_let_go_of(self, tmp_path: Path) -> None:
+        path = tmp_path / "run.journal"
+        path.write_text("something else\n")
+        with pytest.raises(JournalError, match="is not a journal"):
+            run_with_journal(path)
+        path.unlink()
+        assert len(run_with_journal(path)) == 4
+
+    @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="no /dev/zero here")
+    def test_a_device_has_no_end(self) -> None:
+        with pytest.raises(JournalError, match="is not a plain file"):
+            run_with_journal(Path("/dev/zero"))
+
+    def test_a_path_that_cannot_be(self) -> None:
+        with pytest.raises(FileFormatError, match="cannot be opened: embedded null"):
+            run_with_journal(Path("a\0b"))
+
+    def test_an_answer_that_it_cannot_hold(self, tmp_path: Path) -> None:
+        from pgmest.privacy import Curator, Rho
+        from tests.reliability.examples import DATA
+
+        curator = Curator(DATA, Rho(1.0), backend="simulation", seed=1, journal=tmp_path / "run.journal")
+        with pytest.raises(JournalError, match="the answer to 'own' was paid for, but cannot be kept"):
+            curator.release(lambda data, generator: np.zeros(3), Rho(0.1), label="own")
+        assert curator.measure("age", Rho(0.1)).rows == 5
