@@ -6,6 +6,7 @@ errors go to standard error, so that commands can be piped.
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -26,6 +27,9 @@ COMMANDS = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit code is 0 when done, 1 after an error, 2 for wrong usage, 130 when interrupted."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal shows what it can; files and pipes are UTF-8
+            stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="backslashreplace")
     options = make_parser(COMMANDS.values()).parse_args(arguments)
     try:
         options.run(options)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -12,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import pgmest as pg
 from pgmest.cli import main
 from tests.reliability.examples import READERS
 
@@ -117,3 +121,13 @@ def test_any_arguments(folder: Path, words: list[str]) -> None:
     assert code in (0, 1, 2)
     assert code == 0 or errors.strip(), "an exit code without a word"
     assert "Traceback" not in errors
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
+def test_a_terminal_that_cannot_show_every_letter(examples: Path, encoding: str, tmp_path: Path) -> None:
+    pg.Model(pg.CliqueVector.zeros({"größe": 2, "年": 2}, [("größe", "年")]), 9.0).save(tmp_path / "model.npz")
+    command = [sys.executable, "-m", "pgmest", "query", str(tmp_path / "model.npz"), "größe,年"]
+    environment = {**os.environ, "PYTHONIOENCODING": encoding, "LC_ALL": "C.UTF-8"}
+    done = subprocess.run(command, capture_output=True, env=environment)
+    assert b"Traceback" not in done.stderr
+    assert done.returncode == 0
