@@ -7,10 +7,20 @@ from typing import Any
 MECHANISMS = {
     "AIM": "pgmest.mechanisms.aim",
     "DualQuery": "pgmest.mechanisms.dual_query",
+    "HDMM": "pgmest.mechanisms.hdmm",
     "Independent": "pgmest.mechanisms.independent",
+    "MST": "pgmest.mechanisms.mst",
     "MWEM": "pgmest.mechanisms.mwem",
     "Mechanism": "pgmest.mechanisms.mechanism",
+    "PMWPub": "pgmest.mechanisms.pmw_pub",
+    "PPSyn": "pgmest.mechanisms.ppsyn",
+    "PPSynAsPublishedNotPrivate": "pgmest.mechanisms.ppsyn_published",
+    "PriView": "pgmest.mechanisms.priview",
+    "PrivBayes": "pgmest.mechanisms.privbayes",
+    "PrivMRF": "pgmest.mechanisms.privmrf",
+    "PrivSyn": "pgmest.mechanisms.privsyn",
     "Result": "pgmest.mechanisms.mechanism",
+    "Transformed": "pgmest.mechanisms.transformed",
 }
 
 
