@@ -37,7 +37,9 @@ def answer(
     return _answer_matrix(model, query, model.domain.clique(clique), given)
 
 
-def _answer_krons(model: Model | SupportModel, queries: Sequence[Kron], given: Mapping[str, int] | None) -> list[Factor]:
+def _answer_krons(
+    model: Model | SupportModel, queries: Sequence[Kron], given: Mapping[str, int] | None
+) -> list[Factor]:
     for query in queries:
         query.check(model.domain)
     evidence = checked_evidence(model.domain, given, (name for query in queries for name in query.attributes))
@@ -59,7 +61,9 @@ def _answer_matrix(model: Model | SupportModel, matrix: Any, clique: Clique, giv
     return Factor({",".join(clique) or "total": query.rows}, query.apply(model.project(clique, given).datavector()))
 
 
-def _answer_measured(model: Model | SupportModel, measurement: LinearMeasurement, given: Mapping[str, int] | None) -> Factor:
+def _answer_measured(
+    model: Model | SupportModel, measurement: LinearMeasurement, given: Mapping[str, int] | None
+) -> Factor:
     if measurement.query is None:
         return model.project(measurement.clique, given)
     if isinstance(measurement.query, Kron):

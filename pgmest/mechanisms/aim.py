@@ -14,7 +14,7 @@ from pgmest.domain import Clique
 from pgmest.errors import ArgumentError
 from pgmest.mechanisms.estimation import estimate_measured
 from pgmest.mechanisms.mechanism import Mechanism, Outcome
-from pgmest.mechanisms.tree_limit import TreeLimit
+from pgmest.mechanisms.parts.tree_limit import TreeLimit
 from pgmest.model import Model
 from pgmest.privacy.budgets import Budget
 from pgmest.privacy.curator import Curator

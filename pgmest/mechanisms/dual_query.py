@@ -16,8 +16,8 @@ from pgmest.estimation.estimate import estimate
 from pgmest.junction_tree import JunctionTree
 from pgmest.loss.dual_query import DualQueryLoss, DualQueryTranscript, cells_of_records
 from pgmest.measurement import LinearMeasurement
-from pgmest.mechanisms.best_record import WeightedCell, best_record
 from pgmest.mechanisms.mechanism import Mechanism, Outcome, cliques_of
+from pgmest.mechanisms.parts.best_record import WeightedCell, best_record
 from pgmest.model import Model
 from pgmest.prior.support import Support
 from pgmest.prior.support_model import SupportModel
@@ -41,7 +41,7 @@ class DualQuery(Mechanism):
     .. math:: Q^{(t)}_q \propto \exp\Bigl(\eta \sum_{s<t} (a_q - q(x_s))\Bigr)
 
     with a the true answers divided by N, and then the record x_t with the largest sum of the sampled queries' answers
-    is found, by mixed-integer programming (`pgmest.mechanisms.best_record`).
+    is found, by mixed-integer programming (`pgmest.mechanisms.parts.best_record`).
 
     *Privacy.* Only the sampling sees the data; the records follow from what was sampled. N is public, or a noisy count
     that 2 % of the budget pays, fixed before the first step. An individual of k records moves each a_q by at most k / N

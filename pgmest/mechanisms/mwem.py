@@ -11,9 +11,9 @@ import numpy as np
 
 from pgmest.domain import Clique, Domain
 from pgmest.errors import ArgumentError
-from pgmest.mechanisms.candidates import Candidate, candidates_of
 from pgmest.mechanisms.mechanism import Mechanism, Outcome
-from pgmest.mechanisms.mwem_estimators import AveragedWeights, GraphicalModel, ReplayedWeights, RoundEstimator
+from pgmest.mechanisms.parts.candidates import Candidate, candidates_of
+from pgmest.mechanisms.parts.mwem_estimators import AveragedWeights, GraphicalModel, ReplayedWeights, RoundEstimator
 from pgmest.privacy.curator import Curator
 from pgmest.workloads import Workload, as_workload
 

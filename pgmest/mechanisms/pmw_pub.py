@@ -12,8 +12,8 @@ from pgmest.domain import Domain
 from pgmest.errors import ArgumentError, DomainError
 from pgmest.mechanisms.mechanism import Outcome
 from pgmest.mechanisms.mwem import ESTIMATORS, SelectAndMeasure, check_count
-from pgmest.mechanisms.mwem_estimators import RoundEstimator
-from pgmest.mechanisms.pmw_pub_estimators import EstimatedWeights, ReplayedPublicWeights
+from pgmest.mechanisms.parts.mwem_estimators import RoundEstimator
+from pgmest.mechanisms.parts.pmw_pub_estimators import EstimatedWeights, ReplayedPublicWeights
 from pgmest.prior.support import Support
 from pgmest.privacy.curator import Curator
 

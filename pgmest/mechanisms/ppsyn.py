@@ -15,8 +15,8 @@ from pgmest.measurement import LinearMeasurement
 from pgmest.mechanisms.aim import MEAN_ABSOLUTE
 from pgmest.mechanisms.estimation import estimate_measured
 from pgmest.mechanisms.mechanism import Mechanism, Outcome
-from pgmest.mechanisms.partitions import MergingPath, Partition, denoised, finest_grid, joint_mass
-from pgmest.mechanisms.tree_limit import TreeLimit
+from pgmest.mechanisms.parts.partitions import MergingPath, Partition, denoised, finest_grid, joint_mass
+from pgmest.mechanisms.parts.tree_limit import TreeLimit
 from pgmest.model import Model
 from pgmest.privacy.allocation import least_error_weights
 from pgmest.privacy.budgets import Budget, Rho

@@ -13,9 +13,9 @@ from pgmest.dataset import Dataset
 from pgmest.domain import Clique
 from pgmest.mechanisms.aim import MEAN_ABSOLUTE
 from pgmest.mechanisms.mechanism import Outcome
-from pgmest.mechanisms.partitions import MergingPath, Partition, splitting_path, squared_error
+from pgmest.mechanisms.parts.partitions import MergingPath, Partition, splitting_path, squared_error
+from pgmest.mechanisms.parts.tree_limit import TreeLimit
 from pgmest.mechanisms.ppsyn import PPSyn
-from pgmest.mechanisms.tree_limit import TreeLimit
 from pgmest.model import Model
 from pgmest.privacy.budgets import Budget, Rho
 from pgmest.privacy.curator import Curator

@@ -14,11 +14,11 @@ from pgmest.errors import ArgumentError
 from pgmest.estimation.total import estimate_total
 from pgmest.factor import Factor
 from pgmest.junction_tree import JunctionTree
-from pgmest.mechanisms.bayesian_network import BayesianNetwork
 from pgmest.mechanisms.estimation import estimate_measured
 from pgmest.mechanisms.mechanism import Mechanism, Outcome
-from pgmest.mechanisms.parent_scores import SCORES, Family, FamilyScores, sensitivity
-from pgmest.mechanisms.parent_sets import maximal_parent_sets
+from pgmest.mechanisms.parts.bayesian_network import BayesianNetwork
+from pgmest.mechanisms.parts.parent_scores import SCORES, Family, FamilyScores, sensitivity
+from pgmest.mechanisms.parts.parent_sets import maximal_parent_sets
 from pgmest.privacy.budgets import Budget
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.noise import Noise, noise_for
@@ -55,8 +55,8 @@ class PrivBayes(Mechanism):
         estimator: "pgm" or "original".
         theta: how useful a table must be.
         structure: the share of the budget that chooses the network (beta of the paper).
-        score: "I", "F" (binary domains) or "R" (`pgmest.mechanisms.parent_scores`); "auto" is F where all attributes
-            are binary, else R.
+        score: "I", "F" (binary domains) or "R" (`pgmest.mechanisms.parts.parent_scores`); "auto" is F where all
+            attributes are binary, else R.
         max_candidates: the most families to choose among in a round; where there are more, some at random.
         max_megabytes: the largest junction tree. A network with a larger one loses parents before it is measured.
 

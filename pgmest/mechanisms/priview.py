@@ -15,8 +15,8 @@ from pgmest.estimation.total import estimate_total
 from pgmest.junction_tree import JunctionTree
 from pgmest.mechanisms.estimation import estimate_measured
 from pgmest.mechanisms.mechanism import Mechanism, Outcome, cliques_of
-from pgmest.mechanisms.priview_design import best_cover, cover, random_views, subsets_of
-from pgmest.mechanisms.priview_views import RECONSTRUCTIONS, ViewModel, clipped
+from pgmest.mechanisms.parts.priview_design import best_cover, cover, random_views, subsets_of
+from pgmest.mechanisms.parts.priview_views import RECONSTRUCTIONS, ViewModel, clipped
 from pgmest.privacy.allocation import least_error_weights
 from pgmest.privacy.budgets import Epsilon
 from pgmest.privacy.curator import Curator

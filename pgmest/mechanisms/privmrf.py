@@ -13,9 +13,9 @@ import numpy as np
 from pgmest.dataset import Dataset
 from pgmest.domain import Clique
 from pgmest.errors import ArgumentError
-from pgmest.mechanisms.attribute_graph import attribute_graph, initial_marginals, useful_marginals
 from pgmest.mechanisms.estimation import estimate_measured
 from pgmest.mechanisms.mechanism import Mechanism, Outcome, cliques_of
+from pgmest.mechanisms.parts.attribute_graph import attribute_graph, initial_marginals, useful_marginals
 from pgmest.model import Model
 from pgmest.privacy.allocation import least_error_weights
 from pgmest.privacy.budgets import Budget, Rho

@@ -15,8 +15,8 @@ from pgmest.estimation.estimate import estimate
 from pgmest.estimation.total import estimate_total
 from pgmest.measurement import LinearMeasurement
 from pgmest.mechanisms.mechanism import Mechanism, Outcome, cliques_of
-from pgmest.mechanisms.privsyn_pairs import choose_pairs, combine_pairs, noisy_differences
-from pgmest.mechanisms.tree_limit import TreeLimit
+from pgmest.mechanisms.parts.privsyn_pairs import choose_pairs, combine_pairs, noisy_differences
+from pgmest.mechanisms.parts.tree_limit import TreeLimit
 from pgmest.prior.support import Support
 from pgmest.prior.support_model import SupportModel
 from pgmest.privacy.allocation import least_error_weights

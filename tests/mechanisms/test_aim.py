@@ -11,7 +11,7 @@ import pgmest as pg
 from pgmest.errors import ArgumentError, JournalError
 from pgmest.evaluation import workload_error
 from pgmest.mechanisms import AIM, Independent
-from pgmest.mechanisms.tree_limit import TreeLimit
+from pgmest.mechanisms.parts.tree_limit import TreeLimit
 from pgmest.privacy import Replace
 from tests.mechanisms.auditing import audit_mechanism
 

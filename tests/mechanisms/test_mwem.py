@@ -7,8 +7,8 @@ import pgmest as pg
 from pgmest.errors import ArgumentError
 from pgmest.evaluation.workload_error import workload_error
 from pgmest.mechanisms import MWEM
-from pgmest.mechanisms.candidates import candidates_of
-from pgmest.mechanisms.multiplicative_weights import MultiplicativeWeights
+from pgmest.mechanisms.parts.candidates import candidates_of
+from pgmest.mechanisms.parts.multiplicative_weights import MultiplicativeWeights
 from pgmest.privacy import AddRemove, Epsilon, Replace, Rho
 from pgmest.workloads import Item
 

@@ -7,7 +7,7 @@ import pgmest as pg
 from pgmest.errors import ArgumentError, DataError, DomainError
 from pgmest.evaluation import workload_error
 from pgmest.mechanisms import Independent, PMWPub
-from pgmest.mechanisms.pmw_pub_estimators import ReplayedPublicWeights
+from pgmest.mechanisms.parts.pmw_pub_estimators import ReplayedPublicWeights
 from pgmest.prior import Support
 from pgmest.privacy import Replace
 from tests.mechanisms.auditing import DATA, DOMAIN, NEIGHBOUR, audit_mechanism

@@ -8,7 +8,7 @@ import pytest
 import pgmest as pg
 from pgmest.errors import ArgumentError
 from pgmest.mechanisms import Independent, PPSyn, PPSynAsPublishedNotPrivate
-from pgmest.mechanisms.partitions import Partition
+from pgmest.mechanisms.parts.partitions import Partition
 from pgmest.mechanisms.ppsyn import error_in_boxes
 from pgmest.mechanisms.ppsyn_published import LABEL, TrueMarginals
 from pgmest.privacy import AddRemove, Replace, Rho

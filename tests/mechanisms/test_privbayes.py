@@ -12,8 +12,8 @@ import pgmest as pg
 from pgmest.errors import ArgumentError
 from pgmest.evaluation import workload_error
 from pgmest.mechanisms import PrivBayes
-from pgmest.mechanisms.bayesian_network import BayesianNetwork
-from pgmest.mechanisms.parent_scores import (
+from pgmest.mechanisms.parts.bayesian_network import BayesianNetwork
+from pgmest.mechanisms.parts.parent_scores import (
     SCORES,
     dependence_score,
     information_scale,
@@ -21,7 +21,7 @@ from pgmest.mechanisms.parent_scores import (
     nearest_dependence_score,
     sensitivity,
 )
-from pgmest.mechanisms.parent_sets import maximal_parent_sets
+from pgmest.mechanisms.parts.parent_sets import maximal_parent_sets
 from pgmest.mechanisms.privbayes import mean_absolute, within
 from pgmest.privacy import AddRemove, Epsilon, Replace, Rho
 from pgmest.privacy.noise import noise_for

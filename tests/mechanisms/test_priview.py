@@ -11,8 +11,8 @@ import pgmest as pg
 from pgmest.errors import ArgumentError, ModelTooLarge, UnknownAttributeError
 from pgmest.evaluation import workload_error
 from pgmest.mechanisms import Independent, PriView
-from pgmest.mechanisms.priview_design import best_cover, cover, random_views, subsets_of
-from pgmest.mechanisms.priview_views import ViewModel
+from pgmest.mechanisms.parts.priview_design import best_cover, cover, random_views, subsets_of
+from pgmest.mechanisms.parts.priview_views import ViewModel
 from pgmest.privacy import Replace
 from tests.mechanisms.auditing import audit_mechanism
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import pgmest as pg
 from pgmest.errors import ArgumentError
 from pgmest.mechanisms import Independent, PrivMRF
-from pgmest.mechanisms.attribute_graph import attribute_graph, initial_marginals, useful_marginals
+from pgmest.mechanisms.parts.attribute_graph import attribute_graph, initial_marginals, useful_marginals
 from pgmest.privacy import AddRemove, Curator, Replace, Rho
 from tests.mechanisms.auditing import DATA, audit_mechanism
 

@@ -12,7 +12,7 @@ import pgmest as pg
 from pgmest.errors import ArgumentError, JournalError
 from pgmest.evaluation import workload_error
 from pgmest.mechanisms import Independent, PrivSyn, privsyn
-from pgmest.mechanisms.privsyn_pairs import (
+from pgmest.mechanisms.parts.privsyn_pairs import (
     choose_pairs,
     combine_pairs,
     difference_sensitivity,

@@ -9,8 +9,8 @@ from itertools import combinations
 import numpy as np
 
 from pgmest.domain import Clique, Domain
-from pgmest.mechanisms.parent_sets import maximal_parent_sets
-from pgmest.mechanisms.tree_limit import TreeLimit
+from pgmest.mechanisms.parts.parent_sets import maximal_parent_sets
+from pgmest.mechanisms.parts.tree_limit import TreeLimit
 
 Dependence = Mapping[frozenset[str], float]
 """For each pair of attributes how far it is from independent: about the total variation distance, with noise."""

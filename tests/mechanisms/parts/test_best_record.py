@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pgmest.domain import Domain
-from pgmest.mechanisms.best_record import WeightedCell, best_record, gain
+from pgmest.mechanisms.parts.best_record import WeightedCell, best_record, gain
 
 DOMAIN = Domain({"a": 3, "b": 2, "c": 4, "d": 1})
 CLIQUES = [("a",), ("b", "a"), ("c", "b"), ("a", "b", "c"), ("d", "c")]

@@ -12,7 +12,7 @@ from pgmest.domain import Clique
 from pgmest.factor import Factor
 from pgmest.measurement import LinearMeasurement
 from pgmest.mechanisms.estimation import estimate_measured
-from pgmest.mechanisms.mwem_estimators import FINAL_TOLERANCE, TOLERANCE, known_total
+from pgmest.mechanisms.parts.mwem_estimators import FINAL_TOLERANCE, TOLERANCE, known_total
 from pgmest.prior.support import Support
 from pgmest.prior.support_model import SupportModel
 from pgmest.privacy.curator import Curator

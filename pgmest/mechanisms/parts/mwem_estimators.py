@@ -13,8 +13,8 @@ from pgmest.domain import Clique, Domain
 from pgmest.factor import Factor
 from pgmest.mechanisms.estimation import estimate_measured
 from pgmest.mechanisms.mechanism import ModelLike
-from pgmest.mechanisms.multiplicative_weights import MultiplicativeWeights
-from pgmest.mechanisms.tree_limit import TreeLimit
+from pgmest.mechanisms.parts.multiplicative_weights import MultiplicativeWeights
+from pgmest.mechanisms.parts.tree_limit import TreeLimit
 from pgmest.model import Model
 from pgmest.privacy.curator import Curator
 

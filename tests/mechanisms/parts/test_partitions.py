@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgmest import LinearMeasurement
-from pgmest.mechanisms.partitions import (
+from pgmest.mechanisms.parts.partitions import (
     MergingPath,
     Partition,
     denoised,
