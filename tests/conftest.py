@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from hypothesis import settings
 
 from experiments.data import load
 from pgmest.dataset import Dataset
+
+settings.register_profile("pgmest", deadline=None)  # no test times itself: machines that run tests are busy
+settings.load_profile("pgmest")
 
 
 @pytest.fixture(scope="session")
