@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import fnmatch
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
 
 import pandas as pd
 
@@ -27,7 +28,7 @@ def main() -> None:
     wanted = [c for c in cells if not options.only or any(fnmatch.fnmatch(c.name, p) for p in options.only)]
     missing = [cell for cell in wanted if options.fresh or kept(cell) is None]
     print(f"{len(wanted)} runs, {len(missing)} to do", flush=True)
-    with ProcessPoolExecutor(options.workers, max_tasks_per_child=40) as pool:
+    with ProcessPoolExecutor(options.workers, get_context("spawn")) as pool:
         waiting = {pool.submit(measure, cell): cell for cell in missing}
         for number, done in enumerate(as_completed(waiting), 1):
             row = done.result()
