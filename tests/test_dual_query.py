@@ -32,7 +32,7 @@ def random_marginals(rng, cliques=CLIQUES, total=200.0):
 def naive(transcript, flat):
     """Step after step and query after query, as the mechanism runs."""
     answers = flat / transcript.total
-    layout, cells = transcript.layout, transcript.layout.cells
+    domain, layout, cells = transcript.domain, transcript.layout, transcript.layout.cells
     codes = np.stack(transcript.records.columns, axis=1)
     value, logits = 0.0, np.zeros(cells)
     for record, queries in zip(codes, transcript.queries, strict=True):
@@ -41,8 +41,8 @@ def naive(transcript, flat):
         value -= sum(log_probabilities[query] for query in queries)
         logits = logits + transcript.eta * answers
         for clique, start in zip(layout.cliques, layout.offsets, strict=False):
-            table = np.zeros(DOMAIN.project(clique).shape)
-            table[tuple(record[axis] for axis in DOMAIN.axes(clique))] = transcript.eta
+            table = np.zeros(domain.project(clique).shape)
+            table[tuple(record[axis] for axis in domain.axes(clique))] = transcript.eta
             logits[start : start + table.size] -= table.reshape(-1)
     return value
 
@@ -87,6 +87,29 @@ def test_it_is_convex_and_its_lipschitz_constant_holds(transcript, seed):
     turn = CliqueVector.of(loss.layout, slope_p - slope_q).expand([DOMAIN.attributes]).flat
     assert loss.smooth
     assert np.abs(turn).max() <= loss.lipschitz * 2 * 200.0  # any two tables of 200 records differ by at most 400
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    eta=st.sampled_from([0.01, 0.7, 5.0, 40.0, 900.0]),
+    negations=st.booleans(),
+    steps=st.integers(1, 40),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_cells_that_no_record_fell_into_count_as_well(eta, negations, steps, seed):
+    """Most of them: small answers and large ones, none at all, and some below zero."""
+    rng, cliques = np.random.default_rng(seed), (("a", "b"), ("b",))
+    records = Dataset.from_codes(rng.integers(0, [30, 2], size=(steps, 2)), {"a": 30, "b": 40})
+    queries = rng.integers(0, 1240 * (2 if negations else 1), (steps, 3))
+    transcript = DualQueryTranscript(records, cliques, queries, eta, 200.0, negations)
+    flat = 200.0 * rng.dirichlet(np.full(1240, 0.1)) * rng.choice([-1, 0, 1, 1, 1], size=1240)
+    loss = DualQueryLoss(transcript)
+    value, gradient = loss.flat_value_and_gradient(flat)
+    assert value == pytest.approx(naive(transcript, flat), rel=1e-11)
+    direction = rng.normal(size=1240)
+    step = 1e-4 / eta
+    slope = np.subtract(*(naive(transcript, flat + sign * step * direction) for sign in (1, -1))) / (2 * step)
+    assert slope == pytest.approx(gradient @ direction, rel=1e-5, abs=1e-4 * eta)
 
 
 def test_two_steps_by_hand():

@@ -18,6 +18,7 @@ from pgmest.dataset import Dataset
 from pgmest.domain import Clique, Domain
 from pgmest.errors import ArgumentError, ShapeError
 from pgmest.loss.base import FlatLoss, dot, loss_layout
+from pgmest.loss.exponential_series import RADIUS, ExponentialSeries
 
 LARGEST_GROWTH = 300.0
 """Weights are made afresh from their logs before they can have grown or shrunk by more than exp of this: what
@@ -133,8 +134,11 @@ class DualQueryLoss(FlatLoss):
     Assumes that the transcript's samples were independent draws from exactly that distribution. The records enter as
     given: they are a function of the samples, so they carry no further information, however they were optimised.
 
-    One value and gradient cost three passes over (steps, cells) doubles, in blocks of a few steps: a weight is
-    multiplied by the same factor in every step, and again by exp(-eta) where the record fell into its cell.
+    The weight of a cell that no record fell into is exp(eta t a_q), so all such cells with small answers are summed up
+    by a power series, in a few passes over the cells. The other cells are few: those of the records, and at most eta
+    times steps in each marginal with a larger answer. They cost three passes over (steps, cells) doubles, in blocks of
+    a few steps: a weight is multiplied by the same factor in every step, and again by exp(-eta) where the record fell
+    into its cell.
 
     The value is of the order of steps * samples * log(workload), so give `estimate` a `tolerance` of about
     1 / value: a gap of one nat is about what the data can tell.
@@ -150,6 +154,10 @@ class DualQueryLoss(FlatLoss):
         self._pull, self._constant = _linear_part(transcript)
         elapsed = np.arange(steps) * transcript.eta / transcript.total
         self.lipschitz = float(samples * np.sum(elapsed**2)) * (1.0 if transcript.negations else 0.25)
+        self._filled = np.zeros(self.layout.cells, dtype=bool)
+        self._filled[transcript.record_cells.reshape(-1)] = True
+        self._last = max(steps - 1, 1)  # the series wants times in 0..1
+        self._series = ExponentialSeries(np.arange(steps) / self._last, transcript.negations)
 
     def flat_value_and_gradient(self, flat: np.ndarray, out: np.ndarray | None = None) -> tuple[float, np.ndarray]:
         """As FlatLoss says."""
@@ -161,22 +169,48 @@ class DualQueryLoss(FlatLoss):
 
     def _normalizers(self, answers: np.ndarray) -> tuple[float, np.ndarray]:
         """samples * sum over t of log sum_q exp(log-weight of q), and its gradient with respect to the answers."""
+        exponents = self.transcript.eta * self._last * answers
+        moving = np.flatnonzero(self._filled | (np.abs(exponents) > RADIUS))
+        exponents[moving] = 0.0
+        still_sums = self._series.sums(exponents) - len(moving) * (2.0 if self.transcript.negations else 1.0)
+        value, moving_gradient, shares = self._moving(answers[moving], moving, still_sums)
+        gradient = self._series.slopes(exponents, shares)
+        gradient[moving] = moving_gradient
+        return value, gradient
+
+    def _moving(
+        self, answers: np.ndarray, moving: np.ndarray, still_sums: np.ndarray
+    ) -> tuple[float, np.ndarray, np.ndarray]:
+        """As `_normalizers`, with the gradient of the cells `moving` alone.
+
+        Args:
+            answers: of these cells.
+            moving: their numbers, in order, with all that records fell into.
+            still_sums: the sum of the weights of all other cells, in each step.
+
+        Returns:
+            The value, its gradient with respect to `answers`, and in each step eta t times its derivative with respect
+            to `still_sums`.
+        """
         steps, samples = self.transcript.queries.shape
         eta, signs = self.transcript.eta, (1.0, -1.0) if self.transcript.negations else (1.0,)
-        value, gradient, taken = 0.0, np.zeros_like(answers), np.zeros_like(answers)
+        value, gradient, taken, shares = 0.0, np.zeros_like(answers), np.zeros_like(answers), np.zeros(steps)
+        lowest = 0.0 if still_sums.any() else -math.inf
         length = self._block_length(answers)
         for start in range(0, steps, length):
-            cells = self.transcript.record_cells[start : start + length]
+            block = slice(start, min(start + length, steps))
+            cells = np.searchsorted(moving, self.transcript.record_cells[block])
             logits = eta * (start * answers - taken)
-            shift = float(np.abs(logits).max()) if len(signs) == 2 else float(logits.max())
+            shift = max(lowest, float(np.abs(logits).max()) if len(signs) == 2 else float(logits.max()))
             blocks = [_block(sign * logits - shift, sign * eta * answers, -sign * eta, cells) for sign in signs]
-            sums = np.sum([weights.sum(axis=1) for weights in blocks], axis=0)
+            sums = np.sum([weights.sum(axis=1) for weights in blocks], axis=0) + math.exp(-shift) * still_sums[block]
             value += samples * float(np.sum(np.log(sums) + shift))
-            shares = samples * eta * np.arange(start, start + len(cells)) / sums
+            shifted_shares = samples * eta * np.arange(block.start, block.stop) / sums
+            shares[block] = math.exp(-shift) * shifted_shares
             for sign, weights in zip(signs, blocks, strict=True):
-                gradient += sign * (shares @ weights)
+                gradient += sign * (shifted_shares @ weights)
             np.add.at(taken, cells.reshape(-1), 1.0)
-        return value, gradient
+        return value, gradient, shares
 
     def _block_length(self, answers: np.ndarray) -> int:
         """How many steps to take together: few enough for the weights to stay in range, and in memory."""
