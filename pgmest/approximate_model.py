@@ -6,15 +6,16 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, overload
 
 import numpy as np
 
 from pgmest.clique_vector import CliqueVector
 from pgmest.dataset import Dataset
+from pgmest.distribution import Distribution, checked_total
 from pgmest.domain import Clique, Domain
-from pgmest.errors import ArgumentError, listed, plural
+from pgmest.errors import listed
 from pgmest.estimation.approximate import ApproximateReport
+from pgmest.estimation.fitting import fitted_model
 from pgmest.factor import Factor
 from pgmest.inference.region_trees import dependence, fitting_cliques, pairs_of
 from pgmest.measurement import LinearMeasurement
@@ -34,7 +35,7 @@ FIT_TOLERANCE, FIT_ROUNDS = 1e-5, 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ApproximateModel:
+class ApproximateModel(Distribution):
     """Tables of the measured cliques that agree where they overlap, and a number of records. No joint distribution.
 
     - A marginal inside a measured clique is read from its table.
@@ -61,8 +62,7 @@ class ApproximateModel:
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def __post_init__(self) -> None:
-        if isinstance(self.total, bool) or not 0 < self.total < np.inf:
-            raise ArgumentError.of("total", self.total, "a positive number of records")
+        object.__setattr__(self, "total", checked_total(self.total))
 
     @property
     def domain(self) -> Domain:
@@ -82,41 +82,15 @@ class ApproximateModel:
     # -- queries ----------------------------------------------------------------------------------------------------
 
     def project(self, attributes: Iterable[str] | str, given: Mapping[str, int] | None = None) -> Factor:
-        """The marginal on any attributes, in counts; arguments and errors as for `pg.Model.project`."""
         names = self.domain.clique(attributes)
         holding = self._holding((*names, *(given or ())))
         if holding is not None and not given:
             return self.marginals[holding].project(names)
         return self.local_model((*names, *(given or ()))).project(names, given)
 
-    def project_many(self, cliques: Iterable[Iterable[str] | str]) -> list[Factor]:
-        """The marginals on many sets of attributes, in counts, one after the other."""
-        return [self.project(clique) for clique in cliques]
-
-    @overload
-    def answer(
-        self, query: Sequence[Kron], clique: None = None, given: Mapping[str, int] | None = None
-    ) -> list[Factor]: ...
-
-    @overload
-    def answer(
-        self, query: Any, clique: Iterable[str] | str | None = None, given: Mapping[str, int] | None = None
-    ) -> Factor: ...
-
-    def answer(
-        self, query: Any, clique: Iterable[str] | str | None = None, given: Mapping[str, int] | None = None
-    ) -> Factor | list[Factor]:
-        """The answers to linear queries, in counts; arguments and errors as for `pg.Model.answer`."""
-        if clique is None and isinstance(query, list | tuple) and all(isinstance(one, Kron) for one in query):
-            return [self.answer(one, None, given) for one in query]
-        if clique is not None:
-            names = self.domain.clique(clique)
-        elif isinstance(query, Kron):
-            query.check(self.domain)
-            names = query.attributes
-        else:
-            names = getattr(query, "clique", ())
-        return self.local_model((*names, *(given or ()))).answer(query, clique, given)
+    def answer_krons(self, queries: Sequence[Kron], evidence: Mapping[str, int]) -> list[np.ndarray]:
+        local = (self.local_model((*query.attributes, *evidence)) for query in queries)
+        return [model.answer_krons([query], evidence)[0] for model, query in zip(local, queries, strict=True)]
 
     def local_model(self, attributes: Iterable[str] | str) -> Model:
         """An ordinary model of these attributes and those of the tables around them, from which they are answered.
@@ -159,20 +133,12 @@ class ApproximateModel:
 
     # -- records ----------------------------------------------------------------------------------------------------
 
-    def sample(
-        self, n: int | None = None, method: str = "round", seed: int | np.random.Generator | None = None
-    ) -> Dataset:
-        """Synthetic records of `tree_model()`; arguments and errors as for `pg.Model.sample`."""
+    def _drawn(self, n: int, method: str, seed: int | np.random.Generator | None) -> Dataset:
         return self._tree_model.sample(n, method, seed)
 
-    def sample_batches(
-        self,
-        n: int | None = None,
-        batch: int | None = None,
-        method: str = "round",
-        seed: int | np.random.Generator | None = None,
+    def _drawn_in_batches(
+        self, n: int, batch: int, method: str, seed: int | np.random.Generator | None
     ) -> Iterator[Dataset]:
-        """The same a batch at a time, at constant memory."""
         return self._tree_model.sample_batches(n, batch, method, seed)
 
     @cached_property
@@ -198,8 +164,6 @@ class ApproximateModel:
 
     def _fitted(self, cliques: Sequence[Clique], attributes: Iterable[str]) -> Model:
         """The model of maximum entropy with these tables, and single attributes of other tables; kept."""
-        from pgmest.estimation.estimate import estimate
-
         names = tuple(name for name in self.domain if name in set(attributes))
         covered = {name for clique in cliques for name in clique}
         single = [(name,) for name in names if name not in covered and self._holding((name,)) is not None]
@@ -208,26 +172,13 @@ class ApproximateModel:
             found = self._models.pop(key, None)
             if found is None:
                 tables = [LinearMeasurement(self.project(clique).values, clique, self._noise) for clique in key]
-                found = estimate(
-                    tables,
-                    self.domain.project(names),
-                    total=self.total,
-                    method="ipf",
-                    tolerance=FIT_TOLERANCE,
-                    max_iterations=FIT_ROUNDS,
-                )
+                found = fitted_model(tables, self.domain.project(names), self.total, FIT_TOLERANCE, FIT_ROUNDS)
             self._models[key] = found
             while len(self._models) > KEPT_MODELS:
                 self._models.pop(next(iter(self._models)))
         return found
 
-    def __repr__(self) -> str:
-        lines = [
-            f"ApproximateModel: {self.total:,.1f} records, {plural(len(self.domain), 'attribute')}, "
-            f"{plural(len(self.cliques), 'measured clique')}",
-            f"  attributes   {listed((f'{name} ({size})' for name, size in self.domain.items()), 8)}",
-            f"  tables       {listed((' x '.join(clique) or '()' for clique in self.cliques), 4)}",
-            f"  disagreement {self.inconsistency:.2g} at most, L1, of tables that sum to 1",
-        ]
-        report = str(self.report).splitlines()
-        return "\n".join([*lines, *(f"  {'' if i else 'estimate':<12} {line}" for i, line in enumerate(report))])
+    def _facts(self) -> Iterator[tuple[str, str]]:
+        yield "attributes", listed((f"{name} ({size})" for name, size in self.domain.items()), 8)
+        yield "tables", listed((" x ".join(clique) or "()" for clique in self.cliques), 4)
+        yield "disagreement", f"{self.inconsistency:.2g} at most, L1, of tables that sum to 1"

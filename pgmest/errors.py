@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import operator
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -168,6 +169,21 @@ class ArgumentError(PgmestError, ValueError):
     def of(cls, name: str, value: object, allowed: Iterable[object] | str) -> ArgumentError:
         options = allowed if isinstance(allowed, str) else f"one of {listed(map(repr, allowed), 20)}"
         return cls(f"{name}={value!r} is not valid: it must be {options}.")
+
+
+def at_least(name: str, value: object, least: int) -> int:
+    """The value of an argument as an integer.
+
+    Raises:
+        ArgumentError: it is not an integer, or below `least`.
+    """
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        number = least - 1
+    if number < least or isinstance(value, bool):
+        raise ArgumentError.of(name, value, f"an integer of at least {least}")
+    return number
 
 
 class TotalError(PgmestError, ValueError):

@@ -1,4 +1,4 @@
-"""Information measures of models: log-probabilities of records, entropy, divergence, mutual information.
+"""Information measures of calibrated models: log-probabilities of records, entropy, divergence, mutual information.
 
 All are natural logs (nats). They come from the potentials and the marginals, never from the joint table: with
 log p(x) = sum_C theta_C(x_C) - A, an expectation of log p needs the marginals on the cliques only.
@@ -18,8 +18,7 @@ from pgmest.errors import DomainError, listed
 from pgmest.factor import Factor
 
 if TYPE_CHECKING:
-    from pgmest.model import Model
-    from pgmest.prior.support_model import SupportModel
+    from pgmest.inference.calibration import CalibratedTree
 
 JOINED_CELLS = 1 << 16
 """Potentials are looked up as one table per clique of the tree, where that has so few cells that it stays in cache."""
@@ -27,7 +26,7 @@ JOINED_CELLS = 1 << 16
 ROWS_AT_ONCE = 1 << 16
 
 
-def log_probabilities(model: Model, records: Dataset) -> np.ndarray:
+def log_probabilities(model: CalibratedTree, records: Dataset) -> np.ndarray:
     """The natural log of each record's probability, -inf where the model has it impossible; shape (records,).
 
     Raises:
@@ -57,9 +56,9 @@ def _cells(records: Dataset, domain: Domain, rows: slice) -> np.ndarray:
     return cells
 
 
-def _joined_potentials(model: Model) -> list[Factor]:
+def _joined_potentials(model: CalibratedTree) -> list[Factor]:
     """Tables whose sum is the sum of the potentials, few of them, so that a record needs few look-ups."""
-    tree = model.junction_tree
+    tree = model.tree
     hosted: dict[int, list[Factor]] = defaultdict(list)
     for clique, factor in model.potentials.items():
         position = tree.containing(clique)
@@ -74,37 +73,33 @@ def _joined_potentials(model: Model) -> list[Factor]:
     return joined
 
 
-def entropy(model: Model) -> float:
+def entropy(model: CalibratedTree) -> float:
     """-E[log p], in nats: A - <theta, mu>."""
-    return max(0.0, model.log_partition - model.calibrated.probabilities.dot(model.potentials))
+    return max(0.0, model.log_partition - model.probabilities.dot(model.potentials))
 
 
-def kl_divergence(model: Model, other: Model) -> float:
+def kl_divergence(model: CalibratedTree, other: CalibratedTree) -> float:
     """KL(p || q) = E_p[log p - log q], in nats; inf where q has a possible record of p impossible.
 
     Raises:
         DomainError: the models are over different attributes.
     """
+    from pgmest.inference.propagation import propagate
+
     if dict(model.domain) != dict(other.domain):
         raise DomainError(
             f"the divergence of models over different domains ({listed(model.domain)} and {listed(other.domain)}) "
             "is not defined; both need the same attributes with the same numbers of values."
         )
     layout = other.potentials.layout
-    tables = model.project_many(layout.cliques)
-    expected = np.concatenate([table.datavector() for table in tables]) / model.total if tables else np.zeros(0)
+    expected = np.concatenate([np.zeros(0), *(table.ravel() for table in propagate(model, layout.cliques))])
     cross = CliqueVector.of(layout, expected).dot(other.potentials)
     return max(0.0, other.log_partition - cross - entropy(model))
 
 
-def mutual_information(model: Model | SupportModel, a: Clique, b: Clique) -> float:
-    """I(a; b) = E[log p(a, b) - log p(a) - log p(b)], in nats.
-
-    Raises:
-        UnknownAttributeError, DuplicateAttributeError: `a` and `b` are not different attributes of the model.
-        ModelTooLarge: the joint table of `a` and `b` is too large.
-    """
-    joint = model.project((*a, *b)).normalize()
-    logs = joint.log() - joint.project(a).log() - joint.project(b).log()
-    possible = joint.values > 0
-    return max(0.0, float(joint.values[possible] @ logs.values[possible]))
+def mutual_information(joint: Factor, a: Clique, b: Clique) -> float:
+    """I(a; b) = E[log p(a, b) - log p(a) - log p(b)], in nats, of the joint table of `a` and `b`."""
+    p = joint.normalize()
+    logs = p.log() - p.project(a).log() - p.project(b).log()
+    possible = p.values > 0
+    return max(0.0, float(p.values[possible] @ logs.values[possible]))

@@ -6,21 +6,22 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pgmest.answers import answer
 from pgmest.clique_vector import CliqueVector
 from pgmest.conditioning import checked_evidence, impossible, restrict
 from pgmest.dataset import Dataset
+from pgmest.distribution import Distribution, checked_total
 from pgmest.domain import Clique, Domain
 from pgmest.errors import ArgumentError, MeasurementError, count_text, listed, memory_text, plural
 from pgmest.estimation.report import EstimationReport
 from pgmest.factor import Factor
-from pgmest.information import entropy, kl_divergence, log_probabilities, mutual_information
+from pgmest.information import entropy, kl_divergence, log_probabilities
 from pgmest.junction_tree import JunctionTree
-from pgmest.measurement import LARGEST, LinearMeasurement
+from pgmest.measurement import LinearMeasurement
+from pgmest.model_archive import MODEL, write_model
 from pgmest.queries import Kron
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Model:
+class Model(Distribution):
     """p(x) = exp(sum_C theta_C(x_C) - A) over all attributes, and a number of records.
 
     `estimate` makes it. Nothing is computed before it is asked for; then one run of the oracle is kept, and several
@@ -70,9 +71,7 @@ class Model:
     def __post_init__(self) -> None:
         if self.potentials.flat.size and not self.potentials.flat.max() < np.inf:
             raise MeasurementError("the potentials hold NaN or +inf; only finite values and -inf are meaningful.")
-        if isinstance(self.total, bool) or not 0 < self.total <= LARGEST:
-            raise ArgumentError.of("total", self.total, "a positive number of records")
-        object.__setattr__(self, "total", float(self.total))
+        object.__setattr__(self, "total", checked_total(self.total))
         if self.plan is not None and self.plan.layout != self.potentials.layout:
             raise ArgumentError("plan was made for other cliques than those of the potentials.")
         if self.measurements is not None:
@@ -138,17 +137,6 @@ class Model:
     # -- queries ----------------------------------------------------------------------------------------------------
 
     def project(self, attributes: Iterable[str] | str, given: Mapping[str, int] | None = None) -> Factor:
-        """The marginal on any attributes, measured or not, in counts; axes in the order asked for.
-
-        Args:
-            attributes: one name or several; () for the total.
-            given: attribute -> code, for other attributes: the counts of the records with these codes only.
-
-        Raises:
-            UnknownAttributeError, DuplicateAttributeError: attributes that are none, or named twice.
-            CodeRangeError, QueryError: evidence that is no code, or on attributes asked for.
-            ModelTooLarge: the marginal, or every way to it, has too many cells.
-        """
         from pgmest.inference.elimination import eliminate
 
         names = self.domain.clique(attributes)
@@ -169,47 +157,25 @@ class Model:
         tables = propagate(self.calibrated, names, self.total)
         return [Factor(self.domain.project(clique), table) for clique, table in zip(names, tables, strict=True)]
 
-    @overload
-    def answer(
-        self, query: Sequence[Kron], clique: None = None, given: Mapping[str, int] | None = None
-    ) -> list[Factor]: ...
+    def answer_krons(self, queries: Sequence[Kron], evidence: Mapping[str, int]) -> list[np.ndarray]:
+        from pgmest.inference.workload import answer_all
 
-    @overload
-    def answer(
-        self, query: Any, clique: Iterable[str] | str | None = None, given: Mapping[str, int] | None = None
-    ) -> Factor: ...
+        return [values * self.total for values in answer_all(self.calibrated, queries, evidence)]
 
-    def answer(
-        self, query: Any, clique: Iterable[str] | str | None = None, given: Mapping[str, int] | None = None
-    ) -> Factor | list[Factor]:
-        """The answers to linear queries, in counts (PGM Algorithm 3).
-
-        A Kron is answered by variable elimination over the model's factors and the query's matrices, without writing
-        down the marginal that it is about. A list of them shares work.
-
-        >>> from pgmest import queries
-        >>> model = Model(CliqueVector.zeros(Domain({"age": 3, "sex": 2}), [("age", "sex")]), total=60)
-        >>> model.answer(Kron({"sex": [[1, -1]], "age": queries.prefix(3)})).values.round(6)
-        array([[0., 0., 0.]])
-        >>> model.answer(queries.prefix(3), "age").values.round(6)
-        array([20., 40., 60.])
-
-        Args:
-            query: a Kron, or a list of them; or a LinearMeasurement, of which the query is taken; or with `clique` a
-                query matrix: a `pgmest.queries` query, array, sparse matrix or LinearOperator; one row may be a vector.
-            clique: the attributes that a query matrix is about, a column for each of their cells, row-major.
-            given: attribute -> code, for other attributes: only records with these codes count.
-
-        Returns:
-            for a Kron a Factor with one axis per attribute, as long as its matrix has rows; for a matrix one axis,
-            named after the clique.
+    def condition(self, evidence: Mapping[str, int]) -> Model:
+        """The model of the records with given codes, over the other attributes; its total is their number.
 
         Raises:
-            QueryError: a query that does not fit, evidence on attributes asked about, or neither Kron nor clique.
-            UnknownAttributeError, DuplicateAttributeError, CodeRangeError: attributes or codes that do not exist.
-            ModelTooLarge: the answer, or every way to it, has too many cells.
+            ImpossibleModelError: the evidence has probability 0.
+            UnknownAttributeError, CodeRangeError: evidence that names no attribute, or is no code.
         """
-        return answer(self, query, clique, given)
+        known = checked_evidence(self.domain, evidence)
+        total = float(self.project((), known))
+        if total <= 0:
+            raise impossible(known)
+        return Model(restrict(self.potentials, known), total)
+
+    # -- uncertainty ------------------------------------------------------------------------------------------------
 
     def uncertainty(
         self,
@@ -239,41 +205,16 @@ class Model:
             ArgumentError: the model was not made by `estimate`, or its loss holds the answers itself.
             QueryError, UnknownAttributeError, ...: as for `answer` and `project`.
         """
-        from pgmest.uncertainty import uncertainty
+        from pgmest.uncertainty import Uncertainty, ask, check_replicates, replicate
 
-        return uncertainty(self, query, clique, given, replicates, seed)
-
-    def answer_krons(self, queries: Sequence[Kron], evidence: Mapping[str, int]) -> list[np.ndarray]:
-        """The answers to checked Krons, in counts, for checked evidence; `answer` is for everything else."""
-        from pgmest.inference.workload import answer_all
-
-        return [values * self.total for values in answer_all(self.calibrated, queries, evidence)]
-
-    def conditional(self, attributes: Iterable[str] | str, given: Iterable[str] | str) -> Factor:
-        """P(attributes | given): probabilities, with the axes of `attributes` first, then those of `given`.
-
-        Each slice at codes of the given attributes sums to 1, or is all 0 where these codes are impossible.
-
-        Raises:
-            UnknownAttributeError, DuplicateAttributeError: attributes that are none, or named twice.
-            ModelTooLarge: the joint table of all of them is too large.
-        """
-        known = self.domain.clique(given)
-        joint = self.project((*self.domain.clique(attributes), *known))
-        return joint / joint.project(known)
-
-    def condition(self, evidence: Mapping[str, int]) -> Model:
-        """The model of the records with given codes, over the other attributes; its total is their number.
-
-        Raises:
-            ImpossibleModelError: the evidence has probability 0.
-            UnknownAttributeError, CodeRangeError: evidence that names no attribute, or is no code.
-        """
-        known = checked_evidence(self.domain, evidence)
-        total = float(self.project((), known))
-        if total <= 0:
-            raise impossible(known)
-        return Model(restrict(self.potentials, known), total)
+        check_replicates(replicates)
+        answer = ask(self, query, clique, given)
+        found = self._replicates  # kept, so that the next query need not wait
+        if found is None or (found.asked, found.seed) != (replicates, seed):
+            found = replicate(self, self.recipe, self.measurements, replicates, seed)
+            object.__setattr__(self, "_replicates", found)
+        twins = (Model(potentials, total, plan=self.plan) for potentials, total in found.estimates)
+        return Uncertainty.of(answer, [ask(twin, query, clique, given) for twin in twins])
 
     # -- information ------------------------------------------------------------------------------------------------
 
@@ -283,11 +224,11 @@ class Model:
         Raises:
             DomainError: the records lack an attribute of the model, or have it with another number of values.
         """
-        return log_probabilities(self, records)
+        return log_probabilities(self.calibrated, records)
 
     def entropy(self) -> float:
         """-E[log p], in nats."""
-        return entropy(self)
+        return entropy(self.calibrated)
 
     def kl(self, other: Model) -> float:
         """KL(p || q) = E_p[log p - log q] to another model q, in nats; inf where q excludes a possible record of p.
@@ -295,16 +236,7 @@ class Model:
         Raises:
             DomainError: the models are over different attributes.
         """
-        return kl_divergence(self, other)
-
-    def mutual_information(self, a: Iterable[str] | str, b: Iterable[str] | str) -> float:
-        """I(a; b) = KL(p(a, b) || p(a) p(b)), in nats, of single attributes or sets of them.
-
-        Raises:
-            UnknownAttributeError, DuplicateAttributeError: attributes that are none, or in both.
-            ModelTooLarge: the joint table of all of them is too large.
-        """
-        return mutual_information(self, self.domain.clique(a), self.domain.clique(b))
+        return kl_divergence(self.calibrated, other.calibrated)
 
     def map_record(self) -> dict[str, int]:
         """A most probable record, attribute -> code."""
@@ -314,38 +246,17 @@ class Model:
 
     # -- records and files ------------------------------------------------------------------------------------------
 
-    def sample(
-        self, n: int | None = None, method: str = "round", seed: int | np.random.Generator | None = None
-    ) -> Dataset:
-        """Synthetic records, in random order.
+    def _drawn(self, n: int, method: str, seed: int | np.random.Generator | None) -> Dataset:
+        from pgmest.sampling import Sampler
 
-        Args:
-            n: how many; by default `total`, rounded.
-            method: "round" (counts as close to the model as integers can be) or "multinomial" (independent records).
-            seed: the same seed gives the same records.
+        return Sampler(self.oracle).draw(n, method, seed)
 
-        Raises:
-            ArgumentError: `n` is not an integer of at least 0, or there is no such method.
-        """
-        from pgmest.sampling import sample
-
-        return sample(self, n, method, seed)
-
-    def sample_batches(
-        self,
-        n: int | None = None,
-        batch: int | None = None,
-        method: str = "round",
-        seed: int | np.random.Generator | None = None,
+    def _drawn_in_batches(
+        self, n: int, batch: int, method: str, seed: int | np.random.Generator | None
     ) -> Iterator[Dataset]:
-        """Synthetic records a batch at a time, at constant memory; arguments as for `sample`.
+        from pgmest.sampling import Sampler
 
-        Raises:
-            ArgumentError: `n` or `batch` is not such a number, or there is no such method.
-        """
-        from pgmest.sampling import BATCH, sample_batches
-
-        return sample_batches(self, n, BATCH if batch is None else batch, method, seed)
+        return Sampler(self.oracle).batches(n, batch, method, seed)
 
     def save(self, path: str | Path) -> None:
         """Write the potentials, the total and the report to an npz file, which `load` reads; measurements are left out.
@@ -353,29 +264,16 @@ class Model:
         Raises:
             FileFormatError: the file cannot be written; what was there before is untouched.
         """
-        from pgmest.model_file import save
-
-        save(self, path)
+        write_model(path, MODEL, self, potentials=self.potentials.flat)
 
     def __reduce__(self) -> tuple[Any, ...]:
         recipe = self.recipe if self.recipe is not None and isinstance(self.recipe.loss, str) else None
         kept = (self.potentials, self.total, self.report, self.total_stddev, self.measurements, self.plan, recipe)
         return Model, kept
 
-    def __repr__(self) -> str:
-        spread = f" (standard error {self.total_stddev:,.3g})" if self.total_stddev is not None else ""
+    def _facts(self) -> Iterator[tuple[str, str]]:
         tree = self.junction_tree
-        lines = [
-            f"Model: {self.total:,.1f} records{spread}, {plural(len(self.domain), 'attribute')}, "
-            f"{plural(len(self.cliques), 'measured clique')}",
-            f"  attributes   {listed((f'{name} ({size})' for name, size in self.domain.items()), 8)}",
-            f"  cliques      {listed((' x '.join(clique) or '()' for clique in self.cliques), 4)}",
-            f"  tree         {plural(len(tree.cliques), 'clique')}, treewidth {tree.treewidth}, "
-            f"{count_text(tree.total_cells)} cells ({memory_text(8 * tree.total_cells)})",
-        ]
-        if self.report is not None:
-            lines += [
-                f"  estimate     {line}" if i == 0 else f"               {line}"
-                for i, line in enumerate(str(self.report).splitlines())
-            ]
-        return "\n".join(lines)
+        yield "attributes", listed((f"{name} ({size})" for name, size in self.domain.items()), 8)
+        yield "cliques", listed((" x ".join(clique) or "()" for clique in self.cliques), 4)
+        size = f"{count_text(tree.total_cells)} cells ({memory_text(8 * tree.total_cells)})"
+        yield "tree", f"{plural(len(tree.cliques), 'clique')}, treewidth {tree.treewidth}, {size}"

@@ -10,18 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pgmest.dataset import Dataset
-from pgmest.errors import ArgumentError, DomainError, PgmestError, SchemaError
-from pgmest.estimation.estimate import estimate
+from pgmest.errors import ArgumentError, DomainError, SchemaError
+from pgmest.estimation.structural_zeros import zero_rules
 from pgmest.mechanisms.mechanism import Mechanism, Result
 from pgmest.mechanisms.named import named_mechanism
-from pgmest.model import Model
 from pgmest.privacy.ledger import Ledger
 
 if TYPE_CHECKING:
     from pgmest.schema import Schema
-
-IMPOSSIBLE = "impossible_combinations"
-"""Under this name `Result.details` says whether the model excludes what the schema calls impossible."""
 
 
 class Synthesizer:
@@ -85,8 +81,8 @@ class Synthesizer:
     ) -> Synthesizer:
         """Spend the budget on the records of a table.
 
-        Combinations that the schema calls impossible have no weight in the model: it is estimated again from the same
-        noisy answers without them, which costs no privacy. `result_.details` says so where that could not be done.
+        The mechanism knows the combinations that the schema calls impossible, and its model gives them no weight.
+        `result_.details["structural_zeros"]` says where it cannot do that.
 
         Args:
             table: a dataframe of any library, the path of a `.csv`, `.csv.gz` or `.parquet` file, or a Dataset that the
@@ -104,15 +100,17 @@ class Synthesizer:
         Raises:
             SchemaError: the schema cannot be used, or is a draft.
             DataError, FileFormatError, ArgumentError: the table cannot be read; nothing was spent.
+            ImpossibleModelError: by the schema no record is possible; nothing was spent.
         """
         known = _as_schema(schema)
         check_public(known, allow_draft)
         data = table if isinstance(table, Dataset) else known.encode(table)
         if data.domain != known.domain:
             raise DomainError(f"the data are over {data.domain}, but the schema describes {known.domain}.")
-        result = self.mechanism.fit(data, workload, seed, progress=progress, checkpoint=checkpoint)
+        rules = [*zero_rules(self.mechanism.structural_zeros), *zero_rules(known.structural_zeros)]
+        mechanism = dataclasses.replace(self.mechanism, structural_zeros=rules)
+        self.result_ = mechanism.fit(data, workload, seed, progress=progress, checkpoint=checkpoint)
         self.schema_ = known
-        self.result_ = without_impossible(result, known.structural_zeros)
         self._like = _library(table)
         return self
 
@@ -150,7 +148,7 @@ class Synthesizer:
         from pgmest.evaluation import report
 
         result = self._fitted()
-        return report(None, result, out=out, structural_zeros=self.schema_.structural_zeros or None)
+        return report(None, result, out=out, schema=self.schema_)
 
     def owner_report(self, table: Any, out: str | Path = "PRIVATE-report.html") -> Path:
         """Write the page that compares with the private table, without noise: **it must not be published.**
@@ -166,7 +164,7 @@ class Synthesizer:
 
         result = self._fitted()
         data = table if isinstance(table, Dataset) else self.schema_.encode(table)
-        return report(data, result, out=out, structural_zeros=self.schema_.structural_zeros or None)
+        return report(data, result, out=out, schema=self.schema_)
 
     def _fitted(self) -> Result:
         if not hasattr(self, "result_"):
@@ -188,37 +186,6 @@ def check_public(schema: Schema, allow_draft: bool = False) -> None:
             f"{schema.source} still says drafted_from_private_data: true. Replace what is marked in it by public "
             "knowledge, and delete that line; or say allow_draft (--allow-draft) for a trial that is NOT private."
         )
-
-
-def without_impossible(result: Result, zeros: Mapping[Any, Any]) -> Result:
-    """The result with a model that gives no weight to impossible combinations, estimated again from the same answers.
-
-    Where there are no answers, or the model is none of estimation's, or would be too large, or has no possible record,
-    it stays as it is, and the details say why.
-    """
-    if not zeros:
-        return result
-    model = result.model
-    if not isinstance(model, Model) or not result.measurements:
-        kind = type(result.mechanism).__name__
-        return _noted(result, model, f"kept: the model of {kind} cannot exclude them; those of AIM and MST can")
-    plain = all(measurement.query is None for measurement in result.measurements)
-    try:
-        again = estimate(
-            result.measurements,
-            result.domain,
-            total=model.total if model.total_stddev is None else None,
-            method=getattr(result.mechanism, "method", "auto") if plain else "auto",
-            structural_zeros=zeros,
-            init=model,
-        )
-    except PgmestError as error:  # the budget is spent: no error may lose what it bought
-        return _noted(result, model, f"kept: {error}")
-    return _noted(result, again, "excluded")
-
-
-def _noted(result: Result, model: Any, note: str) -> Result:
-    return dataclasses.replace(result, model=model, details={**result.details, IMPOSSIBLE: note})
 
 
 def _as_schema(schema: Any) -> Schema:

@@ -11,14 +11,13 @@ from typing import IO, Any, cast
 
 import numpy as np
 
-from pgmest.errors import OptionalDependencyError
 from pgmest.tables import (
     check_header,
-    check_unique,
     check_widths,
     file_format,
     first_line,
     not_a_table,
+    parquet_file,
     read_columns,
     reading,
 )
@@ -51,22 +50,12 @@ def read_pieces(
 
 
 def _parquet(path: str | Path, wanted: list[str] | None, rows: int) -> Iterator[Any]:
-    try:
+    with parquet_file(path, wanted) as (file, columns):
         import pyarrow as pa
-        from pyarrow import parquet
-    except ImportError:
-        raise OptionalDependencyError.of("pyarrow", "reading Parquet files", "parquet") from None
-    with Path(path).open("rb") as handle:
-        try:
-            file = parquet.ParquetFile(handle)
-            existing = file.schema_arrow.names
-            check_unique(path, existing, wanted)
-            columns = [name for name in existing if wanted is None or name in wanted]
-            yield file.schema_arrow.empty_table().select(columns)  # so that missing columns are found
-            for batch in file.iter_batches(rows, columns=columns):
-                yield pa.Table.from_batches([batch])
-        except (pa.ArrowException, OSError) as error:  # pyarrow has an OSError for damaged content
-            raise not_a_table(path, first_line(error)) from None
+
+        yield file.schema_arrow.empty_table().select(columns)  # so that missing columns are found
+        for batch in file.iter_batches(rows, columns=columns):
+            yield pa.Table.from_batches([batch])
 
 
 def _csv(path: str | Path, wanted: list[str] | None, zipped: bool, rows: int) -> Iterator[Any]:

@@ -164,6 +164,13 @@ def _selected(table: Any, names: list[str]) -> Any:
 
 
 def _read_parquet(path: str | Path, wanted: list[str] | None) -> Any:
+    with parquet_file(path, wanted) as (file, columns):
+        return file.read(columns=columns)
+
+
+@contextlib.contextmanager
+def parquet_file(path: str | Path, wanted: list[str] | None) -> Iterator[tuple[Any, list[str]]]:
+    """An open ParquetFile, and those of the columns wanted that it has; errors while it is read name the path."""
     try:
         from pyarrow import ArrowException, parquet
     except ImportError:
@@ -173,7 +180,7 @@ def _read_parquet(path: str | Path, wanted: list[str] | None) -> Any:
             file = parquet.ParquetFile(handle)
             names = file.schema_arrow.names
             check_unique(path, names, wanted)
-            return file.read(columns=None if wanted is None else [name for name in wanted if name in names])
+            yield file, names if wanted is None else [name for name in wanted if name in names]
         except (ArrowException, OSError) as error:  # pyarrow has an OSError for damaged content
             problem = f"not a whole Parquet file ({first_line(error)})."
             raise FileFormatError.of(path, problem, "Write it again, or give it the ending of its true kind.") from None

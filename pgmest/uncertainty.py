@@ -24,7 +24,7 @@ where counts are small. They do not cover
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
@@ -32,12 +32,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pgmest.clique_vector import CliqueVector
+from pgmest.distribution import Distribution
 from pgmest.errors import ArgumentError, QueryError
 from pgmest.factor import Factor
 from pgmest.measurement import LinearMeasurement, noise_scale
 
 if TYPE_CHECKING:
-    from pgmest.model import Model
+    from pgmest.estimation.recipe import Recipe
 
 LOOSE = 1e-2
 """Replicates need not be solved further than this tolerance: within a tenth of a standard deviation of the noise."""
@@ -60,6 +61,17 @@ class Uncertainty:
     stddev: Factor
     bias: Factor
     replicates: int
+
+    @classmethod
+    def of(cls, answer: Factor, replicated: Sequence[Factor]) -> Uncertainty:
+        """From the answers of the replicates."""
+        differences = np.stack([replicate.values for replicate in replicated]) - answer.values
+        return cls(
+            answer,
+            Factor(answer.domain, np.sqrt(np.mean(differences**2, axis=0))),
+            Factor(answer.domain, np.mean(differences, axis=0)),
+            len(differences),
+        )
 
     def interval(self, level: float = 0.95) -> tuple[Factor, Factor]:
         """The ends of an interval that is to hold the truth with probability `level`: answer -/+ z stddev.
@@ -84,33 +96,24 @@ class Replicates:
     estimates: tuple[tuple[CliqueVector, float], ...]
 
 
-def uncertainty(
-    model: Model,
-    query: Any,
-    clique: Iterable[str] | str | None = None,
-    given: Mapping[str, int] | None = None,
-    replicates: int = 50,
-    seed: int = 0,
-) -> Uncertainty:
-    """Error bars of one answer; `Model.uncertainty` says to what."""
+def check_replicates(replicates: Any) -> None:
+    """See that it is a number of models whose answers can scatter.
+
+    Raises:
+        ArgumentError: it is not.
+    """
     if isinstance(replicates, bool) or not isinstance(replicates, int | np.integer) or replicates < FEWEST:
         raise ArgumentError.of("replicates", replicates, f"an integer of at least {FEWEST}")
-    answer = _ask(model, query, clique, given)
-    found = model._replicates  # kept there, so that the next query need not wait
-    if found is None or (found.asked, found.seed) != (replicates, seed):
-        found = replicate(model, replicates, seed)
-        object.__setattr__(model, "_replicates", found)
-    differences = np.stack([_ask(twin, query, clique, given).values for twin in _models(model, found)]) - answer.values
-    return Uncertainty(
-        answer,
-        Factor(answer.domain, np.sqrt(np.mean(differences**2, axis=0))),
-        Factor(answer.domain, np.mean(differences, axis=0)),
-        len(differences),
-    )
 
 
-def replicate(model: Model, count: int, seed: int) -> Replicates:
-    """Estimate `count` models from the model's answers plus fresh noise.
+def replicate(
+    model: Distribution,
+    recipe: Recipe | None,
+    measurements: Sequence[LinearMeasurement] | None,
+    count: int,
+    seed: int,
+) -> Replicates:
+    """Estimate `count` models from a model's answers plus fresh noise, as that model was estimated.
 
     Ctrl-C ends this early, with the replicates made so far if there are at least two.
 
@@ -119,7 +122,6 @@ def replicate(model: Model, count: int, seed: int) -> Replicates:
     """
     from tqdm import tqdm
 
-    recipe, measurements = model.recipe, model.measurements
     if recipe is None or measurements is None:
         raise ArgumentError(
             "this model does not know what it was estimated from, so its answers have no error bars: ask the model "
@@ -162,12 +164,8 @@ def redraw(measurement: LinearMeasurement, answers: np.ndarray, generator: np.ra
     )
 
 
-def _models(model: Model, replicates: Replicates) -> Iterator[Model]:
-    for potentials, total in replicates.estimates:
-        yield type(model)(potentials, total, plan=model.plan)
-
-
-def _ask(model: Model, query: Any, clique: Any, given: Mapping[str, int] | None) -> Factor:
+def ask(model: Distribution, query: Any, clique: Iterable[str] | str | None, given: Mapping[str, int] | None) -> Factor:
+    """The answer to one question; `Model.uncertainty` says which kinds there are."""
     names = (query,) if isinstance(query, str) else query
     if clique is None and isinstance(names, list | tuple) and all(isinstance(name, str) for name in names):
         return model.project(names, given)

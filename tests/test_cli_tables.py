@@ -149,6 +149,12 @@ def test_what_cannot_occur_does_not(folder):
     assert not [row for row in rows if row["age"] in set("0123456789") and float(row["Income (EUR)"] or 0) > 20000]
 
 
+def test_a_mechanism_that_cannot_exclude_the_impossible_says_so(folder, tmp_path, capsys):
+    options = ["--insecure-simulation", "--rho", "1", "--mechanism", "privsyn", "--out", str(tmp_path / "x.csv")]
+    assert main(["synthesize", *paths(folder), *options]) == 0
+    assert "impossible may occur in the table (not honoured: some of the records" in capsys.readouterr().err
+
+
 def test_ledger_and_model_are_written(folder):
     ledger = json.loads((folder / "ledger.json").read_text())
     assert ledger["budget"] == {"type": "Rho", "rho": 0.5}

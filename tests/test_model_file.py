@@ -194,5 +194,5 @@ class TestOtherFiles:
         assert "its member header.npy is compressed" in problem_of(saved)
 
     def test_a_header_of_absurd_size(self, saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("pgmest.model_file.LARGEST_HEADER", 100)
+        monkeypatch.setattr("pgmest.model_archive.LARGEST_HEADER", 100)
         assert "where at most 100 make sense" in problem_of(saved)

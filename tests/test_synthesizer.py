@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 import pgmest as pg
-from pgmest.errors import ArgumentError, DomainError, SchemaError
+from pgmest.errors import ArgumentError, DomainError, ImpossibleModelError, SchemaError
 from pgmest.mechanisms.named import mechanism_names, named_mechanism
-from pgmest.synthesizer import IMPOSSIBLE
 
 SCHEMA = {
     "columns": {
@@ -64,7 +63,7 @@ def test_the_same_kind_of_table_comes_out(fitted):
 def test_nothing_impossible_comes_out(fitted):
     table = fitted.sample(5000, seed=2)
     assert not ((table["age"] < 20) & table["married"]).any()
-    assert fitted.result_.details[IMPOSSIBLE] == "excluded"
+    assert fitted.result_.details["structural_zeros"] == "honoured"
 
 
 def test_about_as_many_rows_as_there_are_by_default(fitted):
@@ -111,34 +110,38 @@ def test_a_draft_is_refused_before_anything_is_spent():
     synthesizer("independent").fit(people(100), {**SCHEMA, "drafted_from_private_data": True}, allow_draft=True)
 
 
-def test_constraints_that_leave_nothing_do_not_lose_what_was_paid_for():
+def test_constraints_that_leave_nothing_are_refused_before_anything_is_spent():
     schema = {**SCHEMA, "constraints": [{"impossible": {"sex": value}} for value in ("F", "M", "X")]}
-    made = synthesizer("independent").fit(people(100), schema, seed=0)
-    assert made.result_.details[IMPOSSIBLE].startswith("kept: ")
-    assert len(made.sample(10)) == 10
+    charged = []
+    with pytest.raises(ImpossibleModelError):
+        synthesizer("independent").fit(people(100), schema, seed=0, progress=charged.append)
+    assert charged == []
 
 
 def test_models_that_cannot_exclude_the_impossible_say_so():
     made = synthesizer("privsyn").fit(people(200), SCHEMA, seed=0)
-    assert made.result_.details[IMPOSSIBLE].startswith("kept: the model of PrivSyn cannot exclude them")
+    assert made.result_.details["structural_zeros"].startswith("not honoured: ")
     assert len(made.sample(10)) == 10
 
 
 def test_mechanisms_that_measure_queries_exclude_the_impossible_too():
     made = synthesizer("ppsyn").fit(people(1000), SCHEMA, [("age", "married")], seed=0)
-    assert made.result_.details[IMPOSSIBLE] == "excluded"
+    assert made.result_.details["structural_zeros"] == "honoured"
     table = made.sample(500, seed=0)
     assert not ((table["age"] < 20) & table["married"]).any()
 
 
 def test_pages(tmp_path):
     pytest.importorskip("matplotlib")
-    made = synthesizer("independent").fit(people(100), {"columns": {"sex": SCHEMA["columns"]["sex"]}}, seed=0)
+    made = synthesizer("independent").fit(people(100), SCHEMA, seed=0)
     public = made.report(tmp_path / "report.html").read_text()
     owner = made.owner_report(people(100), tmp_path / "owner.html").read_text()
     assert "do not publish them" in owner
     assert "do not publish them" not in public
     assert "without a look at the private data" in public
+    for page in (public, owner):
+        assert "0..9, 10..19" in page
+        assert "Records that cannot be" in page
 
 
 def test_wrong_use():

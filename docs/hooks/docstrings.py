@@ -1,4 +1,4 @@
-"""Docstrings as Markdown: doctests become code, and `.. math::` directives become formulas."""
+"""Docstrings as Markdown, with code for doctests and formulas for `.. math::`; overrides inherit theirs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 import textwrap
 from typing import Any
 
-from griffe import Extension, Object
+from griffe import Class, Extension, Module, Object
 
 MATH = re.compile(r"^(?P<indent> *)\.\. math::(?P<first>.*)\n(?P<rest>(?:(?P=indent) +.*\n|[ \t]*\n)*)", re.MULTILINE)
 DOCTEST = re.compile(r"^(?P<indent> *)>>> .*\n(?:(?P=indent)[ \t]*\S.*\n)*", re.MULTILINE)
@@ -20,6 +20,20 @@ class Markdown(Extension):
         if obj.docstring:
             text = MATH.sub(formula, obj.docstring.value + "\n")
             obj.docstring.value = DOCTEST.sub(code, text).rstrip("\n")
+
+    def on_package(self, *, pkg: Module, **kwargs: Any) -> None:
+        """Called when all of the package is loaded, so that base classes are known."""
+        inherit(pkg)
+
+
+def inherit(scope: Module | Class) -> None:
+    """Give the public methods without a docstring that of the method which they override, as `help` does."""
+    for member in scope.members.values():
+        if not member.is_alias and (member.is_module or member.is_class):
+            inherit(member)  # type: ignore[arg-type]
+        elif isinstance(scope, Class) and not member.is_alias and not member.docstring and member.is_public:
+            overridden = (base.members[member.name] for base in scope.mro() if member.name in base.members)
+            member.docstring = next((one.docstring for one in overridden if one.docstring), None)
 
 
 def formula(found: re.Match[str]) -> str:

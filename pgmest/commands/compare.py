@@ -54,7 +54,7 @@ def _run(options: argparse.Namespace) -> None:
     cliques = [c for k in (1, 2) if k <= len(domain) for c in pg.workloads.all_kway(domain, k).cliques]
     errors = marginal_errors(true, estimated, cliques if asked is None else asked.cliques)
     if options.report:
-        report(true, estimated, out=options.report, workload=asked)
+        report(true, estimated, out=options.report, workload=asked, schema=schema)
         say(f"{options.report} shows the first table without protection: as private as that is, the page is.")
     totals = [float(true.project(())), float(estimated.project(()))]
     average = sum(errors.values()) / len(errors)

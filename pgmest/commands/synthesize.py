@@ -89,8 +89,9 @@ def _synthesize_options(add: Add) -> None:
 
 
 def _synthesize(options: argparse.Namespace) -> None:
+    from pgmest.mechanisms.parts.known_zeros import HONOURED, ZEROS
     from pgmest.schema import Schema
-    from pgmest.synthesizer import IMPOSSIBLE, Synthesizer, check_public
+    from pgmest.synthesizer import Synthesizer, check_public
 
     synthesizer = Synthesizer(mechanism_of(options, options.insecure_simulation))
     schema = Schema.load(options.schema)
@@ -101,8 +102,8 @@ def _synthesize(options: argparse.Namespace) -> None:
         data = schema.encode(table)
     synthesizer.fit(data, schema, workload, seed=seed, checkpoint=options.checkpoint, allow_draft=options.allow_draft)
     rows = _write(synthesizer, data, options)
-    note = synthesizer.result_.details.get(IMPOSSIBLE, "excluded")
-    if note != "excluded":
+    note = synthesizer.result_.details.get(ZEROS, HONOURED)
+    if note != HONOURED:
         say(f"combinations that the schema calls impossible may occur in the table ({note})")
     _summarise(synthesizer, rows, options)
     if options.insecure_simulation or options.allow_draft:

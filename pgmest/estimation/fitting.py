@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
 
+from pgmest.domain import Domain
 from pgmest.errors import ArgumentError, ImpossibleModelError
 from pgmest.estimation.problem import Problem
+from pgmest.estimation.recipe import Recipe, minimise
 from pgmest.estimation.solver import Solver, State
 from pgmest.factor import divide
-from pgmest.loss.l2 import WeightedSquares
+from pgmest.loss.l2 import L2Loss, WeightedSquares
+from pgmest.measurement import LinearMeasurement
+from pgmest.model import Model
 
 
 @dataclass
@@ -69,3 +74,28 @@ class IterativeProportionalFitting(Solver[FittingState]):
         if self.objective(problem, state) - loss.constant <= enough:
             return loss.constant
         return max(loss.constant, super().lower_bound(problem, state, enough))
+
+
+def fitted_model(
+    tables: Sequence[LinearMeasurement], domain: Domain, total: float, tolerance: float, rounds: int
+) -> Model:
+    """The model of maximum entropy that has these tables, as `estimate(..., method="ipf")` finds it.
+
+    Args:
+        tables: whole marginals, in counts, that fit the domain and nearly agree with each other.
+        domain: the attributes.
+        total: the number of records.
+        tolerance, rounds: when to stop, as for `estimate`.
+    """
+    solver = IterativeProportionalFitting()
+    problem = Problem.of(L2Loss(tables, domain), total)
+    problem, state, report = minimise(problem, problem.base.copy(), solver, tolerance, rounds, fit=False)
+    recipe = Recipe.of(problem, total, "l2", solver, tolerance, rounds)
+    return Model(
+        recipe.potentials(state.theta),
+        problem.total,
+        report,
+        measurements=tuple(tables),
+        plan=recipe.plan,
+        recipe=recipe,
+    )

@@ -18,6 +18,7 @@ from pgmest.estimation.solver import Solver
 from pgmest.loss import FlatLoss
 from pgmest.loss.smoothed import KinkedLoss
 from pgmest.model import Model
+from pgmest.prior.public_model import MEGABYTES, public_model
 from pgmest.prior.support import Support
 from pgmest.prior.support_model import SupportModel
 
@@ -54,8 +55,6 @@ def prior_potentials(prior: Any, loss: FlatLoss, max_megabytes: float | None) ->
         DataError: a Dataset without records.
     """
     if isinstance(prior, Dataset):
-        from pgmest.prior.public_model import MEGABYTES, public_model
-
         _check_domain(prior.domain, "prior", loss.domain)
         limit = MEGABYTES if max_megabytes is None else min(MEGABYTES, max_megabytes)
         return public_model(prior, loss.cliques, max_megabytes=limit).potentials

@@ -11,7 +11,7 @@ from pgmest.errors import ArgumentError
 from pgmest.estimation.accelerated import AcceleratedMirrorDescent, AcceleratedState
 from pgmest.estimation.problem import Problem
 from pgmest.loss.base import dot
-from pgmest.loss.smoothed import SmoothedLoss
+from pgmest.loss.smoothed import KinkedLoss, SmoothedLoss
 
 UNSETTLED, SETTLED = 20.0, 0.03
 """An epoch has (not) found its minimum where the rounded loss differs between z and x by this much of what rounding
@@ -62,7 +62,8 @@ class AcceleratedSmoothing(AcceleratedMirrorDescent):
 
     def start(self, problem: Problem, theta: np.ndarray) -> SmoothingState:
         p, _ = problem.marginals(theta)
-        rounded = problem.loss.smoothed(p[problem.measured], self.softness)
+        loss = problem.loss
+        rounded = loss.smoothed(p[problem.measured], self.softness) if isinstance(loss, KinkedLoss) else None
         if rounded is None:
             raise ArgumentError(
                 "method='smoothing' needs absolute residuals, as in loss='l1'; use method='auto' for this loss."

@@ -150,6 +150,7 @@ class CalibratedTree:
         self.plan = Plan.of(potentials.layout) if plan is None else plan
         self.tree = self.plan.tree
         self.domain = potentials.domain
+        self.potentials = potentials
         self.oracle = _Messages(self.plan)
         self.lock = threading.RLock()
         flat, self.log_partition = self.oracle.run(potentials.flat)

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from pgmest.clique_vector import CliqueVector, Layout
 from pgmest.domain import Clique, Domain
-
-if TYPE_CHECKING:
-    from pgmest.loss.smoothed import SmoothedLoss
 
 DOT_BLOCK = 8192
 
@@ -82,13 +79,6 @@ class FlatLoss(ABC):
     def curvature_floor(self) -> np.ndarray:
         """w >= 0 by cell with f(mu + d) >= f(mu) + <gradient, d> + 1/2 sum w d^2, shape (layout.cells,)."""
         return np.zeros(self.layout.cells)
-
-    def smoothed(self, flat: np.ndarray, softness: float) -> SmoothedLoss | None:
-        """This loss with its kinks rounded off, for marginals near `flat`; None for a loss that does not offer it.
-
-        `softness` is the distance from a kink at which rounding begins, as a share of the mean absolute residual.
-        """
-        return None
 
     def value_and_gradient(self, marginals: CliqueVector) -> tuple[float, CliqueVector]:
         """The loss at marginals in counts that hold at least `cliques`, and its (sub)gradient on `cliques`.

@@ -34,7 +34,10 @@ class KinkedLoss(ResidualLoss):
         return scaled
 
     def smoothed(self, flat: np.ndarray, softness: float) -> SmoothedLoss | None:
-        """As FlatLoss says; None where there is no kink."""
+        """This loss with its kinks rounded off, for marginals near `flat`; None where there is no kink.
+
+        `softness` is the distance from a kink at which rounding begins, as a share of the mean absolute residual.
+        """
         return None if self.smooth else SmoothedLoss(self._residuals, self.kinked, self.constant, flat, softness)
 
 

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmest.dataset import Dataset
 from pgmest.domain import Clique
 from pgmest.errors import ArgumentError
 from pgmest.mechanisms.estimation import estimate_measured
 from pgmest.mechanisms.mechanism import Mechanism, Outcome
+from pgmest.mechanisms.parts.most_wrong import MEAN_ABSOLUTE, beyond_noise, most_wrong
 from pgmest.mechanisms.parts.tree_limit import TreeLimit
 from pgmest.model import Model
 from pgmest.privacy.budgets import Budget
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.noise import noise_for
 from pgmest.workloads import Workload, all_kway, as_workload
-
-MEAN_ABSOLUTE = math.sqrt(2 / math.pi)
-"""The mean absolute value of normal noise, in standard deviations."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +80,8 @@ class AIM(Mechanism):
     def run(self, curator: Curator, workload: Any, rng: np.random.Generator) -> Outcome:
         relevance = self._relevance(curator, workload)
         one_way = [clique for clique in relevance if len(clique) == 1]
-        limit = TreeLimit(curator.domain, one_way, self.max_megabytes)
+        ruled = [rule.attributes for rule in curator.structural_zeros]
+        limit = TreeLimit(curator.domain, [*one_way, *ruled], self.max_megabytes)
         if limit.tree.megabytes > self.max_megabytes:
             raise ArgumentError.of("max_megabytes", self.max_megabytes, f"at least {limit.tree.megabytes:.2g}")
         rounds = self.rounds or 16 * len(curator.domain)
@@ -98,7 +95,8 @@ class AIM(Mechanism):
             last = curator.remaining / price < 2
             price = curator.remaining if last else price
             spent = 1 - (curator.remaining - price) / curator.budget
-            clique = self._select(curator, model, limit.fitting(relevance, spent), relevance, price)
+            candidates = {clique: relevance[clique] for clique in limit.fitting(relevance, spent)}
+            clique = self._select(curator, model, candidates, price)
             measurement = curator.measure(clique, curator.remaining if last else price * self.measuring)
             limit.add(clique)
             chosen.append(clique)
@@ -119,25 +117,11 @@ class AIM(Mechanism):
             raise ArgumentError.of("workload", workload, "a workload with a marginal of positive weight")
         return {r: weight for r, weight in relevant.items() if len(r) == 1 or domain.size(r) <= self.max_cells}
 
-    def _select(
-        self,
-        curator: Curator,
-        model: Model,
-        candidates: Sequence[Clique],
-        relevance: Mapping[Clique, float],
-        price: Budget,
-    ) -> Clique:
+    def _select(self, curator: Curator, model: Model, weights: Mapping[Clique, float], price: Budget) -> Clique:
         """The marginal that the model gets most wrong, beyond the noise that a measurement of it would have."""
-        estimated = [marginal.values for marginal in model.project_many(candidates)]
         noise = MEAN_ABSOLUTE * noise_for(price * self.measuring, curator.neighbours).stddev
-        weights = [relevance[clique] for clique in candidates]
 
-        def scores(data: Dataset) -> list[float]:
-            truth = data.project_many(candidates)
-            return [
-                weight * (float(np.abs(true.values - mine).sum()) - noise * mine.size)
-                for weight, true, mine in zip(weights, truth, estimated, strict=True)
-            ]
+        def gain(clique: Clique, errors: np.ndarray) -> float:
+            return beyond_noise(errors, noise)
 
-        sensitivity = max(weights) * curator.neighbours.l1_sensitivity()
-        return curator.select(candidates, scores, sensitivity, price * (1 - self.measuring))
+        return most_wrong(curator, model, weights, gain, price * (1 - self.measuring))

@@ -13,6 +13,7 @@ from pgmest.clique_vector import CliqueVector, Layout
 from pgmest.dataset import Dataset
 from pgmest.errors import ArgumentError
 from pgmest.estimation.estimate import estimate
+from pgmest.estimation.structural_zeros import Rule
 from pgmest.junction_tree import JunctionTree
 from pgmest.loss.dual_query import DualQueryLoss, DualQueryTranscript, cells_of_records
 from pgmest.measurement import LinearMeasurement
@@ -72,7 +73,8 @@ class DualQuery(Mechanism):
             left over raises the rate a little; where it does not pay for two, the rate is lower.
         steps: the number of steps T, at least 2; the rate then is what the budget pays for, and `eta` is not used.
         estimator: "pgm" or "original".
-        max_iterations: of the "pgm" estimate, each a few passes over steps times cells.
+        max_iterations: of the "pgm" estimate, each some fifty passes over the cells. More of them bring the model
+            nearer to the most likely one, which need not be nearer to the truth.
         time_limit: seconds for finding one record, after which a greedy search may take its place;
             `result.details["greedy_records"]` says how often that happened.
 
@@ -108,7 +110,8 @@ class DualQuery(Mechanism):
     def run(self, curator: Curator, workload: Any, rng: np.random.Generator) -> Outcome:
         layout = _layout(curator, workload)
         if self.estimator == "pgm":
-            JunctionTree.from_cliques(curator.domain, layout.cliques).check_size(MAX_MEGABYTES)
+            ruled = [rule.attributes for rule in curator.structural_zeros]
+            JunctionTree.from_cliques(curator.domain, [*layout.cliques, *ruled]).check_size(MAX_MEGABYTES)
         total = curator.public_total or max(1.0, curator.count(curator.budget * COUNT_SHARE).values.item())
         steps, eta = self.schedule(curator.remaining, total, curator.neighbours.records)
         game = _Game(layout, eta, total)
@@ -128,7 +131,7 @@ class DualQuery(Mechanism):
         details = {"steps": made, "planned_steps": steps, "eta": eta, "samples": self.samples}
         transcript = game.transcript()
         details |= {"exact_records": exact, "greedy_records": made - exact, "transcript": transcript}
-        return Outcome(self._estimate(transcript), details)
+        return Outcome(self._estimate(transcript, curator.structural_zeros), details)
 
     def schedule(self, budget: Budget, total: float, records: int = 1) -> tuple[int, float]:
         """The number of steps and the learning rate that spend exactly this budget.
@@ -162,7 +165,7 @@ class DualQuery(Mechanism):
 
         return np.array(curator.release(draw, spend, label=f"step {len(game.queries)}: {self.samples} queries"))
 
-    def _estimate(self, transcript: DualQueryTranscript) -> Any:
+    def _estimate(self, transcript: DualQueryTranscript, rules: Sequence[Rule]) -> Any:
         if self.estimator == "original":
             none = CliqueVector.zeros(transcript.domain, [])
             return SupportModel(Support(transcript.records), none, transcript.total)
@@ -171,14 +174,15 @@ class DualQuery(Mechanism):
             transcript.domain,
             total=transcript.total,
             loss=DualQueryLoss(transcript),
-            init=_near_records(transcript),
+            init=_near_records(transcript, rules),
+            structural_zeros=rules,
             tolerance=1 / (transcript.queries.size * math.log(transcript.workload)),
             max_iterations=self.max_iterations,
             max_megabytes=MAX_MEGABYTES,
         )
 
 
-def _near_records(transcript: DualQueryTranscript) -> Model:
+def _near_records(transcript: DualQueryTranscript, rules: Sequence[Rule]) -> Model:
     """A model that fits the records' marginals as if they were samples: near enough to start from.
 
     The likelihood is steep far from the truth; from a uniform start it takes some fifty iterations to come as near.
@@ -194,6 +198,7 @@ def _near_records(transcript: DualQueryTranscript) -> Model:
         taken,
         transcript.domain,
         total=transcript.total,
+        structural_zeros=rules,
         tolerance=0.1,
         max_iterations=200,
         max_megabytes=MAX_MEGABYTES,

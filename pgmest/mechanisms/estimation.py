@@ -1,14 +1,20 @@
-"""What mechanisms estimate with: all that a curator measured so far, starting from the model of the last round."""
+"""What mechanisms estimate with: all that a curator measured so far and knows, from the model of the last round on."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
+from pgmest.errors import ImpossibleModelError, ModelTooLarge
 from pgmest.estimation.estimate import estimate
+from pgmest.junction_tree import JunctionTree
 from pgmest.measurement import LinearMeasurement
 from pgmest.model import Model
 from pgmest.privacy.curator import Curator
+from pgmest.transforms.transform import Transform
+
+MAX_MEGABYTES = 8000.0
+"""The largest junction tree of a model that is lifted with what cannot occur."""
 
 
 def estimate_measured(
@@ -18,7 +24,10 @@ def estimate_measured(
     measurements: Iterable[LinearMeasurement] | None = None,
     **options: Any,
 ) -> Model:
-    """`pgmest.estimate` of the curator's measurements; the total is public under `Replace`, else estimated.
+    """`pgmest.estimate` of the curator's measurements, without what it knows to be impossible.
+
+    The total is public under `Replace`, else estimated. Where no model can leave out the impossible, one that does not
+    is returned, as the measurements are paid for; `Result.details` then says so.
 
     Args:
         curator: has the measurements.
@@ -31,7 +40,30 @@ def estimate_measured(
             would go on to its next round.)
     """
     used = curator.measurements if measurements is None else measurements
-    model = estimate(used, curator.domain, total=curator.public_total, init=init, **options)
+    options |= {"total": curator.public_total, "init": init}
+    try:
+        model = estimate(used, curator.domain, structural_zeros=curator.structural_zeros, **options)
+    except (ModelTooLarge, ImpossibleModelError):
+        if not curator.structural_zeros:
+            raise
+        model = estimate(used, curator.domain, **options)
     if model.report is not None and model.report.message.startswith("interrupted"):
         raise KeyboardInterrupt
     return model
+
+
+def lifted(curator: Curator, transform: Transform, model: Model) -> Model:
+    """A model of recoded records as one of the records before, without what the curator of these knows is impossible.
+
+    Where that would make it too large, or leave nothing, it is left in.
+    """
+    if curator.structural_zeros:
+        possible = transform.lift(model, curator.structural_zeros)
+        try:
+            JunctionTree.from_cliques(possible.domain, possible.potentials.cliques, max_megabytes=MAX_MEGABYTES)
+            possible.project(())
+        except (ModelTooLarge, ImpossibleModelError):
+            pass
+        else:
+            return possible
+    return transform.lift(model)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmest.estimation.estimate import estimate
+from pgmest.mechanisms.estimation import estimate_measured
 from pgmest.mechanisms.mechanism import Mechanism, cliques_of
 from pgmest.model import Model
 from pgmest.privacy.allocation import least_error_weights
@@ -34,5 +34,5 @@ class Independent(Mechanism):
         named = {name for clique in cliques_of(workload, curator.domain) for name in clique}
         cliques = [(name,) for name in curator.domain if name in named]
         weights = least_error_weights(curator.domain, cliques, type(curator.budget))
-        measurements = curator.measure_all(cliques, curator.budget, weights=weights)
-        return estimate(measurements, curator.domain, total=curator.public_total)
+        curator.measure_all(cliques, curator.budget, weights=weights)
+        return estimate_measured(curator)

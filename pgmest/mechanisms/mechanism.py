@@ -22,8 +22,10 @@ import numpy as np
 from pgmest.dataset import Dataset
 from pgmest.domain import Clique, Domain
 from pgmest.errors import ArgumentError, PgmestError, QueryError, plural
+from pgmest.estimation.structural_zeros import StructuralZeros, zero_rules
 from pgmest.factor import Factor
 from pgmest.measurement import LinearMeasurement
+from pgmest.mechanisms.parts.known_zeros import ZEROS, check_possible, honoured
 from pgmest.privacy.budgets import Epsilon, Rho
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.ledger import Ledger
@@ -66,9 +68,12 @@ class Mechanism(ABC):
         rho: the budget as rho-zCDP, instead of these.
         backend: "opendp", exact noise; or "simulation", seeded, for experiments.
         neighbours: which datasets must be hard to tell apart.
+        structural_zeros: what cannot occur, which must be public knowledge, as `pgmest.estimate` takes it. Every
+            estimate leaves it out, between the rounds, too. `Result.details["structural_zeros"]` says whether the
+            model does; the mechanisms' original forms, which have no graphical model, cannot.
 
     Raises:
-        ArgumentError: no budget, two of them, or one of a kind that the mechanism cannot spend.
+        ArgumentError: no budget, two of them, or one of a kind that the mechanism cannot spend; or no rules.
     """
 
     epsilon: float | None = None
@@ -76,12 +81,14 @@ class Mechanism(ABC):
     rho: float | None = None
     backend: str = "opendp"
     neighbours: Neighbours = field(default_factory=AddRemove)
+    structural_zeros: StructuralZeros | None = None
 
     definition: ClassVar[str] = "zcdp"
     """What the mechanism can spend: "pure" (epsilon), "zcdp" (rho, or epsilon with delta), or "either"."""
 
     def __post_init__(self) -> None:
         self.budget()
+        object.__setattr__(self, "structural_zeros", tuple(zero_rules(self.structural_zeros)))
 
     @abstractmethod
     def run(self, curator: Curator, workload: Any, rng: np.random.Generator) -> Any:
@@ -141,11 +148,16 @@ class Mechanism(ABC):
 
         Raises:
             ArgumentError, DataError, JournalError: an argument that cannot be used; nothing was spent.
+            UnknownAttributeError, CodeRangeError, ShapeError, ImpossibleModelError, ModelTooLarge: structural zeros
+                that do not fit the domain, leave no possible record, or have too large tables; nothing was spent.
         """
         if checkpoint is not None and not isinstance(seed, int | np.integer):
             raise ArgumentError.of("seed", seed, "an integer, so that the run can be repeated from checkpoint=")
         start = time.perf_counter()
         noise, choices = _generators(seed)
+        rules = zero_rules(self.structural_zeros)
+        if rules and isinstance(data, Dataset):
+            check_possible(rules, data.domain)
         with _shown(type(self).__name__, progress) as on_charge:
             curator = Curator(
                 data,
@@ -155,6 +167,7 @@ class Mechanism(ABC):
                 seed=noise,
                 journal=checkpoint,
                 on_charge=on_charge,
+                structural_zeros=rules,
             )
             try:
                 with _stopped_by_ctrl_c(curator):
@@ -165,6 +178,7 @@ class Mechanism(ABC):
             finally:
                 curator.close()
         outcome = made if isinstance(made, Outcome) else Outcome(made)
+        told = {ZEROS: honoured(outcome.model, rules, data.domain)} if rules else {}
         return Result(
             outcome.model,
             curator.ledger,
@@ -173,15 +187,15 @@ class Mechanism(ABC):
             self,
             time.perf_counter() - start,
             curator.stopped,
-            outcome.details,
+            {**outcome.details, **told},
         )
 
     def conclude(self, curator: Curator) -> Any:
         """The estimate from what was measured before an interruption; where nothing was, the interruption goes on."""
-        from pgmest.estimation.estimate import estimate
+        from pgmest.mechanisms.estimation import estimate_measured
 
         try:
-            return estimate(curator.measurements, curator.domain, total=curator.public_total)
+            return estimate_measured(curator)
         except PgmestError:
             raise KeyboardInterrupt from None
 

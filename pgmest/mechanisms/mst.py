@@ -14,7 +14,7 @@ import numpy as np
 from pgmest.dataset import Dataset
 from pgmest.domain import Clique
 from pgmest.errors import ArgumentError
-from pgmest.estimation.estimate import estimate
+from pgmest.mechanisms.estimation import estimate_measured, lifted
 from pgmest.mechanisms.mechanism import Mechanism, Outcome, cliques_of
 from pgmest.model import Model
 from pgmest.privacy.budgets import Budget
@@ -65,14 +65,12 @@ class MST(Mechanism):
         transform = rare_values(curator.domain, one_way, self.threshold)
         recoded = curator.through(transform)
         compressed = [transform.push(measurement) for measurement in one_way]
-        independent = estimate(compressed, recoded.domain, total=curator.public_total)
+        independent = estimate_measured(recoded, measurements=compressed)
         candidates = {frozenset(pair): pair for clique in cliques for pair in combinations(clique, 2)}
         tree = _spanning_tree(recoded, independent, list(candidates.values()), second)
         pairs = recoded.measure_all(tree, third)
-        model = estimate(
-            [*compressed, *pairs], recoded.domain, total=curator.public_total, init=independent, method=self.method
-        )
-        return Outcome(transform.lift(model), {"tree": tree})
+        model = estimate_measured(recoded, independent, measurements=[*compressed, *pairs], method=self.method)
+        return Outcome(lifted(curator, transform, model), {"tree": tree})
 
 
 def _spanning_tree(curator: Curator, independent: Model, candidates: Sequence[Clique], spend: Budget) -> list[Clique]:

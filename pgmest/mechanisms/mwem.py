@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmest.domain import Clique, Domain
+from pgmest.domain import Clique
 from pgmest.errors import ArgumentError
 from pgmest.mechanisms.mechanism import Mechanism, Outcome
 from pgmest.mechanisms.parts.candidates import Candidate, candidates_of
@@ -44,13 +44,13 @@ class SelectAndMeasure(Mechanism):
             raise ArgumentError.of("selection", self.selection, "between 0 and 1")
 
     @abstractmethod
-    def make_estimator(self, domain: Domain) -> RoundEstimator:
+    def make_estimator(self, curator: Curator) -> RoundEstimator:
         """What learns from the measurements."""
 
     def run(self, curator: Curator, workload: Any, rng: np.random.Generator) -> Outcome:
         domain, items = curator.domain, as_workload(curator.domain, workload)
         rounds = self.rounds or min(len(items), len(domain))
-        estimator = self.make_estimator(domain)
+        estimator = self.make_estimator(curator)
         if curator.public_total is None:
             curator.count(curator.budget * COUNT_SHARE)
         estimator.start(curator)
@@ -139,23 +139,23 @@ class MWEM(SelectAndMeasure):
 
     def run(self, curator: Curator, workload: Any, rng: np.random.Generator) -> Outcome:
         items = as_workload(curator.domain, workload)
-        if not self.make_estimator(curator.domain).admissible(items.cliques):
+        if not self.make_estimator(curator).admissible(items.cliques):
             raise ArgumentError.of("max_megabytes", self.max_megabytes, "large enough for an item of the workload")
         return super().run(curator, workload, rng)
 
     def conclude(self, curator: Curator) -> Any:
         if self.estimator == "pgm":
             return super().conclude(curator)
-        estimator = self.make_estimator(curator.domain)
+        estimator = self.make_estimator(curator)
         estimator.start(curator)
         return estimator.model
 
-    def make_estimator(self, domain: Domain) -> RoundEstimator:
+    def make_estimator(self, curator: Curator) -> RoundEstimator:
         if self.estimator == "pgm":
-            return GraphicalModel(domain, self.max_megabytes)
+            return GraphicalModel(curator, self.max_megabytes)
         if self.factored:
-            return ReplayedWeights(domain, self.max_megabytes, self.replays)
-        return AveragedWeights(domain, self.max_megabytes)
+            return ReplayedWeights(curator.domain, self.max_megabytes, self.replays)
+        return AveragedWeights(curator.domain, self.max_megabytes)
 
 
 def check_count(name: str, value: object) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from pgmest.dataset import Dataset
-from pgmest.domain import Domain
 from pgmest.errors import ArgumentError, DomainError
 from pgmest.mechanisms.mechanism import Outcome
 from pgmest.mechanisms.mwem import ESTIMATORS, SelectAndMeasure, check_count
@@ -76,7 +75,7 @@ class PMWPub(SelectAndMeasure):
         estimator.start(curator)
         return estimator.model
 
-    def make_estimator(self, domain: Domain) -> RoundEstimator:
+    def make_estimator(self, curator: Curator) -> RoundEstimator:
         """The public records with their weights."""
         support = Support(self.public)
         if self.estimator == "pgm":

@@ -8,13 +8,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmest.dataset import Dataset
 from pgmest.domain import Clique, Domain
 from pgmest.errors import ArgumentError
 from pgmest.measurement import LinearMeasurement
-from pgmest.mechanisms.aim import MEAN_ABSOLUTE
 from pgmest.mechanisms.estimation import estimate_measured
 from pgmest.mechanisms.mechanism import Mechanism, Outcome
+from pgmest.mechanisms.parts.most_wrong import MEAN_ABSOLUTE, beyond_noise, most_wrong
 from pgmest.mechanisms.parts.partitions import MergingPath, Partition, denoised, finest_grid, joint_mass
 from pgmest.mechanisms.parts.tree_limit import TreeLimit
 from pgmest.model import Model
@@ -110,7 +109,9 @@ class PPSyn(Mechanism):
 
     def run(self, curator: Curator, workload: Any, rng: np.random.Generator) -> Outcome:
         relevance = self.relevance(curator.domain, workload)
-        limit = TreeLimit(curator.domain, [clique for clique in relevance if len(clique) == 1], self.max_megabytes)
+        ruled = [rule.attributes for rule in curator.structural_zeros]
+        one_way = [clique for clique in relevance if len(clique) == 1]
+        limit = TreeLimit(curator.domain, [*one_way, *ruled], self.max_megabytes)
         used = self.measure_one_ways(curator, relevance)
         model = self.estimate(curator, used)
         paths = merging_paths(model)
@@ -188,27 +189,15 @@ class PPSyn(Mechanism):
         price: Budget,
     ) -> Clique:
         """The candidate whose sums over boxes the model gets most wrong, beyond the noise of measuring them."""
-        candidates = list(offers)
-        estimated = [marginal.values for marginal in model.project_many(candidates)]
         noise = MEAN_ABSOLUTE * noise_for(price * self.measuring, curator.neighbours).stddev
-        weights = [relevance[clique] for clique in candidates]
+        weights = {clique: relevance[clique] for clique in offers}
 
-        def scores(data: Dataset) -> list[float]:
-            truth = data.project_many(candidates)
-            return [
-                weight * error_in_boxes(offers[clique], true.values - mine, noise)
-                for weight, clique, true, mine in zip(weights, candidates, truth, estimated, strict=True)
-            ]
+        def gain(clique: Clique, errors: np.ndarray) -> float:
+            return beyond_noise(offers[clique].sums(errors), noise)
 
-        sensitivity = max(weights) * curator.neighbours.l1_sensitivity()
-        return curator.select(candidates, scores, sensitivity, price * (1 - self.measuring))
+        return most_wrong(curator, model, weights, gain, price * (1 - self.measuring))
 
 
 def merging_paths(model: Model) -> dict[str, MergingPath]:
     """A path for each attribute that merges the lightest neighbours first, with costs as shares of the records."""
     return {name: MergingPath.of(model.project((name,)).values / model.total, joint_mass) for name in model.domain}
-
-
-def error_in_boxes(partition: Partition, errors: np.ndarray, noise: float) -> float:
-    """The l1 norm of errors summed over boxes, less an expected error of `noise` in each box."""
-    return float(np.abs(partition.sums(errors)).sum()) - noise * partition.count

@@ -11,8 +11,8 @@ import numpy as np
 
 from pgmest.dataset import Dataset
 from pgmest.domain import Clique
-from pgmest.mechanisms.aim import MEAN_ABSOLUTE
 from pgmest.mechanisms.mechanism import Outcome
+from pgmest.mechanisms.parts.most_wrong import MEAN_ABSOLUTE
 from pgmest.mechanisms.parts.partitions import MergingPath, Partition, splitting_path, squared_error
 from pgmest.mechanisms.parts.tree_limit import TreeLimit
 from pgmest.mechanisms.ppsyn import PPSyn
@@ -54,7 +54,9 @@ class PPSynAsPublishedNotPrivate(PPSyn):
 
     def run(self, curator: Curator, workload: Any, rng: np.random.Generator) -> Outcome:
         relevance = self.relevance(curator.domain, workload)
-        limit = TreeLimit(curator.domain, [clique for clique in relevance if len(clique) == 1], self.max_megabytes)
+        ruled = [rule.attributes for rule in curator.structural_zeros]
+        one_way = [clique for clique in relevance if len(clique) == 1]
+        limit = TreeLimit(curator.domain, [*one_way, *ruled], self.max_megabytes)
         used = self.measure_one_ways(curator, relevance)
         model = self.estimate(curator, used)
         least = curator.remaining / (self.rounds or 16 * len(curator.domain))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -97,7 +97,8 @@ class PrivBayes(Mechanism):
         choosing = curator.remaining * self.structure
         noise = noise_for((curator.remaining - choosing) / len(domain), curator.neighbours)
         max_cells = records / (self.theta * mean_absolute(noise))
-        parents = within(domain, self._network(curator, choosing, score, max_cells, rng), self.max_megabytes)
+        network = self._network(curator, choosing, score, max_cells, rng)
+        parents = within(domain, network, self.max_megabytes, [rule.attributes for rule in curator.structural_zeros])
         measured = _maximal([frozenset((name, *given)) for name, given in parents.items()])
         cliques = [tuple(name for name in domain if name in members) for members in measured]
         curator.measure_all(cliques, curator.remaining)
@@ -159,14 +160,19 @@ def mean_absolute(noise: Noise) -> float:
     return noise.stddev * (math.sqrt(2 / math.pi) if "gaussian" in noise.kind else math.sqrt(0.5))
 
 
-def within(domain: Domain, parents: Mapping[str, Clique], max_megabytes: float) -> dict[str, Clique]:
+def within(
+    domain: Domain, parents: Mapping[str, Clique], max_megabytes: float, others: Sequence[Clique] = ()
+) -> dict[str, Clique]:
     """The same network, or where its junction tree exceeds the limit, with fewer parents, the last ones dropped first.
+
+    `others` are cliques that the tree holds, too.
 
     It only reads what is public already, the network, so it costs nothing.
     """
 
     def megabytes(network: Mapping[str, Clique]) -> float:
-        return JunctionTree.from_cliques(domain, [(name, *given) for name, given in network.items()]).megabytes
+        families = [(name, *given) for name, given in network.items()]
+        return JunctionTree.from_cliques(domain, [*families, *others]).megabytes
 
     if megabytes(parents) <= max_megabytes:
         return dict(parents)

@@ -115,6 +115,7 @@ class PriView(Mechanism):
         return ViewModel(curator.domain, clipped(tables, total), float(total), self.reconstruction)
 
     def _pgm(self, curator: Curator, views: list[Clique]) -> Any:
-        if JunctionTree.from_cliques(curator.domain, views).megabytes <= self.max_megabytes:
+        ruled = [rule.attributes for rule in curator.structural_zeros]
+        if JunctionTree.from_cliques(curator.domain, [*views, *ruled]).megabytes <= self.max_megabytes:
             return estimate_measured(curator, method="mirror_flow")
         return estimate_measured(curator, oracle="convex")

@@ -16,6 +16,7 @@ from pgmest.errors import ArgumentError
 from pgmest.mechanisms.estimation import estimate_measured
 from pgmest.mechanisms.mechanism import Mechanism, Outcome, cliques_of
 from pgmest.mechanisms.parts.attribute_graph import attribute_graph, initial_marginals, useful_marginals
+from pgmest.mechanisms.parts.most_wrong import MEAN_ABSOLUTE, beyond_noise, most_wrong
 from pgmest.model import Model
 from pgmest.privacy.allocation import least_error_weights
 from pgmest.privacy.budgets import Budget, Rho
@@ -170,11 +171,9 @@ class PrivMRF(Mechanism):
         return [distance / (2 * model.total) for distance in noisy]
 
     def _select(self, curator: Curator, model: Model, candidates: Sequence[Clique], price: Budget) -> Clique:
-        estimated = [marginal.values for marginal in model.project_many(candidates)]
-        noise = math.sqrt(2 / math.pi) * noise_for(price * (1 - self.selecting), curator.neighbours).stddev
+        noise = MEAN_ABSOLUTE * noise_for(price * (1 - self.selecting), curator.neighbours).stddev
 
-        def scores(data: Dataset) -> list[float]:
-            truth = data.project_many(candidates)
-            return [float(np.abs(t.values - m).sum()) - noise * m.size for t, m in zip(truth, estimated, strict=True)]
+        def gain(clique: Clique, errors: np.ndarray) -> float:
+            return beyond_noise(errors, noise)
 
-        return curator.select(candidates, scores, curator.neighbours.l1_sensitivity(), price * self.selecting)
+        return most_wrong(curator, model, dict.fromkeys(candidates, 1.0), gain, price * self.selecting)

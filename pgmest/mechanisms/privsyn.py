@@ -11,9 +11,9 @@ import numpy as np
 from pgmest.clique_vector import CliqueVector
 from pgmest.domain import Clique
 from pgmest.errors import ArgumentError
-from pgmest.estimation.estimate import estimate
 from pgmest.estimation.total import estimate_total
 from pgmest.measurement import LinearMeasurement
+from pgmest.mechanisms.estimation import estimate_measured, lifted
 from pgmest.mechanisms.mechanism import Mechanism, Outcome, cliques_of
 from pgmest.mechanisms.parts.privsyn_pairs import choose_pairs, combine_pairs, noisy_differences
 from pgmest.mechanisms.parts.tree_limit import TreeLimit
@@ -105,15 +105,17 @@ class PrivSyn(Mechanism):
             marginals = combine_pairs(chosen, recoded.domain, self.max_cells) or names
             weights = least_error_weights(recoded.domain, marginals, Rho)
             measured += recoded.measure_all(marginals, recoded.remaining, weights=weights)
-        return Outcome(self._model(curator, transform, measured, rng), {"pairs": chosen, **_described(measured)})
+        return Outcome(
+            self._model(curator, recoded, transform, measured, rng), {"pairs": chosen, **_described(measured)}
+        )
 
     def conclude(self, curator: Curator) -> Any:
         """A graphical model of the one-way marginals, or of whatever was measured."""
-        limit = TreeLimit(curator.domain, [], self.max_megabytes)
+        limit = self._limit(curator)
         fitting = [m for m in curator.measurements if limit.fitting([m.clique]) and limit.add(m.clique) is None]
         if not fitting:
             raise KeyboardInterrupt
-        return estimate(fitting, curator.domain, total=curator.public_total)
+        return estimate_measured(curator, measurements=fitting)
 
     def _choose(self, curator: Curator, pairs: list[Clique], spend: Budget) -> list[Clique]:
         """The pairs to measure, which with "pgm" fit into the junction tree."""
@@ -121,20 +123,29 @@ class PrivSyn(Mechanism):
         noise = noise_for(curator.remaining, curator.neighbours).stddev
         if self.estimator == "original":
             return choose_pairs(pairs, differences, curator.domain, noise)
-        limit = TreeLimit(curator.domain, [], self.max_megabytes)
+        limit = self._limit(curator)
 
         def admissible(pair: Clique) -> bool:
             return bool(limit.fitting([pair])) and limit.add(pair) is None
 
         return choose_pairs(pairs, differences, curator.domain, noise, admissible)
 
+    def _limit(self, curator: Curator) -> TreeLimit:
+        return TreeLimit(curator.domain, [rule.attributes for rule in curator.structural_zeros], self.max_megabytes)
+
     def _model(
-        self, curator: Curator, transform: Transform, measured: list[LinearMeasurement], rng: np.random.Generator
+        self,
+        curator: Curator,
+        recoded: Curator,
+        transform: Transform,
+        measured: list[LinearMeasurement],
+        rng: np.random.Generator,
     ) -> Any:
         domain = transform.after
         total = curator.public_total or estimate_total(measured, domain).value
         if self.estimator == "pgm":
-            return transform.lift(estimate(measured, domain, total=curator.public_total, method="mirror_flow"))
+            model = estimate_measured(recoded, measurements=measured, method="mirror_flow")
+            return lifted(curator, transform, model)
         tables = consistent_tables(measured, domain, total=total)
         records = synthesize(tables, domain, max(1, round(total)), method=self.synthesis, seed=rng)
         decoded = transform.decode(records, rng)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pgmest.errors import ArgumentError
+from pgmest.mechanisms.estimation import lifted
 from pgmest.mechanisms.mechanism import Mechanism, Outcome, cliques_of
 from pgmest.model import Model
 from pgmest.privacy.budgets import Budget, Epsilon, Rho
@@ -42,7 +43,8 @@ class Transformed(Mechanism):
         share: the part of the budget that the steps may spend; 0 where they are public.
 
     Raises:
-        ArgumentError: no mechanism, a share outside 0 to 1, or a budget stated here, too.
+        ArgumentError: no mechanism, a share outside 0 to 1, a budget stated here, too, or structural zeros stated for
+            the mechanism inside: they are given here, in terms of the attributes before the steps.
     """
 
     mechanism: Mechanism | None = None
@@ -58,6 +60,9 @@ class Transformed(Mechanism):
             raise ArgumentError.of("share", self.share, "at least 0 and below 1")
         if (self.epsilon, self.delta, self.rho) != (None, None, None):
             raise ArgumentError("Transformed has the budget of its mechanism: state epsilon, delta or rho there.")
+        if self.mechanism.structural_zeros:
+            raise ArgumentError("give structural_zeros to Transformed, in terms of the attributes before its steps.")
+        super().__post_init__()
         object.__setattr__(self, "backend", self.mechanism.backend)
         object.__setattr__(self, "neighbours", self.mechanism.neighbours)
 
@@ -73,19 +78,20 @@ class Transformed(Mechanism):
 
     def run(self, curator: Curator, workload: Any, rng: np.random.Generator) -> Outcome:
         cliques = None if workload is None else cliques_of(workload, curator.domain)
-        made: list[Transform] = []
+        made: list[tuple[Curator, Transform]] = []
         recoded = curator
         for step, spend in zip(self.steps, self._shares(curator), strict=True):
-            made.append(step(recoded, spend))
-            recoded = recoded.through(made[-1])
-            cliques = None if cliques is None else [made[-1].clique(clique) for clique in cliques]
+            transform = step(recoded, spend)
+            made.append((recoded, transform))
+            recoded = recoded.through(transform)
+            cliques = None if cliques is None else [transform.clique(clique) for clique in cliques]
         inner = self.inside.run(recoded, cliques, rng)
         outcome = inner if isinstance(inner, Outcome) else Outcome(inner)
         model = outcome.model
         if not isinstance(model, Model):
             raise ArgumentError.of("mechanism", type(self.inside).__name__, "one whose model is a pgmest.Model")
-        for transform in reversed(made):
-            model = transform.lift(model)
+        for before, transform in reversed(made):
+            model = lifted(before, transform, model)
         return replace(outcome, model=model)
 
     def _shares(self, curator: Curator) -> list[Budget]:

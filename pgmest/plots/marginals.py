@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -11,12 +11,16 @@ from pgmest.domain import Clique
 from pgmest.errors import ArgumentError
 from pgmest.evaluation.metrics import total_variation
 from pgmest.factor import Factor
-from pgmest.plots.style import COLORS, INK, NEW, STYLE, TRUTH, panels_in, pyplot_for, rows_of
+from pgmest.plots.style import COLORS, INK, NEW, STYLE, TRUTH, mark_codes, panels_in, pyplot_for, rows_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
 BARS_A_ROW, MAPS_A_ROW = 4, 2
+ROOM_FOR_LABELS = 0.6
+"""Inches that each row of panels is higher by where values have labels."""
+
+Labels = Mapping[str, Sequence[str]]
 
 
 class Projectable(Protocol):
@@ -31,6 +35,7 @@ def compare_marginals(
     cliques: Iterable[Iterable[str]],
     measured: Iterable[Iterable[str]] | None = None,
     title: str = "",
+    labels: Labels | None = None,
 ) -> Figure:
     """True against estimated marginals: one attribute as bars and a line, two as a pair of heat maps on one scale.
 
@@ -43,6 +48,7 @@ def compare_marginals(
         cliques: the marginals to draw, each over one or two attributes; one-way marginals come first.
         measured: the cliques that were measured.
         title: a heading for the whole figure.
+        labels: attribute -> what its codes stand for; codes are shown for the attributes it lacks.
 
     Returns:
         the figure; save it with `figure.savefig(path)`.
@@ -56,7 +62,8 @@ def compare_marginals(
         raise ArgumentError.of("cliques", chosen, "one or more cliques of one or two attributes each")
     pyplot = pyplot_for("comparing marginals in a picture")
     bars, maps = ([clique for clique in chosen if len(clique) == size] for size in (1, 2))
-    heights = [2.2] * rows_of(bars, BARS_A_ROW) + [2.9] * rows_of(maps, MAPS_A_ROW)
+    more = ROOM_FOR_LABELS if labels else 0.0
+    heights = [2.2 + more] * rows_of(bars, BARS_A_ROW) + [2.9 + more] * rows_of(maps, MAPS_A_ROW)
     notes = None if measured is None else {frozenset(clique) for clique in measured}
 
     with pyplot.rc_context(STYLE):
@@ -68,7 +75,7 @@ def compare_marginals(
         for draw, panels, group in ((_draw_bars, bar_panels, bars), (_draw_maps, map_panels, maps)):
             for panel, clique in zip(panels, group, strict=True):
                 tables = true.project(clique), estimated.project(clique)
-                draw(panel, *tables)
+                draw(panel, *tables, labels or {})
                 _label(panel, *tables, notes)
         figure.suptitle(title, fontsize=13, fontweight="bold")
         if bars:
@@ -76,8 +83,16 @@ def compare_marginals(
     return figure
 
 
-def draw_marginals(source: Projectable, attributes: Iterable[str], title: str = "") -> Figure:
+def draw_marginals(
+    source: Projectable, attributes: Iterable[str], title: str = "", labels: Labels | None = None
+) -> Figure:
     """The one-way marginals of one source as areas, four in a row: what a release says, compared with nothing.
+
+    Args:
+        source: anything whose `project(clique)` is a Factor of counts.
+        attributes: which.
+        title: a heading for the whole figure.
+        labels: attribute -> what its codes stand for; codes are shown for the attributes it lacks.
 
     Raises:
         OptionalDependencyError: matplotlib is not installed.
@@ -87,20 +102,17 @@ def draw_marginals(source: Projectable, attributes: Iterable[str], title: str = 
     if not names:
         raise ArgumentError.of("attributes", names, "at least one attribute")
     pyplot = pyplot_for("drawing marginals")
-    from matplotlib.ticker import MaxNLocator
-
     with pyplot.rc_context(STYLE):
         rows = rows_of([(name,) for name in names], BARS_A_ROW)
-        figure, grid = pyplot.subplots(
-            rows, BARS_A_ROW, figsize=(12, 1.9 * rows + 0.4), squeeze=False, layout="constrained"
-        )
+        height = (1.9 + (ROOM_FOR_LABELS if labels else 0.0)) * rows + 0.4
+        figure, grid = pyplot.subplots(rows, BARS_A_ROW, figsize=(12, height), squeeze=False, layout="constrained")
         for axes in grid.flat[len(names) :]:
             axes.axis("off")
         for axes, name in zip(grid.flat, names, strict=False):
             values = source.project((name,)).values
             axes.stairs(values, np.arange(values.size + 1) - 0.5, fill=True, color=TRUTH)
             axes.set(title=name, ylabel="records", xlim=(-0.5, values.size - 0.5))
-            axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
+            mark_codes(axes.xaxis, values.size, (labels or {}).get(name))
             axes.set_ylim(bottom=0)
         figure.suptitle(title, fontsize=13, fontweight="bold")
     return figure
@@ -144,21 +156,18 @@ def _label(panel: SubFigure, true: Factor, estimated: Factor, measured: set[froz
     panel.supxlabel(f"{status}total variation error {total_variation(true, estimated):.4f}", fontsize=8.5)
 
 
-def _draw_bars(panel: SubFigure, true: Factor, estimated: Factor) -> None:
-    from matplotlib.ticker import MaxNLocator
-
+def _draw_bars(panel: SubFigure, true: Factor, estimated: Factor, labels: Labels) -> None:
     axes = panel.subplots()
     edges = np.arange(true.values.size + 1) - 0.5
     axes.stairs(true.values, edges, fill=True, color=TRUTH, label="true")
     axes.stairs(estimated.values, edges, color=INK, linewidth=1.1, label="estimated")
     axes.set(xlim=(edges[0], edges[-1]), ylabel="records")
-    axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
+    mark_codes(axes.xaxis, true.values.size, labels.get(true.domain.attributes[0]))
     axes.set_ylim(bottom=0)
 
 
-def _draw_maps(panel: SubFigure, true: Factor, estimated: Factor) -> None:
+def _draw_maps(panel: SubFigure, true: Factor, estimated: Factor, labels: Labels) -> None:
     from matplotlib.colors import PowerNorm
-    from matplotlib.ticker import MaxNLocator
 
     norm = PowerNorm(0.4, vmin=0, vmax=max(true.values.max(), estimated.values.max(), 1.0))
     across, up = true.domain.attributes
@@ -166,7 +175,7 @@ def _draw_maps(panel: SubFigure, true: Factor, estimated: Factor) -> None:
     for axes, table, name in zip(both, (true, estimated), ("true", "estimated"), strict=True):
         image = axes.imshow(table.values.T, norm=norm, cmap=COLORS, aspect="auto", origin="lower", interpolation="none")
         axes.set(title=name, xlabel=across)
-        axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
-        axes.yaxis.set_major_locator(MaxNLocator("auto", integer=True))
+        mark_codes(axes.xaxis, true.domain[across], labels.get(across))
+        mark_codes(axes.yaxis, true.domain[up], labels.get(up))
     both[0].set_ylabel(up)
     panel.colorbar(image, ax=both, fraction=0.04, pad=0.01, aspect=30, label="records")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pgmest.errors import OptionalDependencyError
 
 if TYPE_CHECKING:
+    from matplotlib.axis import Axis
     from matplotlib.figure import SubFigure
 
 INK, TRUTH, NEW = "#10233f", "#a9cbe4", "#b3401f"
@@ -47,6 +48,13 @@ STYLE = {
 }
 
 
+LONGEST_LABEL = 14
+"""Longer labels of values are cut."""
+
+ACROSS = 28
+"""So many characters of labels fit side by side under a panel."""
+
+
 def pyplot_for(feature: str) -> Any:
     """matplotlib.pyplot, or an error that says which feature needs it and how to install it."""
     try:
@@ -55,6 +63,24 @@ def pyplot_for(feature: str) -> Any:
         raise OptionalDependencyError.of("matplotlib", feature, "plot") from None
     pyplot.draw_if_interactive()  # chooses the backend: done inside rc_context, notebooks forget that they show figures
     return pyplot
+
+
+def mark_codes(axis: Axis, size: int, labels: Sequence[str] | None = None, most: int = 12) -> None:
+    """Ticks at an attribute's codes: whole numbers, or at most so many of the labels, upright where they are long."""
+    from matplotlib.ticker import MaxNLocator
+
+    if labels is None:
+        axis.set_major_locator(MaxNLocator("auto", integer=True))
+        return
+    marked = range(0, size, -(-size // most))
+    texts = [_shortened(labels[code]) for code in marked]
+    axis.set_ticks(marked, texts)
+    if axis is axis.axes.xaxis and sum(map(len, texts)) > ACROSS:
+        axis.set_tick_params(labelrotation=90)
+
+
+def _shortened(label: str) -> str:
+    return label if len(label) <= LONGEST_LABEL else f"{label[: LONGEST_LABEL - 1]}…"
 
 
 def rows_of(panels: Sequence[object], per_row: int) -> int:

@@ -11,6 +11,7 @@ import numpy as np
 from pgmest.dataset import Dataset
 from pgmest.domain import Clique, Domain
 from pgmest.errors import ArgumentError, DataError
+from pgmest.estimation.fitting import fitted_model
 from pgmest.factor import Factor
 from pgmest.junction_tree import JunctionTree
 from pgmest.measurement import LinearMeasurement
@@ -22,7 +23,8 @@ MEGABYTES = 4.0
 RANKED_RECORDS = 1_000_000
 """Pairs are ranked on at most about this many records, evenly spread over the table."""
 
-ROUNDS = 200
+TOLERANCE, ROUNDS = 1e-4, 200
+"""When iterative proportional fitting stops."""
 
 
 def public_model(
@@ -64,8 +66,6 @@ def public_model(
         ArgumentError: a limit or smoothing that is not positive.
         UnknownAttributeError: a measured clique names what the table does not have.
     """
-    from pgmest.estimation.estimate import estimate
-
     for name, value in (("max_megabytes", max_megabytes), ("smoothing", smoothing)):
         if isinstance(value, bool) or not 0 < value < math.inf:
             raise ArgumentError.of(name, value, "a positive number")
@@ -79,8 +79,7 @@ def public_model(
         LinearMeasurement(marginal, marginal.domain.attributes, np.sqrt(np.maximum(marginal.datavector(), 1.0)))
         for marginal in marginals
     ]
-    options = {"tolerance": 1e-4, "max_iterations": ROUNDS, "max_megabytes": None}
-    return estimate(exact, data.domain, total=data.total, method="ipf", **options)
+    return fitted_model(exact, data.domain, data.total, TOLERANCE, ROUNDS)
 
 
 def prior_cliques(data: Dataset, measured: list[Clique], max_megabytes: float) -> list[Clique]:

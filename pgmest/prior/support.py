@@ -44,7 +44,7 @@ class Support:
         weights = np.ones(records.records) if records.weights is None else records.weights
         if not np.any(weights > 0):
             raise DataError("the support is empty: no public record has a positive weight. Give at least one record.")
-        keys = record_keys(records.columns, records.domain.shape)
+        keys = record_keys(records.columns, records.domain.shape) if records.columns else np.zeros(records.records)
         first, merged = _merge(keys, weights)
         self.domain: Domain = records.domain
         kind = code_type(max(records.domain.shape, default=1))

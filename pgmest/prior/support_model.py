@@ -7,23 +7,26 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pgmest.clique_vector import CliqueVector
-from pgmest.conditioning import checked_evidence
+from pgmest.conditioning import checked_evidence, impossible
 from pgmest.dataset import Dataset
+from pgmest.distribution import Distribution, checked_total
 from pgmest.domain import Clique, Domain
 from pgmest.errors import ArgumentError, DomainError, plural
 from pgmest.estimation.report import EstimationReport
 from pgmest.factor import Factor
-from pgmest.information import mutual_information
-from pgmest.measurement import LARGEST, LinearMeasurement
+from pgmest.measurement import LinearMeasurement
 from pgmest.memory import check_records
-from pgmest.model import Model
+from pgmest.model_archive import SUPPORT_MODEL, write_model
 from pgmest.prior.support import Support, record_keys
 from pgmest.queries import Kron
+
+if TYPE_CHECKING:
+    from pgmest.model import Model
 
 SPARSE_CELLS = 1 << 20
 """A marginal of more cells than this, and than there are records, is not written down to answer a query about it."""
@@ -32,11 +35,13 @@ BLOCK_ENTRIES = 1 << 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SupportModel:
+class SupportModel(Distribution):
     r"""$p(i) \propto w_i \exp(\sum_C \theta_C(x_{i,C}))$ over the records $x_i$ of a support, and a number of records.
 
     It answers as a `pg.Model` does, in counts. Everything is computed from the records and their new weights, which are
-    found at the first question; each marginal is then a pass over the records.
+    found at the first question; each marginal is then a pass over the records. What it draws are records of the
+    support: with "round" each its expected number of times, rounded up or down, and as close along their lexicographic
+    order; with "multinomial" independently.
 
     >>> support = Support(Dataset.from_codes(np.array([[0, 0], [1, 0], [1, 1]]), {"a": 2, "b": 2}))
     >>> theta = CliqueVector(support.domain, {("a",): np.log([1.0, 2.0])})
@@ -67,9 +72,7 @@ class SupportModel:
     def __post_init__(self) -> None:
         if self.potentials.domain != self.support.domain:
             raise ArgumentError("the potentials are over another domain than the support; make them over the same.")
-        if isinstance(self.total, bool) or not 0 < self.total <= LARGEST:
-            raise ArgumentError.of("total", self.total, "a positive number of records")
-        object.__setattr__(self, "total", float(self.total))
+        object.__setattr__(self, "total", checked_total(self.total))
 
     # -- what it is -------------------------------------------------------------------------------------------------
 
@@ -125,24 +128,13 @@ class SupportModel:
     # -- queries ----------------------------------------------------------------------------------------------------
 
     def project(self, attributes: Iterable[str] | str, given: Mapping[str, int] | None = None) -> Factor:
-        """The marginal on any attributes, measured or not, in counts; arguments and errors as `pg.Model.project`."""
         names = self.domain.clique(attributes)
         return self._given(checked_evidence(self.domain, given, names)).project(names)
 
     def project_many(self, cliques: Iterable[Iterable[str] | str]) -> list[Factor]:
-        """The marginals on many sets of attributes, in counts."""
         return self.records.project_many(cliques)
 
-    def answer(
-        self, query: Any, clique: Iterable[str] | str | None = None, given: Mapping[str, int] | None = None
-    ) -> Factor | list[Factor]:
-        """The answers to linear queries, in counts; arguments and errors as for `pg.Model.answer`."""
-        from pgmest.answers import answer
-
-        return answer(self, query, clique, given)
-
     def answer_krons(self, queries: Sequence[Kron], evidence: Mapping[str, int]) -> list[np.ndarray]:
-        """The answers to checked Krons, in counts, for checked evidence."""
         records = self._given(evidence)
         return [answered(records, query) for query in queries]
 
@@ -156,11 +148,18 @@ class SupportModel:
             chosen &= records.column(name) == code
         return records.take(chosen)
 
-    def conditional(self, attributes: Iterable[str] | str, given: Iterable[str] | str) -> Factor:
-        """P(attributes | given): probabilities, as `pg.Model.conditional` gives them."""
-        known = self.domain.clique(given)
-        joint = self.project((*self.domain.clique(attributes), *known))
-        return joint / joint.project(known)
+    def condition(self, evidence: Mapping[str, int]) -> SupportModel:
+        """The model of the records with given codes, over the other attributes; its total is their number.
+
+        Raises:
+            ImpossibleModelError: the evidence has probability 0.
+            UnknownAttributeError, CodeRangeError: evidence that names no attribute, or is no code.
+        """
+        known = checked_evidence(self.domain, evidence)
+        records = self._given(known).select(name for name in self.domain if name not in known)
+        if not records.total > 0:
+            raise impossible(known)
+        return SupportModel(Support(records), CliqueVector.zeros(records.domain, []), records.total)
 
     # -- information ------------------------------------------------------------------------------------------------
 
@@ -199,48 +198,25 @@ class SupportModel:
         p = self.weights / self.total
         return max(0.0, -self.entropy() - float(np.sum(np.where(p > 0, p * np.where(p > 0, logs, 0.0), 0.0))))
 
-    def mutual_information(self, a: Iterable[str] | str, b: Iterable[str] | str) -> float:
-        """I(a; b), in nats, of single attributes or sets of them."""
-        return mutual_information(self, self.domain.clique(a), self.domain.clique(b))
+    def map_record(self) -> dict[str, int]:
+        """A most probable record, attribute -> code."""
+        place = int(np.argmax(self.weights))
+        return {name: int(self.records.column(name)[place]) for name in self.domain}
 
     # -- records and files ------------------------------------------------------------------------------------------
 
-    def sample(
-        self, n: int | None = None, method: str = "round", seed: int | np.random.Generator | None = None
-    ) -> Dataset:
-        """Synthetic records, in random order: records of the support, as often as their weights say.
-
-        Args:
-            n: how many; by default `total`, rounded.
-            method: "round" (each record its expected number of times rounded up or down, and as close along the
-                records' lexicographic order), or "multinomial" (independent records).
-            seed: the same seed gives the same records.
-
-        Raises:
-            ArgumentError: `n` is not an integer of at least 0, or there is no such method.
-        """
-        from pgmest.sampling import default_size
-
-        size = default_size(self, n)
-        check_records(size, 8)
-        generator = np.random.default_rng(seed)
-        rows = sampled_rows(self.weights / self.total, size, method, generator)
+    def _drawn(self, n: int, method: str, seed: int | np.random.Generator | None) -> Dataset:
+        """ "round": each record of the support its expected number of times, rounded up or down."""
+        check_records(n, 8)
+        rows = sampled_rows(self.weights / self.total, n, method, np.random.default_rng(seed))
         records = self.records.take(rows)
         return Dataset(self.domain, records.columns, records.records)
 
-    def sample_batches(
-        self,
-        n: int | None = None,
-        batch: int | None = None,
-        method: str = "round",
-        seed: int | np.random.Generator | None = None,
+    def _drawn_in_batches(
+        self, n: int, batch: int, method: str, seed: int | np.random.Generator | None
     ) -> Iterator[Dataset]:
-        """Synthetic records a batch at a time; arguments as for `sample`."""
-        from pgmest.sampling import BATCH
-        from pgmest.sampling.sampler import at_least
-
-        size, records = at_least("batch", BATCH if batch is None else batch, 1), self.sample(n, method, seed)
-        return (records.take(slice(start, start + size)) for start in range(0, records.records, size))
+        records = self._drawn(n, method, seed)
+        return (records.take(slice(start, start + batch)) for start in range(0, n, batch))
 
     def save(self, path: str | Path) -> None:
         """Write the support, the potentials, the total and the report to an npz file, which `pg.load` reads.
@@ -248,28 +224,17 @@ class SupportModel:
         Raises:
             FileFormatError: the file cannot be written; what was there before is untouched.
         """
-        from pgmest.prior.support_file import save
-
-        save(self, path)
+        codes, weights = self.support.codes.ravel(), self.support.weights
+        more = {"records": len(self.support)}
+        write_model(path, SUPPORT_MODEL, self, more, potentials=self.potentials.flat, codes=codes, weights=weights)
 
     def __reduce__(self) -> tuple[Any, ...]:
         fields = (self.support, self.potentials, self.total, self.report, self.total_stddev, self.measurements)
         return SupportModel, fields
 
-    def __repr__(self) -> str:
-        spread = f" (standard error {self.total_stddev:,.3g})" if self.total_stddev is not None else ""
-        lines = [
-            f"SupportModel: {self.total:,.1f} records{spread}, {plural(len(self.domain), 'attribute')}, "
-            f"{plural(len(self.cliques), 'measured clique')}",
-            f"  support      {plural(len(self.support), 'distinct record')}, "
-            f"effectively {self.effective_size:,.1f} after reweighting",
-        ]
-        if self.report is not None:
-            lines += [
-                f"  estimate     {line}" if i == 0 else f"               {line}"
-                for i, line in enumerate(str(self.report).splitlines())
-            ]
-        return "\n".join(lines)
+    def _facts(self) -> Iterator[tuple[str, str]]:
+        effective = f"effectively {self.effective_size:,.1f} after reweighting"
+        yield "support", f"{plural(len(self.support), 'distinct record')}, {effective}"
 
 
 def answered(records: Dataset, query: Kron) -> np.ndarray:

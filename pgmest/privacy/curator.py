@@ -14,6 +14,7 @@ import numpy as np
 from pgmest.dataset import Dataset
 from pgmest.domain import Domain
 from pgmest.errors import ArgumentError, DataError, JournalError
+from pgmest.estimation.structural_zeros import Rule
 from pgmest.measurement import LinearMeasurement
 from pgmest.measurement_file.query_format import encode_query
 from pgmest.privacy import selection
@@ -27,7 +28,7 @@ from pgmest.queries import as_query
 from pgmest.queries.kron import Kron
 
 if TYPE_CHECKING:
-    from pgmest.transforms import Transform
+    from pgmest.transforms.transform import Transform
 
 Candidate = TypeVar("Candidate")
 
@@ -55,6 +56,8 @@ class Curator:
         journal: a file that keeps each paid answer, so that the same sequence of requests in a later run is answered
             from there, without paying again.
         on_charge: called with the curator after each charge, to show progress.
+        structural_zeros: rules of `pgmest.zeros` that hold for all possible records: public knowledge, which is kept
+            here for the estimates made of the answers.
 
     Raises:
         ArgumentError: an argument that is not valid.
@@ -72,6 +75,7 @@ class Curator:
         seed: int | np.random.Generator | None = None,
         journal: str | Path | None = None,
         on_charge: Callable[[Curator], object] | None = None,
+        structural_zeros: Iterable[Rule] = (),
     ):
         if not isinstance(data, Dataset):
             raise ArgumentError.of("data", type(data).__name__, "a pgmest.Dataset; see Dataset.from_frame and .load")
@@ -85,6 +89,8 @@ class Curator:
         self._on_charge = on_charge
         self._measurements: list[LinearMeasurement] = []
         self._outer: tuple[Curator, Transform] | None = None
+        self.structural_zeros = tuple(structural_zeros)
+        """What cannot occur, which is public."""
         self.stopped = False
         """Set to True, from a signal handler say, it makes the next request raise KeyboardInterrupt, unpaid."""
         self.neighbours: Neighbours = AddRemove() if neighbours is None else neighbours
@@ -317,6 +323,7 @@ class Curator:
         """
         recoded = copy.copy(self)
         recoded._data = transform.encode(self._data)
+        recoded.structural_zeros = transform.zeros(self.structural_zeros)
         recoded._spent_before = self.ledger.total
         recoded._measurements = []
         recoded._outer = self, transform

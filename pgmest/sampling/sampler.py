@@ -7,28 +7,26 @@ measured ones: conditioning on less would lose dependence across the tree.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterator
 
 import numpy as np
 
 from pgmest.codes import code_type, read_only
 from pgmest.dataset import Dataset
-from pgmest.errors import ArgumentError
+from pgmest.distribution import BATCH
+from pgmest.errors import ArgumentError, at_least
 from pgmest.inference.oracles import ExactOracle
 from pgmest.memory import check_records
 from pgmest.sampling.clique_tables import Places, clique_tables
 from pgmest.sampling.records import METHODS, IndependentRecords, RoundedRecords
 
-BATCH = 1_000_000
-"""The default number of records in a batch."""
-
 BLOCK = 1 << 18
 """Records made at a time: what they need stays in cache."""
 
 LARGEST_BLOCK = 1 << 22
-MOST_RECORDS = 1 << 53  # up to here floats count them one by one
 """The same for a model of many cells, where large blocks are worth a pass over its tables."""
+
+MOST_RECORDS = 1 << 53  # up to here floats count them one by one
 
 
 class Sampler:
@@ -59,7 +57,7 @@ class Sampler:
         self._block = min(max(BLOCK, cells), LARGEST_BLOCK)
 
     def draw(self, n: int, method: str = "round", seed: int | np.random.Generator | None = None) -> Dataset:
-        """n records in random order; `pgmest.sampling.sample` describes the methods.
+        """n records in random order; `pgmest.sampling` describes the methods.
 
         Raises:
             ArgumentError: n is not an integer of at least 0, or there is no such method.
@@ -102,18 +100,3 @@ class Sampler:
             for column, values in zip(columns, self.domain.shape, strict=True)
         )
         return Dataset(self.domain, tuple(map(read_only, typed)), size)
-
-
-def at_least(name: str, value: object, least: int) -> int:
-    """The value as an integer.
-
-    Raises:
-        ArgumentError: it is not an integer, or below `least`.
-    """
-    try:
-        number = operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        number = least - 1
-    if number < least or isinstance(value, bool):
-        raise ArgumentError.of(name, value, f"an integer of at least {least}")
-    return number

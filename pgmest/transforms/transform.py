@@ -14,10 +14,12 @@ from pgmest.clique_vector import CliqueVector
 from pgmest.dataset import Dataset
 from pgmest.domain import Clique, Domain
 from pgmest.errors import DomainError, ShapeError
+from pgmest.estimation.structural_zeros import Rule
 from pgmest.lazy_dataset import LazyDataset
 from pgmest.measurement import LinearMeasurement
 from pgmest.model import Model
 from pgmest.queries import Kron, compress
+from pgmest.transforms.impossible import Recoding, pushed
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,8 +171,13 @@ class Transform:
 
     # -- models -------------------------------------------------------------------------------------------------------
 
-    def lift(self, model: Model) -> Model:
+    def lift(self, model: Model, structural_zeros: Iterable[Rule] = ()) -> Model:
         """The model over the attributes before, whose cells of one code have the shares of their column.
+
+        Args:
+            model: over `after`.
+            structural_zeros: rules of what cannot occur before the transform. The possible cells of a code share what
+                it has, so that marginals after the transform stay, but where several rules are about an attribute.
 
         Raises:
             DomainError: the model is not over `after`.
@@ -188,6 +195,9 @@ class Transform:
         for name, rule in self.derived.items():
             possible = rule.codes[..., None] == np.arange(self.before[name])
             _add(tables, (*rule.of, name), np.where(possible, 0.0, -np.inf))
+        for rule in structural_zeros:
+            found = Recoding.of(self, rule)
+            _add(tables, found.sources, found.log_shares())
         potentials = CliqueVector(self.before, tables)
         return Model(potentials, model.total, model.report, total_stddev=model.total_stddev)
 
@@ -196,6 +206,20 @@ class Transform:
         cells = table[np.ix_(*(column.codes.reshape(-1) for column in columns))] if columns else table
         shape = [size for column in columns for size in column.codes.shape]
         return tuple(source for column in columns for source in column.sources), cells.reshape(shape)
+
+    def zeros(self, rules: Iterable[Rule]) -> tuple[Rule, ...]:
+        """What cannot occur after the transform, given rules of what cannot before it.
+
+        >>> from pgmest import zeros
+        >>> transform = Transform(Domain({"age": 3}), {"age": Column(["age"], [0, 0, 1])})
+        >>> (rule,) = transform.zeros([zeros.impossible("age", [1, 2])])  # 0 and 1 become 0, of which 0 is possible
+        >>> rule.mask(transform.after)
+        array([False,  True])
+
+        Raises:
+            UnknownAttributeError, CodeRangeError, ShapeError, ArgumentError: rules that do not fit the attributes.
+        """
+        return tuple(pushed(self, rule) for rule in rules)
 
     # -- workloads and measurements -----------------------------------------------------------------------------------
 

@@ -14,6 +14,6 @@ from pgmest.workloads.families import random_kway as random_kway
 from pgmest.workloads.families import random_ranges as random_ranges
 from pgmest.workloads.families import random_triples as random_triples
 from pgmest.workloads.families import ranges as ranges
-from pgmest.workloads.workload import Item as Item
+from pgmest.workloads.item import Item as Item
 from pgmest.workloads.workload import Workload as Workload
 from pgmest.workloads.workload import closure as closure

@@ -5,18 +5,16 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
+from typing import Any, Protocol, TypeGuard
 
 import numpy as np
 
 from pgmest.dataset import Dataset
+from pgmest.distribution import Distribution
 from pgmest.domain import Clique
 from pgmest.factor import Factor
-from pgmest.model import Model
 from pgmest.queries import Kron
-
-if TYPE_CHECKING:
-    from pgmest.workloads.workload import Item
+from pgmest.workloads.item import Item
 
 TABLE_CELLS = 1 << 20
 """A factored query about a larger table is answered without writing the table down, where the source can."""
@@ -93,7 +91,7 @@ def _factored(source: Projectable, item: Item) -> TypeGuard[Any]:
         return False
     if isinstance(source, Dataset):
         return item.query.rows * source.records <= 64 * math.prod(item.query.columns)
-    return isinstance(getattr(source, "model", source), Model)
+    return isinstance(getattr(source, "model", source), Distribution)
 
 
 def _factored_answers(source: Any, queries: Sequence[Any]) -> list[np.ndarray]:
@@ -101,7 +99,7 @@ def _factored_answers(source: Any, queries: Sequence[Any]) -> list[np.ndarray]:
         return []
     if isinstance(source, Dataset):
         return [_answer_from_records(source, query) for query in queries]
-    model: Model = getattr(source, "model", source)
+    model: Distribution = getattr(source, "model", source)
     return [factor.values for factor in model.answer(list(queries))]
 
 

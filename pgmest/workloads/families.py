@@ -11,7 +11,8 @@ import numpy as np
 from pgmest.domain import Clique, Domain, as_domain
 from pgmest.errors import ArgumentError, count_text
 from pgmest.queries import Kron, all_range, identity, interval, prefix
-from pgmest.workloads.workload import Item, Workload
+from pgmest.workloads.item import Item
+from pgmest.workloads.workload import Workload
 
 ENUMERATED = 1 << 20
 """Among so many sets of attributes a random choice is made by listing them, else by trial."""

@@ -10,6 +10,7 @@ import pgmest as pg
 from pgmest.errors import ArgumentError, DomainError, FileFormatError, OptionalDependencyError
 from pgmest.evaluation import report
 from pgmest.evaluation.reports.comparison import sampling_error
+from pgmest.plots import draw_marginals
 from pgmest.simulation import simulate_measurements
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -159,4 +160,58 @@ def test_mistakes_are_named_and_leave_no_file(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(OptionalDependencyError, match=r"pgmest\[plot\]"):
         report(REAL, MODEL, out=out)
+    assert list(tmp_path.iterdir()) == []
+
+
+# -- labels of values -----------------------------------------------------------------------------------------------
+
+SCHEMA = pg.Schema.from_dict(
+    {
+        "columns": {
+            "<b>age</b>": {"type": "integer", "min": 0, "max": 49, "width": 10, "missing": True},
+            "$pay$": {"type": "categorical", "values": ["$0", "<i>1</i>", "a very long description"], "other": "$3"},
+            "sex": {"type": "categorical", "values": ["F"], "other": "M"},
+        },
+        "constraints": [{"impossible": {"$pay$": "$3", "sex": "M"}}],
+    }
+)
+
+
+def ticks_of(figure) -> list[list[str]]:
+    """What stands at the first axis of each panel."""
+    panels = [axes for axes in figure.axes if axes.get_visible() and axes.axison]
+    return [[label.get_text() for label in axes.get_xticklabels()] for axes in panels]
+
+
+@pytest.mark.parametrize("real", [None, REAL], ids=["public", "owner"])
+def test_values_have_the_labels_of_a_schema(tmp_path, monkeypatch, real):
+    drawn = []
+    saved = matplotlib.figure.Figure.savefig
+    monkeypatch.setattr(
+        matplotlib.figure.Figure,
+        "savefig",
+        lambda figure, *given, **options: (saved(figure, *given, **options), drawn.extend(ticks_of(figure)))[0],
+    )
+    found = read(report(real, MODEL, out=tmp_path / "r.html", schema=SCHEMA))
+    assert "$0, <i>1</i>, a very long description, $3" in found.text
+    assert "0..9, 10..19, 20..29, 30..39, 40..49, missing" in found.text
+    assert "Records that cannot be" in found.headings
+    assert ["F", "M"] in drawn
+    assert ["$0", "<i>1</i>", "a very long d…", "$3"] in drawn
+    assert ["0..9", "10..19", "20..29", "30..39", "40..49", "missing"] in drawn
+
+
+def test_of_many_values_some_are_marked():
+    labels = {"a": [f"value {code}" for code in range(100)]}
+    source = pg.Dataset.from_codes([np.arange(100)], {"a": 100})
+    figure = draw_marginals(source, ["a"], labels=labels)
+    marked = ticks_of(figure)[0]
+    assert marked == [f"value {code}" for code in range(0, 100, 9)]
+    matplotlib.pyplot.close(figure)
+
+
+def test_a_schema_of_other_attributes_is_refused(tmp_path):
+    other = pg.Schema.from_dict({"columns": {"sex": {"type": "boolean"}}})
+    with pytest.raises(DomainError, match="schema= describes"):
+        report(None, MODEL, out=tmp_path / "r.html", schema=other)
     assert list(tmp_path.iterdir()) == []

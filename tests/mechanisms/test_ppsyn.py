@@ -8,8 +8,8 @@ import pytest
 import pgmest as pg
 from pgmest.errors import ArgumentError
 from pgmest.mechanisms import Independent, PPSyn, PPSynAsPublishedNotPrivate
+from pgmest.mechanisms.parts.most_wrong import beyond_noise
 from pgmest.mechanisms.parts.partitions import Partition
-from pgmest.mechanisms.ppsyn import error_in_boxes
 from pgmest.mechanisms.ppsyn_published import LABEL, TrueMarginals
 from pgmest.privacy import AddRemove, Replace, Rho
 from tests.mechanisms.auditing import DATA, NEIGHBOUR, audit_mechanism
@@ -107,8 +107,8 @@ def test_a_smaller_eta_makes_fewer_rounds():
 
 def test_the_score_by_hand():
     errors = np.array([[3.0, -1.0], [2.0, 2.0]])
-    assert error_in_boxes(Partition(np.arange(4), 4), errors, noise=0.5) == 8 - 2
-    assert error_in_boxes(Partition(np.array([0, 0, 1, 1]), 2), errors, noise=0.5) == 6 - 1
+    assert beyond_noise(Partition(np.arange(4), 4).sums(errors), 0.5) == 8 - 2
+    assert beyond_noise(Partition(np.array([0, 0, 1, 1]), 2).sums(errors), 0.5) == 6 - 1
 
 
 @pytest.mark.parametrize(

@@ -116,6 +116,31 @@ def test_dependence_within_the_table(model):
     np.testing.assert_allclose(model.conditional("a", "c").values.sum(axis=0), 1.0)
 
 
+def test_conditioning_keeps_the_records_with_these_codes(model):
+    given = model.condition({"a": 1})
+    assert given.total == pytest.approx(float(model.project((), {"a": 1})))
+    for clique in [("b", "c"), ("c",), ()]:
+        np.testing.assert_allclose(given.project(clique).values, model.project(clique, {"a": 1}).values)
+    assert list(given.domain) == ["b", "c"]
+    record = model.map_record()
+    alone = model.condition(record)
+    assert (len(alone.domain), alone.total) == (0, pytest.approx(model.weights.max()))
+    excluded = SupportModel(model.support, pg.CliqueVector(DOMAIN, {("a",): [0.0, -np.inf, 0.0]}), 5.0)
+    with pytest.raises(ImpossibleModelError, match="a=1 has probability 0"):
+        excluded.condition({"a": 1})
+
+
+def test_the_most_probable_record(model):
+    record = model.map_record()
+    assert model.project(tuple(DOMAIN)).values[tuple(record.values())] == model.project(tuple(DOMAIN)).values.max()
+    assert list(record) == list(DOMAIN)
+
+
+def test_duplicates_without_attributes_are_merged(model):
+    nothing = pg.Dataset(pg.Domain({}), (), 3, np.array([1.0, 2.0, 4.0]))
+    assert Support(nothing).weights.tolist() == [7.0]
+
+
 # -- records and files -------------------------------------------------------------------------------------------------
 
 

@@ -7,39 +7,42 @@ import sys
 import numpy as np
 import pytest
 
+from pgmest.clique_vector import CliqueVector
 from pgmest.dataset import Dataset
 from pgmest.errors import ArgumentError, DataError, FileFormatError, OptionalDependencyError
-from pgmest.sampling import sample, sample_batches, write_samples
+from pgmest.model import Model
+from pgmest.sampling import write_samples
 
 SIZES = {"age": 120, "a, b": 2, "c": 300}
 
 
 @pytest.fixture
 def model(calibrated):
-    return calibrated(SIZES, [("age", "a, b"), ("c",)], total=41.7)
+    made = calibrated(SIZES, [("age", "a, b"), ("c",)], total=41.7)
+    return Model(CliqueVector.of(made.oracle.layout, made.theta), made.total)
 
 
 def test_the_default_number_of_records_is_the_total(model):
-    assert sample(model).records == 42
-    assert sum(part.records for part in sample_batches(model, batch=5)) == 42
+    assert model.sample().records == 42
+    assert sum(part.records for part in model.sample_batches(batch=5)) == 42
 
 
 def test_samples_are_those_of_one_batch(model):
-    assert [sample(model, 100, "multinomial", seed=1)] == list(sample_batches(model, 100, 100, "multinomial", seed=1))
+    assert [model.sample(100, "multinomial", seed=1)] == list(model.sample_batches(100, 100, "multinomial", seed=1))
 
 
 @pytest.mark.parametrize("n", [-5, 1.5])
 def test_a_wrong_number_of_records(model, n, tmp_path):
-    for call in (sample, sample_batches, lambda model, n: write_samples(model, n, tmp_path / "x.csv")):
+    for call in (model.sample, model.sample_batches, lambda n: write_samples(model, n, tmp_path / "x.csv")):
         with pytest.raises(ArgumentError, match=f"n={n} is not valid: it must be an integer of at least 0"):
-            call(model, n)
+            call(n)
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", ["x.csv", "x.csv.gz", "x.parquet", "X.CSV"])
 def test_a_file_holds_the_records_of_the_batches(model, name, tmp_path):
     write_samples(model, 1_000, tmp_path / name, batch=300, seed=2)
-    expected = Dataset.concat(sample_batches(model, 1_000, 300, seed=2))
+    expected = Dataset.concat(model.sample_batches(1_000, 300, seed=2))
     assert Dataset.load(tmp_path / name, model.domain) == expected
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
@@ -85,8 +88,10 @@ def test_a_failure_leaves_the_old_file(model, tmp_path, monkeypatch):
     path = tmp_path / "x.csv"
     path.write_text("old")
 
+    whole = model.sample_batches
+
     def fails_after_one(*arguments):
-        yield sample(model, 5)
+        yield Dataset.concat(whole(5, 5))
         raise KeyboardInterrupt
 
     monkeypatch.setattr(type(model), "sample_batches", fails_after_one)

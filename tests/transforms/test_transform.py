@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import pgmest as pg
@@ -202,3 +202,49 @@ def test_what_is_measured_of_recoded_records_is_told_about_the_original_attribut
 def test_what_cannot_be_is_refused(make, error):
     with pytest.raises(error):
         make()
+
+
+# -- what cannot occur ----------------------------------------------------------------------------------------------
+
+
+@st.composite
+def ruled_recodings(draw):
+    """A recoding, and a rule on one or two attributes before it that leaves something."""
+    transform, rng = draw(recodings())
+    names = rng.permutation(transform.before.attributes)[: draw(st.integers(1, 2))].tolist()
+    mask = rng.random(transform.before.project(names).shape) < 0.4
+    mask.flat[rng.integers(mask.size)] = False
+    return transform, pg.zeros.impossible(names, mask), rng
+
+
+@given(ruled_recodings())
+@settings(max_examples=60, deadline=None)
+def test_rules_after_a_transform_are_those_no_possible_record_breaks(case):
+    transform, rule, _ = case
+    (after,) = transform.zeros([rule])
+    codes = np.indices(transform.before.shape).reshape(len(transform.before), -1)
+    every = pg.Dataset.from_codes(list(codes), transform.before)
+    for name, derived in transform.derived.items():  # what breaks a derivation is lost in recoding, and does not count
+        of = tuple(every.column(source) for source in derived.of)
+        every = every.take(np.flatnonzero(every.column(name) == derived.codes[of]))
+    possible = every.take(
+        np.flatnonzero(~rule.mask(transform.before)[tuple(every.column(name) for name in rule.attributes)])
+    )
+    kept = transform.encode(possible).project(after.attributes).values > 0 if possible.records else False
+    assert np.array_equal(after.mask(transform.after), ~(kept & np.ones_like(after.mask(transform.after))))
+
+
+@given(ruled_recodings())
+@settings(max_examples=60, deadline=None)
+def test_a_lifted_model_obeys_its_rules_and_keeps_what_was_known(case):
+    transform, rule, rng = case
+    rules = transform.zeros([rule])
+    assume(not rules[0].mask(transform.after).all())  # the derived attribute's codes may break the rule everywhere
+    noisy = pg.LinearMeasurement(rng.random(transform.after.size()), transform.after.attributes)
+    model = pg.estimate([noisy], transform.after, structural_zeros=rules, total=1.0)
+    lifted = transform.lift(model, [rule])
+    assert not lifted.project(rule.attributes).values[rule.mask(transform.before)].any()
+    for name, column in transform.columns.items():
+        before = lifted.project(column.sources).values.reshape(-1)
+        recoded = np.bincount(column.codes.reshape(-1), before, minlength=column.size)
+        assert recoded == pytest.approx(model.project((name,)).values, abs=1e-9)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pgmest.dataset import Dataset
 from pgmest.domain import Domain
@@ -22,6 +22,9 @@ from pgmest.evaluation.reports.release import (
 from pgmest.files import write_atomically
 from pgmest.model import Model
 from pgmest.workloads import Projectable, Workload, all_kway, as_workload, random_kway
+
+if TYPE_CHECKING:
+    from pgmest.schema import Schema
 
 PAIRS = 2000
 PAIR_CELLS = 1 << 20
@@ -46,6 +49,7 @@ def report(
     ledger: Any = None,
     holdout: Dataset | None = None,
     structural_zeros: StructuralZeros | None = None,
+    schema: Schema | None = None,
     numeric: Iterable[str] = (),
     title: str = "Report on a synthetic data release",
     seed: int = 0,
@@ -66,7 +70,8 @@ def report(
         workload: what the release was made for; all pairs by default.
         ledger: what was spent, of which `str` is a table; by default the result's own, where it has one.
         holdout: real records of the same population that the release was not made from, for the membership check.
-        structural_zeros: combinations that cannot occur, as for `pg.estimate`.
+        structural_zeros: combinations that cannot occur, as for `pg.estimate`; by default the schema's.
+        schema: what the attributes' codes stand for; with it values have their labels, on the page and in pictures.
         numeric: attributes whose codes have an order, for distances between records.
         title: of the page.
         seed: of records drawn for the check, and of the choice among more than 2,000 pairs.
@@ -77,24 +82,28 @@ def report(
     Raises:
         OptionalDependencyError: matplotlib is not installed.
         ArgumentError: `synthetic` has no marginals and domain, or `real` or `holdout` is no Dataset.
-        DomainError: the domains differ.
+        DomainError: the domains differ, or the schema's does.
         FileFormatError: the file cannot be written.
     """
     domain = _checked_domain(real, synthetic, holdout)
-    parts = [what_was_released(synthetic, domain, getattr(synthetic, "ledger", None) if ledger is None else ledger)]
+    labels = _labels(schema, domain)
+    paid = getattr(synthetic, "ledger", None) if ledger is None else ledger
+    parts = [what_was_released(synthetic, domain, paid, labels)]
     asked = as_workload(domain, workload, k=2) if workload is not None else None
     if real is None:
         model = getattr(synthetic, "model", synthetic)
         parts += [
             agreement_with_answers(model) if isinstance(model, Model) else "",
-            released_marginals(synthetic, domain),
+            released_marginals(synthetic, domain, labels),
         ]
     else:
         real, pairs = real.select(domain), _pairs(domain, seed)
-        parts.append(one_way(real, synthetic, domain))
-        parts += [two_way(real, synthetic, pairs)] if pairs else []
+        parts.append(one_way(real, synthetic, domain, labels))
+        parts += [two_way(real, synthetic, pairs, labels)] if pairs else []
         if asked or pairs:
             parts.append(workload_section(real, synthetic, asked or pairs))
+    if structural_zeros is None and schema is not None:
+        structural_zeros = schema.structural_zeros or None
     if structural_zeros is not None:
         parts.append(impossible_records(synthetic, domain, structural_zeros))
     if real is not None:
@@ -119,6 +128,14 @@ def _checked_domain(real: Any, synthetic: Any, holdout: Any) -> Domain:
     if real is None and holdout is not None:
         raise ArgumentError.of("holdout", holdout, "None where real is None: it would make the page private")
     return domain
+
+
+def _labels(schema: Schema | None, domain: Domain) -> dict[str, list[str]]:
+    if schema is None:
+        return {}
+    if dict(schema.domain) != dict(domain):
+        raise DomainError(f"schema= describes {schema.domain}, but synthetic= is over {domain}.")
+    return {name: schema.labels(name) for name in domain}
 
 
 def _pairs(domain: Domain, seed: int) -> Workload:

@@ -28,7 +28,7 @@ MEANING = (
 )
 
 
-def one_way(real: Projectable, released: Projectable, domain: Domain) -> str:
+def one_way(real: Projectable, released: Projectable, domain: Domain, labels: Mapping[str, Sequence[str]]) -> str:
     """The one-way marginals, worst first, in numbers and pictures."""
     from pgmest.plots import compare_marginals
 
@@ -39,11 +39,13 @@ def one_way(real: Projectable, released: Projectable, domain: Domain) -> str:
         paragraph(MEANING),
         _error_table(real, errors, len(errors)),
         paragraph("The least accurate and the most accurate of them; the area is true, the line is released."),
-        picture(compare_marginals(real, released, drawn), "True and released counts of single attributes"),
+        picture(
+            compare_marginals(real, released, drawn, labels=labels), "True and released counts of single attributes"
+        ),
     )
 
 
-def two_way(real: Projectable, released: Projectable, pairs: Workload) -> str:
+def two_way(real: Projectable, released: Projectable, pairs: Workload, labels: Mapping[str, Sequence[str]]) -> str:
     """The two-way marginals: a matrix of errors, and the worst and best of them side by side."""
     from pgmest.plots import compare_marginals, draw_pair_errors
 
@@ -63,7 +65,9 @@ def two_way(real: Projectable, released: Projectable, pairs: Workload) -> str:
         paragraph("The least accurate pairs:"),
         _error_table(real, errors, SHOWN),
         paragraph("The least and the most accurate pairs; true at the left, released at the right, on one scale."),
-        picture(compare_marginals(real, released, drawn), "True and released counts of pairs of attributes"),
+        picture(
+            compare_marginals(real, released, drawn, labels=labels), "True and released counts of pairs of attributes"
+        ),
         _unseen(real, released, list(errors)),
     ]
     return section("Two attributes together", *parts)

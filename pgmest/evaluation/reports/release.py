@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from pgmest.domain import Domain
-from pgmest.errors import plural
+from pgmest.errors import listed, plural
 from pgmest.estimation.structural_zeros import StructuralZeros, zero_potentials
 from pgmest.evaluation.reports.page import paragraph, picture, preformatted, section, table
 from pgmest.model import Model
@@ -15,15 +16,16 @@ from pgmest.workloads import Projectable
 from pgmest.workloads.answers import marginals
 
 SHOWN_TABLES = 40
+SHOWN_LABELS = 8
 
 
-def what_was_released(source: Projectable, domain: Domain, ledger: Any) -> str:
-    """The attributes, the number of records, and the ledger."""
+def what_was_released(source: Projectable, domain: Domain, ledger: Any, labels: Mapping[str, Sequence[str]]) -> str:
+    """The attributes, what their codes stand for where that is known, the number of records, and the ledger."""
     total = float(source.project(()))
     kind = "a statistical model" if isinstance(getattr(source, "model", source), Model) else "synthetic records"
     parts = [
         paragraph(f"This release is {kind} of about {total:,.0f} records with {plural(len(domain), 'attribute')}."),
-        table(("attribute", "values"), [(name, f"{size:,}") for name, size in domain.items()]),
+        _attributes(domain, labels),
     ]
     if ledger is None:
         parts.append(paragraph("No ledger was given, so this page cannot say what the release cost in privacy."))
@@ -33,6 +35,13 @@ def what_was_released(source: Projectable, domain: Domain, ledger: Any) -> str:
             preformatted(str(ledger)),
         ]
     return section("What was released", *parts)
+
+
+def _attributes(domain: Domain, labels: Mapping[str, Sequence[str]]) -> str:
+    if not labels:
+        return table(("attribute", "values"), [(name, f"{size:,}") for name, size in domain.items()])
+    rows = [(name, f"{size:,}", listed(labels[name], SHOWN_LABELS)) for name, size in domain.items()]
+    return table(("attribute", "values", "which are"), rows)
 
 
 def agreement_with_answers(model: Model) -> str:
@@ -67,7 +76,7 @@ def agreement_with_answers(model: Model) -> str:
     return section("How well the model fits the noisy answers", *parts)
 
 
-def released_marginals(source: Projectable, domain: Domain) -> str:
+def released_marginals(source: Projectable, domain: Domain, labels: Mapping[str, Sequence[str]]) -> str:
     """Pictures of the released one-way marginals."""
     from pgmest.plots import draw_marginals
 
@@ -75,7 +84,7 @@ def released_marginals(source: Projectable, domain: Domain) -> str:
     return section(
         "What the release says about each attribute",
         paragraph("The number of records with each value, as released. These are estimates, not the true numbers."),
-        picture(draw_marginals(source, names), "Released counts of each value, attribute by attribute"),
+        picture(draw_marginals(source, names, labels=labels), "Released counts of each value, attribute by attribute"),
     )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from pgmest.clique_vector import CliqueVector
 from pgmest.domain import Clique, Domain
+from pgmest.estimation.structural_zeros import zero_potentials
 from pgmest.factor import Factor
 from pgmest.mechanisms.estimation import estimate_measured
 from pgmest.mechanisms.mechanism import ModelLike
@@ -55,16 +56,17 @@ class GraphicalModel:
     Titanic its error on the workload was a quarter to a third below that of the optimum of the loss.
     """
 
-    def __init__(self, domain: Domain, max_megabytes: float):
-        self._limit = TreeLimit(domain, [], max_megabytes)
+    def __init__(self, curator: Curator, max_megabytes: float):
+        ruled = [rule.attributes for rule in curator.structural_zeros]
+        self._limit = TreeLimit(curator.domain, ruled, max_megabytes)
 
     def admissible(self, cliques: Sequence[Clique]) -> list[Clique]:
         """Those that can be measured while the junction tree stays within the limit."""
         return self._limit.fitting(dict.fromkeys(cliques))
 
     def start(self, curator: Curator) -> None:
-        """Begin with a uniform distribution."""
-        self.model = Model(CliqueVector.zeros(curator.domain, []), known_total(curator))
+        """Begin with a uniform distribution on what can occur."""
+        self.model = Model(zero_potentials(curator.structural_zeros, curator.domain), known_total(curator))
 
     def learn(self, curator: Curator, last: bool) -> None:
         """Estimate with what was measured since.

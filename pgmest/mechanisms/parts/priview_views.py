@@ -9,11 +9,10 @@ import numpy as np
 
 from pgmest.dataset import Dataset
 from pgmest.domain import Clique, Domain
-from pgmest.errors import ModelTooLarge, count_text, plural
+from pgmest.errors import ModelTooLarge, at_least, count_text, plural
 from pgmest.estimation.estimate import estimate
 from pgmest.factor import Factor
 from pgmest.measurement import LinearMeasurement
-from pgmest.sampling.sampler import at_least
 from pgmest.synthesis import norm_sub, shared_sets, synthesize
 
 RECONSTRUCTIONS = ("maxent", "least_norm", "lp")

@@ -11,8 +11,8 @@ from pgmest.junction_tree import JunctionTree
 class TreeLimit:
     """The junction tree of what was measured, and a limit to what it may grow to.
 
-    Junction trees only grow, so what does not fit under the largest limit ever used is not tried again. A tree along
-    the present elimination order is tried before one with an order of its own, which takes ten times as long to find.
+    Sizes are those of the trees that `estimate` would find. Trees only grow, so a clique that did not fit is tried
+    again only when the limit has grown past the size it had.
 
     Args:
         domain: the attributes.
@@ -22,8 +22,7 @@ class TreeLimit:
 
     def __init__(self, domain: Domain, cliques: Iterable[Clique], max_megabytes: float):
         self._domain, self._limit = domain, max_megabytes
-        self._too_large: set[Clique] = set()
-        self._megabytes: dict[Clique, float] = {}
+        self._sizes: dict[Clique, tuple[int, float]] = {}  # for how many cliques measured, and how many megabytes
         self._adopt(list(dict.fromkeys(cliques)))
 
     @property
@@ -52,25 +51,14 @@ class TreeLimit:
         self._cliques = cliques
         self.tree = JunctionTree.from_cliques(self._domain, cliques)
         self._held = [frozenset(clique) for clique in self.tree.cliques]
-        self._megabytes.clear()
 
     def _covered(self, clique: Clique) -> bool:
         members = frozenset(clique)
         return any(members <= held for held in self._held)
 
     def _fits(self, clique: Clique, allowed: float) -> bool:
-        if clique in self._too_large:
-            return False
-        if clique not in self._megabytes:
-            self._megabytes[clique] = self._size(clique)
-            if self._megabytes[clique] > self._limit:
-                self._too_large.add(clique)
-        return self._megabytes[clique] <= allowed
-
-    def _size(self, clique: Clique) -> float:
-        """Megabytes of the tree with another clique."""
-        cliques = [*self._cliques, clique]
-        along = JunctionTree.from_cliques(self._domain, cliques, order=self.tree.elimination_order).megabytes
-        if along <= 1.5 * self.tree.megabytes:
-            return along
-        return min(along, JunctionTree.from_cliques(self._domain, cliques, effort="low").megabytes)
+        measured, megabytes = self._sizes.get(clique, (-1, 0.0))
+        if measured != len(self._cliques) and megabytes <= allowed:
+            megabytes = JunctionTree.from_cliques(self._domain, [*self._cliques, clique]).megabytes
+            self._sizes[clique] = len(self._cliques), megabytes
+        return megabytes <= allowed
