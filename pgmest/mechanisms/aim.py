@@ -20,6 +20,9 @@ from pgmest.privacy.curator import Curator
 from pgmest.privacy.noise import noise_for
 from pgmest.workloads import Workload, all_kway, as_workload
 
+TOLERANCE = 1e-2
+"""How exactly each round's estimate is fitted, if its iterations are enough."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class AIM(Mechanism):
@@ -48,9 +51,9 @@ class AIM(Mechanism):
         measuring: the share of a round that pays for the measurement; the rest pays for the selection (alpha).
         max_megabytes: the largest junction tree, 8 bytes a cell.
         max_cells: marginals with more cells are not measured.
-        method: the solver (`pgmest.estimate`). "mirror_flow", stopped early, is closer to the truth than the optimum.
-        tolerance: of a solver that goes to the optimum, in each round; a tenth of it in the last.
-        max_iterations: of the solver in each round.
+        method: the solver of the last estimate. "mirror_flow", stopped early, is closer to the truth than the optimum.
+        round_iterations: the most iterations of each round's estimate, which only has to show what is most wrong; each
+            starts from the last one.
 
     Raises:
         ArgumentError: a parameter out of its range; before anything is spent, one-way marginals that
@@ -62,8 +65,7 @@ class AIM(Mechanism):
     max_megabytes: float = 80.0
     max_cells: float = 1e6
     method: str = "mirror_flow"
-    tolerance: float = 1e-2
-    max_iterations: int = 1000
+    round_iterations: int = 200
 
     definition: ClassVar[str] = "zcdp"
 
@@ -73,7 +75,7 @@ class AIM(Mechanism):
             raise ArgumentError.of("rounds", self.rounds, "a positive integer, or None")
         if not 0 < self.measuring < 1:
             raise ArgumentError.of("measuring", self.measuring, "a share between 0 and 1")
-        for name in ("max_megabytes", "max_cells", "tolerance", "max_iterations"):
+        for name in ("max_megabytes", "max_cells", "round_iterations"):
             if not getattr(self, name) > 0:
                 raise ArgumentError.of(name, getattr(self, name), "a positive number")
 
@@ -87,8 +89,7 @@ class AIM(Mechanism):
         rounds = self.rounds or 16 * len(curator.domain)
         price = curator.budget / max(rounds, len(one_way) + 1)
         curator.measure_all(one_way, price * self.measuring * len(one_way))
-        options: dict[str, Any] = {"method": self.method, "max_iterations": self.max_iterations}
-        model = estimate_measured(curator, tolerance=self.tolerance, **options)
+        model = estimate_measured(curator, tolerance=TOLERANCE, max_iterations=self.round_iterations)
         chosen: list[Clique] = []
         last = False
         while not last:
@@ -100,12 +101,12 @@ class AIM(Mechanism):
             measurement = curator.measure(clique, curator.remaining if last else price * self.measuring)
             limit.add(clique)
             chosen.append(clique)
-            tolerance = self.tolerance / 10 if last else self.tolerance
-            model, before = estimate_measured(curator, model, tolerance=tolerance, **options), model
+            before = model
+            model = estimate_measured(curator, model, tolerance=TOLERANCE, max_iterations=self.round_iterations)
             moved = float(np.abs(model.project(clique).values - before.project(clique).values).sum())
             if moved <= MEAN_ABSOLUTE * float(np.mean(measurement.stddev)) * measurement.rows:
                 price = price * 4
-        return Outcome(model, {"chosen": chosen})
+        return Outcome(estimate_measured(curator, model, method=self.method), {"chosen": chosen})
 
     def _relevance(self, curator: Curator, workload: Any) -> dict[Clique, float]:
         """What could be measured, with its relevance to the workload."""

@@ -80,14 +80,17 @@ def _spanning_tree(curator: Curator, independent: Model, candidates: Sequence[Cl
     selections = nx.number_of_edges(nx.minimum_spanning_tree(nx.Graph([(a, b) for a, b in candidates])))
     expected = {pair: independent.project(pair).values for pair in candidates}
     tree: list[Clique] = []
+    distances: dict[Clique, float] = {}  # of the private records: for `scores` alone, which the curator calls
+
+    def scores(data: Dataset) -> list[float]:
+        if not distances:
+            for pair, truth in zip(candidates, data.project_many(candidates), strict=True):
+                distances[pair] = float(np.abs(truth.values - expected[pair]).sum())
+        return [distances[pair] for pair in options]
+
     for part in spend.split(selections) if selections else []:
         joined = {name: number for number, part in enumerate(nx.connected_components(graph)) for name in part}
         options = [pair for pair in candidates if joined[pair[0]] != joined[pair[1]]]
-
-        def scores(data: Dataset, options: Sequence[Clique] = options) -> list[float]:
-            truth = data.project_many(options)
-            return [float(np.abs(t.values - expected[pair]).sum()) for pair, t in zip(options, truth, strict=True)]
-
         tree.append(curator.select(options, scores, curator.neighbours.l1_sensitivity(), part))
         graph.add_edge(*tree[-1])
     return tree
