@@ -17,8 +17,8 @@ HEAD = f"""# All mechanisms on all tables
 averaged over the pairs of attributes with at most {MOST_CELLS:,} cells (at most {MOST_PAIRS:,} of them); of the model,
 not of records drawn from it, which are in compare.csv. Every mechanism is told to answer all pairs and
 spends the budget named, delta {DELTA:g} where it uses one. Noise is simulated, junction trees are limited to 1 MB, and
-HDMM answers by least squares; one seed, one thread, two runs at a time. A dash: the mechanism refused, or took more
-than {MOST_SECONDS:g} seconds; below it is said why.
+HDMM answers by least squares; one seed, one thread, two runs at a time. A dash: not run yet, refused, or
+stopped after {MOST_SECONDS:g} seconds; the last two are listed below with the reason.
 
 "{BY_MBI}" has the measurements of MST and mbi 2.0.0's mirror descent, 1,000 iterations; its seconds are
 of the estimate alone, with compilation, which each new set of cliques needs. mbi's repository has mechanisms of its
@@ -45,7 +45,7 @@ def write(table: pd.DataFrame) -> None:
     notes = table[table["note"].fillna("").ne("")].drop_duplicates(["table", "mechanism"])
     if len(notes):
         lines += ["", "## What did not finish", ""]
-        lines += [f"- {row.mechanism} on {row.table}: {row.note}" for row in notes.itertuples()]
+        lines += [f"- {row.mechanism} on {row.table}: {str(row.note).splitlines()[0]}" for row in notes.itertuples()]
     write_atomically(RESULTS / "compare.md", "\n".join(lines) + "\n")
     _draw(rows)
 
