@@ -124,6 +124,7 @@ def test_weights_are_summed(engine):
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")
+@pytest.mark.spark
 def test_spark_in_local_mode(spark, tmp_path):
     path = tmp_path / "table.parquet"
     TABLE.to_parquet(path)
