@@ -169,9 +169,13 @@ def _number(text: Any) -> list[str]:
         return ["type: integer", f"min: {least}  {PRIVATE}", f"max: {most}  {PRIVATE}", *bins]
     step = 10.0 ** math.floor(math.log10(max(high - low, abs(high) * 1e-6, 1e-300)))
     least = 0.0 if 0 <= low <= high / 2 else math.floor(low / step) * step
+    least -= step if least > low else 0.0  # a number too small to be divided by the step
     most = (math.floor(high / step) + 1) * step
     places = max((len(part) for part in text.str.extract(r"\.(\d+)$")[0].dropna().unique()), default=99)
-    decimals = [f"decimals: {places}  {PRIVATE}"] if places <= 4 and 10.0 ** (1 - places) <= step <= 1e9 else []
+    exact = max(abs(least), abs(most)) * 10.0**places < 2**53
+    decimals = (
+        [f"decimals: {places}  {PRIVATE}"] if places <= 4 and exact and 10.0 ** (1 - places) <= step <= 1e9 else []
+    )
     bounds = [f"min: {max(least, -1e300):.12g}  {PRIVATE}", f"max: {min(most, 1e300):.12g}  {PRIVATE}"]
     return ["type: real", *bounds, "bins: 20", *decimals]
 

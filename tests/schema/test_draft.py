@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pgmest.errors import DataError
@@ -120,6 +120,8 @@ def column_of(values):
     ),
     st.text(min_size=1, max_size=6),
 )
+@example([1e13, -2.225073858507e-311], "x")
+@example([2.0**53], "x")
 def test_every_draft_loads_and_no_number_is_outside(values, name):
     table = pd.DataFrame({name: values, "number": np.arange(len(values))})
     schema = Schema.parse(draft(table))
