@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 import pytest
@@ -10,8 +11,9 @@ from hypothesis import settings
 from experiments.data import load
 from pgmest.dataset import Dataset
 
-settings.register_profile("pgmest", deadline=None)  # no test times itself: machines that run tests are busy
-settings.load_profile("pgmest")
+settings.register_profile("search", deadline=None)  # no test times itself: machines that run tests are busy
+settings.register_profile("landing", deadline=None, derandomize=True)  # the same examples for every change
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "search"))
 
 
 @pytest.fixture(scope="session")
