@@ -15,21 +15,16 @@ TRIALS = 5
 DIFFERENCES = """
 ## Where it differs from the paper
 
-The direction is the paper's in all sixteen cases. The factors depend on the workload, which is not the paper's: its
-random triples are not published, and here the first seed with a small junction tree is taken, which is easier than
-most.
+The factors depend on the workload, which is not the paper's: its random triples are not published, and here the first
+seed with a small junction tree is taken, which is easier than most. What else is likely to matter, not tested apart:
 
-- *HDMM on stroke* gains 18.5x instead of 6.3x, *on titanic* 8.6x instead of 6.6x. Least squares pays for the size
-  of the tables measured, which differs from workload to workload; the graphical model does not, because no count is
-  negative in it and the total is shared.
-- *DualQuery on stroke* gains 2.1x instead of 4.4x. The likelihood is fitted for at most 100 iterations and is not
-  at its optimum then (`max_iterations=`; on Adult 1,000 lower the error from 0.124 to 0.110, on loans they raise
-  it). DualQuery itself is stronger here: under zCDP the same (epsilon, delta) pays for more steps than in its
-  paper.
-- *PrivBayes on Adult* gains 2.2x instead of 1.3x: the estimator stops early (`method="mirror_flow"`), which the
-  paper's does not.
-- *Plain MWEM* fails on the first three in the paper, where its joint tables outgrow the memory. Here items whose
-  tables would not fit are not offered, so it ends, with a large error.
+- *HDMM*: least squares pays for the size of the tables measured, which differs from workload to workload; the graphical
+  model pays less, because no count is negative in it.
+- *DualQuery*: the likelihood is fitted for at most 100 iterations, and is not at its optimum then (`max_iterations=`).
+  DualQuery itself is stronger here: under zCDP the same (epsilon, delta) pays for more steps than in its paper.
+- *PrivBayes*: the estimator stops early (`method="mirror_flow"`), which the paper's does not.
+- *Plain MWEM* fails on the first three in the paper, where its joint tables outgrow the memory. Here items whose tables
+  would not fit are not offered, so it ends, with a large error.
 """
 
 
