@@ -154,10 +154,10 @@ class Distribution(ABC):
         for query in queries:
             query.check(self.domain)
         evidence = checked_evidence(self.domain, given, (name for query in queries for name in query.attributes))
-        return [
-            Factor(dict(zip(query.attributes, query.shape, strict=True)), values)
-            for query, values in zip(queries, self.answer_krons(queries, evidence), strict=True)
-        ]
+        axes = [tuple(zip(query.attributes, query.shape, strict=True)) for query in queries]
+        domains = {names: Domain(dict(names)) for names in set(axes)}  # thousands of queries have few among them
+        answers = self.answer_krons(queries, evidence)
+        return [Factor(domains[names], values) for names, values in zip(axes, answers, strict=True)]
 
     def _answer_matrix(self, matrix: Any, clique: Clique, given: Mapping[str, int] | None) -> Factor:
         one_row = not isinstance(matrix, Query) and np.ndim(matrix) == 1

@@ -286,14 +286,27 @@ QUERIES: dict[str, Callable[[CliqueVector, list[Any], float], Callable[[], list[
 # -- a mechanism's measurements ----------------------------------------------------------------------------------------
 
 
-def estimate_model(
-    measurements: Iterable[LinearMeasurement], domain: Domain, total: float, iterations: int
+def estimate_rounds(
+    measurements: Iterable[LinearMeasurement], counts: Iterable[int], domain: Domain, total: float, iterations: int
 ) -> tuple[float, Model]:
-    """Seconds, compilation included, and the model of mbi's mirror descent on whole marginals."""
-    start = time.perf_counter()
+    """Seconds, compilation included, and the last model of mbi's mirror descent, each started from the one before.
+
+    Args:
+        measurements: whole marginals, in the order in which a mechanism took them.
+        counts: after how many of them the mechanism estimates.
+        domain: the attributes.
+        total: the number of records.
+        iterations: of each estimate.
+    """
     measured = [mbi.LinearMeasurement(m.values, m.clique, float(np.mean(m.stddev))) for m in measurements]
-    found = mbi.estimation.MirrorDescent().estimate(as_mbi_domain(domain), measured, total, iters=iterations)
-    potentials = jax.block_until_ready(found.potentials)
-    seconds = time.perf_counter() - start
-    tables = {clique: np.asarray(potentials[clique].values, dtype=np.float64) for clique in potentials.cliques}
+    estimator, names = mbi.estimation.MirrorDescent(), as_mbi_domain(domain)
+    found, seconds = None, 0.0
+    for count in counts:
+        start = time.perf_counter()
+        found = estimator.estimate(names, measured[:count], total, iters=iterations, warm_start=found)
+        jax.block_until_ready(found.potentials)
+        seconds += time.perf_counter() - start
+    if found is None:
+        raise ValueError("counts must not be empty.")
+    tables = {clique: np.asarray(found.potentials[clique].values, dtype=np.float64) for clique in found.cliques}
     return seconds, Model(CliqueVector(domain, tables), total)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from experiments.compare.cells import BY_MBI, DELTA, EPSILONS, MOST_CELLS, MOST_PAIRS, MOST_SECONDS
+from experiments.compare.cells import BY_MBI, DELTA, EPSILONS, MBI_ITERATIONS, MOST_CELLS, MOST_PAIRS
 from pgmest.files import atomic_path, write_atomically
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
@@ -16,13 +16,14 @@ HEAD = f"""# All mechanisms on all tables
 `python -m experiments.compare`. The error is the total variation distance between true and estimated marginals,
 averaged over the pairs of attributes with at most {MOST_CELLS:,} cells (at most {MOST_PAIRS:,} of them); of the model,
 not of records drawn from it, which are in compare.csv. Every mechanism is told to answer all pairs and
-spends the budget named, delta {DELTA:g} where it uses one. Noise is simulated, junction trees are limited to 1 MB, and
-HDMM answers by least squares; one seed, one thread, two runs at a time. A dash: not run yet, refused, or
-stopped after {MOST_SECONDS:g} seconds; the last two are listed below with the reason.
+spends the budget named, delta {DELTA:g} where it uses one. Noise is simulated, junction trees are limited to 1 MB,
+HDMM answers by least squares and DualQuery with 40 records; one seed, one thread, two runs at a time. A dash: refused
+or stopped, as listed below with the reason; no public table, for PMWPub; or not run.
 
-"{BY_MBI}" has the measurements of MST and mbi 2.0.0's mirror descent, 1,000 iterations; its seconds are
-of the estimate alone, with compilation, which each new set of cliques needs. mbi's repository has mechanisms of its
-own, MST and AIM, which its package does not contain.
+Where mbi 2.0.0 estimates, it is given the mechanism's measurements and runs mirror descent, {MBI_ITERATIONS:,}
+iterations, after the last of them for MST and after every round for AIM, started from its last estimate. The seconds
+are of its estimates alone, with compilation, which each new set of cliques needs. (mbi's repository has an MST and an
+AIM of its own, which its package does not contain.)
 """
 
 
@@ -61,7 +62,7 @@ def _pivot(rows: pd.DataFrame, value: str, form: str) -> list[str]:
 
 
 def _draw(rows: pd.DataFrame) -> None:
-    """Geometric means over the tables that all mechanisms finished, relative to Independent's error."""
+    """Each run a grey dot; each mechanism's geometric means over the tables that it finished, named."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -69,18 +70,21 @@ def _draw(rows: pd.DataFrame) -> None:
     import numpy as np
 
     errors = rows.pivot_table(index="table", columns="mechanism", values="error")
-    seconds = rows.pivot_table(index="table", columns="mechanism", values="seconds")
-    relative = np.exp(np.log(errors.div(errors["Independent"], axis=0)).mean())
-    typical = np.exp(np.log(seconds.clip(lower=1e-3)).mean())
-    figure, axis = plt.subplots(figsize=(7, 4.5))
-    for name in relative.index:
-        axis.scatter(typical[name], relative[name], color="black", marker="x" if name == BY_MBI else "o", s=25)
-        axis.annotate(f" {name} ({errors[name].notna().sum()})", (typical[name], relative[name]), fontsize=8)
+    seconds = rows.pivot_table(index="table", columns="mechanism", values="seconds").clip(lower=1e-3)
+    relative = errors.div(errors["Independent"], axis=0)
+    figure, axis = plt.subplots(figsize=(8, 5.5))
+    axis.scatter(seconds.to_numpy(), relative.to_numpy(), color="0.8", s=10)
+    for name in relative.columns:
+        x, y = (float(np.exp(np.log(values[name]).mean())) for values in (seconds, relative))
+        axis.scatter(x, y, color="black", marker="x" if name in BY_MBI else "o", s=30)
+        axis.annotate(f" {name} ({relative[name].notna().sum()})", (x, y), fontsize=8)
     axis.set_xscale("log")
     axis.set_yscale("log")
-    axis.set_xlabel("seconds (geometric mean over the tables it finished)")
-    axis.set_ylabel("error / error of Independent (geometric mean)")
-    axis.set_title("Epsilon 1; in brackets: how many tables it finished", fontsize=10)
+    axis.set_xlabel("seconds")
+    axis.set_ylabel("error / error of Independent")
+    axis.set_title(
+        "Epsilon 1. Grey: each table; black: geometric means over the tables finished (how many)", fontsize=10
+    )
     figure.tight_layout()
     with atomic_path(RESULTS / "compare.png") as path:
         figure.savefig(path, dpi=120, format="png")

@@ -79,15 +79,10 @@ def _in_rows(
     for start in range(0, len(positions), TOGETHER):
         part = positions[start : start + TOGETHER]
         names = calibrated.ordered(queries[part[0]].attributes)
-        stacked = {
-            name: dense(np.stack([queries[position].factors[name].apply_transpose(_ONE) for position in part]))
-            for name in names
-        }
+        factors = [queries[position].factors for position in part]
+        stacked = {name: dense(np.stack([matrices[name].row() for matrices in factors])) for name in names}
         values = eliminate_rows(calibrated, stacked, evidence)
         answers |= {
             position: value.reshape(queries[position].shape) for position, value in zip(part, values, strict=True)
         }
     return answers
-
-
-_ONE = np.ones(1)

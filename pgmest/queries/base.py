@@ -81,6 +81,12 @@ class Query(ABC):
         """max_j ||Q e_j||_2: how far, in l2, one record moves the exact answers (1 for identity)."""
         return float(np.sqrt(np.max(self.weighted_column_squares(1.0))))
 
+    def row(self, index: int = 0) -> np.ndarray:
+        """One row of Q, shape (n,). It may share memory with the query."""
+        unit = np.zeros(self.rows)
+        unit[index] = 1.0
+        return self._apply_transpose(unit)
+
     def matrix(self) -> np.ndarray:
         """Q itself, dense, shape (rows, n)."""
         return np.array(self.apply(np.eye(self.columns)))

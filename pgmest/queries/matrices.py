@@ -64,6 +64,10 @@ class DenseQuery(Query):
         """The matrix of squares."""
         return dense(self.values**2)
 
+    def row(self, index: int = 0) -> np.ndarray:
+        """A view of one row."""
+        return self.values[index]
+
     def matrix(self) -> np.ndarray:
         """A copy of the matrix."""
         return self.values.copy()
