@@ -71,7 +71,8 @@ class PrivMRF(Mechanism):
         selecting: the share of a round of step 4 that pays for the selection.
         max_attributes: marginals have at most so many attributes.
         max_megabytes: the largest junction tree, 8 bytes a cell.
-        tolerance: of the solver in each round; a tenth of it in the last.
+        method: the solver of the last estimate. "mirror_flow", stopped early, is closer to the truth than the optimum.
+        tolerance, max_iterations: of the solver in each round before.
 
     Raises:
         ArgumentError: a parameter out of its range.
@@ -84,6 +85,7 @@ class PrivMRF(Mechanism):
     selecting: float = 0.1
     max_attributes: int = 5
     max_megabytes: float = 80.0
+    method: str = "mirror_flow"
     tolerance: float = 1e-2
     max_iterations: int = 5000
 
@@ -145,8 +147,9 @@ class PrivMRF(Mechanism):
         return model, chosen
 
     def _estimate(self, curator: Curator, init: Model | None = None, last: bool = False) -> Model:
-        tolerance = self.tolerance / 10 if last else self.tolerance
-        return estimate_measured(curator, init, tolerance=tolerance, max_iterations=self.max_iterations)
+        if last:
+            return estimate_measured(curator, init, method=self.method)
+        return estimate_measured(curator, init, tolerance=self.tolerance, max_iterations=self.max_iterations)
 
     def _noise(self, curator: Curator, pairs: int, spend: Budget) -> Noise:
         """The noise on so many distances."""
