@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,9 @@ from pgmest.errors import (
 )
 from pgmest.factor import Factor
 from pgmest.tables import lazy_frame, read_columns, read_frame, write_frame
+
+KEPT_CELLS = 1 << 24
+"""Tables of this many cells in all (128 MB) are kept, where they are, so that one asked for again is not counted."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
@@ -52,6 +55,7 @@ class Dataset:
     columns: tuple[np.ndarray, ...]
     records: int
     weights: np.ndarray | None = None
+    _kept: dict[frozenset[str], Factor] | None = field(default=None, kw_only=True)
 
     # -- making one ---------------------------------------------------------------------------------------------
 
@@ -190,14 +194,38 @@ class Dataset:
         for clique in sorted(names, key=len, reverse=True):
             if frozenset(clique) in tables:
                 continue
-            candidates = min((smaller_than_data[name] for name in clique), key=len, default=[])
-            covering = [table for table in candidates if set(clique) < set(table.domain)]
-            source = min(covering, key=lambda table: table.values.size, default=self)
-            table = tables[frozenset(clique)] = source.project(clique)
+            table = (self._kept or {}).get(frozenset(clique))
+            if table is None:
+                candidates = min((smaller_than_data[name] for name in clique), key=len, default=[])
+                covering = [table for table in candidates if set(clique) < set(table.domain)]
+                source = min(covering, key=lambda table: table.values.size, default=self)
+                table = source.project(clique)
+            tables[frozenset(clique)] = table
             if table.values.size < self.records:
                 for name in clique:
                     smaller_than_data[name].append(table)
+        self._keep(tables)
         return [tables[frozenset(clique)].transpose(clique) for clique in names]
+
+    def remembering(self) -> Dataset:
+        """The same records, which keep the tables that `project_many` counts for when they are asked for again.
+
+        They keep the latest ones, of `KEPT_CELLS` cells in all.
+        """
+        return replace(self, _kept={})
+
+    def _keep(self, tables: Mapping[frozenset[str], Factor]) -> None:
+        """Remember the tables, and forget the oldest ones beyond `KEPT_CELLS`."""
+        if self._kept is None:
+            return
+        for key, table in tables.items():
+            self._kept.pop(key, None)
+            self._kept[key] = table
+        cells = sum(table.values.size for table in self._kept.values())
+        for key in list(self._kept):
+            if cells <= KEPT_CELLS:
+                break
+            cells -= self._kept.pop(key).values.size
 
     def _counts(self, clique: Clique) -> np.ndarray:
         """The table of the marginal of `clique`: the only place where records are counted."""

@@ -27,16 +27,13 @@ if TYPE_CHECKING:
 CELLS_AT_ONCE = 1 << 18
 """Marginals are counted together up to this many cells: more means fewer scans, but more groups to fetch."""
 
-KEPT_CELLS = 1 << 24
-"""Tables of this many cells in all (128 MB) are kept, so that a marginal asked for again costs no scan."""
-
 
 class LazyDataset(Dataset):
     """Records in an engine, over a domain; `Dataset.from_frame` makes it of a lazy frame.
 
     `domain`, `records`, `total`, `project`, `project_many` and `select` are those of a Dataset, and count the records
-    as they were when first counted. What needs the records themselves (`columns`, `take`, `to_frame`, ...) raises
-    DataError: `collect()` fetches them.
+    as they were when first counted: tables are kept, so that a marginal asked for again costs no scan. What needs the
+    records themselves (`columns`, `take`, `to_frame`, ...) raises DataError: `collect()` fetches them.
 
     >>> import polars as pl
     >>> frame = pl.LazyFrame({"age": [0, 2, 2], "sex": [1, 1, 0]})
@@ -48,7 +45,7 @@ class LazyDataset(Dataset):
            [1., 0., 1.]])
     """
 
-    __slots__ = ("_frame", "_kept", "_total", "_weight")
+    __slots__ = ("_frame", "_total", "_weight")
 
     _frame: nw.LazyFrame[Any]
     _weight: str | None
@@ -108,6 +105,10 @@ class LazyDataset(Dataset):
         tables[frozenset()] = Factor(Domain({}), np.array(self._total))
         return [tables[frozenset(clique)].transpose(clique) for clique in names]
 
+    def remembering(self) -> LazyDataset:
+        """Itself: it remembers anyway."""
+        return self
+
     def _groups(self, attributes: Clique) -> Dataset:
         """The distinct records over `attributes`, each with its count (or the sum of its weights) as its weight."""
         import narwhals as nw
@@ -119,17 +120,6 @@ class LazyDataset(Dataset):
         groups = collected(self._frame.group_by(*attributes).agg(counted.alias(name)))
         codes = [groups[attribute].to_numpy() for attribute in attributes]
         return Dataset.from_codes(codes, self.domain.project(attributes), groups[name].to_numpy())
-
-    def _keep(self, tables: dict[frozenset[str], Factor]) -> None:
-        """Remember the tables, and forget the oldest ones beyond `KEPT_CELLS`."""
-        for key, table in tables.items():
-            self._kept.pop(key, None)
-            self._kept[key] = table
-        cells = sum(table.values.size for table in self._kept.values())
-        for key in list(self._kept):
-            if cells <= KEPT_CELLS:
-                break
-            cells -= self._kept.pop(key).values.size
 
     # -- records ----------------------------------------------------------------------------------------------------
 

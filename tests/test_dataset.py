@@ -125,6 +125,32 @@ def test_project_many_reads_the_records_only_where_no_smaller_table_covers_a_cli
     assert len(counted) == 2
 
 
+@given(datasets(), st.data())
+def test_what_is_remembered_equals_what_is_counted(data, draw):
+    subsets = st.lists(st.sampled_from(data.domain.attributes), unique=True).map(tuple)
+    remembering = data.remembering()
+    assert remembering == data
+    for cliques in draw.draw(st.lists(st.lists(subsets, max_size=5), max_size=4)):
+        for table, counted in zip(remembering.project_many(cliques), data.project_many(cliques), strict=True):
+            assert table.domain == counted.domain
+            np.testing.assert_allclose(table.values, counted.values, rtol=1e-12)
+
+
+def test_a_remembered_table_is_not_counted_again(monkeypatch):
+    data = Dataset.from_codes(np.tile(CODES, (4, 1)), DOMAIN).remembering()
+    first = data.project_many([("age", "sex")])[0]
+    monkeypatch.setattr(dataset_module, "count_cells", lambda *_: pytest.fail("counted again"))
+    np.testing.assert_array_equal(data.project_many([("sex", "age")])[0].values, first.values.T)
+    np.testing.assert_array_equal(data.project_many([("sex",), ("age", "sex")])[0].values, first.values.sum(axis=0))
+
+
+def test_no_more_is_remembered_than_fits(monkeypatch):
+    monkeypatch.setattr(dataset_module, "KEPT_CELLS", DOMAIN["sex"])
+    data = Dataset.from_codes(CODES, DOMAIN).remembering()
+    data.project_many([("age",), ("sex",)])
+    assert data._kept == {frozenset({"sex"}): data._kept[frozenset({"sex"})]}
+
+
 def test_project_names_an_unknown_attribute(data):
     with pytest.raises(UnknownAttributeError, match="Did you mean 'income'"):
         data.project(("age", "incme"))

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pgmest as pg
-from pgmest import lazy_dataset
+from pgmest import dataset
 from pgmest.dataset import Dataset
 from pgmest.errors import ArgumentError, CodeRangeError, DataError, ModelTooLarge, UnknownAttributeError
 from pgmest.lazy_dataset import LazyDataset, blocks
@@ -244,7 +244,7 @@ def test_what_was_counted_is_not_counted_again(monkeypatch):
 
 
 def test_old_tables_are_forgotten(monkeypatch):
-    monkeypatch.setattr(lazy_dataset, "KEPT_CELLS", 5)
+    monkeypatch.setattr(dataset, "KEPT_CELLS", 5)
     counted = Dataset.from_frame(in_polars(TABLE), DOMAIN)
     for name in ("age", "records", "income>50K"):
         counted.project(name)

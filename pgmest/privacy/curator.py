@@ -84,7 +84,7 @@ class Curator:
                 "the records have weights, so one individual may count for any number of records and no sensitivity "
                 "holds. Drop the weights, or draw unweighted records with them first."
             )
-        self._data = data
+        self._data = data.remembering()  # mechanisms ask for the same marginals in every round
         self._backend = make_backend(backend, seed)
         self._on_charge = on_charge
         self._measurements: list[LinearMeasurement] = []
@@ -322,7 +322,7 @@ class Curator:
             DomainError: the transform is of another domain.
         """
         recoded = copy.copy(self)
-        recoded._data = transform.encode(self._data)
+        recoded._data = transform.encode(self._data).remembering()
         recoded.structural_zeros = transform.zeros(self.structural_zeros)
         recoded._spent_before = self.ledger.total
         recoded._measurements = []

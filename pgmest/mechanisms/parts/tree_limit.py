@@ -6,13 +6,17 @@ from collections.abc import Iterable
 
 from pgmest.domain import Clique, Domain
 from pgmest.junction_tree import JunctionTree
+from pgmest.mechanisms.parts.tree_growth import TreeGrowth
+
+MEGABYTES_PER_CELL = 8e-6
 
 
 class TreeLimit:
     """The junction tree of what was measured, and a limit to what it may grow to.
 
-    Sizes are those of the trees that `estimate` would find. Trees only grow, so a clique that did not fit is tried
-    again only when the limit has grown past the size it had.
+    A clique fits if the order that is known already keeps the tree with it within the limit (`TreeGrowth`), or one that
+    a quick search finds; `estimate` searches longer. Trees only grow, so a clique that did not fit is tried again only
+    when the limit has grown past the size it had.
 
     Args:
         domain: the attributes.
@@ -22,7 +26,7 @@ class TreeLimit:
 
     def __init__(self, domain: Domain, cliques: Iterable[Clique], max_megabytes: float):
         self._domain, self._limit = domain, max_megabytes
-        self._sizes: dict[Clique, tuple[int, float]] = {}  # for how many cliques measured, and how many megabytes
+        self._found: dict[Clique, tuple[int, float]] = {}  # by a search with so many cliques measured: megabytes
         self._adopt(list(dict.fromkeys(cliques)))
 
     @property
@@ -50,6 +54,7 @@ class TreeLimit:
     def _adopt(self, cliques: list[Clique]) -> None:
         self._cliques = cliques
         self.tree = JunctionTree.from_cliques(self._domain, cliques)
+        self._growth = TreeGrowth(self.tree)
         self._held = [frozenset(clique) for clique in self.tree.cliques]
 
     def _covered(self, clique: Clique) -> bool:
@@ -57,8 +62,10 @@ class TreeLimit:
         return any(members <= held for held in self._held)
 
     def _fits(self, clique: Clique, allowed: float) -> bool:
-        measured, megabytes = self._sizes.get(clique, (-1, 0.0))
-        if measured != len(self._cliques) and megabytes <= allowed:
-            megabytes = JunctionTree.from_cliques(self._domain, [*self._cliques, clique]).megabytes
-            self._sizes[clique] = len(self._cliques), megabytes
+        measured, megabytes = self._found.get(clique, (-1, 0.0))
+        if megabytes > allowed or self._growth.with_clique(clique) * MEGABYTES_PER_CELL <= allowed:
+            return megabytes <= allowed
+        if measured != len(self._cliques):
+            megabytes = JunctionTree.from_cliques(self._domain, [*self._cliques, clique], effort="low").megabytes
+            self._found[clique] = len(self._cliques), megabytes
         return megabytes <= allowed
