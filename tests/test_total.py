@@ -64,7 +64,10 @@ def queries_on_a_table(rng):
     matrix = rng.integers(-1, 2, size=(int(rng.integers(3, 10)), 6)).astype(float)
     kron = Kron({"b": queries.hierarchical(2), "a": queries.haar(3)})
     lame = Kron({"b": queries.total(2), "a": queries.point(3, 1)})
-    return [matrix, sparse.csr_array(matrix), aslinearoperator(matrix), kron, lame, queries.all_range(6), None]
+    groups = queries.compress(6, rng.integers(0, 4, size=6).tolist(), 4)  # some may be empty
+    recoded = Kron({"b": queries.identity(2), "a": queries.compress(3, [2, 0, 2], 3)})
+    dense = [matrix, sparse.csr_array(matrix), aslinearoperator(matrix)]
+    return [*dense, kron, lame, queries.all_range(6), groups, recoded, None]
 
 
 @settings(max_examples=25, deadline=None)

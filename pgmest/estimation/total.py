@@ -17,6 +17,7 @@ from pgmest.loss.base import loss_layout
 from pgmest.loss.residual import Residuals
 from pgmest.measurement import LinearMeasurement
 from pgmest.queries import Kron, Query
+from pgmest.queries.matrices import Grouping, Identity
 
 TOLERANCE = 1e-8  # largest |Q^T c - 1| at which answers combined by c are the total
 DENSE_WORK = 2e8  # up to this many multiplications a dense least-squares solve is fast enough
@@ -45,9 +46,9 @@ def estimate_total(measurements: Iterable[LinearMeasurement], domain: Domain | M
 
     A measurement determines it when the row of ones is in the row space of its query: then answers combined by the c of
     least variance c^T diag(stddev^2) c with Q^T c = 1 are its minimum-variance unbiased estimate of the total. That c
-    is known in closed form for identity and per attribute for a Kron with one noise scale; otherwise it is the
-    minimum-norm least-squares solution, by LSMR where the query is large. Measurements of the same attributes that
-    determine the total only together (a subset and its complement) are solved together.
+    is known in closed form for identity and for groups of cells, and per attribute for a Kron with one noise scale;
+    otherwise it is the minimum-norm least-squares solution, by LSMR where the query is large. Measurements of the same
+    attributes that determine the total only together (a subset and its complement) are solved together.
 
     Args:
         measurements: in counts, with independent noise.
@@ -105,6 +106,8 @@ def _from_one(measurement: LinearMeasurement) -> _Combination | None:
 def _weights_of_one(measurement: LinearMeasurement, deviations: np.ndarray) -> np.ndarray | None:
     if measurement.query is None:
         return np.ones(measurement.rows)
+    if isinstance(measurement.query, Grouping):
+        return _group_weights(measurement.query)
     if isinstance(measurement.query, Kron) and measurement.uniform_stddev is not None:
         factors = [_factor_weights(query) for query in measurement.query.factors.values()]
         known = [weights for weights in factors if weights is not None]
@@ -121,8 +124,17 @@ def _weights_of_one(measurement: LinearMeasurement, deviations: np.ndarray) -> n
 
 def _factor_weights(query: Query) -> np.ndarray | None:
     """The shortest c with Q^T c = 1 for one factor of a Kron; the shortest for the Kron is their Kronecker product."""
+    if isinstance(query, Identity):
+        return np.ones(query.rows)
+    if isinstance(query, Grouping):
+        return _group_weights(query)
     products = _Products(query.rows, query.columns, query.apply, query.apply_transpose, query.weighted_column_squares)
     return _shortest_weights(products, np.ones(query.rows))
+
+
+def _group_weights(query: Grouping) -> np.ndarray:
+    """Every cell is in one group: the groups count once, but for empty ones, which only add noise."""
+    return (np.bincount(query.groups, minlength=query.rows) > 0).astype(np.float64)
 
 
 def _combine(weights: np.ndarray, values: np.ndarray, deviations: np.ndarray) -> _Combination:

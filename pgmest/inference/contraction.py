@@ -183,6 +183,8 @@ def contraction_order(labels: Sequence[Labels], output: Labels, sizes: Mapping[L
         return []
     if len(labels) == 2:
         return [(0, 1)]
+    if len(labels) == 3:  # so many of these that opt_einsum's general search would take longer than the products
+        return [min(_PAIRS_OF_THREE, key=lambda pair: _work_of_three(labels, pair, output, sizes)), (0, 1)]
     from opt_einsum import paths
 
     # opt_einsum wants letters; numbers as strings keep the order deterministic
@@ -200,6 +202,19 @@ def contraction_order(labels: Sequence[Labels], output: Labels, sizes: Mapping[L
             count -= 1
             step = [position - (position > step[0]) - (position > step[1]) for position in step[2:]] + [count - 1]
     return pairs
+
+
+_PAIRS_OF_THREE = ((0, 1), (0, 2), (1, 2))
+
+
+def _work_of_three(
+    labels: Sequence[Labels], pair: tuple[int, int], output: Labels, sizes: Mapping[Label, int]
+) -> tuple[int, int]:
+    """Multiplications when this pair of three tables is contracted first, and the cells of what it leaves."""
+    (other,) = {0, 1, 2}.difference(pair)
+    joined, third = set(labels[pair[0]]).union(labels[pair[1]]), set(labels[other])
+    left = joined & third.union(output)
+    return _cells(joined, sizes) + _cells(left | third, sizes), _cells(left, sizes)
 
 
 def _pair(

@@ -59,6 +59,8 @@ class Query(ABC):
         array = np.asarray(values, dtype=np.float64)
         if not -array.ndim <= axis < array.ndim or array.shape[axis] != length:
             raise ShapeError.of(f"axis {axis} of what {self} is applied to", f"of length {length}", array.shape)
+        if axis == 0:
+            return operation(array)
         return np.moveaxis(operation(np.moveaxis(array, axis, 0)), 0, axis)
 
     @abstractmethod

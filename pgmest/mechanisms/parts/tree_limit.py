@@ -14,9 +14,9 @@ MEGABYTES_PER_CELL = 8e-6
 class TreeLimit:
     """The junction tree of what was measured, and a limit to what it may grow to.
 
-    A clique fits if the order that is known already keeps the tree with it within the limit (`TreeGrowth`), or one that
-    a quick search finds; `estimate` searches longer. Trees only grow, so a clique that did not fit is tried again only
-    when the limit has grown past the size it had.
+    A clique fits if the tree with it stays within the limit along an order that is at hand (`TreeGrowth`), or along one
+    that a quick search finds; `estimate` searches longer. Trees only grow, so a clique that did not fit is tried again
+    only when the limit has grown past the size it had.
 
     Args:
         domain: the attributes.
@@ -54,7 +54,7 @@ class TreeLimit:
     def _adopt(self, cliques: list[Clique]) -> None:
         self._cliques = cliques
         self.tree = JunctionTree.from_cliques(self._domain, cliques)
-        self._growth = TreeGrowth(self.tree)
+        self._growths: dict[str | None, TreeGrowth] = {}
         self._held = [frozenset(clique) for clique in self.tree.cliques]
 
     def _covered(self, clique: Clique) -> bool:
@@ -63,9 +63,19 @@ class TreeLimit:
 
     def _fits(self, clique: Clique, allowed: float) -> bool:
         measured, megabytes = self._found.get(clique, (-1, 0.0))
-        if megabytes > allowed or self._growth.with_clique(clique) * MEGABYTES_PER_CELL <= allowed:
+        if megabytes > allowed or self._fits_at_once(clique, allowed):
             return megabytes <= allowed
         if measured != len(self._cliques):
             megabytes = JunctionTree.from_cliques(self._domain, [*self._cliques, clique], effort="low").megabytes
             self._found[clique] = len(self._cliques), megabytes
         return megabytes <= allowed
+
+    def _fits_at_once(self, clique: Clique, allowed: float) -> bool:
+        """Whether the clique fits along the tree's own order, or one that ends with one of its attributes."""
+        for last in (None, *clique):
+            growth = self._growths.get(last)
+            if growth is None:
+                growth = self._growths[last] = TreeGrowth(self.tree, last)
+            if growth.with_clique(clique) * MEGABYTES_PER_CELL <= allowed:
+                return True
+        return False
