@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from experiments import problems
-from experiments.benchmarks.worker import apart
+from experiments.benchmarks.worker import WorkerFailed, apart
 from experiments.problems import NamedProblem
 from pgmest.estimation.estimate import estimate
 from pgmest.inference.oracles import load_kernels
@@ -37,6 +37,9 @@ CERTIFIED_SHARE = 1e-3
 """A run of its own measures how long this method takes to prove that its loss is within this share of the best."""
 
 REPEATS = 3
+MBI_MOST_SECONDS = 600.0
+"""A process of mbi is stopped after these, compilation included."""
+
 POINTS = 300
 """About how many points of a trace are kept."""
 
@@ -71,13 +74,15 @@ CASES = {
 
 
 def measure_method(case: str, side: str, method: str, quick: bool) -> dict[str, Any]:
-    """The trace of one method on one problem, from a process of its own."""
-    chosen = CASES[case]
+    """The trace of one method on one problem, from a process of its own; "failed" says how one of mbi's ended without."""
     if side == "pgmest":
         return apart(pgmest_trace, case, method, 1.0 if quick else PGMEST_SECONDS)
-    if quick:
-        return apart(mbi_trace, case, method, 100, 5.0, False)
-    return apart(mbi_trace, case, method, chosen.iterations, chosen.seconds, chosen.fit)
+    chosen = CASES[case]
+    limits = (100, 5.0, False) if quick else (chosen.iterations, chosen.seconds, chosen.fit)
+    try:
+        return apart(mbi_trace, case, method, *limits, timeout=MBI_MOST_SECONDS)
+    except WorkerFailed as failure:
+        return {"problem": case, "side": side, "method": method, "failed": str(failure)}
 
 
 def mbi_trace(case: str, method: str, iterations: int, seconds: float, fit: bool) -> dict[str, Any]:

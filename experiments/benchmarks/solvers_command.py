@@ -7,7 +7,7 @@ from argparse import Namespace
 from experiments.benchmarks.runner import chosen, kept, measure_all
 from experiments.benchmarks.solvers import CASES, MBI_METHODS, PGMEST_METHODS, measure_method
 from experiments.benchmarks.solvers_plot import draw
-from experiments.benchmarks.solvers_report import write_report
+from experiments.benchmarks.solvers_report import traces_of, write_report
 from experiments.benchmarks.store import Store
 
 DATA = ("experiments/problems.py", "pgmest/simulation.py")
@@ -43,5 +43,5 @@ def run(options: Namespace) -> None:
         raise SystemExit("nothing was measured.")
     print(write_report(stores, records))
     folder = stores["pgmest"].folder
-    draw([record["result"] for side in records for record in records[side]], folder)
+    draw(traces_of(record["result"] for side in records for record in records[side]), folder)
     print(f"The tables and the plots are in {folder}.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from experiments.benchmarks.report import heading, markdown, number, outdated, section, write_csv
@@ -29,21 +29,33 @@ def write_report(stores: Mapping[str, Store], records: Mapping[str, Sequence[Map
     folder = stores["pgmest"].folder
     everything = [record for side in records.values() for record in side]
     old = [name for side in stores for name in outdated(stores[side], records[side], _name)]
-    results = [record["result"] for record in everything]
+    results = traces_of(record["result"] for record in everything)
+    failures = [record["result"] for record in everything if "failed" in record["result"]]
     sections = [heading("Solvers: pgmest and mbi", COMMAND, everything, old), NOTES]
     sections.append(section("What was aimed at", aims_table(results)))
     for case in CASES:
         traces = [trace for trace in results if trace["problem"] == case]
         if traces:
             sections.append(section(f"{CASES[case].make().title}: seconds until", reach_table(case, traces)))
+            sections += [
+                f"mbi {failure['method']} has no trace: {failure['failed']}, compilation included."
+                for failure in failures
+                if failure["problem"] == case
+            ]
             sections.append(section(f"{case}: pgmest against where mbi's methods end", end_table(traces)))
             sections.append(f"![Loss against seconds](solvers-{case}.png)")
     text = "\n\n".join(filter(None, sections)) + "\n"
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(folder / "solvers.md", text)
     for side, kept in records.items():
-        write_csv(folder / f"solvers_{side}.csv", [row for record in kept for row in _rows(record)])
+        traces = traces_of(record["result"] for record in kept)
+        write_csv(folder / f"solvers_{side}.csv", [row for trace in traces for row in _rows(trace)])
     return text
+
+
+def traces_of(results: Iterable[Trace]) -> list[Trace]:
+    """Those of the results that have a trace: the method did not fail."""
+    return [result for result in results if "failed" not in result]
 
 
 def best_loss(case: str, traces: Sequence[Trace]) -> float:
@@ -145,8 +157,7 @@ def _name(trace: Trace) -> str:
     return f"{trace['problem']} {trace['side']} {trace['method']}"
 
 
-def _rows(record: Mapping[str, Any]) -> list[dict[str, Any]]:
-    trace = record["result"]
+def _rows(trace: Trace) -> list[dict[str, Any]]:
     calls = trace.get("oracle_calls") or [None] * len(trace["losses"])
     return [
         {

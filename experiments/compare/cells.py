@@ -54,10 +54,10 @@ MECHANISMS: dict[str, dict[str, Any]] = {
     "MWEM": LIMITED,
     "PrivBayes": {},
     "HDMM": {"estimator": "original"},
-    "DualQuery": {"estimator": "original", "steps": 40, "time_limit": 1.0},
+    "DualQuery": {"estimator": "original", "time_limit": 1.0},
 }
 """The mechanisms, with what differs from their defaults: junction trees are limited to 1 MB. No tree of that size holds
-what HDMM and DualQuery measure, all pairs: HDMM answers by least squares, DualQuery with its 40 records, each the best
+what HDMM and DualQuery measure, all pairs: HDMM answers by least squares, DualQuery with its records, each the best
 that a search of one second finds."""
 PUBLIC = {"adult_pub025_01": ("adult_pub025_01", "public"), "acs/MA2019": ("acs/MA2018", "data")}
 PUBLIC["acs/NATIONAL2019"] = ("acs/NATIONAL2018", "data")

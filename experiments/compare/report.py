@@ -17,8 +17,8 @@ HEAD = f"""# All mechanisms on all tables
 averaged over the pairs of attributes with at most {MOST_CELLS:,} cells (at most {MOST_PAIRS:,} of them); of the model,
 not of records drawn from it, which are in compare.csv. Every mechanism is told to answer all pairs and
 spends the budget named, delta {DELTA:g} where it uses one. Noise is simulated, junction trees are limited to 1 MB,
-HDMM answers by least squares and DualQuery with 40 records; one seed, one thread, two runs at a time. A dash: refused
-or stopped, as listed below with the reason; no public table, for PMWPub; or not run.
+HDMM answers by least squares and DualQuery with its own records; one seed, one thread, two runs at a time. A dash:
+refused or stopped, as listed below with the reason; no public table, for PMWPub; or not run.
 
 Where mbi 2.0.0 estimates, it is given the mechanism's measurements and runs mirror descent, {MBI_ITERATIONS:,}
 iterations, after the last of them for MST and after every round for AIM, started from its last estimate. The seconds
