@@ -74,7 +74,7 @@ CASES = {
 
 
 def measure_method(case: str, side: str, method: str, quick: bool) -> dict[str, Any]:
-    """The trace of one method on one problem, from a process of its own; "failed" says how one of mbi's ended without."""
+    """The trace of one method on one problem, from a process of its own, or how one of mbi's "failed"."""
     if side == "pgmest":
         return apart(pgmest_trace, case, method, 1.0 if quick else PGMEST_SECONDS)
     chosen = CASES[case]
