@@ -243,7 +243,7 @@ class Transform:
         """
         clique = self.after.clique(measurement.clique)
         columns = [self.columns[name] for name in clique]
-        sources, index = self.cells(clique)
+        sources = tuple(source for column in columns for source in column.sources)
         if all(column.plain for column in columns) and not isinstance(measurement.query, Kron):
             query: Any = measurement.query
         elif measurement.query is None and all(len(column.sources) == 1 for column in columns):
@@ -251,6 +251,7 @@ class Transform:
         else:
             from scipy import sparse
 
+            _, index = self.cells(clique)
             cells = math.prod(column.size for column in columns)
             reading = sparse.csr_array((np.ones(index.size), (index, np.arange(index.size))), shape=(cells, index.size))
             query = reading if measurement.query is None else _matrix(measurement, clique) @ reading

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -32,24 +33,24 @@ def cover(domain: Domain, wanted: Sequence[frozenset[str]], max_cells: float) ->
     >>> cover(domain, subsets_of([tuple("abcd")], domain, 2), 8)
     [('a', 'b', 'c'), ('a', 'b', 'd'), ('c', 'd')]
     """
-    left = set(wanted)
-    order = {part: place for place, part in enumerate(wanted)}
-    views: list[Clique] = []
-    while left:
-        view = set(min(left, key=lambda part: (-domain.size(tuple(part)), order[part])))
+    member = _incidence(domain, wanted)
+    left = np.ones(len(wanted), dtype=bool)
+    views: list[np.ndarray] = []
+    for largest in sorted(range(len(wanted)), key=lambda place: -domain.size(tuple(wanted[place]))):
+        if not left[largest]:
+            continue
+        view = member[largest].copy()
         while True:
-            gained = _gains(left, view)
-            options = [
-                (-gained.get(name, 0), size, place, name)
-                for place, (name, size) in enumerate(domain.items())
-                if name not in view and gained.get(name) and domain.size(tuple(view)) * size <= max_cells
-            ]
+            gained = np.where(view, 0, _gains(member[left], view))
+            room = max_cells / math.prod(itertools.compress(domain.shape, view))
+            options = [(-gained[place], domain.shape[place], place) for place in np.flatnonzero(gained)]
+            options = [option for option in options if option[1] <= room]
             if not options:
                 break
-            view.add(min(options)[-1])
-        left = {part for part in left if not part <= view}
-        views.append(tuple(name for name in domain if name in view))
-    return [view for view in views if not any(set(view) < set(other) for other in views)]
+            view[min(options)[-1]] = True
+        left &= (member & ~view).any(axis=1)
+        views.append(view)
+    return [tuple(itertools.compress(domain, view)) for view in _maximal(np.array(views))]
 
 
 def best_cover(domain: Domain, wanted: Sequence[frozenset[str]], power: float) -> list[Clique]:
@@ -88,30 +89,35 @@ def random_views(
     return list(dict.fromkeys(views))
 
 
-def _gains(left: Iterable[frozenset[str]], view: set[str]) -> dict[str, int]:
+def _incidence(domain: Domain, sets: Sequence[Iterable[str]]) -> np.ndarray:
+    """Which attributes are in each set: booleans, a row for each set."""
+    member = np.zeros((len(sets), len(domain)), dtype=bool)
+    for row, names in zip(member, sets, strict=True):
+        row[list(domain.axes(names))] = True
+    return member
+
+
+def _gains(member: np.ndarray, view: np.ndarray) -> np.ndarray:
     """How many further sets each attribute would cover, or, where none is completed by one, bring closer."""
-    completed: dict[str, int] = {}
-    nearer: dict[str, int] = {}
-    for part in left:
-        missing = part - view
-        for name in missing:
-            if len(missing) == 1:
-                completed[name] = completed.get(name, 0) + 1
-            nearer[name] = nearer.get(name, 0) + 1
-    return completed or nearer
+    missing = member & ~view
+    completed = missing[missing.sum(axis=1) == 1].sum(axis=0)
+    return completed if completed.any() else missing.sum(axis=0)
+
+
+def _maximal(views: np.ndarray) -> np.ndarray:
+    """The rows that are not part of another one."""
+    sizes = views.sum(axis=1)
+    shared = views.astype(np.float32) @ views.T
+    inside = (shared == sizes[:, None]) & (sizes[:, None] < sizes)
+    return views[~inside.any(axis=1)]
 
 
 def _expected_error(domain: Domain, wanted: Sequence[frozenset[str]], views: Sequence[Clique], power: float) -> float:
-    shares = np.array([domain.size(view) for view in views], dtype=np.float64) ** power
-    shares /= shares.sum()
+    cells = np.array([domain.size(view) for view in views], dtype=np.float64)
+    shares = cells**power / np.sum(cells**power)
     # A share buys a standard deviation of share**-1/2 under zCDP (power 2/3), and of share**-1 under pure DP (1/2).
-    deviations = shares ** (-0.5 if power > 0.6 else -1.0)
-    error = 0.0
-    for part in wanted:
-        holding = [
-            deviation * np.sqrt(domain.size(view))
-            for view, deviation in zip(views, deviations, strict=True)
-            if part <= set(view)
-        ]
-        error += np.sqrt(domain.size(tuple(part))) * float(np.sum(np.array(holding) ** -2.0)) ** -0.5
-    return error
+    variances = cells * shares ** (-1.0 if power > 0.6 else -2.0)
+    parts = _incidence(domain, wanted)
+    holding = parts.astype(np.float32) @ _incidence(domain, views).T == parts.sum(axis=1, keepdims=True)
+    sizes = np.array([domain.size(tuple(part)) for part in wanted], dtype=np.float64)
+    return float(np.sum(np.sqrt(sizes / (holding @ (1.0 / variances)))))
