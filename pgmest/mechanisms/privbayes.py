@@ -172,9 +172,10 @@ def within(
 
     def megabytes(network: Mapping[str, Clique]) -> float:
         families = [(name, *given) for name, given in network.items()]
-        return JunctionTree.from_cliques(domain, [*families, *others]).megabytes
+        return JunctionTree.from_cliques(domain, [*families, *others], effort="low").megabytes
 
-    if megabytes(parents) <= max_megabytes:
+    whole = [(name, *given) for name, given in parents.items()]
+    if JunctionTree.from_cliques(domain, [*whole, *others]).megabytes <= max_megabytes:
         return dict(parents)
     kept: dict[str, Clique] = {}
     for name, given in parents.items():
