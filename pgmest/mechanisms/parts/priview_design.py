@@ -33,22 +33,21 @@ def cover(domain: Domain, wanted: Sequence[frozenset[str]], max_cells: float) ->
     >>> cover(domain, subsets_of([tuple("abcd")], domain, 2), 8)
     [('a', 'b', 'c'), ('a', 'b', 'd'), ('c', 'd')]
     """
-    member = _incidence(domain, wanted)
-    left = np.ones(len(wanted), dtype=bool)
+    left = _Uncovered(domain, wanted)
     views: list[np.ndarray] = []
     for largest in sorted(range(len(wanted)), key=lambda place: -domain.size(tuple(wanted[place]))):
-        if not left[largest]:
+        if not left.waiting[largest]:
             continue
-        view = member[largest].copy()
+        view = left.member[largest].copy()
         while True:
-            gained = np.where(view, 0, _gains(member[left], view))
+            gained = left.gains(view)
             room = max_cells / math.prod(itertools.compress(domain.shape, view))
             options = [(-gained[place], domain.shape[place], place) for place in np.flatnonzero(gained)]
             options = [option for option in options if option[1] <= room]
             if not options:
                 break
             view[min(options)[-1]] = True
-        left &= (member & ~view).any(axis=1)
+        left.cover(view)
         views.append(view)
     return [tuple(itertools.compress(domain, view)) for view in _maximal(np.array(views))]
 
@@ -97,11 +96,38 @@ def _incidence(domain: Domain, sets: Sequence[Iterable[str]]) -> np.ndarray:
     return member
 
 
-def _gains(member: np.ndarray, view: np.ndarray) -> np.ndarray:
-    """How many further sets each attribute would cover, or, where none is completed by one, bring closer."""
-    missing = member & ~view
-    completed = missing[missing.sum(axis=1) == 1].sum(axis=0)
-    return completed if completed.any() else missing.sum(axis=0)
+class _Uncovered:
+    """The sets that no view holds yet, with what each attribute could do for them.
+
+    Attributes:
+        member: which attributes are in each set.
+        waiting: which sets are not covered.
+    """
+
+    def __init__(self, domain: Domain, wanted: Sequence[frozenset[str]]):
+        self.member = _incidence(domain, wanted)
+        self.waiting = np.ones(len(wanted), dtype=bool)
+        self._with = [np.flatnonzero(column) for column in self.member.T]
+        self._alone = np.flatnonzero(self.member.sum(axis=1) < 2)
+        self._waiting_with = self.member.sum(axis=0)
+
+    def gains(self, view: np.ndarray) -> np.ndarray:
+        """How many further sets each attribute would complete, or, where no set lacks only one, bring closer."""
+        missing = self.member[self._near(view)] & ~view
+        completed = missing[missing.sum(axis=1) == 1].sum(axis=0)
+        return completed if completed.any() else np.where(view, 0, self._waiting_with)
+
+    def cover(self, view: np.ndarray) -> None:
+        """The view holds its sets."""
+        near = self._near(view)
+        covered = near[~(self.member[near] & ~view).any(axis=1)]
+        self.waiting[covered] = False
+        self._waiting_with -= self.member[covered].sum(axis=0)
+
+    def _near(self, view: np.ndarray) -> np.ndarray:
+        """The sets that wait, and could lack one attribute only: they share one with the view, or have no other."""
+        rows = np.unique(np.concatenate([self._alone, *(self._with[place] for place in np.flatnonzero(view))]))
+        return rows[self.waiting[rows]]
 
 
 def _maximal(views: np.ndarray) -> np.ndarray:
