@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import pgmest as pg
 from pgmest.cli import main
-from tests.reliability.examples import READERS
+from tests.reliability.examples import READERS, write_examples
 
 FILES = [*READERS, "nothing.npz", "nothing.csv", "empty.json", "raw.csv", "wrong.txt", ".", "-", "no/folder.csv"]
 WORDS = ["age", "age,sex", '["city, state"]', "[]", "[[", "", "x", "0", "1", "-1", "3", "1e999", "nan", "-inf", "1e-9"]
@@ -64,18 +64,20 @@ COMMANDS: dict[str, list[str]] = {
 ALWAYS = {"synthesize": ["--insecure-simulation"]}
 
 
-@pytest.fixture(scope="module")
-def folder(examples: Path) -> Any:
-    """The folder of examples, with some more files, as the current one."""
-    (examples / "empty.json").write_text("")
-    (examples / "wrong.txt").write_text("age\n1\n")
-    (examples / "raw.csv").write_text("sex,age\nF,31\nM,\nX,200\n")
-    (examples / "small.yaml").write_text(
+@pytest.fixture
+def folder(tmp_path: Path) -> Any:
+    """The current folder, with examples and some more files of its own: `--out` may overwrite any of them."""
+    pytest.importorskip("pyarrow")
+    write_examples(tmp_path)
+    (tmp_path / "empty.json").write_text("")
+    (tmp_path / "wrong.txt").write_text("age\n1\n")
+    (tmp_path / "raw.csv").write_text("sex,age\nF,31\nM,\nX,200\n")
+    (tmp_path / "small.yaml").write_text(
         "columns:\n  sex: {type: categorical, values: [F, M], other: X}\n"
         "  age: {type: integer, min: 0, max: 99, width: 50, missing: true}\n"
     )
-    with contextlib.chdir(examples):
-        yield examples
+    with contextlib.chdir(tmp_path):
+        yield tmp_path
 
 
 @st.composite
@@ -108,13 +110,15 @@ def run(words: list[str]) -> tuple[int, str]:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_commands_that_are_varied_work(folder: Path, command: str) -> None:
-    for path in folder.glob("out.*"):
-        path.unlink()
     code, errors = run([command, *COMMANDS[command], *ALWAYS.get(command, [])])
     assert code == 0, errors
 
 
-@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@settings(
+    deadline=None,
+    max_examples=150,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
 @given(words=arguments())
 def test_any_arguments(folder: Path, words: list[str]) -> None:
     code, errors = run(words)
@@ -124,7 +128,7 @@ def test_any_arguments(folder: Path, words: list[str]) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
-def test_a_terminal_that_cannot_show_every_letter(examples: Path, encoding: str, tmp_path: Path) -> None:
+def test_a_terminal_that_cannot_show_every_letter(encoding: str, tmp_path: Path) -> None:
     pg.Model(pg.CliqueVector.zeros({"größe": 2, "年": 2}, [("größe", "年")]), 9.0).save(tmp_path / "model.npz")
     command = [sys.executable, "-m", "pgmest", "query", str(tmp_path / "model.npz"), "größe,年"]
     environment = {**os.environ, "PYTHONIOENCODING": encoding, "LC_ALL": "C.UTF-8"}
