@@ -1,8 +1,8 @@
 """python -m experiments.ppsyn [--quick] [--fresh] [--workers N]: run every cell, write tables, pictures and report.
 
 Each cell's result is kept as a JSON file at once, and a run that was stopped goes on where it was. Results go to
-experiments/results/ppsyn.{csv,md} and experiments/results/ppsyn/, those of --quick to build/ppsyn/. Half an hour
-with two workers on two idle cores; --quick about three. Set OPENBLAS_NUM_THREADS=1.
+experiments/results/ppsyn.{csv,md} and experiments/results/ppsyn/, those of --quick to build/ppsyn/. Five minutes with
+two workers on two idle cores. Set OPENBLAS_NUM_THREADS=1.
 """
 
 from __future__ import annotations
