@@ -10,13 +10,16 @@ from pgmest.mechanisms.parts.tree_growth import TreeGrowth
 
 MEGABYTES_PER_CELL = 8e-6
 
+CERTAIN = 0.75
+"""Beyond this share of the limit an order at hand is not enough, since the search of `estimate` might miss it."""
+
 
 class TreeLimit:
     """The junction tree of what was measured, and a limit to what it may grow to.
 
-    A clique fits if the tree with it stays within the limit along an order that is at hand (`TreeGrowth`), or along one
-    that a quick search finds; `estimate` searches longer. Trees only grow, so a clique that did not fit is tried again
-    only when the limit has grown past the size it had.
+    A clique fits if the tree with it stays well within the limit along an order that is at hand (`TreeGrowth`), or
+    within it along one that a quick search finds; `estimate` searches in the same way, and longer. Trees only grow, so
+    a clique that did not fit is tried again only when the limit has grown past the size it had.
 
     Args:
         domain: the attributes.
@@ -63,7 +66,7 @@ class TreeLimit:
 
     def _fits(self, clique: Clique, allowed: float) -> bool:
         measured, megabytes = self._found.get(clique, (-1, 0.0))
-        if megabytes > allowed or self._fits_at_once(clique, allowed):
+        if megabytes > allowed or self._fits_at_once(clique, min(allowed, CERTAIN * self._limit)):
             return megabytes <= allowed
         if measured != len(self._cliques):
             megabytes = JunctionTree.from_cliques(self._domain, [*self._cliques, clique], effort="low").megabytes
