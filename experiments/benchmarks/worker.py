@@ -41,14 +41,19 @@ def apart(function: Callable[..., Any], *arguments: Any, timeout: float = 1800.0
         except subprocess.TimeoutExpired:
             raise WorkerFailed(f"stopped after {timeout:g} s") from None
         if code:
-            raise WorkerFailed("killed, out of memory?" if code == -9 else f"exit code {code}")
+            failure = target.with_suffix(".error")
+            raise WorkerFailed(failure.read_text() if failure.exists() else f"exit code {code}, out of memory?")
         return json.loads(target.read_text())
 
 
 def _main(name: str, arguments: str, target: str) -> None:
     limit_memory(SHARE_OF_MEMORY)
     module, function = name.split(":")
-    result = getattr(importlib.import_module(module), function)(*json.loads(arguments))
+    try:
+        result = getattr(importlib.import_module(module), function)(*json.loads(arguments))
+    except Exception as error:
+        Path(target).with_suffix(".error").write_text(f"{type(error).__name__}: {error}"[:200])
+        raise
     Path(target).write_text(json.dumps(result))
 
 
