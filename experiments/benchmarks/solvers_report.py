@@ -38,7 +38,7 @@ def write_report(stores: Mapping[str, Store], records: Mapping[str, Sequence[Map
         if traces:
             sections.append(section(f"{CASES[case].make().title}: seconds until", reach_table(case, traces)))
             sections += [
-                f"mbi {failure['method']} has no trace: {failure['failed']}. (Compilation counts as well.)"
+                f"mbi {failure['method']} has no trace: {failure['failed']} (compilation included)."
                 for failure in failures
                 if failure["problem"] == case
             ]
