@@ -170,12 +170,11 @@ def within(
     It only reads what is public already, the network, so it costs nothing.
     """
 
-    def megabytes(network: Mapping[str, Clique]) -> float:
+    def megabytes(network: Mapping[str, Clique], effort: str = "low") -> float:
         families = [(name, *given) for name, given in network.items()]
-        return JunctionTree.from_cliques(domain, [*families, *others], effort="low").megabytes
+        return JunctionTree.from_cliques(domain, [*families, *others], effort=effort).megabytes
 
-    whole = [(name, *given) for name, given in parents.items()]
-    if JunctionTree.from_cliques(domain, [*whole, *others]).megabytes <= max_megabytes:
+    if megabytes(parents, "auto") <= max_megabytes:
         return dict(parents)
     kept: dict[str, Clique] = {}
     for name, given in parents.items():

@@ -125,3 +125,17 @@ def test_what_fits_would_stay_within_the_limit(sizes, limit, seed):
         if pairs[position] in options:
             tree.add(pairs[position])
     assert tree.tree.megabytes <= max(limit, pg.JunctionTree.from_cliques(domain, []).megabytes)
+
+
+@pytest.mark.parametrize("seed", [1, 14, 16])  # along the orders at hand alone, each of these outgrows the limit
+def test_a_wide_tree_stays_within_the_limit(seed):
+    rng = np.random.default_rng(seed)
+    sizes = rng.choice([2, 3, 5, 8, 12, 20, 50], 24)
+    domain = pg.Domain({f"x{i}": int(size) for i, size in enumerate(sizes)})
+    pairs = list(combinations(domain, 2))
+    tree = TreeLimit(domain, [], 0.3)
+    for position in rng.permutation(len(pairs))[:150]:
+        for pair in tree.fitting([pairs[position]]):
+            tree.add(pair)
+    assert tree.tree.megabytes <= 0.3
+    assert pg.JunctionTree.from_cliques(domain, tree.cliques).megabytes <= 0.3  # what `estimate` finds

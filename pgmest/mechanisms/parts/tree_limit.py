@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from pgmest.domain import Clique, Domain
 from pgmest.junction_tree import JunctionTree
@@ -42,7 +43,10 @@ class TreeLimit:
         if clique not in self._cliques:
             inside = self._covered(clique)
             self._cliques.append(clique)
-            if not inside:
+            if inside:  # the tree stays, but fill that it could do without is measured now
+                self.tree = replace(self.tree, measured=(*self.tree.measured, clique))
+                self._growths = {}
+            else:
                 self._adopt(self._cliques)
 
     def fitting(self, cliques: Iterable[Clique], share: float = 1.0) -> list[Clique]:
