@@ -20,6 +20,9 @@ BITS = 24
 MOST_BITS = 30
 """Of a query's largest entry, in steps: sums over 2^22 records, 4 million, are then still exact in float64."""
 
+SMALLEST_EXPONENT = -1022
+"""Of a step: powers of two below it are not normal numbers."""
+
 
 def on_grid(query: Query | Kron | None) -> tuple[Query | Kron | None, float]:
     """The query with its entries rounded to multiples of a power of two, and the step that its answers come in.
@@ -99,8 +102,8 @@ def _largest(query: Query) -> float:
 
 
 def _step(query: Query, bits: int) -> float:
-    """1 for integer matrices, else the power of two of which the largest entry has `bits` bits."""
-    return 1.0 if integer_valued(query) else 2.0 ** (math.frexp(_largest(query))[1] - bits)
+    """1 for integer matrices, else the power of two of which the largest entry has `bits` bits, if float64 has it."""
+    return 1.0 if integer_valued(query) else 2.0 ** max(math.frexp(_largest(query))[1] - bits, SMALLEST_EXPONENT)
 
 
 def _rounded(query: Query, step: float) -> Query:

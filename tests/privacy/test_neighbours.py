@@ -4,7 +4,7 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import sparse
@@ -97,6 +97,7 @@ def test_integer_queries_stay_as_they_are(query):
 
 
 @given(arrays(np.float64, (3, 4), elements=st.floats(-100.0, 100.0)))
+@example(np.full((3, 4), 5e-324))
 def test_rounding_is_to_multiples_of_the_step_and_near(matrix):
     for given_as in (matrix, sparse.csr_array(matrix)):
         rounded, step = on_grid(queries.as_query(given_as))
