@@ -18,7 +18,7 @@ COMPILE_KERNELS := import pgmest as pg; pg.estimate([pg.LinearMeasurement([1, 2]
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed-plot
-	$(BIN)/python -m pgmest.demo
+	$(BIN)/python -m pgmest.cli.demo
 
 test: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest $(PYTEST_FLAGS)

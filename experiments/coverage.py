@@ -25,8 +25,8 @@ import numpy as np
 
 import pgmest as pg
 from experiments.data import load
-from pgmest.files import write_atomically
-from pgmest.uncertainty import Uncertainty, redraw
+from pgmest._base.files import write_atomically
+from pgmest.models.uncertainty import Uncertainty, redraw
 
 OUT = Path(__file__).parent / "results" / "coverage.md"
 TRIALS = 6

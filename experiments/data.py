@@ -10,8 +10,8 @@ import functools
 import os
 from pathlib import Path
 
-from pgmest.dataset import Dataset
-from pgmest.domain import Domain
+from pgmest.data.dataset import Dataset
+from pgmest.tables.domain import Domain
 
 
 def data_folder() -> Path:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pgmest as pg
-from pgmest.files import write_atomically
+from pgmest._base.files import write_atomically
 from pgmest.sampling.writing import write_batches
 
 OUT = Path(__file__).parent / "results" / "engine_counts.md"

@@ -22,14 +22,14 @@ import pandas as pd
 
 import pgmest as pg
 from experiments.data import load
-from pgmest.domain import Clique, Domain
+from pgmest._base.files import write_atomically
 from pgmest.evaluation.nist2020 import k_marginal_score
-from pgmest.files import write_atomically
-from pgmest.prior.ide_hierarchy import Level, measure_hierarchy, synthesise_hierarchy
-from pgmest.prior.ide_workload import dependent_cliques, independent_attributes
+from pgmest.priors.ide.hierarchy import Level, measure_hierarchy, synthesize_hierarchy
+from pgmest.priors.ide.workload import dependent_cliques, independent_attributes
 from pgmest.privacy.budgets import Epsilon
 from pgmest.privacy.curator import Curator
-from pgmest.privacy.neighbours import AddRemove
+from pgmest.privacy.neighbors import AddRemove
+from pgmest.tables.domain import Clique, Domain
 
 ROOT = Path(__file__).resolve().parents[1]
 EPSILON = 10.0
@@ -57,13 +57,13 @@ class Form:
 FORMS = {
     "prior alone": Form("alone", 1.0),
     "Algorithm 1": Form("paper"),
-    "penalised": Form("paper", 0.25),
-    "penalised, by PUMA, too": Form("three", 0.25),
+    "penalized": Form("paper", 0.25),
+    "penalized, by PUMA, too": Form("three", 0.25),
     "prior alone, pooled": Form("three_alone", 1.0, 100.0, repeats_private=False),
-    "penalised, by PUMA, pooled": Form("three", 1.0, 100.0, repeats_private=False),
+    "penalized, by PUMA, pooled": Form("three", 1.0, 100.0, repeats_private=False),
     "Algorithm 1, noise for 1 record": Form("paper", records=1),
-    "penalised, by PUMA, noise for 1 record": Form("three", 0.25, records=1),
-    "penalised, by PUMA, pooled, noise for 1 record": Form("three", 1.0, 100.0, records=1, repeats_private=False),
+    "penalized, by PUMA, noise for 1 record": Form("three", 0.25, records=1),
+    "penalized, by PUMA, pooled, noise for 1 record": Form("three", 1.0, 100.0, records=1, repeats_private=False),
 }
 
 
@@ -136,7 +136,7 @@ def trials(data: pg.Dataset, pumas: np.ndarray, seeds: int) -> pd.DataFrame:
                 if prior == PRIORS[0] and not settings.repeats_private:
                     continue
                 start = time.perf_counter()
-                synthetic = synthesise(private, public, plan, settings, seed)
+                synthetic = synthesize(private, public, plan, settings, seed)
                 seconds = time.perf_counter() - start
                 rows.append(scored(private, synthetic).assign(prior=prior, form=form, seed=seed, seconds=seconds))
                 print(f"{prior}, {form}: {rows[-1].distance.mean():.4f} in {seconds:.0f} s", flush=True)
@@ -144,12 +144,12 @@ def trials(data: pg.Dataset, pumas: np.ndarray, seeds: int) -> pd.DataFrame:
     return pd.concat(rows, ignore_index=True)
 
 
-def synthesise(private: pg.Dataset, public: pg.Dataset, plan: Plan, form: Form, seed: int) -> pg.Dataset:
+def synthesize(private: pg.Dataset, public: pg.Dataset, plan: Plan, form: Form, seed: int) -> pg.Dataset:
     """Synthetic records by one form of the algorithm. The noise is simulated, so that the table can be repeated."""
-    neighbours = AddRemove(form.records)
-    curator = Curator(private, Epsilon(EPSILON), neighbours=neighbours, backend="simulation", seed=seed)
+    neighbors = AddRemove(form.records)
+    curator = Curator(private, Epsilon(EPSILON), neighbors=neighbors, backend="simulation", seed=seed)
     measured = measure_hierarchy(curator, getattr(plan, form.levels))
-    return synthesise_hierarchy(
+    return synthesize_hierarchy(
         public, measured, prior_weight=form.prior_weight, pooling=form.pooling, seed=seed, progress=True
     ).data
 
@@ -187,7 +187,7 @@ random two-way marginals (0 to 2), or 2 where its count is off by 250 or more; t
 
 *prior alone*: the state's public records, and noisy counts of the groups. *Algorithm 1*: the paper's updates; cliques
 of dependent attributes for each state (a fifth of the budget), then six one-way marginals for each PUMA and year.
-*penalised*: the same answers, a light prior (`prior_weight=0.25`) instead of exact updates. *by PUMA*: twelve one-way
+*penalized*: the same answers, a light prior (`prior_weight=0.25`) instead of exact updates. *by PUMA*: twelve one-way
 marginals for each PUMA between the two levels, and three for each PUMA and year. *pooled*: each group's prior is mixed
 with its own public records, and weighs more (`prior_weight=1`). *noise for 1 record*: as if an individual had one; in
 proportion to a group's size, about the noise that the challenge's table of a million records has for seven. *redrawn*:
@@ -231,8 +231,8 @@ def report(table: pd.DataFrame, path: Path) -> None:
         records=int(full.records.sum()), pumas=full.puma.nunique(), epsilon=EPSILON, contributed=RECORDS,
         draws=f"and {seeds} draws of the noise" if seeds > 1 else "for one draw of the noise",
         table="\n".join(lines), per_group=full.records.mean(),
-        exact=half["Algorithm 1"], alone=half["prior alone"], soft=half["penalised"],
-        pooled_alone=half["prior alone, pooled"], pooled=half["penalised, by PUMA, pooled"],
+        exact=half["Algorithm 1"], alone=half["prior alone"], soft=half["penalized"],
+        pooled_alone=half["prior alone, pooled"], pooled=half["penalized, by PUMA, pooled"],
     )  # fmt: skip
     write_atomically(path.with_suffix(".md"), text)
 

@@ -1,7 +1,7 @@
 """python -m experiments.ide_convergence: does IDE's Algorithm 1 converge, and to what? (open in the paper)
 
 Random small problems, three two-way marginals of 100 records over 18 possible ones, with noise and without. Algorithm 1
-and its penalised form are compared with the two-stage reference (linear programme, then least relative entropy).
+and its penalized form are compared with the two-stage reference (linear program, then least relative entropy).
 
 Writes experiments/results/ide_convergence.md, in about half a minute.
 """
@@ -14,10 +14,10 @@ import numpy as np
 import pandas as pd
 
 import pgmest as pg
-from pgmest.files import write_atomically
-from pgmest.prior.ide import prior_fractions, update_prior
-from pgmest.prior.ide_answers import partial_answers
-from pgmest.prior.ide_reference import nearest_answers, nearest_of_least_divergence, stacked, two_stage
+from pgmest._base.files import write_atomically
+from pgmest.priors.ide.answers import partial_answers
+from pgmest.priors.ide.reference import nearest_answers, nearest_of_least_divergence, stacked, two_stage
+from pgmest.priors.ide.update import prior_fractions, update_prior
 
 RESULT = Path(__file__).resolve().parent / "results" / "ide_convergence.md"
 DOMAIN = pg.Domain({"a": 3, "b": 3, "c": 2})
@@ -50,7 +50,7 @@ def solved(seed: int, noise: float) -> list[dict]:
         report = update_prior(
             prior, measurements, total=RECORDS, prior_weight=prior_weight, max_sweeps=sweeps, tolerance=1e-9, seed=seed
         ).report
-        name = f"penalised, prior_weight={prior_weight:g}" if prior_weight else "Algorithm 1"
+        name = f"penalized, prior_weight={prior_weight:g}" if prior_weight else "Algorithm 1"
         rows.append(
             {
                 "way": f"{name}, at most {sweeps:,} sweeps",
@@ -69,7 +69,7 @@ TEXT = """# Does IDE's Algorithm 1 converge?
 
 `python -m experiments.ide_convergence`. {problems} random problems of each kind: three two-way marginals of {records}
 records over 18 possible ones, a random prior, Laplace noise of scale 5 on each cell or none. *distance*: the L1
-distance from the noisy answers, in fractions, beyond the least that a linear programme finds. *KL*: from the prior, in
+distance from the noisy answers, in fractions, beyond the least that a linear program finds. *KL*: from the prior, in
 nats, beyond the least among all nearest distributions. Means over the problems, the largest in brackets; *stopped*: how
 many problems ended with no answer moving by more than 1e-9.
 
@@ -92,7 +92,7 @@ many problems ended with no answer moving by more than 1e-9.
 - Bounding the potentials (`prior_weight` above 0) makes it converge, to the unique minimum of KL plus a penalty on the
   distance. With a light prior that minimum is at the least distance, and of all nearest distributions it is the one of
   least KL.
-- The two-stage reference takes whatever nearest answers the linear programme returns. They are not unique, and others
+- The two-stage reference takes whatever nearest answers the linear program returns. They are not unique, and others
   have a lower KL: read its KL column.
 """
 

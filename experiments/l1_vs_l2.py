@@ -1,7 +1,7 @@
 """python -m experiments.l1_vs_l2 [--quick]: L1 against L2 loss on Adult (PGM Figure 3).
 
 Two workloads of 15 three-way marginals of Adult (15 attributes, numeric ones in 32 bins) are measured with Laplace
-noise, epsilon = 1 split evenly. Each loss is minimised by several methods, and along the way both losses and the error
+noise, epsilon = 1 split evenly. Each loss is minimized by several methods, and along the way both losses and the error
 on the truth are recorded. Then one workload is measured several times over with the same budget in all.
 
 Writes experiments/results/l1_vs_l2.{csv,md,png}, in about 4 minutes on one core; --quick writes to build/, in a quarter
@@ -21,10 +21,10 @@ import pandas as pd
 import pgmest as pg
 from experiments.data import load
 from experiments.problems import adult14_fifteen
-from pgmest.domain import Clique
-from pgmest.estimation.minimise import Progress
-from pgmest.inference.threads import set_threads
-from pgmest.loss import L1Loss, L2Loss
+from pgmest.inference.exact.threads import set_threads
+from pgmest.losses import L1Loss, L2Loss
+from pgmest.solvers.run import Progress
+from pgmest.tables.domain import Clique
 
 ROOT = Path(__file__).resolve().parents[1]
 EPSILON = 1.0
@@ -150,13 +150,13 @@ the oracle.
 
 ## What we see
 
-- L2 generalises better, as the paper saw: where L1 is at its minimum the workload error is {worse_pgm} that at the
+- L2 generalizes better, as the paper saw: where L1 is at its minimum the workload error is {worse_pgm} that at the
   minimum of L2 on PGM's triples, and {worse_random} on the random ones, although the noise is Laplace, for which L1
   is the likelihood.
 - The minimum of L1 hardly determines the estimate. Two methods whose L1 losses differ by {loss_difference} have errors
   of {smoothing_error} ("smoothing") and {universal_error} ("universal"), on PGM's triples: more than lies between L1
   and L2.
-- How a kinked loss is minimised matters more than which loss it is. Mirror descent with a line search (PGM Algorithm
+- How a kinked loss is minimized matters more than which loss it is. Mirror descent with a line search (PGM Algorithm
   1), which needs a gradient, jams at a kink: it stops at {jam_times} the optimal L1 loss, with an error of
   {jam_error}. A comparison of losses by that method alone would blame L1 for it.
 - Along the paths of L2 the error is least before the minimum: {best_l2} at the best moment, {end_l2} at the end. Along
@@ -250,9 +250,9 @@ def draw(table: pd.DataFrame, path: Path) -> None:
         first = table[(table.workload == workload) & (table.seed == 0)]
         for axis, (column, title) in zip(row, TITLES.items(), strict=True):
             for (loss, method), run in first.groupby(["loss", "method"]):
-                colour = "tab:blue" if loss == "L2" else "tab:orange"
-                label = f"minimising {loss}, {method.replace('_', ' ')}"
-                axis.plot(run.iteration, run[column], STYLES[method], color=colour, label=label)
+                color = "tab:blue" if loss == "L2" else "tab:orange"
+                label = f"minimizing {loss}, {method.replace('_', ' ')}"
+                axis.plot(run.iteration, run[column], STYLES[method], color=color, label=label)
             end = first[first.iteration > 30][column]
             axis.set(title=f"{workload}: {title}", xlabel="iterations", ylim=(0.95 * end.min(), end.max()))
             axis.set(xscale="log", yscale="log" if column == "l2" else "linear")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pgmest.files import write_atomically
-from pgmest.plots import draw_noise_choices
+from pgmest._base.files import write_atomically
+from pgmest.evaluation.plots import draw_noise_choices
 from pgmest.privacy import best_noise, noise_table
 
 RESULTS = Path(__file__).parent / "results"

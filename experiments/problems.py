@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from experiments.data import find, load
-from pgmest.clique_vector import CliqueVector
-from pgmest.dataset import Dataset
-from pgmest.domain import Clique, Domain
-from pgmest.measurement import LinearMeasurement
-from pgmest.simulation import simulate_measurements
+from pgmest.data.dataset import Dataset
+from pgmest.evaluation.simulation import simulate_measurements
+from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.tables.clique_vector import CliqueVector
+from pgmest.tables.domain import Clique, Domain
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class NamedProblem:
 
 
 def chain(attributes: int, values: int = 10) -> NamedProblem:
-    """A chain of attributes, all triples of neighbours measured (PGM, Figure 2b)."""
+    """A chain of attributes, all triples of neighbors measured (PGM, Figure 2b)."""
     names = [f"x{i}" for i in range(attributes)]
     return NamedProblem(
         name=f"chain-{attributes}",
@@ -168,7 +168,7 @@ def census(cells: int) -> NamedProblem:
 
 
 def _skewed_records(sizes: tuple[tuple[str, int], ...], records: int = 100_000) -> Dataset:
-    """Records whose attributes depend on one hidden score and favour their first values."""
+    """Records whose attributes depend on one hidden score and favor their first values."""
     generator = np.random.default_rng(0)
     score = generator.random(records)
     columns = [

@@ -27,12 +27,12 @@ import pandas as pd
 
 import pgmest as pg
 from experiments.data import load
-from pgmest.domain import Clique
+from pgmest._base.files import write_atomically
 from pgmest.evaluation.metrics import total_variation
-from pgmest.files import write_atomically
-from pgmest.prior import Support, public_model
-from pgmest.prior.public_model import mutual_information_of
-from pgmest.simulation import simulate_measurements
+from pgmest.evaluation.simulation import simulate_measurements
+from pgmest.priors import Support, public_model
+from pgmest.priors.public_model import mutual_information_of
+from pgmest.tables.domain import Clique
 
 RESULTS = Path(__file__).resolve().parent / "results"
 EPSILONS = (0.1, 1.0, 10.0)
@@ -122,7 +122,7 @@ def measured_only(public: pg.Dataset, measured: list[Clique]) -> pg.CliqueVector
 
 def ide(measurements: list[pg.LinearMeasurement], public: pg.Dataset) -> Any:
     """IDE Algorithm 1 on the public records."""
-    from pgmest.prior.ide import update_prior
+    from pgmest.priors.ide.update import update_prior
 
     return update_prior(public, measurements).data
 
@@ -145,7 +145,7 @@ WAYS: dict[str, Estimator] = {
 }
 STYLES = {
     "no prior": ("-", "black"),
-    "public table alone": ("--", "grey"),
+    "public table alone": ("--", "gray"),
     "potentials, measured cliques": (":", "tab:green"),
     "richer cliques": ("-", "tab:blue"),
     "support": ("-", "tab:orange"),

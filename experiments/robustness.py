@@ -17,9 +17,9 @@ import numpy as np
 
 import pgmest as pg
 from experiments.benchmarks.report import markdown
-from pgmest.domain import Clique
-from pgmest.errors import ArgumentError
-from pgmest.files import write_atomically
+from pgmest._base.errors import ArgumentError
+from pgmest._base.files import write_atomically
+from pgmest.tables.domain import Clique
 
 SIZES = {
     "age": 85, "workclass": 9, "fnlwgt": 100, "education-num": 16, "marital-status": 7, "occupation": 15,
@@ -49,7 +49,7 @@ OUT = Path(__file__).parent / "results" / "robustness.md"
 NOTES = f"""\
 Records of Adult's shape (14 attributes, 14 one-way and {len(PAIRS)} two-way marginals), scaled to N. In the table:
 oracle calls until a relative gap of 1e-3 is proven, those for certificates included; or "gap" and how large it is after
-{ITERATIONS:,} iterations ({ROUNDS_OF_IPF} rounds of ipf), as the report says. smoothing minimises the L1 loss, the
+{ITERATIONS:,} iterations ({ROUNDS_OF_IPF} rounds of ipf), as the report says. smoothing minimizes the L1 loss, the
 others L2. ipf is for exact marginals and refuses negative answers. mirror_flow is not here, for it does not look for
 the optimum. No model held a number that is not finite, no loss was above that of the uniform distribution."""
 

@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 
 import pgmest as pg
-from pgmest.clique_vector import Layout
-from pgmest.files import write_atomically
-from pgmest.inference.threads import set_threads
-from pgmest.prior import Support
-from pgmest.prior.support_oracle import SupportOracle
+from pgmest._base.files import write_atomically
+from pgmest.inference.exact.threads import set_threads
+from pgmest.inference.support.support_oracle import SupportOracle
+from pgmest.priors import Support
+from pgmest.tables.clique_vector import Layout
 
 OUT = Path(__file__).resolve().parent / "results" / "support_speed.md"
 SIZES = (32, 9, 32, 16, 16, 7, 15, 6, 5, 2, 32, 32, 32, 42, 2)

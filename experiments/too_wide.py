@@ -22,12 +22,12 @@ import pgmest as pg
 from experiments.benchmarks.machine import describe, in_words, load_average
 from experiments.benchmarks.report import markdown, number
 from experiments.data import load
-from pgmest.approximate_model import ApproximateModel
-from pgmest.domain import Clique, Domain
-from pgmest.errors import ModelTooLarge
+from pgmest._base.errors import ModelTooLarge
+from pgmest._base.files import write_atomically
 from pgmest.evaluation.metrics import total_variation
-from pgmest.files import write_atomically
-from pgmest.simulation import simulate_measurements
+from pgmest.evaluation.simulation import simulate_measurements
+from pgmest.models.region import ApproximateModel
+from pgmest.tables.domain import Clique, Domain
 
 MARGINALS, LARGEST, PAIRS, SEED = 60, 100_000, 40, 0
 STDDEVS = (2.0, 10.0, 50.0)

@@ -18,8 +18,8 @@ import numpy as np
 
 import pgmest as pg
 from experiments.problems import adult14_pairs
-from pgmest.estimation.minimise import Progress
-from pgmest.files import write_atomically
+from pgmest._base.files import write_atomically
+from pgmest.solvers.run import Progress
 
 TOTAL = 48842.0
 ADDED = (14, 20, 27, 29, 35)  # positions among the 38 marginals

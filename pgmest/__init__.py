@@ -1,32 +1,91 @@
 """pgmest: one distribution over all attributes from noisy answers about a few marginals."""
 # ruff: noqa: I001  the names are in the order that data flows through them
 
-from pgmest.domain import Domain as Domain
-from pgmest.factor import Factor as Factor
-from pgmest.clique_vector import CliqueVector as CliqueVector
-from pgmest.dataset import Dataset as Dataset
-from pgmest import datasets as datasets
-from pgmest import errors as errors
-from pgmest import queries as queries
-from pgmest.queries import Kron as Kron
-from pgmest import zeros as zeros
-from pgmest.measurement import LinearMeasurement as LinearMeasurement
-from pgmest.measurement_file import load_measurements as load_measurements
-from pgmest.measurement_file import save_measurements as save_measurements
-from pgmest.junction_tree import JunctionTree as JunctionTree
-from pgmest.inference.oracles import marginals as marginals
-from pgmest.inference.threads import get_threads as get_threads
-from pgmest.inference.threads import set_threads as set_threads
-from pgmest import loss as loss
-from pgmest.model import Model as Model
-from pgmest.approximate_model import ApproximateModel as ApproximateModel
-from pgmest.estimation.estimate import estimate as estimate
-from pgmest import prior as prior
-from pgmest.model_file import load as load
-from pgmest.schema import Schema as Schema
-from pgmest import transforms as transforms
-from pgmest import workloads as workloads
-from pgmest import evaluation as evaluation
-from pgmest import privacy as privacy
-from pgmest import mechanisms as mechanisms
-from pgmest.synthesizer import Synthesizer as Synthesizer
+from importlib import import_module as _import_module
+from typing import Any as _Any
+
+from pgmest._base import errors
+from pgmest._base.renamed import install as _install
+from pgmest.tables import zeros
+from pgmest.tables.domain import Domain
+from pgmest.tables.factor import Factor
+from pgmest.tables.clique_vector import CliqueVector
+from pgmest.data import datasets, schema
+from pgmest.data.dataset import Dataset
+from pgmest.data.schema import Schema
+from pgmest import queries
+from pgmest.queries import Kron, workloads
+from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.measurements.files import load_measurements, save_measurements
+from pgmest.graph.junction_tree import JunctionTree
+from pgmest.inference.exact.belief_propagation import marginals
+from pgmest.inference.exact.threads import get_threads, set_threads
+from pgmest import losses, solvers
+from pgmest.models import uncertainty
+from pgmest.models.exact import Model
+from pgmest.models.region import ApproximateModel
+from pgmest.models.support import SupportModel
+from pgmest.models.files import load
+from pgmest import priors
+from pgmest.estimation.estimate import estimate
+from pgmest import privacy, transforms, strategies, synthesis, evaluation
+from pgmest.evaluation import plots, simulation
+from pgmest import mechanisms
+from pgmest.synthesizer import Synthesizer
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ApproximateModel",
+    "CliqueVector",
+    "Dataset",
+    "Domain",
+    "Factor",
+    "JunctionTree",
+    "Kron",
+    "LinearMeasurement",
+    "Model",
+    "Schema",
+    "SupportModel",
+    "Synthesizer",
+    "__version__",
+    "datasets",
+    "errors",
+    "estimate",
+    "evaluation",
+    "get_threads",
+    "load",
+    "load_measurements",
+    "losses",
+    "marginals",
+    "mechanisms",
+    "plots",
+    "priors",
+    "privacy",
+    "queries",
+    "save_measurements",
+    "schema",
+    "set_threads",
+    "simulation",
+    "solvers",
+    "strategies",
+    "synthesis",
+    "transforms",
+    "uncertainty",
+    "workloads",
+    "zeros",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def __getattr__(name: str) -> _Any:
+    """The names of version 0.1, `pgmest.loss` and `pgmest.prior`, which warn."""
+    if name not in ("loss", "prior"):
+        raise AttributeError(f"module 'pgmest' has no attribute {name!r}")
+    return _import_module(f"pgmest.{name}")
+
+
+_install()

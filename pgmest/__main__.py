@@ -2,7 +2,7 @@
 
 import sys
 
-from pgmest.cli import main
+from pgmest.cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

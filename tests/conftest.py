@@ -9,7 +9,7 @@ import pytest
 from hypothesis import settings
 
 from experiments.data import load
-from pgmest.dataset import Dataset
+from pgmest.data.dataset import Dataset
 
 settings.register_profile("search", deadline=None)  # no test times itself: machines that run tests are busy
 settings.register_profile("landing", deadline=None, derandomize=True)  # the same examples for every change

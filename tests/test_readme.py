@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pgmest import cli
+from pgmest.cli.main import main as cli
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -15,23 +15,23 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = {
     "pgmest": "Tables, measurements, estimates, models",
     "pgmest.queries": "Queries",
-    "pgmest.workloads": "Workloads",
-    "pgmest.loss": "Losses",
-    "pgmest.zeros": "What cannot be",
-    "pgmest.schema": "Raw tables",
+    "pgmest.queries.workloads": "Workloads",
+    "pgmest.losses": "Losses",
+    "pgmest.tables.zeros": "What cannot be",
+    "pgmest.data.schema": "Raw tables",
     "pgmest.privacy": "Privacy",
     "pgmest.mechanisms": "Mechanisms",
     "pgmest.transforms": "Transforms",
-    "pgmest.prior": "Public data",
+    "pgmest.priors": "Public data",
     "pgmest.synthesis": "Records from tables",
     "pgmest.strategies": "Strategies",
-    "pgmest.uncertainty": "Error bars",
+    "pgmest.models.uncertainty": "Error bars",
     "pgmest.evaluation": "Evaluation",
-    "pgmest.plots": "Pictures",
-    "pgmest.datasets": "Data that comes with pgmest",
-    "pgmest.simulation": "Simulation",
+    "pgmest.evaluation.plots": "Pictures",
+    "pgmest.data.datasets": "Data that comes with pgmest",
+    "pgmest.evaluation.simulation": "Simulation",
     "pgmest.adapters": "Inside other libraries",
-    "pgmest.errors": "Errors",
+    "pgmest._base.errors": "Errors",
 }
 
 
@@ -54,11 +54,20 @@ def page(package: str, title: str) -> str:
 
 
 def exports(source: Path, package: str) -> list[str]:
-    """The dotted names of what `from x import y as y` exports, without modules, and of a registry of lazy imports."""
-    names = []
-    for node in ast.parse(source.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.ImportFrom) and node.module != "pgmest":
-            names += [f"{package}.{alias.name}" for alias in node.names if alias.asname == alias.name]
-        elif isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "MECHANISMS":
-            names += [f"{module}.{name}" for name, module in ast.literal_eval(node.value).items()]
-    return names
+    """The dotted names of what a package exports, without modules, and of a registry of lazy imports."""
+    body = ast.parse(source.read_text(encoding="utf-8")).body
+    assigned = {
+        node.targets[0].id: node.value
+        for node in body
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+    }
+    if "MECHANISMS" in assigned:
+        return [f"{module}.{name}" for name, module in ast.literal_eval(assigned["MECHANISMS"]).items()]
+    public = set(ast.literal_eval(assigned["__all__"])) if "__all__" in assigned else set()
+    imports = [(node.module, alias.name) for node in body if isinstance(node, ast.ImportFrom) for alias in node.names]
+    return [f"{package}.{name}" for module, name in imports if name in public and not is_module(f"{module}.{name}")]
+
+
+def is_module(name: str) -> bool:
+    path = ROOT.joinpath(*name.split("."))
+    return path.is_dir() or path.with_suffix(".py").exists()

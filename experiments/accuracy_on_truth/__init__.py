@@ -1,1 +1,1 @@
-"""How close estimates come to the true marginals, and which way of stopping or penalising comes closest."""
+"""How close estimates come to the true marginals, and which way of stopping or penalizing comes closest."""

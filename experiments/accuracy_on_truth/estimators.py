@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pgmest.estimation.mirror_flow import mirror_flow, unit_strength
-from pgmest.estimation.penalised import penalised
-from pgmest.estimation.problem import Problem
-from pgmest.estimation.solver import Solver, State
-from pgmest.loss.l2 import WeightedSquares
-from pgmest.measurement import LinearMeasurement
+from pgmest.losses.l2 import WeightedSquares
+from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.solvers.mirror_flow import mirror_flow, unit_strength
+from pgmest.solvers.penalized import penalized
+from pgmest.solvers.problem import Problem
+from pgmest.solvers.solver import Solver, State
 
 STRENGTHS = (4.0, 2.0, 1.4, 1.0, 0.7, 0.5, 0.35, 0.25, 0.12, 0.06)
 """Penalties, in the unit of `unit_strength`."""
@@ -42,7 +42,7 @@ class Watched(Solver[State]):
 
 @dataclass(frozen=True)
 class Estimate:
-    """A point of a path of regularised estimates.
+    """A point of a path of regularized estimates.
 
     Attributes:
         parameter: the strength of the penalty, or the time of the flow.
@@ -60,7 +60,7 @@ def penalty_path(problem: Problem, prior: np.ndarray) -> Iterator[Estimate]:
     """f + strength * unit * KL(. || q) for every one of STRENGTHS, the strongest first."""
     theta, first, unit = prior, problem.oracle.calls, unit_strength(squares(problem))
     for strength in STRENGTHS:
-        point = penalised(problem, prior, strength * unit, theta)
+        point = penalized(problem, prior, strength * unit, theta)
         theta = point.theta
         yield Estimate(strength, theta, point.p, problem.oracle.calls - first)
 

@@ -45,11 +45,11 @@ def draw(table: pd.DataFrame, path: Path) -> None:
 
 def _panel(axis: object, panel: pd.DataFrame) -> None:
     exact = panel[panel.family == "exact optimum"].iloc[0]
-    for family, colour in FAMILIES.items():
+    for family, color in FAMILIES.items():
         points = panel[(panel.family == family) & (panel.rule == "path")].sort_values("parameter")
         points = points[points.loss_over_floor < 1.6]
-        axis.plot(points.loss_over_floor, points.measured / exact.measured, color=colour, lw=1, label=family)
-        axis.plot(points.loss_over_floor, points.pairs / exact.pairs, color=colour, lw=0.8, ls=":")
+        axis.plot(points.loss_over_floor, points.measured / exact.measured, color=color, lw=1, label=family)
+        axis.plot(points.loss_over_floor, points.pairs / exact.pairs, color=color, lw=0.8, ls=":")
     held = panel[(panel.family == "mirror flow from independent") & (panel.rule == CAUTIOUS)]
     axis.plot(held.loss_over_floor, held.measured / exact.measured, "v", color="tab:red", ms=6)
     axis.axvline(exact.loss_over_floor, color="black", ls="--", lw=0.7)

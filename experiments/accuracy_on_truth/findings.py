@@ -3,14 +3,14 @@
 FINDINGS = """## Findings
 
 The mirror flow is d theta/dt = -gradient f / (total / stddev), from the model of independent attributes, by implicit
-steps: each minimises f + strength * KL(. || the estimate before it), to a certified gap. Its time t is 1 / strength.
+steps: each minimizes f + strength * KL(. || the estimate before it), to a certified gap. Its time t is 1 / strength.
 The estimate stays in the exponential family of the measured cliques.
 
 1. *What early stopping does.* The exact optimum fits the noise of cells whose counts the noise hides. Cells with a true
    count of zero or of at most one standard deviation hold 38 % of its error on average, and three quarters of what the
    flow gains (7 of 11 points at counts up to one deviation, 2 at zero). Cells above ten deviations hold 36 % and change
    by less than half a point. A multiplicative method that starts from a smooth model moves a cell only as far as its
-   residuals add up, so it leaves those cells near the start; it is a shrinkage towards the start.
+   residuals add up, so it leaves those cells near the start; it is a shrinkage toward the start.
 2. *The start matters as much as the stop.* From the uniform distribution the best points of the accelerated path gain
    9 % on average, from independent attributes 13 % (nine triples at stddev 10: 6 % against 23 %).
 3. *Why a penalty alone is not enough.* A penalty biases also what the answers settle: strength 1 helps Adult by 7 to

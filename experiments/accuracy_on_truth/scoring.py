@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from experiments.accuracy_on_truth.cases import Case
-from pgmest.clique_vector import CliqueVector
-from pgmest.estimation.problem import Problem
-from pgmest.inference.calibration import CalibratedTree
-from pgmest.inference.propagation import propagate
+from pgmest.inference.marginals.calibrated_tree import CalibratedTree
+from pgmest.inference.marginals.propagation import propagate
+from pgmest.solvers.problem import Problem
+from pgmest.tables.clique_vector import CliqueVector
 
 BINS = ("zero", "small", "middle", "large")
 """True counts of 0, up to one standard deviation of the noise, up to ten, and more."""

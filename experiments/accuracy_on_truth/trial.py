@@ -19,15 +19,15 @@ from experiments.accuracy_on_truth.estimators import (
 )
 from experiments.accuracy_on_truth.rules import CAUTIOUS, FIXED, HELD_OUT, Row, chosen, thresholds
 from experiments.accuracy_on_truth.scoring import Judge
-from pgmest.estimation.accelerated import AcceleratedMirrorDescent, AcceleratedState
-from pgmest.estimation.held_out import HeldOut, halves
-from pgmest.estimation.independent import independent_potentials, one_way_shares
-from pgmest.estimation.minimise import Minimisation
-from pgmest.estimation.mirror_descent import MirrorDescent
-from pgmest.estimation.problem import Problem
-from pgmest.estimation.solver import Solver, State
-from pgmest.loss.l2 import L2Loss
-from pgmest.measurement import LinearMeasurement
+from pgmest.losses.l2 import L2Loss
+from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.solvers.accelerated import AcceleratedMirrorDescent, AcceleratedState
+from pgmest.solvers.held_out import HeldOut, halves
+from pgmest.solvers.independent import independent_potentials, one_way_shares
+from pgmest.solvers.mirror_descent import MirrorDescent
+from pgmest.solvers.problem import Problem
+from pgmest.solvers.run import Minimization
+from pgmest.solvers.solver import Solver, State
 
 PathOf = Callable[[Problem, np.ndarray], Iterator[Estimate]]
 """`penalty_path` or `flow_path`."""
@@ -66,9 +66,9 @@ class Trial:
                 yield from self.solver_path("accelerated", AcceleratedMirrorDescent(), start)
             if self.thorough:
                 yield from self.solver_path("mirror descent", MirrorDescent(), start)
-                yield from self.regularised("KL penalty", penalty_path, start)
+                yield from self.regularized("KL penalty", penalty_path, start)
             if self.thorough or start == "independent":
-                yield from self.regularised("mirror flow", flow_path, start)
+                yield from self.regularized("mirror flow", flow_path, start)
         if self.thorough:
             yield from self.with_thresholds()
 
@@ -78,7 +78,7 @@ class Trial:
         return Row(family, rule, parameter, loss / self.floor, calls, self.judge.model(theta, p))
 
     def exact(self, family: str, parameter: float, problem: Problem, tolerance: float = TOLERANCE) -> Row:
-        run = Minimisation(problem, AcceleratedMirrorDescent(), tolerance, MOST_STEPS)
+        run = Minimization(problem, AcceleratedMirrorDescent(), tolerance, MOST_STEPS)
         state, report = run.run(self.starts["independent"].copy())
         return self.row(family, FIXED, parameter, report.oracle_calls, state.theta)
 
@@ -86,12 +86,12 @@ class Trial:
         """Some steps of a solver, and where each rule would have stopped it."""
         path = _Path(self, f"{name} from {start}")
         watched = Watched(solver, path.visit)
-        Minimisation(self.problem, watched, 0.0, PATH_STEPS[name], path.complete).run(self.starts[start].copy())
+        Minimization(self.problem, watched, 0.0, PATH_STEPS[name], path.complete).run(self.starts[start].copy())
         yield from path.points
         yield from chosen(path.points, self.optimum)
         yield from path.averages
 
-    def regularised(self, name: str, method: PathOf, start: str) -> Iterator[Row]:
+    def regularized(self, name: str, method: PathOf, start: str) -> Iterator[Row]:
         """Every strength of a penalty or time of the flow, and which each rule chooses."""
         family = f"{name} from {start}"
         found = list(method(self.problem, self.starts[start]))

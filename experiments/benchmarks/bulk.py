@@ -17,9 +17,9 @@ from experiments import problems
 from experiments.benchmarks.timing import alternate, timed
 from experiments.benchmarks.worker import WorkerFailed, apart
 from experiments.problems import NamedProblem
-from pgmest.inference.oracles import load_kernels
-from pgmest.inference.plan import Plan
-from pgmest.model import Model
+from pgmest.inference.exact.belief_propagation import load_kernels
+from pgmest.inference.exact.plan import Plan
+from pgmest.models.exact import Model
 
 TOTAL = 10_000.0
 MANY, ELIMINATION = "calculate_many_marginals", "bulk_variable_elimination"

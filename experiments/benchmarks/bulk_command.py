@@ -10,10 +10,10 @@ from experiments.benchmarks.bulk import CASES, run_case
 from experiments.benchmarks.report import heading, markdown, milliseconds, number, outdated, section, write_csv
 from experiments.benchmarks.runner import chosen, kept, measure_all
 from experiments.benchmarks.store import Store
-from pgmest.files import write_atomically
+from pgmest._base.files import write_atomically
 
 MEASURED = (
-    "pgmest/model.py",
+    "pgmest/models/exact.py",
     "pgmest/inference/*.py",
     "experiments/problems.py",
     "experiments/benchmarks/bulk.py",

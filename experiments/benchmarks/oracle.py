@@ -20,11 +20,11 @@ from experiments.benchmarks import memory
 from experiments.benchmarks.timing import Timings, alternate, timed
 from experiments.benchmarks.worker import WorkerFailed, apart
 from experiments.problems import NamedProblem
-from pgmest.clique_vector import CliqueVector, Layout
-from pgmest.domain import Domain
-from pgmest.inference.oracles import ExactOracle, load_kernels
-from pgmest.inference.plan import Plan
-from pgmest.junction_tree import JunctionTree
+from pgmest.graph.junction_tree import JunctionTree
+from pgmest.inference.exact.belief_propagation import ExactOracle, load_kernels
+from pgmest.inference.exact.plan import Plan
+from pgmest.tables.clique_vector import CliqueVector, Layout
+from pgmest.tables.domain import Domain
 
 MBI_SCHEDULES = ("implicit", "hugin", "shafer_shenoy", "fast")
 LOOP_MOST_SECONDS = 0.002

@@ -13,10 +13,10 @@ from experiments.benchmarks.store import Store
 
 MEASURED = (
     "pgmest/inference/*.py",
-    "pgmest/clique_vector.py",
-    "pgmest/elimination_order.py",
-    "pgmest/junction_tree.py",
-    "pgmest/triangulation.py",
+    "pgmest/tables/clique_vector.py",
+    "pgmest/graph/elimination_order.py",
+    "pgmest/graph/junction_tree.py",
+    "pgmest/graph/triangulation.py",
     "experiments/problems.py",
     "experiments/benchmarks/memory.py",
     "experiments/benchmarks/oracle.py",

@@ -1,4 +1,4 @@
-"""How the oracle's time and memory grow, as pictures that can be read in grey."""
+"""How the oracle's time and memory grow, as pictures that can be read in gray."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from experiments.benchmarks.oracle import MBI_SCHEDULES, best_mbi, own_label, thread_counts
-from pgmest.files import atomic_path
+from pgmest._base.files import atomic_path
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,7 +8,7 @@ from typing import Any
 from experiments.benchmarks.oracle import MBI_SCHEDULES, best_mbi, own_label, thread_counts
 from experiments.benchmarks.report import MISSING, heading, markdown, milliseconds, number, outdated, section, write_csv
 from experiments.benchmarks.store import Store
-from pgmest.files import write_atomically
+from pgmest._base.files import write_atomically
 
 COMMAND = "python -m experiments.benchmarks oracle"
 LABELS = [f"mbi {schedule}" for schedule in MBI_SCHEDULES]

@@ -24,11 +24,11 @@ import numpy as np  # noqa: E402
 from mbi import approximate_oracles, marginal_oracles  # noqa: E402
 
 from experiments.problems import NamedProblem  # noqa: E402
-from pgmest.clique_vector import CliqueVector  # noqa: E402
-from pgmest.domain import Clique, Domain  # noqa: E402
-from pgmest.factor import Factor  # noqa: E402
-from pgmest.measurement import LinearMeasurement  # noqa: E402
-from pgmest.model import Model  # noqa: E402
+from pgmest.measurements.measurement import LinearMeasurement  # noqa: E402
+from pgmest.models.exact import Model  # noqa: E402
+from pgmest.tables.clique_vector import CliqueVector  # noqa: E402
+from pgmest.tables.domain import Clique, Domain  # noqa: E402
+from pgmest.tables.factor import Factor  # noqa: E402
 
 SCHEDULES = {
     "implicit": marginal_oracles.message_passing_implicit,
@@ -256,7 +256,7 @@ def kron_queries(
     """mbi's `variable_elimination` with the query's matrices as further tables, as `kron_query` is meant to do.
 
     `kron_query` itself leaves the model's own tables out in 2.0.0, and raises. Logs are taken of the query's entries,
-    so that none may be negative. Answers come normalised; the last, which is to count every record, gives their scale.
+    so that none may be negative. Answers come normalized; the last, which is to count every record, gives their scale.
     """
     theta = as_mbi(potentials)
     tables, names, sizes = dict(theta.tables), list(potentials.domain), list(potentials.domain.shape)

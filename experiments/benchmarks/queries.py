@@ -1,4 +1,4 @@
-"""Queries of a calibrated model: factored queries and unmeasured marginals, against mbi and against materialising.
+"""Queries of a calibrated model: factored queries and unmeasured marginals, against mbi and against materializing.
 
 Each case runs in a process of its own, in which its subjects take turns. pgmest's model is calibrated before; what a
 subject keeps between calls (contraction paths, tables) it may use, and its first call is reported apart.
@@ -17,12 +17,12 @@ import pgmest as pg
 from experiments import problems
 from experiments.benchmarks.timing import alternate, timed
 from experiments.benchmarks.worker import WorkerFailed, apart
-from pgmest.clique_vector import CliqueVector
-from pgmest.domain import Domain
-from pgmest.model import Model
+from pgmest.models.exact import Model
+from pgmest.tables.clique_vector import CliqueVector
+from pgmest.tables.domain import Domain
 
 TOTAL = 10_000.0
-OWN, ALONE, MATERIALISED = "pgmest", "pgmest, one at a time", "pgmest, marginal first"
+OWN, ALONE, MATERIALIZED = "pgmest", "pgmest, one at a time", "pgmest, marginal first"
 Subject = Callable[[], list[np.ndarray]]
 
 
@@ -41,7 +41,7 @@ class Case:
 
 
 def ring() -> CliqueVector:
-    """Eight attributes of 100 values; neighbours share a table, so that the four asked about are not adjacent."""
+    """Eight attributes of 100 values; neighbors share a table, so that the four asked about are not adjacent."""
     names = [f"x{i}" for i in range(8)]
     return CliqueVector.random(dict.fromkeys(names, 100), itertools.pairwise(names), seed=0)
 
@@ -55,11 +55,11 @@ def joint_cdf(domain: Domain) -> list[dict[str, np.ndarray]]:
 def _cdf(model: Model) -> dict[str, Subject]:
     kron = [pg.Kron(factors) for factors in joint_cdf(model.domain)]
 
-    def materialised() -> list[np.ndarray]:
+    def materialized() -> list[np.ndarray]:
         (query,) = kron
         return [query.apply_cells(model.project(query.attributes).values)]
 
-    return {OWN: lambda: [answer.values for answer in model.answer(kron)], MATERIALISED: materialised}
+    return {OWN: lambda: [answer.values for answer in model.answer(kron)], MATERIALIZED: materialized}
 
 
 # -- a workload of thousands -------------------------------------------------------------------------------------------
@@ -87,7 +87,7 @@ def _workload(model: Model) -> dict[str, Subject]:
     return {
         OWN: lambda: [answer.values for answer in model.answer(krons)],
         ALONE: lambda: [model.answer(kron).values for kron in krons],
-        MATERIALISED: lambda: [kron.apply_cells(model.project(kron.attributes).values) for kron in krons],
+        MATERIALIZED: lambda: [kron.apply_cells(model.project(kron.attributes).values) for kron in krons],
     }
 
 

@@ -10,16 +10,16 @@ from experiments.benchmarks.queries import CASES, rows, run_case
 from experiments.benchmarks.report import heading, markdown, milliseconds, number, outdated, section, write_csv
 from experiments.benchmarks.runner import chosen, kept, measure_all
 from experiments.benchmarks.store import Store
-from pgmest.files import write_atomically
+from pgmest._base.files import write_atomically
 
 MEASURED = (
-    "pgmest/model.py",
+    "pgmest/models/exact.py",
     "pgmest/answers.py",
-    "pgmest/inference/calibration.py",
-    "pgmest/inference/contraction.py",
-    "pgmest/inference/elimination.py",
-    "pgmest/inference/propagation.py",
-    "pgmest/inference/workload.py",
+    "pgmest/inference/marginals/calibrated_tree.py",
+    "pgmest/inference/marginals/contraction.py",
+    "pgmest/inference/marginals/variable_elimination.py",
+    "pgmest/inference/marginals/propagation.py",
+    "pgmest/inference/marginals/batches.py",
     "experiments/benchmarks/queries.py",
     "experiments/benchmarks/peers.py",
 )

@@ -10,7 +10,7 @@ from typing import Any
 
 from experiments.benchmarks.machine import in_words
 from experiments.benchmarks.store import Store
-from pgmest.files import write_atomically
+from pgmest._base.files import write_atomically
 
 MISSING = "-"
 

@@ -19,8 +19,8 @@ from experiments import problems
 from experiments.benchmarks.worker import WorkerFailed, apart
 from experiments.problems import NamedProblem
 from pgmest.estimation.estimate import estimate
-from pgmest.inference.oracles import load_kernels
-from pgmest.loss import L2Loss
+from pgmest.inference.exact.belief_propagation import load_kernels
+from pgmest.losses import L2Loss
 
 PGMEST_METHODS = ("accelerated", "universal", "mirror_descent", "dual_averaging", "lbfgs")
 MBI_METHODS = (

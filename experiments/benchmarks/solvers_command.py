@@ -10,9 +10,14 @@ from experiments.benchmarks.solvers_plot import draw
 from experiments.benchmarks.solvers_report import traces_of, write_report
 from experiments.benchmarks.store import Store
 
-DATA = ("experiments/problems.py", "pgmest/simulation.py")
+DATA = ("experiments/problems.py", "pgmest/evaluation/simulation.py")
 ENGINE = ("pgmest/estimation/*.py", "pgmest/inference/*.py", "pgmest/loss/*.py", "pgmest/queries/*.py")
-TREE = ("pgmest/clique_vector.py", "pgmest/elimination_order.py", "pgmest/junction_tree.py", "pgmest/triangulation.py")
+TREE = (
+    "pgmest/tables/clique_vector.py",
+    "pgmest/graph/elimination_order.py",
+    "pgmest/graph/junction_tree.py",
+    "pgmest/graph/triangulation.py",
+)
 MEASURED = {
     "pgmest": (*DATA, *ENGINE, *TREE, "experiments/benchmarks/solvers.py"),
     "mbi": (*DATA, "experiments/benchmarks/peers.py"),

@@ -1,4 +1,4 @@
-"""Loss above the best one known against seconds, as pictures that can be read in grey."""
+"""Loss above the best one known against seconds, as pictures that can be read in gray."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from experiments.benchmarks.solvers import CASES
 from experiments.benchmarks.solvers_report import best_loss
-from pgmest.files import atomic_path
+from pgmest._base.files import atomic_path
 
 LINES = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)), (0, (1, 3)))
 MARKERS = "osD^vX"

@@ -8,7 +8,7 @@ from typing import Any
 from experiments.benchmarks.report import heading, markdown, number, outdated, section, write_csv
 from experiments.benchmarks.solvers import CASES
 from experiments.benchmarks.store import Store
-from pgmest.files import write_atomically
+from pgmest._base.files import write_atomically
 
 COMMAND = "python -m experiments.benchmarks solvers"
 SHARES = (0.1, 0.01, 0.001)

@@ -16,7 +16,7 @@ from typing import Any
 
 from experiments.benchmarks.machine import describe
 from experiments.benchmarks.worker import ROOT
-from pgmest.files import write_atomically
+from pgmest._base.files import write_atomically
 
 RESULTS = Path(__file__).parent / "results"
 QUICK_RESULTS = ROOT / "build" / "benchmarks"

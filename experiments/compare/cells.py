@@ -14,10 +14,10 @@ import numpy as np
 
 from experiments.data import load
 from pgmest import mechanisms
-from pgmest.dataset import Dataset
-from pgmest.errors import PgmestError, QueryError
+from pgmest._base.errors import PgmestError, QueryError
+from pgmest.data.dataset import Dataset
 from pgmest.evaluation.metrics import total_variation
-from pgmest.measurement import LinearMeasurement
+from pgmest.measurements.measurement import LinearMeasurement
 
 TABLES = (
     "titanic",

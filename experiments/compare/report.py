@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.compare.cells import BY_MBI, DELTA, EPSILONS, MBI_ITERATIONS, MOST_CELLS, MOST_PAIRS
-from pgmest.files import atomic_path, write_atomically
+from pgmest._base.files import atomic_path, write_atomically
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 SHOWN = (0.08, 8.0)
@@ -67,7 +67,7 @@ def _pivot(rows: pd.DataFrame, value: str, form: str) -> list[str]:
 
 
 def _draw(rows: pd.DataFrame) -> None:
-    """Each run a grey dot; each mechanism's geometric means over the tables that it finished, named at the side."""
+    """Each run a gray dot; each mechanism's geometric means over the tables that it finished, named at the side."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -92,7 +92,7 @@ def _draw(rows: pd.DataFrame) -> None:
             fontsize=8,
             arrowprops={"arrowstyle": "-", "color": "0.6", "linewidth": 0.6, "relpos": (0.0, 0.5)},
         )
-    axis.set_title("Epsilon 1. Grey: a table; black: geometric means over the tables finished (how many)", fontsize=10)
+    axis.set_title("Epsilon 1. Gray: a table; black: geometric means over the tables finished (how many)", fontsize=10)
     figure.tight_layout()
     with atomic_path(RESULTS / "compare.png") as path:
         figure.savefig(path, dpi=120, format="png")

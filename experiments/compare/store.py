@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from experiments.compare.cells import Cell, TooSlow, run
-from pgmest.files import write_atomically
-from pgmest.inference.threads import set_threads
+from pgmest._base.files import write_atomically
+from pgmest.inference.exact.threads import set_threads
 
 KEPT = Path(__file__).resolve().parents[2] / "build" / "compare"
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pgmest
 from experiments.data import find, load
-from pgmest.domain import Domain
-from pgmest.errors import PgmestError
+from pgmest._base.errors import PgmestError
 from pgmest.evaluation.workload_error import workload_error
-from pgmest.junction_tree import JunctionTree
+from pgmest.graph.junction_tree import JunctionTree
 from pgmest.privacy import Replace
-from pgmest.workloads import Workload, extended_triples, random_triples
+from pgmest.queries.workloads import Workload, extended_triples, random_triples
+from pgmest.tables.domain import Domain
 
 DATASETS = ("titanic", "adult", "loans", "stroke")
 ESTIMATORS = ("original", "pgm")
@@ -32,7 +32,7 @@ MECHANISMS: dict[str, dict[str, Any]] = {
     "MWEM": {"epsilon": 1.0, "rounds": 15},
     "PrivBayes": {"epsilon": 1.0},
     "HDMM": {"epsilon": 1.0},
-    "DualQuery": {"epsilon": 1.0, "delta": 1e-3, "neighbours": Replace()},
+    "DualQuery": {"epsilon": 1.0, "delta": 1e-3, "neighbors": Replace()},
 }
 """DualQuery's number of records is public, as in its paper; the others pay for it or do without."""
 

@@ -9,7 +9,7 @@ import pandas as pd
 
 from experiments.pgm_icml2019.cases import DATASETS, ESTIMATORS, MECHANISMS, PAPER, Cell, workload_of
 from experiments.pgm_icml2019.store import RESULTS, rows_of, stored_rows
-from pgmest.files import atomic_path, write_atomically
+from pgmest._base.files import atomic_path, write_atomically
 
 TRIALS = 5
 DIFFERENCES = """

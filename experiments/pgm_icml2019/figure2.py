@@ -11,9 +11,9 @@ import pandas as pd
 from experiments.pgm_icml2019.cases import ESTIMATORS, Cell
 from experiments.pgm_icml2019.store import RESULTS, rows_of
 from experiments.problems import NamedProblem, chain
+from pgmest._base.files import atomic_path, write_atomically
 from pgmest.estimation.estimate import estimate
-from pgmest.files import atomic_path, write_atomically
-from pgmest.mechanisms.parts.multiplicative_weights import MultiplicativeWeights
+from pgmest.mechanisms.mwem.multiplicative_weights import MultiplicativeWeights
 
 EPSILONS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 TRIALS = 3

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.pgm_icml2019.cases import Cell
-from pgmest.files import write_atomically
+from pgmest._base.files import write_atomically
 
 ROOT = Path(__file__).resolve().parents[2]
 CELLS = ROOT / "build" / "pgm_icml2019"

@@ -21,8 +21,8 @@ from experiments.ppsyn.cells import Cell, all_cells
 from experiments.ppsyn.figures import draw_all
 from experiments.ppsyn.report import write
 from experiments.ppsyn.scores import misclassification_of_real, run
-from pgmest.files import write_atomically
-from pgmest.inference.threads import set_threads
+from pgmest._base.files import write_atomically
+from pgmest.inference.exact.threads import set_threads
 
 ROOT = Path(__file__).resolve().parents[2]
 CELLS = ROOT / "build" / "ppsyn" / "cells"

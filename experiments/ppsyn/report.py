@@ -8,7 +8,7 @@ import pandas as pd
 
 from experiments.ppsyn.cells import DELTA
 from experiments.ppsyn.figures import NUMBERS, PARAMETERS, SWEEPS
-from pgmest.files import write_atomically
+from pgmest._base.files import write_atomically
 
 HEAD = """# PPSyn: figures 3 to 9
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from experiments.data import load
 from experiments.ppsyn.cells import Cell
-from pgmest.dataset import Dataset
+from pgmest.data.dataset import Dataset
 from pgmest.evaluation import range_query_mse, svm_misclassification, workload_error
-from pgmest.workloads import Workload, random_kway, random_ranges
+from pgmest.queries.workloads import Workload, random_kway, random_ranges
 
 TARGETS = {"adult": "income>50K", "BR2000": "a13", "loans": "loan_status"}
 """What the support vector machine predicts."""

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from pgmest.clique_vector import CliqueVector
-from pgmest.domain import Domain
-from pgmest.errors import ArgumentError, OptionalDependencyError, QueryError
+from pgmest._base.errors import ArgumentError, OptionalDependencyError, QueryError
 from pgmest.estimation.estimate import estimate as pgmest_estimate
-from pgmest.measurement import LinearMeasurement
-from pgmest.model import Model
-from pgmest.zeros import Function, impossible, only
+from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.models.exact import Model
+from pgmest.tables.clique_vector import CliqueVector
+from pgmest.tables.domain import Domain
+from pgmest.tables.zeros import Function, impossible, only
 
 MOST_ENTRIES = 1 << 26
 """A query that is a function becomes a matrix of at most so many entries (512 MB)."""
@@ -156,7 +156,7 @@ def estimate(
     Args:
         domain: an `mbi.Domain`.
         loss_fn: a list of `mbi.LinearMeasurement`, or the loss that `marginal_loss.from_linear_measurements` makes of
-            one, l2 or l1, not normalised.
+            one, l2 or l1, not normalized.
         known_total: the number of records; by default estimated.
         constraints: `mbi.Constraint` values; what they exclude has probability zero.
         iters: most iterations; it mostly stops well before, at its gap.
@@ -215,7 +215,7 @@ def _measurements(loss_fn: Any, domain: Domain) -> tuple[list[LinearMeasurement]
         name = getattr(getattr(loss_fn, "loss_fn", None), "__name__", "")
         if name not in kinds:
             allowed = "a list of mbi.LinearMeasurement, or what from_linear_measurements(..., normalize=False) makes"
-            raise ArgumentError.of("loss_fn", loss_fn, f"{allowed}; pgmest.loss has losses of your own")
+            raise ArgumentError.of("loss_fn", loss_fn, f"{allowed}; pgmest.losses has losses of your own")
         loss, loss_fn = kinds[name], loss_fn.data
     return [from_mbi_measurement(measurement, domain) for measurement in loss_fn], loss
 

@@ -17,10 +17,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pgmest.adapters import mbi
-from pgmest.domain import Domain
+from pgmest.tables.domain import Domain
 
 if TYPE_CHECKING:
-    from pgmest.measurement import LinearMeasurement
+    from pgmest.measurements.measurement import LinearMeasurement
 
 
 def estimator(domain: Any, loss_fn: Any, *, potentials: Any = None) -> Any:

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from pgmest.dataset import Dataset
-from pgmest.domain import Domain
-from pgmest.errors import ArgumentError, OptionalDependencyError
-from pgmest.mechanisms.named import named_mechanism
+from pgmest._base.errors import ArgumentError, OptionalDependencyError
+from pgmest.data.dataset import Dataset
+from pgmest.mechanisms.registry import named_mechanism
+from pgmest.tables.domain import Domain
 
 try:
     from sklearn.base import BaseEstimator, DensityMixin
@@ -37,7 +37,7 @@ class DensityEstimator(DensityMixin, BaseEstimator):
         bounds: the public range of the columns: (low, high) for all, or one such pair for each. Values outside it are
             taken for the nearest one inside. There is no default: a range read from the data would not be private.
         bins: how many equal bins a column has, or one number for each.
-        mechanism: its name (`pgmest.mechanisms.named`).
+        mechanism: its name (`pgmest.mechanisms.registry`).
         epsilon, delta, rho: the budget, as for the mechanism; with epsilon alone delta is 1e-9 where one is needed.
         workload: cliques of columns that matter, named "x0", "x1", ...; None for the mechanism's default.
         backend: "opendp", exact noise, which no `random_state` fixes; or "simulation", for experiments.

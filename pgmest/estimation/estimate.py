@@ -9,48 +9,48 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from pgmest.approximate_model import ApproximateModel
-from pgmest.clique_vector import CliqueVector
-from pgmest.dataset import Dataset
-from pgmest.domain import Domain, as_domain
-from pgmest.errors import ArgumentError, MeasurementError
-from pgmest.estimation.accelerated import AcceleratedMirrorDescent
-from pgmest.estimation.approximate import (
+from pgmest._base.errors import ArgumentError, MeasurementError
+from pgmest._base.memory import check_room
+from pgmest.data.dataset import Dataset
+from pgmest.estimation.prior_argument import (
+    as_support,
+    check_prior_weight,
+    penalized_solver,
+    potentials_of,
+    prior_potentials,
+    support_oracle,
+    warm_start,
+)
+from pgmest.inference.exact.structural_zeros import StructuralZeros, oracle_with_functions, zero_potentials, zero_rules
+from pgmest.inference.regions.region_oracle import RegionOracle
+from pgmest.inference.support.support import Support
+from pgmest.losses import FlatLoss, make_loss
+from pgmest.losses.smoothed import KinkedLoss
+from pgmest.measurements.measurement import LARGEST, LinearMeasurement
+from pgmest.models.exact import Model
+from pgmest.models.region import ApproximateModel
+from pgmest.models.support import SupportModel
+from pgmest.solvers.accelerated import AcceleratedMirrorDescent
+from pgmest.solvers.dual_averaging import DualAveraging
+from pgmest.solvers.ipf import IterativeProportionalFitting
+from pgmest.solvers.lbfgs import LBFGS
+from pgmest.solvers.mirror_descent import MirrorDescent
+from pgmest.solvers.mirror_flow import MirrorFlow
+from pgmest.solvers.problem import Problem
+from pgmest.solvers.refit import Recipe, minimize, starting_total
+from pgmest.solvers.regions import (
     ApproximateReport,
     approximate_solver,
     check_exact,
     offering_approximations,
     region_oracle,
 )
-from pgmest.estimation.dual_averaging import DualAveraging
-from pgmest.estimation.fitting import IterativeProportionalFitting
-from pgmest.estimation.lbfgs import LBFGS
-from pgmest.estimation.minimise import Callback
-from pgmest.estimation.mirror_descent import MirrorDescent
-from pgmest.estimation.mirror_flow import MirrorFlow
-from pgmest.estimation.prior_argument import (
-    as_support,
-    check_prior_weight,
-    penalised_solver,
-    potentials_of,
-    prior_potentials,
-    support_oracle,
-    warm_start,
-)
-from pgmest.estimation.problem import Problem
-from pgmest.estimation.recipe import Recipe, minimise, starting_total
-from pgmest.estimation.smoothing import AcceleratedSmoothing
-from pgmest.estimation.solver import Solver
-from pgmest.estimation.structural_zeros import StructuralZeros, oracle_with_functions, zero_potentials, zero_rules
-from pgmest.estimation.universal import UniversalAccelerated
-from pgmest.inference.approximate import RegionOracle
-from pgmest.loss import FlatLoss, make_loss
-from pgmest.loss.smoothed import KinkedLoss
-from pgmest.measurement import LARGEST, LinearMeasurement
-from pgmest.memory import check_room
-from pgmest.model import Model
-from pgmest.prior.support import Support
-from pgmest.prior.support_model import SupportModel
+from pgmest.solvers.run import Callback
+from pgmest.solvers.smoothing import AcceleratedSmoothing
+from pgmest.solvers.solver import Solver
+from pgmest.solvers.universal import UniversalAccelerated
+from pgmest.tables.clique_vector import CliqueVector
+from pgmest.tables.domain import Domain, as_domain
 
 SOLVERS: dict[str, type[Solver[Any]]] = {
     "accelerated": AcceleratedMirrorDescent,
@@ -143,7 +143,7 @@ def estimate(
 ) -> Model | SupportModel | ApproximateModel:
     r"""The distribution over all attributes that fits the measurements best.
 
-    Minimises $L(\mu)$ over the marginals $\mu$ of distributions on the domain (PGM Problem 1), by default
+    Minimizes $L(\mu)$ over the marginals $\mu$ of distributions on the domain (PGM Problem 1), by default
     $\sum_i \tfrac12 \lVert (Q_i \mu - y_i) / \sigma_i \rVert^2$ with $\mu$ in counts. Among all distributions that
     attain the minimum the model approaches the one of maximum entropy, or with a prior the one of least relative
     entropy to it; it is a graphical model whose cliques are those measured.
@@ -176,12 +176,12 @@ def estimate(
             which is unbiased. "fit": a free parameter, the total under which the loss is least; it also learns from
             answers that do not determine the total by themselves, but negative noise that no table can have biases it.
         method: a name from the table, or a solver object.
-        loss: "l2", "l1", "huber", "likelihood", or any object with the loss protocol (`pgmest.loss`).
+        loss: "l2", "l1", "huber", "likelihood", or any object with the loss protocol (`pgmest.losses`).
         prior: a distribution to stay close to: of all distributions that fit best, the one of least relative entropy
             to it is approached, and mirror descent starts there. A model or log-potentials; a public Dataset, of which
-            `pgmest.prior.public_model` is then made; or a `pgmest.prior.Support`, public records to which the answer
+            `pgmest.priors.public_model` is then made; or a `pgmest.priors.Support`, public records to which the answer
             is confined: it is then a `SupportModel`.
-        prior_weight: minimise loss + prior_weight * total * KL(p || prior) instead, in nats. At weight 1 that is the
+        prior_weight: minimize loss + prior_weight * total * KL(p || prior) instead, in nats. At weight 1 that is the
             most probable table if its records were drawn from the prior; below 1 the prior counts for less. A public
             sample of m records deserves at most m / (m + total), and less the more it differs from the private one.
         init: where to start from; affects the time taken, not the answer. Potentials on cliques that the new
@@ -190,7 +190,7 @@ def estimate(
             (impossible combinations, the only possible ones, attributes that are functions of others), or a mapping of
             attributes to impossible combinations, as tuples of codes or as a boolean table (True: impossible).
         tolerance: stop when the duality gap is at most this share of the larger of the optimal loss and the noise floor
-            (`pgmest.estimation.minimise`): about the mean squared distance from the exact optimum, in noise variances.
+            (`pgmest.solvers.run`): about the mean squared distance from the exact optimum, in noise variances.
         max_iterations: stop after this many steps, converged or not; `model.report` says which.
         callback: called after each iteration with a `Progress`; return True to stop.
         max_megabytes: refuse junction trees whose tables would need more (None: no limit).
@@ -231,10 +231,10 @@ def estimate(
     problem = offering_approximations(lambda: Problem.of(objective, known.value, base, oracle=make_oracle))
     theta = problem.base.copy() if init is None else warm_start(problem, potentials_of(init, "init", domain))
     if prior_weight is not None:
-        solver = penalised_solver(problem, prior_weight)
+        solver = penalized_solver(problem, prior_weight)
     elif oracle != "exact":
         solver = approximate_solver(problem, method, solver, oracle)
-    problem, state, report = minimise(
+    problem, state, report = minimize(
         problem, theta, solver, tolerance, max_iterations, fit=total == "fit", callback=callback
     )
     if support is not None:

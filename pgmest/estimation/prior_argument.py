@@ -8,19 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from pgmest.clique_vector import CliqueVector, Layout
-from pgmest.dataset import Dataset
-from pgmest.domain import Domain
-from pgmest.errors import ArgumentError
-from pgmest.estimation.penalised import EntropyPenalty, PenalisedMirrorDescent, PenalisedSmoothing
-from pgmest.estimation.problem import Problem, SolverOracle
-from pgmest.estimation.solver import Solver
-from pgmest.loss import FlatLoss
-from pgmest.loss.smoothed import KinkedLoss
-from pgmest.model import Model
-from pgmest.prior.public_model import MEGABYTES, public_model
-from pgmest.prior.support import Support
-from pgmest.prior.support_model import SupportModel
+from pgmest._base.errors import ArgumentError
+from pgmest.data.dataset import Dataset
+from pgmest.inference.support.support import Support
+from pgmest.losses import FlatLoss
+from pgmest.losses.smoothed import KinkedLoss
+from pgmest.models.exact import Model
+from pgmest.models.support import SupportModel
+from pgmest.priors.public_model import MEGABYTES, public_model
+from pgmest.solvers.penalized import EntropyPenalty, PenalisedMirrorDescent, PenalisedSmoothing
+from pgmest.solvers.problem import Problem, SolverOracle
+from pgmest.solvers.solver import Solver
+from pgmest.tables.clique_vector import CliqueVector, Layout
+from pgmest.tables.domain import Domain
 
 
 def as_support(prior: Any, domain: Domain) -> Support | None:
@@ -40,7 +40,7 @@ def support_oracle(support: Support) -> Callable[[Layout], SolverOracle]:
     """What makes the oracle of a support for given cliques."""
 
     def make(layout: Layout) -> SolverOracle:
-        from pgmest.prior.support_oracle import SupportOracle
+        from pgmest.inference.support.support_oracle import SupportOracle
 
         return SupportOracle(support, layout)
 
@@ -108,7 +108,7 @@ def check_prior_weight(prior_weight: Any, prior: Any, method: Any, total: Any, l
         raise ArgumentError('prior_weight needs a smooth loss such as "l2", or absolute residuals as in "l1".')
 
 
-def penalised_solver(problem: Problem, prior_weight: float) -> Solver[Any]:
+def penalized_solver(problem: Problem, prior_weight: float) -> Solver[Any]:
     """The solver of loss + prior_weight * total * KL(p || prior), with the problem's base as prior."""
     _, log_partition = problem.marginals(problem.base)
     penalty = EntropyPenalty(problem.base, float(prior_weight) * problem.total, log_partition)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pgmest.dataset import Dataset
-from pgmest.errors import ArgumentError, DataError, DomainError
+from pgmest._base.errors import ArgumentError, DataError, DomainError
+from pgmest.data.dataset import Dataset
 
 PAIRS_AT_ONCE = 1 << 22
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pgmest.errors import DataError
-from pgmest.factor import Factor
+from pgmest._base.errors import DataError
+from pgmest.tables.factor import Factor
 
 
 def total_variation(true: Factor, estimated: Factor) -> float:

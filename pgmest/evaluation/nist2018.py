@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from pgmest.dataset import Dataset
-from pgmest.domain import Clique, Domain
-from pgmest.errors import ArgumentError, DataError
+from pgmest._base.errors import ArgumentError, DataError
+from pgmest.data.dataset import Dataset
 from pgmest.queries import Kron, compress, identity, interval, subset
-from pgmest.workloads import Item, Projectable, Workload, random_kway
+from pgmest.queries.workloads import Item, Projectable, Workload, random_kway
+from pgmest.tables.domain import Clique, Domain
 
 PERFECT = 1e6
 SMALLEST_FRACTION = 1e-6

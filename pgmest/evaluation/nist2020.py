@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pgmest.dataset import Dataset
-from pgmest.domain import Clique
-from pgmest.errors import ArgumentError
-from pgmest.factor import Factor
-from pgmest.workloads import Projectable, random_kway
+from pgmest._base.errors import ArgumentError
+from pgmest.data.dataset import Dataset
+from pgmest.queries.workloads import Projectable, random_kway
+from pgmest.tables.domain import Clique
+from pgmest.tables.factor import Factor
 
 WORST = 2.0
 
@@ -24,12 +24,12 @@ class KMarginalScore:
         score: 0 to 1000, which is perfect: 1000 (1 - d / 2), with d the mean of the groups' distances.
         distances: the distance of each group in 0..2, a Factor over the group attributes; NaN where neither side has
             a record.
-        penalised: the number of groups at distance 2 for their count.
+        penalized: the number of groups at distance 2 for their count.
     """
 
     score: float
     distances: Factor
-    penalised: int
+    penalized: int
 
 
 def k_marginal_score(
@@ -55,7 +55,7 @@ def k_marginal_score(
         groups: the attributes that make the groups; PUMA and YEAR in the challenge.
         k: attributes to a marginal, besides the groups'.
         count: random marginals, drawn one after the other (a set may come twice).
-        penalty_from: the difference of counts that is penalised; 250 in the challenge.
+        penalty_from: the difference of counts that is penalized; 250 in the challenge.
         attributes: those to draw from; by default all others.
         seed: of the choice.
 
@@ -74,10 +74,10 @@ def k_marginal_score(
     if not present.any():
         raise ArgumentError.of("groups", keys, "attributes of data with at least one record")
     distances = np.mean([_distances(true, estimated, keys, clique) for clique in chosen], axis=0)
-    penalised = present & (np.abs(counts[0] - counts[1]) >= penalty_from)
-    distances = np.where(present, np.where(penalised, WORST, distances), np.nan)
+    penalized = present & (np.abs(counts[0] - counts[1]) >= penalty_from)
+    distances = np.where(present, np.where(penalized, WORST, distances), np.nan)
     score = 1000.0 * (1.0 - float(distances[present].mean()) / 2.0)
-    return KMarginalScore(score, Factor(true.domain.project(keys), distances), int(penalised.sum()))
+    return KMarginalScore(score, Factor(true.domain.project(keys), distances), int(penalized.sum()))
 
 
 def _distances(true: Projectable, estimated: Projectable, keys: Clique, clique: Clique) -> np.ndarray:

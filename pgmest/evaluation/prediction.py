@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from pgmest.dataset import Dataset
-from pgmest.errors import ArgumentError, DataError, DomainError, OptionalDependencyError
+from pgmest._base.errors import ArgumentError, DataError, DomainError, OptionalDependencyError
+from pgmest.data.dataset import Dataset
 
-Synthesiser = Callable[[Dataset], Dataset]
+Synthesizer = Callable[[Dataset], Dataset]
 
 
 def svm_misclassification(
     real: Dataset,
-    synthetic: Dataset | Synthesiser,
+    synthetic: Dataset | Synthesizer,
     target: str,
     *,
     positive: Iterable[int] | None = None,

@@ -1,4 +1,4 @@
-"""The error of an estimate on a workload: one number, with its normalisation named."""
+"""The error of an estimate on a workload: one number, with its normalization named."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from pgmest.domain import Clique
-from pgmest.errors import ArgumentError, DataError
-from pgmest.workloads import Projectable, Workload, marginals
+from pgmest._base.errors import ArgumentError, DataError
+from pgmest.queries.workloads import Projectable, Workload, marginals
+from pgmest.tables.domain import Clique
 
 NORMS = ("l1", "tv")
-NORMALISATIONS = ("query", "record", "answer")
+NORMALIZATIONS = ("query", "record", "answer")
 
 
 def workload_error(
@@ -43,13 +43,13 @@ def workload_error(
         per: "query", "record" or "answer".
 
     Raises:
-        ArgumentError: another norm or normalisation, or a workload without weight.
+        ArgumentError: another norm or normalization, or a workload without weight.
         DataError: true answers that sum to zero, and `per` divides by them.
     """
     if norm not in NORMS:
         raise ArgumentError.of("norm", norm, NORMS)
-    if per not in NORMALISATIONS:
-        raise ArgumentError.of("per", per, NORMALISATIONS)
+    if per not in NORMALIZATIONS:
+        raise ArgumentError.of("per", per, NORMALIZATIONS)
     distances, rows, magnitudes = _item_distances(true, estimated, workload)
     weights = _weights(workload)
     half = 0.5 if norm == "tv" else 1.0
@@ -71,7 +71,7 @@ def range_query_mse(true: Projectable, estimated: Projectable, ranges: Workload,
         per: "record" for answers as fractions of the true total N (PPSyn's scale), "query" for answers in counts.
 
     Raises:
-        ArgumentError: another normalisation, or a workload without weight.
+        ArgumentError: another normalization, or a workload without weight.
         DataError: the true total is zero, and `per` divides by it.
     """
     if per not in ("query", "record"):

@@ -1,27 +1,66 @@
-"""Differentially private mechanisms, one file each, all with the same contract (`pgmest.mechanisms.mechanism`)."""
+"""Differentially private mechanisms, all with the same contract (`pgmest.mechanisms.mechanism`).
+
+Each is imported when it is first asked for.
+"""
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-# Where each mechanism is; it is imported when it is first asked for.
+if TYPE_CHECKING:
+    from pgmest.mechanisms.aim import AIM
+    from pgmest.mechanisms.dual_query.dual_query import DualQuery
+    from pgmest.mechanisms.hdmm import HDMM
+    from pgmest.mechanisms.independent import Independent
+    from pgmest.mechanisms.mechanism import Mechanism, Result
+    from pgmest.mechanisms.mst import MST
+    from pgmest.mechanisms.mwem.mwem import MWEM
+    from pgmest.mechanisms.pmw_pub.pmw_pub import PMWPub
+    from pgmest.mechanisms.ppsyn.ppsyn import PPSyn
+    from pgmest.mechanisms.ppsyn.published import PPSynAsPublishedNotPrivate
+    from pgmest.mechanisms.privbayes.privbayes import PrivBayes
+    from pgmest.mechanisms.priview.priview import PriView
+    from pgmest.mechanisms.privmrf.privmrf import PrivMRF
+    from pgmest.mechanisms.privsyn.privsyn import PrivSyn
+    from pgmest.mechanisms.transformed import Transformed
+
 MECHANISMS = {
     "AIM": "pgmest.mechanisms.aim",
-    "DualQuery": "pgmest.mechanisms.dual_query",
+    "DualQuery": "pgmest.mechanisms.dual_query.dual_query",
     "HDMM": "pgmest.mechanisms.hdmm",
     "Independent": "pgmest.mechanisms.independent",
     "MST": "pgmest.mechanisms.mst",
-    "MWEM": "pgmest.mechanisms.mwem",
+    "MWEM": "pgmest.mechanisms.mwem.mwem",
     "Mechanism": "pgmest.mechanisms.mechanism",
-    "PMWPub": "pgmest.mechanisms.pmw_pub",
-    "PPSyn": "pgmest.mechanisms.ppsyn",
-    "PPSynAsPublishedNotPrivate": "pgmest.mechanisms.ppsyn_published",
-    "PriView": "pgmest.mechanisms.priview",
-    "PrivBayes": "pgmest.mechanisms.privbayes",
-    "PrivMRF": "pgmest.mechanisms.privmrf",
-    "PrivSyn": "pgmest.mechanisms.privsyn",
+    "PMWPub": "pgmest.mechanisms.pmw_pub.pmw_pub",
+    "PPSyn": "pgmest.mechanisms.ppsyn.ppsyn",
+    "PPSynAsPublishedNotPrivate": "pgmest.mechanisms.ppsyn.published",
+    "PriView": "pgmest.mechanisms.priview.priview",
+    "PrivBayes": "pgmest.mechanisms.privbayes.privbayes",
+    "PrivMRF": "pgmest.mechanisms.privmrf.privmrf",
+    "PrivSyn": "pgmest.mechanisms.privsyn.privsyn",
     "Result": "pgmest.mechanisms.mechanism",
     "Transformed": "pgmest.mechanisms.transformed",
 }
+"""Where each name is."""
+
+__all__ = [
+    "AIM",
+    "HDMM",
+    "MST",
+    "MWEM",
+    "DualQuery",
+    "Independent",
+    "Mechanism",
+    "PMWPub",
+    "PPSyn",
+    "PPSynAsPublishedNotPrivate",
+    "PriView",
+    "PrivBayes",
+    "PrivMRF",
+    "PrivSyn",
+    "Result",
+    "Transformed",
+]
 
 
 def __getattr__(name: str) -> Any:
@@ -31,4 +70,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *MECHANISMS])
+    return __all__

@@ -8,17 +8,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmest.domain import Clique
-from pgmest.errors import ArgumentError
+from pgmest._base.errors import ArgumentError
+from pgmest.graph.tree_limit import TreeLimit
 from pgmest.mechanisms.estimation import estimate_measured
+from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE, beyond_noise, most_wrong
 from pgmest.mechanisms.mechanism import Mechanism, Outcome
-from pgmest.mechanisms.parts.most_wrong import MEAN_ABSOLUTE, beyond_noise, most_wrong
-from pgmest.mechanisms.parts.tree_limit import TreeLimit
-from pgmest.model import Model
+from pgmest.models.exact import Model
 from pgmest.privacy.budgets import Budget
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.noise import noise_for
-from pgmest.workloads import Workload, all_kway, as_workload
+from pgmest.queries.workloads import Workload, all_kway, as_workload
+from pgmest.tables.domain import Clique
 
 TOLERANCE = 1e-2
 """How exactly each round's estimate is fitted, if its iterations are enough."""
@@ -120,7 +120,7 @@ class AIM(Mechanism):
 
     def _select(self, curator: Curator, model: Model, weights: Mapping[Clique, float], price: Budget) -> Clique:
         """The marginal that the model gets most wrong, beyond the noise that a measurement of it would have."""
-        noise = MEAN_ABSOLUTE * noise_for(price * self.measuring, curator.neighbours).stddev
+        noise = MEAN_ABSOLUTE * noise_for(price * self.measuring, curator.neighbors).stddev
 
         def gain(clique: Clique, errors: np.ndarray) -> float:
             return beyond_noise(errors, noise)

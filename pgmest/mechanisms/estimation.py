@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from pgmest.errors import ImpossibleModelError, ModelTooLarge
+from pgmest._base.errors import ImpossibleModelError, ModelTooLarge
 from pgmest.estimation.estimate import estimate
-from pgmest.junction_tree import JunctionTree
-from pgmest.measurement import LinearMeasurement
-from pgmest.model import Model
+from pgmest.graph.junction_tree import JunctionTree
+from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.models.exact import Model
 from pgmest.privacy.curator import Curator
 from pgmest.transforms.transform import Transform
 

@@ -9,15 +9,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmest.domain import Domain, as_domain
-from pgmest.errors import ArgumentError, plural
-from pgmest.junction_tree import JunctionTree
+from pgmest._base.errors import ArgumentError, plural
+from pgmest.graph.junction_tree import JunctionTree
 from pgmest.mechanisms.estimation import estimate_measured
 from pgmest.mechanisms.mechanism import Mechanism, Outcome
 from pgmest.privacy.budgets import Budget
 from pgmest.privacy.curator import Curator
+from pgmest.queries.workloads import as_workload
 from pgmest.strategies import Strategy, select_strategy
-from pgmest.workloads import as_workload
+from pgmest.tables.domain import Domain, as_domain
 
 ESTIMATORS = ("pgm", "original")
 
@@ -65,7 +65,7 @@ class HDMM(Mechanism):
     """The high-dimensional matrix mechanism (McKenna, Miklau, Hay, Machanavajjhala, VLDB 2018).
 
     It looks at the workload alone to choose a strategy (`pgmest.strategies`): weighted marginals over subsets of the
-    workload's cliques, with queries on each attribute that are optimised for its prefixes or ranges, or a union of such
+    workload's cliques, with queries on each attribute that are optimized for its prefixes or ranges, or a union of such
     products. `plan` tells what it would measure and the error to expect, before anything is spent.
 
     estimator="original" is least squares on the measured marginals (HDMM+LLS), exactly and in closed form: unbiased,
@@ -118,10 +118,10 @@ class HDMM(Mechanism):
         """
         known = as_domain(domain)
         items, budget = as_workload(known, workload), self.budget()
-        tried = select_strategy(known, items, type(budget), self.neighbours)
+        tried = select_strategy(known, items, type(budget), self.neighbors)
         rows = items.rows(known)
         errors = {
-            strategy.name: math.sqrt(strategy.expected_error(budget, self.neighbours) / rows) for strategy in tried
+            strategy.name: math.sqrt(strategy.expected_error(budget, self.neighbors) / rows) for strategy in tried
         }
         return Plan(known, budget, tried[0], errors)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from pgmest.mechanisms.estimation import estimate_measured
 from pgmest.mechanisms.mechanism import Mechanism, cliques_of
-from pgmest.model import Model
+from pgmest.models.exact import Model
 from pgmest.privacy.allocation import least_error_weights
 from pgmest.privacy.curator import Curator
 

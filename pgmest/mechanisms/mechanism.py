@@ -19,19 +19,19 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from pgmest.dataset import Dataset
-from pgmest.domain import Clique, Domain
-from pgmest.errors import ArgumentError, PgmestError, QueryError, plural
-from pgmest.estimation.structural_zeros import StructuralZeros, zero_rules
-from pgmest.factor import Factor
-from pgmest.measurement import LinearMeasurement
-from pgmest.mechanisms.parts.known_zeros import ZEROS, check_possible, honoured
+from pgmest._base.errors import ArgumentError, PgmestError, QueryError, plural
+from pgmest.data.dataset import Dataset
+from pgmest.inference.exact.structural_zeros import StructuralZeros, zero_rules
+from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.mechanisms.known_zeros import ZEROS, check_possible, honored
 from pgmest.privacy.budgets import Epsilon, Rho
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.ledger import Ledger
-from pgmest.privacy.neighbours import AddRemove, Neighbours
-from pgmest.progress import budget_bar
+from pgmest.privacy.neighbors import AddRemove, Neighbors
+from pgmest.privacy.progress import budget_bar
 from pgmest.queries import Kron
+from pgmest.tables.domain import Clique, Domain
+from pgmest.tables.factor import Factor
 
 
 class ModelLike(Protocol):
@@ -67,7 +67,7 @@ class Mechanism(ABC):
         epsilon, delta: the budget as (epsilon, delta)-DP; without delta as pure epsilon-DP.
         rho: the budget as rho-zCDP, instead of these.
         backend: "opendp", exact noise; or "simulation", seeded, for experiments.
-        neighbours: which datasets must be hard to tell apart.
+        neighbors: which datasets must be hard to tell apart.
         structural_zeros: what cannot occur, which must be public knowledge, as `pgmest.estimate` takes it. Every
             estimate leaves it out, between the rounds, too. `Result.details["structural_zeros"]` says whether the
             model does; the mechanisms' original forms, which have no graphical model, cannot.
@@ -80,7 +80,7 @@ class Mechanism(ABC):
     delta: float | None = None
     rho: float | None = None
     backend: str = "opendp"
-    neighbours: Neighbours = field(default_factory=AddRemove)
+    neighbors: Neighbors = field(default_factory=AddRemove)
     structural_zeros: StructuralZeros | None = None
 
     definition: ClassVar[str] = "zcdp"
@@ -162,7 +162,7 @@ class Mechanism(ABC):
             curator = Curator(
                 data,
                 self.budget(),
-                neighbours=self.neighbours,
+                neighbors=self.neighbors,
                 backend=self.backend,
                 seed=noise,
                 journal=checkpoint,
@@ -178,7 +178,7 @@ class Mechanism(ABC):
             finally:
                 curator.close()
         outcome = made if isinstance(made, Outcome) else Outcome(made)
-        told = {ZEROS: honoured(outcome.model, rules, data.domain)} if rules else {}
+        told = {ZEROS: honored(outcome.model, rules, data.domain)} if rules else {}
         return Result(
             outcome.model,
             curator.ledger,

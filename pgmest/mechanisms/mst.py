@@ -11,14 +11,14 @@ from typing import Any, ClassVar
 import networkx as nx
 import numpy as np
 
-from pgmest.dataset import Dataset
-from pgmest.domain import Clique
-from pgmest.errors import ArgumentError
+from pgmest._base.errors import ArgumentError
+from pgmest.data.dataset import Dataset
 from pgmest.mechanisms.estimation import estimate_measured, lifted
 from pgmest.mechanisms.mechanism import Mechanism, Outcome, cliques_of
-from pgmest.model import Model
+from pgmest.models.exact import Model
 from pgmest.privacy.budgets import Budget
 from pgmest.privacy.curator import Curator
+from pgmest.tables.domain import Clique
 from pgmest.transforms.learned import rare_values
 
 
@@ -91,6 +91,6 @@ def _spanning_tree(curator: Curator, independent: Model, candidates: Sequence[Cl
     for part in spend.split(selections) if selections else []:
         joined = {name: number for number, part in enumerate(nx.connected_components(graph)) for name in part}
         options = [pair for pair in candidates if joined[pair[0]] != joined[pair[1]]]
-        tree.append(curator.select(options, scores, curator.neighbours.l1_sensitivity(), part))
+        tree.append(curator.select(options, scores, curator.neighbors.l1_sensitivity(), part))
         graph.add_edge(*tree[-1])
     return tree

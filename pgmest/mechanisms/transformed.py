@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmest.errors import ArgumentError
+from pgmest._base.errors import ArgumentError
 from pgmest.mechanisms.estimation import lifted
 from pgmest.mechanisms.mechanism import Mechanism, Outcome, cliques_of
-from pgmest.model import Model
+from pgmest.models.exact import Model
 from pgmest.privacy.budgets import Budget, Epsilon, Rho
 from pgmest.privacy.curator import Curator
 from pgmest.transforms.transform import Transform
@@ -25,7 +25,7 @@ class Transformed(Mechanism):
     """Recode the records, run a mechanism on them, and undo the recoding in its model.
 
     The steps are made one after the other, each of the records that the last one made; together they get `share` of
-    the budget, what they leave of it goes to the mechanism. The budget, the backend and the neighbouring relation are
+    the budget, what they leave of it goes to the mechanism. The budget, the backend and the neighboring relation are
     those of the mechanism inside.
 
     >>> import pgmest as pg
@@ -64,7 +64,7 @@ class Transformed(Mechanism):
             raise ArgumentError("give structural_zeros to Transformed, in terms of the attributes before its steps.")
         super().__post_init__()
         object.__setattr__(self, "backend", self.mechanism.backend)
-        object.__setattr__(self, "neighbours", self.mechanism.neighbours)
+        object.__setattr__(self, "neighbors", self.mechanism.neighbors)
 
     @property
     def inside(self) -> Mechanism:

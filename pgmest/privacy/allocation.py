@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pgmest.domain import Domain
-from pgmest.errors import BudgetTypeError
+from pgmest._base.errors import BudgetTypeError
 from pgmest.privacy.budgets import Budget, Epsilon
+from pgmest.tables.domain import Domain
 
 
 def least_error_weights(

@@ -1,4 +1,4 @@
-"""Audits: run something private many times on two neighbouring datasets, and bound from below what it cost.
+"""Audits: run something private many times on two neighboring datasets, and bound from below what it cost.
 
 A bound above what the ledger claims proves that the claim is false. A bound below proves nothing, but a statistic that
 looks where the noise is would show noise that is clearly too small.
@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from pgmest.dataset import Dataset
-from pgmest.errors import ArgumentError, BudgetTypeError
-from pgmest.measurement import LinearMeasurement
+from pgmest._base.errors import ArgumentError, BudgetTypeError
+from pgmest.data.dataset import Dataset
+from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.privacy.budgets import ApproxDP, Budget, Epsilon, Rho
 
 ORDERS = np.concatenate([[1.0], np.geomspace(1.01, 100.0, 60)])
@@ -58,7 +58,7 @@ class AuditReport:
 def audit(
     private: Callable[[Dataset, int], Any],
     data: Dataset,
-    neighbour: Dataset,
+    neighbor: Dataset,
     *,
     statistic: Callable[[Any], float] = float,
     trials: int = 1000,
@@ -83,7 +83,7 @@ def audit(
     Args:
         private: what is audited, a function of a dataset and of a seed that gives an output.
         data: a dataset.
-        neighbour: another, its neighbour under the relation claimed.
+        neighbor: another, its neighbor under the relation claimed.
         statistic: an output as one number; the better it tells the datasets apart, the stronger the audit.
         trials: runs on each dataset, at least 4.
         delta: the delta of the approximate differential privacy that `epsilon` is about.
@@ -101,7 +101,7 @@ def audit(
     seeds = np.random.default_rng(seed).integers(2**31, size=(2, trials)).tolist()
     first, second = (
         np.array([statistic(private(records, one)) for one in row])
-        for records, row in zip((data, neighbour), seeds, strict=True)
+        for records, row in zip((data, neighbor), seeds, strict=True)
     )
     level = (1 - confidence) / 2
 
@@ -113,22 +113,22 @@ def audit(
     return AuditReport(bounds[0], delta, bounds[1], trials, confidence)
 
 
-def likelihood_ratio(data: Dataset, neighbour: Dataset) -> Callable[[Any], float]:
+def likelihood_ratio(data: Dataset, neighbor: Dataset) -> Callable[[Any], float]:
     """A statistic of a `Curator` or of a mechanism's result: how much better its noisy answers fit `data`.
 
     It is the log-likelihood ratio of the measurements, the best statistic for these; the noise is taken as continuous.
     """
 
     def statistic(result: Any) -> float:
-        return sum(_log_ratio(measurement, data, neighbour) for measurement in result.measurements)
+        return sum(_log_ratio(measurement, data, neighbor) for measurement in result.measurements)
 
     return statistic
 
 
-def _log_ratio(measurement: LinearMeasurement, data: Dataset, neighbour: Dataset) -> float:
+def _log_ratio(measurement: LinearMeasurement, data: Dataset, neighbor: Dataset) -> float:
     residuals = [
         (measurement.values - measurement.answer(records.project(measurement.clique))) / measurement.stddev
-        for records in (data, neighbour)
+        for records in (data, neighbor)
     ]
     losses = [
         math.sqrt(2) * np.abs(residual).sum() if "laplace" in measurement.noise else residual @ residual / 2

@@ -12,7 +12,7 @@ from fractions import Fraction
 from numbers import Real
 from typing import Any, Self, TypeGuard
 
-from pgmest.errors import ArgumentError, BudgetTypeError
+from pgmest._base.errors import ArgumentError, BudgetTypeError
 
 SAFETY = 1e-12
 """Conversions give away this share, far more than the rounding errors of the few float operations that they take."""

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from pgmest.errors import ArgumentError
+from pgmest._base.errors import ArgumentError
 from pgmest.privacy.budgets import ApproxDP, Budget, Epsilon, Rho
 from pgmest.privacy.noise import analytic_gaussian
 

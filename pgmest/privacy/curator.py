@@ -7,37 +7,44 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from pgmest.dataset import Dataset
-from pgmest.domain import Domain
-from pgmest.errors import ArgumentError, DataError, JournalError
-from pgmest.estimation.structural_zeros import Rule
-from pgmest.measurement import LinearMeasurement
-from pgmest.measurement_file.query_format import encode_query
+from pgmest._base.errors import ArgumentError, DataError, JournalError
+from pgmest.data.dataset import Dataset
+from pgmest.inference.exact.structural_zeros import Rule
+from pgmest.measurements.files.query_format import encode_query
+from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.privacy import selection
 from pgmest.privacy.budgets import Budget
 from pgmest.privacy.grid import on_grid
 from pgmest.privacy.journal import Journal, digest
 from pgmest.privacy.ledger import Entry, Ledger, amounts
-from pgmest.privacy.neighbours import AddRemove, Neighbours, Replace
+from pgmest.privacy.neighbors import AddRemove, Neighbors, Replace
 from pgmest.privacy.noise import Noise, cost_of, make_backend, noise_for
 from pgmest.queries import as_query
 from pgmest.queries.kron import Kron
-
-if TYPE_CHECKING:
-    from pgmest.transforms.transform import Transform
+from pgmest.tables.domain import Domain
 
 Candidate = TypeVar("Candidate")
+
+
+class RecordTransform(Protocol):
+    """What a curator needs of a transform (`pgmest.transforms`): it recodes each record on its own."""
+
+    def encode(self, data: Dataset) -> Dataset: ...
+
+    def zeros(self, rules: Iterable[Rule]) -> tuple[Rule, ...]: ...
+
+    def pull_back(self, measurement: LinearMeasurement) -> LinearMeasurement: ...
 
 
 class Curator:
     """Answers questions about records with noise, and keeps the books.
 
     Every request is checked, charged to the ledger, and only then answered. What a mechanism may see is what these
-    methods return, `domain`, `neighbours`, `public_total` and the ledger.
+    methods return, `domain`, `neighbors`, `public_total` and the ledger.
 
     >>> from pgmest.privacy import Rho
     >>> data = Dataset.from_codes(np.array([[0, 1], [1, 1], [1, 0]]), {"sex": 2, "income": 2})
@@ -50,7 +57,7 @@ class Curator:
     Args:
         data: the private records, each counting once.
         budget: what may be spent in all: `Epsilon`, `Rho` or `ApproxDP`; every spend must be of the same type.
-        neighbours: which datasets must be hard to tell apart.
+        neighbors: which datasets must be hard to tell apart.
         backend: "opendp", exact noise; or "simulation", seeded, for experiments, marked insecure in the ledger.
         seed: of the simulation.
         journal: a file that keeps each paid answer, so that the same sequence of requests in a later run is answered
@@ -70,7 +77,7 @@ class Curator:
         data: Dataset,
         budget: Budget,
         *,
-        neighbours: Neighbours | None = None,
+        neighbors: Neighbors | None = None,
         backend: str = "opendp",
         seed: int | np.random.Generator | None = None,
         journal: str | Path | None = None,
@@ -88,17 +95,17 @@ class Curator:
         self._backend = make_backend(backend, seed)
         self._on_charge = on_charge
         self._measurements: list[LinearMeasurement] = []
-        self._outer: tuple[Curator, Transform] | None = None
+        self._outer: tuple[Curator, RecordTransform] | None = None
         self.structural_zeros = tuple(structural_zeros)
         """What cannot occur, which is public."""
         self.stopped = False
         """Set to True, from a signal handler say, it makes the next request raise KeyboardInterrupt, unpaid."""
-        self.neighbours: Neighbours = AddRemove() if neighbours is None else neighbours
-        if not isinstance(self.neighbours, Neighbours):
-            raise ArgumentError.of("neighbours", neighbours, "AddRemove(...) or Replace(...)")
+        self.neighbors: Neighbors = AddRemove() if neighbors is None else neighbors
+        if not isinstance(self.neighbors, Neighbors):
+            raise ArgumentError.of("neighbors", neighbors, "AddRemove(...) or Replace(...)")
         self.ledger = Ledger(budget)
         self._spent_before: Budget = self.ledger.total
-        run = {"budget": amounts(budget), "neighbours": repr(self.neighbours), "backend": backend}
+        run = {"budget": amounts(budget), "neighbors": repr(self.neighbors), "backend": backend}
         self._journal = None if journal is None else Journal(journal, {**run, "domain": list(data.domain.items())})
 
     @property
@@ -128,8 +135,8 @@ class Curator:
 
     @property
     def public_total(self) -> int | None:
-        """The number of records where the neighbouring relation makes it public (`Replace`), else None."""
-        return self._data.records if isinstance(self.neighbours, Replace) else None
+        """The number of records where the neighboring relation makes it public (`Replace`), else None."""
+        return self._data.records if isinstance(self.neighbors, Replace) else None
 
     @property
     def _outermost(self) -> Curator:
@@ -172,7 +179,7 @@ class Curator:
         question, step = self._checked(clique, query)
         if spend is None:
             assert stddev is not None
-            spend = cost_of(float(stddev), type(self.budget), self.neighbours, question.query, step)
+            spend = cost_of(float(stddev), type(self.budget), self.neighbors, question.query, step)
         return self._measure(question, step, spend, label or " x ".join(question.clique), "measure")
 
     def measure_all(
@@ -225,9 +232,9 @@ class Curator:
             candidates: what to choose from; they must not depend on the data.
             scores: called with the records, gives one score per candidate. It must not raise errors that depend on the
                 records, nor draw from a generator that is used elsewhere (a journal does not call it again).
-            sensitivity: the most that one score changes between neighbours (`curator.neighbours` says which they are).
+            sensitivity: the most that one score changes between neighbors (`curator.neighbors` says which they are).
             spend: what to pay, of the budget's type.
-            monotone: whether all scores change in the same direction between neighbours; halves the noise.
+            monotone: whether all scores change in the same direction between neighbors; halves the noise.
             label: what the ledger says it was for.
 
         Raises:
@@ -312,10 +319,10 @@ class Curator:
         self._record(Entry(label, "charge", cost))
         return cost
 
-    def through(self, transform: Transform) -> Curator:
+    def through(self, transform: RecordTransform) -> Curator:
         """A curator of the recoded records, with the same ledger and what is left of the budget as its budget.
 
-        A transform recodes each record on its own, so neighbours stay neighbours. What is measured here appears among
+        A transform recodes each record on its own, so neighbors stay neighbors. What is measured here appears among
         this curator's measurements, too, as being about the attributes before the transform.
 
         Raises:
@@ -355,7 +362,7 @@ class Curator:
     ) -> LinearMeasurement:
         clique, query, label = question.clique, question.query, label or "number of records"
         cost = self._affordable(spend, label)
-        noise = noise_for(cost, self.neighbours, query, step)
+        noise = noise_for(cost, self.neighbors, query, step)
         parameters = {"clique": list(clique), "noise": noise.name, "stddev": noise.stddev}
         if query is not None:
             parameters["query"] = str(query)

@@ -10,10 +10,10 @@ import math
 
 import numpy as np
 
-from pgmest.errors import QueryError
+from pgmest._base.errors import QueryError
 from pgmest.queries import Kron, Query
-from pgmest.queries.matrices import DenseQuery, Grouping, Identity, SparseQuery, dense, sparse_query
-from pgmest.queries.ranges import Differences, Ranges
+from pgmest.queries.matrices import DenseQuery, SparseQuery, dense, sparse_query
+from pgmest.queries.norms import entries_of, integer_valued
 
 BITS = 24
 """Significant bits of a rounded matrix's largest entry."""
@@ -56,48 +56,8 @@ def on_grid(query: Query | Kron | None) -> tuple[Query | Kron | None, float]:
     )
 
 
-def integer_valued(query: Query) -> bool:
-    """Whether all entries are integers."""
-    entries = _entries(query)
-    return entries is None or bool(np.all(entries == np.rint(entries)))
-
-
-def non_negative(query: Query) -> bool:
-    """Whether no entry is negative."""
-    entries = _entries(query)
-    return not isinstance(query, Differences) if entries is None else bool(entries.min(initial=0.0) >= 0)
-
-
-def absolute(query: Query) -> Query:
-    """The query whose entries are the absolute values of this one's; column sums of it are l1 norms."""
-    if isinstance(query, DenseQuery):
-        return dense(np.abs(query.values))
-    if isinstance(query, SparseQuery):
-        return sparse_query(abs(query.values))
-    _entries(query)
-    return query.squared()  # of entries -1, 0 and 1
-
-
-def _entries(query: Query) -> np.ndarray | None:
-    """The entries that may be other than zero, or None where all are -1, 0 or 1 by construction.
-
-    Raises:
-        QueryError: they are not known.
-    """
-    if isinstance(query, DenseQuery):
-        return query.values
-    if isinstance(query, SparseQuery):
-        return query.values.data
-    if isinstance(query, Identity | Grouping | Ranges | Differences):
-        return None
-    raise QueryError(
-        f"the entries of a {type(query).__name__} are not known, so its sensitivity cannot be bounded; measure with "
-        "its matrix, dense or sparse."
-    )
-
-
 def _largest(query: Query) -> float:
-    entries = _entries(query)
+    entries = entries_of(query)
     return 1.0 if entries is None else float(np.abs(entries).max(initial=0.0))
 
 

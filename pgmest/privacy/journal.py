@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pgmest.errors import FileFormatError, JournalError
+from pgmest._base.errors import FileFormatError, JournalError
 
 FORMAT, VERSION = "pgmest-journal", 1
 FIELDS = {"label", "digest", "answer", "check"}
@@ -30,7 +30,7 @@ class Journal:
 
     Args:
         path: the file; made if it is not there.
-        run: what must be the same when the run starts again: budget, neighbours, backend, domain. JSON values.
+        run: what must be the same when the run starts again: budget, neighbors, backend, domain. JSON values.
 
     Raises:
         JournalError: the file is no journal, one of another run, or in use.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from pgmest.errors import ArgumentError, BudgetExceeded, BudgetTypeError, plural
+from pgmest._base.errors import ArgumentError, BudgetExceeded, BudgetTypeError, plural
 from pgmest.privacy.budgets import Budget
 
 ROUNDING = Fraction(1, 10**9)

@@ -13,10 +13,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from pgmest.errors import ArgumentError
-from pgmest.measurement import noise_scale, noise_stddev
+from pgmest._base.errors import ArgumentError
+from pgmest.measurements.measurement import noise_scale, noise_stddev
 from pgmest.privacy.budgets import SAFETY, ApproxDP, Budget, Epsilon, Rho
-from pgmest.privacy.neighbours import Neighbours
+from pgmest.privacy.neighbors import Neighbors
 
 LARGEST = 2.0**52
 """Answers are clipped to this many steps, which moves no two of them further apart."""
@@ -58,7 +58,7 @@ class Noise:
         return self.kind if self.step == 1.0 else self.kind.removeprefix("discrete_")
 
 
-def noise_for(spend: Budget, neighbours: Neighbours, query: Any = None, step: float = 1.0) -> Noise:
+def noise_for(spend: Budget, neighbors: Neighbors, query: Any = None, step: float = 1.0) -> Noise:
     """The least noise that makes the answers to a query private at this cost; rounded up.
 
     Rho: discrete Gaussian with sigma = Delta_2 / sqrt(2 rho). Epsilon: discrete Laplace with b = Delta_1 / epsilon.
@@ -68,7 +68,7 @@ def noise_for(spend: Budget, neighbours: Neighbours, query: Any = None, step: fl
     Raises:
         ArgumentError: so little is spent that the noise would drown every count.
     """
-    noise = _calibrated(spend, neighbours, query, step)
+    noise = _calibrated(spend, neighbors, query, step)
     least = float(noise_scale(noise.kind, LEAST_STEPS)) * noise.step
     if noise.sensitivity and noise.scale < least:
         noise = replace(noise, scale=least)
@@ -77,16 +77,16 @@ def noise_for(spend: Budget, neighbours: Neighbours, query: Any = None, step: fl
     return noise
 
 
-def _calibrated(spend: Budget, neighbours: Neighbours, query: Any, step: float) -> Noise:
+def _calibrated(spend: Budget, neighbors: Neighbors, query: Any, step: float) -> Noise:
     if isinstance(spend, ApproxDP):
         if spend.delta:
-            return _on_fine_grid(analytic_gaussian(spend.epsilon, spend.delta), neighbours.l2_sensitivity(query), step)
+            return _on_fine_grid(analytic_gaussian(spend.epsilon, spend.delta), neighbors.l2_sensitivity(query), step)
         spend = Epsilon(spend.epsilon)
     if isinstance(spend, Rho):
-        sensitivity = neighbours.l2_sensitivity(query)
+        sensitivity = neighbors.l2_sensitivity(query)
         return Noise("discrete_gaussian", sensitivity / math.sqrt(2 * spend.rho) * (1 + SAFETY), sensitivity, step)
     assert isinstance(spend, Epsilon)
-    sensitivity = neighbours.l1_sensitivity(query)
+    sensitivity = neighbors.l1_sensitivity(query)
     return Noise("discrete_laplace", sensitivity / spend.epsilon * (1 + SAFETY), sensitivity, step)
 
 
@@ -129,7 +129,7 @@ def _on_fine_grid(sigma: float, sensitivity: float, step: float) -> Noise:
     return Noise("discrete_gaussian", math.hypot(scale, 4 * fine) * (1 + SAFETY) if scale else 0.0, sensitivity, fine)
 
 
-def cost_of(stddev: float, kind: type[Budget], neighbours: Neighbours, query: Any = None, step: float = 1.0) -> Budget:
+def cost_of(stddev: float, kind: type[Budget], neighbors: Neighbors, query: Any = None, step: float = 1.0) -> Budget:
     """What noise of this standard deviation costs, rounded up: the inverse of `noise_for`.
 
     Raises:
@@ -138,10 +138,10 @@ def cost_of(stddev: float, kind: type[Budget], neighbours: Neighbours, query: An
     if not 0 < stddev < math.inf:
         raise ArgumentError.of("stddev", stddev, "a positive number")
     if kind is Rho:
-        return Rho((neighbours.l2_sensitivity(query) / stddev) ** 2 / 2 * (1 + 4 * SAFETY))
+        return Rho((neighbors.l2_sensitivity(query) / stddev) ** 2 / 2 * (1 + 4 * SAFETY))
     if kind is Epsilon:
         scale = float(noise_scale("discrete_laplace", stddev / step) * step)
-        return Epsilon(neighbours.l1_sensitivity(query) / scale * (1 + 4 * SAFETY))
+        return Epsilon(neighbors.l1_sensitivity(query) / scale * (1 + 4 * SAFETY))
     raise ArgumentError("stddev= does not say how to share epsilon and delta: give spend=ApproxDP(epsilon, delta).")
 
 

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from pgmest.errors import ArgumentError, ShapeError
+from pgmest._base.errors import ArgumentError, ShapeError
 from pgmest.privacy.budgets import SAFETY, ApproxDP, Budget, Epsilon, Rho
 from pgmest.privacy.noise import LARGEST, MOST_STEPS, Backend
 

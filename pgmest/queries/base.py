@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmest.errors import QueryError, ShapeError
+from pgmest._base.errors import QueryError, ShapeError
 
 
 @dataclass(frozen=True, eq=False)

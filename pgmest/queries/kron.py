@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from pgmest.domain import Clique
-from pgmest.errors import DuplicateAttributeError, QueryError, ShapeError
-from pgmest.factor import Factor
+from pgmest._base.errors import DuplicateAttributeError, QueryError, ShapeError
 from pgmest.queries.base import Query
 from pgmest.queries.matrices import as_query
+from pgmest.tables.domain import Clique
+from pgmest.tables.factor import Factor
 
 
 class Kron:

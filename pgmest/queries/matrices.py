@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmest.errors import QueryError
+from pgmest._base.errors import QueryError
 from pgmest.queries.base import Query
 from pgmest.queries.ranges import membership
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmest.errors import QueryError
+from pgmest._base.errors import QueryError
 from pgmest.queries.base import Query, finite_vector, positive_size
 from pgmest.queries.matrices import Grouping, Identity, dense
 from pgmest.queries.ranges import Differences, Ranges, tree_ranges
@@ -138,7 +138,7 @@ def all_range(n: int) -> Query:
 def haar(n: int) -> Query:
     """The Haar wavelets, (n, n): the total, then left half minus right half of each node of a binary tree.
 
-    The rows are not normalised, the tree is read level by level, and n need not be a power of two.
+    The rows are not normalized, the tree is read level by level, and n need not be a power of two.
     """
     size = positive_size(n)
     splits = [(start, (start + stop) // 2, stop) for start, stop in tree_ranges(size, 2) if stop - start > 1]

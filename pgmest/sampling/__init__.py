@@ -16,36 +16,7 @@ With both, each single record has exactly the model's distribution, over all att
 never occur. The order of the records is random; it tells nothing about them.
 """
 
-from __future__ import annotations
+from pgmest.sampling.sampler import BATCH, Sampler
+from pgmest.sampling.streams import write_samples
 
-from pathlib import Path
-
-import numpy as np
-
-from pgmest.distribution import BATCH as BATCH
-from pgmest.distribution import Distribution
-from pgmest.errors import at_least
-from pgmest.sampling.sampler import Sampler as Sampler
-from pgmest.sampling.writing import write_batches
-
-
-def write_samples(
-    model: Distribution,
-    n: int | None,
-    path: str | Path,
-    *,
-    batch: int = BATCH,
-    method: str = "round",
-    seed: int | np.random.Generator | None = None,
-) -> None:
-    """Write n records of a model as `.csv`, `.csv.gz` or `.parquet`, at constant memory.
-
-    Progress shows on a terminal. The file appears when it is complete. The other arguments and errors are those of
-    `Distribution.sample_batches`.
-
-    Raises:
-        FileFormatError: another ending, or the file cannot be written.
-        OptionalDependencyError: a Parquet file, and no pyarrow.
-    """
-    size = round(model.total) if n is None else at_least("n", n, 0)
-    write_batches(model.sample_batches(size, batch, method, seed), model.domain, size, path)
+__all__ = ["BATCH", "Sampler", "write_samples"]

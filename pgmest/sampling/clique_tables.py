@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from pgmest.domain import Clique, Domain
-from pgmest.errors import ImpossibleModelError
-from pgmest.inference.oracles import ExactOracle, load_kernels
+from pgmest._base.errors import ImpossibleModelError
+from pgmest.inference.exact.belief_propagation import ExactOracle, load_kernels
+from pgmest.tables.domain import Clique, Domain
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,7 @@ class Places:
 def clique_tables(oracle: ExactOracle) -> list[CliqueTable]:
     """The cliques of a calibrated oracle's junction tree, parents first.
 
-    Protected are the separators towards children, whose errors would be passed on, then the measured cliques, then
+    Protected are the separators toward children, whose errors would be passed on, then the measured cliques, then
     single attributes.
 
     Raises:
@@ -107,6 +107,6 @@ def project(domain: Domain, clique: Clique, cells: np.ndarray, attributes: Cliqu
 def sampling_kernels() -> ModuleType:
     """The compiled kernels, imported when first needed."""
     load_kernels()
-    from pgmest.inference import sampling_kernels
+    from pgmest.sampling import kernels as sampling_kernels
 
     return sampling_kernels

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pgmest.domain import Domain
 from pgmest.sampling.clique_tables import CliqueTable, Places, sampling_kernels
 from pgmest.sampling.rounding import Network, round_tables
+from pgmest.tables.domain import Domain
 
 
 class RoundedRecords:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pgmest.domain import Clique, Domain
 from pgmest.sampling.clique_tables import CliqueTable, project, sampling_kernels
+from pgmest.tables.domain import Clique, Domain
 
 Margin = frozenset[str]
 

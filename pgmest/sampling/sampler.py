@@ -11,14 +11,16 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pgmest.codes import code_type, read_only
-from pgmest.dataset import Dataset
-from pgmest.distribution import BATCH
-from pgmest.errors import ArgumentError, at_least
-from pgmest.inference.oracles import ExactOracle
-from pgmest.memory import check_records
+from pgmest._base.errors import ArgumentError, at_least
+from pgmest._base.memory import check_records
+from pgmest.data.codes import code_type, read_only
+from pgmest.data.dataset import Dataset
+from pgmest.inference.exact.belief_propagation import ExactOracle
 from pgmest.sampling.clique_tables import Places, clique_tables
 from pgmest.sampling.records import METHODS, IndependentRecords, RoundedRecords
+
+BATCH = 1_000_000
+"""The default number of records in a batch."""
 
 BLOCK = 1 << 18
 """Records made at a time: what they need stays in cache."""
@@ -32,9 +34,9 @@ MOST_RECORDS = 1 << 53  # up to here floats count them one by one
 class Sampler:
     """A model ready for sampling: its tables are read once, and later changes of the oracle do not matter.
 
-    >>> from pgmest.clique_vector import Layout
-    >>> from pgmest.domain import Domain
-    >>> from pgmest.inference.plan import Plan
+    >>> from pgmest.tables.clique_vector import Layout
+    >>> from pgmest.tables.domain import Domain
+    >>> from pgmest.inference.exact.plan import Plan
     >>> oracle = ExactOracle(Plan.of(Layout.of(Domain({"a": 2, "b": 2}), [("a", "b")])))
     >>> _ = oracle.run(np.log([0.1, 0.2, 0.3, 0.4]))
     >>> Sampler(oracle).draw(10, seed=0).project(("a", "b")).values

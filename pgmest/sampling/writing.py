@@ -12,11 +12,11 @@ from typing import IO, Any
 
 import numpy as np
 
-from pgmest.dataset import Dataset
-from pgmest.domain import Domain
-from pgmest.errors import DataError, OptionalDependencyError
-from pgmest.files import atomic_path
-from pgmest.tables import GZIP_LEVEL, file_format
+from pgmest._base.errors import DataError, OptionalDependencyError
+from pgmest._base.files import atomic_path
+from pgmest.data.dataset import Dataset
+from pgmest.data.frames import GZIP_LEVEL, file_format
+from pgmest.tables.domain import Domain
 
 ROWS_AT_ONCE = 1 << 16
 """Rows turned into text at a time, so that the text stays in cache."""

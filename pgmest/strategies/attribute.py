@@ -58,7 +58,7 @@ class AttributeStrategy:
         along = float(self.k @ self.k if gram is None else self.k @ gram @ self.k) / self.m
         return whole - along, along
 
-    def centred(self, values: np.ndarray, axis: int) -> np.ndarray:
+    def centered(self, values: np.ndarray, axis: int) -> np.ndarray:
         """K^-1 v - k (k^T v) / m along an axis."""
         moved = np.moveaxis(values, axis, 0)
         solved = moved if self.matrix is None else np.tensordot(self._inverse, moved, 1)

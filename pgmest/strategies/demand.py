@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pgmest.domain import Clique, Domain
-from pgmest.errors import ArgumentError
+from pgmest._base.errors import ArgumentError
 from pgmest.queries import Query
 from pgmest.queries.matrices import Identity
 from pgmest.queries.ranges import Ranges
-from pgmest.workloads import Workload
+from pgmest.queries.workloads import Workload
+from pgmest.tables.domain import Clique, Domain
 
 BLOCK = 1 << 23
 """Products of a query matrix with so many numbers at most are made at once."""

@@ -1,4 +1,4 @@
-r"""p-Identity strategies: the queries to measure on one attribute, optimised for what is asked about it.
+r"""p-Identity strategies: the queries to measure on one attribute, optimized for what is asked about it.
 
 A p-Identity matrix (McKenna, Miklau, Hay, Machanavajjhala, VLDB 2018, Definition 9) is the identity with p more rows
 Theta >= 0, its columns scaled to norm one,
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pgmest.errors import ArgumentError, ShapeError
+from pgmest._base.errors import ArgumentError, ShapeError
 
 ROWS_PER_COLUMN = {1: 1 / 16, 2: 1 / 4}
 """p as a share of n: more rows gain little, and cost time."""

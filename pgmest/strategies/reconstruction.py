@@ -8,11 +8,11 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from pgmest.domain import Clique, Domain
-from pgmest.errors import QueryError
-from pgmest.factor import Factor
-from pgmest.measurement import LinearMeasurement
+from pgmest._base.errors import QueryError
+from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.strategies.shared import SharedStrategy
+from pgmest.tables.domain import Clique, Domain
+from pgmest.tables.factor import Factor
 
 
 class LeastSquaresAnswers:
@@ -40,7 +40,7 @@ class LeastSquaresAnswers:
                 if set(part) <= set(clique):
                     table = cells
                     for axis, name in enumerate(clique):
-                        operation = self._attributes[name].centred if name in part else self._attributes[name].summed
+                        operation = self._attributes[name].centered if name in part else self._attributes[name].summed
                         table = operation(table, axis)
                     table = table.reshape([domain[name] for name in clique if name in part])
                     self._add(tuple(name for name in clique if name in part), table * (share / eigenvalue))

@@ -9,18 +9,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pgmest.domain import Clique, Domain
-from pgmest.factor import Factor
-from pgmest.measurement import LinearMeasurement
+from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.privacy.budgets import Budget, Epsilon
-from pgmest.privacy.neighbours import Neighbours
+from pgmest.privacy.neighbors import Neighbors
 from pgmest.queries import Kron
+from pgmest.queries.workloads import Workload, closure
 from pgmest.strategies.attribute import AttributeStrategy
 from pgmest.strategies.demand import Demand, demands_of
 from pgmest.strategies.p_identity import p_identity
 from pgmest.strategies.reconstruction import LeastSquaresAnswers
 from pgmest.strategies.shared import SharedStrategy, allocate
-from pgmest.workloads import Workload, closure
+from pgmest.tables.domain import Clique, Domain
+from pgmest.tables.factor import Factor
 
 MOST_CANDIDATES = 2048
 """Where the workload's cliques have more subsets, only the cliques, single attributes and the total are candidates."""
@@ -29,7 +29,7 @@ MOST_CELLS = 1 << 20
 """The product of all the workload's attributes is a candidate where it has at most so many cells."""
 
 CYCLES = 3
-"""How often the strategies of the attributes are optimised in turn (OPT_x)."""
+"""How often the strategies of the attributes are optimized in turn (OPT_x)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,10 +59,10 @@ class Strategy:
         """The share of the budget of each of them."""
         return [part * share for group, part in self.groups for share in group.shares.values()]
 
-    def expected_error(self, spend: Budget, neighbours: Neighbours) -> float:
+    def expected_error(self, spend: Budget, neighbors: Neighbors) -> float:
         """The expected sum of squared errors of all weighted queries, in counts^2: exact for least squares by group."""
         parts = spend.split([share for _, share in self.groups])
-        errors = [group.expected_error(part, neighbours) for (group, _), part in zip(self.groups, parts, strict=True)]
+        errors = [group.expected_error(part, neighbors) for (group, _), part in zip(self.groups, parts, strict=True)]
         return float(sum(errors))
 
     def least_squares(self, domain: Domain, measurements: Sequence[LinearMeasurement]) -> GroupedAnswers:
@@ -103,7 +103,7 @@ class GroupedAnswers:
 
 
 def select_strategy(
-    domain: Domain, workload: Workload, kind: type[Budget], neighbours: Neighbours, seed: int = 0
+    domain: Domain, workload: Workload, kind: type[Budget], neighbors: Neighbors, seed: int = 0
 ) -> list[Strategy]:
     """The strategies tried, that of least expected error first.
 
@@ -111,7 +111,7 @@ def select_strategy(
         domain: the attributes.
         workload: the queries: marginals, and Kronecker products of prefixes, ranges or other queries.
         kind: Epsilon for Laplace noise, other types of budget for Gaussian noise.
-        neighbours: the relation.
+        neighbors: the relation.
         seed: of the random starts.
 
     Raises:
@@ -120,34 +120,34 @@ def select_strategy(
     demands = demands_of(domain, workload)
     order = 1 if kind is Epsilon else 2
     shared = shared_queries(domain, demands, order, seed)
-    candidates = _candidates(domain, demands, neighbours)
-    strategies = [Strategy("marginals", ((allocate(shared, demands, candidates, kind, neighbours), 1.0),))]
+    candidates = _candidates(domain, demands, neighbors)
+    strategies = [Strategy("marginals", ((allocate(shared, demands, candidates, kind, neighbors), 1.0),))]
     groups: dict[Clique, list[Demand]] = defaultdict(list)
     for demand in demands:
         groups[demand.clique].append(demand)
     if len(groups) > 1:
         parts = [
-            allocate(shared_queries(domain, group, order, seed), group, [clique], kind, neighbours)
+            allocate(shared_queries(domain, group, order, seed), group, [clique], kind, neighbors)
             for clique, group in groups.items()
-            if clique or neighbours.count_sensitivity
+            if clique or neighbors.count_sensitivity
         ]
-        strategies.append(_union(parts, kind, neighbours))
+        strategies.append(_union(parts, kind, neighbors))
     unit = kind(1.0)  # type: ignore[call-arg]
-    return sorted(strategies, key=lambda strategy: strategy.expected_error(unit, neighbours))
+    return sorted(strategies, key=lambda strategy: strategy.expected_error(unit, neighbors))
 
 
-def _union(parts: Sequence[SharedStrategy], kind: type[Budget], neighbours: Neighbours) -> Strategy:
+def _union(parts: Sequence[SharedStrategy], kind: type[Budget], neighbors: Neighbors) -> Strategy:
     """Products side by side: the errors e / share^p add up to the least where the shares are as e^(1 / (p + 1))."""
     power = 1 / 3 if kind is Epsilon else 1 / 2
     unit = kind(1e-4)  # type: ignore[call-arg]
-    weights = np.array([part.expected_error(unit, neighbours) ** power for part in parts])
+    weights = np.array([part.expected_error(unit, neighbors) ** power for part in parts])
     return Strategy("union", tuple(zip(parts, (weights / weights.sum()).tolist(), strict=True)))
 
 
 def shared_queries(
     domain: Domain, demands: Sequence[Demand], order: int, seed: int = 0
 ) -> dict[str, AttributeStrategy]:
-    """One strategy per attribute, optimised in turn for what the demands ask, with the others as they are (OPT_x)."""
+    """One strategy per attribute, optimized in turn for what the demands ask, with the others as they are (OPT_x)."""
     names = [name for name in domain if any(name in demand.clique for demand in demands)]
     asked = [name for name in names if any(demand.grams.get(name) is not None for demand in demands)]
     chosen = {name: AttributeStrategy(domain[name]) for name in names}
@@ -173,7 +173,7 @@ def _others(chosen: Mapping[str, AttributeStrategy], demand: Demand, name: str, 
     return errors
 
 
-def _candidates(domain: Domain, demands: Sequence[Demand], neighbours: Neighbours) -> list[Clique]:
+def _candidates(domain: Domain, demands: Sequence[Demand], neighbors: Neighbors) -> list[Clique]:
     """What may be measured: the subsets of the workload's cliques, and all their attributes together where small."""
     cliques = list(dict.fromkeys(demand.clique for demand in demands))
     names = {name for clique in cliques for name in clique}
@@ -186,4 +186,4 @@ def _candidates(domain: Domain, demands: Sequence[Demand], neighbours: Neighbour
         found = (*found, everything)
     ordered = dict.fromkeys(tuple(name for name in domain if name in clique) for clique in found)
     # Under Replace the total is public, and no individual moves its answer.
-    return [clique for clique in ordered if clique or neighbours.count_sensitivity]
+    return [clique for clique in ordered if clique or neighbors.count_sensitivity]

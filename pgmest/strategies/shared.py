@@ -24,14 +24,14 @@ from functools import cached_property
 
 import numpy as np
 
-from pgmest.domain import Clique
 from pgmest.privacy.budgets import Budget, Epsilon
-from pgmest.privacy.neighbours import Neighbours
+from pgmest.privacy.neighbors import Neighbors
 from pgmest.privacy.noise import noise_for
 from pgmest.queries import Kron
+from pgmest.queries.workloads import closure
 from pgmest.strategies.attribute import AttributeStrategy
 from pgmest.strategies.demand import Demand
-from pgmest.workloads import closure
+from pgmest.tables.domain import Clique
 
 NEGLIGIBLE = 1e-3
 """Sets whose share of the budget is smaller, relative to an equal share, are not measured."""
@@ -84,12 +84,10 @@ class SharedStrategy:
         """e_B of each part."""
         return demanded(self.attributes, self.demands, self.parts)
 
-    def expected_error(self, spend: Budget, neighbours: Neighbours) -> float:
+    def expected_error(self, spend: Budget, neighbors: Neighbors) -> float:
         """The expected sum of squared errors of all weighted queries, in counts^2, for a budget."""
         spends = spend.split(self.shares.values())
-        noise = [
-            noise_for(part, neighbours, self.query(c)).stddev for c, part in zip(self.cliques, spends, strict=True)
-        ]
+        noise = [noise_for(part, neighbors, self.query(c)).stddev for c, part in zip(self.cliques, spends, strict=True)]
         return float(np.sum(self.demanded / self.eigenvalues(np.array(noise) ** -2.0)))
 
 
@@ -140,7 +138,7 @@ def allocate(
     demands: Sequence[Demand],
     candidates: Sequence[Clique],
     kind: type[Budget],
-    neighbours: Neighbours,
+    neighbors: Neighbors,
 ) -> SharedStrategy:
     """The shares of the budget for which the expected error is least, by L-BFGS.
 
@@ -151,11 +149,11 @@ def allocate(
         demands: what to answer.
         candidates: what may be measured; each demand's clique is in one of them.
         kind: Epsilon, or another type of budget for Gaussian noise.
-        neighbours: the relation.
+        neighbors: the relation.
     """
     parts = closure(demand.clique for demand in demands)
     power, order = (2, "l1") if kind is Epsilon else (1, "l2")
-    moved = [getattr(neighbours, f"{order}_sensitivity")(product_query(attributes, clique)) for clique in candidates]
+    moved = [getattr(neighbors, f"{order}_sensitivity")(product_query(attributes, clique)) for clique in candidates]
     masses = [float(np.prod([attributes[name].m for name in clique])) for clique in candidates]
     scales = 1.0 / (np.square(moved) * masses)
     covers, errors = subsets(parts, candidates), demanded(attributes, demands, parts)

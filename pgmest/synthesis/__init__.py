@@ -5,9 +5,9 @@ measurements -> consistent_tables (consistency.py): tables that agree and are no
              -> records by gradual updates (gum.py), or for small tables by flows (min_cost_flow.py)
 """
 
-from pgmest.synthesis.consistency import consistent_tables as consistent_tables
-from pgmest.synthesis.consistency import norm_sub as norm_sub
-from pgmest.synthesis.consistency import shared_sets as shared_sets
-from pgmest.synthesis.gum import GradualUpdate as GradualUpdate
-from pgmest.synthesis.min_cost_flow import MinCostFlow as MinCostFlow
-from pgmest.synthesis.synthesize import synthesize as synthesize
+from pgmest.synthesis.consistency import consistent_tables, norm_sub, shared_sets
+from pgmest.synthesis.gum import GradualUpdate
+from pgmest.synthesis.min_cost_flow import MinCostFlow
+from pgmest.synthesis.synthesize import synthesize
+
+__all__ = ["GradualUpdate", "MinCostFlow", "consistent_tables", "norm_sub", "shared_sets", "synthesize"]

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pgmest.codes import code_type
-from pgmest.counting import cell_numbers
-from pgmest.domain import Clique
-from pgmest.factor import Factor
+from pgmest.data.codes import code_type
+from pgmest.data.counting import cell_numbers
+from pgmest.tables.domain import Clique
+from pgmest.tables.factor import Factor
 
 
 @dataclass(frozen=True)

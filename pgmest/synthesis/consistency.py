@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pgmest.domain import Clique, Domain, as_domain
-from pgmest.errors import ArgumentError, QueryError
-from pgmest.estimation.total import estimate_total
-from pgmest.factor import Factor
-from pgmest.measurement import LinearMeasurement
+from pgmest._base.errors import ArgumentError, QueryError
+from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.solvers.total import estimate_total
+from pgmest.tables.domain import Clique, Domain, as_domain
+from pgmest.tables.factor import Factor
 
 
 def consistent_tables(

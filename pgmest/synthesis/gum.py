@@ -1,4 +1,4 @@
-"""GUM: records moved step by step towards tables, by copying and by rewriting a few of them at a time (PrivSyn)."""
+"""GUM: records moved step by step toward tables, by copying and by rewriting a few of them at a time (PrivSyn)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pgmest.codes import code_type
-from pgmest.domain import Domain
-from pgmest.errors import ArgumentError
-from pgmest.factor import Factor
-from pgmest.synthesis.rounding import random_round, systematic
+from pgmest._base.errors import ArgumentError
+from pgmest.data.codes import code_type
+from pgmest.sampling.systematic import random_round, systematic
+from pgmest.tables.domain import Domain
+from pgmest.tables.factor import Factor
 
 Callback = Callable[[int, float], object]
 """Called after each iteration with its number and the mean total-variation error of the tables that it found."""

@@ -1,14 +1,14 @@
 """The compiled kernels of record synthesis: which cell each record is in, which records to take, and rewriting them.
 
-Records are rows of codes, shape (records, attributes), so that a record copied is a few neighbouring bytes.
+Records are rows of codes, shape (records, attributes), so that a record copied is a few neighboring bytes.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from pgmest.inference.kernels import _cached
-from pgmest.inference.sampling_kernels import _uniform
+from pgmest.inference.exact.kernels import _cached
+from pgmest.sampling.kernels import _uniform
 
 
 @_cached

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pgmest.counting import cell_numbers
-from pgmest.domain import Domain
-from pgmest.errors import ArgumentError
-from pgmest.factor import Factor
+from pgmest._base.errors import ArgumentError
+from pgmest.data.counting import cell_numbers
+from pgmest.sampling.systematic import systematic
 from pgmest.synthesis.gum import Callback, independent_columns
-from pgmest.synthesis.rounding import systematic
+from pgmest.tables.domain import Domain
+from pgmest.tables.factor import Factor
 
 MOST_ARCS = 1 << 18
-"""Cells with too many records times cells with too few, in one table: a linear programme with so many unknowns."""
+"""Cells with too many records times cells with too few, in one table: a linear program with so many unknowns."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from pgmest.codes import code_type
-from pgmest.dataset import Dataset
-from pgmest.domain import Clique, Domain, as_domain
-from pgmest.errors import ArgumentError
-from pgmest.factor import Factor
+from pgmest._base.errors import ArgumentError
+from pgmest.data.codes import code_type
+from pgmest.data.dataset import Dataset
 from pgmest.synthesis.appending import append, peel
 from pgmest.synthesis.gum import Callback, GradualUpdate
 from pgmest.synthesis.min_cost_flow import MinCostFlow
+from pgmest.tables.domain import Clique, Domain, as_domain
+from pgmest.tables.factor import Factor
 
 METHODS = {"gum": GradualUpdate, "mcf": MinCostFlow}
 
@@ -33,7 +33,7 @@ def synthesize(
     parts that share no attribute; each is made by itself, and they are joined. Where a junction tree joins all tables
     nothing is left, and the records have the tables up to rounding.
 
-    >>> from pgmest.factor import Factor
+    >>> from pgmest.tables.factor import Factor
     >>> ab, bc = Factor({"a": 2, "b": 2}, [[6, 0], [0, 4]]), Factor({"b": 2, "c": 2}, [[0, 6], [4, 0]])
     >>> synthesize([ab, bc], {"a": 2, "b": 2, "c": 2}, 10, seed=0).project(("a", "c")).values
     array([[0., 6.],

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pgmest.domain import Clique
-from pgmest.estimation.structural_zeros import Rule
-from pgmest.zeros import impossible
+from pgmest.inference.exact.structural_zeros import Rule
+from pgmest.tables.domain import Clique
+from pgmest.tables.zeros import impossible
 
 if TYPE_CHECKING:
     from pgmest.transforms.transform import Transform

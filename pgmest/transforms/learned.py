@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from pgmest.domain import Domain
-from pgmest.errors import ArgumentError
-from pgmest.measurement import LinearMeasurement
+from pgmest._base.errors import ArgumentError
+from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.privacy.allocation import least_error_weights
 from pgmest.privacy.budgets import Budget
 from pgmest.privacy.curator import Curator
-from pgmest.transforms.public import bucketise, check_new, fill, unchanged
+from pgmest.tables.domain import Domain
+from pgmest.transforms.public import bucketize, check_new, fill, unchanged
 from pgmest.transforms.transform import Column, Transform
 
 
@@ -81,16 +81,16 @@ def merge_and_compress(
 
 
 def refine(curator: Curator, spend: Budget, starts: Mapping[str, int | Iterable[int]]) -> Transform:
-    """Buckets as `bucketise` makes them, which are shared out again as the measured one-way marginals say.
+    """Buckets as `bucketize` makes them, which are shared out again as the measured one-way marginals say.
 
     Raises:
         ArgumentError: starts that are not ascending codes from 0.
         BudgetExceeded, BudgetTypeError: as for `Curator.measure`.
     """
-    bucketise(curator.domain, starts)
+    bucketize(curator.domain, starts)
     measured = curator.measure_all([(name,) for name in starts], spend)
     shares = {m.clique[0]: np.maximum(m.values, 0.0) for m in measured}
-    return bucketise(curator.domain, starts, shares)
+    return bucketize(curator.domain, starts, shares)
 
 
 def learn_mapping(curator: Curator, spend: Budget, name: str, of: Iterable[str]) -> Transform:

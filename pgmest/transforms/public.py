@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from pgmest.domain import Domain, as_domain
-from pgmest.errors import ArgumentError
+from pgmest._base.errors import ArgumentError
+from pgmest.tables.domain import Domain, as_domain
 from pgmest.transforms.transform import Column, Derived, Transform
 
 
@@ -18,14 +18,14 @@ def unchanged(domain: Domain, but: Iterable[str] = ()) -> dict[str, Column]:
     return {name: Column.same(name, size) for name, size in domain.items() if name not in left_out}
 
 
-def bucketise(
+def bucketize(
     domain: Domain | Mapping[str, int],
     starts: Mapping[str, int | Iterable[int]],
     shares: Mapping[str, Any] | None = None,
 ) -> Transform:
-    """Neighbouring codes of some attributes put into buckets.
+    """Neighboring codes of some attributes put into buckets.
 
-    >>> bucketise({"age": 6, "sex": 2}, {"age": [0, 1, 4]}).columns["age"].codes
+    >>> bucketize({"age": 6, "sex": 2}, {"age": [0, 1, 4]}).columns["age"].codes
     array([0, 1, 1, 1, 2, 2])
 
     Args:

@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from pgmest.clique_vector import CliqueVector
-from pgmest.dataset import Dataset
-from pgmest.domain import Clique, Domain
-from pgmest.errors import DomainError, ShapeError
-from pgmest.estimation.structural_zeros import Rule
-from pgmest.lazy_dataset import LazyDataset
-from pgmest.measurement import LinearMeasurement
-from pgmest.model import Model
+from pgmest._base.errors import DomainError, ShapeError
+from pgmest.data.dataset import Dataset
+from pgmest.data.lazy_dataset import LazyDataset
+from pgmest.inference.exact.structural_zeros import Rule
+from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.models.exact import Model
 from pgmest.queries import Kron, compress
+from pgmest.tables.clique_vector import CliqueVector
+from pgmest.tables.domain import Clique, Domain
 from pgmest.transforms.impossible import Recoding, pushed
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pgmest as pg
-from pgmest.errors import ArgumentError, QueryError
+from pgmest._base.errors import ArgumentError, QueryError
 
 mbi = pytest.importorskip("mbi")
 

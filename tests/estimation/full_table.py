@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import linprog, minimize
 
 from pgmest import Domain
-from pgmest.measurement import LinearMeasurement
+from pgmest.measurements.measurement import LinearMeasurement
 
 
 def marginal_matrix(domain: Domain, clique: Sequence[str]) -> np.ndarray:
@@ -34,7 +34,7 @@ def stacked(domain: Domain, measurements: Sequence[LinearMeasurement]) -> tuple[
 def least_squares_optimum(
     domain: Domain, measurements: Sequence[LinearMeasurement], total: float
 ) -> tuple[float, np.ndarray]:
-    """min over joint tables p >= 0 with sum `total` of 1/2 ||(A p - y) / sigma||^2, and a minimiser."""
+    """min over joint tables p >= 0 with sum `total` of 1/2 ||(A p - y) / sigma||^2, and a minimizer."""
     matrix, values, stddev = stacked(domain, measurements)
     scaled, target = matrix / stddev[:, None] * total, values / stddev
 

@@ -8,10 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pgmest as pg
-from pgmest.errors import ArgumentError, MeasurementError, ModelTooLarge, TotalError, UnknownAttributeError
+from pgmest._base.errors import ArgumentError, MeasurementError, ModelTooLarge, TotalError, UnknownAttributeError
 from pgmest.estimation.estimate import SOLVERS
-
-from .full_table import fitted_table, least_absolute_optimum, least_squares_optimum, marginal_matrix
+from tests.estimation.full_table import fitted_table, least_absolute_optimum, least_squares_optimum, marginal_matrix
 
 ATTRIBUTES = ("a", "b", "c", "d")
 
@@ -165,7 +164,7 @@ def test_a_fitted_total_needs_no_measurement_that_determines_it():
 
 @given(st.integers(0, 10_000))
 @settings(max_examples=12, deadline=None)
-def test_l1_reaches_the_optimum_of_the_linear_programme(seed):
+def test_l1_reaches_the_optimum_of_the_linear_program(seed):
     domain = pg.Domain({"a": 3, "b": 2, "c": 2})
     measurements = noisy(domain, [("a", "b"), ("b", "c"), ("a", "c")], np.random.default_rng(seed), 5.0)
     best = least_absolute_optimum(domain, measurements, 100.0)

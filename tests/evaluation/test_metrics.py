@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pgmest as pg
-from pgmest.errors import DataError, DomainError, UnknownAttributeError
+from pgmest._base.errors import DataError, DomainError, UnknownAttributeError
 from pgmest.evaluation.metrics import total_variation
 
 

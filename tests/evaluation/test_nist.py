@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pgmest as pg
-from pgmest.errors import ArgumentError, DataError
+from pgmest._base.errors import ArgumentError, DataError
 from pgmest.evaluation import density_score, gini_index, k_marginal_score, pay_gap_deviation, range_score
 
 DOMAIN = pg.Domain({"a": 2, "b": 3, "c": 30})
@@ -105,7 +105,7 @@ def test_k_marginal_score_follows_its_definition():
             one, two = (part.project(("a", "b")).values for part in parts)
             expected[puma, year] = np.abs(one / n - two / m).sum()
     np.testing.assert_allclose(found.distances.values, expected)
-    assert found.penalised >= 1
+    assert found.penalized >= 1
     assert found.score == pytest.approx(1000 * (1 - expected.mean() / 2))
     assert k_marginal_score(true, true, seed=0).score == pytest.approx(1000.0)
 

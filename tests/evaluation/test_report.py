@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import pgmest as pg
-from pgmest.errors import ArgumentError, DomainError, FileFormatError, OptionalDependencyError
+from pgmest._base.errors import ArgumentError, DomainError, FileFormatError, OptionalDependencyError
 from pgmest.evaluation import report
+from pgmest.evaluation.plots import draw_marginals
 from pgmest.evaluation.reports.comparison import sampling_error
-from pgmest.plots import draw_marginals
-from pgmest.simulation import simulate_measurements
+from pgmest.evaluation.simulation import simulate_measurements
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")

@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 
 import pgmest as pg
-from pgmest.errors import ArgumentError, DataError
+from pgmest._base.errors import ArgumentError, DataError
 from pgmest.evaluation import marginal_errors, range_query_mse, total_variation, workload_error
-from pgmest.workloads import all_kway, marginals, prefixes, ranges
+from pgmest.queries.workloads import all_kway, marginals, prefixes, ranges
 
 DOMAIN = pg.Domain({"a": 2, "b": 2})
 TRUE = pg.Dataset.from_codes(np.array([[0, 0], [0, 1], [1, 1], [1, 1]]), DOMAIN)  # table [[1, 1], [0, 2]]
 ESTIMATE = pg.Dataset.from_codes(np.array([[0, 0], [0, 1], [0, 1], [1, 1]]), DOMAIN)  # table [[1, 2], [0, 1]]
 
 
-def test_every_normalisation_by_hand():
+def test_every_normalization_by_hand():
     workload = marginals([("a", "b"), ("b",)], [1.0, 3.0])  # L1 distances 2 and 0
     assert workload_error(TRUE, ESTIMATE, workload) == pytest.approx(2 / (1 * 4 + 3 * 2))
     assert workload_error(TRUE, ESTIMATE, workload, "tv") == pytest.approx(1 / (1 * 4 + 3 * 2))

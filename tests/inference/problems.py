@@ -12,12 +12,13 @@ import pytest
 from hypothesis import strategies as st
 
 from pgmest import CliqueVector, Domain
-from pgmest.clique_vector import Layout
-from pgmest.inference import oracles, plan
-from pgmest.inference.brute_force import BruteForceOracle
-from pgmest.inference.oracles import ExactOracle
-from pgmest.inference.plan import Plan
-from pgmest.junction_tree import JunctionTree
+from pgmest.graph.junction_tree import JunctionTree
+from pgmest.inference.exact import belief_propagation as oracles
+from pgmest.inference.exact import plan
+from pgmest.inference.exact.belief_propagation import ExactOracle
+from pgmest.inference.exact.brute_force import BruteForceOracle
+from pgmest.inference.exact.plan import Plan
+from pgmest.tables.clique_vector import Layout
 
 
 @dataclass(frozen=True)

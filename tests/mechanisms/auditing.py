@@ -1,6 +1,6 @@
 """Audit a mechanism with one line: `assert not audit_mechanism(Mine(rho=0.5, backend="simulation")).contradicts(...)`.
 
-The data is small, so that one record matters; it differs from its neighbour by one record in a cell of its own.
+The data is small, so that one record matters; it differs from its neighbor by one record in a cell of its own.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def outlier_count(result: Result) -> float:
 
 
 measured = likelihood_ratio(DATA, NEIGHBOUR)
-"""How much better the measurements fit the data than its neighbour: the sharpest statistic for measured marginals."""
+"""How much better the measurements fit the data than its neighbor: the sharpest statistic for measured marginals."""
 
 
 def audit_mechanism(
@@ -39,7 +39,7 @@ def audit_mechanism(
     trials: int = 200,
     delta: float = 0.0,
 ) -> AuditReport:
-    """Fit the mechanism `trials` times to each of two neighbours.
+    """Fit the mechanism `trials` times to each of two neighbors.
 
     `statistic` is `measured` for mechanisms that publish measurements, `outlier_count` for those that publish a model
     alone, or any number that the record in a cell of its own moves.

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pgmest as pg
-from pgmest.errors import ArgumentError, JournalError
+from pgmest._base.errors import ArgumentError, JournalError
 from pgmest.evaluation import workload_error
+from pgmest.graph.tree_limit import TreeLimit
 from pgmest.mechanisms import AIM, Independent
-from pgmest.mechanisms.parts.tree_limit import TreeLimit
 from pgmest.privacy import Replace
 from tests.mechanisms.auditing import audit_mechanism
 
@@ -80,7 +80,7 @@ def test_a_run_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
 
 
 def test_where_the_number_of_records_is_public_it_is_used():
-    assert fitted(neighbours=Replace()).model.total == CENSUS.records
+    assert fitted(neighbors=Replace()).model.total == CENSUS.records
 
 
 @pytest.mark.parametrize(

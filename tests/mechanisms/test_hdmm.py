@@ -10,17 +10,16 @@ from scipy.optimize import approx_fprime
 
 import pgmest as pg
 from pgmest import queries
-from pgmest.errors import ArgumentError, ModelTooLarge, QueryError, ShapeError
+from pgmest._base.errors import ArgumentError, ModelTooLarge, QueryError, ShapeError
 from pgmest.evaluation import workload_error
 from pgmest.mechanisms import HDMM
 from pgmest.privacy import AddRemove, Epsilon, Replace, Rho
 from pgmest.queries import Kron
+from pgmest.queries.workloads import Item, Workload, all_kway, marginals, prefixes, ranges
 from pgmest.strategies import demands_of, p_identity, select_strategy
 from pgmest.strategies.demand import gram
 from pgmest.strategies.p_identity import error_and_gradient, expected_error
-from pgmest.workloads import Item, Workload, all_kway, marginals, prefixes, ranges
-
-from .auditing import DATA, DOMAIN, audit_mechanism
+from tests.mechanisms.auditing import DATA, DOMAIN, audit_mechanism
 
 WORKLOADS = {
     "pairs": all_kway(DOMAIN, 2),
@@ -94,15 +93,15 @@ def test_matrices_that_look_alike_are_told_apart():
     assert [np.trace(matrix) for matrix in grams if matrix is not None] == [3.0, 26.0]
 
 
-@pytest.mark.parametrize("neighbours", [AddRemove(), Replace()])
+@pytest.mark.parametrize("neighbors", [AddRemove(), Replace()])
 @pytest.mark.parametrize("budget", [Epsilon(1.0), Rho(0.5)])
 @pytest.mark.parametrize("name", WORKLOADS)
-def test_expected_errors_and_answers_are_those_of_dense_least_squares(name, budget, neighbours):
+def test_expected_errors_and_answers_are_those_of_dense_least_squares(name, budget, neighbors):
     workload = WORKLOADS[name]
-    if isinstance(neighbours, Replace):
+    if isinstance(neighbors, Replace):
         workload = Workload(tuple(item for item in workload if item.clique))
-    for strategy in select_strategy(DOMAIN, workload, type(budget), neighbours):
-        curator = pg.privacy.Curator(DATA, budget, neighbours=neighbours, backend="simulation", seed=1)
+    for strategy in select_strategy(DOMAIN, workload, type(budget), neighbors):
+        curator = pg.privacy.Curator(DATA, budget, neighbors=neighbors, backend="simulation", seed=1)
         shares = {"weights": strategy.shares, "queries": strategy.queries}
         measurements = curator.measure_all(strategy.cliques, budget, **shares)
         answers = strategy.least_squares(DOMAIN, measurements)
@@ -122,7 +121,7 @@ def test_expected_errors_and_answers_are_those_of_dense_least_squares(name, budg
             for demand in group.demands:
                 expected = (dense(demand.clique, None) @ table).reshape(DOMAIN.project(demand.clique).shape)
                 assert answers.project(demand.clique).values == pytest.approx(expected, abs=1e-8)
-        assert strategy.expected_error(budget, neighbours) == pytest.approx(promised)
+        assert strategy.expected_error(budget, neighbors) == pytest.approx(promised)
 
 
 def test_the_promised_error_is_the_average_one():
@@ -157,10 +156,10 @@ def test_pairs_that_overlap_help_each_other():
 
 @pytest.mark.parametrize("estimator", ["pgm", "original"])
 @pytest.mark.parametrize("budget", [{"epsilon": 1e3}, {"rho": 1e4}])
-@pytest.mark.parametrize("neighbours", [AddRemove(), Replace()])
-def test_without_noise_answers_are_exact(estimator, budget, neighbours):
+@pytest.mark.parametrize("neighbors", [AddRemove(), Replace()])
+def test_without_noise_answers_are_exact(estimator, budget, neighbors):
     workload = prefixes(DOMAIN, [("a", "b"), ("b", "c")], ["b"])
-    mechanism = HDMM(estimator=estimator, backend="simulation", neighbours=neighbours, **budget)
+    mechanism = HDMM(estimator=estimator, backend="simulation", neighbors=neighbors, **budget)
     result = mechanism.fit(DATA, workload, seed=0)
     for mine, truth in zip(workload.answer(result), workload.answer(DATA), strict=True):
         assert mine == pytest.approx(truth, abs=0.3)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import pgmest as pg
-from pgmest.errors import ArgumentError, JournalError, QueryError, UnknownAttributeError
+from pgmest._base.errors import ArgumentError, JournalError, QueryError, UnknownAttributeError
 from pgmest.mechanisms import Independent
 from pgmest.mechanisms.mechanism import Mechanism, Outcome, cliques_of
 from pgmest.privacy import Epsilon, Replace, Rho
@@ -197,7 +197,7 @@ def test_the_cliques_of_a_workload():
 
 
 def test_independent_models_each_attribute_alone():
-    result = Independent(rho=1e6, neighbours=Replace(), backend="simulation").fit(DATA, seed=0)
+    result = Independent(rho=1e6, neighbors=Replace(), backend="simulation").fit(DATA, seed=0)
     for name in DOMAIN:
         assert result.project(name).values == pytest.approx(DATA.project(name).values, abs=1e-2)
     independent = np.outer(DATA.project("a").values, DATA.project("b").values) / 15

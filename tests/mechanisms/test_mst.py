@@ -8,7 +8,7 @@ import pytest
 
 import pgmest as pg
 from pgmest import transforms
-from pgmest.errors import ArgumentError
+from pgmest._base.errors import ArgumentError
 from pgmest.evaluation import workload_error
 from pgmest.mechanisms import MST, Independent, Transformed
 from tests.mechanisms.auditing import audit_mechanism
@@ -81,7 +81,7 @@ def test_any_mechanism_runs_on_recoded_records():
 
 
 def test_public_steps_cost_nothing():
-    steps = [lambda curator, spend: transforms.bucketise(curator.domain, {"age": 10})]
+    steps = [lambda curator, spend: transforms.bucketize(curator.domain, {"age": 10})]
     mechanism = Transformed(mechanism=Independent(**BUDGET), steps=steps, share=0.0)
     result = mechanism.fit(CENSUS, PAIRS, seed=0, progress=False)
     assert len(result.measurements) == 5

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 import pgmest as pg
-from pgmest import transforms, zeros
-from pgmest.errors import ArgumentError, ImpossibleModelError, UnknownAttributeError
+from pgmest import transforms
+from pgmest._base.errors import ArgumentError, ImpossibleModelError, UnknownAttributeError
+from pgmest.mechanisms.known_zeros import HONORED, ZEROS
 from pgmest.mechanisms.mechanism import Mechanism
-from pgmest.mechanisms.parts.known_zeros import HONOURED, ZEROS
+from pgmest.tables import zeros
 
 DOMAIN = pg.Domain({"age": 8, "stage": 3, "work": 3, "home": 4})
 STAGE = np.array([0, 0, 1, 1, 1, 1, 2, 2])
@@ -74,7 +75,7 @@ UNABLE = [
 @pytest.mark.parametrize(("name", "parameters"), HONEST, ids=str)
 def test_no_impossible_record_is_ever_drawn(name, parameters):
     result = made(name, **parameters).fit(DATA, seed=0)
-    assert result.details[ZEROS] == HONOURED
+    assert result.details[ZEROS] == HONORED
     assert broken(result.sample(3000, seed=1)) == 0
     assert result.project(("age", "work")).values[0, 1] == 0
     without = dataclasses.replace(result.mechanism, structural_zeros=None).fit(DATA, seed=0)
@@ -86,7 +87,7 @@ def test_no_impossible_record_is_ever_drawn(name, parameters):
 @pytest.mark.parametrize(("name", "parameters"), UNABLE, ids=str)
 def test_models_that_cannot_exclude_the_impossible_say_so(name, parameters):
     result = made(name, **parameters).fit(DATA, seed=0)
-    assert result.details[ZEROS].startswith("not honoured: ")
+    assert result.details[ZEROS].startswith("not honored: ")
     assert np.abs(result.project(("age", "work")).values[RULES[0].mask(DOMAIN)]).sum() > 0
 
 
@@ -99,7 +100,7 @@ def test_ctrl_c_keeps_the_rules():
 
     result = Interrupted(rho=0.1, backend="simulation", structural_zeros=RULES).fit(DATA, seed=0)
     assert result.interrupted
-    assert result.details[ZEROS] == HONOURED
+    assert result.details[ZEROS] == HONORED
     assert broken(result.sample(2000, seed=0)) == 0
 
 
@@ -111,7 +112,7 @@ def test_rules_hold_through_a_transform():
     steps = [transforms.compress_rare, merged]
     mechanism = pg.mechanisms.Transformed(mechanism=inside, steps=steps, structural_zeros=RULES)
     result = mechanism.fit(DATA, seed=0)
-    assert result.details[ZEROS] == HONOURED
+    assert result.details[ZEROS] == HONORED
     assert broken(result.sample(3000, seed=0)) == 0
     stated = dataclasses.replace(inside, structural_zeros=RULES)
     with pytest.raises(ArgumentError, match="give structural_zeros to Transformed"):
@@ -133,7 +134,7 @@ def test_rules_that_cannot_be_are_refused_before_anything_is_spent():
 
 
 def test_what_was_paid_for_is_kept_where_the_rules_make_the_model_too_large(monkeypatch):
-    from pgmest.errors import ModelTooLarge
+    from pgmest._base.errors import ModelTooLarge
     from pgmest.mechanisms import estimation
 
     known = estimation.estimate
@@ -146,7 +147,7 @@ def test_what_was_paid_for_is_kept_where_the_rules_make_the_model_too_large(monk
     monkeypatch.setattr(estimation, "estimate", too_large)
     result = made("AIM", rounds=2).fit(DATA, seed=0)
     assert result.details[ZEROS] == (
-        "not honoured: together with what was measured the rules would make the model too large"
+        "not honored: together with what was measured the rules would make the model too large"
     )
     assert result.sample(10, seed=0).records == 10
 

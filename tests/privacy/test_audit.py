@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pgmest as pg
-from pgmest.errors import ArgumentError, BudgetTypeError
+from pgmest._base.errors import ArgumentError, BudgetTypeError
 from pgmest.privacy import AddRemove, ApproxDP, Curator, Epsilon, Replace, Rho, audit, selection
 from pgmest.privacy import curator as curator_module
 from pgmest.privacy.audit import likelihood_ratio
@@ -19,11 +19,11 @@ BUDGETS = [Epsilon(1.0), Rho(0.5), ApproxDP(1.0, 0.05)]
 TRIALS = 300
 
 
-def asked(request, budget, neighbours=None):
+def asked(request, budget, neighbors=None):
     """A run of one request, as `audit` calls it."""
 
     def run(data, seed):
-        curator = Curator(data, budget, neighbours=neighbours or AddRemove(), backend="simulation", seed=seed)
+        curator = Curator(data, budget, neighbors=neighbors or AddRemove(), backend="simulation", seed=seed)
         request(curator)
         return curator
 
@@ -51,16 +51,16 @@ def test_measurements_cost_no_more_than_they_claim(name, budget):
 
 
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)
-@pytest.mark.parametrize("neighbours", [AddRemove(), Replace()], ids=str)
-def test_noise_halved_is_caught(budget, neighbours, monkeypatch):
+@pytest.mark.parametrize("neighbors", [AddRemove(), Replace()], ids=str)
+def test_noise_halved_is_caught(budget, neighbors, monkeypatch):
     def halved(*arguments):
         noise = noise_for(*arguments)
         return replace(noise, scale=noise.scale / 2)
 
     noise_for = curator_module.noise_for
-    other = ADDED if neighbours == AddRemove() else REPLACED
+    other = ADDED if neighbors == AddRemove() else REPLACED
     delta = budget.delta if isinstance(budget, ApproxDP) else 0.0
-    run, statistic = asked(measured(), budget, neighbours), likelihood_ratio(FEW, other)
+    run, statistic = asked(measured(), budget, neighbors), likelihood_ratio(FEW, other)
     honest = audit(run, FEW, other, statistic=statistic, trials=TRIALS, delta=delta)
     monkeypatch.setattr(curator_module, "noise_for", halved)
     broken = audit(run, FEW, other, statistic=statistic, trials=3 * TRIALS, delta=delta)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgmest.errors import ArgumentError, BudgetTypeError
+from pgmest._base.errors import ArgumentError, BudgetTypeError
 from pgmest.privacy import ApproxDP, Epsilon, Rho
 
 AMOUNTS = st.floats(1e-9, 1e6)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pgmest as pg
-from pgmest.errors import (
+from pgmest._base.errors import (
     ArgumentError,
     BudgetExceeded,
     BudgetTypeError,
@@ -75,7 +75,7 @@ def test_queries_are_answered_about_the_marginal(backend):
 
 
 def test_measurements_go_into_an_estimate():
-    asked = curator(Rho(1.0), neighbours=Replace())
+    asked = curator(Rho(1.0), neighbors=Replace())
     asked.measure_all([("a", "b"), ("c",)], Rho(1.0))
     model = pg.estimate(asked.measurements, DOMAIN, total=asked.public_total)
     assert model.total == 500
@@ -92,15 +92,15 @@ def test_a_stddev_costs_what_it_takes():
             asked.measure("a", **options)
 
 
-def test_neighbours_set_the_noise():
+def test_neighbors_set_the_noise():
     spend = Rho(0.5)
-    assert curator(spend, neighbours=AddRemove(4)).measure("a", spend).stddev == pytest.approx(4.0)
-    assert curator(spend, neighbours=Replace()).measure("a", spend).stddev == pytest.approx(math.sqrt(2))
-    exact = curator(spend, neighbours=Replace()).measure("a", spend, pg.queries.total(3))
+    assert curator(spend, neighbors=AddRemove(4)).measure("a", spend).stddev == pytest.approx(4.0)
+    assert curator(spend, neighbors=Replace()).measure("a", spend).stddev == pytest.approx(math.sqrt(2))
+    exact = curator(spend, neighbors=Replace()).measure("a", spend, pg.queries.total(3))
     assert exact.values == [500.0]
     assert curator(spend).public_total is None
     with pytest.raises(ArgumentError, match="public_total"):
-        curator(spend, neighbours=Replace()).count(spend)
+        curator(spend, neighbors=Replace()).count(spend)
 
 
 def refused_requests():
@@ -219,8 +219,8 @@ def test_arguments_that_cannot_be():
         Curator(weighted, Rho(1.0))
     with pytest.raises(ArgumentError, match="data='ndarray'"):
         Curator(DATA.codes, Rho(1.0))
-    with pytest.raises(ArgumentError, match="neighbours="):
-        Curator(DATA, Rho(1.0), neighbours="add")
+    with pytest.raises(ArgumentError, match="neighbors="):
+        Curator(DATA, Rho(1.0), neighbors="add")
     with pytest.raises(ArgumentError, match="budget="):
         Curator(DATA, 1.0)
 

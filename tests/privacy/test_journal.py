@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 import pgmest as pg
-from pgmest.errors import BudgetExceeded, FileFormatError, JournalError
+from pgmest._base.errors import BudgetExceeded, FileFormatError, JournalError
 from pgmest.privacy import AddRemove, Curator, Epsilon, Rho
 
 DATA = pg.Dataset.from_codes(np.random.default_rng(0).integers(0, (3, 4), (500, 2)), {"a": 3, "b": 4})
 
 
-def ask(path, requests=4, backend="opendp", budget=None, neighbours=None, scores=lambda data: [0, data.records], **run):
+def ask(path, requests=4, backend="opendp", budget=None, neighbors=None, scores=lambda data: [0, data.records], **run):
     """The first few of four requests; what was answered, and the ledger."""
     curator = Curator(
-        DATA, budget or Rho(1.0), backend=backend, neighbours=neighbours or AddRemove(), journal=path, seed=1, **run
+        DATA, budget or Rho(1.0), backend=backend, neighbors=neighbors or AddRemove(), journal=path, seed=1, **run
     )
     spend = curator.budget / 5
     steps = [
@@ -97,7 +97,7 @@ def test_another_question_is_refused_before_anything_is_spent(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "change", [{"budget": Rho(2.0)}, {"budget": Epsilon(1.0)}, {"neighbours": AddRemove(2)}, {"backend": "simulation"}]
+    "change", [{"budget": Rho(2.0)}, {"budget": Epsilon(1.0)}, {"neighbors": AddRemove(2)}, {"backend": "simulation"}]
 )
 def test_the_journal_of_another_run_is_refused(tmp_path, change):
     ask(tmp_path / "run", 1)

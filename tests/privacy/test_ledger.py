@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgmest.errors import ArgumentError, BudgetExceeded, BudgetTypeError
+from pgmest._base.errors import ArgumentError, BudgetExceeded, BudgetTypeError
 from pgmest.privacy import ApproxDP, Entry, Epsilon, Ledger, Rho
 
 

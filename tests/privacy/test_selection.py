@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from pgmest.errors import ArgumentError, ShapeError
+from pgmest._base.errors import ArgumentError, ShapeError
 from pgmest.privacy import ApproxDP, Epsilon, Rho
 from pgmest.privacy.noise import OpenDP, Simulation
 from pgmest.privacy.selection import STEPS, choose, noise_scale, selection_epsilon

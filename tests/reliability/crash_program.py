@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 
 import pgmest as pg
-from pgmest.errors import JournalError
-from pgmest.measurement_file import load_measurements, save_measurements
+from pgmest._base.errors import JournalError
+from pgmest.measurements.files import load_measurements, save_measurements
 from pgmest.privacy import Curator, Rho
 
 SIZES = {"a": 50, "b": 40}

@@ -11,11 +11,11 @@ import numpy as np
 
 import pgmest as pg
 from pgmest import queries
-from pgmest.measurement_file import load_measurements, save_measurements
-from pgmest.prior.support import Support
-from pgmest.prior.support_model import SupportModel
+from pgmest.data.schema import Schema
+from pgmest.inference.support.support import Support
+from pgmest.measurements.files import load_measurements, save_measurements
+from pgmest.models.support import SupportModel
 from pgmest.privacy import Curator, Rho
-from pgmest.schema import Schema
 
 DOMAIN = pg.Domain({"age": 5, "sex": 2, "city, state": 3})
 DATA = pg.Dataset.from_codes(np.random.default_rng(0).integers(0, DOMAIN.shape, (40, 3)), DOMAIN)

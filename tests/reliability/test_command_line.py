@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import pgmest as pg
-from pgmest.cli import main
+from pgmest.cli.main import main
 from tests.reliability.examples import READERS, write_examples
 
 FILES = [*READERS, "nothing.npz", "nothing.csv", "empty.json", "raw.csv", "wrong.txt", ".", "-", "no/folder.csv"]

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import pgmest as pg
-from pgmest.errors import FileFormatError, JournalError, ModelTooLarge, PgmestError
-from pgmest.measurement_file import load_measurements
-from pgmest.npy import read_header
+from pgmest._base.errors import FileFormatError, JournalError, ModelTooLarge, PgmestError
+from pgmest._base.npy import read_header
+from pgmest.measurements.files import load_measurements
 from tests.reliability.damage import header_of, members, npy, with_header, write_members
 from tests.reliability.examples import DOMAIN, READERS, run_with_journal
 

@@ -15,10 +15,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import pgmest as pg
-from pgmest.errors import PgmestError
-from pgmest.measurement_file import load_measurements
+from pgmest._base.errors import PgmestError
+from pgmest.data.schema import Schema
+from pgmest.measurements.files import load_measurements
 from pgmest.privacy.journal import check_sum
-from pgmest.schema import Schema
 from tests.reliability.damage import altered, damaged, header_of, members, with_header, write_members
 from tests.reliability.examples import DOMAIN, READERS, SCHEMA, run_with_journal
 

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import pgmest as pg
-from pgmest.errors import FileFormatError, JournalError
-from pgmest.measurement_file import save_measurements
+from pgmest._base.errors import FileFormatError, JournalError
+from pgmest.measurements.files import save_measurements
 from pgmest.privacy import Curator, Rho
 from pgmest.sampling import write_samples
 from tests.reliability.examples import DATA, DOMAIN, measurements, potentials

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from pgmest.clique_vector import CliqueVector, Layout
-from pgmest.dataset import Dataset
-from pgmest.domain import Domain
-from pgmest.factor import Factor
-from pgmest.inference.brute_force import BruteForceOracle
-from pgmest.inference.oracles import ExactOracle
-from pgmest.inference.plan import Plan
+from pgmest.data.dataset import Dataset
+from pgmest.inference.exact.belief_propagation import ExactOracle
+from pgmest.inference.exact.brute_force import BruteForceOracle
+from pgmest.inference.exact.plan import Plan
 from pgmest.sampling.sampler import Sampler
+from pgmest.tables.clique_vector import CliqueVector, Layout
+from pgmest.tables.domain import Domain
+from pgmest.tables.factor import Factor
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from pgmest.domain import Domain
 from pgmest.sampling.clique_tables import CliqueTable, Places, clique_tables, project
+from pgmest.tables.domain import Domain
 
 
 def test_a_chain_of_two_cliques(calibrated):

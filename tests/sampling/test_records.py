@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from pgmest.domain import Domain
 from pgmest.sampling.clique_tables import CliqueTable, Places
 from pgmest.sampling.records import IndependentRecords, RoundedRecords
+from pgmest.tables.domain import Domain
 
 SEED_OF_ZERO = 2**64 - 0x9E3779B97F4A7C15  # the first number after this seed is exactly 0
 

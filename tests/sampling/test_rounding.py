@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pgmest.domain import Domain
 from pgmest.sampling.clique_tables import CliqueTable, clique_tables, project
 from pgmest.sampling.rounding import Network, nested_margins, round_tables
+from pgmest.tables.domain import Domain
 
 
 def state(seed):

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from pgmest.codes import code_type
-from pgmest.dataset import Dataset
-from pgmest.errors import ArgumentError, ImpossibleModelError
+from pgmest._base.errors import ArgumentError, ImpossibleModelError
+from pgmest.data.codes import code_type
+from pgmest.data.dataset import Dataset
 from pgmest.sampling import sampler
 from pgmest.sampling.sampler import Sampler
 

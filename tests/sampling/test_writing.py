@@ -7,11 +7,11 @@ import sys
 import numpy as np
 import pytest
 
-from pgmest.clique_vector import CliqueVector
-from pgmest.dataset import Dataset
-from pgmest.errors import ArgumentError, DataError, FileFormatError, OptionalDependencyError
-from pgmest.model import Model
+from pgmest._base.errors import ArgumentError, DataError, FileFormatError, OptionalDependencyError
+from pgmest.data.dataset import Dataset
+from pgmest.models.exact import Model
 from pgmest.sampling import write_samples
+from pgmest.tables.clique_vector import CliqueVector
 
 SIZES = {"age": 120, "a, b": 2, "c": 300}
 

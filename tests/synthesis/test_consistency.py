@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import pgmest as pg
-from pgmest.errors import ArgumentError, QueryError
+from pgmest._base.errors import ArgumentError, QueryError
 from pgmest.synthesis import consistent_tables, norm_sub, shared_sets
 
 DOMAIN = pg.Domain({"a": 2, "b": 3, "c": 2, "d": 2})

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pgmest as pg
-from pgmest.errors import ArgumentError, UnknownAttributeError
+from pgmest._base.errors import ArgumentError, UnknownAttributeError
+from pgmest.sampling.systematic import random_round, systematic
 from pgmest.synthesis import GradualUpdate, MinCostFlow, synthesize
 from pgmest.synthesis.appending import peel
 from pgmest.synthesis.min_cost_flow import cheapest_flow
-from pgmest.synthesis.rounding import random_round, systematic
 
 CENSUS = pg.datasets.load("census").select(["age", "sex", "race", "relationship", "income>50K"]).take(slice(0, 5000))
 PAIRS = [CENSUS.project(pair) for pair in itertools.combinations(CENSUS.domain, 2)]

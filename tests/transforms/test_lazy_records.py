@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pgmest as pg
-from pgmest.lazy_dataset import LazyDataset
+from pgmest.data.lazy_dataset import LazyDataset
 
 pl = pytest.importorskip("polars")
 DOMAIN = pg.Domain({"a": 4, "b": 3, "c": 2})
@@ -22,11 +22,11 @@ def lazy_frame(engine: str):
 @pytest.mark.parametrize(
     "transform",
     [
-        pg.transforms.bucketise(DOMAIN, {"a": [0, 1]}),
+        pg.transforms.bucketize(DOMAIN, {"a": [0, 1]}),
         pg.transforms.merge(DOMAIN, ("c", "a"), "both"),
         pg.transforms.fill(DOMAIN, "c", ("b",), [0, 1, 1]),
     ],
-    ids=["bucketise", "merge", "fill"],
+    ids=["bucketize", "merge", "fill"],
 )
 def test_the_engine_counts_what_the_recoded_records_count(engine, transform):
     expected = transform.encode(DATA)
@@ -39,5 +39,5 @@ def test_the_engine_counts_what_the_recoded_records_count(engine, transform):
 
 def test_weights_are_kept():
     frame = DATA.to_frame("polars").with_columns(weight=pl.Series(np.arange(200.0)))
-    found = pg.transforms.bucketise(DOMAIN, {"a": 2}).encode(pg.Dataset.from_frame(frame.lazy(), DOMAIN, "weight"))
+    found = pg.transforms.bucketize(DOMAIN, {"a": 2}).encode(pg.Dataset.from_frame(frame.lazy(), DOMAIN, "weight"))
     assert float(found.project(())) == 19900.0

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import pgmest as pg
 from pgmest import transforms
-from pgmest.errors import ArgumentError, DomainError, ShapeError
+from pgmest._base.errors import ArgumentError, DomainError, ShapeError
 from pgmest.privacy import Curator, Rho
 from pgmest.transforms import Column, Derived, Transform
 
@@ -108,8 +108,8 @@ def test_a_kron_is_pulled_back_through_merged_attributes():
 
 
 def test_buckets():
-    assert transforms.bucketise(DOMAIN, {"a": 2}).columns["a"].codes.tolist() == [0, 0, 1, 1]
-    shares = transforms.bucketise(DOMAIN, {"a": [0, 1]}, {"a": [5, 1, 0, 3]}).columns["a"].shares
+    assert transforms.bucketize(DOMAIN, {"a": 2}).columns["a"].codes.tolist() == [0, 0, 1, 1]
+    shares = transforms.bucketize(DOMAIN, {"a": [0, 1]}, {"a": [5, 1, 0, 3]}).columns["a"].shares
     assert shares.tolist() == [1.0, 0.25, 0.0, 0.75]
 
 
@@ -180,7 +180,7 @@ def test_what_is_measured_of_recoded_records_is_told_about_the_original_attribut
     assert recoded.remaining == asked.remaining == Rho(0.3)
     assert recoded.spent == asked.spent == Rho(0.2)
     assert [m.clique for m in asked.measurements] == [("sex", "school", "age")]
-    later = asked.through(transforms.bucketise(CENSUS.domain, {"age": 3}))
+    later = asked.through(transforms.bucketize(CENSUS.domain, {"age": 3}))
     assert later.budget == Rho(0.3)
     assert not later.spent
 
@@ -193,8 +193,8 @@ def test_what_is_measured_of_recoded_records_is_told_about_the_original_attribut
         (lambda: Column(("a",), [0, 2]), ShapeError),
         (lambda: Column(("a",), [0, 1], [1.0, -1.0]), ShapeError),
         (lambda: transforms.fill(DOMAIN, "c", ("a",), [0, 1, 2, 0]), ShapeError),
-        (lambda: transforms.bucketise(DOMAIN, {"a": [1, 2]}), ArgumentError),
-        (lambda: transforms.bucketise(DOMAIN, {"a": [0, 4]}), ArgumentError),
+        (lambda: transforms.bucketize(DOMAIN, {"a": [1, 2]}), ArgumentError),
+        (lambda: transforms.bucketize(DOMAIN, {"a": [0, 4]}), ArgumentError),
         (lambda: transforms.merge(DOMAIN, ("a", "b"), "c"), ArgumentError),
         (lambda: transforms.compress_rare(curator(), Rho(0.1), threshold=float("nan")), ArgumentError),
     ],

@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from pgmest.dataset import Dataset
-from pgmest.domain import Clique, Domain
-from pgmest.errors import plural
+from pgmest._base.errors import plural
+from pgmest.data.dataset import Dataset
 from pgmest.evaluation.membership import membership_check, nearest_distances
 from pgmest.evaluation.reports.page import paragraph, picture, section, table
 from pgmest.evaluation.workload_error import marginal_errors, workload_error
-from pgmest.factor import Factor
-from pgmest.workloads import Projectable, Workload
-from pgmest.workloads.answers import marginals
+from pgmest.queries.workloads import Projectable, Workload
+from pgmest.queries.workloads.answers import marginals
+from pgmest.tables.domain import Clique, Domain
+from pgmest.tables.factor import Factor
 
 SHOWN = 6
 MATRIX_ATTRIBUTES = 60
@@ -30,7 +30,7 @@ MEANING = (
 
 def one_way(real: Projectable, released: Projectable, domain: Domain, labels: Mapping[str, Sequence[str]]) -> str:
     """The one-way marginals, worst first, in numbers and pictures."""
-    from pgmest.plots import compare_marginals
+    from pgmest.evaluation.plots import compare_marginals
 
     errors = marginal_errors(real, released, domain.attributes)
     drawn = _worst_and_best(list(errors), SHOWN - SHOWN % 4 or 4)
@@ -47,7 +47,7 @@ def one_way(real: Projectable, released: Projectable, domain: Domain, labels: Ma
 
 def two_way(real: Projectable, released: Projectable, pairs: Workload, labels: Mapping[str, Sequence[str]]) -> str:
     """The two-way marginals: a matrix of errors, and the worst and best of them side by side."""
-    from pgmest.plots import compare_marginals, draw_pair_errors
+    from pgmest.evaluation.plots import compare_marginals, draw_pair_errors
 
     errors = marginal_errors(real, released, pairs.cliques)
     values = np.array(list(errors.values()))
@@ -74,7 +74,7 @@ def two_way(real: Projectable, released: Projectable, pairs: Workload, labels: M
 
 
 def workload_section(real: Projectable, released: Projectable, workload: Workload) -> str:
-    """The error on the workload in the normalisations that people ask for."""
+    """The error on the workload in the normalizations that people ask for."""
     in_counts = workload_error(real, released, workload, per="query")
     tv, relative = (workload_error(real, released, workload, norm="tv", per=per) for per in ("record", "answer"))
     rows = [
@@ -94,7 +94,7 @@ def workload_section(real: Projectable, released: Projectable, workload: Workloa
 
 def privacy_section(real: Dataset, records: Dataset, holdout: Dataset | None, numeric: Sequence[str], seed: int) -> str:
     """Whether synthetic records are nearer to the people in the data than to others."""
-    from pgmest.plots import compare_distances
+    from pgmest.evaluation.plots import compare_distances
 
     caution = paragraph(
         "This is a check and not a proof. It finds plain copying. The promise of privacy is the ledger's, and rests on "

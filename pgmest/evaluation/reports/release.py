@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from pgmest.domain import Domain
-from pgmest.errors import listed, plural
-from pgmest.estimation.structural_zeros import StructuralZeros, zero_potentials
+from pgmest._base.errors import listed, plural
 from pgmest.evaluation.reports.page import paragraph, picture, preformatted, section, table
-from pgmest.model import Model
-from pgmest.workloads import Projectable
-from pgmest.workloads.answers import marginals
+from pgmest.inference.exact.structural_zeros import StructuralZeros, zero_potentials
+from pgmest.models.exact import Model
+from pgmest.queries.workloads import Projectable
+from pgmest.queries.workloads.answers import marginals
+from pgmest.tables.domain import Domain
 
 SHOWN_TABLES = 40
 SHOWN_LABELS = 8
@@ -78,7 +78,7 @@ def agreement_with_answers(model: Model) -> str:
 
 def released_marginals(source: Projectable, domain: Domain, labels: Mapping[str, Sequence[str]]) -> str:
     """Pictures of the released one-way marginals."""
-    from pgmest.plots import draw_marginals
+    from pgmest.evaluation.plots import draw_marginals
 
     names = list(domain)[:SHOWN_TABLES]
     return section(

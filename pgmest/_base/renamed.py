@@ -1,0 +1,77 @@
+"""Modules under other names: short ones that stay, and those of earlier versions, which warn.
+
+`pgmest.errors` is where one looks for errors; the file is in a room of its own. An import of a name listed here, as of
+`import pgmest.errors` or `from pgmest.loss import L2Loss`, gives the very module that the new name gives.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import importlib.util
+import sys
+import warnings
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+# Names to stay: what `pgmest` shows as an attribute can be imported from, too.
+SHORT = {
+    "pgmest.datasets": "pgmest.data.datasets",
+    "pgmest.errors": "pgmest._base.errors",
+    "pgmest.plots": "pgmest.evaluation.plots",
+    "pgmest.schema": "pgmest.data.schema",
+    "pgmest.simulation": "pgmest.evaluation.simulation",
+    "pgmest.uncertainty": "pgmest.models.uncertainty",
+    "pgmest.workloads": "pgmest.queries.workloads",
+    "pgmest.zeros": "pgmest.tables.zeros",
+}
+
+# Names of version 0.1, gone in 1.2.
+DEPRECATED = {
+    "pgmest.demo": "pgmest.cli.demo",
+    "pgmest.distribution": "pgmest.models.distribution",
+    "pgmest.loss": "pgmest.losses",
+    "pgmest.measurement_file": "pgmest.measurements.files",
+    "pgmest.prior": "pgmest.priors",
+}
+
+
+class Renamed(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds the modules of `SHORT` and `DEPRECATED`, and what is in them, under their own names."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        return None if current_name(fullname) is None else importlib.util.spec_from_loader(fullname, self)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        name = current_name(spec.name)
+        assert name is not None  # find_spec was asked first
+        if spec.name in DEPRECATED:
+            warnings.warn(f"{spec.name} is now {name}", DeprecationWarning, stacklevel=2)
+        module = importlib.import_module(name)
+        spec.loader_state = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """The module has run under its own name; the import system has overwritten its spec, which is put back."""
+        given = module.__spec__
+        if given is not None and given.loader is self:
+            module.__spec__ = given.loader_state
+
+
+def current_name(fullname: str) -> str | None:
+    if not fullname.startswith("pgmest."):
+        return None
+    for names in (SHORT, DEPRECATED):
+        for old, new in names.items():
+            if fullname == old or fullname.startswith(old + "."):
+                return new + fullname[len(old) :]
+    return None
+
+
+def install() -> None:
+    """Let the import system know; once."""
+    if not any(isinstance(finder, Renamed) for finder in sys.meta_path):
+        sys.meta_path.insert(0, Renamed())  # first, or else what is inside a renamed package is loaded a second time

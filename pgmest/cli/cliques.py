@@ -1,0 +1,75 @@
+"""Cliques and workloads as they are written on the command line and in files."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+from pgmest._base.errors import ArgumentError, FileFormatError, PgmestError
+from pgmest._base.files import read_text
+from pgmest.cli.command import Add, count
+from pgmest.tables.domain import Clique, Domain
+
+CLIQUES = """\
+Attributes are separated by commas: age,income. If a name has a comma in it, write the clique as a JSON list:
+'["city, state", "income"]'. Names with blanks need quotes only for the shell: "Call Type,City".
+"""
+
+
+def clique_of(text: str) -> Clique:
+    """The attributes of a clique.
+
+    Raises:
+        ArgumentError: it begins as a JSON list and is none of names.
+    """
+    if not text.lstrip().startswith("["):
+        return tuple(name.strip() for name in text.split(","))
+    try:
+        return _names(json.loads(text))
+    except ValueError:
+        raise ArgumentError.of("clique", text, 'a JSON list of names such as ["age", "income"]') from None
+
+
+def cliques_of_file(path: str | None) -> list[Clique]:
+    """The cliques in a file; none where no file is given.
+
+    Raises:
+        FileFormatError: it cannot be read, or is not a list of cliques.
+    """
+    if path is None:
+        return []
+    try:
+        return [_names(clique) for clique in json.loads(read_text(path))]
+    except (ValueError, TypeError) as error:
+        if isinstance(error, PgmestError):
+            raise
+        remedy = 'A file of cliques is a JSON list of lists of names, such as [["age", "sex"], ["income"]].'
+        raise FileFormatError.of(path, "not a list of cliques.", remedy) from None
+
+
+def workload_options(add: Add, default: str) -> None:
+    """The options that say which marginals matter."""
+    add("--workload", nargs="+", metavar="CLIQUE", help=f"marginals that matter, such as age,sex (default: {default})")
+    add("--workload-file", metavar="FILE", help="the same as a JSON list of lists of attributes")
+    add("--way", type=count, metavar="K", help="all marginals of K attributes matter")
+
+
+def workload_of(options: argparse.Namespace, domain: Domain) -> Any:
+    """The workload asked for, checked against the domain; None where none was.
+
+    Raises:
+        UnknownAttributeError, ArgumentError, FileFormatError: it cannot be used.
+    """
+    from pgmest.queries.workloads import all_kway, as_workload
+
+    cliques = [clique_of(text) for text in options.workload or ()] + cliques_of_file(options.workload_file)
+    if options.way is not None:
+        cliques += all_kway(domain, options.way).cliques
+    return as_workload(domain, dict.fromkeys(map(domain.clique, cliques))) if cliques else None
+
+
+def _names(value: Any) -> Clique:
+    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+        raise ValueError("not a list of names")
+    return tuple(value)

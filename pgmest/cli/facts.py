@@ -1,0 +1,45 @@
+"""What there is to say about a model or a schema, as values of JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pgmest.data.schema import Schema
+    from pgmest.models.exact import Model
+
+
+def model_facts(model: Model) -> dict[str, Any]:
+    """The number of records, the domain, the tree and the report of a model."""
+    tree = model.junction_tree
+    return {
+        "total": model.total,
+        "total_stddev": model.total_stddev,
+        "domain": dict(model.domain),
+        "measured_cliques": [list(clique) for clique in model.cliques],
+        "junction_tree": {"cliques": [list(clique) for clique in tree.cliques], "total_cells": tree.total_cells},
+        "report": finite(dataclasses.asdict(model.report)) if model.report else {},
+    }
+
+
+def schema_facts(schema: Schema) -> dict[str, Any]:
+    """The attributes of a schema, what their codes stand for, and how many combinations cannot occur."""
+    return {
+        "drafted_from_private_data": schema.drafted,
+        "domain": dict(schema.domain),
+        "labels": {name: schema.labels(name) for name in schema.domain},
+        "impossible": [
+            {"attributes": list(clique), "combinations": int(mask.sum())}
+            for clique, mask in schema.structural_zeros.items()
+        ],
+    }
+
+
+def finite(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values, with null for numbers that JSON does not have, such as a gap that is infinite."""
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in values.items()
+    }

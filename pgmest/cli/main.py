@@ -1,0 +1,49 @@
+"""The command line: `pgmest synthesize | schema | estimate | query | ...`, from files to files.
+
+Each command calls the library (`pgmest/commands/`). Results go to standard output or to the file named; progress and
+errors go to standard error, so that commands can be piped.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Sequence
+
+from pgmest._base.errors import PgmestError
+from pgmest.cli.audit import AUDIT
+from pgmest.cli.command import make_parser, say
+from pgmest.cli.compare import COMPARE
+from pgmest.cli.estimate import ESTIMATE, MEASURE
+from pgmest.cli.info import INFO
+from pgmest.cli.query import QUERY, SAMPLE
+from pgmest.cli.synthesize import SCHEMA, SYNTHESIZE
+
+COMMANDS = {
+    command.name: command for command in (SYNTHESIZE, SCHEMA, ESTIMATE, INFO, QUERY, SAMPLE, COMPARE, AUDIT, MEASURE)
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code is 0 when done, 1 after an error, 2 for wrong usage, 130 when interrupted."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal shows what it can; files and pipes are UTF-8
+            stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="backslashreplace")
+    options = make_parser(COMMANDS.values()).parse_args(arguments)
+    try:
+        options.run(options)
+        sys.stdout.flush()
+    except PgmestError as error:
+        say(f"error: {error}")
+        return 1
+    except OSError as error:
+        # Of standard output: files raise a PgmestError. Python flushes it again at exit, and that must not fail too.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):  # which is a reader that has seen enough (`| head`)
+            say(f"error: {error}")
+            return 1
+    except KeyboardInterrupt:
+        say("interrupted.")
+        return 130
+    return 0

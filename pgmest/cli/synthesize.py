@@ -1,0 +1,168 @@
+"""`pgmest schema` and `pgmest synthesize`: from a raw table to a synthetic one."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pgmest._base.errors import ArgumentError, plural
+from pgmest._base.files import write_atomically
+from pgmest.cli.budget import MECHANISMS, mechanism_of, mechanism_options
+from pgmest.cli.cliques import workload_of, workload_options
+from pgmest.cli.command import Add, Command, count, output, output_page, output_table, private_page, say
+from pgmest.cli.streams import input_table, write_table, write_text
+
+if TYPE_CHECKING:
+    from pgmest.synthesizer.synthesizer import Synthesizer
+
+SCHEMA_DETAILS = """\
+examples:
+  pgmest schema people.csv --out people.yaml
+  zcat people.csv.gz | pgmest schema - > people.yaml
+
+A schema says publicly what each column may hold: categories, ranges with bins, dates, missing values, and what cannot
+occur together. The draft is guessed from the records, so it is NOT safe: it marks in capital letters what was read
+from private data and must be replaced by public knowledge. Edit it, look at it with `pgmest info people.yaml`, and
+delete the line drafted_from_private_data; until then `pgmest synthesize` refuses it. The guide docs/guides/tables.md
+explains the format.
+"""
+
+SYNTHESIZE_DETAILS = f"""\
+examples:
+  pgmest synthesize people.csv --schema people.yaml --epsilon 1 --out synthetic.csv --report report.html
+  pgmest synthesize people.csv --schema people.yaml --epsilon 1 --delta 1e-9 --mechanism mst --out synthetic.csv \\
+      --model model.npz --ledger ledger.json
+  pgmest synthesize people.csv --schema people.yaml --rho 0.1 --workload age,income sex,income --out synthetic.parquet
+  pgmest synthesize - --schema people.yaml --epsilon 1 --out - < people.csv > synthetic.csv
+
+Values come back in their original types: within a bin they are drawn at random, dates are dates, missing is missing.
+{MECHANISMS}
+May be published: the table, the model, the ledger, and the page of --report. Must not: the page of --owner-report,
+which compares with the private records without noise, and the file of --checkpoint before the run is over.
+
+--seed fixes how records are drawn, and how the mechanism breaks ties, never the noise: that comes from the operating
+system's secure generator, and two runs with the same seed differ. With --insecure-simulation the seed fixes the noise,
+too, and the result is NOT private: for trying things out on public tables.
+
+--checkpoint FILE keeps each answer that was paid for, so that after a crash the same command goes on, and pays nothing
+twice. Ctrl-C stops early: the table is made of what was measured until then, and the exit code is 130.
+"""
+
+
+def _schema_options(add: Add) -> None:
+    add("table", metavar="TABLE", help='.csv, .csv.gz or .parquet; "-" for CSV from standard input')
+    add("--out", metavar="FILE", type=output, help="write there; a file that exists is not overwritten")
+    add("--force", action="store_true", help="overwrite it nevertheless")
+
+
+def _schema(options: argparse.Namespace) -> None:
+    from pgmest.data.schema import draft
+
+    if options.out not in (None, "-") and Path(options.out).exists() and not options.force:
+        raise ArgumentError(f"{options.out} exists, and may have been edited: name another file, or say --force.")
+    with input_table(options.table) as table:
+        text = draft(table)
+    write_text(text, options.out)
+    say("this draft was READ FROM THE PRIVATE DATA. Replace what it marks by public knowledge before you use it.")
+
+
+def _synthesize_options(add: Add) -> None:
+    add("table", metavar="TABLE", help='the private table: .csv, .csv.gz or .parquet; "-" for CSV from standard input')
+    add("--schema", required=True, metavar="FILE", help="what its columns hold; see pgmest schema")
+    add("--out", required=True, metavar="FILE", type=output_table, help='.csv, .csv.gz or .parquet; "-" for CSV')
+    mechanism_options(add)
+    workload_options(add, "all pairs")
+    add("--rows", type=count, metavar="N", help="how many records (default: about as many as there are)")
+    add("--report", metavar="FILE", type=output_page, help="a page about the result, which may be published")
+    text = 'a page that compares with the private table; its name must contain "private"'
+    add("--owner-report", metavar="FILE", type=private_page, help=text)
+    add("--model", metavar="FILE", type=output, help="where the model goes, .npz, for pgmest query and sample")
+    add("--ledger", metavar="FILE", type=output, help="what was spent, on what, .json")
+    add("--checkpoint", metavar="FILE", type=output, help="keeps what was paid for, to go on after a crash")
+    add("--seed", type=count, metavar="N", help="of drawing records and breaking ties; not of the noise")
+    add("--allow-draft", action="store_true", help="accept a schema that is still a draft; the result is NOT private")
+    add("--insecure-simulation", action="store_true", help="seeded noise, for trying out; the result is NOT private")
+    add("--json", action="store_true", help="print what was done as JSON")
+
+
+def _synthesize(options: argparse.Namespace) -> None:
+    from pgmest.data.schema import Schema
+    from pgmest.mechanisms.known_zeros import HONORED, ZEROS
+    from pgmest.synthesizer.synthesizer import Synthesizer, check_public
+
+    synthesizer = Synthesizer(mechanism_of(options, options.insecure_simulation))
+    schema = Schema.load(options.schema)
+    workload = workload_of(options, schema.domain)
+    seed = 0 if options.seed is None and options.checkpoint else options.seed
+    check_public(schema, options.allow_draft)
+    with input_table(options.table) as table:
+        data = schema.encode(table)
+    synthesizer.fit(data, schema, workload, seed=seed, checkpoint=options.checkpoint, allow_draft=options.allow_draft)
+    rows = _write(synthesizer, data, options)
+    note = synthesizer.result_.details.get(ZEROS, HONORED)
+    if note != HONORED:
+        say(f"combinations that the schema calls impossible may occur in the table ({note})")
+    _summarize(synthesizer, rows, options)
+    if options.insecure_simulation or options.allow_draft:
+        say("the result is NOT private: " + ("simulated noise." if options.insecure_simulation else "a draft schema."))
+    if synthesizer.result_.interrupted:
+        raise KeyboardInterrupt
+
+
+def _write(synthesizer: Synthesizer, data: Any, options: argparse.Namespace) -> int:
+    """Write every file asked for, what cannot be made again first; the number of rows."""
+    if options.ledger:
+        write_atomically(options.ledger, json.dumps(synthesizer.ledger_.to_json(), indent=1) + "\n")
+    if options.model:
+        if hasattr(synthesizer.model_, "save"):
+            synthesizer.model_.save(options.model)
+        else:
+            say(f"no model was written: {options.mechanism} makes one that has no file format.")
+    table = synthesizer.sample(options.rows, options.seed)
+    if options.out != "-":
+        write_table(table, options.out)
+    if options.report:
+        synthesizer.report(options.report)
+    if options.owner_report:
+        synthesizer.owner_report(data, options.owner_report)
+        say(f"{options.owner_report} shows the private data without protection: do NOT publish it.")
+    if options.out == "-":  # last: the reader of a pipe may stop at any time
+        write_table(table, options.out)
+    return len(table)
+
+
+def _summarize(synthesizer: Synthesizer, rows: int, options: argparse.Namespace) -> None:
+    """What was done; to standard error where the table takes standard output."""
+    result, stream = synthesizer.result_, sys.stderr if options.out == "-" else sys.stdout
+    if options.json:
+        facts = {
+            "rows": rows,
+            "out": options.out,
+            "mechanism": options.mechanism,
+            "seconds": round(result.seconds, 3),
+            "interrupted": result.interrupted,
+            "private": not (options.allow_draft or result.ledger.insecure),
+            "ledger": result.ledger.to_json(),
+        }
+        print(json.dumps(facts), file=stream)
+        return
+    print(f"{plural(rows, 'synthetic record')} in {options.out}, {result.seconds:.1f} s", file=stream)
+    mechanism = result.mechanism
+    if mechanism.epsilon is not None:
+        delta = "" if mechanism.delta is None else f", {mechanism.delta:g}"
+        print(f"({mechanism.epsilon:g}{delta})-differential privacy, spent as the ledger says.", file=stream)
+    print(result.ledger, file=stream)
+
+
+SCHEMA = Command("schema", "Draft a schema of a raw table, to edit.", SCHEMA_DETAILS, _schema_options, _schema)
+SYNTHESIZE = Command(
+    "synthesize",
+    "Make a private synthetic table of a raw one.",
+    SYNTHESIZE_DETAILS,
+    _synthesize_options,
+    _synthesize,
+    "pgmest synthesize TABLE --schema FILE --epsilon X --out FILE [options]",
+)

@@ -1,0 +1,107 @@
+"""Codes: the check that a column of values is one of integers in 0..n-1, and how such a column is stored.
+
+A mistake is reported with its column, its row (counted from 0) and its value.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from pgmest._base.errors import CodeRangeError, DataError, ShapeError
+
+
+def code_type(size: int) -> np.dtype[Any]:
+    """The smallest unsigned integer type that holds 0..size-1 (64 bits for sizes beyond any type)."""
+    return np.min_scalar_type(min(size, 2**64) - 1)
+
+
+def as_codes(values: np.ndarray, column: str, size: int) -> np.ndarray:
+    """A copy of a column of values as codes, shape (records,), of type `code_type(size)`.
+
+    Integers and booleans are codes, and so are whole numbers of another type; text never is.
+
+    Raises:
+        DataError: a value is not a whole number.
+        CodeRangeError: one is not in 0..size-1.
+    """
+    if values.dtype.kind == "f":
+        _check(np.isfinite(values) & (values == np.floor(values)), values, column, size, DataError.not_a_code)
+    elif values.dtype.kind not in "iub":
+        return _scalars_as_codes(values, column, size)
+    if len(values) and not (values.min() >= 0 and values.max() < size):
+        _check((values >= 0) & (values < size), values, column, size, CodeRangeError.of)
+    return values.astype(code_type(size), order="C")
+
+
+def as_weights(weights: Any, records: int) -> np.ndarray:
+    """A read-only copy of the weights as float64, shape (records,).
+
+    Raises:
+        DataError: a weight is no number, negative, or not finite.
+        ShapeError: there is not one per record.
+    """
+    remedy = "Weights are finite numbers of at least 0, one per record."
+    try:
+        values = np.array(weights, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"the weights are not numbers ({error}). {remedy}") from None
+    if values.shape != (records,):
+        raise ShapeError.of("weights", (records,), values.shape, remedy)
+    bad = ~((values >= 0) & np.isfinite(values))
+    if bad.any():
+        row = int(bad.argmax())
+        raise DataError(f"the weight in row {row} is {values[row]}. {remedy}")
+    return read_only(values)
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    """A view that cannot be written through."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _check(valid: np.ndarray, values: np.ndarray, column: str, size: int, error: Any) -> None:
+    if not valid.all():
+        row = int(valid.argmin())
+        raise error(column, row, values[row].item(), size)
+
+
+def _scalars_as_codes(values: np.ndarray, column: str, size: int) -> np.ndarray:
+    """The codes of a column of Python objects, text, dates, ..., one value at a time."""
+    is_plain = values.dtype.kind in "OUST"  # of anything else, such as dates, tolist would make numbers
+    items = values.tolist() if is_plain else [str(value) for value in values]
+    codes = [_whole(item) for item in items]
+    bad = [row for row, code in enumerate(codes) if code is None]
+    if bad:
+        row = _telling(bad, items)
+        raise DataError.not_a_code(column, row, items[row], size)
+    for row, code in enumerate(codes):
+        if not 0 <= code < size:  # type: ignore[operator]
+            raise CodeRangeError.of(column, row, items[row], size)
+    return np.array(codes, dtype=code_type(size))
+
+
+def _whole(value: object) -> int | None:
+    """The value as an integer, None where it is not a whole number."""
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    if isinstance(value, (numbers.Real, Decimal)) and math.isfinite(value) and value % 1 == 0:
+        return int(value)  # type: ignore[arg-type]
+    return None
+
+
+def _telling(rows: Sequence[int], items: Sequence[object]) -> int:
+    """The first of the rows whose value is not even the text of an integer: one such value turns a whole column of
+    a file into text."""
+    for row in rows:
+        text = items[row]
+        if not (isinstance(text, str) and text.strip().lstrip("-").isdigit()):
+            return row
+    return rows[0]

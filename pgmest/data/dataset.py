@@ -1,0 +1,332 @@
+"""Dataset: records of integer codes, and the marginal counts of them.
+
+The step from data to tables: everything downstream asks a dataset for `project(attributes)` and sees counts, never
+records. One column is kept per attribute, in the smallest unsigned type that holds its codes.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pgmest._base.errors import (
+    ArgumentError,
+    CodeRangeError,
+    DataError,
+    DomainError,
+    OptionalDependencyError,
+    ShapeError,
+)
+from pgmest.data.codes import as_codes, as_weights, code_type, read_only
+from pgmest.data.counting import count_cells
+from pgmest.data.frames import lazy_frame, read_columns, read_frame, write_frame
+from pgmest.tables.domain import Clique, Domain, as_domain
+from pgmest.tables.factor import Factor
+
+KEPT_CELLS = 1 << 24
+"""Tables of this many cells in all (128 MB) are kept, where they are, so that one asked for again is not counted."""
+
+
+DATASET_OF_LAZY_FRAME: list[Callable[[Any, Domain, Any], Dataset]] = []
+"""What makes a dataset whose records stay in an engine: lazy_dataset.py, which is built on this file, enters itself."""
+
+
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
+class Dataset:
+    """Records over a domain, each with one code in 0..n-1 per attribute, and possibly a weight.
+
+    Made by `from_frame`, `load` or `from_codes`, which check the codes; all arrays are read-only.
+
+    >>> data = Dataset.from_codes(np.array([[0, 1], [2, 1], [2, 0]]), {"age": 3, "sex": 2})
+    >>> data.project(("sex", "age")).values
+    array([[0., 0., 1.],
+           [1., 0., 1.]])
+
+    Attributes:
+        domain: the attributes.
+        columns: the codes of each attribute, in domain order.
+        records: the number of records.
+        weights: a non-negative weight per record, or None where each counts once.
+    """
+
+    domain: Domain
+    columns: tuple[np.ndarray, ...]
+    records: int
+    weights: np.ndarray | None = None
+    _kept: dict[frozenset[str], Factor] | None = field(default=None, kw_only=True)
+
+    # -- making one ---------------------------------------------------------------------------------------------
+
+    @classmethod
+    def from_frame(cls, frame: Any, domain: Domain | Mapping[str, int], weights: Any = None) -> Dataset:
+        """The dataset of a dataframe: pandas, polars, pyarrow, or others that narwhals reads.
+
+        Where an engine holds the rows (DuckDB, a polars LazyFrame, PySpark, Dask, ...) they stay there: the result is
+        a `LazyDataset`, whose marginals the engine counts. Columns that are no attribute are ignored. Codes may be
+        integers, booleans (0 and 1), or whole numbers of a floating-point or decimal type.
+
+        Args:
+            frame: a table with a column per attribute and at least one row.
+            domain: the attributes and their numbers of values.
+            weights: the name of a column, or an array with a weight per row. Finite and non-negative.
+
+        Raises:
+            DataError: no rows, a column is missing, or a value is no integer code; rows are counted from 0.
+            CodeRangeError: a code is not in 0..n-1.
+            ArgumentError: `frame` is not a dataframe.
+        """
+        domain = as_domain(domain)
+        if not domain:
+            raise DataError("the domain has no attributes, so no record can be read; name at least one column.")
+        column_of_weights = [weights] if isinstance(weights, str) else []
+        if (lazy := lazy_frame(frame, [*domain, *column_of_weights])) is not None:
+            return DATASET_OF_LAZY_FRAME[0](lazy, domain, weights)
+        columns = read_columns(frame, [*domain, *column_of_weights])
+        if not len(columns[domain.attributes[0]]):
+            raise DataError.no_rows()
+        if column_of_weights:
+            weights = columns[weights]
+        return cls.from_codes([columns[name] for name in domain], domain, weights)
+
+    @classmethod
+    def load(cls, path: str | Path, domain: Domain | Mapping[str, int], weights: Any = None) -> Dataset:
+        """The dataset of a `.csv`, `.csv.gz` or `.parquet` file; see `from_frame` for what it may hold.
+
+        Raises:
+            FileFormatError: the file is unreadable, truncated, or not such a table.
+            OptionalDependencyError: a Parquet file, and no pyarrow.
+            DataError, CodeRangeError: as for `from_frame`, with the name of the file.
+        """
+        domain = as_domain(domain)
+        column_of_weights = [weights] if isinstance(weights, str) else []
+        frame = read_frame(path, [*domain, *column_of_weights])
+        try:
+            return cls.from_frame(frame, domain, weights)
+        except (DataError, CodeRangeError) as error:
+            raise type(error)(f"{path}: {error}") from None
+
+    @classmethod
+    def from_codes(
+        cls,
+        codes: np.ndarray | Sequence[Any],
+        domain: Domain | Mapping[str, int],
+        weights: Any = None,
+        *,
+        trusted: bool = False,
+    ) -> Dataset:
+        """The dataset of arrays of codes; no records at all are fine here.
+
+        Args:
+            codes: an array of shape (records, attributes), or a list with one array of shape (records,) per attribute.
+            domain: the attributes, in the order of the columns.
+            weights: an array of shape (records,). Finite and non-negative.
+            trusted: the caller vouches that these are arrays of integer codes in range, and will not change them: they
+                are not checked, and not copied where their type already fits.
+
+        Raises:
+            ShapeError: the columns do not fit the domain or one another.
+            DataError: a value is no integer code, or a weight is negative or not finite.
+            CodeRangeError: a code is not in 0..n-1.
+        """
+        domain = as_domain(domain)
+        columns = _columns(codes, domain)
+        records = len(codes) if isinstance(codes, np.ndarray) or not columns else len(columns[0])
+        if trusted:
+            typed = [
+                np.asarray(column, code_type(size), order="C")
+                for column, size in zip(columns, domain.shape, strict=True)
+            ]
+        else:
+            typed = [as_codes(column, name, size) for column, (name, size) in zip(columns, domain.items(), strict=True)]
+        checked_weights = None if weights is None else as_weights(weights, records)
+        return cls(domain, tuple(map(read_only, typed)), records, checked_weights)
+
+    @classmethod
+    def concat(cls, datasets: Iterable[Dataset]) -> Dataset:
+        """The records of several datasets, one after the other; where only some have weights, the others' are 1.
+
+        Raises:
+            DomainError: no dataset, or their domains differ.
+        """
+        parts = list(datasets)
+        if not parts or any(part.domain != parts[0].domain for part in parts):
+            raise DomainError("concat needs datasets over one and the same domain, at least one; select(...) it first.")
+        columns = [np.concatenate(column) for column in zip(*(part.columns for part in parts), strict=True)]
+        weights = None
+        if any(part.weights is not None for part in parts):
+            weights = read_only(
+                np.concatenate([np.ones(part.records) if part.weights is None else part.weights for part in parts])
+            )
+        return cls(parts[0].domain, tuple(map(read_only, columns)), sum(part.records for part in parts), weights)
+
+    # -- marginals ----------------------------------------------------------------------------------------------
+
+    @property
+    def total(self) -> float:
+        """The sum of the weights; without weights, the number of records."""
+        return float(self.records) if self.weights is None else float(self.weights.sum())
+
+    def project(self, attributes: Iterable[str] | str) -> Factor:
+        """The marginal: how many records (or how much weight) each cell holds, axes in the order asked for.
+
+        Over no attributes it is the total.
+
+        Raises:
+            UnknownAttributeError, DuplicateAttributeError: attributes that are none, or named twice.
+            ModelTooLarge: the table would have more than 2**31 cells, or more than fit in memory.
+        """
+        clique = self.domain.clique(attributes)
+        return Factor(self.domain.project(clique), self._counts(clique))
+
+    def project_many(self, cliques: Iterable[Iterable[str] | str]) -> list[Factor]:
+        """The marginal of each clique, in the order given.
+
+        A clique inside another one is summed from the other's table where that has fewer cells than there are records;
+        with weights, the two ways agree to rounding.
+        """
+        names = [self.domain.clique(clique) for clique in cliques]
+        tables: dict[frozenset[str], Factor] = {}
+        smaller_than_data: dict[str, list[Factor]] = defaultdict(list)  # by attribute
+        for clique in sorted(names, key=len, reverse=True):
+            if frozenset(clique) in tables:
+                continue
+            table = (self._kept or {}).get(frozenset(clique))
+            if table is None:
+                candidates = min((smaller_than_data[name] for name in clique), key=len, default=[])
+                covering = [table for table in candidates if set(clique) < set(table.domain)]
+                source = min(covering, key=lambda table: table.values.size, default=self)
+                table = source.project(clique)
+            tables[frozenset(clique)] = table
+            if table.values.size < self.records:
+                for name in clique:
+                    smaller_than_data[name].append(table)
+        self._keep(tables)
+        return [tables[frozenset(clique)].transpose(clique) for clique in names]
+
+    def remembering(self) -> Dataset:
+        """The same records, which keep the tables that `project_many` counts for when they are asked for again.
+
+        They keep the latest ones, of `KEPT_CELLS` cells in all.
+        """
+        return replace(self, _kept={})
+
+    def _keep(self, tables: Mapping[frozenset[str], Factor]) -> None:
+        """Remember the tables, and forget the oldest ones beyond `KEPT_CELLS`."""
+        if self._kept is None:
+            return
+        for key, table in tables.items():
+            self._kept.pop(key, None)
+            self._kept[key] = table
+        cells = sum(table.values.size for table in self._kept.values())
+        for key in list(self._kept):
+            if cells <= KEPT_CELLS:
+                break
+            cells -= self._kept.pop(key).values.size
+
+    def _counts(self, clique: Clique) -> np.ndarray:
+        """The table of the marginal of `clique`: the only place where records are counted."""
+        if not clique:
+            return np.array(self.total)
+        return count_cells([self.column(name) for name in clique], self.domain.project(clique), self.weights)
+
+    # -- records ------------------------------------------------------------------------------------------------
+
+    @property
+    def codes(self) -> np.ndarray:
+        """The codes as a new array of shape (records, attributes)."""
+        if not self.columns:
+            return np.empty((self.records, 0), dtype=np.uint8)
+        return np.stack(self.columns, axis=1)
+
+    def column(self, attribute: str) -> np.ndarray:
+        """The codes of one attribute, shape (records,)."""
+        return self.columns[self.domain.axes((attribute,))[0]]
+
+    def select(self, attributes: Iterable[str] | str) -> Dataset:
+        """The same records with only these attributes, in the order asked for; nothing is copied."""
+        names = self.domain.clique(attributes)
+        return Dataset(self.domain.project(names), tuple(map(self.column, names)), self.records, self.weights)
+
+    def take(self, rows: Any) -> Dataset:
+        """The records at `rows`: positions, a boolean mask, or a slice.
+
+        Raises:
+            ArgumentError: there are no such rows.
+        """
+        try:
+            index = np.atleast_1d(np.arange(self.records)[rows])
+        except IndexError as error:
+            raise ArgumentError.of("rows", rows, f"rows of a dataset of {self.records:,} ({error})") from None
+        weights = None if self.weights is None else read_only(self.weights[index])
+        return Dataset(self.domain, tuple(read_only(column[index]) for column in self.columns), len(index), weights)
+
+    def to_frame(self, backend: str = "pandas", weights: str | None = None) -> Any:
+        """The codes as a dataframe, a 64-bit integer column per attribute.
+
+        Args:
+            backend: "pandas", "polars" or "pyarrow".
+            weights: the name for the column of weights; a dataset with weights needs one, so that they are not lost.
+
+        Raises:
+            ArgumentError: another backend, or `weights` is missing or already the name of an attribute.
+            OptionalDependencyError: the library is not installed.
+        """
+        import narwhals as nw
+
+        if backend not in ("pandas", "polars", "pyarrow"):
+            raise ArgumentError.of("backend", backend, ("pandas", "polars", "pyarrow"))
+        try:
+            importlib.import_module(backend)
+        except ImportError:
+            raise OptionalDependencyError.of(backend, f"to_frame(backend='{backend}')") from None
+        if (self.weights is None) != (weights is None) or weights in self.domain:
+            what = "None, for a dataset without weights" if self.weights is None else "a new name for their column"
+            raise ArgumentError.of("weights", weights, what)
+        columns = {name: column.astype(np.int64) for name, column in zip(self.domain, self.columns, strict=True)}
+        if weights is not None and self.weights is not None:
+            columns[weights] = self.weights
+        return nw.from_dict(columns, backend=backend).to_native()
+
+    def save(self, path: str | Path, weights: str | None = None) -> None:
+        """Write the codes as `.csv`, `.csv.gz` or `.parquet`, atomically; `weights` as for `to_frame`."""
+        write_frame(self.to_frame(weights=weights), path)
+
+    def __len__(self) -> int:
+        return self.records
+
+    def __eq__(self, other: object) -> bool:
+        """Equal when domain, codes, their order, and weights agree."""
+        if not isinstance(other, Dataset) or self.domain != other.domain or self.records != other.records:
+            return False
+        if (self.weights is None) != (other.weights is None):
+            return False
+        pairs = zip((*self.columns, self.weights), (*other.columns, other.weights), strict=True)
+        return all(np.array_equal(mine, theirs) for mine, theirs in pairs)  # type: ignore[arg-type]
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        weighted = "" if self.weights is None else f", weights summing to {self.total:,.6g}"
+        return f"Dataset({self.records:,} records, {len(self.domain)} attributes{weighted})"
+
+
+def _columns(codes: np.ndarray | Sequence[Any], domain: Domain) -> list[np.ndarray]:
+    """One array per attribute, all of the same length."""
+    if isinstance(codes, np.ndarray):
+        if codes.ndim != 2 or codes.shape[1] != len(domain):
+            raise ShapeError.of("codes", f"(records, {len(domain)})", codes.shape, "Give one column per attribute.")
+        return list(codes.T)
+    columns = [np.asarray(column) for column in codes]
+    if len(columns) != len(domain):
+        raise ShapeError.of("codes, a list of columns", (len(domain),), (len(columns),), "Give one per attribute.")
+    for name, column in zip(domain, columns, strict=True):
+        if column.shape != columns[0].shape or column.ndim != 1:
+            expected = f"({len(columns[0])},)" if columns[0].ndim else "(records,)"
+            raise ShapeError.of(f"column '{name}'", expected, column.shape, "Give one code per record and attribute.")
+    return columns

@@ -1,0 +1,219 @@
+"""LazyDataset: records that stay where they are; the engine that holds them counts, and only counts come back.
+
+The engines are those that narwhals calls lazy: DuckDB relations, polars LazyFrames, PySpark, Dask, Ibis, SQLFrame.
+Marginals are group-bys pushed down to them; the marginals asked for together are read off a few larger group-bys, so
+that the records are scanned fewer times.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pgmest._base.errors import ArgumentError, DataError
+from pgmest.data.counting import zero_table
+from pgmest.data.dataset import DATASET_OF_LAZY_FRAME, Dataset
+from pgmest.data.frames import collected
+from pgmest.data.lazy_checks import check_codes, check_weights
+from pgmest.tables.domain import Clique, Domain
+from pgmest.tables.factor import Factor
+
+if TYPE_CHECKING:
+    import narwhals as nw
+
+CELLS_AT_ONCE = 1 << 18
+"""Marginals are counted together up to this many cells: more means fewer scans, but more groups to fetch."""
+
+
+class LazyDataset(Dataset):
+    """Records in an engine, over a domain; `Dataset.from_frame` makes it of a lazy frame.
+
+    `domain`, `records`, `total`, `project`, `project_many` and `select` are those of a Dataset, and count the records
+    as they were when first counted: tables are kept, so that a marginal asked for again costs no scan. What needs the
+    records themselves (`columns`, `take`, `to_frame`, ...) raises DataError: `collect()` fetches them.
+
+    >>> import polars as pl
+    >>> frame = pl.LazyFrame({"age": [0, 2, 2], "sex": [1, 1, 0]})
+    >>> data = Dataset.from_frame(frame, {"age": 3, "sex": 2})
+    >>> data
+    LazyDataset(3 records in polars, 2 attributes)
+    >>> data.project(("sex", "age")).values
+    array([[0., 0., 1.],
+           [1., 0., 1.]])
+    """
+
+    __slots__ = ("_frame", "_total", "_weight")
+
+    _frame: nw.LazyFrame[Any]
+    _weight: str | None
+    _total: float
+    _kept: dict[frozenset[str], Factor]
+
+    def __init__(self, frame: nw.LazyFrame[Any], domain: Domain, weight: str | None, records: int, total: float):
+        values = (domain, records, frame, weight, total, {})
+        names = ("domain", "records", "_frame", "_weight", "_total", "_kept")
+        for name, value in zip(names, values, strict=True):
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def of_lazy(cls, frame: nw.LazyFrame[Any], domain: Domain, weights: Any = None) -> LazyDataset:
+        """The dataset of a lazy frame that has the columns it needs; one scan checks every code.
+
+        Raises:
+            DataError: no rows, a value is no integer code, or a weight is no finite number of at least 0.
+            CodeRangeError: a code is not in 0..n-1.
+            ArgumentError: `weights` is not the name of a column.
+        """
+        if weights is not None and not isinstance(weights, str):
+            raise ArgumentError.of("weights", type(weights), "the name of a column, where an engine holds the records")
+        frame = frame.select([*domain, *([weights] if weights else [])])
+        records = check_codes(frame, domain)
+        total = float(records) if weights is None else check_weights(frame, weights, records)
+        return cls(frame, domain, weights, records, total)
+
+    # -- marginals --------------------------------------------------------------------------------------------------
+
+    @property
+    def total(self) -> float:
+        """The sum of the weights; without weights, the number of records."""
+        return self._total
+
+    def project(self, attributes: Iterable[str] | str) -> Factor:
+        return self.project_many([self.domain.clique(attributes)])[0]
+
+    def project_many(self, cliques: Iterable[Iterable[str] | str]) -> list[Factor]:
+        """The marginal of each clique, in the order given.
+
+        Cliques that fit into one table of `CELLS_AT_ONCE` cells are counted in one scan.
+
+        Raises:
+            UnknownAttributeError, DuplicateAttributeError: attributes that are none, or named twice.
+            ModelTooLarge: a table has too many cells. Nothing has been counted then.
+        """
+        names = [self.domain.clique(clique) for clique in cliques]
+        for clique in names:
+            zero_table(self.domain.project(clique))  # too large a table is found before the engine starts
+        wanted = {frozenset(clique): clique for clique in names if clique}
+        tables = {key: self._kept[key] for key in wanted if key in self._kept}
+        for block, inside in blocks([clique for key, clique in wanted.items() if key not in tables], self.domain):
+            counted = self._groups(block).project_many(inside)
+            tables.update((frozenset(table.domain), table) for table in counted)
+        self._keep(tables)
+        tables[frozenset()] = Factor(Domain({}), np.array(self._total))
+        return [tables[frozenset(clique)].transpose(clique) for clique in names]
+
+    def remembering(self) -> LazyDataset:
+        """Itself: it remembers anyway."""
+        return self
+
+    def _groups(self, attributes: Clique) -> Dataset:
+        """The distinct records over `attributes`, each with its count (or the sum of its weights) as its weight."""
+        import narwhals as nw
+
+        name = "records"
+        while name in self.domain:
+            name += "_"
+        counted = nw.len() if self._weight is None else nw.col(self._weight).sum()
+        groups = collected(self._frame.group_by(*attributes).agg(counted.alias(name)))
+        codes = [groups[attribute].to_numpy() for attribute in attributes]
+        return Dataset.from_codes(codes, self.domain.project(attributes), groups[name].to_numpy())
+
+    # -- records ----------------------------------------------------------------------------------------------------
+
+    def collect(self) -> Dataset:
+        """The records themselves, fetched from the engine: all of them must fit in memory."""
+        return Dataset.from_frame(collected(self._frame), self.domain, self._weight)
+
+    def select(self, attributes: Iterable[str] | str) -> LazyDataset:
+        """The same records with only these attributes, in the order asked for; nothing is scanned."""
+        names = self.domain.clique(attributes)
+        return LazyDataset(self._frame, self.domain.project(names), self._weight, self.records, self._total)
+
+    def recoded(self, columns: Mapping[str, tuple[Clique, np.ndarray]]) -> LazyDataset:
+        """The same records with attributes that are functions of these; the engine computes them.
+
+        Args:
+            columns: for each new attribute the attributes that it is a function of, and its code for each of their
+                cells, an array with an axis for each; no code is left out.
+        """
+        import narwhals as nw
+
+        made = []
+        for name, (sources, codes) in columns.items():
+            cell: Any = nw.lit(0)
+            for source in sources:
+                cell = cell * self.domain[source] + nw.col(source)
+            new = codes.reshape(-1).tolist()
+            made.append(cell.replace_strict(range(len(new)), new, default=0, return_dtype=nw.Int64).alias(name))
+        kept = [nw.col(self._weight)] if self._weight else []
+        domain = Domain({name: int(codes.max()) + 1 for name, (_, codes) in columns.items()})
+        return LazyDataset(self._frame.select(*made, *kept), domain, self._weight, self.records, self._total)
+
+    @property
+    def columns(self) -> Any:  # type: ignore[override]
+        """Raises DataError: the records are not here."""
+        raise DataError(
+            f"the records are in {self._engine}, which only counts them; use project or project_many, or fetch "
+            "all records with collect()."
+        )
+
+    @property
+    def weights(self) -> Any:  # type: ignore[override]
+        """None; with weights, raises DataError, as they are not here."""
+        return None if self._weight is None else self.columns
+
+    def take(self, rows: Any) -> Dataset:
+        return self.columns
+
+    @property
+    def _engine(self) -> str:
+        return self._frame.implementation.name.lower()
+
+    def __eq__(self, other: object) -> bool:
+        """A dataset in an engine equals itself only: comparing would fetch the records."""
+        return self is other
+
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        weighted = "" if self._weight is None else f", weights summing to {self.total:,.6g}"
+        return f"LazyDataset({self.records:,} records in {self._engine}, {len(self.domain)} attributes{weighted})"
+
+
+DATASET_OF_LAZY_FRAME.append(LazyDataset.of_lazy)
+
+
+def blocks(cliques: Iterable[Clique], domain: Domain, cells: int = CELLS_AT_ONCE) -> list[tuple[Clique, list[Clique]]]:
+    """Sets of attributes that together cover the cliques, each with the cliques that are read off it.
+
+    Greedy: a block starts as the largest clique left, and takes in the attribute that completes the most cliques for as
+    long as its table has at most `cells` cells.
+
+    >>> blocks([("a", "b"), ("b", "c"), ("d",)], Domain({"a": 2, "b": 3, "c": 4, "d": 1000}), cells=24)
+    [(('d',), [('d',)]), (('b', 'c', 'a'), [('b', 'c'), ('a', 'b')])]
+    """
+    left = sorted(cliques, key=domain.size, reverse=True)
+    found = []
+    while left:
+        block = list(left[0])
+        while (name := _most_completing(block, left, domain, cells)) is not None:
+            block.append(name)
+        inside = [clique for clique in left if set(clique) <= set(block)]
+        left = [clique for clique in left if not set(clique) <= set(block)]
+        found.append((tuple(block), inside))
+    return found
+
+
+def _most_completing(block: list[str], cliques: list[Clique], domain: Domain, cells: int) -> str | None:
+    """The attribute that completes the most cliques inside the block, the one of fewer values among equals."""
+    room = cells // math.prod(domain[name] for name in block)
+    completed: dict[str, int] = {}
+    members = set(block)
+    for clique in cliques:
+        lacking = [name for name in clique if name not in members]
+        if len(lacking) == 1 and domain[lacking[0]] <= room:
+            completed[lacking[0]] = completed.get(lacking[0], 0) + 1
+    return max(completed, key=lambda name: (completed[name], -domain[name]), default=None)

@@ -1,0 +1,224 @@
+"""Integer and Real columns: a range cut into bins, a code per bin."""
+
+from __future__ import annotations
+
+import abc
+import itertools
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pgmest._base.errors import DataError
+from pgmest.data.schema.bins import as_numbers, bin_expression, draw_whole, real_edges, whole_bin_expression, whole_bins
+from pgmest.data.schema.column import COMMON_KEYS, Column, gap_keys, outside_key
+from pgmest.data.schema.notation import Node
+
+if TYPE_CHECKING:
+    import narwhals as nw
+
+RANGE_KEYS = ("min", "max", "bins", "width", "edges")
+
+
+@dataclass(frozen=True)
+class Grid(Column):
+    """A column of numbers between bounds: bin i goes from starts[i] to where bin i + 1 starts, the last to `high`.
+
+    Attributes:
+        starts: the least number of each bin, ascending.
+        high: the greatest number, in the last bin.
+    """
+
+    starts: tuple[float, ...]
+    high: float
+
+    @abc.abstractmethod
+    def numbers(self, values: np.ndarray) -> np.ndarray:
+        """Values of any type as numbers on the scale of `starts`, NaN where they are none."""
+
+    @abc.abstractmethod
+    def written(self, number: float) -> str:
+        """A number of the scale as people write it."""
+
+    @abc.abstractmethod
+    def number_of(self, node: Node) -> float:
+        """What a node of the schema says, as a number of the scale."""
+
+    @property
+    def regular(self) -> int:
+        return len(self.starts)
+
+    @property
+    def low(self) -> float:
+        return self.starts[0]
+
+    def bins_of(self, numbers: np.ndarray) -> np.ndarray:
+        """The bin of each number, of the nearest bound where it is outside."""
+        return np.clip(np.searchsorted(self.starts, numbers, side="right") - 1, 0, self.regular - 1)
+
+    def find(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        numbers = self.numbers(values)
+        unreadable = np.isnan(numbers)
+        return self.bins_of(numbers), (numbers < self.low) | (numbers > self.high), unreadable
+
+    def codes_within(self, node: Node) -> list[int]:
+        """A value's bin; or, for `{min: a, max: b}`, the bins all of whose values are in that range."""
+        if not isinstance(node.value, dict):
+            return [int(self.bins_of(np.array([self._within(node)]))[0])]
+        fields = node.fields(("min", "max"))
+        least = self.number_of(fields["min"]) if "min" in fields else -math.inf
+        most = self.number_of(fields["max"]) if "max" in fields else math.inf
+        inside = [code for code in range(self.regular) if least <= self.starts[code] and self._last(code) <= most]
+        if not inside:
+            node.fail(f"holds no whole bin of column '{self.name}' ({self.place}); take bounds where bins end.")
+        return inside
+
+    def expected(self) -> str:
+        return f"within {self.written(self.low)}..{self.written(self.high)}"
+
+    def expression(self, kind: nw.dtypes.DType) -> tuple[nw.Expr, nw.Expr]:
+        import narwhals as nw
+
+        if not kind.is_numeric():
+            raise DataError(f"column '{self.name}' is of type {kind}, not a number ({self.place}); cast it.")
+        column = nw.col(self.name)
+        outside = (column < self.low) | (column > self.high)
+        if kind.is_float():
+            column = nw.when(~column.is_nan()).then(column)
+            outside = nw.when(nw.col(self.name).is_nan()).then(nw.lit(True)).otherwise(outside)
+        return self._bin_in_engine(column, kind), outside
+
+    def _bin_in_engine(self, column: nw.Expr, kind: nw.dtypes.DType) -> nw.Expr:
+        return bin_expression(column, self.starts)
+
+    def _last(self, code: int) -> float:
+        """The greatest number of a bin (of a real one: what it stays below)."""
+        return self.high if code == self.regular - 1 else self.starts[code + 1]
+
+    def _within(self, node: Node) -> float:
+        number = self.number_of(node)
+        if not self.low <= number <= self.high:
+            node.fail(f"must be {self.expected()}, the range of column '{self.name}', not {node.shown}.")
+        return number
+
+
+@dataclass(frozen=True)
+class Integer(Grid):
+    """Whole numbers from `min` to `max`, one a bin, or `width` a bin, or in `bins` bins of nearly equal width.
+
+    Other numbers count as the whole one below.
+    """
+
+    @property
+    def kind(self) -> str:
+        return "integer"
+
+    @classmethod
+    def from_node(cls, name: str, node: Node) -> Integer:
+        fields = node.fields((*COMMON_KEYS, *RANGE_KEYS))
+        missing, markers = gap_keys(fields)
+        high, starts = whole_bins(node, fields, Node.integer)
+        outside = outside_key(fields, ("clip",), missing)
+        return cls(name, missing, markers, outside, node.place, starts, high)
+
+    def numbers(self, values: np.ndarray) -> np.ndarray:
+        return np.floor(as_numbers(values))
+
+    def find(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        codes, outside, unreadable = super().find(values)
+        if self.outside == "error":
+            numbers = as_numbers(values)
+            outside |= numbers != np.floor(numbers)
+        return codes, outside, unreadable
+
+    def draw(self, codes: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+        return draw_whole(codes, self.starts, self.high, generator)
+
+    def labels(self) -> list[str]:
+        lasts = [self._last(code) for code in range(self.regular)]
+        return [f"{a:.0f}" if a == b else f"{a:.0f}..{b:.0f}" for a, b in zip(self.starts, lasts, strict=True)]
+
+    def written(self, number: float) -> str:
+        return f"{number:.0f}"
+
+    def number_of(self, node: Node) -> float:
+        return node.integer()
+
+    def _bin_in_engine(self, column: nw.Expr, kind: nw.dtypes.DType) -> nw.Expr:
+        return whole_bin_expression(column.floor() if kind.is_float() else column, self.starts, self.high)
+
+    def _last(self, code: int) -> float:
+        return self.high if code == self.regular - 1 else self.starts[code + 1] - 1
+
+    def expected(self) -> str:
+        return f"whole numbers {super().expected()}"
+
+
+@dataclass(frozen=True)
+class Real(Grid):
+    """Numbers from `min` to `max` in `bins` bins of equal width, in bins of `width`, or between `edges`.
+
+    Attributes:
+        decimals: drawn values have at most that many decimal places; None for all.
+    """
+
+    decimals: int | None
+
+    @property
+    def kind(self) -> str:
+        return "real"
+
+    @classmethod
+    def from_node(cls, name: str, node: Node) -> Real:
+        fields = node.fields((*COMMON_KEYS, *RANGE_KEYS, "decimals"))
+        missing, markers = gap_keys(fields)
+        edges = real_edges(node, fields)
+        outside = outside_key(fields, ("clip",), missing)
+        decimals = min(fields["decimals"].integer(0), 300) if "decimals" in fields else None
+        column = cls(name, missing, markers, outside, node.place, tuple(edges[:-1]), edges[-1], decimals)
+        if decimals is not None and not max(abs(edges[0]), abs(edges[-1])) * 10.0**decimals < 2**53:
+            fields["decimals"].fail(f"of {decimals} are more than numbers of that size have.")
+        if decimals is not None and (column._grid_points[0] > column._grid_points[1]).any():
+            fields["decimals"].fail(
+                f"of {decimals} leaves some bins without a value; take more decimals or wider bins."
+            )
+        return column
+
+    def numbers(self, values: np.ndarray) -> np.ndarray:
+        return as_numbers(values)
+
+    def draw(self, codes: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+        if self.decimals is not None:
+            first, last = self._grid_points
+            return generator.integers(first[codes], last[codes] + 1) / 10.0**self.decimals
+        edges = np.array([*self.starts, self.high])
+        below, above = edges[codes], edges[codes + 1]
+        values = below + generator.random(len(codes)) * (above - below)
+        return np.clip(values, below, np.where(codes == self.regular - 1, above, np.nextafter(above, -np.inf)))
+
+    @property
+    def _grid_points(self) -> tuple[np.ndarray, np.ndarray]:
+        """The first and the last multiple of 10**-decimals in each bin, as a multiple."""
+        scale = 10.0 ** (self.decimals or 0)
+        starts = np.array([*self.starts, self.high])
+        bins = np.arange(self.regular)
+        first, last = np.ceil(starts[:-1] * scale) - 1, np.floor(starts[1:] * scale) + 1
+        for _ in range(2):  # rounding can put a multiple on the wrong side of an edge
+            first += (first / scale < self.low) | (self.bins_of(first / scale) < bins)
+            last -= (last / scale > self.high) | (self.bins_of(last / scale) > bins)
+        return first.astype(np.int64), last.astype(np.int64)
+
+    def labels(self) -> list[str]:
+        edges = [f"{edge:.6g}" for edge in (*self.starts, self.high)]
+        texts = [f"[{a}, {b})" for a, b in itertools.pairwise(edges)]
+        return [*texts[:-1], f"{texts[-1][:-1]}]"]
+
+    def written(self, number: float) -> str:
+        return f"{number:.12g}"
+
+    def number_of(self, node: Node) -> float:
+        return float(node.number())
+
+    def expected(self) -> str:
+        return f"numbers {super().expected()}"

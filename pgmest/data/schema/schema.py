@@ -1,0 +1,184 @@
+"""Schema: what is public about a raw table; the way from its rows to codes, and from synthetic codes to a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pgmest._base.errors import SchemaError, listed
+from pgmest._base.files import read_text
+from pgmest.data.dataset import Dataset
+from pgmest.data.schema.categorical import Boolean, Categorical
+from pgmest.data.schema.column import Column
+from pgmest.data.schema.constraints import read_zeros
+from pgmest.data.schema.date import Date
+from pgmest.data.schema.grid import Integer, Real
+from pgmest.data.schema.notation import Node, node_of, parse_toml, parse_yaml
+from pgmest.tables.domain import Clique, Domain
+
+TYPES: dict[str, Any] = {
+    "categorical": Categorical,
+    "boolean": Boolean,
+    "integer": Integer,
+    "real": Real,
+    "date": Date,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Schema:
+    """The columns of a raw table, and what cannot occur in it. Everything in it is public.
+
+    >>> schema = Schema.parse('''
+    ... columns:
+    ...   sex: {type: categorical, values: [F, M], other: X}
+    ...   age: {type: integer, min: 0, max: 99, width: 10, missing: true}
+    ... ''')
+    >>> schema.domain
+    Domain({'sex': 3, 'age': 11})
+    >>> import pandas as pd
+    >>> data = schema.encode(pd.DataFrame({"sex": ["M", "?"], "age": [47, None]}))
+    >>> data.codes
+    array([[ 1,  4],
+           [ 2, 10]], dtype=uint8)
+    >>> table = schema.decode(data, seed=0)
+    >>> table["sex"].tolist(), table["age"].isna().tolist()
+    (['M', 'X'], [False, True])
+
+    Attributes:
+        columns: in the order of the attributes.
+        structural_zeros: attributes -> a boolean table, True where impossible; as `pgmest.estimate` takes them.
+        source: the file it is from, for errors.
+        drafted: whether it still says `drafted_from_private_data: true`, as `draft` writes it.
+    """
+
+    columns: tuple[Column, ...]
+    structural_zeros: Mapping[Clique, np.ndarray] = field(default_factory=dict)
+    source: str = "schema"
+    drafted: bool = False
+
+    # -- making one -------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def load(cls, path: str | Path) -> Schema:
+        """The schema in a `.yaml`, `.yml`, `.json` or `.toml` file.
+
+        Raises:
+            FileFormatError: the file cannot be read, or is not in its format.
+            SchemaError: it is no schema; names the line.
+            OptionalDependencyError: a YAML or JSON file, and no PyYAML.
+        """
+        return cls.parse(read_text(path), source=str(path), toml=Path(path).suffix.lower() == ".toml")
+
+    @classmethod
+    def parse(cls, text: str, source: str = "schema", *, toml: bool = False) -> Schema:
+        """The schema in a text, YAML or JSON unless `toml`; `source` is its name in errors. Raises as `load`."""
+        return cls._from_node(parse_toml(text, source) if toml else parse_yaml(text, source))
+
+    @classmethod
+    def from_dict(cls, description: Mapping[str, Any]) -> Schema:
+        """The schema in plain data of Python, of the same form as the file.
+
+        Raises:
+            SchemaError: it is no schema.
+        """
+        return cls._from_node(node_of(description))
+
+    @classmethod
+    def _from_node(cls, node: Node) -> Schema:
+        fields = node.fields(("columns", "constraints", "drafted_from_private_data"), ("columns",))
+        columns: dict[str, Column] = {}
+        for name, described in fields["columns"].mapping("a mapping of columns to what they hold").items():
+            columns[name] = _column(name, described.called(f"column '{name}'"))
+        if not columns:
+            fields["columns"].fail("must describe at least one column.")
+        zeros: dict[Clique, np.ndarray] = {}
+        if "constraints" in fields:
+            for clique, mask in read_zeros(fields["constraints"], columns):
+                zeros[clique] = mask | zeros.get(clique, False)
+        drafted = "drafted_from_private_data" in fields and fields["drafted_from_private_data"].flag()
+        return cls(tuple(columns.values()), zeros, node.source, drafted)
+
+    # -- what it says -----------------------------------------------------------------------------------------------
+
+    @property
+    def domain(self) -> Domain:
+        """The attributes and their numbers of codes."""
+        return Domain({column.name: column.size for column in self.columns})
+
+    def column(self, name: str) -> Column:
+        """The column of that name.
+
+        Raises:
+            UnknownAttributeError: there is none.
+        """
+        return self.columns[self.domain.axes((name,))[0]]
+
+    def labels(self, name: str) -> list[str]:
+        """What each code of an attribute stands for, such as ["0..9", "10..19", "missing"]."""
+        column = self.column(name)
+        return [*column.labels(), *(["missing"] if column.missing else [])]
+
+    # -- tables -----------------------------------------------------------------------------------------------------
+
+    def encode(self, table: Any) -> Dataset:
+        """The raw table as codes over `domain`; its columns that the schema does not name are ignored.
+
+        A file is read a piece at a time. Where an engine holds the rows (DuckDB, a polars LazyFrame, PySpark, ...), it
+        encodes them, too: the result is a `LazyDataset`. Then columns must have the type that the schema says.
+
+        Args:
+            table: a dataframe of any library, or the path of a `.csv`, `.csv.gz` or `.parquet` file. The fields of
+                CSV are text, read as what the schema says.
+
+        Raises:
+            DataError: no rows, a column is missing, or, with `outside: error`, a value is not foreseen; rows are
+                counted from 0.
+            FileFormatError: the file is unreadable or not such a table.
+            ArgumentError: not a dataframe.
+        """
+        from pgmest.data.schema.encoding import encode
+
+        return encode(self.columns, table)
+
+    def decode(self, data: Dataset, seed: int | np.random.Generator | None = None, like: str = "pandas") -> Any:
+        """Codes as a table of values: those listed, numbers and dates drawn uniformly within their bin, nulls.
+
+        Whole numbers are integers, also with gaps; dates are dates. Encoding the table gives the codes again.
+
+        Args:
+            data: over `domain`, such as what `model.sample()` returns.
+            seed: of the draws.
+            like: "pandas", "polars" or "pyarrow".
+
+        Raises:
+            SchemaError: the data are over another domain.
+            ArgumentError: another library.
+            OptionalDependencyError: the library is not installed.
+        """
+        from pgmest.data.schema.decoding import decode
+
+        if data.domain != self.domain:
+            raise SchemaError(
+                f"the data are over {data.domain}, but the schema describes {self.domain}. "
+                "Decode what was estimated with this schema."
+            )
+        return decode(self.columns, data, np.random.default_rng(seed), like)
+
+    def __repr__(self) -> str:
+        sizes: Iterable[str] = (f"{name} ({size})" for name, size in self.domain.items())
+        zeros = f", {len(self.structural_zeros)} constrained sets of columns" if self.structural_zeros else ""
+        return f"Schema({self.source}: {listed(sizes)}{zeros})"
+
+
+def _column(name: str, node: Node) -> Column:
+    if not name:
+        node.fail("needs a name.")
+    fields = node.mapping("a mapping such as {type: integer, min: 0, max: 99}")
+    if "type" not in fields:
+        node.fail(f"needs 'type:', one of {listed(TYPES)}.")
+    return TYPES[fields["type"].called(f"{node.name}: type").choice(tuple(TYPES))].from_node(name, node)

@@ -1,0 +1,29 @@
+"""Distances between synthetic records and real ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pgmest.evaluation.plots.style import INK, STYLE, TRUTH, pyplot_for
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def compare_distances(train: np.ndarray, holdout: np.ndarray, title: str = "") -> Figure:
+    """How near the nearest synthetic record is to members and to others: an area and a line, alike where all is well.
+
+    Raises:
+        OptionalDependencyError: matplotlib is not installed.
+    """
+    pyplot = pyplot_for("comparing distances")
+    edges = np.linspace(0.0, max(train.max(), holdout.max(), 1e-9), 31)
+    with pyplot.rc_context(STYLE):
+        figure, axes = pyplot.subplots(figsize=(6, 2.4), layout="constrained")
+        axes.stairs(np.histogram(holdout, edges)[0], edges, fill=True, color=TRUTH, label="others")
+        axes.stairs(np.histogram(train, edges)[0], edges, color=INK, linewidth=1.1, label="members")
+        axes.set(xlabel="distance to the nearest synthetic record", ylabel="records", title=title)
+        axes.legend(frameon=False)
+    return figure

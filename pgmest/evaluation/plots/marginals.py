@@ -1,0 +1,181 @@
+"""Marginals: true against estimated ones, those of a release alone, and the errors of all pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from pgmest._base.errors import ArgumentError
+from pgmest.evaluation.metrics import total_variation
+from pgmest.evaluation.plots.style import COLORS, INK, NEW, STYLE, TRUTH, mark_codes, panels_in, pyplot_for, rows_of
+from pgmest.tables.domain import Clique
+from pgmest.tables.factor import Factor
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure, SubFigure
+
+BARS_A_ROW, MAPS_A_ROW = 4, 2
+ROOM_FOR_LABELS = 0.6
+"""Inches that each row of panels is higher by where values have labels."""
+
+Labels = Mapping[str, Sequence[str]]
+
+
+class Projectable(Protocol):
+    """Whatever has marginals in counts: a Dataset, a Model, a mechanism's result."""
+
+    def project(self, attributes: Clique, /) -> Factor: ...
+
+
+def compare_marginals(
+    true: Projectable,
+    estimated: Projectable,
+    cliques: Iterable[Iterable[str]],
+    measured: Iterable[Iterable[str]] | None = None,
+    title: str = "",
+    labels: Labels | None = None,
+) -> Figure:
+    """True against estimated marginals: one attribute as bars and a line, two as a pair of heat maps on one scale.
+
+    Each title has the marginal's total variation distance (a fraction of the records), and, if `measured` is given,
+    whether that marginal was measured.
+
+    Args:
+        true: the data, anything whose `project(clique)` is a Factor of counts.
+        estimated: the model, or records sampled from it.
+        cliques: the marginals to draw, each over one or two attributes; one-way marginals come first.
+        measured: the cliques that were measured.
+        title: a heading for the whole figure.
+        labels: attribute -> what its codes stand for; codes are shown for the attributes it lacks.
+
+    Returns:
+        the figure; save it with `figure.savefig(path)`.
+
+    Raises:
+        OptionalDependencyError: matplotlib is not installed.
+        ArgumentError: there is no clique, or one with more than two attributes.
+    """
+    chosen = [tuple(clique) for clique in cliques]
+    if not chosen or any(len(clique) not in (1, 2) for clique in chosen):
+        raise ArgumentError.of("cliques", chosen, "one or more cliques of one or two attributes each")
+    pyplot = pyplot_for("comparing marginals in a picture")
+    bars, maps = ([clique for clique in chosen if len(clique) == size] for size in (1, 2))
+    more = ROOM_FOR_LABELS if labels else 0.0
+    heights = [2.2 + more] * rows_of(bars, BARS_A_ROW) + [2.9 + more] * rows_of(maps, MAPS_A_ROW)
+    notes = None if measured is None else {frozenset(clique) for clique in measured}
+
+    with pyplot.rc_context(STYLE):
+        figure = pyplot.figure(figsize=(12, sum(heights) + 0.5), layout="constrained")
+        figure.get_layout_engine().set(w_pad=0.08, h_pad=0.06)
+        bands = list(figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False).flat)
+        bar_panels = panels_in(bands[: rows_of(bars, BARS_A_ROW)], len(bars), BARS_A_ROW)
+        map_panels = panels_in(bands[rows_of(bars, BARS_A_ROW) :], len(maps), MAPS_A_ROW)
+        for draw, panels, group in ((_draw_bars, bar_panels, bars), (_draw_maps, map_panels, maps)):
+            for panel, clique in zip(panels, group, strict=True):
+                tables = true.project(clique), estimated.project(clique)
+                draw(panel, *tables, labels or {})
+                _label(panel, *tables, notes)
+        figure.suptitle(title, fontsize=13, fontweight="bold")
+        if bars:
+            figure.legend(*bar_panels[0].axes[0].get_legend_handles_labels(), loc="upper right", ncols=2, frameon=False)
+    return figure
+
+
+def draw_marginals(
+    source: Projectable, attributes: Iterable[str], title: str = "", labels: Labels | None = None
+) -> Figure:
+    """The one-way marginals of one source as areas, four in a row: what a release says, compared with nothing.
+
+    Args:
+        source: anything whose `project(clique)` is a Factor of counts.
+        attributes: which.
+        title: a heading for the whole figure.
+        labels: attribute -> what its codes stand for; codes are shown for the attributes it lacks.
+
+    Raises:
+        OptionalDependencyError: matplotlib is not installed.
+        ArgumentError: there is no attribute.
+    """
+    names = list(attributes)
+    if not names:
+        raise ArgumentError.of("attributes", names, "at least one attribute")
+    pyplot = pyplot_for("drawing marginals")
+    with pyplot.rc_context(STYLE):
+        rows = rows_of([(name,) for name in names], BARS_A_ROW)
+        height = (1.9 + (ROOM_FOR_LABELS if labels else 0.0)) * rows + 0.4
+        figure, grid = pyplot.subplots(rows, BARS_A_ROW, figsize=(12, height), squeeze=False, layout="constrained")
+        for axes in grid.flat[len(names) :]:
+            axes.axis("off")
+        for axes, name in zip(grid.flat, names, strict=False):
+            values = source.project((name,)).values
+            axes.stairs(values, np.arange(values.size + 1) - 0.5, fill=True, color=TRUTH)
+            axes.set(title=name, ylabel="records", xlim=(-0.5, values.size - 0.5))
+            mark_codes(axes.xaxis, values.size, (labels or {}).get(name))
+            axes.set_ylim(bottom=0)
+        figure.suptitle(title, fontsize=13, fontweight="bold")
+    return figure
+
+
+def draw_pair_errors(errors: Mapping[Clique, float], title: str = "") -> Figure:
+    """The errors of two-way marginals as a matrix with a row and a column for each attribute; dark is bad.
+
+    Args:
+        errors: clique of two attributes -> its total variation distance, such as `evaluation.marginal_errors` gives.
+        title: a heading.
+
+    Raises:
+        OptionalDependencyError: matplotlib is not installed.
+        ArgumentError: there is no pair, or a clique of another size.
+    """
+    if not errors or any(len(clique) != 2 for clique in errors):
+        raise ArgumentError.of("errors", list(errors), "the errors of one or more pairs of attributes")
+    pyplot = pyplot_for("drawing the errors of pairs")
+    names = sorted({name for clique in errors for name in clique})
+    matrix = np.full((len(names), len(names)), np.nan)
+    for (row, column), error in errors.items():
+        places = names.index(row), names.index(column)
+        matrix[places] = matrix[places[::-1]] = error
+    side = 2.0 + 0.3 * len(names)
+    with pyplot.rc_context(STYLE):
+        figure, axes = pyplot.subplots(figsize=(side + 0.8, side), layout="constrained")
+        image = axes.imshow(matrix, cmap=COLORS, vmin=0.0, vmax=max(errors.values()) or 1.0)
+        axes.set_xticks(range(len(names)), names, rotation=90)
+        axes.set_yticks(range(len(names)), names)
+        axes.set_title(title)
+        figure.colorbar(image, ax=axes, fraction=0.04, pad=0.02, label="total variation error")
+    return figure
+
+
+def _label(panel: SubFigure, true: Factor, estimated: Factor, measured: set[frozenset[str]] | None) -> None:
+    """Above the attributes; below whether the marginal was measured, and the total variation distance."""
+    known = measured is None or frozenset(true.domain) in measured
+    status = "" if measured is None else ("measured, " if known else "never measured, ")
+    panel.suptitle(" × ".join(true.domain), fontsize=10, fontweight="bold", color=INK if known else NEW)
+    panel.supxlabel(f"{status}total variation error {total_variation(true, estimated):.4f}", fontsize=8.5)
+
+
+def _draw_bars(panel: SubFigure, true: Factor, estimated: Factor, labels: Labels) -> None:
+    axes = panel.subplots()
+    edges = np.arange(true.values.size + 1) - 0.5
+    axes.stairs(true.values, edges, fill=True, color=TRUTH, label="true")
+    axes.stairs(estimated.values, edges, color=INK, linewidth=1.1, label="estimated")
+    axes.set(xlim=(edges[0], edges[-1]), ylabel="records")
+    mark_codes(axes.xaxis, true.values.size, labels.get(true.domain.attributes[0]))
+    axes.set_ylim(bottom=0)
+
+
+def _draw_maps(panel: SubFigure, true: Factor, estimated: Factor, labels: Labels) -> None:
+    from matplotlib.colors import PowerNorm
+
+    norm = PowerNorm(0.4, vmin=0, vmax=max(true.values.max(), estimated.values.max(), 1.0))
+    across, up = true.domain.attributes
+    both = panel.subplots(1, 2, sharey=True)
+    for axes, table, name in zip(both, (true, estimated), ("true", "estimated"), strict=True):
+        image = axes.imshow(table.values.T, norm=norm, cmap=COLORS, aspect="auto", origin="lower", interpolation="none")
+        axes.set(title=name, xlabel=across)
+        mark_codes(axes.xaxis, true.domain[across], labels.get(across))
+        mark_codes(axes.yaxis, true.domain[up], labels.get(up))
+    both[0].set_ylabel(up)
+    panel.colorbar(image, ax=both, fraction=0.04, pad=0.01, aspect=30, label="records")

@@ -1,0 +1,93 @@
+"""The one style of all pictures, and how many are in a row; readable in gray.
+
+The truth is a light area, an estimate a dark line; counts go from white to black. Lines that are compared differ in
+their dashes and markers, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pgmest._base.errors import OptionalDependencyError
+
+if TYPE_CHECKING:
+    from matplotlib.axis import Axis
+    from matplotlib.figure import SubFigure
+
+INK, TRUTH, NEW = "#10233f", "#a9cbe4", "#b3401f"
+COLORS = "YlGnBu"
+LINES: tuple[dict[str, Any], ...] = tuple(
+    {"color": color, "linestyle": dashes, "marker": marker, "markersize": 4.5, "linewidth": 1.2}
+    for color, dashes, marker in (
+        (INK, "-", "o"),
+        (NEW, "--", "s"),
+        ("#3c7fb1", "-", "^"),
+        ("#8a8a8a", ":", "D"),
+        ("#c98a2b", "-.", "v"),
+        ("#5d8c4a", "--", "P"),
+        ("#7b4f8f", "-", "X"),
+        ("#b07a94", ":", "<"),
+        ("#2f6f6a", "-.", ">"),
+        ("#444444", "--", "*"),
+    )
+)
+"""How the first, second, ... of the lines that are compared looks; after the last from the start again."""
+STYLE = {
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.6,
+    "axes.labelsize": 8,
+    "axes.titlesize": 8,
+    "xtick.labelsize": 7.5,
+    "ytick.labelsize": 7.5,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "text.parse_math": False,  # attributes may be named "$"
+}
+
+
+LONGEST_LABEL = 14
+"""Longer labels of values are cut."""
+
+ACROSS = 28
+"""So many characters of labels fit side by side under a panel."""
+
+
+def pyplot_for(feature: str) -> Any:
+    """matplotlib.pyplot, or an error that says which feature needs it and how to install it."""
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        raise OptionalDependencyError.of("matplotlib", feature, "plot") from None
+    pyplot.draw_if_interactive()  # chooses the backend: done inside rc_context, notebooks forget that they show figures
+    return pyplot
+
+
+def mark_codes(axis: Axis, size: int, labels: Sequence[str] | None = None, most: int = 12) -> None:
+    """Ticks at an attribute's codes: whole numbers, or at most so many of the labels, upright where they are long."""
+    from matplotlib.ticker import MaxNLocator
+
+    if labels is None:
+        axis.set_major_locator(MaxNLocator("auto", integer=True))
+        return
+    marked = range(0, size, -(-size // most))
+    texts = [_shortened(labels[code]) for code in marked]
+    axis.set_ticks(marked, texts)
+    if axis is axis.axes.xaxis and sum(map(len, texts)) > ACROSS:
+        axis.set_tick_params(labelrotation=90)
+
+
+def _shortened(label: str) -> str:
+    return label if len(label) <= LONGEST_LABEL else f"{label[: LONGEST_LABEL - 1]}…"
+
+
+def rows_of(panels: Sequence[object], per_row: int) -> int:
+    """How many rows so many panels take."""
+    return -(-len(panels) // per_row)
+
+
+def panels_in(bands: Iterable[SubFigure], count: int, per_row: int) -> list[SubFigure]:
+    """The first `count` panels of bands that hold `per_row` each, row by row."""
+    return [panel for band in bands for panel in band.subfigures(1, per_row, squeeze=False).flat][:count]

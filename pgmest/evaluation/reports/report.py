@@ -1,0 +1,154 @@
+"""The report: one HTML page about a release, for the owner of the data or for the public."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pgmest._base.errors import ArgumentError, DomainError
+from pgmest._base.files import write_atomically
+from pgmest.data.dataset import Dataset
+from pgmest.evaluation.reports.comparison import one_way, privacy_section, two_way, workload_section
+from pgmest.evaluation.reports.page import notice, page, paragraph
+from pgmest.evaluation.reports.release import (
+    agreement_with_answers,
+    impossible_records,
+    released_marginals,
+    what_was_released,
+)
+from pgmest.inference.exact.structural_zeros import StructuralZeros
+from pgmest.models.exact import Model
+from pgmest.queries.workloads import Projectable, Workload, all_kway, as_workload, random_kway
+from pgmest.tables.domain import Domain
+
+if TYPE_CHECKING:
+    from pgmest.data.schema import Schema
+
+PAIRS = 2000
+PAIR_CELLS = 1 << 20
+CHECKED_AGAINST = 50_000
+
+PRIVATE = (
+    "For the data owner's eyes only. This page compares the release with the private data, without noise. The numbers "
+    "and pictures below are not protected: do not publish them. report(None, ...) makes a page that may be published."
+)
+PUBLIC = (
+    "This page was made from the release alone, without a look at the private data: it says nothing that the release "
+    "does not, and is as private as that."
+)
+
+
+def report(
+    real: Dataset | None,
+    synthetic: Projectable,
+    *,
+    out: str | Path = "report.html",
+    workload: Workload | Iterable[Iterable[str] | str] | None = None,
+    ledger: Any = None,
+    holdout: Dataset | None = None,
+    structural_zeros: StructuralZeros | None = None,
+    schema: Schema | None = None,
+    numeric: Iterable[str] = (),
+    title: str = "Report on a synthetic data release",
+    seed: int = 0,
+) -> Path:
+    """Write one self-contained HTML page, with pictures, on how good a release is; in words for non-specialists.
+
+    **With real records the page is private**: it compares without noise, says so at its top, and is for the data owner
+    only. With `real=None` it is made from the release alone and may be published with it.
+
+    With real records: what was released, one-way and two-way marginals (worst, best, heat maps), the workload, records
+    that cannot be, and the membership check. Without: what was released, how well the model fits its noisy answers,
+    its one-way marginals, and records that cannot be.
+
+    Args:
+        real: the private records, or None for the page that may be published.
+        synthetic: synthetic records, a model, or a mechanism's result.
+        out: the file; it is written at once, or not at all.
+        workload: what the release was made for; all pairs by default.
+        ledger: what was spent, of which `str` is a table; by default the result's own, where it has one.
+        holdout: real records of the same population that the release was not made from, for the membership check.
+        structural_zeros: combinations that cannot occur, as for `pg.estimate`; by default the schema's.
+        schema: what the attributes' codes stand for; with it values have their labels, on the page and in pictures.
+        numeric: attributes whose codes have an order, for distances between records.
+        title: of the page.
+        seed: of records drawn for the check, and of the choice among more than 2,000 pairs.
+
+    Returns:
+        the path written.
+
+    Raises:
+        OptionalDependencyError: matplotlib is not installed.
+        ArgumentError: `synthetic` has no marginals and domain, or `real` or `holdout` is no Dataset.
+        DomainError: the domains differ, or the schema's does.
+        FileFormatError: the file cannot be written.
+    """
+    domain = _checked_domain(real, synthetic, holdout)
+    labels = _labels(schema, domain)
+    paid = getattr(synthetic, "ledger", None) if ledger is None else ledger
+    parts = [what_was_released(synthetic, domain, paid, labels)]
+    asked = as_workload(domain, workload, k=2) if workload is not None else None
+    if real is None:
+        model = getattr(synthetic, "model", synthetic)
+        parts += [
+            agreement_with_answers(model) if isinstance(model, Model) else "",
+            released_marginals(synthetic, domain, labels),
+        ]
+    else:
+        real, pairs = real.select(domain), _pairs(domain, seed)
+        parts.append(one_way(real, synthetic, domain, labels))
+        parts += [two_way(real, synthetic, pairs, labels)] if pairs else []
+        if asked or pairs:
+            parts.append(workload_section(real, synthetic, asked or pairs))
+    if structural_zeros is None and schema is not None:
+        structural_zeros = schema.structural_zeros or None
+    if structural_zeros is not None:
+        parts.append(impossible_records(synthetic, domain, structural_zeros))
+    if real is not None:
+        others = None if holdout is None else holdout.select(domain)
+        parts.append(privacy_section(real, _records(synthetic, seed), others, tuple(numeric), seed))
+    warning = notice(PUBLIC if real is None else PRIVATE)
+    write_atomically(out, page(title, warning, *parts, paragraph("Made with pgmest.")))
+    return Path(out)
+
+
+def _checked_domain(real: Any, synthetic: Any, holdout: Any) -> Domain:
+    domain = getattr(synthetic, "domain", None)
+    if not isinstance(domain, Domain) or not callable(getattr(synthetic, "project", None)):
+        raise ArgumentError.of("synthetic", synthetic, "a Dataset, a Model, or a mechanism's result")
+    for name, records in (("real", real), ("holdout", holdout)):
+        if records is None:
+            continue
+        if not isinstance(records, Dataset) or not records.records:
+            raise ArgumentError.of(name, records, "a Dataset with at least one record, or None")
+        if dict(records.domain) != dict(domain):
+            raise DomainError(f"{name}= and synthetic= are over different attributes; select(...) the same ones.")
+    if real is None and holdout is not None:
+        raise ArgumentError.of("holdout", holdout, "None where real is None: it would make the page private")
+    return domain
+
+
+def _labels(schema: Schema | None, domain: Domain) -> dict[str, list[str]]:
+    if schema is None:
+        return {}
+    if dict(schema.domain) != dict(domain):
+        raise DomainError(f"schema= describes {schema.domain}, but synthetic= is over {domain}.")
+    return {name: schema.labels(name) for name in domain}
+
+
+def _pairs(domain: Domain, seed: int) -> Workload:
+    """The pairs to compare: all whose tables are not too large, or a random selection of them."""
+    if len(domain) < 2:
+        return Workload(())
+    if math.comb(len(domain), 2) <= PAIRS:
+        return all_kway(domain, 2, PAIR_CELLS)
+    return random_kway(domain, 2, PAIRS, seed, PAIR_CELLS)
+
+
+def _records(synthetic: Any, seed: int) -> Dataset:
+    if isinstance(synthetic, Dataset):
+        return synthetic
+    total = max(1, round(float(synthetic.project(()))))
+    return synthetic.sample(min(total, CHECKED_AGAINST), seed=seed)

@@ -1,0 +1,88 @@
+"""TreeLimit: which cliques could be measured next without the junction tree outgrowing its limit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from pgmest.graph.junction_tree import JunctionTree
+from pgmest.graph.tree_growth import TreeGrowth
+from pgmest.tables.domain import Clique, Domain
+
+MEGABYTES_PER_CELL = 8e-6
+
+CERTAIN = 0.75
+"""Beyond this share of the limit an order at hand is not enough, since the search of `estimate` might miss it."""
+
+
+class TreeLimit:
+    """The junction tree of what was measured, and a limit to what it may grow to.
+
+    A clique fits if the tree with it stays well within the limit along an order that is at hand (`TreeGrowth`), or
+    within it along one that a quick search finds; `estimate` searches in the same way, and longer. Trees only grow, so
+    a clique that did not fit is tried again only when the limit has grown past the size it had.
+
+    Args:
+        domain: the attributes.
+        cliques: those measured so far.
+        max_megabytes: the limit, 8 bytes a cell.
+    """
+
+    def __init__(self, domain: Domain, cliques: Iterable[Clique], max_megabytes: float):
+        self._domain, self._limit = domain, max_megabytes
+        self._found: dict[Clique, tuple[int, float]] = {}  # by a search with so many cliques measured: megabytes
+        self._adopt(list(dict.fromkeys(cliques)))
+
+    @property
+    def cliques(self) -> tuple[Clique, ...]:
+        """What was measured."""
+        return tuple(self._cliques)
+
+    def add(self, clique: Clique) -> None:
+        """A clique was measured."""
+        if clique not in self._cliques:
+            inside = self._covered(clique)
+            self._cliques.append(clique)
+            if inside:  # the tree stays, but fill that it could do without is measured now
+                self.tree = replace(self.tree, measured=(*self.tree.measured, clique))
+                self._growths = {}
+            else:
+                self._adopt(self._cliques)
+
+    def fitting(self, cliques: Iterable[Clique], share: float = 1.0) -> list[Clique]:
+        """The cliques with which the tree would take at most this share of the limit, or no more than it does now.
+
+        Args:
+            cliques: candidates, in the order of the answer.
+            share: between 0 and 1.
+        """
+        return [clique for clique in cliques if self._covered(clique) or self._fits(clique, self._limit * share)]
+
+    def _adopt(self, cliques: list[Clique]) -> None:
+        self._cliques = cliques
+        self.tree = JunctionTree.from_cliques(self._domain, cliques)
+        self._growths: dict[str | None, TreeGrowth] = {}
+        self._held = [frozenset(clique) for clique in self.tree.cliques]
+
+    def _covered(self, clique: Clique) -> bool:
+        members = frozenset(clique)
+        return any(members <= held for held in self._held)
+
+    def _fits(self, clique: Clique, allowed: float) -> bool:
+        measured, megabytes = self._found.get(clique, (-1, 0.0))
+        if megabytes > allowed or self._fits_at_once(clique, min(allowed, CERTAIN * self._limit)):
+            return megabytes <= allowed
+        if measured != len(self._cliques):
+            megabytes = JunctionTree.from_cliques(self._domain, [*self._cliques, clique], effort="low").megabytes
+            self._found[clique] = len(self._cliques), megabytes
+        return megabytes <= allowed
+
+    def _fits_at_once(self, clique: Clique, allowed: float) -> bool:
+        """Whether the clique fits along the tree's own order, or one that ends with one of its attributes."""
+        for last in (None, *clique):
+            growth = self._growths.get(last)
+            if growth is None:
+                growth = self._growths[last] = TreeGrowth(self.tree, last)
+            if growth.with_clique(clique) * MEGABYTES_PER_CELL <= allowed:
+                return True
+        return False

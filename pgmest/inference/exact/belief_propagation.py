@@ -1,0 +1,379 @@
+"""MARGINAL-ORACLE: the marginals of the log-linear model with given potentials (PGM section 3.2).
+
+Three oracles keep the same small contract. `ExactOracle` runs belief propagation on a compiled plan and is what
+everything uses; `ReferenceOracle` (reference.py) runs the same plan in plain NumPy; `BruteForceOracle` (brute_force.py)
+builds the full joint table, and is the truth that small tests compare with.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache, partial
+from itertools import pairwise
+from types import ModuleType
+from typing import Protocol
+
+import numpy as np
+
+from pgmest._base.errors import ArgumentError, ImpossibleModelError, MeasurementError, ShapeError
+from pgmest._base.memory import check_room
+from pgmest.inference.exact import plan_columns as f
+from pgmest.inference.exact.plan import BUFFERS, Plan
+from pgmest.inference.exact.threads import get_threads, run_together
+from pgmest.tables.clique_vector import CliqueVector, Layout
+from pgmest.tables.domain import Domain
+from pgmest.tables.factor import Factor
+
+WIDE_CELLS = 1 << 17
+"""A clique of at least this many cells is worth sharing between threads."""
+
+
+class MarginalOracle(Protocol):
+    """What a solver needs to know about a model: its marginals, its log-partition function, its best record.
+
+    All arrays are flat, in the order of `layout`.
+    """
+
+    layout: Layout
+    calls: int
+
+    def run(self, theta: np.ndarray, total: float = 1.0, out: np.ndarray | None = None) -> tuple[np.ndarray, float]:
+        """The marginals scaled to `total`, and the log-partition function A(theta)."""
+        ...
+
+    def maximum(self, theta: np.ndarray) -> float:
+        """The largest total potential of any record, max_x sum_C theta_C(x_C)."""
+        ...
+
+
+class ExactOracle:
+    """Belief propagation on a plan, with a workspace of its own: nothing is allocated per call.
+
+    One oracle serves one thread at a time. `threads` fixes how many it uses itself (default: `get_threads()` now).
+
+    Attributes:
+        plan: what is run.
+        calls: how many sweeps (up and down, or max) have run so far.
+    """
+
+    def __init__(self, plan: Plan, threads: int | None = None):
+        self.plan = plan
+        self.layout = plan.layout
+        self.threads = get_threads() if threads is None else threads
+        if self.threads < 1:
+            raise ArgumentError.of("threads", threads, "a positive integer, or None for the default")
+        self.calls = 0
+        self._kernels = load_kernels()
+        nodes = plan.nodes
+        wide = (nodes[:, f.CELLS] >= WIDE_CELLS) & (nodes[:, f.SLOT] == 0) & (nodes[:, f.N_OUT] >= self.threads)
+        self._wide: list[int] = np.flatnonzero(wide).tolist() if self.threads > 1 else []
+        shared = max((int(nodes[i, [f.SEPARATOR, f.SPREAD_SIZE]].max()) for i in self._wide), default=0)
+        self._private = shared + BUFFERS * plan.row  # cells that each further thread has to itself
+        check_room("the oracle's tables", plan.arena_cells)
+        self._arena = np.zeros(plan.arena_cells + (self.threads - 1) * self._private * bool(self._wide))
+        self._roots = np.flatnonzero(nodes[:, f.PARENT] < 0)
+        self._tables = (nodes, plan.children, plan.maps)
+        self._theta = self._mu = np.empty(0)  # of the last run
+
+    def run(self, theta: np.ndarray, total: float = 1.0, out: np.ndarray | None = None) -> tuple[np.ndarray, float]:
+        """The marginals on the plan's cliques, scaled to `total`, and the log-partition function.
+
+        Args:
+            theta: flat potentials (logs), float64; -inf marks impossible cells.
+            total: what each marginal sums to.
+            out: where to write the marginals; not `theta` itself. Until the next run, `covariance` and
+                `clique_table` read the potentials and the marginals again, so neither may be changed before.
+
+        Raises:
+            ImpossibleModelError: no record has a finite total potential.
+        """
+        theta = self._input(theta, "theta")
+        mu = np.empty(self.layout.cells) if out is None else out
+        self._theta, self._mu = theta, mu
+        log_partition = self._upward(theta, mu)
+        if not np.isfinite(log_partition):
+            raise ImpossibleModelError(
+                f"the log-partition function is {log_partition}: every record has some potential of -inf (or one is "
+                "NaN or +inf). Check the structural zeros and the potentials."
+            )
+        self._downward(theta, mu, total)
+        self.calls += 1
+        return mu, log_partition
+
+    def maximum(self, theta: np.ndarray) -> float:
+        """The largest total potential of any record, by one max-product sweep."""
+        theta = self._input(theta, "theta")
+        kernels, shift = self._kernels, self.plan.messages
+        for low, high, wide in self._schedule(reverse=True):
+            if wide:
+                kernel = partial(kernels.clique_max_message, *self._tables, low)
+                target = int(self.plan.nodes[low, f.MESSAGE]) + shift
+                self._wide_reduce(low, target, np.maximum, kernel, (theta, self._arena, shift))
+            else:
+                kernels.upward_max(*self._tables, low, high, theta, self._arena, shift, self.plan.scratch)
+        self.calls += 1
+        return float(self._arena[self.plan.nodes[self._roots, f.MESSAGE] + shift].sum())
+
+    def max_marginals(self, theta: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """For each measured cell, the largest total potential of a record that falls into it (-inf: none can)."""
+        best = np.empty(self.layout.cells) if out is None else out
+        theta = self._input(theta, "theta")
+        plan, top = self.plan, self.maximum(theta)
+        self._kernels.downward_max(
+            *self._tables,
+            0,
+            len(plan.nodes),
+            theta,
+            best,
+            self._arena,
+            plan.messages,
+            plan.marginals,
+            plan.scratch,
+            top,
+        )
+        self.calls += 1
+        return best
+
+    def map_record(self, theta: np.ndarray) -> dict[str, int]:
+        """A record of largest total potential, attribute -> code."""
+        theta = self._input(theta, "theta")
+        self.maximum(theta)
+        chosen = np.zeros(len(self.plan.nodes), dtype=np.int64)
+        self._kernels.best_cells(*self._tables, theta, self._arena, self.plan.messages, self.plan.scratch, chosen)
+        codes: dict[str, int] = {}
+        for axes, cell in zip(self.plan.axes, chosen, strict=True):
+            shape = self.layout.domain.project(axes).shape
+            codes.update(zip(axes, map(int, np.unravel_index(int(cell), shape) if shape else ()), strict=True))
+        return {name: codes[name] for name in self.layout.domain}
+
+    def covariance(self, direction: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """The derivative of the marginals along `direction` at the potentials of the last `run`.
+
+        This is Cov @ direction, with Cov the covariance of the cells' indicators times the total: the Hessian of
+        the log-partition function. It is symmetric, so the same sweep differentiates forwards and backwards (PGM A.3).
+        """
+        self._check_has_run("covariance")
+        _load_covariance_kernels()
+        tangent = np.empty(self.layout.cells) if out is None else out
+        direction = self._input(direction, "direction")
+        plan, kernels, n = self.plan, self._kernels, len(self.plan.nodes)
+        shift, buffers = 2 * plan.messages, (plan.scratch, plan.scratch + plan.row)
+        kernels.covariance_upward(*self._tables, 0, n, self._theta, self._mu, direction, self._arena, shift, *buffers)
+        inputs = (self._theta, self._mu, direction, tangent)
+        kernels.covariance_downward(*self._tables, 0, n, *inputs, self._arena, shift, plan.marginals, *buffers)
+        self.calls += 1
+        return tangent
+
+    def clique_table(self, index: int) -> Factor:
+        """The marginal of the tree's clique `index` after a run, scaled as in that run."""
+        self._check_has_run("clique_table")
+        node = self.plan.clique_nodes[index]
+        domain = self.layout.domain.project(self.plan.axes[node])
+        table = np.empty(int(self.plan.nodes[node, f.CELLS]))
+        self._kernels.clique_table(*self._tables, node, self._theta, self._mu, self._arena, self.plan.scratch, table)
+        return Factor(domain, table.reshape(domain.shape)).transpose(self.plan.tree.cliques[index])
+
+    def release(self) -> None:
+        """Let go of the arrays of the last run, which `covariance` and `clique_table` would read."""
+        self._theta = self._mu = np.empty(0)
+
+    def _input(self, array: np.ndarray, name: str) -> np.ndarray:
+        """A read-only view: numba compiles a kernel anew for each kind of argument, so there is to be one kind."""
+        if array.shape != (self.layout.cells,) or array.dtype != np.float64 or not array.flags.c_contiguous:
+            raise ShapeError.of(
+                name,
+                f"({self.layout.cells},) of contiguous float64",
+                f"{array.shape} of {array.dtype}",
+                "Potentials lie flat, clique after clique: CliqueVector.flat.",
+            )
+        view = array.view()
+        view.flags.writeable = False
+        return view
+
+    def _check_has_run(self, what: str) -> None:
+        if self._theta.shape != (self.layout.cells,):
+            raise ArgumentError(f"{what} needs the marginals of a run: call run(theta) first.")
+
+    # -- sweeps: runs of small nodes in one kernel call each, wide nodes shared between threads ------------------------
+
+    def _schedule(self, reverse: bool) -> Iterator[tuple[int, int, bool]]:
+        """(low, high, wide): stretches of nodes in the order of a sweep."""
+        bounds: list[tuple[int, int, bool]] = []
+        low = 0
+        for i in [*self._wide, len(self.plan.nodes)]:
+            if low < i:
+                bounds.append((low, i, False))
+            if i < len(self.plan.nodes):
+                bounds.append((i, i + 1, True))
+            low = i + 1
+        return reversed(bounds) if reverse else iter(bounds)
+
+    def _upward(self, theta: np.ndarray, mu: np.ndarray) -> float:
+        for low, high, wide in self._schedule(reverse=True):
+            if wide:
+                self._wide_upward(low, theta, mu)
+            else:
+                self._kernels.upward(*self._tables, low, high, theta, mu, self._arena, self.plan.scratch)
+        return float(self._arena[self.plan.nodes[self._roots, f.MESSAGE]].sum())
+
+    def _downward(self, theta: np.ndarray, mu: np.ndarray, total: float) -> None:
+        for low, high, wide in self._schedule(reverse=False):
+            if wide:
+                self._wide_downward(low, theta, mu, total)
+            else:
+                self._kernels.downward(*self._tables, low, high, theta, mu, self._arena, self.plan.scratch, total)
+
+    def _shares(self, node: int) -> list[tuple[int, int]]:
+        """The rows of a wide node, split evenly."""
+        cuts = np.linspace(0, int(self.plan.nodes[node, f.N_OUT]), self.threads + 1).astype(int).tolist()
+        return list(pairwise(cuts))
+
+    def _own(self, thread: int) -> tuple[int, int]:
+        """Where a further thread keeps its partial results, and its row buffer."""
+        start = self.plan.arena_cells + (thread - 1) * self._private
+        return start, start + self._private - BUFFERS * self.plan.row
+
+    def _wide_reduce(self, node: int, target: int, combine: np.ufunc, kernel: partial, inputs: tuple) -> None:
+        """Run a kernel over shares of the rows, each with its own separator entries, and combine these in order."""
+        size, arena = int(self.plan.nodes[node, f.SEPARATOR]), self._arena
+        tasks = []
+        for thread, (begin, end) in enumerate(self._shares(node)):
+            start, buffer = (target, self.plan.scratch) if thread == 0 else self._own(thread)
+            tasks.append(partial(kernel, begin, end, *inputs, start, buffer))
+        run_together(tasks)
+        own = arena[target : target + size]
+        for thread in range(1, self.threads):
+            start, _ = self._own(thread)
+            combine(own, arena[start : start + size], out=own)
+
+    def _wide_upward(self, node: int, theta: np.ndarray, mu: np.ndarray) -> None:
+        kernels, row, arena = self._kernels, self.plan.nodes[node], self._arena
+        peaks, sums, inputs = int(row[f.PEAK]), int(row[f.WEIGHT]), (theta, mu, arena)
+        self._wide_reduce(node, peaks, np.maximum, partial(kernels.clique_max, *self._tables, node), inputs)
+        kernels.settle_peaks(self.plan.nodes, node, arena)
+        self._wide_reduce(node, sums, np.add, partial(kernels.clique_sum, *self._tables, node), inputs)
+        kernels.send_message(self.plan.nodes, node, arena)
+
+    def _wide_downward(self, node: int, theta: np.ndarray, mu: np.ndarray, total: float) -> None:
+        kernels, arena = self._kernels, self._arena
+        kernels.weigh(self.plan.nodes, node, arena, total)
+        spread, size = (int(v) for v in self.plan.nodes[node, [f.SPREAD, f.SPREAD_SIZE]])
+        tasks = []
+        for thread, (begin, end) in enumerate(self._shares(node)):
+            start, buffer = (spread, self.plan.scratch) if thread == 0 else self._own(thread)
+            arena[start : start + size] = 0.0
+            own = (theta, mu, arena, start - spread, buffer)
+            tasks.append(partial(kernels.clique_spread, *self._tables, node, begin, end, *own))
+        run_together(tasks)
+        for thread in range(1, self.threads):
+            start, _ = self._own(thread)
+            arena[spread : spread + size] += arena[start : start + size]
+
+
+@contextmanager
+def _compile_notice() -> Iterator[None]:
+    """Say what takes so long, should the block take long: kernels are compiled at their first use, then cached."""
+    text = "pgmest: compiling its kernels, once per installation (about 10 s)..."
+    notice = threading.Timer(2.0, partial(print, text, file=sys.stderr))
+    notice.daemon = True
+    notice.start()
+    try:
+        yield
+    finally:
+        notice.cancel()
+
+
+class _Tiny:
+    """The smallest plan and its arrays, to run each kernel once."""
+
+    def __init__(self) -> None:
+        plan = Plan.of(Layout.of(Domain({"a": 2}), [("a",)]))
+        self.tables = (plan.nodes, plan.children, plan.maps)
+        self.nodes = (0, len(plan.nodes))
+        self.theta, self.mu, self.arena = np.zeros(2), np.zeros(2), np.zeros(plan.arena_cells)
+        self.theta.flags.writeable = False
+        self.messages, self.copies = plan.messages, (plan.messages, plan.marginals)
+        self.buffer, self.buffers = plan.scratch, (plan.scratch, plan.scratch + plan.row)
+
+
+@cache
+def load_kernels() -> ModuleType:
+    """The kernels, those of every sweep compiled or read from the cache on disk."""
+    with _compile_notice():
+        from pgmest.inference.exact import kernels
+
+        t = _Tiny()
+        kernels.upward(*t.tables, *t.nodes, t.theta, t.mu, t.arena, t.buffer)
+        kernels.downward(*t.tables, *t.nodes, t.theta, t.mu, t.arena, t.buffer, 1.0)
+        kernels.upward_max(*t.tables, *t.nodes, t.theta, t.arena, t.messages, t.buffer)
+        kernels.downward_max(*t.tables, *t.nodes, t.theta, t.mu, t.arena, *t.copies, t.buffer, 0.0)
+        kernels.clique_table(*t.tables, 0, t.theta, t.mu, t.arena, t.buffer, np.zeros(2))
+    return kernels
+
+
+@cache
+def _load_covariance_kernels() -> None:
+    """The same for the covariance, which few need."""
+    with _compile_notice():
+        kernels, t, tangent = load_kernels(), _Tiny(), np.zeros(2)
+        kernels.covariance_upward(*t.tables, *t.nodes, t.theta, t.mu, t.theta, t.arena, t.messages, *t.buffers)
+        kernels.covariance_downward(
+            *t.tables, *t.nodes, t.theta, t.mu, t.theta, tangent, t.arena, *t.copies, *t.buffers
+        )
+
+
+_CACHED_ORACLES = 16
+_CACHED_CELLS = 1 << 26
+_oracles: OrderedDict[Layout, ExactOracle] = OrderedDict()
+_lock = threading.Lock()
+
+
+def marginals(potentials: CliqueVector, total: float = 1.0) -> CliqueVector:
+    """The exact marginals of p(x) proportional to exp(sum_C theta_C(x_C)), on the cliques of `potentials`.
+
+    This is the MARGINAL-ORACLE of PGM. Plans are kept, so that a second call on the same domain and cliques does not
+    compile again.
+
+    Args:
+        potentials: theta, logs; -inf marks impossible cells.
+        total: what every marginal sums to: 1 for probabilities, the number of records for counts.
+
+    Raises:
+        MeasurementError: a potential is NaN or +inf.
+        ImpossibleModelError: no record is possible.
+
+    >>> theta = CliqueVector.zeros(Domain({"a": 2, "b": 3}), [("a",), ("b",)])
+    >>> marginals(theta, total=6)[("b",)].values
+    array([2., 2., 2.])
+    """
+    return marginals_and_log_partition(potentials, total)[0]
+
+
+def marginals_and_log_partition(potentials: CliqueVector, total: float = 1.0) -> tuple[CliqueVector, float]:
+    """The marginals, as `marginals` gives them, and A(theta) = log sum_x exp(sum_C theta_C(x_C))."""
+    theta = potentials.flat
+    if theta.size and not theta.max() < np.inf:
+        raise MeasurementError("the potentials hold NaN or +inf; only finite values and -inf are meaningful.")
+    with _lock:
+        oracle = _cached_oracle(potentials.layout)
+        try:
+            mu, log_partition = oracle.run(theta, total)
+        finally:
+            oracle.release()
+    return CliqueVector.of(potentials.layout, mu), log_partition
+
+
+def _cached_oracle(layout: Layout) -> ExactOracle:
+    """The oracle kept for this layout and the current number of threads; the least recently used make room."""
+    oracle = _oracles.pop(layout, None)
+    if oracle is None or oracle.threads != get_threads():
+        oracle = ExactOracle(Plan.of(layout))
+    if oracle.plan.arena_cells <= _CACHED_CELLS:
+        _oracles[layout] = oracle
+    while len(_oracles) > _CACHED_ORACLES or sum(o.plan.arena_cells for o in _oracles.values()) > _CACHED_CELLS:
+        _oracles.popitem(last=False)
+    return oracle

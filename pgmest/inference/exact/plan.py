@@ -1,0 +1,406 @@
+"""A plan: a junction tree and the cliques measured in it, compiled once into flat arrays and run many times.
+
+Compiling is bookkeeping in Python and numpy, never code generation: which node holds which attributes, in which axis
+order, and where its numbers lie in one arena. The kernels (kernels.py) and the NumPy reference (reference.py) run the
+same plan. Nodes are the cliques of the junction tree, and below them one *slot* node per measured clique that is
+smaller than the clique that holds it; a slot inside another slot hangs below that one, so that small marginals are
+taken from small tables. Some slots stand for no measured clique: they hold the table of the slot below them with its
+axes turned to the order of a much larger clique above.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from pgmest._base.errors import ArgumentError
+from pgmest._base.memory import check_room
+from pgmest.graph.junction_tree import JunctionTree
+from pgmest.inference.exact import plan_columns as f
+from pgmest.tables.clique_vector import Layout
+from pgmest.tables.domain import Clique, Domain
+
+STREAM_CELLS = 1 << 22
+"""A table of at least this many cells (32 MB, a whole cache) is streamed if all its inputs are far smaller."""
+
+STREAM_RATIO = 8
+"""How many times larger than its inputs a table must be to be streamed rather than stored."""
+
+ROW_CELLS = 8192
+"""The longest row: a few rows must fit into the first-level cache together."""
+
+TURN_RATIO = 4
+"""How many times larger than a measured clique its owner must be for the clique's table to be turned first."""
+
+BUFFERS = 3
+"""Row buffers: two for the kernels' rows, and one for sums shared by several children."""
+
+VECTOR_CELLS = 32
+"""Rows at least this long keep the vector units busy."""
+
+
+@dataclass
+class Node:
+    """One node under construction: its axes in table order, the separator axes first or last among them."""
+
+    axes: Clique
+    separator: Clique
+    parent: int
+    slot: bool = False
+    base: int = -1  # position in the layout of the potential with exactly these axes
+    separator_first: bool = True
+    children: list[int] = field(default_factory=list)
+    streamed: bool = False
+    rows: tuple[int, int] = (1, 1)  # N_OUT, N_IN
+    inner: int = 0  # how many of the last axes make up a row
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A junction tree compiled for one layout of potentials.
+
+    Attributes:
+        layout: the measured cliques, as they lie in the flat potentials and marginals.
+        tree: the junction tree that holds them.
+        axes: per node, the attributes of its table in axis order.
+        clique_nodes: for each clique of the tree, its node.
+        nodes: shape (n_nodes, N_FIELDS), parents before children (fields.py names the columns).
+        children: the children of all nodes, one list after the other.
+        maps: the index maps of all links.
+        arena_cells: length of the float64 arena a run needs.
+        messages, marginals: cells of those two sections of the arena, which exist three and two times over.
+        scratch: where the row buffers start.
+        row: length of one row buffer.
+    """
+
+    layout: Layout
+    tree: JunctionTree
+    axes: tuple[Clique, ...]
+    clique_nodes: tuple[int, ...]
+    nodes: np.ndarray
+    children: np.ndarray
+    maps: np.ndarray
+    arena_cells: int
+    messages: int
+    marginals: int
+    scratch: int
+    row: int
+
+    @classmethod
+    def of(cls, layout: Layout, tree: JunctionTree | None = None) -> Plan:
+        """Compile `layout` on `tree` (by default a tree built for its cliques).
+
+        Raises:
+            ModelTooLarge: this machine cannot hold the tables.
+        """
+        tree = JunctionTree.from_cliques(layout.domain, layout.cliques) if tree is None else tree
+        check_room("the junction tree", tree.total_cells)
+        return _Compiler(layout, tree).compile()
+
+    def __repr__(self) -> str:
+        return (
+            f"Plan({len(self.nodes)} nodes, {self.tree.total_cells:,} cells, arena {self.arena_cells * 8 / 1e6:.3g} MB)"
+        )
+
+
+class _Compiler:
+    """The steps of compiling, in order; each fills in more of the nodes."""
+
+    def __init__(self, layout: Layout, tree: JunctionTree):
+        self.layout = layout
+        self.tree = tree
+        self.domain: Domain = layout.domain
+        self.sizes = dict(layout.domain.items())
+        self.nodes: list[Node] = []
+        self.clique_nodes: list[int] = []
+        self.maps: list[np.ndarray] = []
+        self.maps_length = 0
+        self.known_maps: dict[tuple, int] = {}
+
+    def compile(self) -> Plan:
+        self.place_nodes()
+        for node in self.nodes:
+            self.choose_rows(node)
+        return self.assemble()
+
+    def cells(self, attributes: Sequence[str]) -> int:
+        return math.prod([self.sizes[name] for name in attributes])
+
+    # -- which nodes there are --------------------------------------------------------------------------------------
+
+    def place_nodes(self) -> None:
+        """Clique nodes in the tree's order, each followed by its slots, so that parents come before children."""
+        hosted = self.hosted_cliques()
+        upper_node = [-1] * len(self.tree.cliques)  # where each clique's message goes
+        self.clique_nodes = [-1] * len(self.tree.cliques)
+        for index, under in self.rooted(hosted):
+            clique = self.tree.cliques[index]
+            parent = upper_node[index]
+            separator = tuple(a for a in clique if parent >= 0 and a in self.nodes[parent].axes)
+            me = self.add(Node(clique, separator, parent))
+            self.clique_nodes[index] = me
+            self.order_axes(self.nodes[me], hosted[index])
+            slots = self.place_slots(me, [p for p in hosted[index] if p != self.nodes[me].base])
+            for child in under:
+                shared = set(clique) & set(self.tree.cliques[child])
+                upper_node[child] = self.smallest_host(me, slots, shared)
+
+    def rooted(self, hosted: list[list[int]]) -> Iterator[tuple[int, list[int]]]:
+        """The tree's cliques, parents first, each with its children, from the roots that make most tables aligned.
+
+        A table is aligned when its clique is measured with the separator axes first or last, as its message wants
+        them; which axes those are depends on which neighbor is the parent. Two passes find the best root: the
+        aligned cells below each clique, then (moving the root along each edge) those of the whole component.
+        """
+        parents, cliques = self.tree.parents, self.tree.cliques
+
+        def aligned(clique: int, toward: int) -> int:
+            separator = set(cliques[clique]) & set(cliques[toward])
+            return self.cells(cliques[clique]) if self.alignment(cliques[clique], separator, hosted[clique]) else 0
+
+        gain = [0] * len(cliques)  # the change in aligned cells when this clique is the root, not the tree's own root
+        best = list(range(len(cliques)))  # per component, kept at its own root
+        component = list(range(len(cliques)))
+        neighbors: list[list[int]] = [[] for _ in cliques]
+        for child, parent in enumerate(parents):
+            if parent >= 0:
+                neighbors[parent].append(child)
+                neighbors[child].append(parent)
+                gain[child] = gain[parent] - aligned(child, parent) + aligned(parent, child)
+                component[child] = component[parent]
+                if gain[child] > gain[best[component[child]]]:
+                    best[component[child]] = child
+        for root in (best[i] for i, parent in enumerate(parents) if parent < 0):
+            stack = [(root, -1)]
+            while stack:
+                clique, parent = stack.pop()
+                under = [n for n in neighbors[clique] if n != parent]
+                stack.extend((n, clique) for n in reversed(under))
+                yield clique, under
+
+    def add(self, node: Node) -> int:
+        position = len(self.nodes)
+        self.nodes.append(node)
+        if node.parent >= 0:
+            self.nodes[node.parent].children.append(position)
+        return position
+
+    def hosted_cliques(self) -> list[list[int]]:
+        """For each clique of the tree, the measured cliques it is the smallest to hold."""
+        hosted: list[list[int]] = [[] for _ in self.tree.cliques]
+        holders: dict[str, list[int]] = {name: [] for name in self.domain}
+        size = [self.cells(clique) for clique in self.tree.cliques]
+        for index, clique in enumerate(self.tree.cliques):
+            for name in clique:
+                holders[name].append(index)
+        for position, clique in enumerate(self.layout.cliques):
+            if clique:
+                rarest = min((holders[name] for name in clique), key=len)
+                wanted = set(clique)
+                options = [i for i in rarest if wanted.issubset(self.tree.cliques[i])]
+            else:
+                options = [0]
+            if not options:
+                raise ArgumentError(
+                    f"the junction tree has no clique that holds {clique}; build it from all cliques of the layout."
+                )
+            hosted[min(options, key=size.__getitem__)].append(position)
+        return hosted
+
+    def alignment(self, axes: Clique, separator: set[str], hosted: list[int]) -> tuple[int, bool] | None:
+        """A measured clique over all of `axes`, and whether the separator comes first in it, if its rows are long."""
+        n_s = self.cells([name for name in axes if name in separator])
+        n_r = self.cells([name for name in axes if name not in separator])
+        wanted = min(VECTOR_CELLS, max(n_r, n_s))
+        for position in hosted:
+            clique = self.layout.cliques[position]
+            if len(clique) != len(axes):
+                continue
+            if n_s >= wanted and set(clique[len(clique) - len(separator) :]) == separator:
+                return position, False
+            if n_r >= wanted and set(clique[: len(separator)]) == separator:
+                return position, True
+        return None
+
+    def order_axes(self, node: Node, hosted: list[int]) -> None:
+        """Choose the axis order: a measured clique's own where its rows come out long enough, else large axes last."""
+        separator = set(node.separator)
+        aligned = self.alignment(node.axes, separator, hosted)
+        if aligned:
+            node.base, node.separator_first = aligned
+            node.axes = self.layout.cliques[node.base]
+            node.separator = tuple(name for name in node.axes if name in separator)
+            return
+        r = sorted((name for name in node.axes if name not in separator), key=self.sizes.__getitem__)
+        s = sorted(separator, key=lambda name: (self.sizes[name], name))
+        n_r, n_s = self.cells(r), self.cells(s)
+        node.separator_first = not (n_s >= 2 * VECTOR_CELLS or (n_s >= n_r and n_s > 1))
+        node.axes = tuple(s + r) if node.separator_first else tuple(r + s)
+        node.separator = tuple(s)
+
+    def place_slots(self, owner: int, hosted: list[int]) -> list[int]:
+        """One slot per measured clique, below the smallest slot that holds it, else below the owner.
+
+        Where the owner is much larger and has its axes in another order, a slot in the owner's order comes between,
+        so that entries are looked up in the small table once and lie in blocks along the rows of the large one.
+        """
+        slots: list[int] = []
+        axes = self.nodes[owner].axes
+        for position in sorted(hosted, key=lambda p: -self.layout.sizes[p]):
+            clique = self.layout.cliques[position]
+            parent = self.smallest_host(owner, slots, set(clique))
+            turned = tuple(name for name in axes if name in clique)
+            if parent == owner and turned != clique and self.cells(axes) >= TURN_RATIO * self.cells(clique):
+                parent = self.add(Node(turned, turned, parent, slot=True))
+                slots.append(parent)
+            slots.append(self.add(Node(clique, clique, parent, slot=True, base=position)))
+        return slots
+
+    def smallest_host(self, owner: int, slots: list[int], attributes: set[str]) -> int:
+        """The last slot placed that holds the attributes (they come in falling size), else the owner itself."""
+        for slot in reversed(slots):
+            if attributes.issubset(self.nodes[slot].axes):
+                return slot
+        return owner
+
+    # -- how each table is walked -----------------------------------------------------------------------------------
+
+    def choose_rows(self, node: Node) -> None:
+        """Make a row of as many of the last axes as costs least: long rows, few looked-up entries."""
+        cells = self.cells(node.axes)
+        if node.slot or node.separator_first:
+            limit = len(node.axes) if node.slot else len(node.axes) - len(node.separator)
+        else:
+            limit = len(node.separator)
+        best, node.inner, node.rows = math.inf, 0, (cells, 1)
+        for inner in range(1, limit + 1):
+            n_in = self.cells(node.axes[len(node.axes) - inner :])
+            if n_in > ROW_CELLS and inner > 1:
+                break
+            links = [self.link_kind(node, inner, self.nodes[c].separator) for c in node.children]
+            looked_up = sum(kind == f.GENERAL for kind, _ in links)
+            cost = (2.0 + len(links)) * 8.0 / n_in + 0.15 * len(set(links)) + looked_up
+            if cost < best:
+                best, node.inner, node.rows = cost, inner, (cells // n_in, n_in)
+        inputs = sum(self.cells(self.nodes[c].separator) for c in node.children)
+        node.streamed = not node.slot and node.base < 0 and cells >= max(STREAM_CELLS, STREAM_RATIO * inputs)
+
+    def link_kind(self, parent: Node, inner: int, separator: Clique) -> tuple[int, int]:
+        """How a child's separator lies along a row made of the parent's last `inner` axes, and its block length."""
+        row = [name for name in parent.axes[len(parent.axes) - inner :] if self.sizes[name] > 1]
+        shared = [name for name in row if name in separator]
+        if not shared:
+            return f.CONSTANT, 0
+        if shared != [name for name in separator if self.sizes[name] > 1][-len(shared) :]:
+            return f.GENERAL, 0
+        if shared == row:
+            return f.CONTIGUOUS, 0
+        if shared == row[: len(shared)]:
+            return f.REPEATED, self.cells(row[len(shared) :])
+        if shared == row[-len(shared) :]:
+            return f.TILED, self.cells(shared)
+        return f.GENERAL, 0
+
+    # -- where everything lies --------------------------------------------------------------------------------------
+
+    def assemble(self) -> Plan:
+        table = np.full((len(self.nodes), f.N_FIELDS), -1, dtype=np.int64)
+        rows = [self.node_row(node) for node in self.nodes]
+        messages = marginals = 0
+        for node, row in zip(self.nodes, rows, strict=True):
+            if node.slot and not node.children:
+                row[f.MESSAGE], row[f.MESSAGE_IN_THETA] = row[f.BASE], 1
+            else:
+                row[f.MESSAGE] = messages
+                messages += row[f.SEPARATOR]
+        arena = 3 * messages
+        for node, row in zip(self.nodes, rows, strict=True):
+            if node.parent < 0:
+                row[f.MARGINAL] = arena + marginals
+                marginals += row[f.SEPARATOR]
+        children: list[int] = []
+        for node, row in zip(self.nodes, rows, strict=True):
+            row[f.CHILDREN], row[f.SPREAD] = len(children), arena + marginals
+            for child in self.grouped(node):
+                children.append(child)
+                rows[child][f.MARGINAL] = arena + marginals
+                marginals += rows[child][f.SEPARATOR]
+                self.link(node, self.nodes[child], rows[child])
+            row[f.CHILDREN_END], row[f.SPREAD_SIZE] = len(children), arena + marginals - row[f.SPREAD]
+        arena += 2 * marginals
+        for node, row in zip(self.nodes, rows, strict=True):
+            if node.slot:
+                continue
+            row[f.PEAK], row[f.WEIGHT] = row[f.MARGINAL], arena
+            arena += row[f.SEPARATOR]
+            if node.streamed:  # its rows are computed again on the way down, when its marginal is there already
+                row[f.PEAK] = arena
+                arena += row[f.SEPARATOR]
+            if not node.streamed and node.base < 0:
+                row[f.TABLE] = arena
+                arena += row[f.CELLS]
+        longest = max(row[f.N_IN] for row in rows)
+        for row in rows:
+            row[f.ROW] = longest
+        table[:] = rows
+        maps = np.concatenate(self.maps) if self.maps else np.zeros(1, dtype=np.int32)
+        listed = np.array(children or [0], dtype=np.int64)
+        for array in (table, maps, listed):
+            array.flags.writeable = False
+        return Plan(
+            layout=self.layout,
+            tree=self.tree,
+            axes=tuple(node.axes for node in self.nodes),
+            clique_nodes=tuple(self.clique_nodes),
+            nodes=table,
+            children=listed,
+            maps=maps,
+            arena_cells=arena + BUFFERS * longest,
+            messages=messages,
+            marginals=marginals,
+            scratch=arena,
+            row=longest,
+        )
+
+    def grouped(self, node: Node) -> list[int]:
+        """The node's children, those whose entries lie along its rows in the same way next to each other."""
+        return sorted(node.children, key=lambda c: self.link_kind(node, node.inner, self.nodes[c].separator))
+
+    def node_row(self, node: Node) -> list[int]:
+        row = [-1] * f.N_FIELDS
+        n_out, n_in = node.rows
+        separator = n_out * n_in if node.slot else self.cells(node.separator)
+        row[f.PARENT], row[f.SLOT], row[f.N_OUT], row[f.N_IN] = node.parent, int(node.slot), n_out, n_in
+        row[f.CELLS], row[f.SEPARATOR], row[f.RESIDUAL] = n_out * n_in, separator, n_out * n_in // separator
+        row[f.FIRST], row[f.MESSAGE_IN_THETA] = int(node.separator_first), 0
+        row[f.BASE] = int(self.layout.offsets[node.base]) if node.base >= 0 else -1
+        return row
+
+    def link(self, parent: Node, child: Node, row: list[int]) -> None:
+        """The index maps from the parent's rows and columns to the child's separator entries."""
+        kind, block = self.link_kind(parent, parent.inner, child.separator)
+        strides = dict.fromkeys(parent.axes, 0)
+        stride = 1
+        for name in reversed(child.separator):
+            strides[name] = stride
+            stride *= self.sizes[name]
+        split = len(parent.axes) - parent.inner
+        row[f.UP_KIND], row[f.UP_BLOCK] = kind, block
+        row[f.UP_OUTER] = self.index_map(parent.axes[:split], strides)
+        row[f.UP_INNER] = self.index_map(parent.axes[split:], strides)
+
+    def index_map(self, axes: Clique, strides: dict[str, int]) -> int:
+        """Start of the map from cells over `axes`, row-major, to offsets; equal maps are kept once."""
+        key = tuple((self.sizes[name], strides[name]) for name in axes)
+        start = self.known_maps.get(key)
+        if start is None:
+            offsets = np.zeros(1, dtype=np.int32)
+            for size, stride in key:
+                offsets = (offsets[:, None] + np.arange(size, dtype=np.int32) * stride).reshape(-1)
+            start = self.known_maps[key] = self.maps_length
+            self.maps.append(offsets.astype(np.int32, copy=False))
+            self.maps_length += len(offsets)
+        return start

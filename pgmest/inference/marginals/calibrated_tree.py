@@ -1,0 +1,289 @@
+"""CalibratedTree: a model's junction tree after one run of the oracle, from which any marginal can be read.
+
+On a calibrated tree the joint distribution is the product over cliques of P(clique | separator), and everything there
+is a probability in [0, 1]: whatever the potentials were, answers are sums of products of such numbers. A clique too
+large to write down is kept as its *factors* (its potentials and the messages it received), whose product it is.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import OrderedDict, defaultdict
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from pgmest.inference.exact import plan_columns as f
+from pgmest.inference.exact.belief_propagation import ExactOracle
+from pgmest.inference.exact.plan import Plan
+from pgmest.inference.marginals.contraction import Table, contraction, sum_axes
+from pgmest.tables.clique_vector import CliqueVector
+from pgmest.tables.domain import Clique
+from pgmest.tables.factor import Factor, divide
+
+KEPT_CELLS = 1 << 25
+"""Tables kept for the next question hold at most this many cells together (256 MB)."""
+
+WIDE_CELLS = 1 << 20
+"""A clique of at least this many cells is written down only where no cheaper way is known."""
+
+CELLS_PER_OPERATION = 4
+"""Writing a cell of a clique and reading it again takes as long as this many multiplications of a contraction."""
+
+SMALLEST_EXPONENT = 700.0
+"""exp(-700) is still far from underflow."""
+
+
+class Factors(NamedTuple):
+    """Tables with entries in [0, 1] whose product times exp(log_scale) is a marginal or conditional of one clique."""
+
+    tables: list[Table]
+    log_scale: float
+
+
+class _Messages(ExactOracle):
+    """The exact oracle, with what its last run left in the workspace: the messages and the separators' marginals.
+
+    "Above" and "below" are the plan's, which roots its tree elsewhere than the junction tree.
+    """
+
+    def log_factors(self, position: int) -> list[Factor]:
+        """Logs of tables whose product is the marginal of a clique: its potentials and the messages it received."""
+        received = self._on_separator(position, f.MARGINAL).log() - self._on_separator(position, f.MESSAGE)
+        return [
+            *(self._potential(node) for node in self._hosts.get(position, ())),
+            *(self._on_separator(child, f.MESSAGE) for child in self._below.get(position, ())),
+            received,
+        ]
+
+    @cached_property
+    def _clique_of_node(self) -> list[int]:
+        """For each node of the plan, the clique of the tree that it belongs to."""
+        positions = {node: position for position, node in enumerate(self.plan.clique_nodes)}
+        found: list[int] = []
+        for node, parent in enumerate(self.plan.nodes[:, f.PARENT].tolist()):
+            found.append(positions[node] if node in positions else found[parent])
+        return found
+
+    @cached_property
+    def _hosts(self) -> dict[int, list[int]]:
+        """For each clique, the nodes that bring a potential into it."""
+        hosts = defaultdict(list)
+        for node in np.flatnonzero(self.plan.nodes[:, f.BASE] >= 0).tolist():
+            hosts[self._clique_of_node[node]].append(node)
+        return hosts
+
+    @cached_property
+    def _below(self) -> dict[int, list[int]]:
+        """For each clique, those that send it a message."""
+        below = defaultdict(list)
+        for position, node in enumerate(self.plan.clique_nodes):
+            parent = int(self.plan.nodes[node, f.PARENT])
+            if parent >= 0:
+                below[self._clique_of_node[parent]].append(position)
+        return below
+
+    def _potential(self, node: int) -> Factor:
+        assert self._theta is not None
+        base = int(self.plan.nodes[node, f.BASE])
+        domain = self.layout.domains[int(np.searchsorted(self.layout.offsets, base))]
+        return Factor(domain, self._theta[base : base + domain.size()].reshape(domain.shape))
+
+    def _on_separator(self, position: int, field: int) -> Factor:
+        """What the workspace holds for each value of the separator above a clique: log message, or marginal."""
+        node = self.plan.clique_nodes[position]
+        start, cells, parent = (int(value) for value in self.plan.nodes[node, [field, f.SEPARATOR, f.PARENT]])
+        shared = set(self.plan.axes[parent]) if parent >= 0 else set()
+        domain = self.layout.domain.project([name for name in self.plan.axes[node] if name in shared])
+        return Factor(domain, self._arena[start : start + cells].reshape(domain.shape).copy())
+
+
+class _Tables:
+    """Tables by (clique, attributes, ...), those not used for longest dropped where they would be too many cells."""
+
+    def __init__(self, most_cells: int):
+        self.most_cells = most_cells
+        self.cells = 0
+        self.by_key: OrderedDict[tuple, np.ndarray] = OrderedDict()
+        self.of_clique: dict[int, dict[frozenset[str], np.ndarray]] = defaultdict(dict)
+
+    def get(self, key: tuple) -> np.ndarray | None:
+        found = self.by_key.get(key)
+        if found is not None:
+            self.by_key.move_to_end(key)
+        return found
+
+    def keep(self, key: tuple, values: np.ndarray) -> None:
+        values.flags.writeable = False
+        if values.size > self.most_cells or key in self.by_key:
+            return
+        self.by_key[key] = self.of_clique[key[0]][key[1]] = values
+        self.cells += values.size
+        while self.cells > self.most_cells:
+            (position, names, *_), dropped = self.by_key.popitem(last=False)
+            self.of_clique[position].pop(names, None)
+            self.cells -= dropped.size
+
+    def covering(self, position: int, attributes: frozenset[str]) -> Iterator[tuple[frozenset[str], np.ndarray]]:
+        """The tables of a clique that have all these attributes."""
+        for names, values in self.of_clique[position].items():
+            if attributes <= names:
+                yield names, values
+
+
+class CalibratedTree:
+    """Probabilities of the cliques of a junction tree, computed once; tables are made when asked for.
+
+    All tables have their axes in domain order. Several threads may ask at the same time.
+
+    Attributes:
+        plan: the plan that ran; its tree's cliques are numbered as in `plan.tree`.
+        oracle: holds the result of the run. Use it under `lock` only, and leave the state of its last `run` alone.
+        probabilities: the marginals of the measured cliques.
+        log_partition: A(theta).
+    """
+
+    def __init__(self, potentials: CliqueVector, plan: Plan | None = None):
+        self.plan = Plan.of(potentials.layout) if plan is None else plan
+        self.tree = self.plan.tree
+        self.domain = potentials.domain
+        self.potentials = potentials
+        self.oracle = _Messages(self.plan)
+        self.lock = threading.RLock()
+        flat, self.log_partition = self.oracle.run(potentials.flat)
+        self.probabilities = CliqueVector.of(potentials.layout, flat)
+        self._rank = {name: rank for rank, name in enumerate(self.domain)}
+        self._logs: dict[int, list[Factor]] = {}
+        self._tables = _Tables(KEPT_CELLS)
+        self._conditionals = _Tables(KEPT_CELLS)
+        self._measured: list[list[Table]] = [[] for _ in self.tree.cliques]
+        for clique, factor in self.probabilities.items():
+            position = self.tree.containing(clique)
+            assert position is not None
+            ordered = factor.transpose(self.ordered(clique))
+            self._measured[position].append(Table(ordered.domain.attributes, ordered.values))
+
+    @cached_property
+    def separators(self) -> tuple[Clique, ...]:
+        """What each clique shares with its parent in `tree.parents`; () for a root."""
+        shared = dict(zip((child for _, child in self.tree.edges), self.tree.separators, strict=True))
+        return tuple(shared.get(position, ()) for position in range(len(self.tree.cliques)))
+
+    def ordered(self, attributes: Iterable[str]) -> Clique:
+        """The attributes in domain order."""
+        return tuple(sorted(attributes, key=self._rank.__getitem__))
+
+    def cells(self, attributes: Iterable[str]) -> int:
+        """The number of cells of the table over these attributes."""
+        return math.prod([self.domain[name] for name in attributes])
+
+    def marginal(self, position: int, attributes: Iterable[str]) -> np.ndarray:
+        """The probabilities of some attributes of the clique at `position`."""
+        key = (position, frozenset(attributes))
+        with self.lock:
+            found = self._tables.get(key)
+            if found is None:
+                found = self._make(position, key[1])
+                self._tables.keep(key, found)
+        return found
+
+    def conditional(self, position: int, attributes: Iterable[str], given: Iterable[str]) -> np.ndarray:
+        """P(attributes | given) for attributes of one clique that include the given ones; 0 where that is 0/0."""
+        names, given = self.ordered(attributes), frozenset(given)
+        if not given:
+            return self.marginal(position, names)
+        key = (position, frozenset(names), given)
+        with self.lock:
+            found = self._conditionals.get(key)
+            if found is None:
+                shape = [self.domain[name] if name in given else 1 for name in names]
+                found = divide(self.marginal(position, names), self.marginal(position, given).reshape(shape))
+                self._conditionals.keep(key, found)
+        return found
+
+    # -- tables -------------------------------------------------------------------------------------------------
+
+    def _make(self, position: int, attributes: frozenset[str]) -> np.ndarray:
+        """From the smallest table at hand that covers the attributes, or from the clique itself."""
+        cells = self.tree.sizes[position]
+        source = self._smallest_cover(position, attributes)
+        if source is None and cells >= WIDE_CELLS:
+            made = self._from_factors(position, attributes)
+            if made is not None:
+                return made
+        if source is None:
+            source = Table(self.tree.cliques[position], self.oracle.clique_table(position).values)
+            self._tables.keep((position, frozenset(self.tree.cliques[position])), source.values)
+        axes = [axis for axis, name in enumerate(source.labels) if name not in attributes]
+        return sum_axes(source.values, axes)
+
+    def _smallest_cover(self, position: int, attributes: frozenset[str]) -> Table | None:
+        covers = [table for table in self._measured[position] if attributes.issubset(table.labels)]
+        covers += [Table(self.ordered(names), values) for names, values in self._tables.covering(position, attributes)]
+        return min(covers, key=lambda table: table.values.size, default=None)
+
+    # -- cliques too large to write down ------------------------------------------------------------------------
+
+    def _from_factors(self, position: int, attributes: frozenset[str]) -> np.ndarray | None:
+        """A marginal of a wide clique contracted from its factors, where that is safe and cheaper."""
+        factors = self.factors(position)
+        if factors is None:
+            return None
+        output = self.ordered(attributes)
+        program = contraction(
+            tuple(table.labels for table in factors.tables),
+            tuple(table.values.shape for table in factors.tables),
+            output,
+        )
+        if program.operations > CELLS_PER_OPERATION * self.tree.sizes[position]:
+            return None
+        return program.run([table.values for table in factors.tables]) * math.exp(factors.log_scale)
+
+    def factors(self, position: int, given: Clique = ()) -> Factors | None:
+        """The clique's probabilities, divided by the marginal of `given`, as a product of small tables.
+
+        `given` is () or what the clique shares with a neighbor. Every table is scaled to a largest entry of 1, and
+        what underflows then is below exp(-744) a term. None where so many terms, scaled back, could matter.
+        """
+        with self.lock:
+            logs = self._log_factors(position)
+            if given:
+                marginal = self.marginal(position, given)
+                inverse = np.full(marginal.shape, -np.inf)  # 0/0 := 0, so an impossible value contributes nothing
+                np.negative(np.log(marginal, out=inverse, where=marginal > 0), out=inverse, where=marginal > 0)
+                logs = _multiplied_in(logs, Factor(self.domain.project(given), inverse))
+        scales = [float(factor.values.max()) for factor in logs]
+        log_scale = math.fsum(scales)
+        if math.log(self.tree.sizes[position]) + log_scale > SMALLEST_EXPONENT:
+            return None
+        tables = [
+            Table(factor.domain.attributes, np.exp(factor.values - scale))
+            for factor, scale in zip(logs, scales, strict=True)
+        ]
+        return Factors(tables, log_scale)
+
+    def _log_factors(self, position: int) -> list[Factor]:
+        """Logs of the factors, each multiplied into a larger one where one has all its attributes."""
+        found = self._logs.get(position)
+        if found is None:
+            found = []
+            logs = self.oracle.log_factors(position)
+            free = set(self.tree.cliques[position]).difference(*(factor.domain for factor in logs))
+            logs += [Factor.zeros(self.domain.project((name,))) for name in sorted(free)]  # so that it is summed
+            for factor in sorted(logs, key=lambda factor: -len(factor.domain)):
+                found = _multiplied_in(found, factor.transpose(self.ordered(factor.domain)))
+            self._logs[position] = found
+        return found
+
+
+def _multiplied_in(logs: list[Factor], factor: Factor) -> list[Factor]:
+    """The factor added to the smallest one that has all its attributes, or on its own if none has."""
+    covering = [other for other in logs if set(factor.domain) <= set(other.domain)]
+    if not covering:
+        return [*logs, factor]
+    target = min(covering, key=lambda other: other.values.size)
+    combined = target + factor.expand(target.domain)
+    return [combined if other is target else other for other in logs]

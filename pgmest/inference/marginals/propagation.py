@@ -1,0 +1,109 @@
+"""Many marginals at once, measured or not, by propagation on the calibrated tree.
+
+A marginal inside one clique is summed from that clique. Any other is put together at the lowest clique that has each
+of its attributes in itself or below itself. Let K be the attributes that it has below a child E. What E hands up for
+them is P(K | separator of E); routes.py lists which K each clique must hand up, and here all of them are stacked:
+
+                       s0  s1  s2      one column per value of the separator
+    K = (a)     a0  |   .   .   .      one row per value of K
+                a1  |   .   .   .
+    K = (a, b) a0 b0|   .   .   .
+               ...
+
+One product carries a whole stack one clique up, and one product joins the stacks of two branches, so that marginals
+share both the work and the calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pgmest.inference.marginals.calibrated_tree import CalibratedTree
+from pgmest.inference.marginals.contraction import Label, Table, contract
+from pgmest.inference.marginals.routes import Block, Routes, find_routes
+from pgmest.inference.marginals.variable_elimination import eliminate
+from pgmest.tables.domain import Clique
+
+
+def propagate(calibrated: CalibratedTree, cliques: Sequence[Clique], total: float = 1.0) -> list[np.ndarray]:
+    """The marginals of the cliques, each scaled to `total`, with axes in the order of the clique.
+
+    The arrays may be read-only, and may be parts of larger ones.
+
+    Raises:
+        ModelTooLarge: a marginal, or every way to it, has too many cells.
+    """
+    routes = find_routes(calibrated.tree, tuple(frozenset(clique) for clique in cliques))
+    found: dict[frozenset[str], Table] = {}
+    for names, position in routes.inside:
+        found[names] = Table(calibrated.ordered(names), calibrated.marginal(position, names) * total)
+    for names in routes.alone:
+        order = calibrated.ordered(names)
+        found[names] = Table(order, eliminate(calibrated, dict.fromkeys(order)) * total)
+    found |= _Propagation(calibrated, routes).run(total)
+    return [_arranged(found[frozenset(clique)], clique) for clique in cliques]
+
+
+def _arranged(table: Table, clique: Clique) -> np.ndarray:
+    if table.labels == clique:
+        return table.values
+    return table.values.transpose([table.labels.index(name) for name in clique])
+
+
+@dataclass(frozen=True)
+class _Branch:
+    """The label of the axis along which the rows of a clique's stack lie."""
+
+    clique: int
+
+
+@dataclass(frozen=True)
+class _Propagation:
+    calibrated: CalibratedTree
+    routes: Routes
+
+    def run(self, total: float) -> dict[frozenset[str], Table]:
+        """The marginals that span several cliques."""
+        stacks: dict[int, np.ndarray] = {}
+        for clique, blocks in self.routes.up:
+            rows = [self.rows(block, self.multiply(block, stacks, clique)) for block in blocks]
+            stacks[clique] = rows[0] if len(rows) == 1 else np.concatenate(rows)
+        found: dict[frozenset[str], Table] = {}
+        for block in self.routes.joined:
+            values = self.multiply(block, stacks, None, total)
+            for names, part in block.parts:
+                found[names] = Table(part.labels, values[part.index].reshape(part.shape))
+        return found
+
+    def multiply(self, block: Block, stacks: dict[int, np.ndarray], up: int | None, scale: float = 1.0) -> np.ndarray:
+        """The block's rows of the stacks of its branches joined by the clique's own table.
+
+        Axes: the rows of each branch, the clique's own attributes, and going up the cells of the separator.
+        """
+        calibrated = self.calibrated
+        separator = () if up is None else calibrated.separators[up]
+        output: list[Label] = [_Branch(child) for child, _ in block.branches]
+        output += [*block.own, *(name for name in separator)]
+        tables = [self.stack(child, stacks[child], rows) for child, rows in block.branches]
+        if block.clique >= 0:
+            local = calibrated.conditional(block.clique, block.local, separator)
+            tables.append(Table(block.local, local if scale == 1.0 else local * scale))
+        elif scale != 1.0:
+            tables.append(Table((), np.array(scale)))
+        return contract(tables, output)
+
+    def stack(self, child: int, stack: np.ndarray, rows: slice | np.ndarray) -> Table:
+        """Some rows of a branch's stack, with an axis for each attribute of the separator."""
+        separator = self.calibrated.separators[child]
+        shape = [self.calibrated.domain[name] for name in separator]
+        return Table((_Branch(child), *separator), stack[rows].reshape(-1, *shape))
+
+    def rows(self, block: Block, values: np.ndarray) -> np.ndarray:
+        """The block as rows of the stack going up, in the order that the routes assigned to them."""
+        cells = self.calibrated.cells(self.calibrated.separators[block.clique])
+        if len(block.branches) < 2:
+            return values.reshape(-1, cells)
+        return np.concatenate([values[part.index].reshape(-1, cells) for _, part in block.parts])

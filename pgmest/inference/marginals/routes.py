@@ -1,0 +1,313 @@
+"""Where on a junction tree each of many marginals is put together, and from what: the work list of propagation.py.
+
+It depends on the tree and on the attribute sets asked for, not on any probabilities, so it is made once and kept.
+Sets of attributes are masks here: bit i stands for the attribute at rank i of the domain.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise, product
+from typing import NamedTuple
+
+import numpy as np
+
+from pgmest.graph.junction_tree import JunctionTree
+from pgmest.graph.triangulation import bits
+from pgmest.inference.marginals.contraction import MAX_CELLS
+from pgmest.tables.domain import Clique
+
+BLOCK_CELLS = 1 << 20
+"""Marginals are made in blocks of about this many cells, which fit into a cache."""
+
+LARGEST_LOCAL = 1 << 22
+"""A marginal that needs a larger table of one clique on the way is left to elimination."""
+
+WORTHWHILE = 8
+"""So is one for which more cells would be carried up than this many times its own."""
+
+ALWAYS_CARRIED = 1 << 16
+"""Fewer cells than this are carried up in any case."""
+
+
+class Part(NamedTuple):
+    """Where in a block one attribute set lies: an index, the shape to give it, and the attributes of its axes."""
+
+    index: tuple[slice, ...]
+    shape: tuple[int, ...]
+    labels: Clique
+
+
+@dataclass(frozen=True)
+class Block:
+    """Attribute sets that one product makes.
+
+    Attributes:
+        clique: where; -1 where branches of unconnected trees are joined.
+        own: the clique's own attributes in each of the sets.
+        local: the attributes of the clique's table in the product: own ones and separators.
+        branches: (child, which rows of its stack).
+        parts: each set, and where it lies in the result.
+    """
+
+    clique: int
+    own: Clique
+    local: Clique
+    branches: tuple[tuple[int, slice | np.ndarray], ...]
+    parts: tuple[tuple[frozenset[str], Part], ...]
+
+
+@dataclass(frozen=True)
+class Routes:
+    """The work list.
+
+    Attributes:
+        inside: attribute sets with the clique that holds them.
+        alone: attribute sets that elimination answers with less work, one at a time.
+        up: (clique, blocks): what each clique hands up to its parent, children first.
+        joined: the blocks that make the other attribute sets.
+    """
+
+    inside: tuple[tuple[frozenset[str], int], ...]
+    alone: tuple[frozenset[str], ...]
+    up: tuple[tuple[int, tuple[Block, ...]], ...]
+    joined: tuple[Block, ...]
+
+
+@lru_cache(maxsize=32)
+def find_routes(tree: JunctionTree, asked: tuple[frozenset[str], ...]) -> Routes:
+    """The work list for these attribute sets, each made once."""
+    return _Router(tree).routes(asked)
+
+
+class _Source(NamedTuple):
+    """What an attribute set is made of at a clique: attributes of its own, and a set from each of some children."""
+
+    own: int
+    branches: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Where one attribute set lies in the stack that a clique hands up."""
+
+    start: int
+    stop: int
+    labels: Clique
+
+
+class _Router:
+    """Finds the routes; the clique -1 is a root above all trees of the forest, without attributes."""
+
+    def __init__(self, tree: JunctionTree):
+        self.tree = tree
+        self.names = tree.domain.attributes
+        self.rank = {name: position for position, name in enumerate(self.names)}
+        self.cliques = {position: self.mask(clique) for position, clique in enumerate(tree.cliques)} | {-1: 0}
+        self.separators = {
+            position: self.cliques[position] & self.cliques[parent] for position, parent in enumerate(tree.parents)
+        }
+        self.below = {position: self.cliques[position] & ~shared for position, shared in self.separators.items()}
+        self.home = {name: position for position, own in self.below.items() for name in bits(own)}
+        for position in reversed(range(len(tree.cliques))):
+            if tree.parents[position] >= 0:
+                self.below[tree.parents[position]] |= self.below[position]
+        self.paths: dict[int, tuple[int, ...]] = {-1: (-1,)}
+        for position, parent in enumerate(tree.parents):
+            self.paths[position] = (*self.paths[parent], position)
+        self.sources: dict[tuple[int, int], _Source] = {}
+        self.carried: dict[tuple[int, int], float] = {}
+        self.rows: dict[tuple[int, int], _Rows] = {}
+
+    def mask(self, names: Iterable[str]) -> int:
+        """Names as a mask."""
+        return sum(1 << self.rank[name] for name in names)
+
+    def labels(self, mask: int) -> Clique:
+        """A mask as names, in domain order."""
+        return tuple(self.names[position] for position in bits(mask))
+
+    def cells(self, mask: int) -> int:
+        """Cells of the table over these attributes."""
+        return math.prod([self.tree.domain.shape[position] for position in bits(mask)])
+
+    def routes(self, asked: Iterable[frozenset[str]]) -> Routes:
+        """The work list for these attribute sets."""
+        inside, alone = [], []
+        tops: dict[tuple[int, int], None] = {}
+        for names in dict.fromkeys(asked):
+            position = self.tree.containing(names)
+            if position is not None:
+                inside.append((names, position))
+                continue
+            mask = self.mask(names)
+            top = self.lowest_cover(mask)
+            cells = self.cells(mask)
+            if cells > MAX_CELLS or self.burden(top, mask) > max(ALWAYS_CARRIED, WORTHWHILE * cells):
+                alone.append(names)
+            else:
+                tops[top, mask] = None
+        needed = self.needed(tops)
+        up = tuple((position, tuple(self.hand_up(position, needed[position]))) for position in sorted(needed)[::-1])
+        joined = [block for position, masks in _by_clique(tops).items() for block in self.join(position, masks)]
+        return Routes(tuple(inside), tuple(alone), up, tuple(joined))
+
+    # -- which attribute sets are needed where ----------------------------------------------------------------------
+
+    def lowest_cover(self, mask: int) -> int:
+        """The lowest clique that has each attribute in itself or below itself; -1 where no tree has them all."""
+        path = max((self.paths[self.home[attribute]] for attribute in bits(mask)), key=len)
+        low, high = 0, len(path)  # path[low] covers them, and what is covered shrinks along the path
+        while high - low > 1:
+            middle = (low + high) // 2
+            covered = self.below[path[middle]] | self.separators[path[middle]]
+            low, high = (middle, high) if not mask & ~covered else (low, middle)
+        return path[low]
+
+    def source(self, position: int, mask: int) -> _Source:
+        """How a clique makes an attribute set whose other attributes are all below it."""
+        found = self.sources.get((position, mask))
+        if found is None:
+            depth = len(self.paths[position])
+            below: dict[int, int] = defaultdict(int)
+            for attribute in bits(mask & ~self.cliques[position]):
+                below[self.paths[self.home[attribute]][depth]] |= 1 << attribute
+            found = _Source(mask & self.cliques[position], tuple(sorted(below.items())))
+            self.sources[position, mask] = found
+        return found
+
+    def burden(self, position: int, mask: int) -> float:
+        """The most cells that an edge carries to put a set together at this clique; inf where a table is too large."""
+        source = self.source(position, mask)
+        stack, order = list(source.branches), []
+        while stack:  # depth first, because trees can be deeper than Python's own stack
+            pair = stack.pop()
+            if pair not in self.carried:
+                order.append(pair)
+                stack += self.source(*pair).branches
+        for child, below in reversed(order):
+            self.carried[child, below] = max(
+                self.cells(below) * self.cells(self.separators[child]),
+                self.most_carried(self.source(child, below), child, self.separators[child]),
+            )
+        return self.most_carried(source, position, 0)
+
+    def most_carried(self, source: _Source, position: int, up: int) -> float:
+        """The largest burden of the branches, if the clique's table that joins them is not too large."""
+        if self.cells(self.local(source, up)) > LARGEST_LOCAL:
+            return math.inf
+        return max((self.carried[pair] for pair in source.branches), default=0)
+
+    def local(self, source: _Source, up: int) -> int:
+        """The attributes of a clique that take part in a product."""
+        mask = source.own | up
+        for child, _ in source.branches:
+            mask |= self.separators[child]
+        return mask
+
+    def needed(self, tops: Iterable[tuple[int, int]]) -> dict[int, list[int]]:
+        """The attribute sets that each clique must hand up."""
+        needed: dict[int, dict[int, None]] = defaultdict(dict)
+        stack = [pair for top in tops for pair in self.source(*top).branches]
+        while stack:
+            child, mask = stack.pop()
+            if mask not in needed[child]:
+                needed[child][mask] = None
+                stack += self.source(child, mask).branches
+        return {position: sorted(masks) for position, masks in needed.items()}
+
+    # -- blocks -----------------------------------------------------------------------------------------------------
+
+    def hand_up(self, position: int, masks: Iterable[int]) -> Iterator[Block]:
+        """The blocks that a clique stacks for its parent; notes which rows each attribute set has."""
+        start = 0
+        for own, chosen in self.products(position, masks):
+            block = self.block(position, own, chosen, self.separators[position])
+            for names, part in block.parts:
+                mask = self.mask(names)
+                self.rows[position, mask] = _Rows(start, start + self.cells(mask), part.labels)
+                start += self.cells(mask)
+            yield block
+
+    def join(self, position: int, masks: Iterable[int]) -> Iterator[Block]:
+        """The blocks of results at a clique."""
+        for own, chosen in self.products(position, masks):
+            for fewer in self.split(chosen, self.cells(own)):
+                yield self.block(position, own, fewer, 0)
+
+    def products(self, position: int, masks: Iterable[int]) -> Iterator[tuple[int, dict[int, list[int]]]]:
+        """The attribute sets in groups: one own part, joined with each combination of chosen sets of some children."""
+        groups: dict[tuple[int, tuple[int, ...]], list[tuple[int, ...]]] = defaultdict(list)
+        for mask in masks:
+            source = self.source(position, mask)
+            children = tuple(child for child, _ in source.branches)
+            groups[source.own, children].append(tuple(below for _, below in source.branches))
+        for (own, children), combinations in groups.items():
+            for chosen in full_products(combinations):
+                yield own, dict(zip(children, chosen, strict=True))
+
+    def split(self, chosen: dict[int, list[int]], cells: int) -> Iterator[dict[int, list[int]]]:
+        """The same combinations in parts of at most BLOCK_CELLS, where they can be split."""
+        sizes = {child: sum(map(self.cells, masks)) for child, masks in chosen.items()}
+        child = max(chosen, key=lambda child: (len(chosen[child]) > 1, sizes[child]))
+        masks = chosen[child]
+        if cells * math.prod(sizes.values()) <= BLOCK_CELLS or len(masks) == 1:
+            yield chosen
+            return
+        for half in (masks[: len(masks) // 2], masks[len(masks) // 2 :]):
+            yield from self.split({**chosen, child: half}, cells)
+
+    def block(self, position: int, own: int, chosen: dict[int, list[int]], up: int) -> Block:
+        """The block of all combinations of the chosen sets of the children with the clique's own attributes."""
+        branches, options = [], []
+        for child, masks in chosen.items():
+            rows = [self.rows[child, mask] for mask in sorted(masks, key=lambda mask: self.rows[child, mask].start)]
+            branches.append((child, _selection(rows)))
+            ends = np.cumsum([0] + [row.stop - row.start for row in rows]).tolist()
+            options.append([(slice(*pair), row.labels) for pair, row in zip(pairwise(ends), rows, strict=True)])
+        own_labels = self.labels(own)
+        parts = []
+        for combination in product(*options):
+            labels = (*(name for _, names in combination for name in names), *own_labels)
+            shape = tuple(self.tree.domain[name] for name in labels)
+            parts.append((frozenset(labels), Part(tuple(index for index, _ in combination), shape, labels)))
+        local = self.labels(self.local(_Source(own, tuple((child, 0) for child in chosen)), up))
+        return Block(position, own_labels, local, tuple(branches), tuple(parts))
+
+
+def full_products(combinations: Iterable[tuple[int, ...]]) -> Iterator[tuple[list[int], ...]]:
+    """Lists, one per place, such that their products are together the combinations, each once.
+
+    >>> list(full_products([(1, 5), (1, 6), (2, 5), (2, 6), (3, 6)]))
+    [([1, 2], [5, 6]), ([3], [6])]
+    """
+    rest_of: dict[int, list[tuple[int, ...]]] = defaultdict(list)
+    for combination in combinations:
+        if not combination:
+            yield ()
+            return
+        rest_of[combination[0]].append(combination[1:])
+    first_of: dict[tuple[tuple[int, ...], ...], list[int]] = defaultdict(list)
+    for first, rest in rest_of.items():
+        first_of[tuple(sorted(rest))].append(first)
+    for rest, firsts in first_of.items():
+        for lists in full_products(rest):
+            yield (firsts, *lists)
+
+
+def _selection(rows: Sequence[_Rows]) -> slice | np.ndarray:
+    """These rows of a stack: a slice where they are consecutive."""
+    if all(before.stop == after.start for before, after in pairwise(rows)):
+        return slice(rows[0].start, rows[-1].stop)
+    return np.concatenate([np.arange(row.start, row.stop) for row in rows])
+
+
+def _by_clique(pairs: Iterable[tuple[int, int]]) -> dict[int, list[int]]:
+    found: dict[int, list[int]] = defaultdict(list)
+    for position, mask in pairs:
+        found[position].append(mask)
+    return found

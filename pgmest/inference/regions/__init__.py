@@ -1,0 +1,1 @@
+"""Approximate marginals where no junction tree fits: message passing on region graphs."""

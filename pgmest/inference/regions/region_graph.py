@@ -1,0 +1,147 @@
+"""RegionGraph: cliques that overlap in loops, their intersections, and how often the entropy counts each of them.
+
+Where a junction tree would be too wide, marginals are kept on the *outer* regions (the maximal cliques) and made to
+agree on the *inner* ones (all intersections of outer regions, and measured cliques inside them). Tables that agree
+there are the local polytope: every distribution gives such tables, but not all such tables come from a distribution.
+Its entropy is approximated by the sum of c_r H(tau_r) over regions, with counting numbers c_r.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from pgmest._base.errors import ArgumentError
+from pgmest.graph.junction_tree import JunctionTree
+from pgmest.tables.clique_vector import Layout
+from pgmest.tables.domain import Clique, Domain
+
+COUNTINGS = ("convex", "loopy")
+
+VALID_WEIGHT = 30.0
+"""How much more it matters that each attribute is counted once than that a counting number is near Kikuchi's."""
+
+LEAST_OUTER = 0.05
+"""Outer regions are counted at least so often: dividing potentials by less would make tables too peaked."""
+
+
+@dataclass(frozen=True, eq=False)
+class RegionGraph:
+    """Two layers of regions, attributes in domain order.
+
+    >>> domain = Domain({"a": 2, "b": 2, "c": 2})
+    >>> graph = RegionGraph.of(Layout.of(domain, [("a", "b"), ("b", "c"), ("a", "c")]), "loopy")
+    >>> graph.outer, graph.inner
+    ((('a', 'b'), ('b', 'c'), ('a', 'c')), (('a',), ('b',), ('c',)))
+    >>> graph.inner_counts
+    array([-1., -1., -1.])
+
+    Attributes:
+        outer: the maximal regions; each attribute is in one.
+        inner: the regions inside at least two outer ones, and measured cliques inside one; smaller ones later.
+        outer_counts, inner_counts: the counting numbers.
+        holders: for each inner region the positions of the outer ones that contain it.
+        is_tree: whether the regions form a junction tree, so that everything here is exact.
+    """
+
+    domain: Domain
+    outer: tuple[Clique, ...]
+    inner: tuple[Clique, ...]
+    outer_counts: np.ndarray
+    inner_counts: np.ndarray
+    holders: tuple[tuple[int, ...], ...]
+    is_tree: bool
+
+    @classmethod
+    def of(cls, layout: Layout, counting: str) -> RegionGraph:
+        """The regions of a layout's cliques.
+
+        Args:
+            layout: the cliques, which may repeat, nest, be empty, or leave attributes out.
+            counting: "loopy": Kikuchi's counting numbers, c_r = 1 - sum of c_s over the regions s above r (Yedidia,
+                Freeman and Weiss 2005); Bethe's where cliques meet in single attributes. The entropy need not be
+                concave. "convex": the nearest ones whose entropy is provably concave on the local polytope.
+
+        Raises:
+            ArgumentError: another counting.
+        """
+        if counting not in COUNTINGS:
+            raise ArgumentError.of("counting", counting, COUNTINGS)
+        domain = layout.domain
+        outer, inner = _regions(domain, layout.cliques)
+        holders = tuple(tuple(p for p, clique in enumerate(outer) if set(region) <= set(clique)) for region in inner)
+        kikuchi = np.array(_kikuchi(outer, inner), dtype=np.float64)
+        is_tree = _acyclic(domain, outer)
+        counts = (np.ones(len(outer)), kikuchi)
+        if counting == "convex" and not is_tree:
+            counts = _nearest_convex(domain, outer, inner, holders, kikuchi)
+        return cls(domain, outer, inner, *counts, holders, is_tree)
+
+    @property
+    def cells(self) -> int:
+        """Cells of all regions."""
+        return sum(map(self.domain.size, (*self.outer, *self.inner)))
+
+
+def _regions(domain: Domain, cliques: Iterable[Clique]) -> tuple[tuple[Clique, ...], tuple[Clique, ...]]:
+    """The maximal sets of attributes, and what is inside: intersections of these, and the other cliques."""
+    measured = dict.fromkeys(frozenset(clique) for clique in cliques if clique)
+    covered = frozenset().union(*measured)
+    measured |= dict.fromkeys(frozenset((name,)) for name in domain if name not in covered)
+    outer = [region for region in measured if not any(region < other for other in measured)]
+    closure = frontier = {left & right for p, left in enumerate(outer) for right in outer[:p]} - {frozenset()}
+    while frontier:
+        frontier = {region & clique for region in frontier for clique in outer} - closure - {frozenset()}
+        closure = closure | frontier
+    closure |= set(measured).difference(outer)
+    ordered = {region: tuple(name for name in domain if name in region) for region in (*outer, *closure)}
+    inner = sorted(closure, key=lambda region: (-len(region), domain.axes(ordered[region])))
+    return tuple(ordered[region] for region in outer), tuple(ordered[region] for region in inner)
+
+
+def _kikuchi(outer: tuple[Clique, ...], inner: tuple[Clique, ...]) -> list[float]:
+    """c_r = 1 - sum of c_s over s above r, for the inner regions, larger ones first."""
+    counts: dict[frozenset[str], float] = {frozenset(clique): 1.0 for clique in outer}
+    for clique in inner:
+        region = frozenset(clique)
+        counts[region] = 1.0 - sum(count for other, count in counts.items() if region < other)
+    return [counts[frozenset(clique)] for clique in inner]
+
+
+def _acyclic(domain: Domain, outer: tuple[Clique, ...]) -> bool:
+    """Whether the regions are the cliques of a junction tree: no edges to fill, no larger clique as in a triangle."""
+    tree = JunctionTree.from_cliques(domain, outer, effort="low")
+    return {frozenset(clique) for clique in tree.cliques if clique} == {frozenset(clique) for clique in outer}
+
+
+def _nearest_convex(
+    domain: Domain,
+    outer: tuple[Clique, ...],
+    inner: tuple[Clique, ...],
+    holders: tuple[tuple[int, ...], ...],
+    kikuchi: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    r"""The counting numbers nearest to Kikuchi's for which the entropy is a sum of concave terms.
+
+    With weights w >= 0 the entropy is $\sum_o w_o H(o) + \sum_i w_i H(i) + \sum_{i \subset o} w_{io} H(o | i)$, each
+    concave on the local polytope (Heskes 2006). Least squares in c under w >= 0 as in Meshi, Jaimovich, Globerson and
+    Friedman 2009, where each attribute is to be counted once, as the product of independent attributes needs.
+    """
+    from scipy.optimize import lsq_linear
+    from scipy.sparse import csr_array, vstack
+
+    n_outer, n = len(outer), len(outer) + len(inner)
+    edges = [(o, n_outer + i) for i, above in enumerate(holders) for o in above]
+    column = n + np.arange(len(edges))
+    pairs = np.array(edges, dtype=np.int64).reshape(-1, 2)
+    ones = np.ones(len(edges))
+    rows, columns = np.concatenate([np.arange(n), *pairs.T]), np.concatenate([np.arange(n), column, column])
+    counts = csr_array((np.concatenate([np.ones(n), ones, -ones]), (rows, columns)), shape=(n, n + len(edges)))
+    holding = csr_array([[float(name in clique) for clique in (*outer, *inner)] for name in domain])
+    system = vstack([counts, VALID_WEIGHT * (holding @ counts)], format="csr")
+    target = np.concatenate([np.ones(n_outer), kikuchi, np.full(len(domain), VALID_WEIGHT)])
+    least = np.concatenate([np.full(n_outer, LEAST_OUTER), np.zeros(len(inner) + len(edges))])
+    found = counts @ lsq_linear(system, target, bounds=(least, np.inf), tol=1e-12, max_iter=500).x
+    return found[:n_outer], found[n_outer:]

@@ -1,0 +1,48 @@
+"""Which regions of a wide model fit into a junction tree of bounded size."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from pgmest.graph.junction_tree import JunctionTree
+from pgmest.tables.domain import Clique, Domain
+from pgmest.tables.factor import Factor
+
+
+def fitting_cliques(domain: Domain, ranked: Iterable[Clique], max_cells: int, most: int | None = None) -> list[Clique]:
+    """Cliques taken in order, each if the junction tree of those taken still has at most `max_cells` cells.
+
+    >>> domain = Domain(dict.fromkeys("abc", 10))
+    >>> fitting_cliques(domain, [("a", "b"), ("b", "c"), ("a", "c")], max_cells=200)
+    [('a', 'b'), ('b', 'c')]
+    """
+    taken: list[Clique] = []
+    for clique in ranked:
+        if most is not None and len(taken) >= most:
+            break
+        names = dict.fromkeys(name for other in (*taken, clique) for name in other)
+        if JunctionTree.from_cliques(domain.project(names), [*taken, clique], effort="low").total_cells <= max_cells:
+            taken.append(clique)
+    return taken
+
+
+def pairs_of(cliques: Sequence[Clique]) -> list[Clique]:
+    """All pairs of attributes in the cliques, each once."""
+    return list(dict.fromkeys(pair for clique in cliques for pair in itertools.combinations(clique, 2)))
+
+
+def dependence(table: Factor) -> float:
+    """The mutual information of its pairs of attributes, summed, in nats: what independence would lose.
+
+    Pairs, because in the cells of a larger table noise would pass for dependence.
+    """
+    total = 0.0
+    for pair in itertools.combinations(table.domain, 2):
+        joint = table.project(pair).normalize().values
+        product = np.outer(joint.sum(axis=1), joint.sum(axis=0))
+        positive = joint > 0
+        total += float(joint[positive] @ np.log(joint[positive] / product[positive]))
+    return total

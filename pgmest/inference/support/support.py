@@ -1,0 +1,122 @@
+"""Support: public records as a prior, each with a weight, that a distribution may be spread over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+
+from pgmest._base.errors import ArgumentError, DataError, plural
+from pgmest.data.codes import code_type, read_only
+from pgmest.data.dataset import Dataset
+from pgmest.tables.domain import Domain
+
+LARGEST_KEY = 2**62
+
+
+class Support:
+    """Distinct records with positive weights: the prior of a distribution that gives mass to nothing else.
+
+    Duplicates are merged, and their weights added; records of weight 0 are left out. `pg.estimate(..., prior=support)`
+    reweights the records so that their marginals match the measurements, and stays as close as it can, in relative
+    entropy, to the weights given here.
+
+    What no public record has, such a distribution excludes: private records outside the support are invisible to it.
+
+    >>> data = Dataset.from_codes(np.array([[0, 1], [2, 1], [0, 1]]), {"age": 3, "sex": 2})
+    >>> Support(data)
+    Support(2 distinct records of weight 3, 2 attributes)
+    >>> Support(data).weights
+    array([2., 1.])
+
+    Args:
+        records: the public table; weights, where it has some, count.
+
+    Raises:
+        DataError: no record has a positive weight.
+        ArgumentError: `records` is no Dataset.
+    """
+
+    def __init__(self, records: Dataset):
+        if not isinstance(records, Dataset):
+            raise ArgumentError.of("records", records, "a Dataset of public records")
+        weights = np.ones(records.records) if records.weights is None else records.weights
+        if not np.any(weights > 0):
+            raise DataError("the support is empty: no public record has a positive weight. Give at least one record.")
+        keys = record_keys(records.columns, records.domain.shape) if records.columns else np.zeros(records.records)
+        first, merged = _merge(keys, weights)
+        self.domain: Domain = records.domain
+        kind = code_type(max(records.domain.shape, default=1))
+        codes = np.empty((len(records.domain), len(first)), dtype=kind)
+        for row, column in zip(codes, records.columns, strict=True):
+            row[:] = column[first]
+        self.codes: np.ndarray = read_only(codes)
+        self.weights: np.ndarray = read_only(merged)
+
+    @property
+    def total(self) -> float:
+        """The sum of the weights."""
+        return float(self.weights.sum())
+
+    @cached_property
+    def log_weights(self) -> np.ndarray:
+        """The log of each record's share of the weight, shape (records,)."""
+        return read_only(np.log(self.weights / self.weights.sum()))
+
+    @cached_property
+    def no_weights(self) -> np.ndarray:
+        """Zeros, shape (records,)."""
+        return read_only(np.zeros(len(self)))
+
+    def weighted(self, weights: np.ndarray) -> Dataset:
+        """The records with other weights, shape (records,)."""
+        return Dataset(self.domain, self._columns, len(self), read_only(weights))
+
+    @property
+    def records(self) -> Dataset:
+        """The distinct records with their weights."""
+        return self.weighted(self.weights)
+
+    @cached_property
+    def _columns(self) -> tuple[np.ndarray, ...]:
+        return tuple(
+            read_only(row.astype(code_type(size), copy=False))
+            for row, size in zip(self.codes, self.domain.shape, strict=True)
+        )
+
+    def __len__(self) -> int:
+        return self.codes.shape[1]
+
+    def __repr__(self) -> str:
+        return (
+            f"Support({plural(len(self), 'distinct record')} of weight {self.total:,.6g}, "
+            f"{plural(len(self.domain), 'attribute')})"
+        )
+
+
+def record_keys(columns: Sequence[np.ndarray], shape: Sequence[int]) -> np.ndarray:
+    """An integer per record, the same for equal records only, and in lexicographic order; shape (records,).
+
+    The row-major cell number in the joint table, as far as it fits into 62 bits; before it would not, the numbers are
+    replaced by their ranks.
+    """
+    keys = np.zeros(len(columns[0]) if columns else 1, dtype=np.int64)
+    span = 1
+    for column, size in zip(columns, shape, strict=True):
+        if span * size > LARGEST_KEY:
+            distinct, keys = np.unique(keys, return_inverse=True)
+            span = len(distinct)
+        keys = keys * size + column
+        span *= size
+    return keys
+
+
+def _merge(keys: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """One position for each distinct key of positive weight, in the order of the keys, and the sum of its weights."""
+    order = np.argsort(keys, kind="stable")
+    ordered = keys[order]
+    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    sums = np.add.reduceat(weights[order], starts)
+    positive = sums > 0
+    return order[starts[positive]], sums[positive]

@@ -1,0 +1,49 @@
+"""From what a user calls a loss to the loss that a solver runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pgmest._base.errors import ArgumentError
+from pgmest.losses.base import FlatLoss
+from pgmest.losses.compose import FunctionLoss
+from pgmest.losses.l2 import L2Loss
+from pgmest.losses.likelihood import NegativeLogLikelihood
+from pgmest.losses.robust import HuberLoss, L1Loss
+from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.tables.domain import Domain, as_domain
+
+LOSSES = {"l2": L2Loss, "l1": L1Loss, "huber": HuberLoss, "likelihood": NegativeLogLikelihood}
+
+
+def make_loss(loss: Any, measurements: Iterable[LinearMeasurement], domain: Domain | Mapping[str, int]) -> FlatLoss:
+    """The loss to minimize, ready for solvers.
+
+    Args:
+        loss: a name ("l2", "l1", "huber", "likelihood"); a class or function that makes a loss from measurements and
+            a domain; or an object with the Loss protocol, which then decides alone what is measured.
+        measurements: the noisy answers.
+        domain: the attributes.
+
+    Raises:
+        ArgumentError: an unknown name, something that is no loss, or a loss over another domain.
+        UnknownAttributeError, MeasurementShapeError, QueryError: a measurement does not fit the domain.
+    """
+    domain = as_domain(domain)
+    if isinstance(loss, str):
+        if loss not in LOSSES:
+            raise ArgumentError.of("loss", loss, [*LOSSES])
+        return LOSSES[loss](measurements, domain)
+    if isinstance(loss, FlatLoss):
+        if loss.domain != domain:
+            raise ArgumentError("the loss is over another domain than the measurements; make it over the same.")
+        return loss
+    if not isinstance(loss, type) and hasattr(loss, "cliques") and hasattr(loss, "value_and_gradient"):
+        lipschitz, smooth = getattr(loss, "lipschitz", None), getattr(loss, "smooth", True)
+        return FunctionLoss(loss.value_and_gradient, domain, loss.cliques, lipschitz, smooth)
+    if callable(loss):
+        made = loss(tuple(measurements), domain)
+        if not callable(made):
+            return make_loss(made, measurements, domain)
+    raise ArgumentError.of("loss", loss, f"one of {', '.join(map(repr, LOSSES))}, or an object with the Loss protocol")

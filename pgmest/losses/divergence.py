@@ -1,0 +1,45 @@
+"""Relative entropy to given marginals: maximum likelihood from exact marginals."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pgmest._base.errors import ArgumentError
+from pgmest.losses.base import FlatLoss, dot, loss_layout
+from pgmest.tables.clique_vector import CliqueVector
+
+SMALLEST_COUNT = 1e-280  # keeps count / SMALLEST_COUNT a float64
+
+
+class KLLoss(FlatLoss):
+    r"""$\sum_C \sum_x t_C(x) \log \frac{t_C(x)}{\mu_C(x)} - t_C(x) + \mu_C(x)$ for target marginals t in counts.
+
+    In nats times records; where the totals agree the last two terms cancel. Consistent targets are reached exactly
+    (the value is 0), and the maximum-entropy distribution that does so is the maximum-likelihood estimate of a
+    log-linear model on these cliques. A target cell of 0 has 0 log 0 = 0. A count below 1e-280 counts as 1e-280, so
+    that value and gradient stay finite. The gradient has no Lipschitz constant.
+
+    Args:
+        target: the marginals, in counts; permuted copies of a clique count once, the first.
+
+    Raises:
+        ArgumentError: a count is negative, NaN or infinite.
+    """
+
+    def __init__(self, target: CliqueVector):
+        if not np.all((target.flat >= 0) & (target.flat < np.inf)):
+            raise ArgumentError("the target marginals of a KL loss must be finite counts, none negative.")
+        self.layout = loss_layout(target.domain, target.cliques)
+        self._target = self.flatten(target)
+
+    def flat_value_and_gradient(self, flat: np.ndarray, out: np.ndarray | None = None) -> tuple[float, np.ndarray]:
+        """As FlatLoss says: 1 - target / mu."""
+        ratio = np.divide(self._target, np.maximum(flat, SMALLEST_COUNT), out=out)
+        logs = np.log(np.where(self._target > 0, ratio, 1.0))
+        value = dot(self._target, logs) + float(np.sum(flat - self._target))
+        return value, np.subtract(1.0, ratio, out=ratio)
+
+    def hessian_product(self, marginals: CliqueVector, direction: CliqueVector) -> CliqueVector:
+        """The Hessian at `marginals` times `direction`: target / mu^2 on the diagonal."""
+        counts = np.maximum(self.flatten(marginals), SMALLEST_COUNT)
+        return CliqueVector.of(self.layout, self._target / counts * self.flatten(direction) / counts)

@@ -1,0 +1,158 @@
+"""The squared loss: what estimation minimizes unless told otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+
+import numpy as np
+
+from pgmest.losses.base import FlatLoss, cell_positions, dot
+from pgmest.losses.residual import Residuals, column_squares, lipschitz_of_squares, measured_layout
+from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.tables.clique_vector import CliqueVector, Layout
+from pgmest.tables.domain import Domain, as_domain
+
+
+class WeightedSquares(FlatLoss):
+    """1/2 sum precision * (mu - target)^2 + constant, cell by cell.
+
+    An object keeps a scratch array: use it from one thread at a time.
+
+    Args:
+        layout: where the cells lie.
+        target: shape (layout.cells,), in the unit of the marginals.
+        precision: one number, or shape (layout.cells,).
+        constant: added to every value.
+        noise_floor: as FlatLoss says.
+    """
+
+    def __init__(
+        self, layout: Layout, target: np.ndarray, precision: np.ndarray | float, constant: float, noise_floor: float
+    ):
+        self.layout = layout
+        self.target = target
+        self.precision = precision
+        self.constant = constant
+        self.noise_floor = noise_floor
+        self._scratch = np.empty(layout.cells)
+
+    def flat_value_and_gradient(self, flat: np.ndarray, out: np.ndarray | None = None) -> tuple[float, np.ndarray]:
+        """As FlatLoss says: precision * (mu - target), and half its product with mu - target."""
+        gradient = np.empty(self.layout.cells) if out is None else out
+        difference = np.subtract(flat, self.target, out=self._scratch)
+        np.multiply(difference, self.precision, out=gradient)
+        return 0.5 * dot(difference, gradient) + self.constant, gradient
+
+    def quadratic(self, direction: np.ndarray) -> float:
+        """Half the weighted square of the direction."""
+        np.multiply(direction, self.precision, out=self._scratch)
+        return 0.5 * dot(direction, self._scratch)
+
+    def of_fractions(self, total: float) -> WeightedSquares:
+        """By scaling the target once rather than the marginals at every call."""
+        return WeightedSquares(
+            self.layout, self.target / total, self.precision * total**2, self.constant, self.noise_floor
+        )
+
+    def curvature_floor(self) -> np.ndarray:
+        """The precision of each cell."""
+        return np.broadcast_to(np.asarray(self.precision), (self.layout.cells,))
+
+    @property
+    def lipschitz(self) -> float:  # type: ignore[override]
+        """sum over cliques of the largest precision: the Lipschitz constant from l1 to the maximum norm."""
+        return lipschitz_of_squares(self.curvature_floor(), self.layout)
+
+
+class L2Loss(FlatLoss):
+    r"""$\sum_i \tfrac12 \lVert (Q_i \mu_{C_i} - y_i) / \sigma_i \rVert_2^2$ (PGM Section 3, with the weights of C.2).
+
+    For Gaussian noise it is the negative log-likelihood up to a constant. All identity measurements of one set of
+    attributes are merged exactly into one precision-weighted target, so a call costs three passes over the cells
+    however often a marginal was measured. What repeated measurements differ by is a constant of the value.
+
+    An object keeps scratch arrays: use it from one thread at a time.
+
+    Args:
+        measurements: the noisy answers.
+        domain: the attributes.
+
+    Raises:
+        UnknownAttributeError, MeasurementShapeError, QueryError: a measurement does not fit the domain.
+    """
+
+    def __init__(self, measurements: Iterable[LinearMeasurement], domain: Domain | Mapping[str, int]):
+        self.measurements = tuple(measurements)
+        self.layout = measured_layout(self.measurements, as_domain(domain))
+        direct = [measurement for measurement in self.measurements if measurement.query is None]
+        structured = [measurement for measurement in self.measurements if measurement.query is not None]
+        self._direct = _merged(direct, self.layout)
+        self._residuals = Residuals(structured, self.layout, [measurement.stddev for measurement in structured])
+
+    def flat_value_and_gradient(self, flat: np.ndarray, out: np.ndarray | None = None) -> tuple[float, np.ndarray]:
+        """As FlatLoss says: the merged direct answers, then the others by their queries."""
+        value, gradient = self._direct.flat_value_and_gradient(flat, out)
+        if self._residuals.measurements:
+            residuals = self._residuals.standardized(flat)
+            value += 0.5 * dot(residuals, residuals)
+            self._residuals.add_transpose(residuals / self._residuals.scales, gradient)
+        return value, gradient
+
+    def hessian_product(self, marginals: CliqueVector, direction: CliqueVector) -> CliqueVector:
+        """The Hessian times `direction`; it is the same at all marginals."""
+        flat = self.flatten(direction)
+        product = flat * self._direct.precision
+        self._residuals.add_transpose(self._residuals.answers(flat) / self._residuals.scales**2, product)
+        return CliqueVector.of(self.layout, product)
+
+    def quadratic(self, direction: np.ndarray) -> float:
+        """Half the squared length of the standardized change in the answers."""
+        value = self._direct.quadratic(direction)
+        if self._residuals.measurements:
+            moved = self._residuals.answers(direction) / self._residuals.scales
+            value += 0.5 * dot(moved, moved)
+        return value
+
+    def of_fractions(self, total: float) -> FlatLoss:
+        """Where every query is identity, the merged squares alone."""
+        return super().of_fractions(total) if self._residuals.measurements else self._direct.of_fractions(total)
+
+    def curvature_floor(self) -> np.ndarray:
+        """The precision with which each cell was measured directly; queries other than identity add no floor."""
+        return self._direct.curvature_floor()
+
+    @property
+    def noise_floor(self) -> float:  # type: ignore[override]
+        """1/2 for each answer, the mean of half a squared standardized error."""
+        return 0.5 * sum(measurement.rows for measurement in self.measurements)
+
+    @cached_property
+    def curvature(self) -> CliqueVector:
+        """||W Q e_j||^2 summed over the measurements of each clique: the Hessian's diagonal, by cell."""
+        return CliqueVector.of(self.layout, column_squares(self.measurements, self.layout))
+
+    @cached_property
+    def lipschitz(self) -> float:  # type: ignore[override]
+        """sum over cliques of the largest `curvature`: the Lipschitz constant from l1 to the maximum norm.
+
+        Where each clique is measured once it is the sum of max_column_norm()^2.
+        """
+        return lipschitz_of_squares(self.curvature.flat, self.layout)
+
+
+def _merged(measurements: list[LinearMeasurement], layout: Layout) -> WeightedSquares:
+    """Precision-weighted mean of the direct answers about each cell; the spread around it is a constant."""
+    target, precision, constant = np.zeros(layout.cells), np.zeros(layout.cells), 0.0
+    for measurement in measurements:
+        cells = cell_positions(layout, measurement.clique)
+        added = np.broadcast_to(1.0 / np.square(measurement.stddev), (measurement.rows,))
+        before = precision[cells].copy()
+        precision[cells] += added
+        difference = measurement.values - target[cells]
+        share = added / precision[cells]
+        constant += 0.5 * float(np.sum(before * share * difference**2))
+        target[cells] += share * difference
+    uniform = precision.size and np.all(precision == precision[0])
+    floor = 0.5 * sum(measurement.rows for measurement in measurements)
+    return WeightedSquares(layout, target, float(precision[0]) if uniform else precision, constant, floor)

@@ -1,0 +1,1 @@
+"""Noisy linear answers about marginals, and their files."""

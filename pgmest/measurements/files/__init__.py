@@ -1,0 +1,58 @@
+"""Measurements in files: JSON to be read and written by people and other tools, npz where they are large.
+
+The ending of the path, .json or .npz, chooses. A JSON file is one object; every measurement in it names its clique,
+its noisy answers in counts, and its noise:
+
+>>> EXAMPLE = '''
+... {
+...   "format": "pgmest-measurements",
+...   "version": 1,
+...   "comment": "optional, here and in each measurement",
+...   "measurements": [
+...     {"clique": ["sex"], "values": [60.2, 38.9], "stddev": 2.0},
+...     {"clique": ["age", "sex"], "values": [[20.1, 9.5], [31.7, 18.2], [8.8, 11.4]],
+...      "noise": "laplace", "scale": 1.5},
+...     {"clique": ["age"], "query": "prefix", "values": [30, 80, 100], "noise": "discrete_gaussian", "stddev": 5},
+...     {"clique": ["age"], "query": {"kind": "subset", "members": [0, 2]}, "values": [49.0], "stddev": 3.0},
+...     {"clique": ["age", "sex"], "values": [9.0, 12.0, 17.0, 29.0], "stddev": [3.0, 3.0, 4.0, 4.0],
+...      "query": {"kind": "kron", "factors": [["sex", {"kind": "matrix", "rows": [[0, 1], [1, 1]]}],
+...                                            ["age", {"kind": "compress", "mapping": [0, 0, 1]}]]}},
+...     {"clique": [], "values": 99.0, "stddev": 4.0}
+...   ]
+... }'''
+>>> import tempfile, pathlib
+>>> path = pathlib.Path(tempfile.mkdtemp()) / "measurements.json"
+>>> characters = path.write_text(EXAMPLE)
+>>> for measurement in load_measurements(path, {"age": 3, "sex": 2}):
+...     print(measurement.clique, measurement.rows, measurement.noise)
+('sex',) 2 gaussian
+('age', 'sex') 6 laplace
+('age',) 3 discrete_gaussian
+('age',) 1 gaussian
+('age', 'sex') 4 gaussian
+() 1 gaussian
+
+Fields of a measurement:
+
+- "clique": attribute names, in the order of the table's axes; [] for the number of records.
+- "values": the noisy answers, in counts. A flat list, or nested as the table (or, for a kron, its answers) is shaped.
+- "noise": "gaussian" (the default), "laplace", "discrete_gaussian" or "discrete_laplace".
+- "stddev" or "scale": the noise's standard deviation, or its own parameter (sigma for Gaussian noise; for Laplace noise
+  b, where probability falls as exp(-|k| / b)). A number, or one for each value.
+- "query": what the values answer; the whole table ("identity") when left out. A query is an object with a "kind", or
+  the kind alone where it needs nothing else:
+  "identity", "total", "prefix", "all_range", "haar"; "hierarchical" ("branching", 2 if absent); "point" ("code");
+  "interval" ("start", "stop", exclusive); "subset" ("members"); "compress" ("mapping", optional "count"); "mean"
+  (optional "values"); "moments" ("k", optional "values"), all as in `pgmest.queries`; "matrix" ("rows", a list of
+  rows); "sparse" ("shape", and the nonzero entries as three lists "row", "column" and "value"); and "kron"
+  ("factors": [attribute, query] pairs, whose order is the order of the answers).
+  Queries other than a kron weigh the cells of the clique's table, row-major.
+
+An .npz file holds the same object as UTF-8 text in the member "header", where any list of numbers may be replaced by
+{"array": name}, the name of another member (used once). No pickled objects are written or read.
+"""
+
+from pgmest.measurements.files.read import load_measurements
+from pgmest.measurements.files.write import save_measurements
+
+__all__ = ["load_measurements", "save_measurements"]

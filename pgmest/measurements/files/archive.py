@@ -1,0 +1,94 @@
+"""Numeric arrays of an npz file, read only after their declared sizes have been checked."""
+
+from __future__ import annotations
+
+import math
+import struct
+import zipfile
+import zlib
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from pgmest._base.errors import FileFormatError, listed, memory_text
+from pgmest._base.npy import read_header
+
+# What zipfile and numpy raise on a damaged file.
+DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    OverflowError,
+    RuntimeError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+)
+REMEDY = "Write the file again with save_measurements."
+
+
+class Archive:
+    """The members of an npz file; each may be taken once, so that no file grows by naming one often.
+
+    Args:
+        path: the file.
+        max_bytes: the most that the members may hold together, uncompressed.
+
+    Raises:
+        FileFormatError: not an npz file, or larger than `max_bytes`.
+    """
+
+    def __init__(self, path: Path, max_bytes: int):
+        self.path = path
+        try:
+            self._file = zipfile.ZipFile(path)
+        except OSError as error:
+            raise FileFormatError.of(path, f"cannot be read: {error.strerror}.", "Check the path.") from None
+        except DAMAGE as error:
+            raise FileFormatError.of(path, f"not an npz file, or truncated ({error}).", REMEDY) from None
+        self._members = {info.filename.removesuffix(".npy"): info for info in self._file.infolist()}
+        size = sum(info.file_size for info in self._members.values())
+        if size > max_bytes:
+            self.close()
+            raise FileFormatError.of(
+                path,
+                f"holds {memory_text(size)}, more than the {memory_text(max_bytes)} allowed.",
+                "If you trust it, pass max_bytes=.",
+            )
+
+    def take(self, name: str) -> np.ndarray:
+        """The array `name`, which cannot be taken again.
+
+        Raises:
+            ValueError: there is no such member, or it is not a plain numeric array, or it is damaged.
+        """
+        info = self._members.pop(name, None)
+        if info is None:
+            raise ValueError(
+                f"names the array '{name}', which is missing or used twice (left: {listed(self._members)})"
+            )
+        try:
+            if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise ValueError("compressed in an unknown way")
+            with self._file.open(info) as member:
+                return _read_array(member, info.file_size)
+        except (OSError, *DAMAGE) as error:
+            raise ValueError(f"names the array '{name}', which cannot be read ({error})") from None
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def _read_array(member: IO[bytes], size: int) -> np.ndarray:
+    """The array in a stream of `size` bytes, allocated only if the stream is long enough for it."""
+    shape, fortran_order, dtype = read_header(member)
+    if dtype.kind not in "iufb":
+        raise ValueError(f"holds {dtype}, not numbers")
+    count = math.prod(shape)
+    if count * dtype.itemsize + member.tell() != size:
+        raise ValueError(f"its shape {shape} does not fit its {size} bytes")
+    data = member.read(count * dtype.itemsize)
+    return np.frombuffer(data, dtype=dtype).reshape(shape, order="F" if fortran_order else "C")

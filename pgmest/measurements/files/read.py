@@ -1,0 +1,201 @@
+"""Reading measurement files, which may be anything."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pgmest._base.errors import FileFormatError, PgmestError, listed, memory_text
+from pgmest._base.files import read_text
+from pgmest.measurements.files.archive import Archive
+from pgmest.measurements.files.query_format import decode_query
+from pgmest.measurements.files.write import FORMAT, VERSION, file_kind
+from pgmest.measurements.measurement import NOISES, LinearMeasurement, noise_stddev
+from pgmest.tables.domain import Domain, as_domain
+
+FIELDS = ("clique", "values", "noise", "stddev", "scale", "query", "comment")
+MOST_CELLS = 2**31
+REMEDY = "See help(pgmest.measurements.files) for the format."
+
+
+def load_measurements(
+    path: str | Path, domain: Domain | Mapping[str, int], max_bytes: int = 2**30
+) -> list[LinearMeasurement]:
+    """Read the measurements of a JSON or npz file, as its name ends, and check them against the domain.
+
+    Args:
+        path: ends in .json or .npz.
+        domain: the attributes.
+        max_bytes: refuse a larger file (for npz, larger once uncompressed).
+
+    Raises:
+        FileFormatError: the file cannot be read, is not such a file, or holds a measurement that cannot be used; it
+            says which, counted from 0, and which field.
+    """
+    path, domain = Path(path), as_domain(domain)
+    if file_kind(path) == ".json":
+        return _decode_all(path, _parse(path, _read_json(path, max_bytes)), domain, _refuse_arrays)
+    archive = Archive(path, max_bytes)
+    try:
+        return _decode_all(path, _parse(path, _header(archive)), domain, archive.take)
+    finally:
+        archive.close()
+
+
+def _read_json(path: Path, max_bytes: int) -> str:
+    try:
+        size = path.stat().st_size
+    except OSError as error:
+        raise FileFormatError.of(path, f"cannot be read: {error.strerror}.", "Check the path.") from None
+    if size > max_bytes:
+        raise FileFormatError.of(
+            path,
+            f"holds {memory_text(size)}, more than the {memory_text(max_bytes)} allowed.",
+            "If you trust it, pass max_bytes=.",
+        )
+    return read_text(path)
+
+
+def _header(archive: Archive) -> str:
+    try:
+        return archive.take("header").astype(np.uint8).tobytes().decode("utf-8")
+    except ValueError as error:
+        raise FileFormatError.of(archive.path, f"not a measurement file ({error}).", REMEDY) from None
+
+
+def _parse(path: Path, text: str) -> list[Any]:
+    """The list of measurements in the text, after checking what is around it."""
+    try:
+        document = json.loads(text, object_pairs_hook=_object)
+    except ValueError as error:
+        raise FileFormatError.of(path, f"not valid JSON ({error}).", REMEDY) from None
+    except RecursionError:
+        raise FileFormatError.of(path, "nested too deeply.", REMEDY) from None
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise FileFormatError.of(path, f'not a measurement file: "format" is not "{FORMAT}".', REMEDY)
+    if document.get("version") != VERSION:
+        raise FileFormatError.of(
+            path, f"version {document.get('version')!r}, this pgmest reads version {VERSION}.", "Upgrade pgmest."
+        )
+    unknown = [name for name in document if name not in ("format", "version", "measurements", "comment")]
+    if unknown or not isinstance(document.get("measurements"), list):
+        problem = f"unknown fields {listed(unknown)}." if unknown else '"measurements" is not a list.'
+        raise FileFormatError.of(path, problem, REMEDY)
+    return document["measurements"]
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    names = [name for name, _ in pairs]
+    if len(set(names)) != len(names):
+        repeated = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"'{repeated}' appears twice in one object")
+    return dict(pairs)
+
+
+def _refuse_arrays(name: str) -> np.ndarray:
+    raise ValueError(f"names the array '{name}', which only an .npz file can hold")
+
+
+class _FieldError(Exception):
+    """What is wrong with one field of a measurement."""
+
+
+def _decode_all(
+    path: Path, entries: list[Any], domain: Domain, take: Callable[[str], np.ndarray]
+) -> list[LinearMeasurement]:
+    measurements = []
+    for position, entry in enumerate(entries):
+        try:
+            measurements.append(_decode(entry, domain, take))
+        except _FieldError as error:
+            raise FileFormatError.of(path, f"measurements[{position}]{error}", REMEDY) from None
+    return measurements
+
+
+def _decode(entry: Any, domain: Domain, take: Callable[[str], np.ndarray]) -> LinearMeasurement:
+    if not isinstance(entry, dict):
+        raise _FieldError(" is not an object.")
+    unknown = [name for name in entry if name not in FIELDS]
+    if unknown:
+        raise _FieldError(f" has unknown fields {listed(unknown)}; known are {listed(FIELDS)}.")
+    clique = _in_field("clique", lambda: _clique(entry, domain))
+    values = _in_field("values", lambda: _numbers(_required(entry), take))
+    noise = entry.get("noise", "gaussian")
+    if noise not in NOISES:
+        raise _FieldError(f", field 'noise': {noise!r} is not one of {listed(NOISES)}.")
+    sizes = domain.project(clique)
+    query = _in_field("query", lambda: _query(entry, sizes, values.size, take))
+    _in_field("values" if query is None else "query", lambda: _checked(values, clique, query, domain))
+    given = [name for name in ("stddev", "scale") if name in entry]
+    if len(given) != 1:
+        raise _FieldError(": give either 'stddev' or 'scale', a positive number or one for each value.")
+    spread = _in_field(given[0], lambda: _positive(entry[given[0]], take))
+    deviations = noise_stddev(noise, spread) if given == ["scale"] else spread
+    return _in_field(given[0], lambda: LinearMeasurement(values, clique, deviations, query, noise))
+
+
+def _in_field(field: str, read: Callable[[], Any]) -> Any:
+    """What `read` returns; its complaints name the field."""
+    try:
+        return read()
+    except (PgmestError, ValueError) as error:
+        end = "" if str(error).endswith((".", "?")) else "."
+        raise _FieldError(f", field '{field}': {error}{end}") from None
+
+
+def _clique(entry: dict[str, Any], domain: Domain) -> tuple[str, ...]:
+    names = entry.get("clique")
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"must be a list of attribute names, got {names!r}")
+    clique = domain.clique(names)
+    if domain.size(clique) > MOST_CELLS:
+        raise ValueError(f"its table has {domain.size(clique):,} cells, more than can be estimated")
+    return clique
+
+
+def _required(entry: dict[str, Any]) -> Any:
+    if "values" not in entry:
+        raise ValueError("is missing")
+    return entry["values"]
+
+
+def _numbers(value: Any, take: Callable[[str], np.ndarray]) -> np.ndarray:
+    """A number, a (nested) list of numbers, or the array that stands for it."""
+    value = _loaded(value, take)
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise ValueError("is nested unevenly; give a flat list, or rows of equal length") from None
+    if array.dtype.kind not in "iuf":
+        raise ValueError("must hold numbers only")
+    return array
+
+
+def _positive(value: Any, take: Callable[[str], np.ndarray]) -> np.ndarray:
+    array = _numbers(value, take)
+    if not np.all((array > 0) & (array < np.inf)):
+        raise ValueError("must be positive and finite")
+    return array
+
+
+def _query(entry: dict[str, Any], sizes: Domain, answers: int, take: Callable[[str], np.ndarray]) -> Any:
+    if entry.get("query", "identity") == "identity":
+        return None
+    return decode_query(entry["query"], sizes, sizes.size(), answers, lambda value: _loaded(value, take))
+
+
+def _loaded(value: Any, take: Callable[[str], np.ndarray]) -> Any:
+    """The value, or the array that {"array": name} stands for."""
+    if isinstance(value, dict):
+        if list(value) != ["array"] or not isinstance(value["array"], str):
+            raise ValueError(f"must be numbers, got an object with {listed(value) or 'no fields'}")
+        return take(value["array"])
+    return value
+
+
+def _checked(values: np.ndarray, clique: tuple[str, ...], query: Any, domain: Domain) -> None:
+    LinearMeasurement(values, clique, query=query).check(domain)

@@ -1,0 +1,327 @@
+"""LinearMeasurement: noisy answers of linear queries about one marginal, and what is known of their noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from pgmest._base.errors import (
+    ArgumentError,
+    DuplicateAttributeError,
+    MeasurementError,
+    MeasurementShapeError,
+    QueryError,
+)
+from pgmest.queries import Kron, Query, as_query
+from pgmest.queries.matrices import Identity
+from pgmest.tables.domain import Clique, Domain
+from pgmest.tables.factor import Factor
+
+NOISES = ("gaussian", "laplace", "discrete_gaussian", "discrete_laplace")
+SMALLEST_STDDEV = 1e-150  # a smaller one has an infinite precision
+LARGEST = 1e100  # of answers, their noise and totals: the squares of larger numbers are infinite
+
+
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class LinearMeasurement:
+    """y = Q mu + noise, where mu is the marginal of counts on `clique`, row-major in the clique's order.
+
+    >>> from pgmest import queries
+    >>> LinearMeasurement([3.1, 7.8, 12.2], "age", stddev=2.0, query=queries.prefix(3))
+    LinearMeasurement(age: 3 noisy answers, prefix(3), gaussian stddev 2)
+    >>> LinearMeasurement([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], ("age", "sex"), stddev=10.0).values
+    array([1., 2., 3., 4., 5., 6.])
+
+    Args:
+        values: the r noisy answers, in counts (not fractions). For identity also an array of the clique's shape or a
+            Factor over its attributes in any order; for a Kron also an array of its shape.
+        clique: the attributes of the marginal, or one name; () for the number of records.
+        stddev: the noise's standard deviation in counts, a scalar or one for each answer. For discrete Gaussian noise
+            the parameter sigma, which exceeds the standard deviation by less than 1e-6 of it from sigma = 1 upwards.
+        query: None for identity; an (r, n) array, scipy sparse matrix, LinearOperator or `pgmest.queries` query with
+            one column per cell of the clique; or a Kron over exactly the clique's attributes, in any order.
+        noise: "gaussian", "laplace", "discrete_gaussian" or "discrete_laplace". Only likelihoods read it.
+
+    Raises:
+        MeasurementError: values or stddev that are not finite numbers, stddev not positive, a Kron on other attributes.
+        MeasurementShapeError: values, stddev or query whose shapes do not fit together.
+        QueryError: a query matrix that cannot be used.
+        DuplicateAttributeError: the clique names an attribute twice.
+        ArgumentError: an unknown noise kind.
+    """
+
+    values: np.ndarray
+    clique: Clique
+    stddev: float | np.ndarray = 1.0
+    query: Query | Kron | None = None
+    noise: str = "gaussian"
+    _shape: tuple[int, ...] | None = field(init=False, repr=False)
+
+    def __init__(
+        self,
+        values: Any,
+        clique: Iterable[str] | str,
+        stddev: Any = 1.0,
+        query: Any = None,
+        noise: str = "gaussian",
+    ):
+        if noise not in NOISES:
+            raise ArgumentError.of("noise", noise, NOISES)
+        names = _clique(clique)
+        where = f"the measurement of {names}"
+        checked = _checked_query(query, names, where)
+        array = _numbers(_table(values, names, checked, where), f"{where}: values")
+        answers = _answers(array, checked, names, where)
+        kept, table_shape = checked, array.shape if checked is None and array.ndim > 1 else None
+        if _is_identity(checked, names):
+            kept, table_shape = None, checked.shape if isinstance(checked, Kron) else None
+        for name, value in {
+            "clique": names,
+            "query": kept,
+            "noise": noise,
+            "values": answers,
+            "_shape": table_shape,
+        }.items():
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "stddev", _checked_stddev(stddev, self.rows, where))
+
+    @property
+    def rows(self) -> int:
+        """The number of answers r."""
+        return len(self.values)
+
+    @property
+    def cells(self) -> int:
+        """The number of cells of the marginal that the query reads."""
+        if self.query is None:
+            return self.rows
+        return math.prod(self.query.columns) if isinstance(self.query, Kron) else self.query.columns
+
+    @property
+    def uniform_stddev(self) -> float | None:
+        """The standard deviation where all answers share it, else None."""
+        deviations = np.asarray(self.stddev)
+        return float(deviations.flat[0]) if np.all(deviations == deviations.flat[0]) else None
+
+    def check(self, domain: Domain) -> None:
+        """See that the measurement fits a domain.
+
+        Raises:
+            UnknownAttributeError: the domain lacks an attribute of the clique.
+            MeasurementShapeError: values or query made for another number of cells.
+            QueryError: a factor of a Kron made for another number of values.
+        """
+        table = domain.project(self.clique)
+        if isinstance(self.query, Kron):
+            self.query.check(table)
+        elif self.query is not None and self.query.columns != table.size():
+            raise MeasurementShapeError.of(
+                f"the query measured on {self.clique}",
+                f"(rows, {table.size()})",
+                self.query.shape,
+                f"Give it one column for each of the {table.size()} cells of {dict(table)}, row-major.",
+            )
+        elif self.query is None and (self._shape or (self.rows,)) not in (table.shape, (table.size(),)):
+            raise MeasurementShapeError.of(
+                f"the values measured on {self.clique}",
+                table.shape,
+                self._shape or (self.rows,),
+                f"Give one value for each of the {table.size()} cells of {dict(table)}, or name the query= answered.",
+            )
+
+    def answer(self, marginal: Factor) -> np.ndarray:
+        """The exact answers Q mu about a marginal in counts that covers the clique, shape (r,)."""
+        return self.answer_cells(marginal.project(self.clique).datavector())
+
+    def answer_cells(self, cells: np.ndarray) -> np.ndarray:
+        """Q mu for the marginal's cells, row-major in the clique's order; for identity the same array."""
+        if self.query is None:
+            return cells
+        if isinstance(self.query, Kron):
+            return self.query.apply_cells(cells.reshape(self._table_shape).transpose(self._to_kron)).reshape(-1)
+        return self.query.apply(cells)
+
+    def transpose(self, residual: Any, domain: Domain | None = None) -> np.ndarray:
+        """Q^T applied to one number per answer: one number per cell, as an array of the clique's shape.
+
+        Where neither `domain`, nor a Kron, nor values given as a table tell that shape, the cells are in one row.
+        """
+        shape = self._shape if domain is None else domain.project(self.clique).shape
+        if shape is None and isinstance(self.query, Kron):
+            shape = self._table_shape
+        cells = self.transpose_cells(np.asarray(residual, dtype=np.float64).reshape(-1))
+        return cells if shape is None else cells.reshape(shape)
+
+    def transpose_cells(self, residual: np.ndarray) -> np.ndarray:
+        """Q^T residual as a flat array of cells, row-major in the clique's order; for identity the same array."""
+        if self.query is None:
+            return residual
+        if isinstance(self.query, Kron):
+            return self.query.apply_transpose(residual).transpose(np.argsort(self._to_kron)).reshape(-1)
+        return self.query.apply_transpose(residual)
+
+    def weighted_column_squares(self, weights: Any) -> np.ndarray:
+        """sum_r weights[r] * Q[r, j]^2 for each cell j, row-major in the clique's order; weights may be a scalar."""
+        spread = np.broadcast_to(weights, (self.rows,))
+        if isinstance(self.query, Kron):
+            squares = self.query.squared().apply_transpose(spread)
+            return squares.transpose(np.argsort(self._to_kron)).reshape(-1)
+        return spread if self.query is None else self.query.weighted_column_squares(spread)
+
+    @cached_property
+    def column_squares(self) -> np.ndarray:
+        """||W Q e_j||^2 for each cell j, with W = diag(1 / stddev): the diagonal of the L2 loss's Hessian.
+
+        A LinearOperator is applied to each unit vector once; every other query costs one transposed product.
+        """
+        squares = self.weighted_column_squares(1.0 / np.square(self.stddev)).view()
+        squares.flags.writeable = False
+        return squares
+
+    def max_column_norm(self) -> float:
+        """max_j ||W Q e_j||_2 with W = diag(1 / stddev), exact for every query."""
+        return float(np.sqrt(self.column_squares.max()))
+
+    @property
+    def _to_kron(self) -> tuple[int, ...]:
+        """The transposition from the clique's axes to the Kron's."""
+        assert isinstance(self.query, Kron)
+        return tuple(self.clique.index(name) for name in self.query.attributes)
+
+    @property
+    def _table_shape(self) -> tuple[int, ...]:
+        """The clique's shape, as the Kron has it."""
+        assert isinstance(self.query, Kron)
+        return tuple(self.query.factors[name].columns for name in self.clique)
+
+    def __repr__(self) -> str:
+        query = "identity" if self.query is None else str(self.query)
+        uniform = self.uniform_stddev
+        spread = f"{np.min(self.stddev):.4g} to {np.max(self.stddev):.4g}" if uniform is None else f"{uniform:.4g}"
+        answers = "1 noisy answer" if self.rows == 1 else f"{self.rows:,} noisy answers"
+        names = ", ".join(self.clique) or "no attributes"
+        return f"LinearMeasurement({names}: {answers}, {query}, {self.noise} stddev {spread})"
+
+
+def noise_scale(noise: str, stddev: Any) -> Any:
+    """The noise's own parameter: sigma of the Gaussians, b of the Laplaces (probability falls as exp(-|k| / b))."""
+    if noise == "laplace":
+        return stddev / math.sqrt(2.0)
+    if noise == "discrete_laplace":
+        return 0.5 / np.arcsinh(math.sqrt(0.5) / stddev)
+    return stddev
+
+
+def noise_stddev(noise: str, scale: Any) -> Any:
+    """The standard deviation of noise with the given parameter: the inverse of `noise_scale`."""
+    if noise == "laplace":
+        return scale * math.sqrt(2.0)
+    if noise == "discrete_laplace":
+        with np.errstate(over="ignore"):  # below b = 1/1400 the noise is 0 in float64
+            return math.sqrt(0.5) / np.sinh(0.5 / scale)
+    return scale
+
+
+def _clique(attributes: Iterable[str] | str) -> Clique:
+    names = (attributes,) if isinstance(attributes, str) else tuple(attributes)
+    if not all(isinstance(name, str) for name in names):
+        raise MeasurementError(f"a clique must be attribute names, got {attributes!r}.")
+    if len(set(names)) != len(names):
+        raise DuplicateAttributeError.of(names, f"the clique {names}")
+    return names
+
+
+def _table(values: Any, clique: Clique, query: Query | Kron | None, where: str) -> Any:
+    if not isinstance(values, Factor):
+        return values
+    if query is not None or set(values.domain) != set(clique):
+        raise MeasurementError(
+            f"{where}: a Factor over {values.domain.attributes} can be the values only of an identity measurement "
+            "of the same attributes; give the answers to the query as an array."
+        )
+    return values.transpose(clique).values
+
+
+def _checked_query(query: Any, clique: Clique, where: str) -> Query | Kron | None:
+    if query is None:
+        return None
+    if not isinstance(query, Kron):
+        try:
+            return as_query(query)
+        except QueryError as error:
+            raise QueryError(f"{where}: {error}") from None
+    if set(query.attributes) != set(clique):
+        raise MeasurementError(
+            f"{where} has a Kron on {query.attributes}: it must be over exactly the clique's attributes. "
+            "Leave the others out of the clique, or sum them out with pg.queries.total(n)."
+        )
+    return query
+
+
+def _is_identity(query: Query | Kron | None, clique: Clique) -> bool:
+    """Whether the answers are the cells of the clique's table, in its order."""
+    if isinstance(query, Kron):
+        return query.attributes == clique and all(isinstance(factor, Identity) for factor in query.factors.values())
+    return isinstance(query, Identity)
+
+
+def _answers(array: np.ndarray, query: Query | Kron | None, clique: Clique, where: str) -> np.ndarray:
+    """The values as one read-only row, after comparing their shape with the query's, or the clique's axes."""
+    if query is None and array.ndim not in (1, len(clique)):
+        raise MeasurementShapeError.of(f"{where}: values", f"{clique} or flat".replace("'", ""), array.shape)
+    if query is not None:
+        shapes = {(query.rows,)} | ({query.shape} if isinstance(query, Kron) else set())
+        if array.shape not in shapes and not (query.rows == 1 and array.shape == ()):
+            raise MeasurementShapeError.of(
+                f"{where}: values", " or ".join(map(str, sorted(shapes))), array.shape, "Give one value for each query."
+            )
+    if array.size == 0:
+        raise MeasurementError(f"{where} has no values; give one for each query.")
+    if np.abs(array).max() > LARGEST:
+        raise MeasurementError(f"{where}: values must be within {LARGEST} of 0; this cannot be a count.")
+    answers = array.reshape(-1).copy()
+    answers.flags.writeable = False
+    return answers
+
+
+def _checked_stddev(stddev: Any, rows: int, where: str) -> float | np.ndarray:
+    deviations = _numbers(stddev, f"{where}: stddev")
+    if deviations.shape not in ((), (rows,)):
+        raise MeasurementShapeError.of(f"{where}: stddev", f"() or ({rows},)", deviations.shape)
+    if (deviations < SMALLEST_STDDEV).any():
+        raise MeasurementError(
+            f"{where}: stddev must be positive (at least {SMALLEST_STDDEV}), got {float(deviations.min())}. "
+            "For exact answers give a small one."
+        )
+    if (deviations > LARGEST).any():
+        raise MeasurementError(f"{where}: stddev must be at most {LARGEST}, got {float(deviations.max())}.")
+    if deviations.ndim == 0:
+        return float(deviations)
+    deviations = deviations.copy()
+    deviations.flags.writeable = False
+    return deviations
+
+
+def _numbers(values: Any, what: str) -> np.ndarray:
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind not in "biufO":
+            raise TypeError
+        array = array.astype(np.float64)
+    except (TypeError, ValueError):
+        raise MeasurementError(f"{what} must be real numbers, got {_excerpt(values)}.") from None
+    finite = np.isfinite(array)
+    if not finite.all():
+        count, first = np.count_nonzero(~finite), np.argwhere(~finite)[0].tolist() or 0
+        raise MeasurementError(f"{what}: {count} NaN or infinite, the first at index {first}. Give finite numbers.")
+    return array
+
+
+def _excerpt(values: Any) -> str:
+    text = repr(values)
+    return text if len(text) <= 60 else f"{text[:57]}..."

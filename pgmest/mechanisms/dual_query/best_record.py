@@ -1,0 +1,134 @@
+"""The record with the most of a few wanted cells and the fewest of unwanted ones: DualQuery's hard step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pgmest.tables.domain import Clique, Domain
+
+
+@dataclass(frozen=True)
+class WeightedCell:
+    """A cell of a marginal, and what a record in it gains (or loses, where negative).
+
+    Attributes:
+        clique: the attributes.
+        codes: a code for each of them.
+        weight: not zero.
+    """
+
+    clique: Clique
+    codes: tuple[int, ...]
+    weight: float
+
+
+def gain(cells: Sequence[WeightedCell], record: dict[str, int]) -> float:
+    """The sum of the weights of the cells that a record is in."""
+    inside = (all(record[name] == code for name, code in zip(c.clique, c.codes, strict=True)) for c in cells)
+    return float(sum(cell.weight for cell, hit in zip(cells, inside, strict=True) if hit))
+
+
+def best_record(
+    domain: Domain, cells: Sequence[WeightedCell], rng: np.random.Generator, time_limit: float
+) -> tuple[dict[str, int], bool]:
+    """The record of the largest gain, by mixed-integer programming (HiGHS), and whether it is proven to be that.
+
+    Attributes and codes that no cell names are drawn uniformly. Where time runs out, the record is the better of the
+    solver's best one so far and of a greedy one, improved an attribute at a time.
+
+    >>> wanted = [WeightedCell(("a", "b"), (0, 1), 2.0), WeightedCell(("a",), (1,), 1.0)]
+    >>> cells = [*wanted, WeightedCell(("b",), (1,), -0.5)]
+    >>> best_record(Domain({"a": 2, "b": 3}), cells, np.random.default_rng(0), time_limit=10.0)
+    ({'a': 0, 'b': 1}, True)
+
+    Args:
+        domain: the attributes.
+        cells: what to gain; not many, such as the queries sampled in one step.
+        rng: of the codes that do not matter.
+        time_limit: in seconds.
+    """
+    named = {name: sorted({c.codes[c.clique.index(name)] for c in cells if name in c.clique}) for name in domain}
+    neutral = {name: _unnamed(domain[name], codes, rng) for name, codes in named.items()}
+    if not cells:
+        return {name: int(code) for name, code in neutral.items() if code is not None}, True
+    found, exact = _by_integer_programming(cells, named, neutral, time_limit)
+    if exact and found is not None:
+        return found, True
+    greedy = _greedy(cells, named, neutral)
+    return (greedy if found is None or gain(cells, greedy) > gain(cells, found) else found), False
+
+
+def _unnamed(size: int, codes: Sequence[int], rng: np.random.Generator) -> int | None:
+    """A random code besides those given, None where there is none."""
+    others = np.setdiff1d(np.arange(size), codes, assume_unique=True)
+    return int(rng.choice(others)) if others.size else None
+
+
+def _by_integer_programming(
+    cells: Sequence[WeightedCell], named: dict[str, list[int]], neutral: dict[str, int | None], time_limit: float
+) -> tuple[dict[str, int] | None, bool]:
+    """Binary z[a, v]: attribute a has code v; u[c] in [0, 1]: the record is in cell c.
+
+    A wanted cell has u[c] <= z for each of its codes; an unwanted one u[c] >= sum z - (attributes - 1). With binary z
+    the best u are binary, too.
+    """
+    from scipy.optimize import Bounds, LinearConstraint, milp
+    from scipy.sparse import coo_array
+
+    places = {pair: place for place, pair in enumerate((a, v) for a, codes in named.items() for v in codes)}
+    first = len(places)
+    entries: list[tuple[int, int, float]] = []  # row, column, value
+    lower, upper = [], []
+
+    def constrain(terms: list[tuple[int, float]], least: float, most: float) -> None:
+        entries.extend((len(lower), column, value) for column, value in terms)
+        lower.append(least)
+        upper.append(most)
+
+    for name, codes in named.items():
+        if codes:
+            constrain([(places[name, code], 1.0) for code in codes], 1.0 if neutral[name] is None else 0.0, 1.0)
+    for place, cell in enumerate(cells, start=first):
+        columns = [places[pair] for pair in zip(cell.clique, cell.codes, strict=True)]
+        if cell.weight > 0:
+            for column in columns:
+                constrain([(place, 1.0), (column, -1.0)], -np.inf, 0.0)
+        else:
+            constrain([(place, -1.0), *((column, 1.0) for column in columns)], -np.inf, len(columns) - 1.0)
+    rows, columns, values = zip(*entries, strict=True)
+    matrix = coo_array((values, (rows, columns)), shape=(len(lower), first + len(cells))).tocsr()
+    solved = milp(
+        np.concatenate([np.zeros(first), [-cell.weight for cell in cells]]),
+        integrality=np.concatenate([np.ones(first), np.zeros(len(cells))]),
+        bounds=Bounds(0.0, 1.0),
+        constraints=LinearConstraint(matrix, np.array(lower), np.array(upper)),  # type: ignore[arg-type]
+        options={"time_limit": time_limit},
+    )
+    if solved.x is None:
+        return None, False
+    record = {name: code for name, code in neutral.items() if code is not None}
+    record |= {name: code for (name, code), place in places.items() if solved.x[place] > 0.5}
+    return {name: record[name] for name in named}, solved.status == 0
+
+
+def _greedy(
+    cells: Sequence[WeightedCell], named: dict[str, list[int]], neutral: dict[str, int | None]
+) -> dict[str, int]:
+    """From each wanted cell in turn, the best code of one attribute after the other until none is better."""
+    options = {name: [*codes, code] if (code := neutral[name]) is not None else codes for name, codes in named.items()}
+    base = {name: codes[-1] for name, codes in options.items()}
+    starts = [{**base, **dict(zip(cell.clique, cell.codes, strict=True))} for cell in cells if cell.weight > 0]
+    return max((_climb(cells, start, options) for start in starts or [base]), key=lambda record: gain(cells, record))
+
+
+def _climb(cells: Sequence[WeightedCell], record: dict[str, int], options: dict[str, list[int]]) -> dict[str, int]:
+    value = gain(cells, record)
+    while True:
+        moves = [{**record, name: code} for name, codes in options.items() if len(codes) > 1 for code in codes]
+        best = max(moves, key=lambda move: gain(cells, move), default=record)
+        if gain(cells, best) <= value:
+            return record
+        record, value = best, gain(cells, best)

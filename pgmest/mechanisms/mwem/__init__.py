@@ -1,0 +1,1 @@
+"""MWEM (Hardt, Ligett, McSherry 2012)."""

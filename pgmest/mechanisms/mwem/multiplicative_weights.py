@@ -1,0 +1,103 @@
+"""Multiplicative weights on tables of independent components: the estimator of MWEM as it was published.
+
+A component is a set of attributes whose joint distribution is one table; components are independent of one another.
+With all attributes in one component it is the basic algorithm, exponential in their number; starting from single
+attributes and joining only what a measurement connects, it is the factored one (Hardt, Ligett, McSherry 2012, 3.3).
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Iterable
+
+import numpy as np
+
+from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.models.exact import Model
+from pgmest.privacy.neighbors import largest_l2_squared
+from pgmest.tables.clique_vector import CliqueVector
+from pgmest.tables.domain import Clique, Domain
+from pgmest.tables.factor import Factor
+
+LEAST = 1e-300
+"""No probability falls below this, so that later updates can raise it again."""
+
+HARSH = 0.5
+"""Updates that multiply no cell by less than this are not checked for it, which would take another pass."""
+
+
+class MultiplicativeWeights:
+    """A product of independent components, each a table of probabilities that updates reweigh.
+
+    >>> weights = MultiplicativeWeights(Domain({"a": 2, "b": 2, "c": 3}), [("a",), ("b",), ("c",)], total=100)
+    >>> for _ in range(200):
+    ...     weights.update(LinearMeasurement([[40.0, 10.0], [0.0, 50.0]], ("a", "b"), stddev=1.0))
+    >>> weights.components
+    (('c',), ('a', 'b'))
+    >>> weights.model().project(("b",)).values.round()
+    array([40., 60.])
+
+    Args:
+        domain: the attributes.
+        components: disjoint sets of attributes that cover the domain; uniform to begin with.
+        total: the number of records.
+    """
+
+    def __init__(self, domain: Domain, components: Iterable[Clique], total: float):
+        self.domain, self.total = domain, total
+        self.components = tuple(components)
+        sizes = [domain.size(clique) for clique in self.components]
+        shapes = [domain.project(clique).shape for clique in self.components]
+        self.tables = [np.full(shape, 1.0 / size) for shape, size in zip(shapes, sizes, strict=True)]
+
+    def cells_with(self, clique: Clique) -> int:
+        """The cells of all tables once the components that `clique` connects have become one."""
+        joined = joined_component(self.components, self.domain, clique)
+        rest = [component for component in self.components if not set(component) & set(joined)]
+        return sum(map(self.domain.size, [joined, *rest]))
+
+    def update(self, measurement: LinearMeasurement) -> None:
+        r"""One step: $p \leftarrow p \cdot \exp(Q^T (y - n Q p) / (2 n c))$, normalized.
+
+        With c = 1 that is the published step, for queries with entries in [0, 1] of which at most one weighs a
+        record. For others c is the largest squared l2 norm of a column of Q, for which the step still descends.
+        """
+        place = self._component(measurement.clique)
+        table, component = self.tables[place], self.domain.project(self.components[place])
+        names = tuple(name for name in component if name in measurement.clique)
+        others = tuple(axis for axis, name in enumerate(component) if name not in names)
+        marginal = Factor(component.project(names), table.sum(axis=others)).transpose(measurement.clique)
+        residual = measurement.values.reshape(-1) - self.total * measurement.answer(marginal)
+        curvature = max(1.0, largest_l2_squared(measurement.query))
+        exponents = measurement.transpose(residual, marginal.domain) / (2 * self.total * curvature)
+        factors = np.exp(exponents - exponents.max())
+        factors = Factor(marginal.domain, factors / np.sum(factors * marginal.values)).transpose(names).values
+        table *= np.expand_dims(factors, others)
+        if factors.min() < HARSH:
+            np.maximum(table, LEAST, out=table)
+
+    def model(self) -> Model:
+        """The product as a graphical model whose cliques are the components."""
+        pairs = zip(self.components, self.tables, strict=True)
+        logs = {clique: Factor(self.domain.project(clique), np.log(table)) for clique, table in pairs}
+        return Model(CliqueVector(self.domain, logs), self.total)
+
+    def _component(self, clique: Clique) -> int:
+        """The place of the table that covers a clique; components are joined where more than one is needed."""
+        touched = [place for place, component in enumerate(self.components) if set(component) & set(clique)]
+        if len(touched) > 1:
+            joined = joined_component(self.components, self.domain, clique)
+            parts = [Factor(self.domain.project(self.components[place]), self.tables[place]) for place in touched]
+            product = functools.reduce(operator.mul, parts).transpose(joined)
+            kept = [place for place in range(len(self.components)) if place not in touched]
+            self.components = (*(self.components[place] for place in kept), joined)
+            self.tables = [*(self.tables[place] for place in kept), np.array(product.values)]
+            return len(kept)
+        return touched[0]
+
+
+def joined_component(components: Iterable[Clique], domain: Domain, clique: Clique) -> Clique:
+    """The attributes of the components that `clique` connects, in domain order."""
+    names = {name for component in components if set(component) & set(clique) for name in component}
+    return tuple(name for name in domain if name in names)

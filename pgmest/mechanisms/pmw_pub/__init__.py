@@ -1,0 +1,1 @@
+"""PMW-Pub (Liu et al. 2021)."""

@@ -1,0 +1,83 @@
+"""PMW-Pub: MWEM on public records, which are reweighted until they answer as the private ones do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pgmest._base.errors import ArgumentError, DomainError
+from pgmest.data.dataset import Dataset
+from pgmest.inference.support.support import Support
+from pgmest.mechanisms.mechanism import Outcome
+from pgmest.mechanisms.mwem.estimators import RoundEstimator
+from pgmest.mechanisms.mwem.mwem import ESTIMATORS, SelectAndMeasure, check_count
+from pgmest.mechanisms.pmw_pub.estimators import EstimatedWeights, ReplayedPublicWeights
+from pgmest.privacy.curator import Curator
+
+
+@dataclass(frozen=True, kw_only=True)
+class PMWPub(SelectAndMeasure):
+    """Private multiplicative weights with public data (Liu et al. 2021).
+
+    As `MWEM`, in each round the item of the workload that the model gets most wrong is selected and measured; but the
+    model is a distribution over the distinct records of a public dataset, and starts as that dataset. It needs few
+    rounds, and its size does not depend on the domain. What no public record has, it cannot represent: with a public
+    dataset that lacks much of the private one, more budget does not help.
+
+    estimator="original" goes through all measurements several times in each round with multiplicative weights.
+    estimator="pgm" finds the weights that fit all measurements best (`pgmest.estimate` with prior=Support(public)).
+
+    >>> import pgmest as pg
+    >>> data = pg.datasets.load("census").select(["sex", "race", "income>50K", "relationship"])
+    >>> public, private = data.take(slice(0, 200)), data.take(slice(200, None))
+    >>> result = PMWPub(public=public, epsilon=0.1, rounds=3, backend="simulation").fit(private, seed=0)
+    >>> result.model.domain == data.domain, result.ledger.remaining / result.ledger.budget < 1e-9
+    (True, True)
+
+    Args:
+        public: public records over the same attributes as the private ones; their weights, where they have some, count.
+        rounds: by default as many as there are items or attributes, whichever are fewer.
+        estimator: "pgm" or "original".
+        replays: for "original", how often the measurements are gone through in each round.
+        selection, penalty: see `MWEM`.
+
+    Raises:
+        ArgumentError: a parameter that is not valid.
+        DataError: no public record has a positive weight.
+        DomainError: when fitted, before anything is spent: the private records are over other attributes.
+    """
+
+    public: Dataset
+    estimator: str = "original"
+    replays: int = 20
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.estimator not in ESTIMATORS:
+            raise ArgumentError.of("estimator", self.estimator, ESTIMATORS)
+        check_count("replays", self.replays)
+        Support(self.public)
+
+    def run(self, curator: Curator, workload: Any, rng: np.random.Generator) -> Outcome:
+        if self.public.domain != curator.domain:
+            raise DomainError(
+                f"the public records are over {self.public.domain!r}, the private ones over {curator.domain!r}; "
+                "select(...) the same attributes in the same order from both."
+            )
+        return super().run(curator, workload, rng)
+
+    def conclude(self, curator: Curator) -> Any:
+        if curator.public_total is None and not curator.measurements:
+            raise KeyboardInterrupt
+        estimator = ReplayedPublicWeights(Support(self.public), self.replays)
+        estimator.start(curator)
+        return estimator.model
+
+    def make_estimator(self, curator: Curator) -> RoundEstimator:
+        """The public records with their weights."""
+        support = Support(self.public)
+        if self.estimator == "pgm":
+            return EstimatedWeights(support)
+        return ReplayedPublicWeights(support, self.replays)

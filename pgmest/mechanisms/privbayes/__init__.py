@@ -1,0 +1,1 @@
+"""PrivBayes (Zhang et al. 2017)."""

@@ -1,0 +1,1 @@
+"""PriView (Qardaji, Yang, Li 2014)."""

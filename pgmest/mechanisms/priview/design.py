@@ -1,0 +1,149 @@
+"""Views: few marginals of bounded size that together hold every pair, or every triple, of attributes."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from pgmest.tables.domain import Clique, Domain
+
+LIMITS = tuple(2**power for power in range(4, 17))
+"""The sizes of views that `best_cover` compares."""
+
+
+def subsets_of(cliques: Iterable[Clique], domain: Domain, strength: int) -> list[frozenset[str]]:
+    """The sets of `strength` attributes inside the cliques, and the cliques smaller than that, each once."""
+    found = (
+        frozenset(part) for clique in cliques for part in itertools.combinations(clique, min(strength, len(clique)))
+    )
+    return sorted(set(found), key=lambda part: sorted(domain.axes(part)))
+
+
+def cover(domain: Domain, wanted: Sequence[frozenset[str]], max_cells: float) -> list[Clique]:
+    """Views that hold each wanted set, found greedily: a covering design for attributes of any sizes.
+
+    A view starts with the largest set that is not covered, and takes in, as long as it keeps to `max_cells`, the
+    attribute that covers the most further sets, of these the one with the fewest values. A set larger than that is a
+    view by itself.
+
+    >>> domain = Domain({name: 2 for name in "abcd"})
+    >>> cover(domain, subsets_of([tuple("abcd")], domain, 2), 8)
+    [('a', 'b', 'c'), ('a', 'b', 'd'), ('c', 'd')]
+    """
+    left = _Uncovered(domain, wanted)
+    views: list[np.ndarray] = []
+    for largest in sorted(range(len(wanted)), key=lambda place: -domain.size(tuple(wanted[place]))):
+        if not left.waiting[largest]:
+            continue
+        view = left.member[largest].copy()
+        while True:
+            gained = left.gains(view)
+            room = max_cells / math.prod(itertools.compress(domain.shape, view))
+            options = [(-gained[place], domain.shape[place], place) for place in np.flatnonzero(gained)]
+            options = [option for option in options if option[1] <= room]
+            if not options:
+                break
+            view[min(options)[-1]] = True
+        left.cover(view)
+        views.append(view)
+    return [tuple(itertools.compress(domain, view)) for view in _maximal(np.array(views))]
+
+
+def best_cover(domain: Domain, wanted: Sequence[frozenset[str]], power: float) -> list[Clique]:
+    r"""The cover, among those for several limits, with the least expected error by noise in the wanted sets.
+
+    Under zCDP a view v of $c_v$ cells, measured for a share $s_v$ of the budget, gives a set S inside it of $c_S$ cells
+    an l1 error proportional to $\sqrt{c_v c_S / s_v}$; where several views hold S their answers are averaged.
+
+    Args:
+        domain: the attributes.
+        wanted: the sets to cover.
+        power: the shares are proportional to cells**power, as `least_error_weights` has them.
+    """
+    smallest = min(domain.size(tuple(part)) for part in wanted)
+    covers = [cover(domain, wanted, limit) for limit in LIMITS if limit >= smallest] or [cover(domain, wanted, 0)]
+    return min(covers, key=lambda views: _expected_error(domain, wanted, views, power))
+
+
+def random_views(
+    domain: Domain, attributes: Sequence[str], max_cells: float, count: int, generator: np.random.Generator
+) -> list[Clique]:
+    """At least `count` views of random attributes: random orders of all of them, each cut where the limit is reached.
+
+    Every attribute is in one view of each order, so the last one is completed.
+    """
+    views: list[Clique] = []
+    while len(views) < count:
+        view: list[str] = []
+        for place in generator.permutation(len(attributes)):
+            name = attributes[int(place)]
+            if view and domain.size(tuple(view)) * domain[name] > max_cells:
+                views.append(tuple(sorted(view, key=domain.attributes.index)))
+                view = []
+            view.append(name)
+        views.append(tuple(sorted(view, key=domain.attributes.index)))
+    return list(dict.fromkeys(views))
+
+
+def _incidence(domain: Domain, sets: Sequence[Iterable[str]]) -> np.ndarray:
+    """Which attributes are in each set: booleans, a row for each set."""
+    member = np.zeros((len(sets), len(domain)), dtype=bool)
+    for row, names in zip(member, sets, strict=True):
+        row[list(domain.axes(names))] = True
+    return member
+
+
+class _Uncovered:
+    """The sets that no view holds yet, with what each attribute could do for them.
+
+    Attributes:
+        member: which attributes are in each set.
+        waiting: which sets are not covered.
+    """
+
+    def __init__(self, domain: Domain, wanted: Sequence[frozenset[str]]):
+        self.member = _incidence(domain, wanted)
+        self.waiting = np.ones(len(wanted), dtype=bool)
+        self._with = [np.flatnonzero(column) for column in self.member.T]
+        self._alone = np.flatnonzero(self.member.sum(axis=1) < 2)
+        self._waiting_with = self.member.sum(axis=0)
+
+    def gains(self, view: np.ndarray) -> np.ndarray:
+        """How many further sets each attribute would complete, or, where no set lacks only one, bring closer."""
+        missing = self.member[self._near(view)] & ~view
+        completed = missing[missing.sum(axis=1) == 1].sum(axis=0)
+        return completed if completed.any() else np.where(view, 0, self._waiting_with)
+
+    def cover(self, view: np.ndarray) -> None:
+        """The view holds its sets."""
+        near = self._near(view)
+        covered = near[~(self.member[near] & ~view).any(axis=1)]
+        self.waiting[covered] = False
+        self._waiting_with -= self.member[covered].sum(axis=0)
+
+    def _near(self, view: np.ndarray) -> np.ndarray:
+        """The sets that wait, and could lack one attribute only: they share one with the view, or have no other."""
+        rows = np.unique(np.concatenate([self._alone, *(self._with[place] for place in np.flatnonzero(view))]))
+        return rows[self.waiting[rows]]
+
+
+def _maximal(views: np.ndarray) -> np.ndarray:
+    """The rows that are not part of another one."""
+    sizes = views.sum(axis=1)
+    shared = views.astype(np.float32) @ views.T
+    inside = (shared == sizes[:, None]) & (sizes[:, None] < sizes)
+    return views[~inside.any(axis=1)]
+
+
+def _expected_error(domain: Domain, wanted: Sequence[frozenset[str]], views: Sequence[Clique], power: float) -> float:
+    cells = np.array([domain.size(view) for view in views], dtype=np.float64)
+    shares = cells**power / np.sum(cells**power)
+    # A share buys a standard deviation of share**-1/2 under zCDP (power 2/3), and of share**-1 under pure DP (1/2).
+    variances = cells * shares ** (-1.0 if power > 0.6 else -2.0)
+    parts = _incidence(domain, wanted)
+    holding = parts.astype(np.float32) @ _incidence(domain, views).T == parts.sum(axis=1, keepdims=True)
+    sizes = np.array([domain.size(tuple(part)) for part in wanted], dtype=np.float64)
+    return float(np.sum(np.sqrt(sizes / (holding @ (1.0 / variances)))))

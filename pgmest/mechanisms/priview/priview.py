@@ -1,0 +1,121 @@
+"""PriView: a few views that cover all pairs or triples, made consistent; any other marginal is reconstructed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from pgmest._base.errors import ArgumentError
+from pgmest.graph.junction_tree import JunctionTree
+from pgmest.mechanisms.estimation import estimate_measured
+from pgmest.mechanisms.mechanism import Mechanism, Outcome, cliques_of
+from pgmest.mechanisms.priview.design import best_cover, cover, random_views, subsets_of
+from pgmest.mechanisms.priview.views import RECONSTRUCTIONS, ViewModel, clipped
+from pgmest.privacy.allocation import least_error_weights
+from pgmest.privacy.budgets import Epsilon
+from pgmest.privacy.curator import Curator
+from pgmest.solvers.total import estimate_total
+from pgmest.synthesis import consistent_tables
+from pgmest.tables.domain import Clique
+
+ESTIMATORS = ("original", "pgm")
+DESIGNS = ("cover", "random")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PriView(Mechanism):
+    """Practical views (Qardaji, Yang, Li 2014), for attributes of any number of values.
+
+    The views are marginals of at most `max_cells` cells, chosen without looking at the data, that together hold every
+    set of `strength` attributes. All are measured at once; the budget is shared so that the sum of their expected
+    errors is least. They are then made consistent and non-negative, which also averages what they share.
+
+    estimator="original" reads a marginal from the views or reconstructs it from what they tell. estimator="pgm" fits a
+    graphical model to the same measurements, or where its junction tree exceeds `max_megabytes`, which is usual with
+    covers of all pairs, tables that agree (`pgmest.estimate` with oracle="convex").
+
+    >>> import pgmest as pg
+    >>> data = pg.datasets.load("census").select(["sex", "race", "income>50K", "relationship"])
+    >>> result = PriView(epsilon=1.0, max_cells=64, backend="simulation").fit(data, seed=0)
+    >>> result.details["views"]
+    [('sex', 'race', 'relationship'), ('sex', 'income>50K', 'relationship'), ('race', 'income>50K')]
+
+    Args:
+        strength: how many attributes each set has that a view must hold: 2, 3, ...; with a workload, only sets inside
+            its cliques. Attributes that it does not name are uniform.
+        max_cells: the largest view, which a set that is larger itself may exceed; by default that for which the
+            expected error of the covered sets by noise is least, a function of the domain alone.
+        design: "cover", or "random": as many views of random attributes as the cover would have, or a few more.
+        reconstruction: of "original": "maxent", "least_norm" or "lp"; see `ViewModel`.
+        estimator: "original" or "pgm".
+        max_megabytes: of "pgm": the largest junction tree for exact inference.
+
+    Raises:
+        ArgumentError: a parameter out of its range.
+    """
+
+    strength: int = 2
+    max_cells: float | None = None
+    design: str = "cover"
+    reconstruction: str = "maxent"
+    estimator: str = "original"
+    max_megabytes: float = 80.0
+
+    definition: ClassVar[str] = "either"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.strength, bool) or not isinstance(self.strength, int) or self.strength < 1:
+            raise ArgumentError.of("strength", self.strength, "a positive integer")
+        if self.max_cells is not None and not self.max_cells >= 1:
+            raise ArgumentError.of("max_cells", self.max_cells, "a positive number, or None")
+        if not self.max_megabytes > 0:
+            raise ArgumentError.of("max_megabytes", self.max_megabytes, "a positive number")
+        for name, options in (
+            ("design", DESIGNS),
+            ("reconstruction", RECONSTRUCTIONS),
+            ("estimator", ESTIMATORS),
+        ):
+            if getattr(self, name) not in options:
+                raise ArgumentError.of(name, getattr(self, name), options)
+
+    def run(self, curator: Curator, workload: Any, rng: np.random.Generator) -> Outcome:
+        views = self._views(curator, workload, rng)
+        weights = least_error_weights(curator.domain, views, type(curator.budget))
+        curator.measure_all(views, curator.budget, weights=weights)
+        model = self._original(curator) if self.estimator == "original" else self._pgm(curator, views)
+        return Outcome(model, {"views": views})
+
+    def conclude(self, curator: Curator) -> Any:
+        if not curator.measurements:
+            raise KeyboardInterrupt
+        return self._original(curator)
+
+    def _views(self, curator: Curator, workload: Any, rng: np.random.Generator) -> list[Clique]:
+        domain = curator.domain
+        cliques: Sequence[Clique] = [domain.attributes] if workload is None else cliques_of(workload, domain)
+        wanted = subsets_of(cliques, domain, self.strength)
+        if self.max_cells is None:
+            views = best_cover(domain, wanted, 1 / 2 if isinstance(curator.budget, Epsilon) else 2 / 3)
+        else:
+            views = cover(domain, wanted, self.max_cells)
+        if self.design == "cover":
+            return views
+        names = [name for name in domain if any(name in clique for clique in cliques)]
+        limit = self.max_cells or max(math.prod(domain.project(view).shape) for view in views)
+        return random_views(domain, names, limit, len(views), rng)
+
+    def _original(self, curator: Curator) -> ViewModel:
+        total = curator.public_total or estimate_total(curator.measurements, curator.domain).value
+        tables = consistent_tables(curator.measurements, curator.domain, total=total)
+        return ViewModel(curator.domain, clipped(tables, total), float(total), self.reconstruction)
+
+    def _pgm(self, curator: Curator, views: list[Clique]) -> Any:
+        ruled = [rule.attributes for rule in curator.structural_zeros]
+        if JunctionTree.from_cliques(curator.domain, [*views, *ruled]).megabytes <= self.max_megabytes:
+            return estimate_measured(curator, method="mirror_flow")
+        return estimate_measured(curator, oracle="convex")

@@ -1,0 +1,1 @@
+"""PrivMRF (Cai et al. 2021)."""

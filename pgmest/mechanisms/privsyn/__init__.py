@@ -1,0 +1,1 @@
+"""PrivSyn (Zhang et al. 2021), on which DPSyn builds."""

@@ -1,0 +1,136 @@
+"""How PrivSyn chooses what to measure: how dependent two attributes are, noisily, against what a measurement costs."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from pgmest.data.dataset import Dataset
+from pgmest.privacy.budgets import Budget
+from pgmest.privacy.curator import Curator
+from pgmest.privacy.neighbors import AddRemove, Neighbors
+from pgmest.privacy.noise import Noise, make_backend, noise_for
+from pgmest.tables.domain import Clique, Domain
+
+GRID = 2.0**-20
+"""Scores are rounded to multiples of this share of their sensitivity."""
+
+MOST_CLIQUES = 1 << 14
+"""So many cliques of each size are looked at when pairs are combined."""
+
+
+def independent_difference(table: np.ndarray) -> float:
+    r"""InDif: how far a table of counts is from independence, $\sum_{ij} |M_{ij} - M_{i.} M_{.j} / N|$, in counts.
+
+    >>> independent_difference(np.array([[2.0, 0.0], [0.0, 2.0]]))
+    4.0
+    """
+    total = table.sum()
+    if total == 0:
+        return 0.0
+    return float(np.abs(table - np.outer(table.sum(axis=1), table.sum(axis=0)) / total).sum())
+
+
+def difference_sensitivity(neighbors: Neighbors) -> float:
+    r"""The most that `independent_difference` changes between neighbors: 4 for each record more or less.
+
+    Let p and q be the one-way marginals as fractions. A record in cell (i, j) changes the table of differences by
+    exactly $\frac{N}{N + 1} (e_i - p)(e_j - q)^T$, whose l1 norm is $\frac{N}{N + 1} \, 2(1 - p_i) \, 2(1 - q_j) < 4$;
+    it is approached where values are rare, so 4 is the least bound. A record replaced is one less and one more.
+    """
+    return 4 * neighbors.l1_sensitivity()
+
+
+def noisy_differences(curator: Curator, pairs: Sequence[Clique], spend: Budget, backend: str) -> np.ndarray:
+    """InDif of each pair with Gaussian noise, in counts, for a Rho.
+
+    As one vector of m numbers its l2 sensitivity is sqrt(m) times that of each; rounding to a grid adds two steps.
+    """
+    sensitivity = difference_sensitivity(curator.neighbors)
+    step = 2.0 ** math.floor(math.log2(sensitivity * GRID))
+    norm = math.sqrt(len(pairs)) * (sensitivity + 2 * step)
+
+    def release(data: Dataset, generator: np.random.Generator) -> list[float]:
+        exact = np.array([independent_difference(data.project(pair).values) for pair in pairs])
+        noise = Noise("discrete_gaussian", norm * noise_for(spend, AddRemove()).scale, norm, step)
+        return make_backend(backend, generator).add_noise(exact, noise, 0).tolist()
+
+    label = f"how dependent {len(pairs)} pairs are"
+    return np.array(curator.release(release, spend, label=label, secure=True))
+
+
+def choose_pairs(
+    pairs: Sequence[Clique],
+    differences: np.ndarray,
+    domain: Domain,
+    noise: float,
+    admissible: Callable[[Clique], bool] = lambda pair: True,
+) -> list[Clique]:
+    r"""The pairs worth measuring (PrivSyn Algorithm 1).
+
+    A pair that is left out costs its dependency error, the InDif; those measured cost noise error. With a budget shared
+    in proportion to $c^{2/3}$ for c cells, the latter is $\sqrt{2 / \pi} \, \sigma (\sum c^{2/3})^{3/2}$ in all. Pairs
+    are added one by one, each time the one that lowers the sum the most, until none does.
+
+    Args:
+        pairs: the candidates.
+        differences: their noisy InDif, in counts.
+        domain: the attributes.
+        noise: sigma, the standard deviation of a single measurement with the whole budget.
+        admissible: asked about each pair when its turn comes; others are left out.
+    """
+    parts = np.array([domain.size(pair) for pair in pairs]) ** (2 / 3)
+    scale, taken = math.sqrt(2 / math.pi) * noise, 0.0
+    left, chosen = np.ones(len(pairs), dtype=bool), []
+    while left.any():
+        gains = differences - scale * ((taken + parts) ** 1.5 - taken**1.5)
+        best = int(np.argmax(np.where(left, gains, -np.inf)))
+        if gains[best] <= 0:
+            break
+        left[best] = False
+        if admissible(pairs[best]):
+            chosen.append(pairs[best])
+            taken += parts[best]
+    return chosen
+
+
+def combine_pairs(pairs: Sequence[Clique], domain: Domain, max_cells: int) -> list[Clique]:
+    """Larger marginals in place of pairs that connect all their attributes with each other (PrivSyn Algorithm 2).
+
+    The cliques of the graph of pairs are taken largest first, if they have at most `max_cells` cells and at most two
+    attributes in common with all those taken so far. Pairs inside none of them stay.
+
+    >>> domain = Domain({"a": 2, "b": 2, "c": 2, "d": 90})
+    >>> combine_pairs([("a", "b"), ("b", "c"), ("a", "c"), ("c", "d")], domain, 100)
+    [('a', 'b', 'c'), ('c', 'd')]
+    """
+    levels = _cliques(pairs, domain, max_cells)
+    taken: list[Clique] = []
+    covered: set[str] = set()
+    for clique in itertools.chain.from_iterable(reversed(levels)):
+        if len(covered & set(clique)) <= 2:
+            taken.append(clique)
+            covered |= set(clique)
+    return taken + [pair for pair in pairs if not any(set(pair) <= set(clique) for clique in taken)]
+
+
+def _cliques(pairs: Sequence[Clique], domain: Domain, max_cells: int) -> list[list[Clique]]:
+    """The cliques of three attributes, of four, and so on, with at most `max_cells` cells."""
+    level = [tuple(name for name in domain if name in pair) for pair in pairs]
+    later: dict[str, set[str]] = {name: set() for pair in level for name in pair}
+    for first, second in level:
+        later[first].add(second)
+    levels: list[list[Clique]] = []
+    while True:
+        level = [
+            (*clique, name)
+            for clique in level
+            for name in sorted(set.intersection(*(later[member] for member in clique)), key=domain.attributes.index)
+            if domain.size((*clique, name)) <= max_cells
+        ][:MOST_CLIQUES]
+        if not level:
+            return levels
+        levels.append(level)

@@ -1,0 +1,189 @@
+"""The npz file of a model: arrays, and a JSON header that says what they are; it reads back bit for bit.
+
+    header.npy       UTF-8 bytes of a JSON object: format, version, domain, cliques, total, total_stddev, report
+    potentials.npy   the tables of the cliques one after the other, each row-major, float64
+
+and of a model on a support, whose header has the number of records besides:
+
+    codes.npy        the codes, attribute after attribute, in the smallest unsigned type for all of them
+    weights.npy      the prior weight of each record, float64
+
+Nothing is ever unpickled, members are stored uncompressed, and what the header says is compared with the sizes in the
+file before anything of that size is allocated: a file from an untrusted source can be wrong, but do no harm.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import math
+import operator
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pgmest._base.errors import PgmestError
+from pgmest._base.files import atomic_path
+from pgmest._base.npy import read_header
+from pgmest.models.distribution import Distribution
+from pgmest.solvers.report import EstimationReport
+from pgmest.tables.clique_vector import Layout
+from pgmest.tables.domain import Domain
+
+LARGEST_HEADER = 1 << 26
+"""Bytes of JSON: enough for a million cliques."""
+
+ARRAY_HEADER = 1024
+"""An npy member is at most this much longer than its array."""
+
+
+class Kind(NamedTuple):
+    """A kind of model file: the format and version in its header, and the members of the archive."""
+
+    format: str
+    version: int
+    members: tuple[str, ...]
+
+
+MODEL = Kind("pgmest-model", 1, ("header.npy", "potentials.npy"))
+SUPPORT_MODEL = Kind("pgmest-support-model", 1, ("header.npy", "potentials.npy", "codes.npy", "weights.npy"))
+
+
+class Unreadable(ValueError):
+    """What is wrong with a file, to be reported with its path."""
+
+
+def write_model(
+    path: str | Path, kind: Kind, model: Distribution, more: Mapping[str, Any] | None = None, **arrays: np.ndarray
+) -> None:
+    """Write what is known of a model, `more` in the header, and its arrays; a reader sees the old file or the new one.
+
+    Raises:
+        FileFormatError: the file cannot be written; what was there before is untouched.
+    """
+    header = {
+        "format": kind.format,
+        "version": kind.version,
+        "domain": list(model.domain.items()),
+        "cliques": model.cliques,
+        "total": model.total,
+        "total_stddev": model.total_stddev,
+        "report": None if model.report is None else dataclasses.asdict(model.report),
+        **(more or {}),
+    }
+    encoded = np.frombuffer(json.dumps(header, default=operator.methodcaller("item")).encode(), dtype=np.uint8)
+    with atomic_path(path) as temporary, temporary.open("wb") as file:
+        np.savez(file, allow_pickle=False, header=encoded, **arrays)
+
+
+@dataclass(frozen=True)
+class Header:
+    """The header of a model file, checked.
+
+    Attributes:
+        layout: the domain and cliques, whose cells are counted, not allocated.
+        total, total_stddev, report: as the model has them.
+        fields: all that the header says.
+    """
+
+    layout: Layout
+    total: float
+    total_stddev: float | None
+    report: EstimationReport | None
+    fields: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, archive: zipfile.ZipFile, kind: Kind) -> Header:
+        """The header in an archive, of the format and version that are expected.
+
+        Raises:
+            Unreadable: it is no such header.
+        """
+        fields = _parsed(read_array(archive, kind.members[0], np.uint8, None).tobytes(), kind)
+        spread, report = fields["total_stddev"], fields["report"]
+        return cls(
+            _layout(fields),
+            _number(fields, "total"),
+            None if spread is None else _number(fields, "total_stddev"),
+            None if report is None else _report(report),
+            fields,
+        )
+
+
+def check_sizes(archive: zipfile.ZipFile, size: int) -> None:
+    """What is not compressed cannot be larger than the file; it would be allocated before it is read."""
+    for member in archive.infolist():
+        if member.compress_type == zipfile.ZIP_STORED and member.file_size > size:
+            raise Unreadable(f"its member {member.filename} says that it has {member.file_size:,} bytes")
+
+
+def read_array(archive: zipfile.ZipFile, name: str, kind: Any, length: int | None) -> np.ndarray:
+    """A one-dimensional array of that type, and of that length where one is given."""
+    member = archive.getinfo(name)
+    most = LARGEST_HEADER if length is None else length * np.dtype(kind).itemsize + ARRAY_HEADER
+    if member.compress_type != zipfile.ZIP_STORED:
+        raise Unreadable(f"its member {name} is compressed")
+    if member.file_size > most:
+        raise Unreadable(f"its member {name} has {member.file_size:,} bytes, where at most {most:,} make sense")
+    content = io.BytesIO(archive.read(member))
+    try:  # np.load would allocate whatever shape the member claims to have
+        shape, _, dtype = read_header(content)
+    except ValueError as error:
+        raise Unreadable(f"its member {name} is no array ({error})") from None
+    data = content.read()
+    if dtype != kind or shape != (len(data) // dtype.itemsize,) or len(data) % dtype.itemsize:
+        raise Unreadable(f"its member {name} is not a whole one-dimensional array of {np.dtype(kind)}")
+    if length is not None and shape != (length,):
+        raise Unreadable(f"its member {name} has {shape[0]:,} values, its header says {length:,}")
+    return np.frombuffer(data, dtype=kind)
+
+
+def _parsed(text: bytes, kind: Kind) -> Mapping[str, Any]:
+    try:
+        header = json.loads(text)
+    except (ValueError, RecursionError):
+        raise Unreadable("its header is not JSON") from None
+    if not isinstance(header, dict) or header.get("format") != kind.format:
+        raise Unreadable("its header does not say so")
+    if header.get("version") != kind.version:
+        raise Unreadable(f"its version is {header.get('version')!r}, and this release reads version {kind.version}")
+    missing = {"domain", "cliques", "total", "total_stddev", "report"} - header.keys()
+    if missing:
+        raise Unreadable(f"its header lacks {sorted(missing)[0]!r}")
+    return header
+
+
+def _layout(header: Mapping[str, Any]) -> Layout:
+    try:
+        domain = Domain((name, size) for name, size in header["domain"])
+        cliques = [tuple(clique) for clique in header["cliques"]]
+        layout = Layout.of(domain, cliques)
+    except (PgmestError, TypeError, ValueError) as error:
+        raise Unreadable(f"its domain or cliques are wrong ({error})") from None
+    if len(layout.cliques) != len(cliques):
+        raise Unreadable("it has a clique twice")
+    return layout
+
+
+def _number(fields: Mapping[str, Any], name: str) -> float:
+    value = fields[name]
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise Unreadable(f"its {name} is {value!r}, not a number")
+    return float(value)
+
+
+def _report(values: Any) -> EstimationReport:
+    """The report; its fields must be exactly those of the class, each of its type."""
+    fields = {field.name: field.type for field in dataclasses.fields(EstimationReport)}
+    kinds = {"str": str, "float": int | float, "int": int, "bool": bool}
+    if not isinstance(values, dict) or values.keys() != fields.keys():
+        raise Unreadable("its report has other fields than a report")
+    for name, kind in fields.items():
+        if not isinstance(values[name], kinds[str(kind)]) or (kind != "bool" and isinstance(values[name], bool)):
+            raise Unreadable(f"its report has {name}={values[name]!r}")
+    return EstimationReport(**values)

@@ -1,0 +1,279 @@
+"""Model: what estimation returns, a distribution over all attributes that answers any query about the data."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pgmest._base.errors import ArgumentError, MeasurementError, count_text, listed, memory_text, plural
+from pgmest.data.dataset import Dataset
+from pgmest.graph.junction_tree import JunctionTree
+from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.models.archive import MODEL, write_model
+from pgmest.models.distribution import Distribution, checked_total
+from pgmest.models.information import entropy, kl_divergence, log_probabilities
+from pgmest.queries import Kron
+from pgmest.solvers.report import EstimationReport
+from pgmest.tables.clique_vector import CliqueVector
+from pgmest.tables.domain import Clique, Domain
+from pgmest.tables.evidence import checked_evidence, impossible, restrict
+from pgmest.tables.factor import Factor
+
+if TYPE_CHECKING:
+    from pgmest.inference.exact.belief_propagation import ExactOracle
+    from pgmest.inference.exact.plan import Plan
+    from pgmest.inference.marginals.calibrated_tree import CalibratedTree
+    from pgmest.models.uncertainty import Replicates, Uncertainty
+    from pgmest.solvers.refit import Recipe
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Model(Distribution):
+    """p(x) = exp(sum_C theta_C(x_C) - A) over all attributes, and a number of records.
+
+    `estimate` makes it. Nothing is computed before it is asked for; then one run of the oracle is kept, and several
+    threads may ask at the same time. Answers are in counts: expected numbers of records.
+
+    >>> theta = CliqueVector(Domain({"a": 2, "b": 2}), {("a", "b"): np.log([[1, 3], [2, 2]])})
+    >>> Model(theta, total=80).project(("b",)).values.round(6)
+    array([30., 50.])
+
+    Args:
+        potentials: theta, the log-potentials on the measured cliques; -inf marks impossible cells.
+        total: the number of records.
+        report: how the estimate was found and how good it is.
+        total_stddev: the standard error of `total`; None where it is known, or nothing is known of it.
+        measurements: what the model was estimated from.
+        plan: the inference plan of the potentials' cliques, where one is at hand.
+        recipe: how to estimate again from other answers; `estimate` gives it, and `uncertainty` needs it.
+
+    Raises:
+        MeasurementError: a potential is NaN or +inf.
+        ArgumentError: `total` is not a positive number.
+    """
+
+    potentials: CliqueVector
+    total: float
+    report: EstimationReport | None = None
+    total_stddev: float | None = None
+    measurements: tuple[LinearMeasurement, ...] | None = None
+    plan: Plan | None = None
+    recipe: Recipe | None = None
+    _calibrated: CalibratedTree | None = field(default=None, init=False)
+    _replicates: Replicates | None = field(default=None, init=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
+
+    def __post_init__(self) -> None:
+        if self.potentials.flat.size and not self.potentials.flat.max() < np.inf:
+            raise MeasurementError("the potentials hold NaN or +inf; only finite values and -inf are meaningful.")
+        object.__setattr__(self, "total", checked_total(self.total))
+        if self.plan is not None and self.plan.layout != self.potentials.layout:
+            raise ArgumentError("plan was made for other cliques than those of the potentials.")
+        if self.measurements is not None:
+            object.__setattr__(self, "measurements", tuple(self.measurements))
+
+    # -- what it is -------------------------------------------------------------------------------------------------
+
+    @property
+    def domain(self) -> Domain:
+        """All the attributes."""
+        return self.potentials.domain
+
+    @property
+    def cliques(self) -> tuple[Clique, ...]:
+        """The measured cliques."""
+        return self.potentials.cliques
+
+    @property
+    def junction_tree(self) -> JunctionTree:
+        """The tree on which everything is computed; printing it shows the cost."""
+        with self._lock:
+            return self._compiled().tree
+
+    @property
+    def calibrated(self) -> CalibratedTree:
+        """The junction tree after one run of the oracle, with every clique's probabilities.
+
+        Raises:
+            ImpossibleModelError: no record is possible.
+        """
+        from pgmest.inference.marginals.calibrated_tree import CalibratedTree
+
+        with self._lock:
+            if self._calibrated is None:
+                object.__setattr__(self, "_calibrated", CalibratedTree(self.potentials, self._compiled()))
+            assert self._calibrated is not None
+            return self._calibrated
+
+    def _compiled(self) -> Plan:
+        """The plan, made at the first call; under the lock only."""
+        from pgmest.inference.exact.plan import Plan
+
+        if self.plan is None:
+            object.__setattr__(self, "plan", Plan.of(self.potentials.layout))
+        assert self.plan is not None
+        return self.plan
+
+    @property
+    def oracle(self) -> ExactOracle:
+        """The oracle after its run with total 1; one thread at a time may use it."""
+        return self.calibrated.oracle
+
+    @property
+    def log_partition(self) -> float:
+        """A(theta) = log sum_x exp(sum_C theta_C(x_C))."""
+        return self.calibrated.log_partition
+
+    @property
+    def marginals(self) -> CliqueVector:
+        """The marginals on the measured cliques, in counts."""
+        return self.calibrated.probabilities * self.total
+
+    # -- queries ----------------------------------------------------------------------------------------------------
+
+    def project(self, attributes: Iterable[str] | str, given: Mapping[str, int] | None = None) -> Factor:
+        from pgmest.inference.marginals.variable_elimination import eliminate
+
+        names = self.domain.clique(attributes)
+        values = eliminate(self.calibrated, dict.fromkeys(names), checked_evidence(self.domain, given, names))
+        return Factor(self.domain.project(names), values * self.total)
+
+    def project_many(self, cliques: Iterable[Iterable[str] | str]) -> list[Factor]:
+        """The marginals on many sets of attributes, in counts; far cheaper than one after the other.
+
+        The tables may be parts of larger arrays; copy the few that are to be kept for long.
+
+        Raises:
+            UnknownAttributeError, DuplicateAttributeError, ModelTooLarge: as for `project`.
+        """
+        from pgmest.inference.marginals.propagation import propagate
+
+        names = [self.domain.clique(clique) for clique in cliques]
+        tables = propagate(self.calibrated, names, self.total)
+        return [Factor(self.domain.project(clique), table) for clique, table in zip(names, tables, strict=True)]
+
+    def answer_krons(self, queries: Sequence[Kron], evidence: Mapping[str, int]) -> list[np.ndarray]:
+        from pgmest.inference.marginals.batches import answer_all
+
+        return [values * self.total for values in answer_all(self.calibrated, queries, evidence)]
+
+    def condition(self, evidence: Mapping[str, int]) -> Model:
+        """The model of the records with given codes, over the other attributes; its total is their number.
+
+        Raises:
+            ImpossibleModelError: the evidence has probability 0.
+            UnknownAttributeError, CodeRangeError: evidence that names no attribute, or is no code.
+        """
+        known = checked_evidence(self.domain, evidence)
+        total = float(self.project((), known))
+        if total <= 0:
+            raise impossible(known)
+        return Model(restrict(self.potentials, known), total)
+
+    # -- uncertainty ------------------------------------------------------------------------------------------------
+
+    def uncertainty(
+        self,
+        query: Any,
+        clique: Iterable[str] | str | None = None,
+        given: Mapping[str, int] | None = None,
+        *,
+        replicates: int = 50,
+        seed: int = 0,
+    ) -> Uncertainty:
+        """Standard errors and intervals of answers, from the noise of the measurements; see `pgmest.uncertainty`.
+
+        Models are estimated again from answers of this one with fresh noise; the first call pays for them all, and
+        later ones with the same `replicates` and `seed` only ask them.
+
+        They are about noise alone. Where attributes depend on each other in ways that were not measured, answers about
+        these are off by an amount that no error bar shows: trust it for what was measured and what follows from that.
+
+        Args:
+            query: as for `answer`, but one query only; or attributes, for their marginal; or a function that makes a
+                Factor or a number of a Model, such as `lambda model: model.conditional("income", "sex")`.
+            clique, given: as for `answer` and `project`.
+            replicates: how many models. Standard errors are themselves off by a share of about sqrt(1 / 2 replicates).
+            seed: of the fresh noise.
+
+        Raises:
+            ArgumentError: the model was not made by `estimate`, or its loss holds the answers itself.
+            QueryError, UnknownAttributeError, ...: as for `answer` and `project`.
+        """
+        from pgmest.models.uncertainty import Uncertainty, ask, check_replicates, replicate
+
+        check_replicates(replicates)
+        answer = ask(self, query, clique, given)
+        found = self._replicates  # kept, so that the next query need not wait
+        if found is None or (found.asked, found.seed) != (replicates, seed):
+            found = replicate(self, self.recipe, self.measurements, replicates, seed)
+            object.__setattr__(self, "_replicates", found)
+        twins = (Model(potentials, total, plan=self.plan) for potentials, total in found.estimates)
+        return Uncertainty.of(answer, [ask(twin, query, clique, given) for twin in twins])
+
+    # -- information ------------------------------------------------------------------------------------------------
+
+    def log_prob(self, records: Dataset) -> np.ndarray:
+        """The natural log of each record's probability, -inf where it is impossible; shape (records,).
+
+        Raises:
+            DomainError: the records lack an attribute of the model, or have it with another number of values.
+        """
+        return log_probabilities(self.calibrated, records)
+
+    def entropy(self) -> float:
+        """-E[log p], in nats."""
+        return entropy(self.calibrated)
+
+    def kl(self, other: Model) -> float:
+        """KL(p || q) = E_p[log p - log q] to another model q, in nats; inf where q excludes a possible record of p.
+
+        Raises:
+            DomainError: the models are over different attributes.
+        """
+        return kl_divergence(self.calibrated, other.calibrated)
+
+    def map_record(self) -> dict[str, int]:
+        """A most probable record, attribute -> code."""
+        calibrated = self.calibrated
+        with calibrated.lock:
+            return calibrated.oracle.map_record(self.potentials.flat)
+
+    # -- records and files ------------------------------------------------------------------------------------------
+
+    def _drawn(self, n: int, method: str, seed: int | np.random.Generator | None) -> Dataset:
+        from pgmest.sampling import Sampler
+
+        return Sampler(self.oracle).draw(n, method, seed)
+
+    def _drawn_in_batches(
+        self, n: int, batch: int, method: str, seed: int | np.random.Generator | None
+    ) -> Iterator[Dataset]:
+        from pgmest.sampling import Sampler
+
+        return Sampler(self.oracle).batches(n, batch, method, seed)
+
+    def save(self, path: str | Path) -> None:
+        """Write the potentials, the total and the report to an npz file, which `load` reads; measurements are left out.
+
+        Raises:
+            FileFormatError: the file cannot be written; what was there before is untouched.
+        """
+        write_model(path, MODEL, self, potentials=self.potentials.flat)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        recipe = self.recipe if self.recipe is not None and isinstance(self.recipe.loss, str) else None
+        kept = (self.potentials, self.total, self.report, self.total_stddev, self.measurements, self.plan, recipe)
+        return Model, kept
+
+    def _facts(self) -> Iterator[tuple[str, str]]:
+        tree = self.junction_tree
+        yield "attributes", listed((f"{name} ({size})" for name, size in self.domain.items()), 8)
+        yield "cliques", listed((" x ".join(clique) or "()" for clique in self.cliques), 4)
+        size = f"{count_text(tree.total_cells)} cells ({memory_text(8 * tree.total_cells)})"
+        yield "tree", f"{plural(len(tree.cliques), 'clique')}, treewidth {tree.treewidth}, {size}"

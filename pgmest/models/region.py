@@ -1,0 +1,184 @@
+"""ApproximateModel: what estimation returns where no junction tree would fit: tables that agree, and trees of some."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from pgmest._base.errors import listed
+from pgmest.data.dataset import Dataset
+from pgmest.inference.regions.region_trees import dependence, fitting_cliques, pairs_of
+from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.models.distribution import Distribution, checked_total
+from pgmest.models.exact import Model
+from pgmest.models.fitted_model import fitted_model
+from pgmest.queries import Kron
+from pgmest.solvers.regions import ApproximateReport
+from pgmest.tables.clique_vector import CliqueVector
+from pgmest.tables.domain import Clique, Domain
+from pgmest.tables.factor import Factor
+
+QUERY_CELLS, QUERY_CLIQUES = 200_000, 8
+"""The junction tree behind an answer that no single table gives has at most so many cells, and so many tables fit."""
+
+TREE_MEGABYTES = 16.0
+"""The same for the one tree that records are drawn from."""
+
+KEPT_MODELS = 64
+
+FIT_TOLERANCE, FIT_ROUNDS = 1e-5, 20
+"""These models are fitted by iterative proportional fitting: the tables agree, but for a little."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ApproximateModel(Distribution):
+    """Tables of the measured cliques that agree where they overlap, and a number of records. No joint distribution.
+
+    - A marginal inside a measured clique is read from its table.
+    - Any other answer is that of an ordinary `Model`: the one of maximum entropy that fits the tables nearest to the
+      question, as many as a small junction tree holds. So two such answers need not agree with each other.
+    - Records come from one such model of all attributes, `tree_model`, which fits those tables that matter most.
+
+    `estimate(oracle="convex")` makes it.
+
+    Args:
+        marginals: the tables, in counts.
+        total: the number of records.
+        report: how they were found, and how far they disagree.
+        total_stddev: the standard error of `total`; None where it is known, or nothing is known of it.
+        measurements: what the tables were estimated from.
+    """
+
+    marginals: CliqueVector
+    total: float
+    report: ApproximateReport
+    total_stddev: float | None = None
+    measurements: tuple[LinearMeasurement, ...] | None = None
+    _models: dict[tuple[Clique, ...], Model] = field(default_factory=dict, init=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "total", checked_total(self.total))
+
+    @property
+    def domain(self) -> Domain:
+        """All the attributes."""
+        return self.marginals.domain
+
+    @property
+    def cliques(self) -> tuple[Clique, ...]:
+        """The measured cliques."""
+        return self.marginals.cliques
+
+    @property
+    def inconsistency(self) -> float:
+        """The largest L1 distance between what two tables, summing to 1, say of attributes that they share."""
+        return self.report.inconsistency
+
+    # -- queries ----------------------------------------------------------------------------------------------------
+
+    def project(self, attributes: Iterable[str] | str, given: Mapping[str, int] | None = None) -> Factor:
+        names = self.domain.clique(attributes)
+        holding = self._holding((*names, *(given or ())))
+        if holding is not None and not given:
+            return self.marginals[holding].project(names)
+        return self.local_model((*names, *(given or ()))).project(names, given)
+
+    def answer_krons(self, queries: Sequence[Kron], evidence: Mapping[str, int]) -> list[np.ndarray]:
+        local = (self.local_model((*query.attributes, *evidence)) for query in queries)
+        return [model.answer_krons([query], evidence)[0] for model, query in zip(local, queries, strict=True)]
+
+    def local_model(self, attributes: Iterable[str] | str) -> Model:
+        """An ordinary model of these attributes and those of the tables around them, from which they are answered.
+
+        It is the table that holds them all, where there is one. Else tables are taken by how many of the attributes
+        they hold, then by how many that share a table with these, as long as their junction tree stays small.
+
+        Raises:
+            UnknownAttributeError: an attribute is not in the domain.
+        """
+        names = self.domain.clique(dict.fromkeys((attributes,) if isinstance(attributes, str) else attributes))
+        holding = self._holding(names)
+        if holding is not None:
+            logs = self.marginals[holding].log()
+            return Model(CliqueVector(logs.domain, {holding: logs}), self.total)
+        near = set(names).union(*(clique for clique in self.cliques if set(names).intersection(clique)))
+
+        def rank(clique: Clique) -> tuple[int, int, float]:
+            return -len(set(names).intersection(clique)), -len(near.intersection(clique)), -self._dependence[clique]
+
+        touching = [clique for clique in self.cliques if near.intersection(clique) and len(clique) > 1]
+        cliques = fitting_cliques(self.domain, sorted(touching, key=rank), QUERY_CELLS, QUERY_CLIQUES)
+        return self._fitted(cliques, dict.fromkeys((*names, *(name for clique in cliques for name in clique))))
+
+    def tree_model(self, max_megabytes: float = TREE_MEGABYTES) -> Model:
+        """An ordinary model of all attributes: of maximum entropy given as many of the tables as fit into its tree.
+
+        Tables are taken in the order of the dependence in them, then pairs of attributes from tables that did not fit.
+        What the others say is lost. It can be saved, conditioned, and asked anything.
+
+        Args:
+            max_megabytes: the most that its junction tree may take.
+        """
+        limit = int(max_megabytes * 1e6 / 8)
+        ranked = sorted(self._dependence, key=lambda clique: -self._dependence[clique])
+        taken = fitting_cliques(self.domain, (c for c in ranked if self.domain.size(c) <= limit), limit)
+        rest = {pair: dependence(self.project(pair)) for pair in pairs_of([c for c in ranked if c not in taken])}
+        pairs = [pair for pair in sorted(rest, key=lambda pair: -rest[pair]) if self.domain.size(pair) <= limit]
+        return self._fitted(fitting_cliques(self.domain, (*taken, *pairs), limit), self.domain)
+
+    # -- records ----------------------------------------------------------------------------------------------------
+
+    def _drawn(self, n: int, method: str, seed: int | np.random.Generator | None) -> Dataset:
+        return self._tree_model.sample(n, method, seed)
+
+    def _drawn_in_batches(
+        self, n: int, batch: int, method: str, seed: int | np.random.Generator | None
+    ) -> Iterator[Dataset]:
+        return self._tree_model.sample_batches(n, batch, method, seed)
+
+    @cached_property
+    def _tree_model(self) -> Model:
+        return self.tree_model()
+
+    # -- trees ------------------------------------------------------------------------------------------------------
+
+    def _holding(self, names: Iterable[str]) -> Clique | None:
+        """The smallest measured clique that holds all these attributes."""
+        wanted = set(names)
+        holding = [clique for clique in self.cliques if wanted.issubset(clique)]
+        return min(holding, key=self.domain.size, default=None)
+
+    @cached_property
+    def _dependence(self) -> dict[Clique, float]:
+        return {clique: dependence(table) for clique, table in self.marginals.items() if len(clique) > 1}
+
+    @cached_property
+    def _noise(self) -> float:
+        """The standard deviation of a typical measurement, which says how closely tables are worth fitting."""
+        return float(np.median([np.median(m.stddev) for m in self.measurements or ()] or [1.0]))
+
+    def _fitted(self, cliques: Sequence[Clique], attributes: Iterable[str]) -> Model:
+        """The model of maximum entropy with these tables, and single attributes of other tables; kept."""
+        names = tuple(name for name in self.domain if name in set(attributes))
+        covered = {name for clique in cliques for name in clique}
+        single = [(name,) for name in names if name not in covered and self._holding((name,)) is not None]
+        key = (*cliques, *single)
+        with self._lock:
+            found = self._models.pop(key, None)
+            if found is None:
+                tables = [LinearMeasurement(self.project(clique).values, clique, self._noise) for clique in key]
+                found = fitted_model(tables, self.domain.project(names), self.total, FIT_TOLERANCE, FIT_ROUNDS)
+            self._models[key] = found
+            while len(self._models) > KEPT_MODELS:
+                self._models.pop(next(iter(self._models)))
+        return found
+
+    def _facts(self) -> Iterator[tuple[str, str]]:
+        yield "attributes", listed((f"{name} ({size})" for name, size in self.domain.items()), 8)
+        yield "tables", listed((" x ".join(clique) or "()" for clique in self.cliques), 4)
+        yield "disagreement", f"{self.inconsistency:.2g} at most, L1, of tables that sum to 1"

@@ -1,0 +1,272 @@
+"""SupportModel: what estimation returns with a support as prior, a distribution over public records."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pgmest._base.errors import ArgumentError, DomainError, plural
+from pgmest._base.memory import check_records
+from pgmest.data.dataset import Dataset
+from pgmest.inference.support.support import Support, record_keys
+from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.models.archive import SUPPORT_MODEL, write_model
+from pgmest.models.distribution import Distribution, checked_total
+from pgmest.queries import Kron
+from pgmest.solvers.report import EstimationReport
+from pgmest.tables.clique_vector import CliqueVector
+from pgmest.tables.domain import Clique, Domain
+from pgmest.tables.evidence import checked_evidence, impossible
+from pgmest.tables.factor import Factor
+
+if TYPE_CHECKING:
+    from pgmest.models.exact import Model
+
+SPARSE_CELLS = 1 << 20
+"""A marginal of more cells than this, and than there are records, is not written down to answer a query about it."""
+
+BLOCK_ENTRIES = 1 << 20
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SupportModel(Distribution):
+    r"""$p(i) \propto w_i \exp(\sum_C \theta_C(x_{i,C}))$ over the records $x_i$ of a support, and a number of records.
+
+    It answers as a `pg.Model` does, in counts. Everything is computed from the records and their new weights, which are
+    found at the first question; each marginal is then a pass over the records. What it draws are records of the
+    support: with "round" each its expected number of times, rounded up or down, and as close along their lexicographic
+    order; with "multinomial" independently.
+
+    >>> support = Support(Dataset.from_codes(np.array([[0, 0], [1, 0], [1, 1]]), {"a": 2, "b": 2}))
+    >>> theta = CliqueVector(support.domain, {("a",): np.log([1.0, 2.0])})
+    >>> SupportModel(support, theta, total=50).project(("b",)).values.round(6)
+    array([30., 20.])
+
+    Args:
+        support: the records and their prior weights.
+        potentials: theta; -inf excludes records.
+        total: the number of records that the distribution describes.
+        report: how the estimate was found and how good it is.
+        total_stddev: the standard error of `total`; None where it is known, or nothing is known of it.
+        measurements: what the model was estimated from.
+
+    Raises:
+        ArgumentError: the potentials are over another domain, or `total` is not a positive number.
+    """
+
+    support: Support
+    potentials: CliqueVector
+    total: float
+    report: EstimationReport | None = None
+    total_stddev: float | None = None
+    measurements: tuple[LinearMeasurement, ...] | None = None
+    _records: Dataset | None = field(default=None, init=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
+
+    def __post_init__(self) -> None:
+        if self.potentials.domain != self.support.domain:
+            raise ArgumentError("the potentials are over another domain than the support; make them over the same.")
+        object.__setattr__(self, "total", checked_total(self.total))
+
+    # -- what it is -------------------------------------------------------------------------------------------------
+
+    @property
+    def domain(self) -> Domain:
+        """All the attributes."""
+        return self.support.domain
+
+    @property
+    def cliques(self) -> tuple[Clique, ...]:
+        """The measured cliques."""
+        return self.potentials.cliques
+
+    @property
+    def records(self) -> Dataset:
+        """The records of the support with their new weights, which sum to `total`.
+
+        Raises:
+            ImpossibleModelError: the potentials exclude every record.
+        """
+        from pgmest.inference.support.support_oracle import SupportOracle
+
+        with self._lock:
+            if self._records is None:
+                oracle = SupportOracle(self.support, self.potentials.layout)
+                weights = oracle.probabilities(self.potentials.flat) * self.total
+                object.__setattr__(self, "_records", self.support.weighted(weights))
+            assert self._records is not None
+            return self._records
+
+    @property
+    def weights(self) -> np.ndarray:
+        """The expected number of records at each record of the support, shape (len(support),); they sum to `total`."""
+        weights = self.records.weights
+        assert weights is not None
+        return weights
+
+    @property
+    def reweighted(self) -> Support:
+        """The support with the new weights: the prior of a further estimate that is to stay close to this one."""
+        return Support(self.records)
+
+    @property
+    def effective_size(self) -> float:
+        """1 / sum p^2, Kish's effective number of records: close to 1 where a handful carries all the weight."""
+        return float(self.total**2 / np.sum(self.weights**2))
+
+    @property
+    def marginals(self) -> CliqueVector:
+        """The marginals on the measured cliques, in counts."""
+        return CliqueVector(self.domain, {clique: self.project(clique) for clique in self.cliques})
+
+    # -- queries ----------------------------------------------------------------------------------------------------
+
+    def project(self, attributes: Iterable[str] | str, given: Mapping[str, int] | None = None) -> Factor:
+        names = self.domain.clique(attributes)
+        return self._given(checked_evidence(self.domain, given, names)).project(names)
+
+    def project_many(self, cliques: Iterable[Iterable[str] | str]) -> list[Factor]:
+        return self.records.project_many(cliques)
+
+    def answer_krons(self, queries: Sequence[Kron], evidence: Mapping[str, int]) -> list[np.ndarray]:
+        records = self._given(evidence)
+        return [answered(records, query) for query in queries]
+
+    def _given(self, evidence: Mapping[str, int]) -> Dataset:
+        """The records with these codes."""
+        records = self.records
+        if not evidence:
+            return records
+        chosen = np.ones(records.records, dtype=bool)
+        for name, code in evidence.items():
+            chosen &= records.column(name) == code
+        return records.take(chosen)
+
+    def condition(self, evidence: Mapping[str, int]) -> SupportModel:
+        """The model of the records with given codes, over the other attributes; its total is their number.
+
+        Raises:
+            ImpossibleModelError: the evidence has probability 0.
+            UnknownAttributeError, CodeRangeError: evidence that names no attribute, or is no code.
+        """
+        known = checked_evidence(self.domain, evidence)
+        records = self._given(known).select(name for name in self.domain if name not in known)
+        if not records.total > 0:
+            raise impossible(known)
+        return SupportModel(Support(records), CliqueVector.zeros(records.domain, []), records.total)
+
+    # -- information ------------------------------------------------------------------------------------------------
+
+    def log_prob(self, records: Dataset) -> np.ndarray:
+        """The natural log of each record's probability, -inf outside the support; shape (records,).
+
+        Raises:
+            DomainError: the records are over another domain.
+        """
+        if records.domain != self.domain:
+            raise DomainError("the records are over another domain than the support; select(...) its attributes first.")
+        both = [np.concatenate(pair) for pair in zip(self.records.columns, records.columns, strict=True)]
+        keys = record_keys(both, self.domain.shape)
+        known, asked = keys[: len(self.support)], keys[len(self.support) :]
+        places = np.minimum(np.searchsorted(known, asked), len(known) - 1)
+        with np.errstate(divide="ignore"):
+            return np.where(known[places] == asked, np.log(self.weights[places] / self.total), -np.inf)
+
+    def entropy(self) -> float:
+        """-E[log p], in nats."""
+        p = self.weights / self.total
+        return -float(np.sum(p * np.log(p, out=np.zeros_like(p), where=p > 0)))
+
+    def kl(self, other: Model | SupportModel | Support) -> float:
+        """KL(p || q) to another distribution q, or to a support's own weights, in nats; inf where q excludes a record.
+
+        Raises:
+            DomainError: the two are over different attributes.
+        """
+        if other is self.support:
+            logs = self.support.log_weights
+        else:
+            if isinstance(other, Support):
+                other = SupportModel(other, CliqueVector.zeros(other.domain, []), 1.0)
+            logs = other.log_prob(self.records)
+        p = self.weights / self.total
+        return max(0.0, -self.entropy() - float(np.sum(np.where(p > 0, p * np.where(p > 0, logs, 0.0), 0.0))))
+
+    def map_record(self) -> dict[str, int]:
+        """A most probable record, attribute -> code."""
+        place = int(np.argmax(self.weights))
+        return {name: int(self.records.column(name)[place]) for name in self.domain}
+
+    # -- records and files ------------------------------------------------------------------------------------------
+
+    def _drawn(self, n: int, method: str, seed: int | np.random.Generator | None) -> Dataset:
+        """ "round": each record of the support its expected number of times, rounded up or down."""
+        check_records(n, 8)
+        rows = sampled_rows(self.weights / self.total, n, method, np.random.default_rng(seed))
+        records = self.records.take(rows)
+        return Dataset(self.domain, records.columns, records.records)
+
+    def _drawn_in_batches(
+        self, n: int, batch: int, method: str, seed: int | np.random.Generator | None
+    ) -> Iterator[Dataset]:
+        records = self._drawn(n, method, seed)
+        return (records.take(slice(start, start + batch)) for start in range(0, n, batch))
+
+    def save(self, path: str | Path) -> None:
+        """Write the support, the potentials, the total and the report to an npz file, which `pg.load` reads.
+
+        Raises:
+            FileFormatError: the file cannot be written; what was there before is untouched.
+        """
+        codes, weights = self.support.codes.ravel(), self.support.weights
+        more = {"records": len(self.support)}
+        write_model(path, SUPPORT_MODEL, self, more, potentials=self.potentials.flat, codes=codes, weights=weights)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        fields = (self.support, self.potentials, self.total, self.report, self.total_stddev, self.measurements)
+        return SupportModel, fields
+
+    def _facts(self) -> Iterator[tuple[str, str]]:
+        effective = f"effectively {self.effective_size:,.1f} after reweighting"
+        yield "support", f"{plural(len(self.support), 'distinct record')}, {effective}"
+
+
+def answered(records: Dataset, query: Kron) -> np.ndarray:
+    """The answer of weighted records: from the marginal, or record by record where that would be much larger."""
+    if math.prod(query.columns) <= max(SPARSE_CELLS, records.records):
+        return query.apply_cells(records.project(query.attributes).values)
+    assert records.weights is not None
+    columns = [(factor.matrix(), records.column(name)) for name, factor in query.factors.items()]
+    answer = np.zeros(query.rows)
+    block = max(1, BLOCK_ENTRIES // query.rows)
+    for start in range(0, records.records, block):
+        rows = slice(start, start + block)
+        products = np.ones((1, len(records.weights[rows])))
+        for matrix, codes in columns:  # the rows of the Kronecker product, at the cells of these records only
+            products = (products[:, None, :] * matrix[:, codes[rows]][None, :, :]).reshape(-1, products.shape[1])
+        answer += products @ records.weights[rows]
+    return answer.reshape(query.shape)
+
+
+def sampled_rows(p: np.ndarray, n: int, method: str, generator: np.random.Generator) -> np.ndarray:
+    """n positions in random order, position i expected n p[i] times.
+
+    "round" is systematic sampling: the cumulative expectations, shifted by one random number, are rounded down. Every
+    stretch of consecutive positions then occurs as often as expected to within one.
+    """
+    if method == "multinomial":
+        counts = generator.multinomial(n, p / math.fsum(p))
+    elif method == "round":
+        cumulative = np.cumsum(p)
+        cumulative *= n / cumulative[-1]
+        cumulative[-1] = n
+        counts = np.diff(np.floor(cumulative + generator.random()), prepend=0.0).astype(np.int64)
+    else:
+        raise ArgumentError.of("method", method, ("round", "multinomial"))
+    return generator.permutation(np.repeat(np.arange(len(p)), counts))

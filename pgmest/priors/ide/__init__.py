@@ -1,0 +1,1 @@
+"""Prior-aware distribution estimation: the algorithms of IDE (Tao, Bater, Machanavajjhala)."""

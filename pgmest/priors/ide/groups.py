@@ -1,0 +1,145 @@
+"""One level of IDE Algorithm 2: the answers of all its groups, and the update of one group's distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pgmest.data.dataset import Dataset
+from pgmest.measurements.measurement import LinearMeasurement, noise_scale
+from pgmest.priors.ide.answers import PartialAnswer, record_cells
+from pgmest.priors.ide.penalized import penalized_update
+from pgmest.priors.ide.update import iterative_update
+from pgmest.tables.domain import Clique
+
+
+@dataclass(frozen=True)
+class Prior:
+    """A distribution over some of the public records: their rows, and their fractions, which sum to 1."""
+
+    rows: np.ndarray
+    weights: np.ndarray
+
+
+@dataclass(frozen=True)
+class _GroupTable:
+    """One clique measured in every group.
+
+    Attributes:
+        clique: without the attributes of the groups.
+        cells: the cell of each public record, shape (public records,).
+        values: the noisy counts, shape (groups, cells).
+        scale: the Laplace scale of their noise.
+    """
+
+    clique: Clique
+    cells: np.ndarray
+    values: np.ndarray
+    scale: float
+
+
+@dataclass(frozen=True)
+class GroupedAnswers:
+    """The noisy answers about all groups of a level, and which group each public record is of.
+
+    Attributes:
+        by: the attributes that name a group.
+        groups: the group of each public record, shape (public records,).
+        sizes: how many public records each group has, shape (groups,).
+        totals: the noisy number of private records of each group, at least 0, shape (groups,).
+        tables: the marginals.
+    """
+
+    by: Clique
+    groups: np.ndarray
+    sizes: np.ndarray
+    totals: np.ndarray
+    tables: tuple[_GroupTable, ...]
+
+    @classmethod
+    def of(
+        cls, public: Dataset, by: Clique, counts: LinearMeasurement | None, marginals: Sequence[LinearMeasurement]
+    ) -> GroupedAnswers:
+        """The answers laid out by group; a group's total is the inverse-variance mean of its counts and tables."""
+        groups, size = record_cells(public, by), public.domain.size(by)
+        tables, precision, sums = [], np.zeros(size), np.zeros(size)
+        for measurement in marginals:
+            clique = measurement.clique[len(by) :]
+            values = measurement.values.reshape(size, -1)
+            deviation = float(np.max(measurement.stddev))
+            scale = deviation * noise_scale("laplace", 1.0)
+            tables.append(_GroupTable(clique, record_cells(public, clique), values, scale))
+            sums += values.sum(axis=1) / (values.shape[1] * deviation**2)
+            precision += 1.0 / (values.shape[1] * deviation**2)
+        if counts is not None:
+            sums += counts.values / np.square(counts.stddev)
+            precision += 1.0 / np.square(counts.stddev)
+        totals = np.maximum(np.divide(sums, precision, out=np.zeros(size), where=precision > 0), 0.0)
+        return cls(by, groups, np.bincount(groups, minlength=size), totals, tuple(tables))
+
+    def answers(self, group: int, rows: np.ndarray) -> list[PartialAnswer]:
+        """One group's noisy answers as partial workloads over these public records."""
+        total = max(float(self.totals[group]), 1.0)
+        return [
+            PartialAnswer(
+                table.clique,
+                table.cells[rows],
+                table.values[group] / total,
+                np.full(table.values.shape[1], table.scale),
+            )
+            for table in self.tables
+        ]
+
+
+@dataclass(frozen=True)
+class GroupUpdate:
+    """PRIOR_UPDATE of IDE Algorithm 2, with its settings: see `synthesize_hierarchy`."""
+
+    prior_weight: float
+    pooling: float
+    max_support: int | None
+    max_sweeps: int
+    tolerance: float
+
+    def __call__(self, grouped: GroupedAnswers, group: int, parent: Prior, generator: np.random.Generator) -> Prior:
+        """The group's distribution: its prior, from the parent's, updated by the group's noisy answers."""
+        prior = self._prior(grouped, group, parent, generator)
+        answers = grouped.answers(group, prior.rows)
+        if not answers:
+            return prior
+        limits = (self.max_sweeps, self.tolerance, generator)
+        if self.prior_weight > 0:
+            bounds = [1.0 / (self.prior_weight * answer.scales) for answer in answers]
+            weights = penalized_update(prior.weights, answers, bounds, *limits)[0]
+        else:
+            weights = iterative_update(prior.weights, answers, *limits)[0]
+        held = weights > 0
+        return Prior(prior.rows[held], weights[held])
+
+    def _prior(self, grouped: GroupedAnswers, group: int, parent: Prior, generator: np.random.Generator) -> Prior:
+        """The parent's distribution mixed with that of the group's own public records, thinned to `max_support`."""
+        weights = parent.weights
+        if np.isfinite(self.pooling):
+            own = weights * (grouped.groups[parent.rows] == group)
+            if own.sum() > 0:
+                size = float(grouped.sizes[group])
+                weights = (own * (size / own.sum()) + weights * self.pooling) / (size + self.pooling)
+        if self.max_support is None or len(weights) <= self.max_support:
+            return Prior(parent.rows, weights)
+        rows, copies = np.unique(systematic_sample(weights, self.max_support, generator), return_counts=True)
+        return Prior(parent.rows[rows], copies / self.max_support)
+
+
+def systematic_sample(weights: np.ndarray, count: int, generator: np.random.Generator) -> np.ndarray:
+    """Positions drawn in proportion to their weights, at equal steps through their sum from a random start.
+
+    Each position comes up its expected number of times, rounded up or down, and so does each run of neighbors.
+
+    >>> systematic_sample(np.array([0.5, 0.25, 0.25]), 4, np.random.default_rng(0))
+    array([0, 0, 1, 2])
+    """
+    reached = np.cumsum(weights)
+    steps = (np.arange(count) + generator.random()) * (reached[-1] / count)
+    return np.minimum(np.searchsorted(reached, steps, side="right"), len(weights) - 1)

@@ -1,0 +1,60 @@
+"""Sweeps over partial workloads: what the two forms of IDE's updates share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from pgmest.priors.ide.answers import PartialAnswer
+
+Target = Callable[[int, np.ndarray], np.ndarray]
+"""From the position of a partial workload and the masses in its cells (k + 1,), the last outside, to new masses."""
+
+
+def sweep_workloads(
+    prior: np.ndarray,
+    answers: Sequence[PartialAnswer],
+    target: Target,
+    max_sweeps: int,
+    tolerance: float,
+    generator: np.random.Generator,
+    callback: Callable[[int, float], None] | None = None,
+) -> tuple[np.ndarray, list[float], bool]:
+    """Multiplicative updates of a distribution, one partial workload at a time, in random order in each sweep.
+
+    Args:
+        prior: fractions, shape (records,); not changed.
+        answers: the partial workloads; without any the prior is returned.
+        target: the masses that a workload's cells are to have after its update, 0 where they are 0 now.
+        max_sweeps: passes over all workloads, at most.
+        tolerance: stop when a pass moves no workload's masses by more than this, in L1.
+        generator: of the order.
+        callback: called with each sweep's number and distance.
+
+    Returns:
+        the distribution; for each sweep the sum of the workloads' distances, each seen just before its update; and
+        whether the last sweep moved no more than the tolerance.
+    """
+    from pgmest.priors.ide.kernels import rescale_and_sum
+
+    p, path = prior.copy(), []
+    if not answers:
+        return p, path, True
+    last, factors = np.zeros(len(p), dtype=np.int32), np.ones(1)
+    converged = False
+    while not converged and len(path) < max_sweeps:
+        distance = moved = 0.0
+        for position in generator.permutation(len(answers)):
+            answer = answers[position]
+            masses = np.empty(len(answer.fractions) + 1)
+            rescale_and_sum(p, last, factors, answer.cells, masses)
+            distance += answer.distance(masses)
+            wanted = target(int(position), masses)
+            moved = max(moved, float(np.abs(wanted - masses).sum()))
+            last, factors = answer.cells, np.divide(wanted, masses, out=np.zeros_like(masses), where=masses > 0)
+        path.append(distance)
+        converged = moved <= tolerance
+        if callback is not None:
+            callback(len(path), distance)
+    return p * factors[last], path, converged

@@ -1,0 +1,112 @@
+"""Item: linear queries about one marginal, and how much they matter."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pgmest._base.errors import ArgumentError, DuplicateAttributeError, QueryError
+from pgmest.queries import Kron, Query, as_query, identity
+from pgmest.queries.norms import largest_l1, largest_l2_squared
+from pgmest.tables.domain import Clique, Domain
+from pgmest.tables.factor import Factor
+
+
+@dataclass(frozen=True, eq=False)
+class Item:
+    """Linear queries about one marginal, and how much they matter.
+
+    Args:
+        clique: the attributes of the marginal, or one name.
+        query: None for the cells themselves; a Kron over exactly these attributes; or a `pgmest.queries` query, array,
+            sparse matrix or LinearOperator with a column per cell, row-major in the clique's order.
+        weight: finite, at least 0. Answers are not multiplied by it; errors and sensitivities are.
+
+    Raises:
+        ArgumentError: a weight that is none, or a clique that does not hold names.
+        DuplicateAttributeError: the clique names an attribute twice.
+        QueryError: a query that cannot be used, or a Kron over other attributes.
+    """
+
+    clique: Clique
+    query: Query | Kron | None = None
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        names = (self.clique,) if isinstance(self.clique, str) else tuple(self.clique)
+        if not all(isinstance(name, str) for name in names):
+            raise ArgumentError.of("clique", names, "attribute names, such as ('age', 'sex')")
+        if len(set(names)) != len(names):
+            raise DuplicateAttributeError.of(names, f"the clique {names}")
+        if self.query is not None and not isinstance(self.query, Kron):
+            object.__setattr__(self, "query", as_query(self.query))
+        if isinstance(self.query, Kron) and set(self.query.attributes) != set(names):
+            raise QueryError(
+                f"the Kron over {self.query.attributes} on the clique {names}: it must be over exactly the clique's "
+                "attributes. Leave the others out of the clique, or sum them out with pg.queries.total(n)."
+            )
+        object.__setattr__(self, "clique", names)
+        object.__setattr__(self, "weight", checked_weight(self.weight))
+
+    def rows(self, domain: Domain) -> int:
+        """The number of queries."""
+        return domain.size(self.clique) if self.query is None else self.query.rows
+
+    def answer(self, marginal: Factor) -> np.ndarray:
+        """The answers in counts about a marginal that covers the clique, shape (rows,), not weighted."""
+        if isinstance(self.query, Kron):
+            return self.query.apply(marginal).reshape(-1)
+        cells = marginal.project(self.clique).datavector()
+        return cells if self.query is None else self.query.apply(cells)
+
+    def check(self, domain: Domain) -> None:
+        """See that the queries fit a domain.
+
+        Raises:
+            UnknownAttributeError: the domain lacks an attribute.
+            QueryError: a query made for another number of values.
+        """
+        cells = domain.size(self.clique)
+        if isinstance(self.query, Kron):
+            self.query.check(domain)
+        elif self.query is not None and self.query.columns != cells:
+            raise QueryError(
+                f"the query on {self.clique}: expected {cells:,} columns, one per cell, got a matrix of shape "
+                f"{self.query.shape}."
+            )
+
+    def kron(self, domain: Domain) -> Kron:
+        """The same queries as a Kron; a plain marginal becomes identities.
+
+        Raises:
+            QueryError: a query matrix on several attributes, which has no factors.
+        """
+        if isinstance(self.query, Kron):
+            return self.query
+        if self.query is None:
+            return Kron({name: identity(domain[name]) for name in self.clique})
+        if len(self.clique) == 1:
+            return Kron({self.clique[0]: self.query})
+        raise QueryError(f"the query {self.query} on {self.clique} is no Kronecker product; give it as a pg.Kron.")
+
+    def max_column_norm(self, order: int = 2) -> float:
+        """The largest l1 or l2 norm of a column of the query matrix, without the weight."""
+        return largest_l1(self.query) if order == 1 else math.sqrt(largest_l2_squared(self.query))
+
+
+def checked_weight(weight: Any) -> float:
+    """A weight as a float.
+
+    Raises:
+        ArgumentError: it is not finite, or below 0.
+    """
+    try:
+        number = float(weight)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not 0 <= number < math.inf:
+        raise ArgumentError.of("weight", weight, "a finite number of at least 0")
+    return number

@@ -1,0 +1,80 @@
+"""The contract of the solvers: a state goes in, a better state comes out.
+
+A solver is a small class with `start` and `step`. Every state holds potentials of the model's own family and their
+marginals, so that stopping at any time gives a usable model. What makes the solvers differ is the step: geometry
+(entropy on the tree), acceleration, step rule.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from pgmest.losses.base import dot
+from pgmest.solvers.certificate import duality_gap
+from pgmest.solvers.problem import Problem
+
+
+@dataclass
+class State:
+    """Where a solver stands.
+
+    Attributes:
+        theta: flat potentials; base potentials plus a combination of the loss's cliques.
+        p: their marginals, summing to one.
+        log_partition: A(theta).
+        finished: why the solver goes no further; empty while it does.
+        settled: whether this is a good moment for a certificate, because oscillations have died down.
+        early: whether it has finished short of the optimum on purpose, at the point it looks for.
+    """
+
+    theta: np.ndarray
+    p: np.ndarray
+    log_partition: float
+    finished: str = ""
+    settled: bool = False
+    early: bool = False
+
+
+S = TypeVar("S", bound=State)
+
+
+class Solver(ABC, Generic[S]):
+    """One algorithm. `name` is what `estimate(method=...)` calls it."""
+
+    name: str
+
+    @abstractmethod
+    def start(self, problem: Problem, theta: np.ndarray) -> S:
+        """The state at potentials `theta`."""
+
+    @abstractmethod
+    def step(self, problem: Problem, state: S) -> S:
+        """The next state; it may reuse the arrays of the old one."""
+
+    def objective(self, problem: Problem, state: S) -> float:
+        """What is minimized, at the state: the loss f, unless the solver adds a penalty to it."""
+        return problem.loss_and_gradient(state.p)[0]
+
+    def lower_bound(self, problem: Problem, state: S, enough: float) -> float:
+        """A proven lower bound on the minimum of the objective.
+
+        Bounds closer than `enough` to the optimum need not be tightened.
+        """
+        loss, gradient = problem.loss_and_gradient(state.p)
+        return loss - duality_gap(problem, state.p, gradient, enough=enough)
+
+
+def divergence(step: np.ndarray, change: np.ndarray, q: np.ndarray, log_p: float, log_q: float) -> float:
+    """KL(q || p) = <theta_q - theta_p, q> - A(theta_q) + A(theta_p), with `step` = theta_q - theta_p.
+
+    Near convergence that is a small difference of large numbers. It is then replaced by half of the symmetric
+    divergence <step, q - p>, with `change` = q - p, which it equals up to third order and which loses no digits.
+    """
+    exact = dot(step, q) - log_q + log_p
+    if exact > 1e-9 * max(1.0, abs(log_q)):
+        return exact
+    return 0.5 * dot(step, change)

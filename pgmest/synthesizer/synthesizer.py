@@ -1,0 +1,205 @@
+"""Synthesizer: from a raw table to a synthetic one of the same kind, in the manner of estimators: fit, then sample."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pgmest._base.errors import ArgumentError, DomainError, SchemaError
+from pgmest.data.dataset import Dataset
+from pgmest.inference.exact.structural_zeros import zero_rules
+from pgmest.mechanisms.mechanism import Mechanism, Result
+from pgmest.mechanisms.registry import named_mechanism
+from pgmest.privacy.ledger import Ledger
+
+if TYPE_CHECKING:
+    from pgmest.data.schema import Schema
+
+
+class Synthesizer:
+    """A mechanism, and the way from a raw table to its codes and back.
+
+    >>> import pandas as pd
+    >>> people = pd.DataFrame({"age": [23, 41, 67, 35] * 50, "sex": ["F", "M", "F", None] * 50})
+    >>> schema = {"columns": {
+    ...     "age": {"type": "integer", "min": 0, "max": 99, "width": 10},
+    ...     "sex": {"type": "categorical", "values": ["F", "M"], "missing": True},
+    ... }}
+    >>> synthesizer = Synthesizer("mst", epsilon=1.0, backend="simulation").fit(people, schema, seed=0)
+    >>> synthetic = synthesizer.sample(100, seed=0)
+    >>> type(synthetic).__name__, synthetic.shape, set(synthetic["sex"].dropna()) <= {"F", "M"}
+    ('DataFrame', (100, 2), True)
+
+    Args:
+        mechanism: a name, such as "aim" or "mst" (`pgmest.mechanisms.registry.mechanism_names()`), or a mechanism.
+        epsilon, delta, rho: the budget, as for the mechanism. With epsilon alone delta is 1e-9 where one is needed.
+        parameters: more parameters of the mechanism, such as `backend="simulation"` for experiments.
+
+    Attributes (after `fit`):
+        schema_: the schema.
+        result_: what the mechanism returned; everything in it may be published.
+        model_: its model.
+        ledger_: what was spent, on what.
+
+    Raises:
+        ArgumentError: no such mechanism or parameter, or a budget that it cannot spend.
+    """
+
+    schema_: Schema
+    result_: Result
+
+    def __init__(
+        self,
+        mechanism: str | Mechanism = "aim",
+        epsilon: float | None = None,
+        delta: float | None = None,
+        rho: float | None = None,
+        **parameters: Any,
+    ):
+        if isinstance(mechanism, str):
+            budget = {"epsilon": epsilon, "delta": delta, "rho": rho}
+            self.mechanism = named_mechanism(mechanism, **budget, **parameters)
+        elif not isinstance(mechanism, Mechanism) or parameters or (epsilon, delta, rho) != (None, None, None):
+            raise ArgumentError.of("mechanism", mechanism, "a name, or a mechanism that has all parameters already")
+        else:
+            self.mechanism = mechanism
+
+    def fit(
+        self,
+        table: Any,
+        schema: Schema | Mapping[str, Any] | str | Path,
+        workload: Any = None,
+        *,
+        seed: int | np.random.Generator | None = None,
+        progress: Any = None,
+        checkpoint: str | Path | None = None,
+        allow_draft: bool = False,
+    ) -> Synthesizer:
+        """Spend the budget on the records of a table.
+
+        The mechanism knows the combinations that the schema calls impossible, and its model gives them no weight.
+        `result_.details["structural_zeros"]` says where it cannot do that.
+
+        Args:
+            table: a dataframe of any library, the path of a `.csv`, `.csv.gz` or `.parquet` file, or a Dataset that the
+                schema encoded already.
+            schema: a `pgmest.data.schema.Schema`, the path of its file, or a dict of the same form. It must be public.
+            workload: the marginals that matter, in terms of the schema's columns: None for the mechanism's default,
+                cliques, or a `pgmest.workloads` one.
+            seed, progress, checkpoint: as for `Mechanism.fit`. The secure noise never depends on a seed.
+            allow_draft: whether a schema is accepted that still says `drafted_from_private_data: true`. What is made
+                with it is not private.
+
+        Returns:
+            itself.
+
+        Raises:
+            SchemaError: the schema cannot be used, or is a draft.
+            DataError, FileFormatError, ArgumentError: the table cannot be read; nothing was spent.
+            ImpossibleModelError: by the schema no record is possible; nothing was spent.
+        """
+        known = _as_schema(schema)
+        check_public(known, allow_draft)
+        data = table if isinstance(table, Dataset) else known.encode(table)
+        if data.domain != known.domain:
+            raise DomainError(f"the data are over {data.domain}, but the schema describes {known.domain}.")
+        rules = [*zero_rules(self.mechanism.structural_zeros), *zero_rules(known.structural_zeros)]
+        mechanism = dataclasses.replace(self.mechanism, structural_zeros=rules)
+        self.result_ = mechanism.fit(data, workload, seed, progress=progress, checkpoint=checkpoint)
+        self.schema_ = known
+        self._like = _library(table)
+        return self
+
+    @property
+    def model_(self) -> Any:
+        """The model of the result."""
+        return self._fitted().model
+
+    @property
+    def ledger_(self) -> Ledger:
+        """What was spent, on what, in order."""
+        return self._fitted().ledger
+
+    def sample(self, n: int | None = None, seed: int | np.random.Generator | None = None) -> Any:
+        """A synthetic table of the kind that `fit` got: polars, pyarrow, and pandas for all others.
+
+        Args:
+            n: how many rows; by default the model's estimated total, never the true number.
+            seed: the same seed gives the same rows.
+
+        Raises:
+            ArgumentError: not fitted yet, or n is not an integer of at least 0.
+        """
+        result, generator = self._fitted(), np.random.default_rng(seed)
+        return self.schema_.decode(result.sample(n, generator), generator, self._like)
+
+    def report(self, out: str | Path = "report.html") -> Path:
+        """Write the page that may be published with the synthetic table; `owner_report` is the other one.
+
+        Raises:
+            ArgumentError: not fitted yet.
+            OptionalDependencyError: matplotlib is not installed.
+            FileFormatError: the file cannot be written.
+        """
+        from pgmest.evaluation import report
+
+        result = self._fitted()
+        return report(None, result, out=out, schema=self.schema_)
+
+    def owner_report(self, table: Any, out: str | Path = "PRIVATE-report.html") -> Path:
+        """Write the page that compares with the private table, without noise: **it must not be published.**
+
+        Args:
+            table: what `fit` got.
+            out: the file.
+
+        Raises:
+            as `report`; and as `fit` for the table.
+        """
+        from pgmest.evaluation import report
+
+        result = self._fitted()
+        data = table if isinstance(table, Dataset) else self.schema_.encode(table)
+        return report(data, result, out=out, schema=self.schema_)
+
+    def _fitted(self) -> Result:
+        if not hasattr(self, "result_"):
+            raise ArgumentError("this Synthesizer has not seen a table yet: call fit(table, schema) first.")
+        return self.result_
+
+    def __repr__(self) -> str:
+        return f"Synthesizer({self.mechanism!r}{', fitted' if hasattr(self, 'result_') else ''})"
+
+
+def check_public(schema: Schema, allow_draft: bool = False) -> None:
+    """See that a schema does not say that it was read from private data.
+
+    Raises:
+        SchemaError: it does, and that is not allowed.
+    """
+    if schema.drafted and not allow_draft:
+        raise SchemaError(
+            f"{schema.source} still says drafted_from_private_data: true. Replace what is marked in it by public "
+            "knowledge, and delete that line; or say allow_draft (--allow-draft) for a trial that is NOT private."
+        )
+
+
+def _as_schema(schema: Any) -> Schema:
+    from pgmest.data.schema import Schema
+
+    if isinstance(schema, Schema):
+        return schema
+    if isinstance(schema, str | Path):
+        return Schema.load(schema)
+    if isinstance(schema, Mapping):
+        return Schema.from_dict(schema)
+    raise ArgumentError.of("schema", schema, "a pgmest.data.schema.Schema, the path of its file, or a dict")
+
+
+def _library(table: Any) -> str:
+    library = type(table).__module__.partition(".")[0]
+    return library if library in ("polars", "pyarrow") else "pandas"

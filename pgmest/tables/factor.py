@@ -1,0 +1,250 @@
+"""Factor: a dense table labeled by attributes, and its algebra.
+
+A factor is a potential (logs), a marginal (counts or probabilities) or a query answer: any array whose axes
+are attributes. Binary operations broadcast by attribute name, so axis order never matters to the result.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from pgmest._base.errors import CodeRangeError, DomainError, ShapeError
+from pgmest.tables.domain import Domain, as_domain
+
+
+class Factor:
+    """A table over the attributes of `domain`, one axis per attribute in domain order.
+
+    >>> f = Factor(Domain({"a": 2, "b": 3}), [[1, 2, 3], [4, 5, 6]])
+    >>> f.project(("b",)).values
+    array([5., 7., 9.])
+
+    Args:
+        domain: the attributes of the axes, in order.
+        values: an array of exactly `domain.shape`; kept read-only as float64.
+
+    Raises:
+        ShapeError: the shape differs.
+    """
+
+    __slots__ = ("domain", "values")
+    __array_priority__ = 1000
+
+    def __init__(self, domain: Domain | Mapping[str, int], values: Any):
+        self.domain = as_domain(domain)
+        array = np.asarray(values, dtype=np.float64).view()
+        if array.shape != self.domain.shape:
+            raise ShapeError.of(
+                f"factor over {self.domain.attributes}", self.domain.shape, array.shape, "Reshape or transpose it."
+            )
+        array.flags.writeable = False
+        self.values = array
+
+    @classmethod
+    def zeros(cls, domain: Domain | Mapping[str, int]) -> Factor:
+        """A factor of zeros: as a potential, the uniform distribution."""
+        return cls(domain, np.zeros(as_domain(domain).shape))
+
+    @classmethod
+    def ones(cls, domain: Domain | Mapping[str, int]) -> Factor:
+        """A factor of ones."""
+        return cls(domain, np.ones(as_domain(domain).shape))
+
+    @classmethod
+    def random(cls, domain: Domain | Mapping[str, int], seed: int | np.random.Generator | None = None) -> Factor:
+        """A factor of independent uniform values in [0, 1)."""
+        return cls(domain, np.random.default_rng(seed).random(as_domain(domain).shape))
+
+    # -- reductions ---------------------------------------------------------------------------------------------
+
+    def project(self, attributes: Iterable[str]) -> Factor:
+        """Sum out every other attribute; axes in the order asked for."""
+        names = self.domain.clique(attributes)
+        return self._reduce(np.sum, self.domain.without(names)).transpose(names)
+
+    def sum(self, attributes: Iterable[str] | None = None) -> Factor:
+        """Sum out `attributes` (all of them by default)."""
+        return self._reduce(np.sum, attributes)
+
+    def max(self, attributes: Iterable[str] | None = None) -> Factor:
+        """Maximize out `attributes` (all of them by default)."""
+        return self._reduce(np.max, attributes)
+
+    def logsumexp(self, attributes: Iterable[str] | None = None) -> Factor:
+        """Sum out `attributes` (all by default) of a table of logs; a row of -inf stays -inf."""
+
+        def reduction(values: np.ndarray, axis: tuple[int, ...]) -> np.ndarray:
+            shift = np.max(values, axis=axis, keepdims=True)
+            shift = np.where(np.isfinite(shift), shift, 0.0)
+            with np.errstate(divide="ignore"):
+                return np.log(np.sum(np.exp(values - shift), axis=axis)) + np.squeeze(shift, axis=axis)
+
+        return self._reduce(reduction, attributes)
+
+    def _reduce(self, reduction: Callable[..., Any], attributes: Iterable[str] | None) -> Factor:
+        names = self.domain.attributes if attributes is None else self.domain.clique(attributes)
+        return Factor(self.domain.without(names), reduction(self.values, axis=self.domain.axes(names)))
+
+    # -- shape --------------------------------------------------------------------------------------------------
+
+    def transpose(self, attributes: Iterable[str]) -> Factor:
+        """The same table with its axes in the order asked for.
+
+        Raises:
+            DomainError: `attributes` is not a reordering of the factor's own.
+        """
+        names = self.domain.clique(attributes)
+        if len(names) != len(self.domain):
+            raise DomainError(f"cannot transpose a factor over {self.domain.attributes} to {names}; name each axis.")
+        return Factor(self.domain.project(names), self.values.transpose(self.domain.axes(names)))
+
+    def expand(self, domain: Domain | Mapping[str, int]) -> Factor:
+        """The same table seen as a function of more attributes, constant along the new ones (no copy is made).
+
+        Raises:
+            UnknownAttributeError: `domain` lacks one of the factor's attributes.
+            DomainError: an attribute has another size there.
+        """
+        domain = as_domain(domain)
+        self.domain.merge(domain.project(self.domain.attributes))
+        return Factor(domain, np.broadcast_to(self._aligned(domain), domain.shape))
+
+    def condition(self, evidence: Mapping[str, int]) -> Factor:
+        """The slice at the given codes; those attributes leave the domain.
+
+        >>> Factor(Domain({"a": 2, "b": 3}), [[1, 2, 3], [4, 5, 6]]).condition({"a": 1}).values
+        array([4., 5., 6.])
+
+        Raises:
+            CodeRangeError: a code is not an integer, or outside its attribute's range.
+        """
+        index: list[Any] = [slice(None)] * len(self.domain)
+        for axis, (name, code) in zip(self.domain.axes(evidence), evidence.items(), strict=True):
+            if not hasattr(code, "__index__") or not 0 <= operator.index(code) < self.domain[name]:
+                raise CodeRangeError.in_evidence(name, code, self.domain[name])
+            index[axis] = operator.index(code)
+        return Factor(self.domain.without(evidence), self.values[tuple(index)])
+
+    def datavector(self) -> np.ndarray:
+        """The cells as a one-dimensional array, row-major in domain order."""
+        return self.values.reshape(-1)
+
+    def _aligned(self, domain: Domain) -> np.ndarray:
+        """The values with one axis per attribute of `domain`, of length 1 where this factor lacks it."""
+        order = sorted(range(len(self.domain)), key=lambda axis: domain.attributes.index(self.domain.attributes[axis]))
+        shape = tuple(self.domain.get(name, 1) for name in domain)
+        return self.values.transpose(order).reshape(shape)
+
+    # -- algebra ------------------------------------------------------------------------------------------------
+
+    def _combine(self, other: Any, operation: Callable[..., Any]) -> Factor:
+        if isinstance(other, Real | np.ndarray):
+            return Factor(self.domain, operation(self.values, other))
+        if not isinstance(other, Factor):
+            return NotImplemented
+        if self.domain == other.domain:
+            return Factor(self.domain, operation(self.values, other.values))
+        domain = self.domain.merge(other.domain)
+        return Factor(domain, operation(self._aligned(domain), other._aligned(domain)))
+
+    def __add__(self, other: Factor | float) -> Factor:
+        return self._combine(other, np.add)
+
+    def __sub__(self, other: Factor | float) -> Factor:
+        """Difference; -inf - -inf is -inf, the log of 0/0 := 0."""
+        return self._combine(other, subtract_logs)
+
+    def __mul__(self, other: Factor | float) -> Factor:
+        """Product; 0 * -inf is 0."""
+        return self._combine(other, multiply)
+
+    def __truediv__(self, other: Factor | float) -> Factor:
+        """Quotient; 0/0 is 0, as for a conditional probability given an impossible event."""
+        return self._combine(other, divide)
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+    def __rsub__(self, other: float) -> Factor:
+        return self._combine(other, lambda left, right: subtract_logs(right, left))
+
+    def __rtruediv__(self, other: float) -> Factor:
+        return self._combine(other, lambda left, right: divide(right, left))
+
+    def __neg__(self) -> Factor:
+        return Factor(self.domain, -self.values)
+
+    def exp(self) -> Factor:
+        """Elementwise exponential."""
+        return Factor(self.domain, np.exp(self.values))
+
+    def log(self) -> Factor:
+        """Elementwise natural log; the log of 0 is -inf."""
+        with np.errstate(divide="ignore"):
+            return Factor(self.domain, np.log(self.values))
+
+    def normalize(self, total: float = 1.0) -> Factor:
+        """The factor scaled to sum to `total`.
+
+        Raises:
+            DomainError: the factor sums to zero, NaN or infinity, so no scaling reaches `total`.
+        """
+        mass = self.values.sum()
+        if mass == 0 or not np.isfinite(mass):
+            raise DomainError(
+                f"a factor over {self.domain.attributes} that sums to {mass:.3g} cannot be normalized to {total:.6g}; "
+                "its values must be finite and not all zero."
+            )
+        return Factor(self.domain, self.values / mass * total)  # total / mass could overflow
+
+    def __float__(self) -> float:
+        """The value of a factor of one cell.
+
+        Raises:
+            ShapeError: it has more cells.
+        """
+        if self.values.size != 1:
+            raise ShapeError(
+                f"a factor over {self.domain.attributes} has {self.values.size:,} cells, so it is not one number; "
+                "use sum(), max() or project(...)."
+            )
+        return float(self.values.item())
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self.values, dtype=dtype) if copy else np.asarray(self.values, dtype=dtype)
+
+    def __repr__(self) -> str:
+        return f"Factor({dict(self.domain)}, values={np.array2string(self.values, threshold=12, edgeitems=2)})"
+
+
+# -- arithmetic that leaves no NaN where one structural zero meets another ---------------------------------------------
+
+
+def subtract_logs(left: Any, right: Any) -> Any:
+    """left - right with -inf - -inf := -inf, the log of 0/0 := 0."""
+    return _repaired(np.subtract, left, right, lambda result: np.where(np.isneginf(left), -np.inf, result))
+
+
+def multiply(left: Any, right: Any) -> Any:
+    """left * right with 0 * -inf := 0, as in p log p; potentials scaled by 0 are those of the uniform distribution."""
+    return _repaired(np.multiply, left, right, lambda result: np.where((left == 0) | (right == 0), 0.0, result))
+
+
+def divide(left: Any, right: Any) -> Any:
+    """left / right with 0/0 := 0."""
+    return _repaired(np.divide, left, right, lambda result: np.where((left == 0) & (right == 0), 0.0, result))
+
+
+def _repaired(operation: np.ufunc, left: Any, right: Any, repair: Callable[[Any], Any]) -> Any:
+    """operation(left, right), repaired where it is undefined: the processor's own flag tells, so looking is free."""
+    try:
+        with np.errstate(invalid="raise", divide="ignore"):
+            return operation(left, right)
+    except FloatingPointError:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return repair(operation(left, right))

@@ -1,0 +1,386 @@
+"""The commands about raw tables: schema, synthesize, compare, audit, and values instead of codes."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pgmest as pg
+from pgmest.cli.main import main
+
+SCHEMA = """\
+columns:
+  Sex: {type: categorical, values: [F, M], other: x, missing: true}
+  age: {type: integer, min: 0, max: 99, width: 10, missing: [unknown]}
+  "Income (EUR)": {type: real, min: 0, max: 100000, bins: 5, decimals: 2, missing: true}
+  born: {type: date, min: 1920-01-01, max: 2029-12-31, unit: year, width: 10}
+  "city, state": {type: categorical, values: ["Berlin, BE", "Köln, NW"], other: elsewhere}
+constraints:
+  - impossible: {age: {max: 9}, "Income (EUR)": {min: 20000}}
+"""
+TRIAL = ["--insecure-simulation", "--seed", "0", "--rho", "0.5", "--mechanism", "mst"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """A folder with a messy table (gaps, strings, dates, commas, Windows line ends, a byte order mark) and a schema."""
+    folder = tmp_path_factory.mktemp("tables")
+    rng = np.random.default_rng(0)
+    with (folder / "people.csv").open("w", encoding="utf-8-sig", newline="") as file:
+        writer = csv.writer(file, lineterminator="\r\n")
+        writer.writerow(["id", "Sex", "age", "Income (EUR)", "born", "city, state"])
+        for row in range(2000):
+            age = int(rng.integers(0, 100))
+            income = "" if rng.random() < 0.1 or age < 10 else f"{rng.uniform(200, 900) * (20 + age):.2f}"
+            writer.writerow(
+                [
+                    f"P{row:05d}",
+                    rng.choice(["F", "M", "?", ""], p=[0.48, 0.48, 0.02, 0.02]),
+                    "unknown" if rng.random() < 0.02 else age,
+                    income,
+                    f"{2023 - age}-{rng.integers(1, 13):02d}-11",
+                    rng.choice(["Berlin, BE", "Köln, NW", "Bonn, NW"]),
+                ]
+            )
+    (folder / "people.yaml").write_text(SCHEMA, encoding="utf-8")
+    assert main(["synthesize", *paths(folder), *TRIAL, "--out", str(folder / "synthetic.csv"), *outputs(folder)]) == 0
+    return folder
+
+
+def paths(folder: Path) -> list[str]:
+    return [str(folder / "people.csv"), "--schema", str(folder / "people.yaml")]
+
+
+def outputs(folder: Path) -> list[str]:
+    names = {"--model": "model.npz", "--ledger": "ledger.json"}
+    return [text for option, name in names.items() for text in (option, str(folder / name))]
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"))))
+
+
+def failure(arguments: list[str], capsys) -> str:
+    capsys.readouterr()
+    assert main(arguments) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("pgmest: error: ")
+    return captured.err.removeprefix("pgmest: error: ").rstrip("\n")
+
+
+def wrong_usage(arguments: list[str], capsys) -> str:
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    assert stopped.value.code == 2
+    return capsys.readouterr().err
+
+
+# -- schema ---------------------------------------------------------------------------------------------------------
+
+
+def test_schema_drafts_to_standard_output_and_warns(folder, capsys):
+    assert main(["schema", str(folder / "people.csv")]) == 0
+    captured = capsys.readouterr()
+    assert captured.out.startswith("# A DRAFT, GUESSED FROM THE RECORDS.")
+    assert pg.Schema.parse(captured.out).drafted
+    assert captured.err.startswith("pgmest: this draft was READ FROM THE PRIVATE DATA.")
+
+
+def test_schema_does_not_overwrite_what_may_have_been_edited(folder, capsys):
+    target = folder / "drafted.yaml"
+    assert main(["schema", str(folder / "people.csv"), "--out", str(target)]) == 0
+    target.write_text("edited")
+    assert "drafted.yaml exists, and may have been edited" in failure(
+        ["schema", str(folder / "people.csv"), "--out", str(target)], capsys
+    )
+    assert target.read_text() == "edited"
+    assert main(["schema", str(folder / "people.csv"), "--out", str(target), "--force"]) == 0
+    assert pg.Schema.load(target).drafted
+
+
+def test_a_draft_must_be_edited_before_it_is_used(folder, tmp_path, capsys):
+    draft = tmp_path / "draft.yaml"
+    draft.write_text("drafted_from_private_data: true\n" + SCHEMA)
+    arguments = ["synthesize", str(folder / "people.csv"), "--schema", str(draft), *TRIAL]
+    arguments += ["--out", str(tmp_path / "x.csv")]
+    message = failure(arguments, capsys)
+    assert message.startswith(f"{draft} still says drafted_from_private_data: true.")
+    assert not (tmp_path / "x.csv").exists()
+    assert main([*arguments, "--allow-draft"]) == 0
+    assert "NOT private" in capsys.readouterr().err
+
+
+def test_info_shows_a_schema(folder, capsys):
+    assert main(["info", str(folder / "people.yaml")]) == 0
+    text = capsys.readouterr().out
+    assert "Sex                4 codes  F | M | x | missing" in text
+    assert "age               11 codes  0..9 | 10..19 | 20..29 | ... | 90..99 | missing" in text
+    assert "4 of 66 combinations of age, Income (EUR) cannot occur" in text
+    assert main(["info", str(folder / "people.yaml"), "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["domain"] == {"Sex": 4, "age": 11, "Income (EUR)": 6, "born": 11, "city, state": 3}
+    assert facts["impossible"] == [{"attributes": ["age", "Income (EUR)"], "combinations": 4}]
+
+
+# -- synthesize -----------------------------------------------------------------------------------------------------
+
+
+def test_values_have_their_original_types(folder):
+    rows = rows_of(folder / "synthetic.csv")
+    assert list(rows[0]) == ["Sex", "age", "Income (EUR)", "born", "city, state"]
+    assert {row["Sex"] for row in rows} == {"F", "M", "x", ""}
+    assert {row["city, state"] for row in rows} == {"Berlin, BE", "Köln, NW", "elsewhere"}
+    assert all(row["age"] == "" or 0 <= int(row["age"]) < 100 for row in rows)
+    assert all(row["Income (EUR)"] == "" or 0 <= float(row["Income (EUR)"]) <= 100000 for row in rows)
+    assert all(1920 <= int(row["born"][:4]) <= 2029 and len(row["born"]) == 10 for row in rows)
+    assert len(rows) == pytest.approx(2000, abs=50)
+
+
+def test_what_cannot_occur_does_not(folder):
+    rows = rows_of(folder / "synthetic.csv")
+    assert not [row for row in rows if row["age"] in set("0123456789") and float(row["Income (EUR)"] or 0) > 20000]
+
+
+def test_a_mechanism_that_cannot_exclude_the_impossible_says_so(folder, tmp_path, capsys):
+    options = ["--insecure-simulation", "--rho", "1", "--mechanism", "privsyn", "--out", str(tmp_path / "x.csv")]
+    assert main(["synthesize", *paths(folder), *options]) == 0
+    assert "impossible may occur in the table (not honored: some of the records" in capsys.readouterr().err
+
+
+def test_ledger_and_model_are_written(folder):
+    ledger = json.loads((folder / "ledger.json").read_text())
+    assert ledger["budget"] == {"type": "Rho", "rho": 0.5}
+    assert ledger["insecure"] is True
+    assert pg.load(folder / "model.npz").domain == pg.Schema.load(folder / "people.yaml").domain
+
+
+def test_secure_noise_is_the_default_and_no_seed_fixes_it(folder, tmp_path, capsys):
+    arguments = ["synthesize", *paths(folder), "--epsilon", "1", "--mechanism", "independent", "--seed", "0"]
+    made = []
+    for name in ("one.csv", "two.csv"):
+        assert main([*arguments, "--out", str(tmp_path / name), "--json"]) == 0
+        captured = capsys.readouterr()
+        facts = json.loads(captured.out)
+        assert facts["private"] is True
+        assert facts["ledger"]["budget"] == {"type": "Epsilon", "epsilon": 1.0}
+        assert "NOT private" not in captured.err
+        made.append((tmp_path / name).read_text())
+    assert made[0] != made[1]
+
+
+def test_a_simulation_is_repeatable_and_says_what_it_is(folder, tmp_path, capsys):
+    assert main(["synthesize", *paths(folder), *TRIAL, "--out", str(tmp_path / "again.csv")]) == 0
+    captured = capsys.readouterr()
+    assert (tmp_path / "again.csv").read_text() == (folder / "synthetic.csv").read_text()
+    assert "INSECURE" in captured.out
+    assert captured.err.endswith("pgmest: the result is NOT private: simulated noise.\n")
+
+
+def test_rows_and_workload_and_parameters(folder, tmp_path, capsys):
+    options = ["--rows", "7", "--workload", "Sex,age", "--parameter", "threshold=0", "--out", str(tmp_path / "x.csv")]
+    assert main(["synthesize", *paths(folder), *TRIAL, *options]) == 0
+    assert len(rows_of(tmp_path / "x.csv")) == 7
+    assert "Sex x age" in capsys.readouterr().out
+
+
+def test_the_budget_asked_for_is_named(folder, tmp_path, capsys):
+    options = ["--insecure-simulation", "--epsilon", "2", "--mechanism", "mst", "--out", str(tmp_path / "x.csv")]
+    assert main(["synthesize", *paths(folder), *options]) == 0
+    assert "(2, 1e-09)-differential privacy, spent as the ledger says." in capsys.readouterr().out
+
+
+def test_pages(folder, tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    (tmp_path / "sex.yaml").write_text("columns:\n  Sex: {type: categorical, values: [F, M], other: x}\n")
+    pages = ["--report", str(tmp_path / "report.html"), "--owner-report", str(tmp_path / "PRIVATE.html")]
+    options = ["--insecure-simulation", "--rho", "1", "--mechanism", "independent", "--out", str(tmp_path / "x.csv")]
+    files = [str(folder / "people.csv"), "--schema", str(tmp_path / "sex.yaml")]
+    assert main(["synthesize", *files, *options, *pages]) == 0
+    assert "do NOT publish it" in capsys.readouterr().err
+    assert "without a look at the private data" in (tmp_path / "report.html").read_text()
+    assert "do not publish them" in (tmp_path / "PRIVATE.html").read_text()
+
+
+def test_a_private_page_must_be_named_so(folder, tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    arguments = ["synthesize", *paths(folder), *TRIAL, "--out", "-", "--owner-report", str(tmp_path / "report.html")]
+    assert "name it so that nobody publishes it, such as PRIVATE-report.html" in wrong_usage(arguments, capsys)
+
+
+def test_a_checkpoint_pays_once(folder, tmp_path):
+    arguments = ["synthesize", *paths(folder), "--rho", "1", "--mechanism", "independent"]
+    arguments += ["--checkpoint", str(tmp_path / "journal")]
+    for name in ("one.csv", "two.csv"):
+        assert main([*arguments, "--seed", "3", "--out", str(tmp_path / name)]) == 0
+    assert (tmp_path / "one.csv").read_text() == (tmp_path / "two.csv").read_text()
+
+
+def test_an_interrupted_run_writes_what_it_has(folder, tmp_path, monkeypatch, capsys):
+    from pgmest.privacy import Curator
+
+    def interrupted(self, *args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Curator, "select", interrupted)
+    assert main(["synthesize", *paths(folder), *TRIAL, "--out", str(tmp_path / "early.csv")]) == 130
+    assert capsys.readouterr().err.endswith("pgmest: interrupted.\n")
+    assert len(rows_of(tmp_path / "early.csv")) > 1000
+
+
+def test_from_a_pipe_into_a_pipe(folder):
+    command = [
+        sys.executable,
+        "-m",
+        "pgmest",
+        "synthesize",
+        "-",
+        "--schema",
+        str(folder / "people.yaml"),
+        "--rows",
+        "5",
+    ]
+    with (folder / "people.csv").open("rb") as table:
+        run = subprocess.run(
+            [*command, *TRIAL, "--out", "-", "--json"], stdin=table, capture_output=True, check=True, encoding="utf-8"
+        )
+    rows = list(csv.DictReader(io.StringIO(run.stdout)))
+    assert len(rows) == 5
+    assert json.loads(run.stderr.splitlines()[0])["rows"] == 5
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"--rho": None}, "no privacy budget: give --epsilon, such as --epsilon 1, or --rho."),
+        ({"--rho": "-1"}, "rho=-1.0 is not valid"),
+        ({"--mechanism": "magic"}, "mechanism='magic' is not valid: it must be one of 'aim'"),
+        ({"--parameter": "thresold=1"}, "Did you mean 'threshold'?"),
+        ({"--parameter": "rounds"}, "--parameter='rounds' is not valid: it must be NAME=VALUE, such as rounds=20."),
+        ({"--workload": "Sex,agee"}, "'agee' is not an attribute of the domain"),
+        ({"--schema": "nowhere.yaml"}, "nowhere.yaml: cannot be read"),
+        ({"--records-per-person": "0"}, "records=0 is not valid: it must be a positive integer."),
+    ],
+)
+def test_errors_in_input(folder, capsys, change, message):
+    given = {"--schema": str(folder / "people.yaml"), "--rho": "1", "--mechanism": "mst", "--out": "-", **change}
+    options = [text for option, value in given.items() if value is not None for text in (option, value)]
+    assert message in failure(["synthesize", str(folder / "people.csv"), *options], capsys)
+
+
+def test_outputs_are_checked_before_any_work(folder, capsys, monkeypatch):
+    arguments = ["synthesize", *paths(folder), *TRIAL, "--out"]
+    assert "The name must end in .csv, .csv.gz, .parquet." in wrong_usage([*arguments, "x.xls"], capsys)
+    assert "does not exist; make it first" in wrong_usage([*arguments, str(folder / "nowhere" / "x.csv")], capsys)
+    monkeypatch.setattr("pgmest.cli.command.find_spec", lambda name: None)
+    assert "pip install 'pgmest[parquet]'" in wrong_usage([*arguments, "x.parquet"], capsys)
+    assert "pip install 'pgmest[plot]'" in wrong_usage([*arguments, "x.csv", "--report", "r.html"], capsys)
+
+
+# -- values instead of codes ----------------------------------------------------------------------------------------
+
+
+def test_query_with_a_schema_shows_values(folder, capsys):
+    files = [str(folder / "model.npz"), "--schema", str(folder / "people.yaml")]
+    assert main(["query", *files, "Sex"]) == 0
+    assert [line.split(",")[0] for line in capsys.readouterr().out.splitlines()] == ["Sex", "F", "M", "x", "missing"]
+    assert main(["query", *files, "Sex", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["labels"] == {"Sex": ["F", "M", "x", "missing"]}
+
+
+def test_sample_with_a_schema_writes_values(folder, capsys):
+    files = [str(folder / "model.npz"), "--schema", str(folder / "people.yaml")]
+    assert main(["sample", *files, "--rows", "4", "--seed", "1", "--out", "-"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert len(rows) == 4
+    assert {row["city, state"] for row in rows} <= {"Berlin, BE", "Köln, NW", "elsewhere"}
+    assert main(["sample", str(folder / "model.npz"), "--rows", "4", "--seed", "1", "--out", "-"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 5
+
+
+def test_another_schema_is_refused(folder, tmp_path, capsys):
+    (tmp_path / "other.yaml").write_text("columns:\n  Sex: {type: boolean}\n")
+    files = [str(folder / "model.npz"), "--schema", str(tmp_path / "other.yaml")]
+    assert "is not the schema of this model" in failure(["query", *files, "Sex"], capsys)
+
+
+def test_estimate_takes_a_schema_with_its_impossible_combinations(folder, tmp_path, capsys):
+    domain = pg.Schema.load(folder / "people.yaml").domain
+    table = np.full(domain.project(("age", "Income (EUR)")).shape, 10.0)
+    noisy = pg.LinearMeasurement(table, ("age", "Income (EUR)"), 1.0)
+    pg.save_measurements(tmp_path / "noisy.json", [noisy])
+    options = ["--measurements", str(tmp_path / "noisy.json"), "--out", str(tmp_path / "m.npz"), "--json"]
+    assert main(["estimate", "--schema", str(folder / "people.yaml"), *options]) == 0
+    assert json.loads(capsys.readouterr().out)["converged"] is True
+    assert pg.load(tmp_path / "m.npz").project(("age", "Income (EUR)")).values[0, 1:5].tolist() == [0, 0, 0, 0]
+    assert failure(["estimate", *options], capsys) == "estimate needs either --domain or --schema, one of them."
+
+
+# -- compare --------------------------------------------------------------------------------------------------------
+
+
+def test_compare_tables_and_models(folder, capsys):
+    table = str(folder / "people.csv")
+    schema = pg.Schema.load(folder / "people.yaml")
+    true, made = schema.encode(table), schema.encode(str(folder / "synthetic.csv"))
+    expected = pg.evaluation.marginal_errors(true, made, [("Sex",), ("age", "born")])
+    files = ["compare", table, str(folder / "synthetic.csv"), "--schema", str(folder / "people.yaml")]
+    assert main([*files, "--workload", "Sex", "age,born", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert {tuple(row["attributes"]): row["error"] for row in facts["marginals"]} == pytest.approx(expected)
+    assert facts["average_error"] == pytest.approx(np.mean(list(expected.values())))
+    assert facts["records"] == [2000, made.records]
+
+    files[2] = str(folder / "model.npz")
+    assert main([*files, "--worst", "2"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("records:        2,000 and 2,0") or lines[0].startswith("records:        2,000 and 1,9")
+    assert "over 15 marginals" in lines[1]
+    assert len(lines) == 4
+
+
+def test_compare_a_table_with_itself(folder, capsys):
+    table = str(folder / "people.csv")
+    assert main(["compare", table, table, "--schema", str(folder / "people.yaml"), "--way", "2", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert len(facts["marginals"]) == 10
+    assert facts["average_error"] == 0
+
+
+def test_compare_codes(tmp_path, capsys):
+    domain = pg.Domain({"a": 2})
+    domain.save(tmp_path / "domain.json")
+    for name, codes in (("one.csv", [0, 0, 1, 1]), ("two.csv", [0, 1, 1, 1])):
+        pg.Dataset.from_codes([codes], domain).save(tmp_path / name)
+    files = ["compare", str(tmp_path / "one.csv"), str(tmp_path / "two.csv")]
+    assert main([*files, "--domain", str(tmp_path / "domain.json")]) == 0
+    assert "  0.2500  a" in capsys.readouterr().out
+    assert "give --schema for raw values, or --domain for codes" in failure(files, capsys)
+
+
+# -- audit ----------------------------------------------------------------------------------------------------------
+
+
+def test_audit_does_not_contradict_a_private_mechanism(capsys):
+    options = ["--mechanism", "independent", "--trials", "60", "--json"]
+    assert main(["audit", *options]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["claim"] == {"type": "Epsilon", "epsilon": 8.0}
+    assert 0.5 < facts["lower_bound"] < 8
+    assert facts["contradicted"] is False
+
+
+def test_audit_says_when_a_claim_is_false(capsys, monkeypatch):
+    found = pg.privacy.AuditReport(epsilon=9.0, delta=0.0, rho=9.0, trials=4, confidence=0.99)
+    monkeypatch.setattr(pg.privacy, "audit", lambda *args, **options: found)
+    assert main(["audit", "--mechanism", "independent", "--trials", "4"]) == 1
+    captured = capsys.readouterr()
+    assert "lower bound:  epsilon 9, with confidence 0.99, 4 trials each\nThe claim is FALSE.\n" in captured.out
+    assert captured.err == "pgmest: error: the audit contradicts the claim of independent.\n"

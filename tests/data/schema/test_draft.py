@@ -1,0 +1,158 @@
+"""Drafts: they load, they fit the table, and they say what they took from the records."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from pgmest._base.errors import DataError
+from pgmest.data.schema import Schema, draft
+
+PRIVATE = "# READ FROM THE PRIVATE DATA"
+
+TABLE = pd.DataFrame(
+    {
+        "id": [f"P{i:04}" for i in range(120)],
+        "age": [17 + i % 42 for i in range(120)],
+        "sex": ["F", "M", "?"] * 40,
+        "zip": ["01234", "02345"] * 60,
+        "price": [f"{i * 1.25:.2f}" for i in range(120)],
+        "visit": [f"2021-03-{1 + i % 28:02}" for i in range(120)],
+        "member": ["true", "False", ""] * 40,
+        "weird: 'name'": ["a # b", "- c", "null", "yes"] * 30,
+        "empty": [None] * 120,
+        "income": [i * 1001 for i in range(120)],
+    }
+)
+EXPECTED = f"""\
+columns:
+  # id IS LEFT OUT: IT LOOKS LIKE AN IDENTIFIER OR FREE TEXT.
+  age:
+    type: integer
+    min: 0  {PRIVATE}
+    max: 59  {PRIVATE}
+  sex:
+    type: categorical
+    values: [F, M]  {PRIVATE}
+    other: other
+    missing: ["?"]  {PRIVATE}
+  zip:
+    type: categorical
+    values: ["01234", "02345"]  {PRIVATE}
+    other: other
+  price:
+    type: real
+    min: 0  {PRIVATE}
+    max: 200  {PRIVATE}
+    bins: 20
+    decimals: 2  {PRIVATE}
+  visit:
+    type: date
+    min: 2021-01-01  {PRIVATE}
+    max: 2021-12-31  {PRIVATE}
+    unit: day
+  member:
+    type: boolean
+    missing: true  {PRIVATE}
+  "weird: 'name'":
+    type: categorical
+    values: ["- c", "a # b", yes]  {PRIVATE}
+    other: other
+    missing: ["null"]  {PRIVATE}
+  # empty IS LEFT OUT: IT HOLDS NO VALUES.
+  income:
+    type: integer
+    min: 0  {PRIVATE}
+    max: 199999  {PRIVATE}
+    bins: 50
+# What cannot"""
+
+
+def test_draft_of_a_table_and_of_its_file(tmp_path):
+    text = draft(TABLE)
+    assert text[text.index("columns:") :].startswith(EXPECTED)
+    assert text.startswith("# A DRAFT, GUESSED FROM THE RECORDS. IT IS NOT SAFE TO PUBLISH")
+    TABLE.to_csv(tmp_path / "t.csv", index=False)
+    assert draft(tmp_path / "t.csv") == text
+    assert draft(pl.from_pandas(TABLE).lazy()) == text
+
+
+def test_a_draft_is_a_schema_that_knows_what_it_is():
+    schema = Schema.parse(draft(TABLE))
+    assert schema.drafted
+    data = schema.encode(TABLE)
+    assert data.records == 120
+    assert [name for name in schema.domain if data.project(name).values[-1] == 120] == []
+
+
+def test_many_values_are_cut_to_the_most_frequent():
+    values = [f"v{i % 60:02}" for i in range(1000)] + ["v00"]
+    schema = Schema.parse(draft(pd.DataFrame({"a": values})))
+    assert schema.domain["a"] == 51
+    assert "v00" in schema.labels("a")
+
+
+@pytest.mark.parametrize("table", [pd.DataFrame({"a": []}), pd.DataFrame()])
+def test_nothing_to_guess_from(table):
+    with pytest.raises(DataError, match="nothing to guess from"):
+        draft(table)
+
+
+def column_of(values):
+    return st.lists(values, min_size=1, max_size=8)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.one_of(
+        column_of(st.integers()),
+        column_of(st.integers(-300, 300)),
+        column_of(st.floats()),
+        column_of(st.floats(-1e3, 1e3)),
+        column_of(st.decimals(-1000, 1000, places=2).map(str)),
+        column_of(st.text(max_size=6)),
+        column_of(st.dates()),
+        column_of(st.datetimes()),
+        column_of(st.booleans() | st.none()),
+        column_of(st.sampled_from(["yes", "no", "", "1", "0", "007", "1e5", "-", "."])),
+    ),
+    st.text(min_size=1, max_size=6),
+)
+@example([1e13, -2.225073858507e-311], "x")
+@example([2.0**53], "x")
+def test_every_draft_loads_and_no_number_is_outside(values, name):
+    table = pd.DataFrame({name: values, "number": np.arange(len(values))})
+    schema = Schema.parse(draft(table))
+    assert "number" in schema.domain
+    if any(isinstance(value, float) and not abs(value) < 1e299 for value in values):
+        return
+    if name in schema.domain and name != "number" and schema.column(name).kind in ("integer", "real", "date"):
+        strict = draft(table).replace("  number:", "    outside: error\n  number:", 1)
+        Schema.parse(strict).encode(table)
+
+
+def test_a_few_words_among_numbers_mean_missing_values(tmp_path):
+    (tmp_path / "ages.csv").write_text("age\n" + "\n".join([*map(str, range(60)), "unknown", "refused"]) + "\n")
+    column = Schema.parse(draft(tmp_path / "ages.csv")).column("age")
+    assert type(column).__name__ == "Integer"
+    assert {"unknown", "refused"} <= column.markers
+
+
+def test_codes_with_letters_stay_text(tmp_path):
+    codes = [str(code) for code in range(40)] + [f"V{code}" for code in range(10)]
+    (tmp_path / "codes.csv").write_text("code\n" + "\n".join(codes) + "\n")
+    assert type(Schema.parse(draft(tmp_path / "codes.csv")).column("code")).__name__ == "Categorical"
+
+
+def test_days_that_do_not_exist_and_numbers_that_are_infinite(tmp_path):
+    (tmp_path / "odd.csv").write_text("born,size,none\n2020-02-30,1e400,2020-02-30\n2020-02-29,1,2020-02-30\n")
+    schema = Schema.parse(draft(tmp_path / "odd.csv"))
+    kinds = [type(column).__name__ for column in schema.columns]
+    assert kinds == ["Date", "Categorical", "Categorical"]
+
+
+def test_a_file_that_begins_with_an_empty_line(tmp_path):
+    (tmp_path / "late.csv").write_text("\nsex\nF\nM\n")
+    assert Schema.parse(draft(tmp_path / "late.csv")).labels("sex")[:2] == ["F", "M"]

@@ -1,0 +1,36 @@
+"""The embedded table: what CENSUS.md says of it."""
+
+import pytest
+
+from pgmest._base.errors import ArgumentError
+from pgmest.data import datasets
+from pgmest.evaluation.metrics import total_variation
+
+
+def test_census_is_a_table_of_the_documented_size():
+    census = datasets.load("census")
+    assert census.records == 48_842
+    assert len(census.domain) == 14
+    assert sorted(census.domain.shape)[0] == 2
+    assert sorted(census.domain.shape)[-1] == 100
+
+
+def test_census_resembles_its_source(shared_data):
+    source, census = shared_data("adult14"), datasets.load("census")
+    assert source.domain == census.domain
+    for clique, limit in {
+        ("age",): 0.01,
+        ("age", "marital-status"): 0.03,
+        ("education-num", "income>50K"): 0.01,
+    }.items():
+        assert total_variation(source.project(clique), census.project(clique)) < limit
+
+
+def test_census_is_not_its_source(shared_data):
+    source, census = (data.to_frame() for data in (shared_data("adult14"), datasets.load("census")))
+    assert len(source.merge(census.drop_duplicates())) < 0.2 * len(source)
+
+
+def test_unknown_name_lists_the_known_ones():
+    with pytest.raises(ArgumentError, match="name='titanic' is not valid: it must be one of 'census'"):
+        datasets.load("titanic")

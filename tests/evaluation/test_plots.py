@@ -1,0 +1,191 @@
+"""Pictures: each marginal is drawn from its own numbers and labeled, and a tree is laid out without overlaps."""
+
+import sys
+
+import numpy as np
+import pytest
+
+import pgmest as pg
+from pgmest._base.errors import ArgumentError, OptionalDependencyError
+from pgmest.evaluation.plots import (
+    History,
+    compare_distances,
+    compare_marginals,
+    draw_convergence,
+    draw_errors,
+    draw_junction_tree,
+    draw_marginals,
+    draw_pair_errors,
+)
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+
+
+class Table:
+    """A joint table with marginals."""
+
+    def __init__(self, values: np.ndarray):
+        self.joint = pg.Factor({"age": 3, "sex": 2}, values)
+
+    def project(self, attributes):
+        return self.joint.project(attributes)
+
+
+TRUE = Table(np.array([[4, 0], [3, 1], [0, 2]]))
+ESTIMATED = Table(np.array([[3, 1], [3, 1], [1, 1]]))
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    matplotlib.pyplot.close("all")
+
+
+def texts(figure) -> list[str]:
+    return [text.get_text() for text in figure.findobj(matplotlib.text.Text) if text.get_text()]
+
+
+def test_one_way_marginals_are_drawn_with_their_counts():
+    figure = compare_marginals(TRUE, ESTIMATED, [("age",)])
+    true, estimated = figure.findobj(matplotlib.patches.StepPatch)[:2]
+    np.testing.assert_array_equal(true.get_data().values, [4, 4, 2])
+    np.testing.assert_array_equal(estimated.get_data().values, [4, 4, 2])
+    assert "total variation error 0.0000" in texts(figure)
+
+
+def test_two_way_marginals_are_two_maps_on_one_scale():
+    figure = compare_marginals(TRUE, ESTIMATED, [("sex", "age")])
+    true, estimated = figure.findobj(matplotlib.image.AxesImage)
+    np.testing.assert_array_equal(true.get_array(), [[4, 0], [3, 1], [0, 2]])
+    np.testing.assert_array_equal(estimated.get_array(), [[3, 1], [3, 1], [1, 1]])
+    assert true.norm is estimated.norm
+    assert (true.norm.vmin, true.norm.vmax) == (0, 4)
+
+
+def test_what_was_measured_is_said():
+    figure = compare_marginals(TRUE, ESTIMATED, [("age",), ("age", "sex")], measured=[("age",)], title="A heading")
+    found = texts(figure)
+    assert "measured, total variation error 0.0000" in found
+    assert "never measured, total variation error 0.2000" in found
+    assert "A heading" in found
+
+
+def test_many_marginals_are_laid_out(tmp_path):
+    figure = compare_marginals(TRUE, ESTIMATED, [("age",)] * 5 + [("age", "sex")] * 3)
+    figure.savefig(tmp_path / "picture.png")
+    assert len(figure.findobj(matplotlib.image.AxesImage)) == 6
+    assert len(figure.findobj(matplotlib.patches.StepPatch)) >= 10
+
+
+@pytest.mark.parametrize("cliques", [[], [()], [("age", "sex", "income")]])
+def test_only_one_and_two_way_marginals_can_be_drawn(cliques):
+    with pytest.raises(ArgumentError, match="must be one or more cliques of one or two attributes each"):
+        compare_marginals(TRUE, ESTIMATED, cliques)
+
+
+def test_without_matplotlib_the_message_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(OptionalDependencyError, match=r"pip install 'pgmest\[plot\]'"):
+        compare_marginals(TRUE, ESTIMATED, [("age",)])
+
+
+def test_tree_shows_every_clique_and_separator(tmp_path):
+    domain = pg.Domain({"a": 2, "b": 3, "c": 4, "d": 5})
+    tree = pg.JunctionTree.from_cliques(domain, [("a", "b"), ("b", "c"), ("d",)])
+    figure = draw_junction_tree(tree, "A tree")
+    figure.savefig(tmp_path / "tree.png")
+    found = texts(figure)
+    assert {"a, b\n6 cells", "b, c\n12 cells", "d\n5 cells", "b", "A tree"} <= set(found)
+    places = figure.axes[0].collections[0].get_offsets()
+    assert len({tuple(place) for place in np.asarray(places)}) == 3
+
+
+def test_marginals_of_one_source():
+    figure = draw_marginals(TRUE, ["age", "sex"], "A heading")
+    areas = [patch.get_data().values.tolist() for patch in figure.findobj(matplotlib.patches.StepPatch)]
+    assert areas == [[4, 4, 2], [7, 3]]
+    assert {"age", "sex", "A heading"} <= set(texts(figure))
+    with pytest.raises(ArgumentError, match="at least one attribute"):
+        draw_marginals(TRUE, [])
+
+
+def test_errors_of_pairs_are_a_symmetric_matrix():
+    figure = draw_pair_errors({("b", "a"): 0.5, ("$c$", "b"): 0.1})
+    (image,) = figure.axes[0].get_images()
+    np.testing.assert_array_equal(
+        image.get_array().filled(np.nan), [[np.nan, np.nan, 0.1], [np.nan, np.nan, 0.5], [0.1, 0.5, np.nan]]
+    )
+    assert image.norm.vmax == 0.5
+    assert {"$c$", "a", "b"} <= set(texts(figure))
+    for wrong in ({}, {("a",): 0.1}):
+        with pytest.raises(ArgumentError, match="pairs of attributes"):
+            draw_pair_errors(wrong)
+
+
+def test_distances_of_members_and_others():
+    figure = compare_distances(np.array([0.0, 0.0, 0.3]), np.array([0.3, 0.3]))
+    others, members = figure.findobj(matplotlib.patches.StepPatch)[:2]
+    assert (others.get_data().values[[0, -1]].tolist(), members.get_data().values[[0, -1]].tolist()) == ([0, 2], [2, 1])
+
+
+def test_errors_by_budget_are_medians_in_a_band():
+    figure = draw_errors({"AIM": {1.0: [0.1, 0.4, 0.2], 0.1: [0.5]}, "MST": {1.0: 0.3}}, levels={"public": 0.25})
+    (axes,) = figure.axes
+    aim, mst, public = axes.get_lines()
+    assert (aim.get_xdata().tolist(), aim.get_ydata().tolist()) == ([0.1, 1.0], [0.5, 0.2])
+    assert (mst.get_xdata().tolist(), mst.get_ydata().tolist()) == ([1.0], [0.3])
+    assert set(public.get_ydata()) == {0.25}
+    band = axes.collections[0].get_paths()[0].vertices
+    assert {tuple(point) for point in band} >= {(0.1, 0.5), (1.0, 0.1), (1.0, 0.4)}
+    assert aim.get_marker() != mst.get_marker()
+    assert aim.get_linestyle() != mst.get_linestyle()
+    assert {"AIM", "MST", "public", "epsilon"} <= set(texts(figure))
+
+
+@pytest.mark.parametrize(
+    "errors", [{}, {"AIM": {}}, {"AIM": {0.0: 0.1}}, {"AIM": {1.0: []}}, {"AIM": {1.0: [0.1, 0.0]}}]
+)
+def test_errors_by_budget_are_positive(errors):
+    with pytest.raises(ArgumentError, match="positive errors by positive budgets"):
+        draw_errors(errors)
+
+
+class Seen:
+    """What a callback sees, as far as a history reads it."""
+
+    def __init__(self, iteration: int, loss: float, gap: float):
+        self.iteration, self.oracle_calls, self.seconds = iteration, 2 * iteration, 0.1 * iteration
+        self.loss, self.gap, self.tolerance = loss, gap, 0.5
+
+
+def test_convergence_is_the_distance_to_the_lowest_loss_and_the_gap():
+    fast, slow = History(), History()
+    for iteration, loss, gap in [(1, 9.0, np.inf), (2, 5.0, 4.0), (3, 3.0, 1.0)]:
+        fast(Seen(iteration, loss, gap))
+        slow(Seen(iteration, loss + 2.0, np.inf))
+    figure = draw_convergence({"fast": fast, "slow": slow})
+    loss, gap, other, _, tolerance, _ = figure.axes[0].get_lines()
+    np.testing.assert_array_equal(loss.get_xdata(), [2, 4, 6])
+    np.testing.assert_array_equal(loss.get_ydata(), [6.0, 2.0, np.nan])
+    np.testing.assert_array_equal(gap.get_ydata(), [np.nan, 4.0, 1.0])
+    np.testing.assert_array_equal(other.get_ydata(), [8.0, 4.0, 2.0])
+    assert set(tolerance.get_ydata()) == {0.5}
+    assert "calls of the marginal oracle" in texts(figure)
+
+
+def test_a_history_is_kept_by_an_estimate():
+    history = History()
+    answers = [pg.LinearMeasurement([60.0, 45.0], "sex", 2.0), pg.LinearMeasurement([30.0, 41.0, 25.0], "age", 2.0)]
+    model = pg.estimate(answers, {"sex": 2, "age": 3}, callback=history)
+    assert [step.iteration for step in history.steps] == sorted({step.iteration for step in history.steps})
+    assert min(step.loss for step in history.steps) == pytest.approx(model.report.loss, rel=1e-2)
+    figure = draw_convergence(history, against="seconds")
+    assert "seconds" in texts(figure)
+
+
+def test_convergence_needs_a_history_and_a_known_axis():
+    with pytest.raises(ArgumentError, match="at least one iteration each"):
+        draw_convergence({"none": History()})
+    with pytest.raises(ArgumentError, match="against"):
+        draw_convergence(History([]), against="days")

@@ -1,0 +1,182 @@
+"""The compiled kernels against the NumPy reference on the same plans, and their arithmetic by itself."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import pgmest
+from pgmest._base.errors import ArgumentError, ImpossibleModelError
+from pgmest.inference.exact import kernels
+from pgmest.inference.exact import plan_columns as f
+from pgmest.inference.exact.belief_propagation import ExactOracle
+from pgmest.inference.exact.plan import Plan
+from pgmest.inference.exact.reference import ReferenceOracle
+from tests.inference.problems import EVERYTHING_SMALL, Problem, limited, limits, problems
+
+pytestmark = pytest.mark.filterwarnings("error")
+INF = np.inf
+quick = settings(max_examples=150, deadline=None)
+
+
+# -- kernels against the reference ------------------------------------------------------------------------------------
+
+
+def check_against_reference(problem: Problem, plan: Plan, threads: int = 1) -> None:
+    exact, reference = ExactOracle(plan, threads), ReferenceOracle(plan)
+    assert np.isclose(exact.maximum(problem.theta), reference.maximum(problem.theta), rtol=1e-13, atol=1e-10)
+    assert exact.map_record(problem.theta) == reference.map_record(problem.theta)
+    best, expected_best = exact.max_marginals(problem.theta), reference.max_marginals(problem.theta)
+    assert np.allclose(best, expected_best, rtol=1e-13, atol=1e-10)
+    if not problem.possible:
+        for oracle in (exact, reference):
+            with pytest.raises(ImpossibleModelError):
+                oracle.run(problem.theta)
+        return
+    (mu, log_partition), (expected, expected_log) = (oracle.run(problem.theta, 2.0) for oracle in (exact, reference))
+    assert np.allclose(mu, expected, rtol=1e-9, atol=1e-12)
+    assert np.isclose(log_partition, expected_log, rtol=1e-13, atol=1e-12)
+    v = problem.direction()
+    assert np.allclose(exact.covariance(v), reference.covariance(v), rtol=0, atol=1e-9)
+    assert exact.calls == reference.calls
+
+
+@quick
+@given(problems(), limits(), st.integers(1, 3))
+def test_kernels_agree_with_the_reference(problem, thresholds, threads):
+    with limited(thresholds):
+        check_against_reference(problem, problem.plan(), threads)
+
+
+CUBE = dict.fromkeys("abcd", 3)
+EVERY_PATH = [
+    (Problem(CUBE, (("a", "b", "c"), ("a", "b"), ("b", "c"), ("a", "c"), ("c", "a"), ("a",), ("b",), ("c",))), {}),
+    (Problem(CUBE, (("a", "b", "c"), ("a", "b"), ("b", "c"), ("a",))), {"ROW_CELLS": 1}),
+    (Problem(CUBE, (("a", "b"), ("b", "c"), ("c", "d"), ("d", "a"))), {}),
+    (Problem(CUBE, (("a", "b"), ("b", "c"), ("c", "d"), ("d", "a"))), {"STREAM_CELLS": 1, "STREAM_RATIO": 0}),
+    (Problem(CUBE, (("a", "b", "c"), ("b", "c", "d"), ("d",))), {"VECTOR_CELLS": 1}),
+    (Problem(CUBE, (("b", "c", "a"), ("d", "b", "c"), ("c",))), {"VECTOR_CELLS": 1}),
+    (Problem(CUBE, (("a", "b"), ("b", "c"), ("c", "d"), ("d", "a"), ("c", "a"))), EVERYTHING_SMALL),
+    (Problem({"a": 2, "b": 40, "c": 2}, (("a", "b"), ("c", "b"))), {"ROW_CELLS": 1}),
+]
+
+
+@pytest.mark.parametrize(("problem", "thresholds"), EVERY_PATH)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_examples_of_every_path(problem, thresholds, threads):
+    with limited(thresholds | {"WIDE_CELLS": 1}):
+        check_against_reference(problem, problem.plan(), threads)
+
+
+def test_the_examples_do_take_every_path():
+    links, tables = set(), set()
+    for problem, thresholds in EVERY_PATH:
+        with limited(thresholds):
+            nodes = problem.plan().nodes
+        linked = nodes[nodes[:, f.PARENT] >= 0]
+        links |= set(zip(linked[:, f.UP_KIND].tolist(), linked[:, f.MESSAGE_IN_THETA].tolist(), strict=True))
+        cliques = nodes[nodes[:, f.SLOT] == 0]
+        tables |= {
+            ("first" if first else "last", "measured" if base >= 0 else "streamed" if table < 0 else "stored")
+            for first, table, base in cliques[:, [f.FIRST, f.TABLE, f.BASE]].tolist()
+        }
+    kinds = (f.CONSTANT, f.CONTIGUOUS, f.REPEATED, f.TILED, f.GENERAL)
+    assert {kind for kind, _ in links} == set(kinds)
+    assert {(f.CONSTANT, 0), (f.CONTIGUOUS, 0), (f.REPEATED, 1), (f.TILED, 1), (f.GENERAL, 1)} <= links
+    assert tables >= {(side, how) for side in ("first", "last") for how in ("streamed", "measured", "stored")}
+
+
+def test_the_reference_refuses_what_the_oracle_refuses():
+    problem = EVERY_PATH[0][0]
+    reference = ReferenceOracle(problem.plan())
+    with pytest.raises(ArgumentError, match="covariance needs the marginals of a run"):
+        reference.covariance(problem.direction())
+    with pytest.raises(ImpossibleModelError, match="the log-partition function is -inf"):
+        reference.run(np.full(problem.layout.cells, -INF))
+
+
+@quick
+@given(problems(), limits())
+def test_the_reference_agrees_with_brute_force(problem, thresholds):
+    assume(problem.possible)
+    with limited(thresholds):
+        reference = ReferenceOracle(problem.plan())
+    out = np.empty(problem.layout.cells)
+    mu, log_partition = reference.run(problem.theta, out=out)
+    expected, expected_log = problem.truth.run(problem.theta)
+    assert mu is out
+    assert np.abs(mu - expected).max(initial=0) <= 1e-10
+    assert np.isclose(log_partition, expected_log, rtol=1e-12, atol=1e-10)
+    assert np.isclose(reference.maximum(problem.theta), problem.truth.maximum(problem.theta), rtol=1e-12, atol=1e-10)
+
+
+# -- arithmetic -------------------------------------------------------------------------------------------------------
+
+
+def test_the_exponential():
+    points = np.concatenate([np.linspace(-699.9, 0, 1001), -np.logspace(-300, 2.8, 500), [0.0, 1e-20, 700.0]])
+    found = np.array([kernels._exp(x) for x in points])
+    assert np.allclose(found, np.exp(points), rtol=5e-16, atol=0)
+    assert kernels._exp(0.0) == 1.0
+    assert [kernels._exp(x) for x in (-700.0, -701.0, -740.0, -1e4, -1e308, -INF)] == [0.0] * 6
+
+
+def test_the_logarithm():
+    points = np.concatenate([np.linspace(1, 100, 1001), 1 + np.logspace(-16, 0, 200), np.logspace(0, 300, 301)])
+    found = np.array([kernels._log(x) for x in points])
+    assert np.allclose(found, np.log(points), rtol=5e-16, atol=0)
+    assert kernels._log(1.0) == 0.0
+
+
+# -- where the machine code is kept -----------------------------------------------------------------------------------
+
+RUN_ONE_KERNEL = """
+import numpy as np
+from pgmest.inference.exact import plan_columns as fields
+from pgmest.inference.exact import kernels
+nodes = np.zeros((1, fields.N_FIELDS), dtype=np.int64)
+nodes[0, fields.SEPARATOR] = 2
+arena = np.array([-np.inf, 3.0])
+kernels.settle_peaks(nodes, 0, arena)
+print(arena.tolist(), kernels.settle_peaks.stats.cache_path)
+"""
+
+
+def run_one_kernel(package: Path, **environment: str) -> str:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("NUMBA", "PYTHON", "XDG"))}
+    variables = clean | {"PYTHONPATH": str(package), "PYTHONDONTWRITEBYTECODE": "1"} | environment
+    done = subprocess.run(
+        [sys.executable, "-c", RUN_ONE_KERNEL], env=variables, cwd=package, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def installation(tmp_path):
+    """A copy of the package whose folders for machine code cannot be made, because files have their names."""
+    source = Path(pgmest.__file__).parent
+    copy = tmp_path / "site" / "pgmest"
+    shutil.copytree(source, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    (copy / "inference" / "__pycache__").write_text("in the way")
+    return copy.parent
+
+
+def test_kernels_run_where_no_folder_is_writable(installation):
+    nowhere = "/dev/null/nowhere"
+    found = run_one_kernel(installation, NUMBA_CACHE_DIR=nowhere, HOME=nowhere, XDG_CACHE_HOME=nowhere)
+    assert found == "[0.0, 3.0] None"
+
+
+def test_machine_code_goes_to_the_folder_that_is_writable(installation, tmp_path):
+    found = run_one_kernel(installation, NUMBA_CACHE_DIR=str(tmp_path / "cache"))
+    assert found.startswith(f"[0.0, 3.0] {tmp_path}/cache")
+    assert list((tmp_path / "cache").rglob("kernels.settle_peaks*.nbc"))

@@ -1,0 +1,120 @@
+"""How many threads there are, and that tasks run on them."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import threading
+
+import numpy as np
+import pytest
+
+from pgmest._base.errors import ArgumentError
+from pgmest.inference.exact.threads import get_threads, run_together, set_threads
+
+
+@pytest.fixture(autouse=True)
+def no_settings(monkeypatch):
+    """Neither an environment variable nor an earlier call decides."""
+    monkeypatch.delenv("PGMEST_THREADS", raising=False)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    set_threads(None)
+    yield
+    set_threads(None)
+
+
+def test_the_default_is_the_number_of_processors():
+    expected = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    assert get_threads() == expected
+
+
+def test_the_number_can_be_chosen():
+    set_threads(3)
+    assert get_threads() == 3
+    set_threads(None)
+    assert get_threads() != 0
+
+
+def test_the_environment_decides_unless_a_number_is_chosen(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "5")
+    assert get_threads() == 5
+    monkeypatch.setenv("PGMEST_THREADS", "7")
+    assert get_threads() == 7
+    set_threads(2)
+    assert get_threads() == 2
+
+
+@pytest.mark.parametrize("value", ["", "0", "-1", "many", "2.5"])
+def test_an_environment_that_says_nothing_is_ignored(monkeypatch, value):
+    expected = get_threads()
+    monkeypatch.setenv("PGMEST_THREADS", value)
+    assert get_threads() == expected
+
+
+@pytest.mark.parametrize("count", [0, -1, 1.0, "2", True, [2], np.nan])
+def test_the_number_is_a_positive_integer(count):
+    set_threads(4)
+    with pytest.raises(ArgumentError) as raised:
+        set_threads(count)
+    assert str(raised.value) == (
+        f"count={count!r} is not valid: it must be a positive integer, or None for the default."
+    )
+    assert get_threads() == 4
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_worker_processes_get_one_thread_each(method):
+    if method not in multiprocessing.get_all_start_methods():
+        pytest.skip(f"this system cannot {method}")
+    with multiprocessing.get_context(method).Pool(1) as pool:
+        assert pool.apply(get_threads) == 1
+
+
+def test_tasks_run_at_the_same_time():
+    everyone = threading.Barrier(3, timeout=10)
+    names = []
+
+    def task() -> None:
+        everyone.wait()  # passes only when all three have come
+        names.append(threading.current_thread().name)
+
+    run_together([task] * 3)
+    assert len(set(names)) == 3
+    assert threading.current_thread().name in names
+
+
+def test_one_task_runs_here():
+    seen = []
+    run_together([lambda: seen.append(threading.current_thread())])
+    assert seen == [threading.current_thread()]
+
+
+@pytest.mark.parametrize("failing", [0, 1, 2])
+def test_an_error_in_any_task_is_raised_when_all_are_done(failing):
+    done = []
+
+    def task(number: int) -> None:
+        if number == failing:
+            raise RuntimeError(f"task {number}")
+        done.append(number)
+
+    with pytest.raises(RuntimeError, match=f"task {failing}"):
+        run_together([lambda number=number: task(number) for number in range(3)])
+    assert sorted([*done, failing]) == [0, 1, 2]
+    run_together([lambda: None] * 3)
+
+
+def double_in_two_threads(number: int) -> int:
+    results = []
+    run_together([lambda: results.append(number)] * 2)
+    return sum(results)
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="this system cannot fork")
+def test_a_forked_process_makes_its_own_pool():
+    assert double_in_two_threads(1) == 2
+    process = multiprocessing.get_context("fork").Process(target=double_in_two_threads, args=(2,))
+    process.start()
+    process.join(timeout=20)
+    process.kill()  # if it still waits for a thread that only its parent has
+    assert process.exitcode == 0

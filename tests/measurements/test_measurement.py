@@ -1,0 +1,266 @@
+"""LinearMeasurement: what it accepts, what it answers, and what it refuses."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from scipy.sparse.linalg import aslinearoperator
+
+from pgmest import Domain, Factor, queries
+from pgmest._base.errors import (
+    ArgumentError,
+    DuplicateAttributeError,
+    MeasurementError,
+    MeasurementShapeError,
+    QueryError,
+    ShapeError,
+    UnknownAttributeError,
+)
+from pgmest.measurements.measurement import LinearMeasurement, noise_scale, noise_stddev
+from pgmest.queries import Kron
+
+DOMAIN = Domain({"a": 3, "b": 2, "c": 4})
+
+
+def test_values_may_be_flat_a_table_or_a_factor():
+    table = np.arange(6.0).reshape(2, 3)
+    for values in (table.ravel(), table.tolist(), Factor(DOMAIN.project(("a", "b")), table.T)):
+        measurement = LinearMeasurement(values, clique=("b", "a"), stddev=2)
+        measurement.check(DOMAIN)
+        assert measurement.values.tolist() == [0, 1, 2, 3, 4, 5]
+        assert (measurement.rows, measurement.cells, measurement.stddev) == (6, 6, 2.0)
+
+
+def test_a_single_name_is_a_clique_and_no_name_is_the_total():
+    assert LinearMeasurement([1.0, 2.0], "b").clique == ("b",)
+    total = LinearMeasurement(99.5, clique=())
+    total.check(DOMAIN)
+    assert total.values.tolist() == [99.5]
+    assert total.answer(Factor(DOMAIN, np.ones(DOMAIN.shape))).tolist() == [24.0]
+    assert total.max_column_norm() == 1.0
+
+
+def test_fields_are_read_only_and_replaceable():
+    measurement = LinearMeasurement([1.0, 2.0], "b", stddev=[1.0, 2.0])
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        measurement.stddev = 3.0
+    for array in (measurement.values, measurement.stddev, measurement.column_squares):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 5
+    assert dataclasses.replace(measurement, stddev=4.0).stddev == 4.0
+
+
+def test_input_arrays_are_copied():
+    values, deviations = np.array([1.0, 2.0]), np.array([1.0, 2.0])
+    measurement = LinearMeasurement(values, "b", stddev=deviations)
+    values[0] = deviations[0] = 7
+    assert measurement.values[0] == measurement.stddev[0] == 1
+
+
+def test_the_identity_query_is_no_query():
+    assert LinearMeasurement([1.0, 2.0], "b", query=queries.identity(2)).query is None
+    measurement = LinearMeasurement(np.ones(6), ("a", "b"), query=Kron({"a": np.eye(3), "b": queries.identity(2)}))
+    assert measurement.query is not None
+    kron = Kron({"a": queries.identity(3), "b": queries.identity(2)})
+    assert LinearMeasurement(np.ones(6), ("a", "b"), query=kron).query is None
+    assert LinearMeasurement(np.ones(6), ("b", "a"), query=kron).query is kron
+    with pytest.raises(MeasurementShapeError, match=r"expected shape \(2, 3\), got \(3, 2\)"):
+        LinearMeasurement(np.ones(6), ("a", "b"), query=kron).check(Domain({"a": 2, "b": 3}))
+
+
+def structured_queries(rng):
+    """Pairs of a query on (c, a) and its matrix on that table, row-major."""
+    matrix = rng.normal(size=(5, 12))
+    kron = Kron({"a": queries.prefix(3), "c": rng.normal(size=(2, 4))})
+    aligned = Kron({"c": kron.factors["c"], "a": kron.factors["a"]})
+    permuted = aligned.matrix().reshape(2, 3, 12).transpose(1, 0, 2).reshape(6, 12)
+    return [
+        (None, np.eye(12)),
+        (matrix, matrix),
+        (sparse.csr_matrix(matrix), matrix),
+        (aslinearoperator(matrix), matrix),
+        (queries.haar(12), queries.haar(12).matrix()),
+        (kron, permuted),
+        (aligned, aligned.matrix()),
+    ]
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), unequal=st.booleans())
+def test_products_are_those_of_the_dense_matrix(seed, unequal):
+    rng = np.random.default_rng(seed)
+    marginal = Factor(DOMAIN, rng.normal(size=DOMAIN.shape))
+    cells = marginal.project(("c", "a")).datavector()
+    for query, matrix in structured_queries(rng):
+        rows = len(matrix)
+        stddev = rng.uniform(0.1, 10, size=rows) if unequal else 2.5
+        measurement = LinearMeasurement(rng.normal(size=rows), ("c", "a"), stddev=stddev, query=query)
+        measurement.check(DOMAIN)
+        assert (measurement.rows, measurement.cells) == matrix.shape
+        np.testing.assert_allclose(measurement.answer(marginal), matrix @ cells, atol=1e-11)
+        residual = rng.normal(size=rows)
+        transposed = measurement.transpose(residual, DOMAIN)
+        assert transposed.shape == (4, 3)
+        np.testing.assert_allclose(transposed.ravel(), matrix.T @ residual, atol=1e-11)
+        np.testing.assert_allclose(measurement.transpose(residual).ravel(), matrix.T @ residual, atol=1e-11)
+        weighted = matrix / np.broadcast_to(stddev, rows)[:, None]
+        np.testing.assert_allclose(measurement.column_squares, (weighted**2).sum(axis=0), atol=1e-11)
+        np.testing.assert_allclose(measurement.max_column_norm(), np.linalg.norm(weighted, axis=0).max())
+
+
+def test_a_kron_answer_may_keep_its_shape():
+    kron = Kron({"a": queries.total(3), "b": queries.identity(2)})
+    assert LinearMeasurement([[4.0, 5.0]], ("b", "a"), query=kron).values.tolist() == [4.0, 5.0]
+    assert LinearMeasurement([4.0, 5.0], ("b", "a"), query=kron).transpose([1.0, 2.0]).tolist() == [[1] * 3, [2] * 3]
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "laplace", "discrete_gaussian", "discrete_laplace"])
+def test_scale_and_stddev_are_inverse(noise):
+    stddev = np.array([1e-3, 0.7, 3.0, 1e6])
+    np.testing.assert_allclose(noise_stddev(noise, noise_scale(noise, stddev)), stddev, rtol=1e-12)
+
+
+def test_the_scale_of_laplace_noise():
+    assert noise_stddev("laplace", 3.0) == pytest.approx(3.0 * np.sqrt(2.0))
+    ks = np.arange(-200, 201)
+    probabilities = np.exp(-np.abs(ks) / 3.0)
+    variance = np.sum(ks**2 * probabilities) / probabilities.sum()
+    assert noise_stddev("discrete_laplace", 3.0) == pytest.approx(np.sqrt(variance), rel=1e-12)
+
+
+def test_repr_says_what_was_measured():
+    measurement = LinearMeasurement([1.0, 2.0], "b", stddev=[1.0, 2.5], noise="laplace")
+    assert repr(measurement) == "LinearMeasurement(b: 2 noisy answers, identity, laplace stddev 1 to 2.5)"
+
+
+@pytest.mark.parametrize(
+    ("make", "kind", "text"),
+    [
+        (
+            lambda: LinearMeasurement([1.0, np.nan], "b"),
+            MeasurementError,
+            "the measurement of ('b',): values: 1 NaN or infinite, the first at index [1]. Give finite numbers.",
+        ),
+        (
+            lambda: LinearMeasurement([[1.0, 2.0], [np.inf, -np.inf]], ("b", "b2")),
+            MeasurementError,
+            "the measurement of ('b', 'b2'): values: 2 NaN or infinite, the first at index [1, 0]. "
+            "Give finite numbers.",
+        ),
+        (
+            lambda: LinearMeasurement(["x", "y"], "b"),
+            MeasurementError,
+            "the measurement of ('b',): values must be real numbers, got ['x', 'y'].",
+        ),
+        (
+            lambda: LinearMeasurement([], "b"),
+            MeasurementError,
+            "the measurement of ('b',) has no values; give one for each query.",
+        ),
+        (
+            lambda: LinearMeasurement([1.0, 2.0], "b", stddev=0),
+            MeasurementError,
+            "the measurement of ('b',): stddev must be positive (at least 1e-150), got 0.0. "
+            "For exact answers give a small one.",
+        ),
+        (
+            lambda: LinearMeasurement([1.0, 2.0], "b", stddev=[1, -1]),
+            MeasurementError,
+            "the measurement of ('b',): stddev must be positive (at least 1e-150), got -1.0. "
+            "For exact answers give a small one.",
+        ),
+        (
+            lambda: LinearMeasurement([1.0, 2.0], "b", stddev=np.inf),
+            MeasurementError,
+            "the measurement of ('b',): stddev: 1 NaN or infinite, the first at index 0. Give finite numbers.",
+        ),
+        (
+            lambda: LinearMeasurement([1.0, 2.0], "b", stddev=[1, 1, 1]),
+            MeasurementShapeError,
+            "the measurement of ('b',): stddev: expected shape () or (2,), got (3,).",
+        ),
+        (
+            lambda: LinearMeasurement(np.ones((2, 2, 2)), ("a", "b")),
+            MeasurementShapeError,
+            "the measurement of ('a', 'b'): values: expected shape (a, b) or flat, got (2, 2, 2).",
+        ),
+        (
+            lambda: LinearMeasurement([1.0, 2.0], "b", query=queries.total(2)),
+            MeasurementShapeError,
+            "the measurement of ('b',): values: expected shape (1,), got (2,). Give one value for each query.",
+        ),
+        (
+            lambda: LinearMeasurement([1.0, 2.0], "b", query=[[1.0, np.nan]]),
+            QueryError,
+            "the measurement of ('b',): the query matrix holds NaN or infinite entries; give finite numbers.",
+        ),
+        (
+            lambda: LinearMeasurement([1.0], ("a", "b"), query=Kron({"a": queries.total(3)})),
+            MeasurementError,
+            "the measurement of ('a', 'b') has a Kron on ('a',): it must be over exactly the clique's attributes. "
+            "Leave the others out of the clique, or sum them out with pg.queries.total(n).",
+        ),
+        (
+            lambda: LinearMeasurement(Factor(Domain({"b": 2}), [1, 2]), "b", query=np.eye(2)),
+            MeasurementError,
+            "the measurement of ('b',): a Factor over ('b',) can be the values only of an identity measurement "
+            "of the same attributes; give the answers to the query as an array.",
+        ),
+        (
+            lambda: LinearMeasurement([1.0], ("a", "a")),
+            DuplicateAttributeError,
+            "the clique ('a', 'a') names a more than once; name each attribute once.",
+        ),
+        (
+            lambda: LinearMeasurement([1.0], (1,)),
+            MeasurementError,
+            "a clique must be attribute names, got (1,).",
+        ),
+        (
+            lambda: LinearMeasurement([1.0], "a", noise="cauchy"),
+            ArgumentError,
+            "noise='cauchy' is not valid: it must be one of "
+            "'gaussian', 'laplace', 'discrete_gaussian', 'discrete_laplace'.",
+        ),
+        (
+            lambda: LinearMeasurement([1.0, 2.0], "bb").check(DOMAIN),
+            UnknownAttributeError,
+            "'bb' is not an attribute of the domain (a, b, c). Did you mean 'b'?",
+        ),
+        (
+            lambda: LinearMeasurement([1.0, 2.0], "a").check(DOMAIN),
+            MeasurementShapeError,
+            "the values measured on ('a',): expected shape (3,), got (2,). "
+            "Give one value for each of the 3 cells of {'a': 3}, or name the query= answered.",
+        ),
+        (
+            lambda: LinearMeasurement(np.ones((2, 3)), ("a", "b")).check(DOMAIN),
+            MeasurementShapeError,
+            "the values measured on ('a', 'b'): expected shape (3, 2), got (2, 3). "
+            "Give one value for each of the 6 cells of {'a': 3, 'b': 2}, or name the query= answered.",
+        ),
+        (
+            lambda: LinearMeasurement([1.0, 2.0], "a", query=2 * np.eye(2)).check(DOMAIN),
+            MeasurementShapeError,
+            "the query measured on ('a',): expected shape (rows, 3), got (2, 2). "
+            "Give it one column for each of the 3 cells of {'a': 3}, row-major.",
+        ),
+        (
+            lambda: LinearMeasurement([1.0], "a", query=Kron({"a": queries.total(2)})).check(DOMAIN),
+            QueryError,
+            "the query on 'a': expected 3 columns, one per value, got a matrix of shape (1, 2). Make it for n=3.",
+        ),
+    ],
+)
+def test_what_cannot_be_used_is_refused(make, kind, text):
+    with pytest.raises(kind) as error:
+        make()
+    assert str(error.value) == text
+
+
+def test_a_wrong_shape_is_both_a_measurement_and_a_shape_error():
+    assert issubclass(MeasurementShapeError, MeasurementError)
+    assert issubclass(MeasurementShapeError, ShapeError)

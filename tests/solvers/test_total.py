@@ -1,0 +1,170 @@
+"""The estimated number of records: unbiased, of least variance, or refused."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from scipy.sparse.linalg import aslinearoperator
+
+from pgmest import Domain, Factor, queries
+from pgmest._base.errors import MeasurementShapeError, TotalError
+from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.queries import Kron
+from pgmest.solvers import total as total_module
+from pgmest.solvers.total import TotalEstimate, estimate_total
+
+DOMAIN = Domain({"a": 3, "b": 2, "c": 4})
+
+
+def test_identity_sums_its_answers():
+    estimate = estimate_total([LinearMeasurement([10.0, 20.0, 31.0], "a", stddev=2.0)], DOMAIN)
+    assert estimate.value == pytest.approx(61.0)
+    assert estimate.stddev == pytest.approx(2.0 * np.sqrt(3))
+
+
+def test_measurements_combine_by_inverse_variance():
+    measurements = [
+        LinearMeasurement([40.0, 60.0], "b", stddev=[3.0, 4.0]),  # 100, variance 25
+        LinearMeasurement(112.0, (), stddev=10.0),  # 112, variance 100
+        LinearMeasurement([7.0], "a", query=queries.point(3, 0), stddev=0.1),  # says nothing of the total
+    ]
+    estimate = estimate_total(measurements, DOMAIN)
+    assert estimate.value == pytest.approx((100 / 25 + 112 / 100) / (1 / 25 + 1 / 100))
+    assert estimate.stddev == pytest.approx(np.sqrt(20.0))
+
+
+def test_prefixes_hold_the_total_in_their_last_answer():
+    values = [3.0, 9.0, 11.0, 20.0]
+    estimate = estimate_total([LinearMeasurement(values, "c", stddev=5.0, query=queries.prefix(4))], DOMAIN)
+    assert estimate.value == pytest.approx(20.0)
+    assert estimate.stddev == pytest.approx(5.0)
+
+
+def test_a_hierarchy_is_better_than_its_root():
+    query = queries.hierarchical(4)  # root, two halves, four leaves
+    values = [100.0, 40.0, 70.0, 10.0, 20.0, 30.0, 50.0]
+    estimate = estimate_total([LinearMeasurement(values, "c", query=query)], DOMAIN)
+    halves = [(40 / 1 + 30 / 2) / 1.5, (70 / 1 + 80 / 2) / 1.5]  # a half and its two leaves, variances 1 and 2
+    expected = (100 / 1 + sum(halves) / (4 / 3)) / (1 + 3 / 4)
+    assert estimate.value == pytest.approx(expected)
+    assert estimate.stddev == pytest.approx(np.sqrt(1 / (1 + 3 / 4)))
+
+
+def least_variance(matrix, stddev):
+    """The smallest variance of an unbiased estimate, by the Gauss-Markov theorem; None if there is none."""
+    weighted = matrix / stddev[:, None]
+    ones = np.ones(matrix.shape[1])
+    if np.linalg.matrix_rank(np.vstack([matrix, ones])) > np.linalg.matrix_rank(matrix):
+        return None
+    return ones @ np.linalg.pinv(weighted.T @ weighted) @ ones
+
+
+def queries_on_a_table(rng):
+    matrix = rng.integers(-1, 2, size=(int(rng.integers(3, 10)), 6)).astype(float)
+    kron = Kron({"b": queries.hierarchical(2), "a": queries.haar(3)})
+    lame = Kron({"b": queries.total(2), "a": queries.point(3, 1)})
+    groups = queries.compress(6, rng.integers(0, 4, size=6).tolist(), 4)  # some may be empty
+    recoded = Kron({"b": queries.identity(2), "a": queries.compress(3, [2, 0, 2], 3)})
+    dense = [matrix, sparse.csr_array(matrix), aslinearoperator(matrix)]
+    return [*dense, kron, lame, queries.all_range(6), groups, recoded, None]
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), unequal=st.booleans(), iterative=st.booleans())
+def test_any_query_gives_the_gauss_markov_estimate(seed, unequal, iterative):
+    rng = np.random.default_rng(seed)
+    table = Factor(DOMAIN.project(("a", "b")), rng.integers(0, 50, size=(3, 2)) + 1.0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(total_module, "DENSE_WORK", 0.0 if iterative else np.inf)
+        for query in queries_on_a_table(rng):
+            blank = LinearMeasurement(np.zeros(_rows(query)), ("a", "b"), query=query)
+            answers = blank.answer(table)
+            stddev = rng.uniform(0.5, 5.0, size=blank.rows) if unequal else np.full(blank.rows, 2.0)
+            measurement = LinearMeasurement(answers, ("a", "b"), stddev=stddev, query=query)
+            matrix = np.stack([blank.answer_cells(unit) for unit in np.eye(6)], axis=1)
+            variance = least_variance(matrix, stddev)
+            if variance is None:
+                with pytest.raises(TotalError):
+                    estimate_total([measurement], DOMAIN)
+                continue
+            estimate = estimate_total([measurement], DOMAIN)
+            assert estimate.value == pytest.approx(table.values.sum(), rel=1e-7)
+            assert estimate.stddev == pytest.approx(np.sqrt(variance), rel=1e-5)
+
+
+def _rows(query):
+    return 6 if query is None else query.rows if isinstance(query, Kron) else query.shape[0]
+
+
+def test_the_standard_error_is_that_of_repeated_noise():
+    rng = np.random.default_rng(7)
+    counts = np.array([10.0, 40.0, 25.0, 5.0])
+    stddev = rng.uniform(1.0, 8.0, size=7)
+    query = queries.hierarchical(4)
+    estimates = [
+        estimate_total([LinearMeasurement(query.apply(counts) + rng.normal(0, stddev), "c", stddev, query)], DOMAIN)
+        for _ in range(1500)
+    ]
+    errors = np.array([estimate.value for estimate in estimates]) - 80.0
+    claimed = estimates[0].stddev
+    assert abs(errors.mean()) < 4 * claimed / np.sqrt(1500)
+    assert errors.std() == pytest.approx(claimed, rel=4 / np.sqrt(2 * 1500))
+
+
+def test_a_large_ill_conditioned_query_stays_unbiased():
+    n = 2000
+    counts = np.random.default_rng(0).integers(0, 100, size=n).astype(float)
+    for query in (queries.prefix(n), queries.hierarchical(n)):
+        stddev = 10 ** np.random.default_rng(1).uniform(-2, 2, size=query.rows)
+        measurement = LinearMeasurement(query.apply(counts), "x", stddev, query)
+        estimate = estimate_total([measurement], {"x": n})
+        assert estimate.value == pytest.approx(counts.sum(), rel=1e-8)
+        if query.spec["kind"] == "prefix":
+            assert estimate.stddev == pytest.approx(stddev[-1], rel=1e-6)
+
+
+def test_a_subset_and_its_complement_determine_the_total_together():
+    measurements = [
+        LinearMeasurement([30.0], ("a", "b"), stddev=3.0, query=queries.subset(6, [0, 1, 4])),
+        LinearMeasurement([50.0], ("b", "a"), stddev=4.0, query=Kron({"b": [[1.0, 1.0]], "a": [[0.0, 1.0, 1.0]]})),
+    ]
+    with pytest.raises(TotalError):  # the cell a=2, b=0 is in both
+        estimate_total(measurements, DOMAIN)
+    measurements[1] = LinearMeasurement([50.0], ("b", "a"), stddev=4.0, query=queries.subset(6, [1, 4, 5]))
+    estimate = estimate_total(measurements, DOMAIN)  # the cells 2, 3 and 5 of the table over (a, b)
+    assert estimate.value == pytest.approx(80.0)
+    assert estimate.stddev == pytest.approx(5.0)
+
+
+def test_the_total_is_at_least_one():
+    estimate = estimate_total([LinearMeasurement([-50.0, 20.0], "b", stddev=100.0)], DOMAIN)
+    assert estimate == TotalEstimate(1.0, pytest.approx(100.0 * np.sqrt(2)))
+
+
+@pytest.mark.parametrize(
+    ("measurements", "count"),
+    [
+        ([], "0 measurements"),
+        ([LinearMeasurement([5.0], "a", query=queries.point(3, 0))], "1 measurement"),
+        (
+            [LinearMeasurement([5.0], "a", query=queries.mean(3)), LinearMeasurement([5.0], "b", query=[[1, 0]])],
+            "2 mea",
+        ),
+        ([LinearMeasurement([0.0], ("a", "b"), query=Kron({"a": queries.total(3), "b": [[1, -1]]}))], "1 measurement"),
+    ],
+)
+def test_where_nothing_determines_the_total_an_error_says_so(measurements, count):
+    with pytest.raises(TotalError) as error:
+        estimate_total(measurements, DOMAIN)
+    text = str(error.value)
+    assert text.startswith(f"the number of records cannot be estimated: none of the {count}")
+    assert "because no combination of its queries adds up every cell once" in text
+    assert text.endswith(
+        "Pass total=..., or measure it, as with a whole marginal or LinearMeasurement(noisy_count, clique=(), ...)."
+    )
+
+
+def test_a_measurement_of_another_domain_is_refused():
+    with pytest.raises(MeasurementShapeError):
+        estimate_total([LinearMeasurement([1.0], "a")], DOMAIN)

@@ -1,0 +1,113 @@
+"""The rule of docs/architecture.md, checked from the code: rooms import downwards only, and nothing in circles."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import networkx as nx
+import pytest
+
+import pgmest as pg
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "pgmest"
+
+
+@dataclass(frozen=True)
+class Import:
+    """A module takes names from another; `typing` where only a type checker does."""
+
+    source: str
+    target: str
+    typing: bool
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_name(path): path for path in PACKAGE.rglob("*.py")}
+
+
+def imports_of(module: str) -> list[Import]:
+    """All that a file imports of the package, also inside functions."""
+    found = []
+
+    def walk(node: ast.AST, typing: bool) -> None:
+        for child in ast.iter_child_nodes(node):
+            guarded = typing or (isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test))
+            if isinstance(child, ast.ImportFrom) and (child.module or "").split(".")[0] == "pgmest":
+                full = [f"{child.module}.{alias.name}" for alias in child.names]
+                found.extend(Import(module, name if name in MODULES else str(child.module), guarded) for name in full)
+            elif isinstance(child, ast.Import):
+                found.extend(Import(module, alias.name, guarded) for alias in child.names if alias.name in MODULES)
+            walk(child, guarded)
+
+    walk(ast.parse(MODULES[module].read_text(encoding="utf-8")), False)
+    return found
+
+
+IMPORTS = [found for module in MODULES for found in imports_of(module)]
+
+
+def rooms() -> list[str]:
+    """The rooms from the bottom up, as docs/architecture.md lists them (from the top down)."""
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    block = re.search(r"```\npgmest/\n(.*?)```", text, re.DOTALL)
+    assert block is not None
+    return re.findall(r"^  (\w+)/ ", block[1], re.MULTILINE)[::-1]
+
+
+def room_of(module: str) -> str:
+    return module.split(".")[1] if "." in module else ""
+
+
+def test_every_room_is_in_the_picture_and_the_root_holds_nothing_else():
+    folders = {path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name != "__pycache__"}
+    assert folders == set(rooms())
+    assert len(rooms()) == len(set(rooms()))
+    assert {path.name for path in PACKAGE.glob("*.py")} == {"__init__.py", "__main__.py"}
+
+
+@pytest.mark.parametrize("room", rooms())
+def test_rooms_import_downwards_only(room):
+    floor = {name: place for place, name in enumerate(rooms())}
+    if room in ("cli", "adapters"):
+        floor[""] = -1  # they are outside the door, and come in through it
+    upward = [
+        f"{one.source} imports {one.target}"
+        for one in IMPORTS
+        if room_of(one.source) == room and floor.get(room_of(one.target), len(floor)) > floor[room]
+    ]
+    assert upward == []
+
+
+def test_nothing_imports_in_circles():
+    """Circles inside a room count, and imports inside functions; names for a type checker alone do not."""
+    graph = nx.DiGraph()
+    graph.add_edges_from((one.source, one.target) for one in IMPORTS if not one.typing and one.source != one.target)
+    assert [sorted(circle) for circle in nx.strongly_connected_components(graph) if len(circle) > 1] == []
+
+
+def test_an_upward_import_would_be_found():
+    assert Import("pgmest.models.exact", "pgmest.sampling", False) in IMPORTS  # inside a function
+    assert any(one.typing for one in IMPORTS)
+
+
+@pytest.mark.parametrize("module", [name for name in MODULES if MODULES[name].name == "__init__.py"])
+def test_packages_say_what_they_hold(module):
+    tree = ast.parse(MODULES[module].read_text(encoding="utf-8"))
+    assert ast.get_docstring(tree)
+    imported = [node for node in tree.body if isinstance(node, ast.ImportFrom) and "pgmest" in (node.module or "")]
+    named = [node for node in tree.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"]
+    assert bool(named) or not imported
+
+
+def test_the_door_shows_what_it_names_and_nothing_else():
+    assert dir(pg) == pg.__all__
+    missing = [name for name in pg.__all__ if not hasattr(pg, name)]
+    assert missing == []
