@@ -1,0 +1,116 @@
+"""GroupedModel: a junction-tree model of as many of the measured pairs as fit, over groups of codes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pgmest.data.dataset import Dataset
+from pgmest.graph.tree_limit import TreeLimit
+from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.mechanisms.pgm.evidence import Evidence
+from pgmest.mechanisms.pgm.groups import refined, spread, summed
+from pgmest.models.exact import Model
+from pgmest.models.fitted_model import fitted_model
+from pgmest.tables.domain import Clique, Domain
+
+FIT_TOLERANCE, FIT_ROUNDS = 1e-4, 15
+"""The tables agree, but for a little."""
+LEAST_COUNT = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class GroupedModel:
+    """A model of maximum entropy over groups of codes; within its group, a code is independent of everything else.
+
+    Args:
+        evidence: what it was made of.
+        groups: of each attribute the group of each code, as fine as any answer about it.
+        model: over the groups.
+        places: of the answers whose tables the model has; the others did not fit into the junction tree.
+    """
+
+    evidence: Evidence
+    groups: dict[str, np.ndarray]
+    model: Model
+    places: tuple[int, ...]
+
+    @classmethod
+    def of(cls, evidence: Evidence, max_megabytes: float) -> GroupedModel:
+        """The tables that show most dependence go first into a junction tree of limited size."""
+        domain = evidence.domain
+        groups = {
+            name: refined(
+                [g for a in evidence.answers for n, g in zip(a.clique, a.groups, strict=True) if n == name], size
+            )
+            for name, size in domain.items()
+        }
+        coarse = Domain({name: int(labels[-1]) + 1 for name, labels in groups.items()})
+        limit = TreeLimit(coarse, [(name,) for name in coarse], max_megabytes)
+        places: list[int] = []
+        for place in np.argsort(evidence.dependence)[::-1].tolist():
+            clique = evidence.answers[place].clique
+            if limit.fitting([clique]):
+                limit.add(clique)
+                places.append(place)
+        covered = {name for place in places for name in evidence.answers[place].clique}
+        tables = [_exact(evidence.answers[p].clique, _at(evidence, p, groups)) for p in places]
+        singles = [_exact((n,), summed(evidence.counts(n), (groups[n],))) for n in coarse if n not in covered]
+        model = fitted_model([*tables, *singles], coarse, evidence.total, FIT_TOLERANCE, FIT_ROUNDS)
+        return cls(evidence, groups, model, tuple(places))
+
+    def tables(self, pairs: Sequence[Clique]) -> list[np.ndarray]:
+        """What is known of pairs, over all codes: measured tables as they are, the others by the model."""
+        measured = {answer.clique: place for place, answer in enumerate(self.evidence.answers)}
+        others = [pair for pair in pairs if pair not in measured]
+        found = dict(zip(others, (f.values for f in self.model.project_many(others)), strict=True)) if others else {}
+        return [self._whole(pair, found.get(pair), measured.get(pair)) for pair in pairs]
+
+    def _whole(self, pair: Clique, table: np.ndarray | None, place: int | None) -> np.ndarray:
+        identity = tuple(np.arange(self.evidence.domain[name]) for name in pair)
+        if place is not None:
+            return self.evidence.table(place, identity)
+        assert table is not None
+        table = table * (self.evidence.total / table.sum())
+        mass = [self.evidence.counts(name) for name in pair]
+        return spread(table, [self.groups[name] for name in pair], identity, mass)
+
+    def records(self, count: int, generator: np.random.Generator) -> Dataset:
+        """Records of the model; the codes of a group in proportion to the one-way marginal."""
+        drawn = self.model.sample(count, seed=generator)
+        columns = [
+            _codes(np.asarray(drawn.column(name)), labels, self.evidence.counts(name), generator)
+            for name, labels in self.groups.items()
+        ]
+        return Dataset.from_codes(columns, self.evidence.domain, trusted=True)
+
+
+def _at(evidence: Evidence, place: int, groups: dict[str, np.ndarray]) -> np.ndarray:
+    return evidence.table(place, tuple(groups[name] for name in evidence.answers[place].clique))
+
+
+def _exact(clique: Iterable[str], counts: np.ndarray) -> LinearMeasurement:
+    return LinearMeasurement(np.maximum(counts, LEAST_COUNT).ravel(), tuple(clique), 1.0)
+
+
+def _codes(drawn: np.ndarray, labels: np.ndarray, mass: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    """A code for each record's group, so that each has its share of the group's records, up to rounding."""
+    if int(labels[-1]) + 1 == len(labels):
+        return drawn
+    order = np.argsort(drawn + generator.random(len(drawn)) * 0.5, kind="stable")
+    counts = np.bincount(drawn, minlength=int(labels[-1]) + 1)
+    first = np.concatenate([[0], np.cumsum(counts)])
+    before = np.concatenate([[0.0], np.cumsum(mass)])
+    start = np.flatnonzero(np.diff(labels, prepend=-1))
+    whole = np.add.reduceat(mass, start)
+    sorted_groups = drawn[order]
+    place = np.arange(len(drawn)) - first[sorted_groups]
+    at = before[start][sorted_groups] + whole[sorted_groups] * (place + generator.random()) / np.maximum(
+        counts[sorted_groups], 1
+    )
+    codes = np.empty(len(drawn), dtype=np.int64)
+    end = np.append(start[1:], len(labels))[sorted_groups] - 1
+    codes[order] = np.clip(np.searchsorted(before, at, side="right") - 1, start[sorted_groups], end)
+    return codes
