@@ -70,6 +70,25 @@ def expected_errors(cells: np.ndarray, spread: np.ndarray, precision: np.ndarray
     return MEAN_ABSOLUTE * (cells @ left)
 
 
+def convex(errors: np.ndarray) -> np.ndarray:
+    """The largest convex function of the share that is nowhere above these errors, at `SHARES`.
+
+    >>> curve = np.linspace(1.0, 0.0, len(SHARES))
+    >>> bool((convex(curve) <= curve).all()), bool(np.all(np.diff(np.diff(convex(curve)) / np.diff(SHARES)) >= -1e-9))
+    (True, True)
+    """
+    corners: list[int] = []
+    for here in range(len(SHARES)):
+        while len(corners) > 1:
+            first, middle = corners[-2:]
+            over = (SHARES[middle] - SHARES[first]) * (errors[here] - errors[first])
+            if over > (SHARES[here] - SHARES[first]) * (errors[middle] - errors[first]):
+                break
+            corners.pop()
+        corners.append(here)
+    return np.interp(SHARES, SHARES[corners], errors[corners])
+
+
 @dataclass(frozen=True, eq=False)
 class Offer:
     """Something that could be bought, and what is expected of it.
@@ -100,7 +119,7 @@ def one_way_offer(clique: Clique, counts: np.ndarray, stddev: float, prices: Pri
     """More of a one-way marginal; each count is thought to vary as much as it is large."""
     cells, means = histogram(counts)
     precision = 1 / stddev**2 + prices.precision(SHARES)
-    return Offer(clique, expected_errors(cells, means, np.asarray(precision)), paid=True)
+    return Offer(clique, convex(expected_errors(cells, means, np.asarray(precision))), paid=True)
 
 
 @dataclass(frozen=True)
@@ -155,19 +174,19 @@ def pair_offer(
         curves.append(np.hypot(errors, hidden))
     stacked = np.array(curves)
     best = np.argmin(stacked, axis=0)
-    return Offer(clique, stacked[best, np.arange(len(SHARES))], np.array(levels)[best], paid is not None)
+    return Offer(clique, convex(stacked[best, np.arange(len(SHARES))]), np.array(levels)[best], paid is not None)
 
 
 def fill(errors: np.ndarray, weights: np.ndarray, budget: float) -> np.ndarray:
     """Shares that sum to the budget and make the weighted sum of errors least: all marginal gains become equal.
 
     Args:
-        errors: at each of `SHARES`, shape (offers, prices); where one is not convex, its slopes are made to fall.
+        errors: at each of `SHARES`, shape (offers, prices), each convex.
         weights: of the offers.
         budget: a share of the whole.
     """
     slopes = -np.diff(errors, axis=1) / np.diff(SHARES)
-    slopes = np.minimum.accumulate(slopes, axis=1) * weights[:, None]
+    slopes = np.minimum.accumulate(slopes, axis=1) * weights[:, None]  # rounding alone makes them rise
     low, high = 0.0, float(slopes.max(initial=0.0)) * 1.01
     for _ in range(60):
         middle = (low + high) / 2
@@ -176,7 +195,9 @@ def fill(errors: np.ndarray, weights: np.ndarray, budget: float) -> np.ndarray:
         else:
             high = middle
     shares = SHARES[(slopes > high).sum(axis=1)]
-    return shares * (budget / shares.sum()) if shares.sum() > 0 else shares
+    if not shares.sum() > 0:
+        shares = np.ones(len(weights))
+    return shares * (budget / shares.sum())
 
 
 def allocate(offers: Sequence[Offer], pairs: Sequence[Clique], importance: np.ndarray, budget: float) -> np.ndarray:

@@ -50,7 +50,7 @@ class GroupedModel:
         coarse = Domain({name: int(labels[-1]) + 1 for name, labels in groups.items()})
         limit = TreeLimit(coarse, [(name,) for name in coarse], max_megabytes)
         places: list[int] = []
-        for place in np.argsort(evidence.dependence)[::-1].tolist():
+        for place in _strongest_tree_first(evidence):
             clique = evidence.answers[place].clique
             if limit.fitting([clique]):
                 limit.add(clique)
@@ -73,9 +73,9 @@ class GroupedModel:
         if place is not None:
             return self.evidence.table(place, identity)
         assert table is not None
-        table = table * (self.evidence.total / table.sum())
+        scaled = table * (self.evidence.total / table.sum())
         mass = [self.evidence.counts(name) for name in pair]
-        return spread(table, [self.groups[name] for name in pair], identity, mass)
+        return spread(scaled, [self.groups[name] for name in pair], identity, mass)
 
     def records(self, count: int, generator: np.random.Generator) -> Dataset:
         """Records of the model; the codes of a group in proportion to the one-way marginal."""
@@ -85,6 +85,39 @@ class GroupedModel:
             for name, labels in self.groups.items()
         ]
         return Dataset.from_codes(columns, self.evidence.domain, trusted=True)
+
+
+def _strongest_tree_first(evidence: Evidence) -> list[int]:
+    """The answers by falling dependence, those along a spanning tree of the strongest before all others.
+
+    Such a tree needs no fill, so that each attribute has its strongest link before any cycle costs cells.
+    """
+    falling = np.argsort(evidence.dependence)[::-1].tolist()
+    by_clique = {evidence.answers[place].clique: place for place in reversed(falling)}
+    tree = [by_clique[pair] for pair in spanning(evidence.answers[place].clique for place in falling)]
+    return [*tree, *(place for place in falling if place not in set(tree))]
+
+
+def spanning(pairs: Iterable[Clique]) -> list[Clique]:
+    """Of pairs in order, those that join attributes not joined yet by the ones before (Kruskal).
+
+    >>> spanning([("a", "b"), ("b", "c"), ("a", "c"), ("c", "d")])
+    [('a', 'b'), ('b', 'c'), ('c', 'd')]
+    """
+    root: dict[str, str] = {}
+
+    def find(name: str) -> str:
+        while root.setdefault(name, name) != name:
+            name = root[name]
+        return name
+
+    chosen = []
+    for first, second in pairs:
+        one, other = find(first), find(second)
+        if one != other:
+            root[one] = other
+            chosen.append((first, second))
+    return chosen
 
 
 def _at(evidence: Evidence, place: int, groups: dict[str, np.ndarray]) -> np.ndarray:

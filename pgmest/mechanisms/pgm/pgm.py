@@ -23,7 +23,7 @@ from pgmest.mechanisms.pgm.allocation import (
     worthwhile,
 )
 from pgmest.mechanisms.pgm.evidence import Evidence, grouping_query
-from pgmest.mechanisms.pgm.grouped_model import GroupedModel
+from pgmest.mechanisms.pgm.grouped_model import GroupedModel, spanning
 from pgmest.mechanisms.pgm.groups import is_identity, nested_groups, summed
 from pgmest.mechanisms.pgm.scores import noisy_scores, scores_stddev
 from pgmest.mechanisms.pgm.shrinkage import posterior_means
@@ -37,6 +37,9 @@ from pgmest.tables.domain import Clique
 COARSE_LEVEL = 2
 """Scores are released over groups of this level, counted from 0, eight at most, and over all codes."""
 
+LEAST_SHARE = 1e-9
+"""Less of the budget than this is what rounding left of it."""
+
 
 @dataclass(frozen=True)
 class Purchase:
@@ -48,7 +51,7 @@ class Purchase:
         groups: into how many groups of codes each attribute was divided.
         share: of the budget.
         stddev: of the noise.
-        before: the total variation by which the model was thought to be wrong, from noisy scores; None for an attribute.
+        before: the total variation by which the model was thought to be wrong, by noisy scores; None for an attribute.
         after: by which it is expected to be wrong afterwards.
     """
 
@@ -103,7 +106,7 @@ class PGM(Mechanism):
     scoring: float = 0.04
     rounds: int = 3
     worth: float = 0.5
-    max_megabytes: float = 2.0
+    max_megabytes: float = 8.0
     records: int = 200_000
 
     definition: ClassVar[str] = "either"
@@ -192,14 +195,15 @@ class _State:
         """Score all pairs, decide, measure."""
         last = number == self.mechanism.rounds
         self._score()
-        left = self.curator.remaining / self.curator.budget
+        later = self.mechanism.scoring * (1 - number / self.mechanism.rounds)
+        left = max(0.0, self.curator.remaining / self.curator.budget - later)
+        if left < LEAST_SHARE:
+            return
         offers = [*self._one_way_offers(), *self._pair_offers()]
         plan = worthwhile(offers, self.pairs, self.importance, left, self.mechanism.worth)
         chosen = plan if last else self._some(plan, tree=number == 1)
-        if last:
-            self._buy(number, chosen, left)
-        elif chosen:
-            self._buy(number, chosen, min(left, sum(share for _, share in chosen.values())))
+        if chosen:
+            self._buy(number, chosen, left if last else min(left, sum(share for _, share in chosen.values())))
         self.evidence = _evidence(self.curator)
 
     def _some(self, plan: dict[Clique, tuple[Offer, float]], tree: bool) -> dict[Clique, tuple[Offer, float]]:
@@ -331,21 +335,3 @@ def wanted_pairs(curator: Curator, workload: Any) -> tuple[dict[Clique, float], 
     if not names:
         raise ArgumentError.of("workload", workload, "a workload with a marginal of positive weight")
     return relevant, [name for name in domain if name in names]
-
-
-def spanning(pairs: Iterable[Clique]) -> list[Clique]:
-    """Of pairs in order, those that join attributes not joined yet by the ones before (Kruskal)."""
-    root: dict[str, str] = {}
-
-    def find(name: str) -> str:
-        while root.setdefault(name, name) != name:
-            name = root[name]
-        return name
-
-    chosen = []
-    for first, second in pairs:
-        one, other = find(first), find(second)
-        if one != other:
-            root[one] = other
-            chosen.append((first, second))
-    return chosen

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 
 import numpy as np
 
 from pgmest.data.dataset import Dataset
 from pgmest.inference.exact.structural_zeros import Rule
 from pgmest.inference.support.support import Support
-from pgmest.mechanisms.pgm.evidence import Evidence
 from pgmest.mechanisms.pgm.grouped_model import GroupedModel
 from pgmest.models.support import SupportModel
 from pgmest.tables.clique_vector import CliqueVector
 
 SWEEPS = 20
 DAMPING = 0.1
-"""Sweep k moves the weights by the ratio to the power 1 / (1 + DAMPING k), so that tables that disagree come to terms."""
+"""Sweep k moves weights by the ratio to the power 1 / (1 + DAMPING k), so that tables that disagree come to terms."""
+MOST_STEPS, LEAST_SWEEPS = 4e9, 8
+"""There are fewer sweeps where there are many tables and records."""
+NOISY_CELLS, MOST_CELLS = 1e-3, 1_000_000
+"""A pair that was not measured is held to the model where it has more cells than this for each record: there drawing
+records alone would change it."""
 MOST_RATIO = 1e3
 LEAST_TARGET = 1e-9
 
@@ -38,18 +43,20 @@ def weighted_records(
         generator: to draw with.
     """
     records = _possible(model.records(count, generator), rules)
-    weights = raked(records, model.evidence, generator)
+    weights = raked(records, model, generator)
     weighted = Dataset(records.domain, records.columns, records.records, weights)
     return SupportModel(Support(weighted), CliqueVector.zeros(records.domain, []), model.evidence.total)
 
 
-def raked(records: Dataset, evidence: Evidence, generator: np.random.Generator) -> np.ndarray:
-    """Weights of records, summing to the total, that fit the evidence."""
+def raked(records: Dataset, model: GroupedModel, generator: np.random.Generator) -> np.ndarray:
+    """Weights of records, summing to the total, that fit the evidence, and elsewhere the model."""
     from pgmest.mechanisms.pgm.kernels import rake
 
+    evidence = model.evidence
     weights = np.full(records.records, evidence.total / max(1, records.records))
-    goals = _goals(records, evidence)
-    for sweep in range(SWEEPS):
+    goals = _goals(records, model)
+    sweeps = int(np.clip(MOST_STEPS / (len(goals) * records.records), LEAST_SWEEPS, SWEEPS))
+    for sweep in range(sweeps):
         power = 1 / (1 + DAMPING * sweep)
         for place in generator.permutation(len(goals)):
             rows, columns, target, space = goals[place]
@@ -58,8 +65,9 @@ def raked(records: Dataset, evidence: Evidence, generator: np.random.Generator) 
     return weights
 
 
-def _goals(records: Dataset, evidence: Evidence) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+def _goals(records: Dataset, model: GroupedModel) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
     """Row and column of each record in each table, the table, and space for as many counts."""
+    evidence = model.evidence
     nothing = np.zeros(records.records, dtype=np.uint8)
     goals = []
     for answer, table in zip(evidence.answers, evidence.tables, strict=True):
@@ -72,6 +80,16 @@ def _goals(records: Dataset, evidence: Evidence) -> list[tuple[np.ndarray, np.nd
         counts = evidence.counts(name)[None, :]
         codes = np.asarray(records.column(name)).astype(np.uint16)
         goals.append((nothing, codes, _target(counts, evidence.total), np.empty(counts.size)))
+    measured = {answer.clique for answer in evidence.answers}
+    domain = evidence.domain
+    noisy = [
+        pair
+        for pair in combinations(evidence.noisy, 2)
+        if pair not in measured and NOISY_CELLS * records.records <= domain.size(pair) <= MOST_CELLS
+    ]
+    for pair, table in zip(noisy, model.tables(noisy), strict=True):
+        rows, columns = (np.asarray(records.column(name)).astype(np.uint16) for name in pair)
+        goals.append((rows, columns, _target(table, evidence.total), np.empty(table.size)))
     return goals
 
 
