@@ -43,9 +43,8 @@ class Answer:
         return cls(measurement.clique, (groups[0], groups[1]), measurement.values.reshape(shape), stddev**2)
 
     def same_question(self, other: Answer) -> bool:
-        """Whether another answer is about the same pair and groups."""
-        alike = all(np.array_equal(a, b) for a, b in zip(self.groups, other.groups, strict=True))
-        return self.clique == other.clique and alike
+        """Whether another answer about the same pair is about the same groups."""
+        return all(np.array_equal(a, b) for a, b in zip(self.groups, other.groups, strict=True))
 
     def averaged(self, other: Answer) -> Answer:
         """Both answers to the same question as one, weighted by precision."""
@@ -83,19 +82,15 @@ class Evidence:
     def of(cls, measurements: Iterable[LinearMeasurement], domain: Domain, total: float) -> Evidence:
         """Put measurements together: whole one-way marginals, and pairs by `grouping_query`."""
         noisy: dict[str, tuple[np.ndarray, float]] = {}
-        answers: list[Answer] = []
+        answers: dict[Clique, list[Answer]] = {}
         for measurement in measurements:
             if len(measurement.clique) == 1:
                 name, variance = measurement.clique[0], float(np.mean(measurement.stddev)) ** 2
                 noisy[name] = _averaged(noisy.get(name), (np.asarray(measurement.values), variance))
             elif len(measurement.clique) == 2:
-                answer = Answer.of(measurement, domain)
-                place = next((i for i, known in enumerate(answers) if known.same_question(answer)), None)
-                if place is None:
-                    answers.append(answer)
-                else:
-                    answers[place] = answers[place].averaged(answer)
-        return cls(domain, max(float(total), 1.0), noisy, tuple(answers))
+                _add(answers.setdefault(measurement.clique, []), Answer.of(measurement, domain))
+        together = tuple(answer for known in answers.values() for answer in known)
+        return cls(domain, max(float(total), 1.0), noisy, together)
 
     @cached_property
     def _one_way(self) -> dict[str, tuple[np.ndarray, float]]:
@@ -154,6 +149,15 @@ class Evidence:
         """One of `tables` over other groups, at least as fine: within a group, attributes are independent."""
         answer = self.answers[place]
         return spread(self.tables[place], answer.groups, groups, [self.counts(name) for name in answer.clique])
+
+
+def _add(known: list[Answer], answer: Answer) -> None:
+    """One more answer about a pair, averaged with one to the same question."""
+    place = next((i for i, other in enumerate(known) if other.same_question(answer)), None)
+    if place is None:
+        known.append(answer)
+    else:
+        known[place] = known[place].averaged(answer)
 
 
 def _sides(answer: Answer) -> list[tuple[str, np.ndarray]]:

@@ -16,7 +16,7 @@ from pgmest.models.exact import Model
 from pgmest.models.fitted_model import fitted_model
 from pgmest.tables.domain import Clique, Domain
 
-FIT_TOLERANCE, FIT_ROUNDS = 1e-4, 15
+FIT_TOLERANCE, FIT_ROUNDS = 1e-4, 10
 """The tables agree, but for a little."""
 LEAST_COUNT = 1e-9
 
