@@ -1,4 +1,4 @@
-"""python -m experiments.flagship [--only PATTERN] [--seeds N] [--fresh]: PGM against the mechanisms of experiments.compare.
+"""python -m experiments.flagship [--only PATTERN] [--seeds N] [--fresh]: PGM against all other mechanisms.
 
 The errors of the others are read from experiments/results/compare.csv, which `python -m experiments.compare` makes.
 Each run of PGM is kept in build/flagship at once, so that a command that was stopped goes on where it was. The tables

@@ -66,7 +66,7 @@ def _summary(table: pd.DataFrame) -> list[str]:
         return ", ".join(cases) or "none"
 
     return [
-        f"Over {len(table)} tables and budgets PGM has {mean:.2f} times the error of the best other, in the geometric mean.",
+        f"Over {len(table)} tables and budgets PGM has {mean:.3f} times the error of the best other (geometric mean).",
         f"It is more than 3 % worse than that one: {named(lost, 'ratio')}.",
         f"It is more than 1 % worse than Independent: {named(below, 'to_independent')}.",
     ]
@@ -80,7 +80,8 @@ def _rows(rows: pd.DataFrame) -> list[str]:
     for row in rows.itertuples():
         lines.append(
             f"| {row.table} | {row.error:.4f} | {row.best:.4f} | {row.best_name} | {row.ratio:.2f} | "
-            f"{row.independent:.4f} | {row.records / row.error:.2f} | {row.pairs:.0f} | {row.seconds:.0f} | {row.seeds} |"
+            f"{row.independent:.4f} | {row.records / row.error:.2f} | {row.pairs:.0f} | {row.seconds:.0f} | "
+            f"{row.seeds} |"
         )
     return lines
 

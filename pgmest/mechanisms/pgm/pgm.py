@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError
+from pgmest._base.errors import ArgumentError, at_least
 from pgmest.mechanisms.mechanism import Mechanism, Outcome
 from pgmest.mechanisms.pgm.allocation import (
     MEAN_ABSOLUTE,
@@ -25,6 +25,7 @@ from pgmest.mechanisms.pgm.allocation import (
 from pgmest.mechanisms.pgm.evidence import Evidence, grouping_query
 from pgmest.mechanisms.pgm.grouped_model import GroupedModel, spanning
 from pgmest.mechanisms.pgm.groups import is_identity, nested_groups, summed
+from pgmest.mechanisms.pgm.plan import Plan, Purchase, planned, told
 from pgmest.mechanisms.pgm.scores import noisy_scores, scores_stddev
 from pgmest.mechanisms.pgm.shrinkage import posterior_means
 from pgmest.mechanisms.pgm.weighting import weighted_records
@@ -32,36 +33,13 @@ from pgmest.models.support import SupportModel
 from pgmest.privacy.allocation import least_error_weights
 from pgmest.privacy.curator import Curator
 from pgmest.queries.workloads import as_workload
-from pgmest.tables.domain import Clique
+from pgmest.tables.domain import Clique, Domain, as_domain
 
 COARSE_LEVEL = 2
 """Scores are released over groups of this level, counted from 0, eight at most, and over all codes."""
 
 LEAST_SHARE = 1e-9
 """Less of the budget than this is what rounding left of it."""
-
-
-@dataclass(frozen=True)
-class Purchase:
-    """What was bought in one of the rounds, and why.
-
-    Attributes:
-        round: 0 for the one-way marginals that come first.
-        clique: what was measured.
-        groups: into how many groups of codes each attribute was divided.
-        share: of the budget.
-        stddev: of the noise.
-        before: the total variation by which the model was thought to be wrong, by noisy scores; None for an attribute.
-        after: by which it is expected to be wrong afterwards.
-    """
-
-    round: int
-    clique: Clique
-    groups: tuple[int, ...]
-    share: float
-    stddev: float
-    before: float | None = None
-    after: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +108,34 @@ class PGM(Mechanism):
         state = _State.start(self, curator, workload)
         for number in range(1, self.rounds + 1 if state.pairs else 1):
             state.buy_round(number)
-        return Outcome(self._model(curator, rng), {"purchases": tuple(state.purchases)})
+        purchases = tuple(state.purchases)
+        return Outcome(self._model(curator, rng), {"purchases": purchases, "report": told(purchases)})
+
+    def plan(self, domain: Domain | Mapping[str, int], records: int, workload: Any = None) -> Plan:
+        """What the budget can carry on a table of so many records: print it. It spends nothing and sees no data.
+
+        >>> plan = PGM(epsilon=1.0, delta=1e-9).plan({"age": 85, "sex": 2, "income": 2}, records=48_842)
+        >>> plan.independent_only, round(plan.one_way_errors["age"], 3)
+        (False, 0.004)
+
+        Args:
+            domain: the attributes.
+            records: how many records there may be, from public knowledge.
+            workload: as for `fit`.
+
+        Raises:
+            ArgumentError, UnknownAttributeError: an argument that cannot be used.
+        """
+        known = as_domain(domain)
+        count = at_least("records", records, 1)
+        pairs, names = wanted_pairs(known, workload)
+        weights = least_error_weights(known, [(name,) for name in names], type(self.budget()))
+        whole = self.first if pairs else 1.0
+        first = {name: whole * weight / sum(weights) for name, weight in zip(names, weights, strict=True)}
+        spend = self.budget() * (self.scoring / self.rounds)
+        stddev = scores_stddev(2 * max(1, len(pairs)), spend, self.neighbors)
+        prices = Prices.of(self.budget(), self.neighbors)
+        return planned(known, count, list(pairs), first, stddev, prices, self.worth, COARSE_LEVEL)
 
     def conclude(self, curator: Curator) -> Any:
         """The model of what was measured."""
@@ -170,7 +175,7 @@ class _State:
     @classmethod
     def start(cls, mechanism: PGM, curator: Curator, workload: Any) -> _State:
         """Measure the one-way marginals."""
-        pairs, names = wanted_pairs(curator, workload)
+        pairs, names = wanted_pairs(curator.domain, workload)
         state = cls(
             mechanism,
             curator,
@@ -315,13 +320,12 @@ class _State:
         self.purchases.append(Purchase(number, clique, size, share, stddev, before if pair else None, after))
 
 
-def wanted_pairs(curator: Curator, workload: Any) -> tuple[dict[Clique, float], list[str]]:
+def wanted_pairs(domain: Domain, workload: Any) -> tuple[dict[Clique, float], list[str]]:
     """The pairs that matter, with how much, and all attributes that do; of no workload all.
 
     Raises:
         ArgumentError, UnknownAttributeError: a workload that cannot be used.
     """
-    domain = curator.domain
     if workload is None:
         return dict.fromkeys(combinations(domain.attributes, 2), 1.0), list(domain)
     relevant: dict[Clique, float] = {}
