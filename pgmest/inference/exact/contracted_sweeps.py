@@ -6,8 +6,8 @@ as matrix products, without the table of the clique. The downward sweep is the d
 Z = sum_x prod_C f_C(x_C), the marginal on C is f_C dZ/df_C / Z, and each product c = a b of the way up gives
 dZ/da = dZ/dc b^T and dZ/db = a^T dZ/dc on the way down (reverse-mode differentiation; Darwiche 2003).
 
-Everything is linear here, not logarithmic. Potentials are shifted to a maximum of 0 and messages scaled to a maximum of
-1, so what underflows is below exp(-700) of the largest entry. That can matter only where the maxima of the cliques
+Everything is linear here, not logarithmic. Potentials are shifted to a maximum of 0 and messages kept
+near 1, so what underflows is below exp(-700) of the largest entry. That can matter only where the maxima of the cliques
 exclude one another, and then the sums of the beliefs, which would be near 1 if they agreed, are tiny: `run` sees that
 and gives up, and the caller falls back on the kernels, which compute with logarithms where they must.
 """
@@ -31,6 +31,9 @@ SMALLEST_SUM = math.exp(-300.0)
 NANOSECONDS_A_STEP = 12_000.0
 NANOSECONDS_AN_OPERATION = 0.4
 """What a product costs, up and down: to call it, and for each of its multiplications; for the choice of a way only."""
+
+NEAR_ONE = 1e-6, 1e6
+"""Messages and gradients with a maximum in this range are not rescaled, which would be a pass over each."""
 
 FEW_OPERATIONS = 256
 """Below this many multiplications for each entry of the axes that are kept, a call of BLAS costs more than it saves."""
@@ -189,12 +192,11 @@ class ContractedSweeps:
         values: list[Any] = [None] * self.values
         for number, domain in enumerate(self.layout.domains):
             values[number] = linear[offsets[number] : offsets[number + 1]].reshape(domain.shape)
-        log_scale = self._upward(values)
-        if log_scale is None:
-            return None
-        gradients = self._downward(values)
-        if gradients is None or not self._scaled(linear, gradients, total):
-            return None
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused
+            log_scale = self._upward(values)
+            gradients = None if log_scale is None else self._downward(values)
+            if gradients is None or log_scale is None or not self._scaled(linear, gradients, total):
+                return None
         out[:] = linear
         return float(peaks.sum()) + log_scale + self.log_free
 
@@ -208,10 +210,14 @@ class ContractedSweeps:
             table = values[step.source]
             table = table.sum(axis=step.summed) if step.summed else table
             scale = float(table.max() if step.target is not None else table)
-            if not scale > SMALLEST_SUM:
+            if not SMALLEST_SUM < scale < math.inf:
                 return None
-            log_scale += math.log(scale)
-            if step.target is not None:
+            if step.target is None:
+                log_scale += math.log(scale)
+            elif NEAR_ONE[0] < scale < NEAR_ONE[1]:
+                values[step.target] = table
+            else:
+                log_scale += math.log(scale)
                 values[step.target] = table / scale
         return log_scale
 
@@ -224,9 +230,10 @@ class ContractedSweeps:
                 continue
             gradient = np.ones(()) if step.target is None else gradients[step.target]
             scale = float(gradient.max())
-            if not scale > SMALLEST_SUM:
+            if not SMALLEST_SUM < scale < math.inf:
                 return None
-            gradient = gradient / scale
+            if not NEAR_ONE[0] < scale < NEAR_ONE[1]:
+                gradient = gradient / scale
             if step.summed:
                 gradient = np.broadcast_to(np.expand_dims(gradient, step.summed), step.shape)
             gradients[step.source] = gradient
@@ -240,7 +247,7 @@ class ContractedSweeps:
             if gradients[number] is not None:  # else an empty clique, whose only cell is everyone
                 marginal *= gradients[number]
             mass = float(marginal.sum())
-            if not mass > SMALLEST_SUM:
+            if not SMALLEST_SUM < mass < math.inf:
                 return False
             marginal *= total / mass
         return True
