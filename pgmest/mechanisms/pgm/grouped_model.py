@@ -19,6 +19,8 @@ from pgmest.tables.domain import Clique, Domain
 FIT_TOLERANCE, FIT_ROUNDS = 1e-4, 10
 """The tables agree, but for a little."""
 LEAST_COUNT = 1e-9
+MOST_WORK = 5e7
+"""Cells times tables, which a round of fitting takes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +54,7 @@ class GroupedModel:
         places: list[int] = []
         for place in _strongest_tree_first(evidence):
             clique = evidence.answers[place].clique
-            if limit.fitting([clique]):
+            if limit.tree.total_cells * len(places) < MOST_WORK and limit.fitting([clique]):
                 limit.add(clique)
                 places.append(place)
         covered = {name for place in places for name in evidence.answers[place].clique}

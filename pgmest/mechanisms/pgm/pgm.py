@@ -38,6 +38,9 @@ from pgmest.tables.domain import Clique, Domain, as_domain
 COARSE_LEVEL = 2
 """Scores are released over groups of this level, counted from 0, eight at most, and over all codes."""
 
+CHEAP = 2.0
+"""Scores are not asked for where measuring all pairs leaves errors of less than so many of their standard errors."""
+
 LEAST_SHARE = 1e-9
 """Less of the budget than this is what rounding left of it."""
 
@@ -55,6 +58,7 @@ class PGM(Mechanism):
        of all pairs is least. A pair is bought only if at least the part `worth` of its error goes away. In the first
        round, of these, those along a tree; in the middle ones the stronger half; in the last all that pay, and what was
        bought before gets as much again as it should have had.
+       Where measuring all pairs costs no more than scores do, as with binary attributes, that is done instead.
     4. Each noisy table is shrunk towards independence as far as its noise demands. Those with most dependence are
        fitted by a junction tree within `max_megabytes`; `records` records of it get weights so that they have all
        tables. These weighted records are the model.
@@ -106,8 +110,11 @@ class PGM(Mechanism):
 
     def run(self, curator: Curator, workload: Any, rng: np.random.Generator) -> Outcome:
         state = _State.start(self, curator, workload)
-        for number in range(1, self.rounds + 1 if state.pairs else 1):
-            state.buy_round(number)
+        if state.pairs and state.everything_is_cheap():
+            state.buy_everything()
+        else:
+            for number in range(1, self.rounds + 1 if state.pairs else 1):
+                state.buy_round(number)
         purchases = tuple(state.purchases)
         return Outcome(self._model(curator, rng), {"purchases": purchases, "report": told(purchases)})
 
@@ -195,6 +202,34 @@ class _State:
             size = (curator.domain[measurement.clique[0]],)
             state.purchases.append(Purchase(0, measurement.clique, size, share, float(np.mean(measurement.stddev))))
         return state
+
+    def everything_is_cheap(self) -> bool:
+        """Whether measuring all pairs leaves errors so small that scores, as noisy as they are, could not sort them.
+
+        That depends on the domain alone: on tables of a few cells each, such as those of binary attributes.
+        """
+        mechanism, curator = self.mechanism, self.curator
+        weights = np.array(least_error_weights(curator.domain, self.pairs, type(curator.budget)))
+        shares = (1 - mechanism.first) * weights / weights.sum()
+        cells = np.array([curator.domain.size(pair) for pair in self.pairs])
+        errors = MEAN_ABSOLUTE * cells / np.sqrt(self.prices.precision(shares))
+        spend = curator.budget * (mechanism.scoring / mechanism.rounds)
+        return float(errors.mean()) <= CHEAP * scores_stddev(len(self.pairs), spend, curator.neighbors)
+
+    def buy_everything(self) -> None:
+        """Measure all pairs, without scores: equal expected gains for what is left."""
+        curator = self.curator
+        left = curator.remaining / curator.budget
+        weights = least_error_weights(curator.domain, self.pairs, type(curator.budget))
+        groups = [[self.levels[name][-1] for name in pair] for pair in self.pairs]
+        queries = [grouping_query(pair, at) for pair, at in zip(self.pairs, groups, strict=True)]
+        found = curator.measure_all(self.pairs, curator.remaining, weights=weights, queries=queries)
+        for measurement, weight in zip(found, weights, strict=True):
+            size = tuple(curator.domain[name] for name in measurement.clique)
+            stddev = float(np.mean(measurement.stddev))
+            share = left * weight / sum(weights)
+            self.purchases.append(Purchase(1, measurement.clique, size, share, stddev))
+        self.evidence = _evidence(curator)
 
     def buy_round(self, number: int) -> None:
         """Score all pairs, decide, measure."""

@@ -162,7 +162,7 @@ def told(purchases: Iterable[Purchase]) -> str:
     bought = list(purchases)
     singles = sum(p.share for p in bought if len(p.clique) == 1)
     pairs = [p for p in bought if len(p.clique) == 2 and p.before is not None and p.after is not None]
-    names = {p.clique for p in pairs}
+    names = {p.clique for p in bought if len(p.clique) == 2}
     lines = [f"{singles:.0%} of the budget for one-way marginals, the rest for {plural(len(names), 'pair')} and scores"]
     if pairs:
         lines.append(f"{'pair':40} {'round':>5} {'groups':>9} {'share':>7} {'error before':>12} {'expected':>9}")
