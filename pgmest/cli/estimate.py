@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 
 from pgmest._base.errors import ArgumentError
@@ -58,6 +57,7 @@ def _estimate(options: argparse.Namespace) -> None:
     from pgmest.data.schema import Schema
     from pgmest.measurements.files import load_measurements
     from pgmest.solvers.progress import progress_bar
+    from pgmest.solvers.status import Status
 
     if (options.domain is None) == (options.schema is None):
         raise ArgumentError("estimate needs either --domain or --schema, one of them.")
@@ -79,8 +79,8 @@ def _estimate(options: argparse.Namespace) -> None:
         )
     model.save(options.out)
     assert model.report is not None
-    print(json.dumps(finite(dataclasses.asdict(model.report))) if options.json else model.report)
-    if model.report.message.startswith("interrupted"):  # what had been found is saved nevertheless
+    print(json.dumps(finite(model.report.to_json())) if options.json else model.report)
+    if model.report.status is Status.INTERRUPTED:  # what had been found is saved nevertheless
         raise KeyboardInterrupt
 
 

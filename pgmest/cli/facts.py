@@ -21,7 +21,7 @@ def model_facts(model: Model) -> dict[str, Any]:
         "domain": dict(model.domain),
         "measured_cliques": [list(clique) for clique in model.cliques],
         "junction_tree": {"cliques": [list(clique) for clique in tree.cliques], "total_cells": tree.total_cells},
-        "report": finite(dataclasses.asdict(model.report)) if model.report else {},
+        "report": finite(model.report.to_json()) if model.report else {},
     }
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from pgmest.losses.base import FlatLoss, dot
 from pgmest.losses.residual import ResidualLoss, Residuals
 
-SMALLEST_SHARE = 1e-3
+CURVATURE_FLOOR = 1e-3
 """Added to each answer's share of the widths, relative to the mean: for answers about cells that hold no mass."""
 
 
@@ -138,7 +138,7 @@ def _shares(curvature: np.ndarray) -> np.ndarray:
     mean = _mean(curvature)
     if mean == 0.0:
         return np.ones(len(curvature))
-    return (curvature / mean + SMALLEST_SHARE) / (1.0 + SMALLEST_SHARE)
+    return (curvature / mean + CURVATURE_FLOOR) / (1.0 + CURVATURE_FLOOR)
 
 
 def _mean(values: np.ndarray) -> float:

@@ -47,7 +47,7 @@ def estimate_measured(
         if not curator.structural_zeros:
             raise
         model = estimate(used, curator.domain, **options)
-    if model.report is not None and model.report.message.startswith("interrupted"):
+    if model.report is not None and model.report.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
     return model
 

@@ -14,7 +14,6 @@ file before anything of that size is allocated: a file from an untrusted source 
 
 from __future__ import annotations
 
-import dataclasses
 import io
 import json
 import math
@@ -73,7 +72,7 @@ def write_model(
         "cliques": model.cliques,
         "total": model.total,
         "total_stddev": model.total_stddev,
-        "report": None if model.report is None else dataclasses.asdict(model.report),
+        "report": None if model.report is None else model.report.to_json(),
         **(more or {}),
     }
     encoded = np.frombuffer(json.dumps(header, default=operator.methodcaller("item")).encode(), dtype=np.uint8)
@@ -178,12 +177,7 @@ def _number(fields: Mapping[str, Any], name: str) -> float:
 
 
 def _report(values: Any) -> EstimationReport:
-    """The report; its fields must be exactly those of the class, each of its type."""
-    fields = {field.name: field.type for field in dataclasses.fields(EstimationReport)}
-    kinds = {"str": str, "float": int | float, "int": int, "bool": bool}
-    if not isinstance(values, dict) or values.keys() != fields.keys():
-        raise Unreadable("its report has other fields than a report")
-    for name, kind in fields.items():
-        if not isinstance(values[name], kinds[str(kind)]) or (kind != "bool" and isinstance(values[name], bool)):
-            raise Unreadable(f"its report has {name}={values[name]!r}")
-    return EstimationReport(**values)
+    try:
+        return EstimationReport.from_json(values)
+    except ValueError as error:
+        raise Unreadable(str(error)) from None

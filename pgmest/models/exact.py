@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pgmest.inference.exact.plan import Plan
     from pgmest.inference.marginals.calibrated_tree import CalibratedTree
     from pgmest.models.uncertainty import Replicates, Uncertainty
-    from pgmest.solvers.refit import Recipe
+    from pgmest.solvers.refit import Refit
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -50,7 +50,7 @@ class Model(Distribution):
         total_stddev: the standard error of `total`; None where it is known, or nothing is known of it.
         measurements: what the model was estimated from.
         plan: the inference plan of the potentials' cliques, where one is at hand.
-        recipe: how to estimate again from other answers; `estimate` gives it, and `uncertainty` needs it.
+        refit: how to estimate again from other answers; `estimate` gives it, and `uncertainty` needs it.
 
     Raises:
         MeasurementError: a potential is NaN or +inf.
@@ -63,7 +63,7 @@ class Model(Distribution):
     total_stddev: float | None = None
     measurements: tuple[LinearMeasurement, ...] | None = None
     plan: Plan | None = None
-    recipe: Recipe | None = None
+    refit: Refit | None = None
     _calibrated: CalibratedTree | None = field(default=None, init=False)
     _replicates: Replicates | None = field(default=None, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
@@ -211,7 +211,7 @@ class Model(Distribution):
         answer = ask(self, query, clique, given)
         found = self._replicates  # kept, so that the next query need not wait
         if found is None or (found.asked, found.seed) != (replicates, seed):
-            found = replicate(self, self.recipe, self.measurements, replicates, seed)
+            found = replicate(self, self.refit, self.measurements, replicates, seed)
             object.__setattr__(self, "_replicates", found)
         twins = (Model(potentials, total, plan=self.plan) for potentials, total in found.estimates)
         return Uncertainty.of(answer, [ask(twin, query, clique, given) for twin in twins])
@@ -267,8 +267,8 @@ class Model(Distribution):
         write_model(path, MODEL, self, potentials=self.potentials.flat)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        recipe = self.recipe if self.recipe is not None and isinstance(self.recipe.loss, str) else None
-        kept = (self.potentials, self.total, self.report, self.total_stddev, self.measurements, self.plan, recipe)
+        refit = self.refit if self.refit is not None and self.refit.picklable else None
+        kept = (self.potentials, self.total, self.report, self.total_stddev, self.measurements, self.plan, refit)
         return Model, kept
 
     def _facts(self) -> Iterator[tuple[str, str]]:

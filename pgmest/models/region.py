@@ -17,7 +17,7 @@ from pgmest.models.distribution import Distribution, checked_total
 from pgmest.models.exact import Model
 from pgmest.models.fitted_model import fitted_model
 from pgmest.queries import Kron
-from pgmest.solvers.regions import ApproximateReport
+from pgmest.solvers.report import ApproximateReport
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
