@@ -28,7 +28,7 @@ from pgmest.models.region import ApproximateModel
 from pgmest.models.support import SupportModel
 from pgmest.solvers.choose import SOLVERS, choose_solver, penalized_solver, region_solver
 from pgmest.solvers.problem import Problem, SolverOracle
-from pgmest.solvers.refit import Objective, Refit, starting_total
+from pgmest.solvers.refit import Objective, starting_total
 from pgmest.solvers.report import ApproximateReport
 from pgmest.solvers.run import Callback, Stopping
 from pgmest.solvers.solver import Solver

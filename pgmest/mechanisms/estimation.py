@@ -11,6 +11,7 @@ from pgmest.graph.junction_tree import JunctionTree
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.models.exact import Model
 from pgmest.privacy.curator import Curator
+from pgmest.solvers.status import Status
 from pgmest.transforms.transform import Transform
 
 MAX_MEGABYTES = 8000.0

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pgmest.solvers.acceleration import AcceleratedSolver, ExactLoss, Parts, Restarts, StepRule
-from pgmest.solvers.penalty import NoPenalty, Penalty
+from pgmest.solvers.penalty import NO_PENALTY, Penalty
 from pgmest.solvers.problem import Problem
 
 
@@ -29,7 +29,7 @@ class AcceleratedMirrorDescent(AcceleratedSolver):
     growth: float = 2.0
     shrink: float = 0.97
     name: str = "accelerated"
-    penalty: Penalty = NoPenalty()
+    penalty: Penalty = NO_PENALTY
 
     def parts(self, problem: Problem, theta: np.ndarray, p: np.ndarray) -> Parts:
         """The loss itself, every step held to the inequality."""

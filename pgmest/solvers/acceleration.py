@@ -52,6 +52,9 @@ MAX_DOUBLINGS = 60
 FIRST_STIFFNESS = 1e-3
 """L at first, as a share of the guess; at most MAX_DOUBLINGS times it doubles in one step."""
 
+STEEPEST = 1e6
+"""No restart from marginals whose gradient is larger than that at the average by more than this factor."""
+
 SMALLEST_DIVERGENCE = 1e-28
 """A step that moves the distribution by less is accepted: both sides of the inequality are rounding errors."""
 
@@ -71,6 +74,10 @@ class Surrogate(Protocol):
 
     def excess(self, state: AcceleratedState) -> float:
         """[h(x') - h(y) - <g, x' - y>] / a^2 for the step proposed, where x' - y = a (z' - z); inf where not finite."""
+        ...
+
+    def restartable(self, state: AcceleratedState) -> bool:
+        """Whether an epoch can start from z; if not, this one goes on."""
         ...
 
     def record(self, state: AcceleratedState) -> None:
@@ -206,7 +213,10 @@ class AcceleratedSolver(Solver[AcceleratedState]):
 
     def step(self, problem: Problem, state: AcceleratedState) -> AcceleratedState:
         if state.steps_left == 0:
-            _restart(state)
+            if state.surrogate.restartable(state):
+                _restart(state)
+            else:
+                state.steps_left = int(state.epoch)
         if not any(_try_step(state) for _ in range(MAX_DOUBLINGS)):
             state.status = Status.PRECISION
             return state
@@ -290,21 +300,26 @@ class ExactLoss:
     def excess(self, state: AcceleratedState) -> float:
         """From the loss's quadratic form where it has one, else from its values.
 
-        A loss may be infinite where a marginal is zero: both x' and z', from which the next epoch starts, must be where
-        it is finite.
+        A loss may be infinite where a marginal is zero: x' must be where it is finite. So need not z' be, from where
+        the potentials come back; only no epoch starts there.
         """
         quadratic = self.problem.curvature_along(state.change)
         if quadratic is not None:
             return quadratic
         a = state.momentum
         after, _ = self.problem.loss_and_gradient(state.point + a * state.change)
-        if not math.isfinite(after) or not self._finite(state.next_p):
+        if not math.isfinite(after):
             return math.inf
         rounding = 1e-13 * (abs(after) + abs(state.value))
         return max(after - state.value - a * dot(state.gradient, state.change) - rounding, 0.0) / (a * a)
 
-    def _finite(self, p: np.ndarray) -> bool:
-        return bool(p.all()) or math.isfinite(self.problem.loss_and_gradient(p)[0])
+    def restartable(self, state: AcceleratedState) -> bool:
+        """Not where the loss is infinite, or all but: there its gradient dwarfs that at the average."""
+        if self.problem.curvature_along(state.change) is not None:
+            return True
+        loss, at_z = self.problem.loss_and_gradient(state.p)
+        _, at_x = self.problem.loss_and_gradient(state.average)
+        return math.isfinite(loss) and bool(np.abs(at_z).max(initial=0.0) <= STEEPEST * np.abs(at_x).max(initial=0.0))
 
     def record(self, state: AcceleratedState) -> None:
         """Nothing to note."""

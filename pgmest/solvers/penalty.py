@@ -61,6 +61,9 @@ class NoPenalty:
         return loss - duality_gap(problem, state.average, gradient, enough=enough)
 
 
+NO_PENALTY = NoPenalty()
+
+
 @dataclass(frozen=True)
 class EntropyPenalty:
     r"""$s \, KL(p \| q)$, with q given by flat potentials `prior`, -inf at structural zeros; so are those of p.

@@ -129,7 +129,7 @@ class Problem:
         return self.loss.lipschitz
 
     def linear_minimum(self, gradient: np.ndarray) -> float:
-        """min over p of <gradient, p>, attained at a single record x: the least sum_C gradient_C(x_C) that is possible."""
+        """min over p of <gradient, p>, attained at a single record: its least possible sum of gradient_C(x_C)."""
         return -self.oracle.maximum(self.barred(-gradient))
 
     def min_marginals(self, gradient: np.ndarray) -> np.ndarray:

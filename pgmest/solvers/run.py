@@ -122,7 +122,7 @@ class Minimization:
         says so.
 
         Raises:
-            ArgumentError: the loss is not finite where it starts.
+            ArgumentError: the loss or its gradient is not finite where it starts.
         """
         self._started, self._first_calls = time.perf_counter(), self.problem.oracle.calls
         self._iterations = self._certificate_calls = 0
@@ -130,7 +130,8 @@ class Minimization:
         self._best: State | None = None
         self._certified = False
         self._state = self.solver.start(self.problem, theta)
-        self._check_start()
+        self._start_loss = self._checked_start()
+        self._start = _kept(self._state)
         try:
             ended = self._iterate()
         except KeyboardInterrupt:
@@ -164,13 +165,15 @@ class Minimization:
     def _early(self) -> bool:
         return self._state.status is Status.EARLY
 
-    def _check_start(self) -> None:
-        loss, _ = self.problem.loss_and_gradient(self._state.p)
-        if not math.isfinite(loss):
+    def _checked_start(self) -> float:
+        loss, gradient = self.problem.loss_and_gradient(self._state.p)
+        if not math.isfinite(loss) or not np.isfinite(gradient).all():
+            said = f"the loss is {loss}" if not math.isfinite(loss) else "the gradient of the loss is not finite"
             raise ArgumentError(
-                f"the loss is {loss} where {self.solver.name!r} starts, so no step can be judged. Where it is infinite "
-                "at marginals of zero, let nothing that it reads be zero there: see prior, init and structural_zeros."
+                f"{said} where {self.solver.name!r} starts, so no step can be found. If the loss has no value at "
+                "marginals of zero, no cell that it reads may be zero there: see prior, init and structural_zeros."
             )
+        return loss
 
     def _iterate(self) -> Status:
         """Step, certify and tell until there is a reason to end."""
@@ -199,9 +202,10 @@ class Minimization:
         loss = self.solver.objective(self.problem, state)
         bound = self.solver.lower_bound(self.problem, state, self.stopping.tolerance * self.scale)
         self._bound = max(self._bound, bound)
+        if not math.isfinite(loss):  # stopped where the loss has no value: the start is better
+            loss, state = self._start_loss, self._start
         if self._best is None or loss < self._best_loss:  # not every solver's loss falls at every step
-            self._best = State(state.theta.copy(), state.p.copy(), state.log_partition)
-            self._best_loss = loss
+            self._best, self._best_loss = _kept(state), loss
         self._gap = max((loss if self._early else self._best_loss) - self._bound, 0.0)
         self._certificate_calls += self.problem.oracle.calls - before
         self._certified = True
@@ -251,8 +255,15 @@ class Minimization:
             return ""
         said = status.sentence.format(max_iterations=self.stopping.max_iterations, detail=self._state.detail)
         if status is Status.EARLY:
-            return f"{said}; the loss is at most {self._gap:.4g} above its optimum, which this method does not look for."
+            return (
+                f"{said}; the loss is at most {self._gap:.4g} above its optimum, which this method does not look for."
+            )
         return (
             f"{said} at a relative gap of {self._gap / self.scale:.3g}, above tolerance={self.stopping.tolerance:g}; "
             f"the loss is at most {self._gap:.4g} above the optimum. {status.remedy}"
         )
+
+
+def _kept(state: State) -> State:
+    """What later steps do not overwrite."""
+    return State(state.theta.copy(), state.p.copy(), state.log_partition)

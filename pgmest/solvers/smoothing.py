@@ -11,7 +11,7 @@ from pgmest._base.errors import ArgumentError
 from pgmest.losses.base import dot
 from pgmest.losses.smoothed import KinkedLoss, SmoothedLoss
 from pgmest.solvers.acceleration import AcceleratedSolver, AcceleratedState, Parts, Restarts, StepRule
-from pgmest.solvers.penalty import NoPenalty, Penalty
+from pgmest.solvers.penalty import NO_PENALTY, Penalty
 from pgmest.solvers.problem import Problem
 
 UNSETTLED, SETTLED = 20.0, 0.03
@@ -60,6 +60,10 @@ class RoundedLoss:
         """To full precision."""
         a, measured = state.momentum, self.problem.measured
         return self.rounded.bregman(state.point[measured], a * state.change[measured]) / (a * a)
+
+    def restartable(self, state: AcceleratedState) -> bool:
+        """Always: absolute residuals are finite, and so are their slopes."""
+        return True
 
     def record(self, state: AcceleratedState) -> None:
         """Nothing to note."""
@@ -110,7 +114,7 @@ class AcceleratedSmoothing(AcceleratedSolver):
     shrink: float = 0.97
     name: str = "smoothing"
     softness: float = 0.03
-    penalty: Penalty = NoPenalty()
+    penalty: Penalty = NO_PENALTY
 
     def parts(self, problem: Problem, theta: np.ndarray, p: np.ndarray) -> Parts:
         """The loss rounded off for the marginals p, every step held to the inequality."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import StrEnum
 
 
-class Status(str, Enum):
+class Status(StrEnum):
     """How a run ended; a string, so that it can be written to JSON as it is.
 
     >>> Status("interrupted") is Status.INTERRUPTED

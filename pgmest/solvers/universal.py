@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +17,7 @@ from pgmest.solvers.acceleration import (
     Restarts,
     StepRule,
 )
-from pgmest.solvers.penalty import NoPenalty, Penalty
+from pgmest.solvers.penalty import NO_PENALTY, Penalty
 from pgmest.solvers.problem import Problem
 
 
@@ -43,8 +44,14 @@ class Subgradients:
         return self.loss.problem
 
     def excess(self, state: AcceleratedState) -> float:
-        """As for a smooth loss."""
+        """As for a smooth loss, but inf where f(z') is: with its slack such a step might pass, and go too far."""
+        if not state.next_p.all() and not math.isfinite(self.problem.loss_and_gradient(state.next_p)[0]):
+            return math.inf
         return self.loss.excess(state)
+
+    def restartable(self, state: AcceleratedState) -> bool:
+        """As for a smooth loss."""
+        return self.loss.restartable(state)
 
     def record(self, state: AcceleratedState) -> None:
         """The linear minorant at y."""
@@ -101,7 +108,7 @@ class UniversalAccelerated(AcceleratedSolver):
         loss, _ = problem.loss_and_gradient(p)
         return Parts(
             Subgradients(ExactLoss(problem), theta.copy()),
-            NoPenalty(),
+            NO_PENALTY,
             StepRule(self.shrink),
             Restarts(self.epoch, self.growth),
             Acceptance(self.accuracy * max(abs(loss), np.finfo(float).tiny), self.narrowing),

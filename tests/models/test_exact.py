@@ -29,12 +29,13 @@ from pgmest._base.errors import (
 )
 from pgmest.inference.exact.plan import Plan
 from pgmest.solvers.report import EstimationReport
+from pgmest.solvers.status import Status
 from tests.inference.problems import Problem, problems
 
 pytestmark = pytest.mark.filterwarnings("error")
 quick = settings(max_examples=60, deadline=None)
 TOTAL = 500.0
-REPORT = EstimationReport("mirror_descent", 12.5, 0.01, 8e-4, 100, 220, 0.5, True)
+REPORT = EstimationReport("mirror_descent", 12.5, 0.01, 8e-4, 100, 220, 0.5, Status.CONVERGED)
 
 
 def model_of(problem: Problem) -> pg.Model:
