@@ -32,7 +32,7 @@ class Independent(Mechanism):
 
     def run(self, curator: Curator, workload: Any, rng: np.random.Generator) -> Model:
         named = {name for clique in cliques_of(workload, curator.domain) for name in clique}
-        cliques = [(name,) for name in curator.domain if name in named]
+        cliques = [(name,) for name in curator.domain.ordered(named)]
         weights = least_error_weights(curator.domain, cliques, type(curator.budget))
         curator.measure_all(cliques, curator.budget, weights=weights)
         return estimate_measured(curator)

@@ -164,7 +164,7 @@ class ApproximateModel(Distribution):
 
     def _fitted(self, cliques: Sequence[Clique], attributes: Iterable[str]) -> Model:
         """The model of maximum entropy with these tables, and single attributes of other tables; kept."""
-        names = tuple(name for name in self.domain if name in set(attributes))
+        names = self.domain.ordered(attributes)
         covered = {name for clique in cliques for name in clique}
         single = [(name,) for name in names if name not in covered and self._holding((name,)) is not None]
         key = (*cliques, *single)

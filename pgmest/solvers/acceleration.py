@@ -52,8 +52,10 @@ MAX_DOUBLINGS = 60
 FIRST_STIFFNESS = 1e-3
 """L at first, as a share of the guess; at most MAX_DOUBLINGS times it doubles in one step."""
 
+LONGEST_MOVE = 5.0
 STEEPEST = 1e6
-"""No restart from marginals whose gradient is larger than that at the average by more than this factor."""
+"""Where the loss can be infinite, potentials move by at most LONGEST_MOVE (nats) in a step, and no
+epoch starts from marginals whose gradient is larger than that at the average by more than a factor of STEEPEST."""
 
 SMALLEST_DIVERGENCE = 1e-28
 """A step that moves the distribution by less is accepted: both sides of the inequality are rounding errors."""
@@ -157,6 +159,7 @@ class AcceleratedState(State):
         steps_left: until the next restart.
         gradient, value, point, change, move: g, h(y), y, z' - z, theta' - theta.
         next_theta, next_p: theta', z'.
+        barrier: whether the loss was infinite at a step that was tried.
         momentum: a, the share of z in x.
         gained: A, the sum of the step sizes 1 / (a L) of this epoch.
     """
@@ -174,6 +177,7 @@ class AcceleratedState(State):
     move: np.ndarray
     next_theta: np.ndarray
     next_p: np.ndarray
+    barrier: bool = False
     value: float = 0.0
     momentum: float = 1.0
     gained: float = 0.0
@@ -300,15 +304,18 @@ class ExactLoss:
     def excess(self, state: AcceleratedState) -> float:
         """From the loss's quadratic form where it has one, else from its values.
 
-        A loss may be infinite where a marginal is zero: x' must be where it is finite. So need not z' be, from where
-        the potentials come back; only no epoch starts there.
+        A loss may be infinite where a marginal is zero. Once a step has met that, x' must be where it is finite, and
+        no potential may move far in one step: averages x hide from the inequality how near to zero z has come.
         """
         quadratic = self.problem.curvature_along(state.change)
         if quadratic is not None:
             return quadratic
+        if state.barrier and np.abs(state.move).max(initial=0.0) > LONGEST_MOVE:
+            return math.inf
         a = state.momentum
         after, _ = self.problem.loss_and_gradient(state.point + a * state.change)
         if not math.isfinite(after):
+            state.barrier = True
             return math.inf
         rounding = 1e-13 * (abs(after) + abs(state.value))
         return max(after - state.value - a * dot(state.gradient, state.change) - rounding, 0.0) / (a * a)

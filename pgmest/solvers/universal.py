@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,9 +43,7 @@ class Subgradients:
         return self.loss.problem
 
     def excess(self, state: AcceleratedState) -> float:
-        """As for a smooth loss, but inf where f(z') is: with its slack such a step might pass, and go too far."""
-        if not state.next_p.all() and not math.isfinite(self.problem.loss_and_gradient(state.next_p)[0]):
-            return math.inf
+        """As for a smooth loss."""
         return self.loss.excess(state)
 
     def restartable(self, state: AcceleratedState) -> bool:

@@ -51,7 +51,7 @@ def demands_of(domain: Domain, workload: Workload) -> list[Demand]:
 def _demand(
     domain: Domain, clique: Clique, factors: Mapping[str, Query], weight: float, known: dict[str, np.ndarray]
 ) -> Demand:
-    kept = [name for name in domain if name in clique and not _is_total(factors[name])]
+    kept = [name for name in domain.ordered(clique) if not _is_total(factors[name])]
     grams: dict[str, np.ndarray | None] = {}
     for name in kept:
         query = factors[name]

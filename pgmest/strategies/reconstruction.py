@@ -62,7 +62,7 @@ class LeastSquaresAnswers:
             UnknownAttributeError: an attribute that the domain does not have.
         """
         names = self.domain.clique(attributes)
-        ordered = tuple(name for name in self.domain if name in names)
+        ordered = self.domain.ordered(names)
         shape = [self.domain[name] for name in ordered]
         total = np.zeros(shape)
         for size in range(len(ordered) + 1):

@@ -181,9 +181,9 @@ def _candidates(domain: Domain, demands: Sequence[Demand], neighbors: Neighbors)
         found = closure(cliques)
     else:
         found = ((), *((name,) for name in names), *cliques)
-    everything = tuple(name for name in domain if name in names)
+    everything = domain.ordered(names)
     if math.prod(domain[name] for name in everything) <= MOST_CELLS:
         found = (*found, everything)
-    ordered = dict.fromkeys(tuple(name for name in domain if name in clique) for clique in found)
+    ordered = dict.fromkeys(map(domain.ordered, found))
     # Under Replace the total is public, and no individual moves its answer.
     return [clique for clique in ordered if clique or neighbors.count_sensitivity]

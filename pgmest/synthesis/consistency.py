@@ -60,7 +60,7 @@ def consistent_tables(
     if isinstance(rounds, bool) or not isinstance(rounds, int) or rounds < 0:
         raise ArgumentError.of("rounds", rounds, "an integer of at least 0")
     size = estimate_total(noisy, known).value if total is None else float(total)
-    cliques = [tuple(name for name in known if name in m.clique) for m in noisy]
+    cliques = [known.ordered(m.clique) for m in noisy]
     tables = [
         Factor(known.project(m.clique), m.values.reshape(known.project(m.clique).shape)).transpose(clique).values.copy()
         for m, clique in zip(noisy, cliques, strict=True)
@@ -128,7 +128,7 @@ class _Agreement:
                 out = tuple(axis for axis, name in enumerate(clique) if name not in shared)
                 summed = domain.size(clique) / domain.size(shared)
                 members.append((place, out, summed, weights[place] / summed))
-        return cls(domain.project(tuple(name for name in domain if name in shared)).shape, members)
+        return cls(domain.project(domain.ordered(shared)).shape, members)
 
 
 def _agree(tables: list[np.ndarray], steps: Sequence[_Agreement], total: float) -> None:

@@ -63,7 +63,7 @@ def synthesize(
     columns: dict[str, np.ndarray] = {}
     for part in _parts([clique for clique, _ in core]):
         names = {name for position in part for name in core[position][0]}
-        inside = known.project(tuple(name for name in known if name in names))
+        inside = known.project(known.ordered(names))
         pieces = [given[core[position][1]].project(core[position][0]) for position in part]
         made = made_by.records(pieces, inside, int(n), generator, callback)
         order = generator.permutation(int(n))

@@ -100,4 +100,4 @@ class MultiplicativeWeights:
 def joined_component(components: Iterable[Clique], domain: Domain, clique: Clique) -> Clique:
     """The attributes of the components that `clique` connects, in domain order."""
     names = {name for component in components if set(component) & set(clique) for name in component}
-    return tuple(name for name in domain if name in names)
+    return domain.ordered(names)

@@ -100,7 +100,7 @@ class PrivBayes(Mechanism):
         network = self._network(curator, choosing, score, max_cells, rng)
         parents = within(domain, network, self.max_megabytes, [rule.attributes for rule in curator.structural_zeros])
         measured = _maximal([frozenset((name, *given)) for name, given in parents.items()])
-        cliques = [tuple(name for name in domain if name in members) for members in measured]
+        cliques = [domain.ordered(members) for members in measured]
         curator.measure_all(cliques, curator.remaining)
         return Outcome(self._estimate(curator, parents), {"parents": parents, "max_cells": max_cells})
 

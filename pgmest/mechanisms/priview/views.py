@@ -108,7 +108,7 @@ def _least_norm(domain: Domain, told: Sequence[Factor], total: float) -> np.ndar
     for _ in range(TURNS):
         for part in ordered:
             out = tuple(axis for axis, name in enumerate(domain) if name not in part)
-            inside = tuple(name for name in domain if name in part)
+            inside = domain.ordered(part)
             goal = Factor(domain.project(part), known[part]).transpose(inside).values
             cells = domain.size() / domain.size(part)
             table = table + np.expand_dims((goal - table.sum(axis=out)) / cells, out)

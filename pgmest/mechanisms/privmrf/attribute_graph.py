@@ -32,7 +32,7 @@ def attribute_graph(domain: Domain, dependence: Dependence, least: float, max_me
     for pair in sorted(dependence, key=lambda pair: -dependence[pair]):
         if dependence[pair] < least:
             break
-        for clique in limit.fitting([domain.clique(name for name in domain if name in pair)]):
+        for clique in limit.fitting([domain.ordered(pair)]):
             limit.add(clique)
     return limit.tree.cliques
 

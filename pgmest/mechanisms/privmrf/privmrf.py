@@ -108,7 +108,7 @@ class PrivMRF(Mechanism):
 
     def run(self, curator: Curator, workload: Any, rng: np.random.Generator) -> Outcome:
         named = {name for clique in cliques_of(workload, curator.domain) for name in clique}
-        domain = curator.domain.project([name for name in curator.domain if name in named])
+        domain = curator.domain.project(curator.domain.ordered(named))
         if len(domain) < 2:
             curator.measure_all([(name,) for name in domain], curator.budget)
             return Outcome(self._estimate(curator, last=True), {"graph": [(name,) for name in domain]})

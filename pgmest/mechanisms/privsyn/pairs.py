@@ -119,7 +119,7 @@ def combine_pairs(pairs: Sequence[Clique], domain: Domain, max_cells: int) -> li
 
 def _cliques(pairs: Sequence[Clique], domain: Domain, max_cells: int) -> list[list[Clique]]:
     """The cliques of three attributes, of four, and so on, with at most `max_cells` cells."""
-    level = [tuple(name for name in domain if name in pair) for pair in pairs]
+    level = [domain.ordered(pair) for pair in pairs]
     later: dict[str, set[str]] = {name: set() for pair in level for name in pair}
     for first, second in level:
         later[first].add(second)
