@@ -29,9 +29,9 @@ from pgmest.models.support import SupportModel
 from pgmest.solvers.choose import SOLVERS, choose_solver, penalized_solver, region_solver
 from pgmest.solvers.problem import Problem, SolverOracle
 from pgmest.solvers.refit import Objective, starting_total
-from pgmest.solvers.report import ApproximateReport
+from pgmest.solvers.report import ApproximateReport, EstimationReport
 from pgmest.solvers.run import Callback, Stopping
-from pgmest.solvers.solver import Solver
+from pgmest.solvers.solver import Solver, State
 from pgmest.tables.clique_vector import CliqueVector, Layout
 from pgmest.tables.domain import Domain, as_domain
 
@@ -138,7 +138,8 @@ def estimate(
             attributes to impossible combinations, as tuples of codes or as a boolean table (True: impossible).
         tolerance: stop when the duality gap is at most this share of the larger of the optimal loss and the noise floor
             (`pgmest.solvers.run`): about the mean squared distance from the exact optimum, in noise variances.
-        max_iterations: stop after this many steps, converged or not; `model.report` says which.
+        max_iterations: stop after this many steps, converged or not; `model.report` says which. With total="fit" of all
+            its rounds together.
         callback: called after each iteration with a `Progress`; return True to stop.
         max_megabytes: refuse junction trees whose tables would need more (None: no limit).
         oracle: "exact", or what to do where the junction tree is too wide (`ModelTooLarge`): "convex" for tables that
@@ -146,7 +147,7 @@ def estimate(
             regions; "loopy" for loopy belief propagation there. The result is then an `ApproximateModel`.
 
     Returns:
-        the model, with `model.report`. Ctrl-C stops early and returns the model so far; its report says so.
+        the model, with `model.report`. Ctrl-C stops early and returns the model so far; its `status` says so.
 
     Raises:
         MeasurementError, UnknownAttributeError, QueryError: a measurement does not fit the domain.
@@ -182,13 +183,36 @@ def estimate(
     elif oracle != "exact":
         solver = region_solver(problem, method, oracle)
     objective = Objective(total, loss, solver, Stopping(tolerance, max_iterations, callback))
-    problem, state, report = objective.minimize(problem, theta)
+    solved = objective.minimize(problem, theta)
     spread = known.stddev if total is None else None
     if support is not None:
-        potentials = CliqueVector.of(problem.layout, state.theta)
-        return SupportModel(support, potentials, problem.total, report, spread, measurements)
+        return _support_model(support, *solved, measurements, spread)
     if isinstance(problem.oracle, RegionOracle):
-        tables = CliqueVector.of(problem.layout, state.p * problem.total)
-        approximate = ApproximateReport.of(report, oracle, problem.oracle.inconsistency)
-        return ApproximateModel(tables, problem.total, approximate, spread, measurements)
-    return solved_model(problem, state, report, objective, measurements, spread)
+        return _region_model(oracle, problem.oracle, *solved, measurements, spread)
+    return solved_model(*solved, objective, measurements, spread)
+
+
+def _support_model(
+    support: Support,
+    problem: Problem,
+    state: State,
+    report: EstimationReport,
+    measurements: tuple[LinearMeasurement, ...],
+    total_stddev: float | None,
+) -> SupportModel:
+    potentials = CliqueVector.of(problem.layout, state.theta)
+    return SupportModel(support, potentials, problem.total, report, total_stddev, measurements)
+
+
+def _region_model(
+    name: str,
+    oracle: RegionOracle,
+    problem: Problem,
+    state: State,
+    report: EstimationReport,
+    measurements: tuple[LinearMeasurement, ...],
+    total_stddev: float | None,
+) -> ApproximateModel:
+    tables = CliqueVector.of(problem.layout, state.p * problem.total)
+    approximate = ApproximateReport.of(report, name, oracle.inconsistency)
+    return ApproximateModel(tables, problem.total, approximate, total_stddev, measurements)

@@ -115,8 +115,8 @@ class SmoothedLoss(FlatLoss):
         moved = self._residuals.answers(step) / self._residuals.scales
         before = self._unclipped(self._residuals.standardized(flat))
         slopes = self._clipped(before)
-        turn = self._clipped(before + moved / self.widths) - slopes
-        return dot(turn, moved + self.widths * (before - slopes - 0.5 * turn))
+        change = self._clipped(before + moved / self.widths) - slopes
+        return dot(change, moved + self.widths * (before - slopes - 0.5 * change))
 
     def support(self, flat: np.ndarray) -> float:
         """The value at `flat` of a linear function that is nowhere above the loss with kinks, with the gradient here.

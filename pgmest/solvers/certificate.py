@@ -103,11 +103,11 @@ class _DualPoint:
     ) -> _DualPoint:
         """By one sweep of the max-product there and back."""
         move = target - p[problem.measured]
-        turn = weight * move
+        correction = weight * move
         dual = gradient.copy()
-        dual[problem.measured] += turn
+        dual[problem.measured] += correction
         min_marginals = problem.min_marginals(dual)[problem.measured]
-        gap = dot(dual, p) - float(min_marginals.min()) + 0.5 * dot(turn, move)
+        gap = dot(dual, p) - float(min_marginals.min()) + 0.5 * dot(correction, move)
         return cls(target, min_marginals, weight, gap)
 
 

@@ -25,7 +25,7 @@ class InverseHessian:
 
     Attributes:
         memory: how many pairs are kept.
-        pairs: (change of the variables, change of the gradient), the latest last.
+        pairs: (s, y), the change of the variables in a step and that of the gradient, the latest last.
     """
 
     memory: int
@@ -34,10 +34,10 @@ class InverseHessian:
     def __bool__(self) -> bool:
         return bool(self.pairs)
 
-    def updated(self, move: np.ndarray, turn: np.ndarray) -> InverseHessian:
+    def updated(self, s: np.ndarray, y: np.ndarray) -> InverseHessian:
         """With one more pair, if it has curvature."""
-        if dot(move, turn) > SMALLEST_CURVATURE * np.sqrt(dot(move, move) * dot(turn, turn)):
-            return InverseHessian(self.memory, (*self.pairs[-(self.memory - 1) :], (move, turn)))
+        if dot(s, y) > SMALLEST_CURVATURE * np.sqrt(dot(s, s) * dot(y, y)):
+            return InverseHessian(self.memory, (*self.pairs[-(self.memory - 1) :], (s, y)))
         return self
 
     def forgotten(self) -> InverseHessian:
@@ -48,15 +48,15 @@ class InverseHessian:
         """Minus its product with the gradient, by the two-loop recursion."""
         direction = -gradient
         shares = []
-        for move, turn in reversed(self.pairs):
-            share = dot(move, direction) / dot(move, turn)
+        for s, y in reversed(self.pairs):
+            share = dot(s, direction) / dot(s, y)
             shares.append(share)
-            direction -= share * turn
+            direction -= share * y
         if self.pairs:
-            move, turn = self.pairs[-1]
-            direction *= dot(move, turn) / dot(turn, turn)
-        for (move, turn), share in zip(self.pairs, reversed(shares), strict=True):
-            direction += (share - dot(turn, direction) / dot(move, turn)) * move
+            s, y = self.pairs[-1]
+            direction *= dot(s, y) / dot(y, y)
+        for (s, y), share in zip(self.pairs, reversed(shares), strict=True):
+            direction += (share - dot(y, direction) / dot(s, y)) * s
         return direction
 
 
