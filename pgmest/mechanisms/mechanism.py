@@ -245,7 +245,7 @@ class Result:
             return self.model.answer(query)
         if not isinstance(query, Kron):
             raise QueryError(f"a {type(self.model).__name__} answers a pg.Kron only, got a {type(query).__name__}.")
-        shape = dict(zip(query.attributes, query.shape, strict=True))
+        shape = dict(zip(query.attributes, query.answer_shape, strict=True))
         return Factor(shape, query.apply(self.model.project(query.attributes)))
 
     def sample(self, n: int | None = None, seed: int | np.random.Generator | None = None) -> Dataset:

@@ -15,7 +15,8 @@ from pgmest.data.dataset import Dataset
 from pgmest.graph.junction_tree import JunctionTree
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.models.archive import MODEL, write_model
-from pgmest.models.distribution import Distribution, checked_total
+from pgmest.models.base import checked_total
+from pgmest.models.distribution import Distribution
 from pgmest.models.information import entropy, kl_divergence, log_probabilities
 from pgmest.queries import Kron
 from pgmest.solvers.report import EstimationReport

@@ -14,8 +14,11 @@ import numpy as np
 from pgmest._base.errors import DomainError, listed
 from pgmest.data.dataset import Dataset
 from pgmest.tables.clique_vector import CliqueVector
-from pgmest.tables.domain import Clique, Domain
+from pgmest.tables.domain import Domain
 from pgmest.tables.factor import Factor
+from pgmest.tables.information import mutual_information
+
+__all__ = ["entropy", "kl_divergence", "log_probabilities", "mutual_information"]
 
 if TYPE_CHECKING:
     from pgmest.inference.marginals.calibrated_tree import CalibratedTree
@@ -95,11 +98,3 @@ def kl_divergence(model: CalibratedTree, other: CalibratedTree) -> float:
     expected = np.concatenate([np.zeros(0), *(table.ravel() for table in propagate(model, layout.cliques))])
     cross = CliqueVector.of(layout, expected).dot(other.potentials)
     return max(0.0, other.log_partition - cross - entropy(model))
-
-
-def mutual_information(joint: Factor, a: Clique, b: Clique) -> float:
-    """I(a; b) = E[log p(a, b) - log p(a) - log p(b)], in nats, of the joint table of `a` and `b`."""
-    p = joint.normalize()
-    logs = p.log() - p.project(a).log() - p.project(b).log()
-    possible = p.values > 0
-    return max(0.0, float(p.values[possible] @ logs.values[possible]))

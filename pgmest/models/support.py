@@ -17,8 +17,10 @@ from pgmest.data.dataset import Dataset
 from pgmest.inference.support.support import Support, record_keys
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.models.archive import SUPPORT_MODEL, write_model
-from pgmest.models.distribution import Distribution, checked_total
+from pgmest.models.base import checked_total
+from pgmest.models.distribution import Distribution
 from pgmest.queries import Kron
+from pgmest.sampling.systematic import systematic
 from pgmest.solvers.report import EstimationReport
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Clique, Domain
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from pgmest.models.exact import Model
 
 SPARSE_CELLS = 1 << 20
-"""A marginal of more cells than this, and than there are records, is not written down to answer a query about it."""
+"""A marginal of more cells than this, and than there are records, is not materialized to answer a query about it."""
 
 BLOCK_ENTRIES = 1 << 20
 
@@ -212,12 +214,6 @@ class SupportModel(Distribution):
         records = self.records.take(rows)
         return Dataset(self.domain, records.columns, records.records)
 
-    def _drawn_in_batches(
-        self, n: int, batch: int, method: str, seed: int | np.random.Generator | None
-    ) -> Iterator[Dataset]:
-        records = self._drawn(n, method, seed)
-        return (records.take(slice(start, start + batch)) for start in range(0, n, batch))
-
     def save(self, path: str | Path) -> None:
         """Write the support, the potentials, the total and the report to an npz file, which `pg.load` reads.
 
@@ -239,8 +235,8 @@ class SupportModel(Distribution):
 
 def answered(records: Dataset, query: Kron) -> np.ndarray:
     """The answer of weighted records: from the marginal, or record by record where that would be much larger."""
-    if math.prod(query.columns) <= max(SPARSE_CELLS, records.records):
-        return query.apply_cells(records.project(query.attributes).values)
+    if query.cells <= max(SPARSE_CELLS, records.records):
+        return query.apply(records.project(query.attributes).values)
     assert records.weights is not None
     columns = [(factor.matrix(), records.column(name)) for name, factor in query.factors.items()]
     answer = np.zeros(query.rows)
@@ -251,22 +247,15 @@ def answered(records: Dataset, query: Kron) -> np.ndarray:
         for matrix, codes in columns:  # the rows of the Kronecker product, at the cells of these records only
             products = (products[:, None, :] * matrix[:, codes[rows]][None, :, :]).reshape(-1, products.shape[1])
         answer += products @ records.weights[rows]
-    return answer.reshape(query.shape)
+    return answer.reshape(query.answer_shape)
 
 
 def sampled_rows(p: np.ndarray, n: int, method: str, generator: np.random.Generator) -> np.ndarray:
-    """n positions in random order, position i expected n p[i] times.
-
-    "round" is systematic sampling: the cumulative expectations, shifted by one random number, are rounded down. Every
-    stretch of consecutive positions then occurs as often as expected to within one.
-    """
+    """n positions in random order, position i expected n p[i] times; "round" is systematic sampling."""
     if method == "multinomial":
         counts = generator.multinomial(n, p / math.fsum(p))
     elif method == "round":
-        cumulative = np.cumsum(p)
-        cumulative *= n / cumulative[-1]
-        cumulative[-1] = n
-        counts = np.diff(np.floor(cumulative + generator.random()), prepend=0.0).astype(np.int64)
+        counts = systematic(p, n, generator)
     else:
         raise ArgumentError.of("method", method, ("round", "multinomial"))
     return generator.permutation(np.repeat(np.arange(len(p)), counts))

@@ -32,7 +32,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pgmest._base.errors import ArgumentError, QueryError
-from pgmest.measurements.measurement import LinearMeasurement, noise_scale
+from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.measurements.noise import discrete_laplace, noise_scale
 from pgmest.models.distribution import Distribution
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.factor import Factor
@@ -155,8 +156,7 @@ def redraw(measurement: LinearMeasurement, answers: np.ndarray, generator: np.ra
     if measurement.noise == "laplace":
         noise = generator.laplace(0.0, scale, len(answers))
     elif measurement.noise == "discrete_laplace":
-        share = -np.expm1(-1.0 / np.asarray(scale))
-        noise = generator.geometric(share, len(answers)) - generator.geometric(share, len(answers))
+        noise = discrete_laplace(scale, len(answers), generator)
     else:
         noise = generator.normal(0.0, scale, len(answers))
     return LinearMeasurement(

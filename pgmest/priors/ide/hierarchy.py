@@ -23,9 +23,10 @@ from pgmest.data.codes import read_only
 from pgmest.data.dataset import Dataset
 from pgmest.inference.exact.threads import get_threads
 from pgmest.measurements.measurement import LinearMeasurement
-from pgmest.priors.ide.groups import GroupedAnswers, GroupUpdate, Prior, systematic_sample
+from pgmest.priors.ide.groups import AnswersByGroup, GroupUpdate, Prior
 from pgmest.priors.ide.update import prior_fractions
 from pgmest.priors.ide.workload import normalized_information
+from pgmest.sampling.systematic import systematic_sample
 from pgmest.tables.domain import Clique, Domain
 
 
@@ -168,7 +169,7 @@ def synthesize_hierarchy(
     for position, answers in enumerate(measured):
         above = levels[position - 1] if position else None
         parents = _parents(public.domain, answers.level, above)
-        grouped = GroupedAnswers.of(public, answers.level.by, answers.counts, answers.marginals)
+        grouped = AnswersByGroup.of(public, answers.level.by, answers.counts, answers.marginals)
         last = position == len(measured) - 1
         update = GroupUpdate(prior_weight, pooling, max_support if last else None, max_sweeps, tolerance)
         priors = _update_groups(grouped, priors, parents, update, generator, threads, progress)
@@ -178,7 +179,7 @@ def synthesize_hierarchy(
 
 
 def _update_groups(
-    grouped: GroupedAnswers,
+    grouped: AnswersByGroup,
     priors: Sequence[Prior | None],
     parents: np.ndarray,
     update: GroupUpdate,

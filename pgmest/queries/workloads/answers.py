@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol, TypeGuard, runtime_checkable
@@ -86,17 +85,17 @@ def _block_answers(source: Projectable, items: Sequence[Item]) -> list[np.ndarra
 def _cells(source: Projectable, item: Item) -> int:
     """The cells of the item's marginal; 0 where neither query nor source tells them."""
     if item.query is not None:
-        return math.prod(item.query.columns) if isinstance(item.query, Kron) else item.query.columns
+        return item.query.cells
     domain = getattr(source, "domain", None)
     return domain.size(item.clique) if domain is not None else 0
 
 
 def _factored(source: Projectable, item: Item) -> TypeGuard[Any]:
     """Whether the item is answered without its marginal: a large one, from records or from a model."""
-    if not isinstance(item.query, Kron) or math.prod(item.query.columns) <= TABLE_CELLS:
+    if item.query is None or item.query.attributes is None or item.query.cells <= TABLE_CELLS:
         return False
     if isinstance(source, Dataset):
-        return item.query.rows * source.records <= 64 * math.prod(item.query.columns)
+        return item.query.rows * source.records <= 64 * item.query.cells
     return isinstance(getattr(source, "model", source), Answering)
 
 

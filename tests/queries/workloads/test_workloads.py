@@ -185,8 +185,8 @@ def test_sensitivity_bounds_what_one_record_moves(order):
 
 
 def test_an_item_as_a_kron():
-    assert Item(("age", "sex")).kron(DOMAIN).shape == (5, 2)
-    assert Item("age", queries.prefix(5)).kron(DOMAIN).shape == (5,)
+    assert Item(("age", "sex")).kron(DOMAIN).answer_shape == (5, 2)
+    assert Item("age", queries.prefix(5)).kron(DOMAIN).answer_shape == (5,)
     with pytest.raises(QueryError, match="no Kronecker product"):
         Item(("age", "sex"), np.ones((1, 10))).kron(DOMAIN)
 
