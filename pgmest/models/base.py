@@ -165,13 +165,15 @@ class ModelBase(ABC):
         axes = [tuple(zip(query.attributes, query.answer_shape, strict=True)) for query in queries]
         domains = {names: Domain(dict(names)) for names in set(axes)}  # thousands of queries have few among them
         answers = self.answer_krons(queries, evidence)
-        return [Factor(domains[names], values) for names, values in zip(axes, answers, strict=True)]
+        return [Factor.owning(domains[names], values) for names, values in zip(axes, answers, strict=True)]
 
     def _answer_matrix(self, matrix: Any, clique: Clique, given: Mapping[str, int] | None) -> Factor:
         one_row = not isinstance(matrix, LinearQuery) and np.ndim(matrix) == 1
         query = as_query([matrix] if one_row else matrix)
         query.check(self.domain, clique)
-        return Factor({",".join(clique) or "total": query.rows}, query.answer(self.project(clique, given), clique))
+        return Factor.owning(
+            {",".join(clique) or "total": query.rows}, query.answer(self.project(clique, given), clique)
+        )
 
     # -- text -------------------------------------------------------------------------------------------------------
 

@@ -117,6 +117,26 @@ class BayesianNetwork(Distribution):
     def answer_krons(self, queries: Sequence[Kron], evidence: Mapping[str, int]) -> list[np.ndarray]:
         return self.model.answer_krons(queries, evidence)
 
+    def log_prob(self, records: Dataset) -> np.ndarray:
+        """The natural log of each record's probability, -inf where it is impossible; shape (records,).
+
+        Raises:
+            DomainError: the records lack an attribute of the network, or have it with another number of values.
+        """
+        return self.model.log_prob(records)
+
+    def entropy(self) -> float:
+        """-E[log p], in nats."""
+        return self.model.entropy()
+
+    def kl(self, other: Distribution) -> float:
+        """KL(p || q) to another model q, in nats; as `Model.kl`."""
+        return self.model.kl(other)
+
+    def kl_from(self, other: Model) -> float:
+        """KL(other || self): see `kl`."""
+        return self.model.kl_from(other)
+
     def sample(
         self, n: int | None = None, method: str = "multinomial", seed: int | np.random.Generator | None = None
     ) -> Dataset:
@@ -176,11 +196,11 @@ class BayesianNetwork(Distribution):
 def _conditional(marginal: Factor, family: Clique) -> Factor:
     """p(last of the family | the others), where the marginal covers the family."""
     counts = np.maximum(marginal.values, 0.0)
-    joint = Factor(marginal.domain, counts).project(family)
+    joint = Factor.owning(marginal.domain, counts).project(family)
     values = joint.values
     sums = values.sum(axis=-1, keepdims=True)
     uniform = 1.0 / values.shape[-1]
-    return Factor(joint.domain, np.where(sums > 0, values / np.where(sums > 0, sums, 1.0), uniform))
+    return Factor.owning(joint.domain, np.where(sums > 0, values / np.where(sums > 0, sums, 1.0), uniform))
 
 
 def _draw(rows: np.ndarray, context: np.ndarray, rng: np.random.Generator) -> np.ndarray:

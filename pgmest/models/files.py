@@ -116,7 +116,7 @@ def _view_model(archive: zipfile.ZipFile, header: Header) -> ViewModel:
     domain = header.layout.domain
     cliques = _cliques(header.fields.get("views"), domain)
     tables = _split(_counts(read_array(archive, "tables.npy", np.float64, _cells(domain, cliques))), domain, cliques)
-    views = [Factor(domain.project(clique), table) for clique, table in zip(cliques, tables, strict=True)]
+    views = [Factor.owning(domain.project(clique), table) for clique, table in zip(cliques, tables, strict=True)]
     return ViewModel(domain, tuple(views), header.total, str(header.fields.get("reconstruction")))
 
 
@@ -139,92 +139,6 @@ def _least_squares_model(archive: zipfile.ZipFile, header: Header) -> LeastSquar
         if not measured or any(vector.sum() <= 0 for vector in found.values()):
             raise Unreadable("its cliques or directions are wrong")
         made.append(LeastSquaresParts(domain, tuple(measured), {part: next(part_tables) for part in sets}, found))
-    return LeastSquaresModel(tuple(made))
-
-
-READERS:
-        if members == sorted(kind.members):
-            try:
-                return read(archive, Header.read(archive, kind))
-            except PgmestError as error:
-                raise Unreadable(str(error).rstrip(".")) from None
-    raise Unreadable(f"its members are not {' and '.join(MODEL.members)}")
-
-
-def _model(archive: zipfile.ZipFile, header: Header) -> Model:
-    potentials = read_array(archive, "potentials.npy", np.float64, header.layout.cells)
-    return Model(CliqueVector.of(header.layout, potentials), header.total, header.report, header.total_stddev)
-
-
-def _support_model(archive: zipfile.ZipFile, header: Header) -> SupportModel:
-    layout, records = header.layout, header.fields.get("records")
-    if not isinstance(records, int) or records < 1:
-        raise Unreadable(f"its number of records is {records!r}")
-    kind = code_type(max(layout.domain.shape, default=1))
-    potentials = read_array(archive, "potentials.npy", np.float64, layout.cells)
-    codes = read_array(archive, "codes.npy", kind, records * len(layout.domain))
-    weights = read_array(archive, "weights.npy", np.float64, records)
-    support = Support(Dataset.from_codes(list(codes.reshape(len(layout.domain), records)), layout.domain, weights))
-    return SupportModel(support, CliqueVector.of(layout, potentials), header.total, header.report, header.total_stddev)
-
-
-def _approximate_model(archive: zipfile.ZipFile, header: Header) -> ApproximateModel:
-    report = header.report
-    if not isinstance(report, ApproximateReport):
-        raise Unreadable("it has no report")
-    tables = _counts(read_array(archive, "marginals.npy", np.float64, header.layout.cells))
-    noise = _positive(header, "noise")
-    marginals = CliqueVector.of(header.layout, tables)
-    return ApproximateModel(marginals, header.total, report, header.total_stddev, noise=noise)
-
-
-def _bayesian_network(archive: zipfile.ZipFile, header: Header) -> BayesianNetwork:
-    layout = header.layout
-    tables = CliqueVector.of(layout, _finite(read_array(archive, "conditionals.npy", np.float64, layout.cells)))
-    if () in tables:
-        raise Unreadable("it has a table of no attribute")
-    return BayesianNetwork(layout.domain, {clique[-1]: table for clique, table in tables.items()}, header.total)
-
-
-def _view_model(archive: zipfile.ZipFile, header: Header) -> ViewModel:
-    domain = header.layout.domain
-    cliques = _cliques(header.fields.get("views"), domain)
-    values = read_array(archive, "tables.npy", np.float64, sum(domain.size(clique) for clique in cliques))
-    views = tuple(
-        Factor(domain.project(clique), table)
-        for clique, table in zip(cliques, _split(values, domain, cliques), strict=True)
-    )
-    _counts(values)
-    return ViewModel(domain, views, header.total, header.fields.get("reconstruction"))  # type: ignore[arg-type]
-
-
-def _least_squares_model(archive: zipfile.ZipFile, header: Header) -> LeastSquaresModel:
-    domain, groups = header.layout.domain, header.fields.get("groups")
-    named = ("cliques", "parts", "directions")
-    if (
-        not isinstance(groups, list)
-        or not groups
-        or not all(isinstance(g, dict) and set(g) == set(named) and isinstance(g["directions"], list) for g in groups)
-    ):
-        raise Unreadable("its groups are wrong")
-    measured = [_cliques(group["cliques"], domain) for group in groups]
-    parts = [_cliques(group["parts"], domain) for group in groups]
-    along = [_cliques([[name] for name in group["directions"]], domain) for group in groups]
-    tables, directions = (
-        _split(
-            _finite(read_array(archive, member, np.float64, _cells(domain, sets))), domain, [c for s in sets for c in s]
-        )
-        for member, sets in (("tables.npy", parts), ("directions.npy", along))
-    )
-    order = {name: place for place, name in enumerate(domain)}
-    if not all(measured) or any(list(c) != sorted(c, key=order.__getitem__) for group in parts for c in group):
-        raise Unreadable("its parts are wrong")
-    made = []
-    for cliques, sets, names in zip(measured, parts, along, strict=True):
-        found = {name: next(directions) for (name,) in names}
-        if any(vector.sum() <= 0 for vector in found.values()):
-            raise Unreadable("its directions are wrong")
-        made.append(LeastSquaresParts(domain, tuple(cliques), {part: next(tables) for part in sets}, found))
     return LeastSquaresModel(tuple(made))
 
 

@@ -58,7 +58,7 @@ class LeastSquaresParts:
         total = np.zeros([self.domain[name] for name in ordered])
         for part in sorted(inside, key=lambda part: (len(part), [place[name] for name in part])):
             total += self._expanded(part, ordered)
-        return Factor(self.domain.project(ordered), total).transpose(names)
+        return Factor.owning(self.domain.project(ordered), total).transpose(names)
 
     def _expanded(self, part: Clique, clique: Clique) -> np.ndarray:
         """What a part adds to the marginal of a clique."""

@@ -28,12 +28,16 @@ from pgmest.tables.evidence import checked_evidence, impossible
 from pgmest.tables.factor import Factor
 
 if TYPE_CHECKING:
+    from pgmest.models.bayesian_network import BayesianNetwork
     from pgmest.models.exact import Model
 
 SPARSE_CELLS = 1 << 20
 """A marginal of more cells than this, and than there are records, is not materialized to answer a query about it."""
 
 BLOCK_ENTRIES = 1 << 20
+
+UNNOTICED = 1e-9
+"""A model that gives records outside a support less probability than this in all is taken to give them none."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -185,20 +189,43 @@ class SupportModel(Distribution):
         p = self.weights / self.total
         return -float(np.sum(p * np.log(p, out=np.zeros_like(p), where=p > 0)))
 
-    def kl(self, other: Model | SupportModel | Support) -> float:
+    def kl(self, other: Model | SupportModel | BayesianNetwork | Support) -> float:
         """KL(p || q) to another distribution q, or to a support's own weights, in nats; inf where q excludes a record.
 
         Raises:
             DomainError: the two are over different attributes.
+            ArgumentError: a model of another kind, which has tables but no joint distribution.
         """
         if other is self.support:
             logs = self.support.log_weights
         else:
             if isinstance(other, Support):
                 other = SupportModel(other, CliqueVector.zeros(other.domain, []), 1.0)
+            if not hasattr(other, "log_prob"):
+                raise ArgumentError.of("other", type(other).__name__, "a Model, SupportModel or BayesianNetwork")
+            if dict(other.domain) != dict(self.domain):
+                raise DomainError("the models are over different attributes, so they have no divergence.")
             logs = other.log_prob(self.records)
         p = self.weights / self.total
         return max(0.0, -self.entropy() - float(np.sum(np.where(p > 0, p * np.where(p > 0, logs, 0.0), 0.0))))
+
+    def kl_from(self, other: Model) -> float:
+        """KL(other || self): inf unless all records that `other` has possible are of the support, with weight.
+
+        Records outside the support that `other` gives a probability of less than 1e-9 in all are not noticed.
+
+        Raises:
+            DomainError: the two are over different attributes.
+        """
+        if dict(other.domain) != dict(self.domain):
+            raise DomainError("the models are over different attributes, so they have no divergence.")
+        records = self.records.select(other.domain) if other.domain != self.domain else self.records
+        p = np.exp(other.log_prob(records))
+        if p.sum() < 1 - UNNOTICED:
+            return math.inf
+        with np.errstate(divide="ignore"):
+            logs = np.log(self.weights / self.total)
+        return max(0.0, -other.entropy() - float(np.sum(np.where(p > 0, p * np.where(p > 0, logs, 0.0), 0.0))))
 
     def map_record(self) -> dict[str, int]:
         """A most probable record, attribute -> code."""

@@ -69,8 +69,8 @@ class Uncertainty:
         differences = np.stack([replicate.values for replicate in replicated]) - answer.values
         return cls(
             answer,
-            Factor(answer.domain, np.sqrt(np.mean(differences**2, axis=0))),
-            Factor(answer.domain, np.mean(differences, axis=0)),
+            Factor.owning(answer.domain, np.sqrt(np.mean(differences**2, axis=0))),
+            Factor.owning(answer.domain, np.mean(differences, axis=0)),
             len(differences),
         )
 

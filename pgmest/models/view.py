@@ -89,7 +89,7 @@ class ViewModel(Distribution):
                 "Ask for fewer attributes at a time."
             )
         rebuild = _least_norm if self.reconstruction == "least_norm" else _least_violation
-        return Factor(table, rebuild(table, self._known_marginals(clique), self.total))
+        return Factor.owning(table, rebuild(table, self._known_marginals(clique), self.total))
 
     def _drawn(self, n: int, method: str, seed: int | np.random.Generator | None) -> Dataset:
         """Records whose marginals are close to the views; they come from no joint distribution, so only together."""
@@ -142,7 +142,7 @@ def _least_norm(domain: Domain, known: Sequence[Factor], total: float) -> np.nda
         for part in ordered:
             out = tuple(axis for axis, name in enumerate(domain) if name not in part)
             inside = tuple(name for name in domain if name in part)
-            target = Factor(domain.project(part), targets[part]).transpose(inside).values
+            target = Factor.owning(domain.project(part), targets[part]).transpose(inside).values
             cells = domain.size() / domain.size(part)
             table = table + np.expand_dims((target - table.sum(axis=out)) / cells, out)
         if -table.min() <= 1e-6 * total / table.size:
@@ -181,4 +181,4 @@ def _least_violation(domain: Domain, known: Sequence[Factor], total: float) -> n
 
 def clipped(tables: Iterable[Factor], total: float) -> tuple[Factor, ...]:
     """Tables without the negative counts that `consistent_tables` may leave."""
-    return tuple(Factor(table.domain, norm_sub(table.values, total)) for table in tables)
+    return tuple(Factor.owning(table.domain, norm_sub(table.values, total)) for table in tables)

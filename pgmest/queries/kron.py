@@ -219,6 +219,9 @@ class ReorderedKron(LinearQuery):
         cells = np.arange(self.cells).reshape(self.kron.table_shape).transpose(self._to_clique).reshape(-1)
         return self.kron.matrix()[:, cells]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ReorderedKron, (self.kron, self.clique)
+
     def __repr__(self) -> str:
         return repr(self.kron)
 

@@ -10,10 +10,10 @@ import numpy as np
 from pgmest.data.dataset import Dataset
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.measurements.noise import noise_scale
-from pgmest.sampling.systematic import systematic_sample
 from pgmest.priors.ide.answers import PartialAnswer, record_cells
 from pgmest.priors.ide.penalized import penalized_update
 from pgmest.priors.ide.update import iterative_update
+from pgmest.sampling.systematic import systematic_sample
 from pgmest.tables.domain import Clique
 
 

@@ -43,11 +43,7 @@ def normalized_information(data: Dataset, attributes: Iterable[str] | None = Non
     tables = data.project_many([(names[a], names[b]) for a, b in pairs])
     for (a, b), table in zip(pairs, tables, strict=True):
         least = min(entropies[a], entropies[b])
-        share = (
-            mutual_information(table, table.domain.attributes[:1], table.domain.attributes[1:]) / least
-            if least > 0
-            else 0.0
-        )
+        share = mutual_information(table, (names[a],), (names[b],)) / least if least > 0 else 0.0
         matrix[a, b] = matrix[b, a] = min(share, 1.0)  # above 1 by rounding
     return matrix
 

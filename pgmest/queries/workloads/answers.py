@@ -15,15 +15,15 @@ from pgmest.tables.domain import Clique
 from pgmest.tables.factor import Factor
 
 TABLE_CELLS = 1 << 20
-"""A factored query about a larger table is answered without writing the table down, where the source can."""
+"""A factored query about a larger table is answered without materializing the table, where the source can."""
 
 BLOCK_CELLS = 1 << 24
-"""Marginals of at most so many cells in all (128 MB) are asked for, and held, at once."""
+"""Marginals of at most this many cells in all (128 MB) are asked for, and held, at once."""
 
 BLOCK_ITEMS = 1 << 14
 
 ROWS_AT_ONCE = 1 << 16
-"""Records are looked up so many at a time, which bounds the memory used."""
+"""At most this many records are looked up at a time, which bounds the memory used."""
 
 
 class Projectable(Protocol):
@@ -83,7 +83,7 @@ def _block_answers(source: Projectable, items: Sequence[Item]) -> list[np.ndarra
 
 
 def _cells(source: Projectable, item: Item) -> int:
-    """The cells of the item's marginal; 0 where neither query nor source tells them."""
+    """The cells of the item's marginal; 0 where neither query nor source says."""
     if item.query is not None:
         return item.query.cells
     domain = getattr(source, "domain", None)

@@ -220,3 +220,35 @@ def test_what_callers_give_becomes_a_workload():
 def test_mistakes_are_named(call, error, text):
     with pytest.raises(error, match=text):
         call()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "age",
+        b"age",
+        3,
+        2.5,
+        object(),
+        [3],
+        [None],
+        [("age", "sex"), 7],
+        [b"age"],
+        [np.zeros(2)],
+        {("age",): 2.0},
+        [(1,)],
+    ],
+    ids=repr,
+)
+def test_what_is_no_workload_is_refused(given):
+    with pytest.raises(ArgumentError):
+        W.as_workload(DOMAIN, given)
+
+
+def test_a_workload_in_which_nothing_matters_is_refused():
+    for weightless in (0 * W.all_kway(DOMAIN, 2), [Item("age", weight=0.0)]):
+        with pytest.raises(ArgumentError, match="no item of positive weight"):
+            W.as_workload(DOMAIN, weightless)
+    some = W.as_workload(DOMAIN, [Item("age", weight=0.0), Item(("age", "sex"), weight=2.0), "pay"])
+    assert some.weights == (0.0, 2.0, 1.0)
+    assert W.as_workload(DOMAIN, (clique for clique in [{"age"}, ["sex", "age"]])).cliques == (("age",), ("sex", "age"))
