@@ -18,6 +18,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from pgmest._base.deprecation import renamed_names
 from pgmest._base.errors import ArgumentError, DomainError
 from pgmest.data.codes import read_only
 from pgmest.data.dataset import Dataset
@@ -252,3 +253,6 @@ def _records(
         place = parents[place]
     data = Dataset.from_codes([columns[name] for name in public.domain], public.domain)
     return Synthesis(data, read_only(totals))
+
+
+__getattr__ = renamed_names(__name__, {"synthesise_hierarchy": "pgmest.priors.synthesize_hierarchy"})

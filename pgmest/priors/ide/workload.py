@@ -12,6 +12,7 @@ from itertools import combinations
 
 import numpy as np
 
+from pgmest._base.deprecation import renamed_names
 from pgmest._base.errors import ArgumentError
 from pgmest.data.dataset import Dataset
 from pgmest.priors.public_model import occupied
@@ -129,3 +130,6 @@ def _entropy(counts: np.ndarray) -> float:
     """In nats, of a table of counts."""
     fractions = counts[counts > 0] / counts.sum()
     return float(-(fractions @ np.log(fractions)))
+
+
+__getattr__ = renamed_names(__name__, {"normalised_information": "pgmest.priors.ide.workload.normalized_information"})
