@@ -1,6 +1,6 @@
 """Public data as a prior: what the measurements do not say is taken from a table that need not be protected.
 
-    Support, SupportModel    public records, reweighted so that their marginals match   inference/support/support.py, models/support.py
+    Support, SupportModel    public records, reweighted so that their marginals match   support.py
     public_model             a graphical model of a public table                        public_model.py
     update_prior             IDE: the nearest answers, and of these the nearest prior   ide/update.py
     synthesize_hierarchy     IDE for records in nested groups, such as county and year  ide/hierarchy.py

@@ -1,7 +1,7 @@
 """The compiled kernels of record synthesis: which cell each record is in, and rewriting records.
 
-Which records to take is drawn by `take_records` of `pgmest.sampling.kernels`: numba keeps machine code on disk and looks
-only at the file of a kernel to see whether it is current, so a kernel calls none of another file.
+Which records to take is drawn by `take_records` of `pgmest.sampling.kernels`: numba keeps machine code on disk and
+looks only at the file of a kernel to see whether it is current, so a kernel calls none of another file.
 
 Records are rows of codes, shape (records, attributes), so that a record copied is a few neighboring bytes.
 """
