@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pgmest.inference.marginals.calibrated_tree import CalibratedTree
 
 JOINED_CELLS = 1 << 16
-"""Potentials are looked up as one table per clique of the tree, where that has so few cells that it stays in cache."""
+"""Potentials are looked up as one table per clique of the tree, where that has at most this many cells, and stays in cache."""
 
 ROWS_AT_ONCE = 1 << 16
 

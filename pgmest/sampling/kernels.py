@@ -68,7 +68,7 @@ def _meeting(links, node, other, stamp):
 
 @_inlined
 def _hang(links, flows, node, parent, direction, flow, arc, last):
-    """Hang a node below `parent` by the given arc, turning the links on the way from it up to `last` around."""
+    """Hang a node below `parent` by the given arc, reversing the links on the way from it up to `last`."""
     while True:
         above, its_direction, its_arc = links[node, PARENT], links[node, DIRECTION], links[node, ARC]
         its_flow = flows[node]

@@ -221,7 +221,7 @@ def _parents(domain: Domain, level: Level, above: Level | None) -> np.ndarray:
 
 
 def _alike_together(public: Dataset, grouping: set[str]) -> Dataset:
-    """The records ordered so that neighbors are alike: a systematic sample of them is then a stratified one."""
+    """The records sorted by similarity: a systematic sample of them is then a stratified one."""
     names = [name for name in public.domain if name not in grouping]
     if not names:
         raise DomainError("every attribute names groups; the public table needs others, which are to be synthesized.")
