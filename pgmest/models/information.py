@@ -13,6 +13,7 @@ import numpy as np
 
 from pgmest._base.errors import DomainError, listed
 from pgmest.data.dataset import Dataset
+from pgmest.queries.workloads.answers import LOOKUP_ROWS
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Domain
 from pgmest.tables.factor import Factor
@@ -24,9 +25,7 @@ if TYPE_CHECKING:
     from pgmest.inference.marginals.calibrated_tree import CalibratedTree
 
 JOINED_CELLS = 1 << 16
-"""Potentials are looked up as one table per clique of the tree, where that has at most this many cells, and stays in cache."""
-
-ROWS_AT_ONCE = 1 << 16
+"""Potentials are looked up as one table for each clique of the tree with at most this many cells: it stays in cache."""
 
 
 def log_probabilities(model: CalibratedTree, records: Dataset) -> np.ndarray:
@@ -43,8 +42,8 @@ def log_probabilities(model: CalibratedTree, records: Dataset) -> np.ndarray:
             )
     tables = [(factor.domain, factor.datavector()) for factor in _joined_potentials(model)]
     logs = np.full(records.records, -model.log_partition)
-    for start in range(0, records.records, ROWS_AT_ONCE):
-        rows = slice(start, start + ROWS_AT_ONCE)
+    for start in range(0, records.records, LOOKUP_ROWS):
+        rows = slice(start, start + LOOKUP_ROWS)
         for domain, table in tables:
             logs[rows] += table[_cells(records, domain, rows)]
     return logs

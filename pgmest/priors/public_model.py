@@ -24,7 +24,7 @@ MEGABYTES = 4.0
 RANKED_RECORDS = 1_000_000
 """Pairs are ranked on at most about this many records, evenly spread over the table."""
 
-TOLERANCE, ROUNDS = 1e-4, 200
+FIT_TOLERANCE, FIT_ROUNDS = 1e-4, 200
 """When iterative proportional fitting stops."""
 
 
@@ -80,7 +80,7 @@ def public_model(
         LinearMeasurement(marginal, marginal.domain.attributes, np.sqrt(np.maximum(marginal.datavector(), 1.0)))
         for marginal in marginals
     ]
-    return fitted_model(exact, data.domain, data.total, TOLERANCE, ROUNDS)
+    return fitted_model(exact, data.domain, data.total, FIT_TOLERANCE, FIT_ROUNDS)
 
 
 def prior_cliques(data: Dataset, measured: list[Clique], max_megabytes: float) -> list[Clique]:

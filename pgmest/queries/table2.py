@@ -1,7 +1,7 @@
 """The queries on one attribute that PGM lists in Table 2, and the range strategies of matrix mechanisms.
 
-Each function takes the attribute's number of values n and returns a `MatrixQuery` of shape (rows, n). Answers are sums of
-counts: divide by the total for fractions, and `mean` by the total for the mean of the records.
+Each function takes the attribute's number of values n and returns a `MatrixQuery` of shape (rows, n). Answers are sums
+of counts: divide by the total for fractions, and `mean` by the total for the mean of the records.
 """
 
 from __future__ import annotations

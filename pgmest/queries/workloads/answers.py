@@ -17,12 +17,12 @@ from pgmest.tables.factor import Factor
 TABLE_CELLS = 1 << 20
 """A factored query about a larger table is answered without materializing the table, where the source can."""
 
-BLOCK_CELLS = 1 << 24
+ANSWERED_CELLS = 1 << 24
 """Marginals of at most this many cells in all (128 MB) are asked for, and held, at once."""
 
-BLOCK_ITEMS = 1 << 14
+ANSWERED_ITEMS = 1 << 14
 
-ROWS_AT_ONCE = 1 << 16
+LOOKUP_ROWS = 1 << 16
 """At most this many records are looked up at a time, which bounds the memory used."""
 
 
@@ -60,7 +60,7 @@ def _blocks(source: Projectable, items: Sequence[Item]) -> Iterator[list[Item]]:
     cells, counted = 0, set()
     for item in items:
         size = 0 if _factored(source, item) or frozenset(item.clique) in counted else _cells(source, item)
-        if block and (cells + size > BLOCK_CELLS or len(block) == BLOCK_ITEMS):
+        if block and (cells + size > ANSWERED_CELLS or len(block) == ANSWERED_ITEMS):
             yield block
             block, cells, counted = [], 0, set()
         block.append(item)
@@ -115,8 +115,8 @@ def _answer_from_records(data: Dataset, query: Kron) -> np.ndarray:
     """
     matrices = {name: factor.matrix() for name, factor in query.factors.items()}
     total = np.zeros(query.rows)
-    for start in range(0, data.records, ROWS_AT_ONCE):
-        rows = np.arange(start, min(start + ROWS_AT_ONCE, data.records))
+    for start in range(0, data.records, LOOKUP_ROWS):
+        rows = np.arange(start, min(start + LOOKUP_ROWS, data.records))
         weights = np.ones(len(rows)) if data.weights is None else data.weights[rows]
         for name in sorted(matrices, key=lambda name: len(matrices[name])):
             if len(matrices[name]) > 1:

@@ -77,8 +77,8 @@ def test_large_tables_are_never_written_down(make, monkeypatch):
     source = make()
     expected = EVERY_KIND.answer(source)
     monkeypatch.setattr(answers, "TABLE_CELLS", 5)
-    monkeypatch.setattr(answers, "BLOCK_CELLS", 12)
-    monkeypatch.setattr(answers, "ROWS_AT_ONCE", 64)
+    monkeypatch.setattr(answers, "ANSWERED_CELLS", 12)
+    monkeypatch.setattr(answers, "LOOKUP_ROWS", 64)
     wide = [place for place, item in enumerate(EVERY_KIND) if answers._factored(source, item)]
     assert len(wide) > 10
     for mine, theirs in zip(EVERY_KIND.answer(source), expected, strict=True):
