@@ -182,7 +182,7 @@ class Dataset:
             ModelTooLarge: the table would have more than 2**31 cells, or more than fit in memory.
         """
         clique = self.domain.clique(attributes)
-        return Factor(self.domain.project(clique), self._counts(clique))
+        return Factor.owning(self.domain.project(clique), self._counts(clique))
 
     def project_many(self, cliques: Iterable[Iterable[str] | str]) -> list[Factor]:
         """The marginal of each clique, in the order given.

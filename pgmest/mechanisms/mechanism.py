@@ -24,6 +24,7 @@ from pgmest.data.dataset import Dataset
 from pgmest.inference.exact.structural_zeros import StructuralZeros, zero_rules
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.mechanisms.known_zeros import ZEROS, check_possible, honored
+from pgmest.models.base import names_attributes
 from pgmest.privacy.budgets import Epsilon, Rho
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.ledger import Ledger
@@ -243,9 +244,9 @@ class Result:
         """
         if hasattr(self.model, "answer"):
             return self.model.answer(query)
-        if not isinstance(query, Kron):
+        if not names_attributes(query):
             raise QueryError(f"a {type(self.model).__name__} answers a pg.Kron only, got a {type(query).__name__}.")
-        shape = dict(zip(query.attributes, query.shape, strict=True))
+        shape = dict(zip(query.attributes, query.answer_shape, strict=True))
         return Factor(shape, query.apply(self.model.project(query.attributes)))
 
     def sample(self, n: int | None = None, seed: int | np.random.Generator | None = None) -> Dataset:

@@ -15,7 +15,8 @@ from pgmest.data.dataset import Dataset
 from pgmest.graph.junction_tree import JunctionTree
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.models.archive import MODEL, write_model
-from pgmest.models.distribution import Distribution, checked_total
+from pgmest.models.base import checked_total
+from pgmest.models.distribution import Distribution
 from pgmest.models.information import entropy, kl_divergence, log_probabilities
 from pgmest.queries import Kron
 from pgmest.solvers.report import EstimationReport
@@ -141,7 +142,7 @@ class Model(Distribution):
 
         names = self.domain.clique(attributes)
         values = eliminate(self.calibrated, dict.fromkeys(names), checked_evidence(self.domain, given, names))
-        return Factor(self.domain.project(names), values * self.total)
+        return Factor.owning(self.domain.project(names), values * self.total)
 
     def project_many(self, cliques: Iterable[Iterable[str] | str]) -> list[Factor]:
         """The marginals on many sets of attributes, in counts; far cheaper than one after the other.
@@ -155,7 +156,7 @@ class Model(Distribution):
 
         names = [self.domain.clique(clique) for clique in cliques]
         tables = propagate(self.calibrated, names, self.total)
-        return [Factor(self.domain.project(clique), table) for clique, table in zip(names, tables, strict=True)]
+        return [Factor.owning(self.domain.project(clique), table) for clique, table in zip(names, tables, strict=True)]
 
     def answer_krons(self, queries: Sequence[Kron], evidence: Mapping[str, int]) -> list[np.ndarray]:
         from pgmest.inference.marginals.batches import answer_all
@@ -230,13 +231,23 @@ class Model(Distribution):
         """-E[log p], in nats."""
         return entropy(self.calibrated)
 
-    def kl(self, other: Model) -> float:
+    def kl(self, other: Distribution) -> float:
         """KL(p || q) = E_p[log p - log q] to another model q, in nats; inf where q excludes a possible record of p.
+
+        Args:
+            other: a model with a joint distribution: a Model, SupportModel or BayesianNetwork.
 
         Raises:
             DomainError: the models are over different attributes.
+            ArgumentError: a model of another kind, which has tables but no joint distribution.
         """
-        return kl_divergence(self.calibrated, other.calibrated)
+        if not hasattr(other, "kl_from"):
+            raise ArgumentError.of("other", type(other).__name__, "a Model, SupportModel or BayesianNetwork")
+        return other.kl_from(self)  # type: ignore[attr-defined]
+
+    def kl_from(self, other: Model) -> float:
+        """KL(other || self): see `kl`."""
+        return kl_divergence(other.calibrated, self.calibrated)
 
     def map_record(self) -> dict[str, int]:
         """A most probable record, attribute -> code."""

@@ -32,7 +32,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pgmest._base.errors import ArgumentError, QueryError
-from pgmest.measurements.measurement import LinearMeasurement, noise_scale
+from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.measurements.noise import discrete_laplace, noise_scale
 from pgmest.models.distribution import Distribution
 from pgmest.solvers.status import Status
 from pgmest.tables.clique_vector import CliqueVector
@@ -69,8 +70,8 @@ class Uncertainty:
         differences = np.stack([replicate.values for replicate in replicated]) - answer.values
         return cls(
             answer,
-            Factor(answer.domain, np.sqrt(np.mean(differences**2, axis=0))),
-            Factor(answer.domain, np.mean(differences, axis=0)),
+            Factor.owning(answer.domain, np.sqrt(np.mean(differences**2, axis=0))),
+            Factor.owning(answer.domain, np.mean(differences, axis=0)),
             len(differences),
         )
 
@@ -156,8 +157,7 @@ def redraw(measurement: LinearMeasurement, answers: np.ndarray, generator: np.ra
     if measurement.noise == "laplace":
         noise = generator.laplace(0.0, scale, len(answers))
     elif measurement.noise == "discrete_laplace":
-        share = -np.expm1(-1.0 / np.asarray(scale))
-        noise = generator.geometric(share, len(answers)) - generator.geometric(share, len(answers))
+        noise = discrete_laplace(scale, len(answers), generator)
     else:
         noise = generator.normal(0.0, scale, len(answers))
     return LinearMeasurement(

@@ -24,7 +24,6 @@ from pgmest.privacy.ledger import Entry, Ledger, amounts
 from pgmest.privacy.neighbors import AddRemove, Neighbors, Replace
 from pgmest.privacy.noise import Noise, cost_of, make_backend, noise_for
 from pgmest.queries import as_query
-from pgmest.queries.kron import Kron
 from pgmest.tables.domain import Domain
 
 Candidate = TypeVar("Candidate")
@@ -346,7 +345,7 @@ class Curator:
     def _checked(self, clique: Iterable[str] | str, query: Any) -> tuple[LinearMeasurement, float]:
         """The question as a measurement without answers yet, its query on a grid, and the grid's step."""
         names = self.domain.clique(clique)
-        matrix, step = on_grid(query if query is None or isinstance(query, Kron) else as_query(query))
+        matrix, step = on_grid(None if query is None else as_query(query))
         rows = self.domain.size(names) if matrix is None else matrix.rows
         question = LinearMeasurement(np.zeros(rows), names, query=matrix)
         question.check(self.domain)

@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from pgmest._base.errors import ArgumentError
-from pgmest.queries import Kron, as_query
+from pgmest.queries import as_query
 from pgmest.queries.norms import factors_of, largest_l1, largest_l2_squared, non_negative
 
 MOST_ENTRIES, MOST_COLUMNS = 2**20, 1024
@@ -98,9 +98,8 @@ def _diameter(query: Any, metric: Literal["cityblock", "sqeuclidean"], bound: fl
     """max_ij d(Q e_i, Q e_j) where Q is small enough, else the bound."""
     if query is None:
         return 2.0
-    matrix = query if isinstance(query, Kron) else as_query(query)
-    cells = math.prod(factor.columns for factor in factors_of(query))
-    if cells > MOST_COLUMNS or cells * matrix.rows > MOST_ENTRIES:
+    matrix = as_query(query)
+    if matrix.cells > MOST_COLUMNS or matrix.cells * matrix.rows > MOST_ENTRIES:
         return bound
     from scipy.spatial import distance
 

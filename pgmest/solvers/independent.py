@@ -6,8 +6,8 @@ import numpy as np
 
 from pgmest.losses.l2 import WeightedSquares
 from pgmest.solvers.problem import Problem
-from pgmest.solvers.simplex import project_onto_simplex
 from pgmest.tables.clique_vector import CliqueVector
+from pgmest.tables.simplex import onto_simplex
 
 SHARE_FLOOR = 0.1
 """A share is taken to be at least this many of its standard deviations, so that no value is ruled out."""
@@ -33,7 +33,7 @@ def one_way_shares(loss: WeightedSquares) -> dict[str, np.ndarray]:
                 weighted += weight * targets[clique].project((name,)).values
                 precision += weight
         if precision.all():
-            floored = np.maximum(project_onto_simplex(weighted / precision), SHARE_FLOOR / np.sqrt(precision))
+            floored = np.maximum(onto_simplex(weighted / precision), SHARE_FLOOR / np.sqrt(precision))
             shares[name] = floored / floored.sum()
     return shares
 

@@ -55,7 +55,7 @@ class EstimationReport:
         Raises:
             ValueError: these are no such values; says which.
         """
-        names = {field.name: str(field.type) for field in fields(EstimationReport) if field.name != "status"}
+        names = {field.name: str(field.type) for field in fields(cls) if field.name != "status"}
         known = {*names, "converged"}
         if not isinstance(values, Mapping) or values.keys() not in (known, known | {"status"}):
             raise ValueError("its report has other fields than a report")

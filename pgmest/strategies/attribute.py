@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from pgmest.queries import Query, as_query, identity
+from pgmest.queries import MatrixQuery, as_matrix_query, identity
 
 STEPS = 255
 """The largest entry of a strategy, in integers, so that its answers are exact and get integer noise."""
@@ -30,9 +30,9 @@ class AttributeStrategy:
         return cls(strategy.shape[1], np.rint(strategy * (STEPS / strategy.max())))
 
     @cached_property
-    def query(self) -> Query:
+    def query(self) -> MatrixQuery:
         """The queries."""
-        return identity(self.n) if self.matrix is None else as_query(self.matrix)
+        return identity(self.n) if self.matrix is None else as_matrix_query(self.matrix)
 
     @cached_property
     def _inverse(self) -> np.ndarray:
@@ -68,9 +68,3 @@ class AttributeStrategy:
     def summed(self, values: np.ndarray, axis: int) -> np.ndarray:
         """k^T v / sqrt(m) along an axis, which stays with length one."""
         return np.expand_dims(np.tensordot(values, self.k, ([axis], [0])), axis) / np.sqrt(self.m)
-
-    def spread(self, values: np.ndarray, axis: int) -> np.ndarray:
-        """k / sqrt(m) along an axis of length one."""
-        shape = [1] * values.ndim
-        shape[axis] = self.n
-        return values * (self.k / np.sqrt(self.m)).reshape(shape)

@@ -9,6 +9,7 @@ import numpy as np
 
 from pgmest.data.codes import code_type
 from pgmest.data.counting import cell_numbers
+from pgmest.sampling.systematic import deal, systematic_rows
 from pgmest.tables.domain import Clique
 from pgmest.tables.factor import Factor
 
@@ -92,14 +93,5 @@ def append(
     if step.given:
         shape = table.domain.project(step.given).shape
         groups = cell_numbers([columns[name] for name in step.given], shape)
-    sizes = np.bincount(groups, minlength=len(weights))
-    expected = np.cumsum(weights, axis=1)
-    expected *= (sizes / expected[:, -1])[:, None]
-    ends = np.minimum(np.floor(expected + generator.random((len(weights), 1))), sizes[:, None])
-    ends[:, -1] = sizes
-    counts = np.diff(ends, prepend=0.0, axis=1).astype(np.int64)
-    shuffled = generator.permutation(n)
-    order = shuffled[np.argsort(groups[shuffled], kind="stable")]
-    column = np.empty(n, dtype=code_type(size))
-    column[order] = np.repeat(np.tile(np.arange(size, dtype=column.dtype), len(weights)), counts.reshape(-1))
-    return column
+    counts = systematic_rows(weights, np.bincount(groups, minlength=len(weights)), generator)
+    return deal(groups, counts, generator, code_type(size))

@@ -13,6 +13,7 @@ from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.solvers.total import estimate_total
 from pgmest.tables.domain import Clique, Domain, as_domain
 from pgmest.tables.factor import Factor
+from pgmest.tables.simplex import onto_simplex
 
 
 def consistent_tables(
@@ -90,10 +91,7 @@ def norm_sub(values: np.ndarray, total: float) -> np.ndarray:
     """
     if total < 0:
         raise ArgumentError.of("total", total, "at least 0")
-    falling = np.sort(values, axis=None)[::-1]
-    taken = (np.cumsum(falling) - total) / np.arange(1, falling.size + 1)
-    kept = np.flatnonzero(falling > taken)
-    return np.maximum(values - taken[kept[-1]], 0.0) if kept.size else np.full(values.shape, total / values.size)
+    return onto_simplex(values, total)
 
 
 def shared_sets(cliques: Sequence[Iterable[str]]) -> list[Clique]:

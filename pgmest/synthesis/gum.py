@@ -106,9 +106,10 @@ class _Buffers:
     """What all updates of n records use."""
 
     def __init__(self, n: int, generator: np.random.Generator):
+        from pgmest.sampling.kernels import take_records
         from pgmest.synthesis import kernels
 
-        self.kernels = kernels
+        self.kernels, self.take_records = kernels, take_records
         self.cells, self.victims, self.sources = (np.empty(n, dtype=np.int32) for _ in range(3))
         self.state = generator.integers(2**64, size=1, dtype=np.uint64)
 
@@ -139,7 +140,7 @@ class _Goal:
             copies = np.minimum(random_round(np.where(counts > 0, duplicate * gains, 0.0), generator), gains)
             losses = systematic(excess, moved, generator)
             taken = int(copies.sum())
-            kernels.take_records(
+            buffers.take_records(
                 buffers.cells, losses + copies, counts, excess > 0, buffers.state, buffers.victims, buffers.sources
             )
             victims = buffers.victims[:moved]

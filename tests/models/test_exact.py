@@ -266,7 +266,7 @@ class TestInformation:
         np.testing.assert_allclose(np.exp(chain().log_prob(records)), [2 / 32, 3 / 32])
 
     def test_log_probabilities_many_at_a_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("pgmest.models.information.ROWS_AT_ONCE", 3)
+        monkeypatch.setattr("pgmest.models.information.LOOKUP_ROWS", 3)
         monkeypatch.setattr("pgmest.models.information.JOINED_CELLS", 1)
         records = pg.Dataset.from_codes(np.array([[0, 0, 0], [1, 1, 1]] * 5), dict.fromkeys("abc", 2))
         np.testing.assert_allclose(np.exp(chain().log_prob(records)), [3 / 32, 6 / 32] * 5)

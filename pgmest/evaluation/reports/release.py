@@ -11,6 +11,7 @@ from pgmest._base.errors import listed, plural
 from pgmest.evaluation.reports.page import paragraph, picture, preformatted, section, table
 from pgmest.inference.exact.structural_zeros import StructuralZeros, zero_potentials
 from pgmest.models.exact import Model
+from pgmest.models.protocol import EstimatedModel
 from pgmest.queries.workloads import Projectable
 from pgmest.queries.workloads.answers import marginals
 from pgmest.tables.domain import Domain
@@ -22,7 +23,9 @@ SHOWN_LABELS = 8
 def what_was_released(source: Projectable, domain: Domain, ledger: Any, labels: Mapping[str, Sequence[str]]) -> str:
     """The attributes, what their codes stand for where that is known, the number of records, and the ledger."""
     total = float(source.project(()))
-    kind = "a statistical model" if isinstance(getattr(source, "model", source), Model) else "synthetic records"
+    kind = (
+        "a statistical model" if isinstance(getattr(source, "model", source), EstimatedModel) else "synthetic records"
+    )
     parts = [
         paragraph(f"This release is {kind} of about {total:,.0f} records with {plural(len(domain), 'attribute')}."),
         _attributes(domain, labels),

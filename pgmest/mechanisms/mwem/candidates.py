@@ -11,7 +11,7 @@ import numpy as np
 from pgmest.privacy.budgets import Budget
 from pgmest.privacy.neighbors import Neighbors
 from pgmest.privacy.noise import noise_for
-from pgmest.queries import Kron, Query
+from pgmest.queries import LinearQuery
 from pgmest.queries.workloads import Item
 from pgmest.tables.domain import Domain
 
@@ -29,7 +29,7 @@ class Candidate:
     """
 
     item: Item
-    measured: Query | Kron | None
+    measured: LinearQuery | None
     norm: float
     expected_error: float
     sensitivity: float
@@ -66,7 +66,7 @@ def candidates_of(
     return found
 
 
-def _measured(item: Item, domain: Domain, spend: Budget, neighbors: Neighbors) -> tuple[Query | Kron | None, float]:
+def _measured(item: Item, domain: Domain, spend: Budget, neighbors: Neighbors) -> tuple[LinearQuery | None, float]:
     """The better of the marginal's cells and the item's own queries, and its expected l1 error in the answers.
 
     Noise of standard deviation sigma on cells leaves sigma ||w||_2 in a query w, and a normal error is sqrt(2 / pi)
@@ -75,9 +75,7 @@ def _measured(item: Item, domain: Domain, spend: Budget, neighbors: Neighbors) -
     cells, scale = noise_for(spend, neighbors).stddev, math.sqrt(2 / math.pi)
     if item.query is None:
         return None, scale * cells * domain.size(item.clique)
-    ones = np.ones(item.query.columns)
-    squares = item.query.squared()
-    row_norms = np.sqrt(squares.apply_cells(ones) if isinstance(squares, Kron) else squares.apply(ones))
+    row_norms = np.sqrt(item.query.squared().apply(np.ones(item.query.cells)))
     from_cells = cells * float(row_norms.sum())
     from_queries = noise_for(spend, neighbors, item.query).stddev * row_norms.size
     return (None, scale * from_cells) if from_cells <= from_queries else (item.query, scale * from_queries)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pgmest.measurements.measurement import LinearMeasurement
-from pgmest.queries import Query, compress
+from pgmest.queries import MatrixQuery, compress
 from pgmest.tables.domain import Clique
 
 PRICE = 4.0
@@ -141,7 +141,7 @@ class Partition:
         return cls(boxes, math.prod(counts))
 
     @property
-    def query(self) -> Query | None:
+    def query(self) -> MatrixQuery | None:
         """The sums of the marginal over the boxes; None where every cell is a box of its own."""
         return None if self.count == len(self.boxes) else compress(len(self.boxes), self.boxes.tolist())
 

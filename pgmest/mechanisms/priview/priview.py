@@ -14,7 +14,7 @@ from pgmest.graph.junction_tree import JunctionTree
 from pgmest.mechanisms.estimation import estimate_measured
 from pgmest.mechanisms.mechanism import Mechanism, Outcome, cliques_of
 from pgmest.mechanisms.priview.design import best_cover, cover, random_views, subsets_of
-from pgmest.mechanisms.priview.views import RECONSTRUCTIONS, ViewModel, clipped
+from pgmest.models.view import RECONSTRUCTIONS, ViewModel, clipped
 from pgmest.privacy.allocation import least_error_weights
 from pgmest.privacy.budgets import Epsilon
 from pgmest.privacy.curator import Curator
@@ -110,7 +110,7 @@ class PriView(Mechanism):
         return random_views(domain, names, limit, len(views), rng)
 
     def _original(self, curator: Curator) -> ViewModel:
-        total = curator.public_total or estimate_total(curator.measurements, curator.domain).value
+        total = curator.public_total or max(1.0, estimate_total(curator.measurements, curator.domain).value)
         tables = consistent_tables(curator.measurements, curator.domain, total=total)
         return ViewModel(curator.domain, clipped(tables, total), float(total), self.reconstruction)
 
