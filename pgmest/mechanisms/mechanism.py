@@ -328,7 +328,11 @@ def relevant_workload(domain: Domain, workload: Any) -> Workload:
         ArgumentError: it is no workload, or nothing in it is about an attribute and has a weight.
         UnknownAttributeError, QueryError: it does not fit the domain.
     """
-    given = as_workload(domain, workload)
+    try:
+        given = as_workload(domain, workload)
+    except TypeError:
+        allowed = "a pgmest.workloads.Workload, an iterable of cliques, or None"
+        raise ArgumentError.of("workload", workload, allowed) from None
     relevant = Workload(tuple(item for item in given if item.weight > 0))
     if not any(relevant.cliques):
         raise ArgumentError("workload has no marginal of positive weight: give one at least, or None for all pairs.")

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from pgmest._base.errors import ArgumentError
 from pgmest.estimation.estimate import SOLVERS
 from pgmest.solvers.solver import Solver
@@ -44,7 +46,11 @@ MODEL_MEGABYTES = 8000.0
 NEEDING_MORE = ("ipf", "smoothing")
 """Solvers that cannot fit noisy counts in l2: one needs counts without noise, the other absolute residuals."""
 
+LARGEST_COUNT = 2**31 - 1
+"""No number of rounds, records or iterations is larger."""
+
 METADATA = "check"
+"""Under this key a field's metadata has its check."""
 
 
 @dataclass(frozen=True)
@@ -91,16 +97,16 @@ def check_parameters(mechanism: Any) -> None:
 # -- checks ----------------------------------------------------------------------------------------------------------
 
 
-def integer(least: int, allowed: str = "") -> Check:
-    """An integer, NumPy's included, of at least `least`; no boolean."""
+def integer(least: int) -> Check:
+    """An integer, NumPy's included, from `least` to `LARGEST_COUNT`; no boolean."""
 
     def checked(value: Any) -> int:
         number = operator.index(value)
-        if _is_boolean(value) or number < least:
+        if _is_boolean(value) or not least <= number <= LARGEST_COUNT:
             raise ValueError
         return int(number)
 
-    return Check(allowed or ("a positive integer" if least == 1 else f"an integer of at least {least}"), checked)
+    return Check("a positive integer" if least == 1 else f"an integer of at least {least}", checked)
 
 
 def number(allowed: str, within: Callable[[float], bool]) -> Check:
@@ -129,7 +135,7 @@ def choice(options: Iterable[str]) -> Check:
     def checked(value: Any) -> str:
         if not isinstance(value, str) or value not in names:
             raise ValueError
-        return value
+        return str(value)
 
     return Check(f"one of {', '.join(map(repr, names))}", checked)
 
@@ -145,15 +151,21 @@ def instance(kind: type | tuple[type, ...], allowed: str) -> Check:
     return Check(allowed, checked)
 
 
+def _flag(value: Any) -> bool:
+    if not _is_boolean(value):
+        raise TypeError
+    return bool(value)
+
+
 def _is_boolean(value: object) -> bool:
-    return type(value).__name__ in ("bool", "bool_")
+    return isinstance(value, bool | np.bool)
 
 
 def _solver(value: Any) -> Any:
-    name = value.name if isinstance(value, Solver) else value
-    if not isinstance(name, str) or name in NEEDING_MORE or not (isinstance(value, Solver) or name in METHODS):
+    name = value.name if isinstance(value, Solver) else str(value) if isinstance(value, str) else None
+    if name is None or name in NEEDING_MORE or not (isinstance(value, Solver) or name in METHODS):
         raise ValueError
-    return value
+    return value if isinstance(value, Solver) else name
 
 
 METHODS = ("auto", *(name for name in SOLVERS if name not in NEEDING_MORE))
@@ -169,7 +181,7 @@ CELLS = number("a positive number", lambda value: value >= 1)
 DEVIATIONS = number("a number, such as 3, or -inf", lambda value: not math.isnan(value))
 """A count below so many standard deviations of its noise is rare."""
 COUNT = integer(1)
-FLAG = instance(bool, "True or False")
+FLAG = Check("True or False", _flag)
 ESTIMATOR = choice(ESTIMATORS)
 METHOD = Check(f"a solver, or one of {', '.join(map(repr, METHODS))}", _solver)
 
@@ -193,13 +205,16 @@ def share_of_selection(value: Any) -> Any:
 def renamed_parameters(kind: type[Mechanism], given: Mapping[str, Any]) -> dict[str, Any]:
     """Keyword arguments under their present names, with a DeprecationWarning for each old one.
 
+    Where all parameters are given, as `dataclasses.replace` gives them, an old name changes the value of the new one.
+
     Raises:
         ArgumentError: both names of a parameter.
     """
     present = dict(given)
+    replacing = all(field.name in given for field in dataclasses.fields(kind))
     for old, renaming in kind.renamed().items():
         if old in present:
-            if renaming.name in given:
+            if renaming.name in given and not replacing:
                 raise ArgumentError(
                     f"{kind.__name__} got {renaming.name}= and its old name {old}=: give {renaming.name}=."
                 )

@@ -24,7 +24,7 @@ from pgmest.privacy.journal import Journal, digest
 from pgmest.privacy.ledger import Entry, Ledger, amounts
 from pgmest.privacy.neighbors import AddRemove, Neighbors, Replace
 from pgmest.privacy.noise import Noise, cost_of, make_backend, noise_for
-from pgmest.privacy.scores import Scores, evaluate
+from pgmest.privacy.scores import Scores, as_function
 from pgmest.queries import as_query
 from pgmest.queries.kron import Kron
 from pgmest.tables.domain import Domain
@@ -253,6 +253,7 @@ class Curator:
             raise ArgumentError.of("candidates", candidates, "at least one candidate")
         if not 0 < sensitivity < math.inf:
             raise ArgumentError.of("sensitivity", sensitivity, "a positive number")
+        scored = as_function(scores, options, self._memo)
         label = label or f"one of {len(options)}"
         cost = self._affordable(spend, label)
         selection.noise_scale(cost, monotone)
@@ -260,12 +261,7 @@ class Curator:
         choose = partial(selection.choose, candidates=len(options), sensitivity=sensitivity, spend=cost)
         position = self._pay(
             Entry(label, "select", cost, parameters, self._backend.insecure),
-            lambda: choose(
-                evaluate(scores, options, self._data, self._memo),
-                monotone=monotone,
-                backend=self._backend,
-                request=len(self.ledger),
-            ),
+            lambda: choose(scored(self._data), monotone=monotone, backend=self._backend, request=len(self.ledger)),
             options,
         )
         if not isinstance(position, int) or not 0 <= position < len(options):  # what a journal says may be anything

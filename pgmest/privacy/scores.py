@@ -129,14 +129,24 @@ class TableScores(Scores[Clique]):
         return found
 
 
-def evaluate(scores: Any, candidates: Sequence[Any], data: Dataset, memo: MutableMapping[Any, Any]) -> Any:
-    """The scores of the candidates; of `Scores` each is computed once, and kept in the curator's memo."""
+def as_function(scores: Any, candidates: Sequence[Any], memo: MutableMapping[Any, Any]) -> Callable[[Dataset], Any]:
+    """The scores of the candidates as a function of the records; of `Scores` each is computed once.
+
+    Args:
+        scores: `Scores`, or a function already.
+        candidates: whose scores.
+        memo: the curator's, where what was computed is kept.
+    """
     if not isinstance(scores, Scores):
-        return scores(data)
-    known = memo.setdefault(scores, {})
-    new = [candidate for candidate in dict.fromkeys(candidates) if candidate not in known]
-    known.update(zip(new, scores.evaluate(data, new), strict=True))
-    return [known[candidate] for candidate in candidates]
+        return scores
+
+    def evaluated(data: Dataset) -> list[float]:
+        known = memo.setdefault(scores, {})
+        new = [candidate for candidate in dict.fromkeys(candidates) if candidate not in known]
+        known.update(zip(new, scores.evaluate(data, new), strict=True))
+        return [known[candidate] for candidate in candidates]
+
+    return evaluated
 
 
 # -- scores that are published with noise ----------------------------------------------------------------------------
@@ -181,9 +191,10 @@ def noisy_scores(
         BudgetExceeded, BudgetTypeError: as for `Curator.measure`.
     """
     noise = score_noise(sensitivity, len(candidates), spend)
+    scored = as_function(scores, candidates, curator._memo)
 
     def draw(data: Dataset, generator: np.random.Generator) -> list[float]:
-        exact = np.array(evaluate(scores, candidates, data, curator._memo))
+        exact = np.array(scored(data))
         simulated = curator._backend.insecure
         backend = make_backend("simulation" if simulated else "opendp", generator if simulated else None)
         return backend.add_noise(exact, noise, 0).tolist()

@@ -286,6 +286,8 @@ def test_a_tree_beyond_floating_point_is_refused_like_any_other():
 
 def test_a_limit_that_is_met_passes():
     JunctionTree.from_cliques(SQUARE, SIDES, max_megabytes=1).check_size(1)
+    JunctionTree.from_cliques(SQUARE, SIDES, max_megabytes=0.144)  # 144 KB, not a megabyte
+    assert too_large(SQUARE, SIDES, max_megabytes=0.1439).endswith("raise max_megabytes to at least 1.")
 
 
 @pytest.mark.parametrize("limit", [0, -1, math.nan, "1"])
