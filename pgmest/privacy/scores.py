@@ -116,9 +116,7 @@ class TableScores(Scores[Clique]):
     def __post_init__(self) -> None:
         plain = isinstance(self.function, FunctionType) and not self.function.__closure__
         if not plain and not isinstance(self.function, BuiltinFunctionType):
-            raise ArgumentError.of(
-                "function", self.function, "a function that is no closure, so that it can keep nothing"
-            )
+            raise ArgumentError.of("function", self.function, "a plain function, no closure")
 
     def evaluate(self, data: Dataset, candidates: Sequence[Clique]) -> list[float]:
         """See `Scores`."""

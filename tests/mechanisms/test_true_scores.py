@@ -72,11 +72,7 @@ class Secret:
         if isinstance(value, list | tuple | set | frozenset):
             return any(self.inside(part, depth - 1) for part in list(value)[:WIDTH])
         if type(value).__module__.startswith(("pgmest.mechanisms", "pgmest.privacy.scores", "tests.")):
-            return (
-                any(self.inside(part, depth - 1) for part in vars(value).values())
-                if hasattr(value, "__dict__")
-                else False
-            )
+            return any(self.inside(part, depth - 1) for part in getattr(value, "__dict__", {}).values())
         return False
 
 

@@ -85,7 +85,8 @@ class PPSyn(Mechanism):
     sensitivity bounds. Here the records are read by the curator alone, in two ways. (a) `measure`: queries and spends
     are functions of the domain, the workload and of answers that were paid for before: the paths come from the first
     model, the fineness from the round budget, the round budget from the model's changes; so each is the Gaussian
-    mechanism chosen by post-processing. (b) `select`: the scores are those above. P_r sums disjoint cells, so ||P_r v||_1 <= ||v||_1, and
+    mechanism chosen by post-processing. (b) `select`: the scores are those above. P_r sums disjoint cells, so
+    ||P_r v||_1 <= ||v||_1, and
     the model and P_r are the same for neighbors: one record moves a score by at most w_r, and the largest w_r is what
     the exponential mechanism is calibrated to. Both compose adaptively under zCDP, and the curator refuses what the
     budget does not cover.
