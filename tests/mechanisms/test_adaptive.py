@@ -130,7 +130,7 @@ def test_with_a_large_budget_the_worst_candidate_is_selected():
 def test_a_graphical_model_learns_and_keeps_within_its_limit():
     curator = Curator(DATA, Rho(1e7), backend="simulation", seed=0)
     curator.count(Rho(1e6))
-    limit = tree_limit(curator, [("a",), ("b",), ("c",)], max_megabytes=10 * 8e-6)
+    limit = tree_limit(curator, [("a",), ("b",), ("c",)], max_megabytes=11 * 8e-6)
     estimator = GraphicalModel(curator, limit)
     assert estimator.model.project("a").values == pytest.approx([7.5, 7.5], abs=0.1)
     assert estimator.admissible([*PAIRS, PAIRS[0]]) == [("a", "b"), ("a", "c"), ("b", "c")]
