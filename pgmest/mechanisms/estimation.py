@@ -62,7 +62,7 @@ class GraphicalModel:
 
     Args:
         curator: of which the estimates are made; what it measured already is learned at once.
-        limit: told of each clique that is measured.
+        limit: to which each clique that is measured is added.
         tolerance, max_iterations: of the solver between rounds.
         final_iterations: of the solver at the end, with a tenth of the tolerance.
         method: see above; None for the optimum always.

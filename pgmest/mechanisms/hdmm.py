@@ -65,7 +65,7 @@ class HDMM(Mechanism):
 
     It looks at the workload alone to choose a strategy (`pgmest.strategies`): weighted marginals over subsets of the
     workload's cliques, with queries on each attribute that are optimized for its prefixes or ranges, or a union of such
-    products. `plan` tells what it would measure and the error to expect, before anything is spent.
+    products. `plan` says what it would measure and the error to expect, before anything is spent.
 
     estimator="original" is least squares on the measured marginals (HDMM+LLS), exactly and in closed form: unbiased,
     consistent, and possibly negative. estimator="pgm" estimates a graphical model of the same measurements, which

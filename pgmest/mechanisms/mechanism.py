@@ -63,7 +63,7 @@ class ModelLike(Protocol):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What `run` returns where a mechanism has more to tell than its model.
+    """What `run` returns where a mechanism has more to report than its model.
 
     Attributes:
         model: the model.
@@ -237,7 +237,7 @@ class Mechanism(ABC, metaclass=_TakesOldNames):
             finally:
                 curator.close()
         outcome = made if isinstance(made, Outcome) else Outcome(made)
-        told = {ZEROS: honored(outcome.model, rules, data.domain)} if rules else {}
+        zeros = {ZEROS: honored(outcome.model, rules, data.domain)} if rules else {}
         return Result(
             outcome.model,
             curator.ledger,
@@ -246,7 +246,7 @@ class Mechanism(ABC, metaclass=_TakesOldNames):
             self,
             time.perf_counter() - start,
             curator.stopped,
-            {**outcome.details, **told},
+            {**outcome.details, **zeros},
         )
 
     def conclude(self, curator: Curator) -> Any:
@@ -271,7 +271,7 @@ class Result:
         mechanism: the mechanism, with its parameters.
         seconds: wall-clock time.
         interrupted: whether Ctrl-C ended the run early.
-        details: what the mechanism tells of its run.
+        details: what the mechanism reports of its run.
     """
 
     model: Any

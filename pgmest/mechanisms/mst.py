@@ -40,7 +40,7 @@ class MST(Mechanism):
     (3, True)
 
     Args:
-        threshold: values are rare whose count is below so many standard deviations of its noise; -inf compresses none.
+        threshold: values are rare whose count is below this many standard deviations of its noise; -inf: none are.
         method: the solver (`pgmest.estimate`). "mirror_flow", stopped early, is closer to the truth than the optimum.
 
     With a workload, only pairs within its cliques are candidates, as far as these connect the attributes.

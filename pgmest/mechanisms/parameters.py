@@ -179,7 +179,7 @@ MEGABYTES = number("a positive number", lambda value: value > 0)
 CELLS = number("a positive number", lambda value: value >= 1)
 """A limit; infinite for none."""
 DEVIATIONS = number("a number, such as 3, or -inf", lambda value: not math.isnan(value))
-"""A count below so many standard deviations of its noise is rare."""
+"""How many standard deviations of its noise a count must have for its value not to be rare."""
 COUNT = integer(1)
 FLAG = Check("True or False", _flag)
 ESTIMATOR = choice(ESTIMATORS)

@@ -18,7 +18,7 @@ from pgmest.tables.factor import Factor
 class LeastSquaresAnswers:
     """The marginals of the table of counts with the least squared residuals, and of these the smallest; not a model.
 
-    Answers are unbiased and consistent with each other, and may be negative. The table itself is never written down:
+    Answers are unbiased and consistent with each other, and may be negative. The table itself is never materialized:
     each part of it (`pgmest.strategies.shared`) is a weighted mean of the measurements that see it.
 
     Args:

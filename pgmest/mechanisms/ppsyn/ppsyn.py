@@ -76,8 +76,8 @@ class PPSyn(Mechanism):
 
        .. math:: w_r \, (\lVert P_r (M_r(x) - M_r(\hat x)) \rVert_1 - \sqrt{2 / \pi} \, \sigma \lvert P_r \rvert).
 
-       Its sums over boxes are measured, as the linear measurement that they are: the model is not told that boxes are
-       uniform, and fills them with what it knows from elsewhere.
+       Its sums over boxes are measured, as the linear measurement that they are: boxes are not
+       assumed to be uniform in the model, which other measurements shape inside of them.
     4. When the noise of a measurement is more than `eta` times what it changed, later rounds cost four times as much.
 
     **Why it is private.** As published, the partition of a marginal and the budget asked for it are computed from the
@@ -98,7 +98,7 @@ class PPSyn(Mechanism):
     True
 
     Args:
-        dimensions: marginals of at most so many attributes are measured (d). Without a workload all pairs matter.
+        dimensions: the most attributes of a marginal that is measured (d). Without a workload all pairs matter.
         eta: how much noise a measurement may have, as a share of what it changes. At 1 as in AIM; below 1 the rounds
             are fewer and more accurate.
         fineness: how full boxes are, in standard deviations of the noise; 0 measures every cell.

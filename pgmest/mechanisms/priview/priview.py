@@ -43,7 +43,7 @@ class PriView(Mechanism):
     set of `strength` attributes. All are measured at once; the budget is shared so that the sum of their expected
     errors is least. They are then made consistent and non-negative, which also averages what they share.
 
-    estimator="original" reads a marginal from the views or reconstructs it from what they tell. estimator="pgm" fits a
+    estimator="original" reads a marginal from the views or reconstructs it from their marginals. estimator="pgm" fits a
     graphical model to the same measurements, or where its junction tree exceeds `max_megabytes`, which is usual with
     covers of all pairs, tables that agree (`pgmest.estimate` with oracle="convex").
 
