@@ -81,8 +81,9 @@ def append(
 ) -> np.ndarray:
     """The codes of an attribute for n records, given their other codes: as often as the table's conditionals say.
 
-    In each group of records with the same codes in `given`, every value occurs its expected number of
-    times, rounded up or down, and is dealt out in random order. A group that the table does not know gets the attribute's one-way distribution.
+    In each group of records with the same codes in `given`, every value occurs its expected number of times, rounded up
+    or down, and is dealt out in random order. A group that the table does not know gets the attribute's one-way
+    distribution.
     """
     size = table.domain[step.attribute]
     weights = np.maximum(table.project((*step.given, step.attribute)).values.reshape(-1, size), 0.0)
