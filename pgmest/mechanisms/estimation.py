@@ -82,6 +82,7 @@ class GraphicalModel:
         first: Sequence[LinearMeasurement] | None = None,
         init: Model | None = None,
     ):
+        self.model: Model
         self._limit, self._method = limit, method
         self._between = {"tolerance": tolerance, "max_iterations": max_iterations}
         self._final = {"tolerance": tolerance / 10, "max_iterations": final_iterations}

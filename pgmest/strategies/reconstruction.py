@@ -28,7 +28,9 @@ class LeastSquaresAnswers:
     """
 
     def __init__(self, domain: Domain, strategy: SharedStrategy, measurements: Sequence[LinearMeasurement]):
-        self.domain, self.cliques, self._attributes = domain, strategy.cliques, strategy.attributes
+        self.domain: Domain = domain
+        self.cliques: tuple[Clique, ...] = strategy.cliques
+        self._attributes = strategy.attributes
         precisions = [float(np.mean(m.stddev)) ** -2.0 for m in measurements]
         eigenvalues = dict(zip(strategy.parts, strategy.eigenvalues(precisions), strict=True))
         self._parts: dict[frozenset[str], np.ndarray] = {}

@@ -82,7 +82,7 @@ class GroupedAnswers:
     """
 
     def __init__(self, groups: Sequence[LeastSquaresAnswers]):
-        self.groups = tuple(groups)
+        self.groups: tuple[LeastSquaresAnswers, ...] = tuple(groups)
 
     @property
     def domain(self) -> Domain:

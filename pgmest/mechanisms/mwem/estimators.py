@@ -34,6 +34,7 @@ class ReplayedWeights:
     """
 
     def __init__(self, curator: Curator, max_megabytes: float, replays: int):
+        self.model: Model
         self._limit, self._replays = max_megabytes, replays
         single = combinations(curator.domain.attributes, 1)
         self._weights = MultiplicativeWeights(curator.domain, single, known_total(curator))
@@ -63,7 +64,7 @@ class AveragedWeights:
         self._domain = curator.domain
         self._weights = MultiplicativeWeights(self._domain, [self._domain.attributes], known_total(curator))
         self._sum, self._learned = np.zeros(self._domain.shape), 0
-        self.model = self._weights.model()
+        self.model: Model = self._weights.model()
         self.learn(curator, last=True)
 
     def admissible(self, cliques: Iterable[Clique]) -> list[Clique]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -24,8 +25,8 @@ class PublicRecords:
     """A support with its own weights, before anything about an attribute is measured."""
 
     def __init__(self, support: Support, curator: Curator):
-        self.support = support
-        self.model = _weighted(support, np.exp(support.log_weights), known_total(curator))
+        self.support: Support = support
+        self.model: Any = _weighted(support, np.exp(support.log_weights), known_total(curator))
 
     def admissible(self, cliques: Iterable[Clique]) -> list[Clique]:
         """All: tables of public records take no more memory than the records."""
