@@ -15,9 +15,9 @@ import numpy as np
 
 from pgmest.privacy.budgets import Budget
 from pgmest.privacy.curator import Curator
-from pgmest.privacy.scores import Distance, Distances
+from pgmest.privacy.scores import Distance, Distances, answers_of
 from pgmest.queries import Kron, Query
-from pgmest.queries.workloads import Item, Workload
+from pgmest.queries.workloads import Item
 from pgmest.queries.workloads.answers import Projectable
 from pgmest.tables.domain import Clique
 
@@ -67,7 +67,7 @@ AnyCandidate = TypeVar("AnyCandidate", bound=Candidate)
 
 def distances(candidates: Sequence[AnyCandidate], model: Projectable) -> Distances[AnyCandidate]:
     """The candidates' scores against a model: a statement of what the curator is to compute, without the records."""
-    expected = Workload(tuple(candidate.item for candidate in candidates)).answer(model)
+    expected = answers_of(model, [candidate.item for candidate in candidates])
     return Distances(
         {
             candidate: Distance(candidate.item, values, candidate.groups, candidate.weight, candidate.expected_error)
