@@ -17,8 +17,8 @@ STEPS = 255
 class AttributeStrategy:
     r"""An integer matrix A of full column rank on an attribute of n values; None is the identity.
 
-    With K = A^T A, k = K^-1 1 and m = 1^T k, the vectors on the attribute split into what the total tells, along k, and
-    the rest; K and 1 1^T are diagonal in that splitting. For the identity k = 1 and m = n.
+    With K = A^T A, k = K^-1 1 and m = 1^T k, the vectors on the attribute split into what the total determines,
+    along k, and the rest; K and 1 1^T are diagonal in that splitting. For the identity k = 1 and m = n.
     """
 
     n: int

@@ -15,7 +15,7 @@ from pgmest.queries.workloads import Workload
 from pgmest.tables.domain import Clique, Domain
 
 BLOCK = 1 << 23
-"""Products of a query matrix with so many numbers at most are made at once."""
+"""Products of a query matrix with at most this many numbers are made at once."""
 
 
 @dataclass(frozen=True, eq=False)

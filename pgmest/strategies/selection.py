@@ -26,7 +26,7 @@ MOST_CANDIDATES = 2048
 """Where the workload's cliques have more subsets, only the cliques, single attributes and the total are candidates."""
 
 MOST_CELLS = 1 << 20
-"""The product of all the workload's attributes is a candidate where it has at most so many cells."""
+"""The product of all the workload's attributes is a candidate where it has at most this many cells."""
 
 CYCLES = 3
 """How often the strategies of the attributes are optimized in turn (OPT_x)."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError, QueryError
+from pgmest._base.errors import ArgumentError, QueryError, at_least
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.solvers.total import estimate_total
 from pgmest.tables.domain import Clique, Domain, as_domain
@@ -42,7 +42,7 @@ def consistent_tables(
         measurements: of whole tables (identity queries), in counts.
         domain: the attributes.
         total: the number of records; by default the best estimate from the measurements.
-        rounds: at most so many turns; 0 for agreement alone, with negative counts.
+        rounds: the most turns; 0 for agreement only, with negative counts.
         tolerance: negative counts that sum to at most this share of the total in each table are left there.
 
     Returns:
@@ -58,8 +58,7 @@ def consistent_tables(
         measurement.check(known)
         if measurement.query is not None:
             raise QueryError(f"the measurement of {measurement.clique} answers {measurement.query}, not the cells.")
-    if isinstance(rounds, bool) or not isinstance(rounds, int) or rounds < 0:
-        raise ArgumentError.of("rounds", rounds, "an integer of at least 0")
+    rounds = at_least("rounds", rounds, 0)
     size = estimate_total(noisy, known).value if total is None else float(total)
     cliques = [known.ordered(m.clique) for m in noisy]
     tables = [

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError
+from pgmest._base.errors import ArgumentError, at_least
 from pgmest.data.codes import code_type
 from pgmest.sampling.systematic import random_round, systematic
 from pgmest.tables.domain import Domain
@@ -34,7 +35,7 @@ class GradualUpdate:
         iterations: how often all tables are visited.
         alpha: the share of a cell's records that may be added in the first iteration.
         decay: what alpha is multiplied by ...
-        period: ... every so many iterations.
+        period: ... every this many iterations.
         duplicate: the share of copies, 0 to 1. More copies fit the tables better, but help a noisy release less.
 
     Raises:
@@ -49,8 +50,10 @@ class GradualUpdate:
 
     def __post_init__(self) -> None:
         for name in ("iterations", "period"):
-            if not isinstance(getattr(self, name), int) or getattr(self, name) < 1:
-                raise ArgumentError.of(name, getattr(self, name), "a positive integer")
+            object.__setattr__(self, name, at_least(name, getattr(self, name), 1))
+        for name in ("alpha", "decay", "duplicate"):
+            if isinstance(getattr(self, name), bool) or not isinstance(getattr(self, name), Real):
+                raise ArgumentError.of(name, getattr(self, name), "a number")
         for name in ("alpha", "decay"):
             if not 0 < getattr(self, name) <= 1:
                 raise ArgumentError.of(name, getattr(self, name), "above 0 and at most 1")

@@ -29,7 +29,7 @@ def synthesize(
 ) -> Dataset:
     """n records whose marginals are close to the tables, in random order.
 
-    Attributes that one table alone knows of are appended at the end, given the rest of it. What is left falls into
+    Attributes that are in one table only are appended at the end, given the rest of it. What is left falls into
     parts that share no attribute; each is made by itself, and they are joined. Where a junction tree joins all tables
     nothing is left, and the records have the tables up to rounding.
 

@@ -66,12 +66,12 @@ def merge(domain: Domain | Mapping[str, int], attributes: Iterable[str], name: s
 
 
 def fill(domain: Domain | Mapping[str, int], name: str, of: Iterable[str], codes: Any) -> Transform:
-    """An attribute left out, because a public mapping tells it: its code for each cell of others.
+    """An attribute left out, because a public mapping determines it: its code for each cell of others.
 
     Args:
         domain: the attributes.
         name: the attribute to leave out and to fill in again.
-        of: what tells it.
+        of: what determines it.
         codes: its code for each of their cells, an array with an axis for each.
 
     Raises:

@@ -129,7 +129,7 @@ class Transform:
 
     @cached_property
     def _made_of(self) -> dict[str, Clique]:
-        """Attribute before -> the attributes after that tell it."""
+        """Attribute before -> the attributes after that determine it."""
         made: dict[str, Clique] = {
             source: (name,) for name, column in self.columns.items() for source in column.sources
         }
@@ -224,7 +224,7 @@ class Transform:
     # -- workloads and measurements -----------------------------------------------------------------------------------
 
     def clique(self, clique: Iterable[str]) -> Clique:
-        """The attributes after the transform that tell those of a clique before it."""
+        """The attributes after the transform that determine those of a clique before it."""
         return tuple(dict.fromkeys(after for name in clique for after in self._made_of[name]))
 
     def cells(self, clique: Clique) -> tuple[Clique, np.ndarray]:
