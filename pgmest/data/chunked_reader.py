@@ -9,8 +9,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, cast
 
-import numpy as np
-
 from pgmest.data.frames import (
     check_header,
     check_widths,
@@ -18,9 +16,9 @@ from pgmest.data.frames import (
     first_line,
     not_a_table,
     parquet_file,
-    read_columns,
     reading,
 )
+from pgmest.data.values import Values, read_values
 
 ROWS_AT_ONCE = 1 << 17
 LONGEST_HEADER = 1 << 22  # bytes
@@ -28,7 +26,7 @@ LONGEST_HEADER = 1 << 22  # bytes
 
 def read_pieces(
     path: str | Path, names: Iterable[str] | None = None, rows: int = ROWS_AT_ONCE
-) -> Iterator[dict[str, np.ndarray]]:
+) -> Iterator[dict[str, Values]]:
     """Columns of a `.csv`, `.csv.gz` or `.parquet` file, `rows` rows at a time; all columns by default.
 
     The fields of CSV are text as it stands, so that neither `007` nor `NA` is lost; those of Parquet have their types.
@@ -44,7 +42,7 @@ def read_pieces(
         for piece in (
             _parquet(path, wanted, rows) if kind == ".parquet" else _csv(path, wanted, kind == ".csv.gz", rows)
         ):
-            yield read_columns(
+            yield read_values(
                 piece, list(piece.column_names if kind == ".parquet" else piece) if wanted is None else wanted
             )
 

@@ -84,15 +84,21 @@ def read_columns(frame: Any, names: Iterable[str]) -> dict[str, np.ndarray]:
         ArgumentError: `frame` is not a dataframe.
         DataError: it lacks some of the columns, or has one of them twice.
     """
-    names = list(dict.fromkeys(names))
-    selected = collected(_selected(_narwhal(frame), names))
-    return {name: selected[name].to_numpy() for name in names}
-
-
-def all_columns(frame: Any, rows: int) -> dict[str, np.ndarray]:
-    """Every column of a dataframe of any library, cut after `rows` rows, each as a one-dimensional array."""
-    table = collected(_narwhal(frame).head(rows))
+    table = narrowed(frame, names)
     return {name: table[name].to_numpy() for name in table.columns}
+
+
+def narrowed(frame: Any, names: Iterable[str] | None, rows: int | None = None) -> nw.DataFrame[Any]:
+    """The named columns (all, of None) of a dataframe of any library, in memory, cut after `rows` rows.
+
+    Other columns are not read.
+
+    Raises:
+        ArgumentError, DataError: as for `read_columns`.
+    """
+    table = _narwhal(frame)
+    table = table if rows is None else table.head(rows)
+    return collected(table if names is None else _selected(table, list(dict.fromkeys(names))))
 
 
 def lazy_frame(frame: Any, names: Iterable[str]) -> nw.LazyFrame[Any] | None:

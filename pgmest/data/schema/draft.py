@@ -13,8 +13,8 @@ import numpy as np
 
 from pgmest._base.errors import DataError
 from pgmest.data.chunked_reader import read_pieces
-from pgmest.data.frames import all_columns
-from pgmest.data.schema.column import as_text
+from pgmest.data.schema.schema import DRAFT_MARK
+from pgmest.data.values import Values, read_values
 
 ROWS_READ = 1_000_000
 """The first so many rows are looked at."""
@@ -25,7 +25,7 @@ MOST_LISTED = 50
 MARKERS = ("", "?", "-", ".", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "none", "missing")
 """Texts that are taken for missing values."""
 
-PRIVATE = "# READ FROM THE PRIVATE DATA"
+PRIVATE = f"# {DRAFT_MARK}"
 
 HEADER = f"""\
 # A DRAFT, GUESSED FROM THE RECORDS. IT IS NOT SAFE TO PUBLISH, AND NEITHER IS ANYTHING MADE WITH IT.
@@ -79,13 +79,14 @@ def draft(table: Any) -> str:
 
 def _columns(table: Any) -> dict[str, np.ndarray]:
     if not isinstance(table, str | Path):
-        return all_columns(table, ROWS_READ)
-    pieces: list[dict[str, np.ndarray]] = []
+        return {name: values.with_nulls() for name, values in read_values(table, rows=ROWS_READ).items()}
+    pieces: list[dict[str, Values]] = []
     for piece in read_pieces(table):
         pieces.append(piece)
         if sum(len(next(iter(piece.values()), ())) for piece in pieces) >= ROWS_READ:
             break
-    return {name: np.concatenate([piece[name] for piece in pieces]) for name in (pieces[0] if pieces else ())}
+    names = pieces[0] if pieces else ()
+    return {name: np.concatenate([piece[name].with_nulls() for piece in pieces]) for name in names}
 
 
 def _entry(name: str, values: np.ndarray) -> Iterator[str]:
@@ -193,6 +194,13 @@ def _date(days: np.ndarray) -> list[str]:
     unit = "day" if span <= 100 else "month" if span <= 3660 else "year"
     bounds = [f"min: {first}-01-01  {PRIVATE}", f"max: {last}-12-31  {PRIVATE}"]
     return ["type: date", *bounds, f"unit: {unit}"]
+
+
+def as_text(values: np.ndarray) -> Any:
+    """Values of any type as a pandas Series of text without surrounding blanks."""
+    import pandas as pd
+
+    return pd.Series([value if isinstance(value, str) else str(value) for value in values], dtype=object).str.strip()
 
 
 def _quoted(text: str) -> str:
