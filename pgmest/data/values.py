@@ -123,7 +123,7 @@ def _values(series: Any) -> Values:
     if kind == nw.String:
         return _objects(_texts(series), series)
     if kind == nw.Time:
-        return _objects(_texts(series.cast(nw.String)), series)
+        return _times(series)
     if kind == nw.Decimal or kind == nw.Object:
         return _objects(series.to_numpy(), series)
     if kind == nw.Unknown:
@@ -160,11 +160,42 @@ def _dates(series: Any) -> Values:
     return Values(array, np.isnat(array) | series.is_null().to_numpy().astype(bool))
 
 
+def _times(series: Any) -> Values:
+    """Times of day as text; Python's own have no nanoseconds, and Arrow fails for those that do."""
+    import narwhals as nw
+
+    native = series.to_native()
+    if series.implementation.is_polars():
+        numbers = native.to_physical()
+    else:
+        import pyarrow as pa
+
+        chunked = native if series.implementation.is_pyarrow() else _chunked(native.array)
+        numbers = chunked.cast(pa.time64("ns")).cast(pa.int64())
+    found = _filled(nw.from_native(numbers, series_only=True), 0)
+    distinct, positions = np.unique(found.array, return_inverse=True)
+    return Values(Values.of_items([time_text(int(time)) for time in distinct]).array[positions], found.gaps)
+
+
+def time_text(nanoseconds: int) -> str:
+    """A time of day as it is written.
+
+    >>> time_text(3_723_000_500_000)
+    '01:02:03.0005'
+    """
+    seconds, fraction = divmod(nanoseconds, 10**9)
+    minutes, hours = seconds // 60 % 60, seconds // 3600
+    text = f"{hours:02}:{minutes:02}:{seconds % 60:02}"
+    return f"{text}.{fraction:09}".rstrip("0") if fraction else text
+
+
 def _categories(series: Any) -> Values:
     """Of categories the values that they stand for: text, mostly; in pandas and Arrow of any type."""
     import narwhals as nw
 
     native = series.to_native()
+    if series.implementation.is_pandas_like() and not hasattr(native.dtype, "categories"):  # Arrow's own, in pandas
+        return _categories(nw.from_native(_chunked(native.array), series_only=True))
     if series.implementation.is_pandas_like():
         kinds = _values(nw.from_native(native.cat.categories.to_series(), series_only=True))
         codes = native.cat.codes.to_numpy()
@@ -174,6 +205,12 @@ def _categories(series: Any) -> Values:
     if series.implementation.is_pyarrow():
         return _values(nw.from_native(native.cast(native.type.value_type), series_only=True))
     return _objects(_texts(series.cast(nw.String)), series)
+
+
+def _chunked(array: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.chunked_array([pa.array(array)])
 
 
 def _texts(series: Any) -> np.ndarray:

@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from pgmest._base.errors import listed
 from pgmest.data.schema.column import COMMON_KEYS, Column, Found, gap_keys, outside_key
-from pgmest.data.schema.engine import EngineColumn, EngineFound
+from pgmest.data.schema.engine import EngineColumn, EngineFound, Reading
 from pgmest.data.schema.notation import Node
 from pgmest.data.schema.readings import code_of, text_of
 from pgmest.data.values import Values
-
-if TYPE_CHECKING:
-    import narwhals as nw
 
 Value = str | int | float | bool
 
@@ -77,20 +74,20 @@ class Categorical(Column):
     def find(self, values: Values) -> Found:
         positions, distinct = values.distinct()
         found = [code_of(text_of(value), self._known, self._folded) for value in distinct]
-        return self._found(np.array(found, dtype=np.int64)[positions], np.where)
+        codes = np.array(found, dtype=np.int64)[positions]
+        outside = codes < 0
+        return Found(np.where(outside, self.outside_code, codes), outside, np.zeros_like(outside))
 
-    def find_in_engine(self, column: EngineColumn) -> EngineFound:
+    def read_in_engine(self, column: EngineColumn) -> Reading:
         import narwhals as nw
 
-        def where(condition: nw.Expr, then: int, otherwise: nw.Expr) -> nw.Expr:
-            return nw.when(condition).then(nw.lit(then)).otherwise(otherwise)
+        return Reading(column.lookup(self._known, self._folded), nw.lit(False), nw.lit(False))
 
-        codes, outside, _ = self._found(column.lookup(self._known, self._folded), where)
-        return EngineFound(codes, outside, nw.lit(False))
+    def place_in_engine(self, reading: Reading) -> EngineFound:
+        import narwhals as nw
 
-    def _found(self, codes: Any, where: Any) -> Found:
-        outside = codes < 0
-        return Found(where(outside, self.outside_code, codes), outside, outside & False)
+        outside = reading.number < 0
+        return EngineFound(nw.when(outside).then(nw.lit(self.outside_code)).otherwise(reading.number), outside)
 
     @property
     def outside_code(self) -> int:

@@ -20,7 +20,7 @@ from pgmest.data.schema.readings import text_of
 from pgmest.data.values import Values
 
 if TYPE_CHECKING:
-    from pgmest.data.schema.engine import EngineColumn, EngineFound
+    from pgmest.data.schema.engine import EngineColumn, EngineFound, Reading
 
 COMMON_KEYS = ("type", "missing", "outside")
 
@@ -95,8 +95,12 @@ class Column(abc.ABC):
         """The foreseen values, for an error: "within 0..99"."""
 
     @abc.abstractmethod
-    def find_in_engine(self, column: EngineColumn) -> EngineFound:
-        """As `find`, as expressions of an engine, which give the same codes as `find` for every value."""
+    def read_in_engine(self, column: EngineColumn) -> Reading:
+        """What values say, as expressions of an engine."""
+
+    @abc.abstractmethod
+    def place_in_engine(self, reading: Reading) -> EngineFound:
+        """The codes of what was read, as `find` has them for every value."""
 
     @property
     def size(self) -> int:

@@ -65,7 +65,7 @@ class Date(Grid):
         unreadable = np.array([day is None for day in read], dtype=bool)
         return Numbers(numbers[positions], unreadable[positions], np.zeros(len(values), dtype=bool))
 
-    def numbers_in_engine(self, column: EngineColumn) -> Reading:
+    def read_in_engine(self, column: EngineColumn) -> Reading:
         return column.day(self.format)
 
     def bins_in_engine(self, number: nw.Expr) -> nw.Expr:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from pgmest.data.dataset import Dataset
 from pgmest.data.frames import collected, lazy_frame
 from pgmest.data.lazy_dataset import LazyDataset
 from pgmest.data.schema.column import Column
-from pgmest.data.schema.engine import EngineColumn
+from pgmest.data.schema.engine import EngineColumn, Reading
 from pgmest.data.schema.unit import Persons, Unit, bounded, checked_key, person_in_engine
 from pgmest.data.values import Values, read_values
 from pgmest.tables.domain import Domain
@@ -63,32 +63,60 @@ def _domain(columns: Sequence[Column]) -> Domain:
 def _lazy_dataset(columns: Sequence[Column], unit: Unit | None, frame: nw.LazyFrame[Any], key: bytes) -> Dataset:
     """A dataset whose codes are expressions that the engine computes."""
     kinds = frame.collect_schema()
+    read, states = [], []
+    for position, column in enumerate(columns):
+        expressions, state = _read(column, EngineColumn(frame, column.name, kinds[column.name]), f"{position} ")
+        read += expressions
+        states.append(state)
+    if unit:
+        person = person_in_engine(EngineColumn(frame, unit.column, kinds[unit.column]))
+        read.append(person.alias(unit.column))
+    kept = [column.name for column in columns if column.outside == "error"]  # for the error
+    frame = frame.select(*kept, *read)  # as columns first: the codes refer to them many times
     coded = []
-    for column in columns:
-        code, refused = _engine_code(column, EngineColumn(frame, column.name, kinds[column.name]))
+    for column, state in zip(columns, states, strict=True):
+        code, refused = _placed(column, state)
         if column.outside == "error":
             _refuse_first(column, frame, refused)
         coded.append(code.alias(column.name))
     if unit is None:
         return LazyDataset.of_lazy(frame.select(*coded), _domain(columns))
-    person = person_in_engine(EngineColumn(frame, unit.column, kinds[unit.column])).alias(unit.column)
     names = [column.name for column in columns]
-    kept = bounded(frame.select(*coded, person), unit.column, names, unit.at_most, key)
-    return LazyDataset.of_lazy(kept, _domain(columns), records_per_person=unit.at_most)
+    held = bounded(frame.select(*coded, unit.column), unit.column, names, unit.at_most, key)
+    return LazyDataset.of_lazy(held, _domain(columns), records_per_person=unit.at_most)
 
 
-def _engine_code(column: Column, held: EngineColumn) -> tuple[nw.Expr, nw.Expr]:
+class Read(NamedTuple):
+    """The columns of a lazy frame that hold what was read of one column of the table."""
+
+    reading: Reading
+    null: nw.Expr
+    marked: nw.Expr
+
+
+def _read(column: Column, held: EngineColumn, prefix: str) -> tuple[list[nw.Expr], Read]:
+    """What a column says, as expressions under names of their own, and how to refer to these."""
+    import narwhals as nw
+
+    found = {**column.read_in_engine(held)._asdict(), "null": held.null, "marked": held.marked(column.markers)}
+    names = {name: prefix + name for name in found}
+    reading = Reading(*(nw.col(names[name]) for name in Reading._fields))
+    expressions = [expression.alias(names[name]) for name, expression in found.items()]
+    return expressions, Read(reading, nw.col(names["null"]), nw.col(names["marked"]))
+
+
+def _placed(column: Column, read: Read) -> tuple[nw.Expr, nw.Expr]:
     """The code of a column, and which values `outside: error` refuses, as expressions; as `Column.encode`."""
     import narwhals as nw
 
-    codes, outside, unreadable = column.find_in_engine(held)
-    null, marked = held.null, held.marked(column.markers)
-    to_gap = null | marked | unreadable
+    codes, outside = column.place_in_engine(read.reading)
+    gap = read.null | read.marked
+    to_gap = gap | read.reading.unreadable
     if column.outside == "missing":
         to_gap = to_gap | outside
     code = nw.when(to_gap).then(nw.lit(column.gap_code)).otherwise(codes.cast(nw.Int64))
-    unforeseen = (outside | unreadable) & ~(null | marked)
-    refused = unforeseen if column.missing else null | marked | unforeseen
+    unforeseen = (outside | read.reading.unreadable) & ~gap
+    refused = unforeseen if column.missing else gap | unforeseen
     return nw.when(code.is_null()).then(nw.lit(column.gap_code)).otherwise(code), refused
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from pgmest.data.values import time_text
 from pgmest.data.schema.readings import BLANKS, LIMIT, code_of, day_of, real_of, text_of, whole_of
 from pgmest.data.frames import collected
 
@@ -51,11 +52,10 @@ class EngineFound(NamedTuple):
 
     codes: Any
     outside: Any
-    unreadable: Any
 
 
 class Reading(NamedTuple):
-    """A number for each value; where it is unreadable, any."""
+    """What a column says, as expressions: a number for each value (where it is unreadable, any), or the code of a label."""
 
     number: Any
     unreadable: Any
@@ -110,6 +110,8 @@ class EngineColumn:
         import narwhals as nw
 
         column = nw.col(self.name)
+        if self.form == "time" and self.frame.implementation.is_polars():  # whose text of it has no fractions
+            column = column.cast(nw.Int64)
         if self.kind != nw.String:
             column = column.cast(nw.String)
         return column.str.strip_chars(BLANKS) if self.form == "text" else column
@@ -251,7 +253,7 @@ class EngineColumn:
         """What is read here of all values, each distinct one once."""
         import narwhals as nw
 
-        value = {"decimal": Decimal, "date": np.datetime64, "time": str}.get(self.form, _number)
+        value = {"decimal": Decimal, "date": np.datetime64, "time": _time}.get(self.form, str)
         column = _written(self.value) if self.form == "real" else self.text
         texts = self._distinct(~nw.col(self.name).is_null(), column)
         return _mapped(column, {text: read(_parsed(value, text)) for text in texts}, default, kind)
@@ -357,8 +359,11 @@ def _or_none(day: int | None) -> int:
     return NONE if day is None else day
 
 
-def _number(text: str) -> Any:
-    return text
+def _time(text: str) -> str:
+    """A time of day, which polars gives as nanoseconds, and others as text, with or without zeros behind the point."""
+    if text.isdigit():
+        return time_text(int(text))
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def _parsed(read: Callable[[str], Any], text: str) -> Any:

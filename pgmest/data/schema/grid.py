@@ -54,10 +54,6 @@ class Grid(Column):
         """Values without gaps, of any type, as numbers on the scale of `starts`."""
 
     @abc.abstractmethod
-    def numbers_in_engine(self, column: EngineColumn) -> Reading:
-        """As `numbers`, as expressions."""
-
-    @abc.abstractmethod
     def written(self, number: float) -> str:
         """A number of the scale as people write it."""
 
@@ -82,12 +78,11 @@ class Grid(Column):
         outside = (numbers < self.low) | (numbers > self.high) | (fractional & (self.outside == "error"))
         return Found(self.bins_of(numbers), outside & ~unreadable, unreadable)
 
-    def find_in_engine(self, column: EngineColumn) -> EngineFound:
-        number, unreadable, fractional = self.numbers_in_engine(column)
-        outside = (number < self.low) | (number > self.high)
+    def place_in_engine(self, reading: Reading) -> EngineFound:
+        outside = (reading.number < self.low) | (reading.number > self.high)
         if self.outside == "error":
-            outside = outside | fractional
-        return EngineFound(self.bins_in_engine(number), outside, unreadable)
+            outside = outside | reading.fractional
+        return EngineFound(self.bins_in_engine(reading.number), outside)
 
     def bins_in_engine(self, number: nw.Expr) -> nw.Expr:
         """As `bins_of`, as an expression."""
@@ -141,7 +136,7 @@ class Integer(Grid):
     def numbers(self, values: Values) -> Numbers:
         return whole_numbers(values)
 
-    def numbers_in_engine(self, column: EngineColumn) -> Reading:
+    def read_in_engine(self, column: EngineColumn) -> Reading:
         return column.whole()
 
     def bins_in_engine(self, number: nw.Expr) -> nw.Expr:
@@ -200,7 +195,7 @@ class Real(Grid):
     def numbers(self, values: Values) -> Numbers:
         return real_numbers(values)
 
-    def numbers_in_engine(self, column: EngineColumn) -> Reading:
+    def read_in_engine(self, column: EngineColumn) -> Reading:
         return column.real()
 
     def draw(self, codes: np.ndarray, generator: np.random.Generator) -> np.ndarray:

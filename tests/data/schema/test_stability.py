@@ -42,12 +42,12 @@ DECLARED = {
     "words": {"type": "categorical", "values": ["a", "True", "1.0", "2.5", "2020-01-31", "01:02:03"], "other": "x"},
     "boolean": {"type": "boolean", "missing": True},
     "boolean_clipped": {"type": "boolean"},
-    "day": {"type": "date", "min": "1999-12-30", "max": "2021-02-02", "width": 10, "missing": True},
-    "month": {"type": "date", "min": "1900-01-01", "max": "2020-12-31", "unit": "month", "missing": ["2020-01-31"]},
-    "written_day": {"type": "date", "min": "2019-01-01", "max": "2021-02-02", "format": "%d/%m/%Y", "missing": True},
-    "digits_day": {"type": "date", "min": "2019-01-01", "max": "2021-02-02", "format": "%Y%m%d", "missing": True},
-    "zoned": {"type": "date", "min": "2019-01-01", "max": "2021-02-02", "format": "%Y-%m-%d %H:%M%z", "missing": True},
-    "named": {"type": "date", "min": "2019-01-01", "max": "2021-02-02", "format": "%d %b %Y", "outside": "missing", "missing": True},
+    "day": {"type": "date", "min": "1999-12-30", "max": "2021-02-02", "bins": 7, "missing": True},
+    "month": {"type": "date", "min": "1900-01-01", "max": "2020-12-31", "unit": "month", "bins": 9, "missing": ["2020-01-31"]},
+    "written_day": {"type": "date", "min": "2019-01-01", "max": "2021-02-02", "width": 40, "format": "%d/%m/%Y", "missing": True},
+    "digits_day": {"type": "date", "min": "2019-01-01", "max": "2021-02-02", "width": 40, "format": "%Y%m%d", "missing": True},
+    "zoned": {"type": "date", "min": "2019-01-01", "max": "2021-02-02", "width": 40, "format": "%Y-%m-%d %H:%M%z", "missing": True},
+    "named": {"type": "date", "min": "2019-01-01", "max": "2021-02-02", "width": 40, "format": "%d %b %Y", "outside": "missing", "missing": True},
 }
 SCHEMA = Schema.from_dict({"columns": DECLARED})
 NAMES = list(DECLARED)
@@ -151,7 +151,7 @@ def alone(value: Any) -> list[int]:
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("physical", PHYSICAL)
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_one_more_record_changes_no_other_code(engine, physical, data):
     kind, strategy = PHYSICAL[physical]
@@ -175,7 +175,7 @@ def of_engine(value: Any, physical: str) -> Any:
 
 @pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".parquet"])
 @pytest.mark.parametrize("physical", ["bool", "int64", "float64", "decimal", "text", "categories", "date", "timestamp"])
-@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_files_read_in_pieces(tmp_path_factory, ending, physical, data):
     kind, strategy = PHYSICAL[physical]
@@ -243,7 +243,7 @@ ODD = st.one_of(
             *(10**5000, -(10**5000), 10**4299, 2**64, 2**63),
             *(bytearray(b"1"), memoryview(b"1"), [1], (1,), {1: 2}, {1}, np.array([1, 2]), range(3), object(), Hostile(), Text("a")),
             *(np.int8(1), np.uint64(2**64 - 1), np.float16(0.1), np.longdouble(1), np.bool_(True), np.str_("a"), np.bytes_(b"a")),
-            *(np.datetime64("2020-01-31"), np.datetime64("NaT"), np.timedelta64(1), pd.NA, pd.NaT, pd.Timestamp("2020-01-31 23:00-05:00")),
+            *(np.datetime64("2020-01-31"), np.datetime64("NaT"), np.timedelta64(1, "s"), pd.NA, pd.NaT, pd.Timestamp("2020-01-31 23:00-05:00")),
             *(fractions.Fraction(1, 2), decimal.Decimal("sNaN"), decimal.Decimal("1e999999"), decimal.Decimal("-Infinity")),
             *(pd.Period("2020-01-31"), pd.Interval(0, 1), pd.Timedelta(1), 1j, "\ud800", int, math.nan),
         ]
@@ -251,7 +251,7 @@ ODD = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(ODD, min_size=1, max_size=6), ODD)
 def test_objects_of_any_kind_in_one_column(values, odd):
     def frame(rows: list[Any]) -> pd.DataFrame:
