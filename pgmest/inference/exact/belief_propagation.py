@@ -28,7 +28,7 @@ from pgmest.tables.clique_vector import CliqueVector, Layout
 from pgmest.tables.domain import Domain
 from pgmest.tables.factor import Factor
 
-WIDE_CELLS = 1 << 17
+THREADED_CELLS = 1 << 17
 """A clique of at least this many cells is worth sharing between threads."""
 
 
@@ -69,7 +69,7 @@ class ExactOracle:
         self.calls = 0
         self._kernels = load_kernels()
         nodes = plan.nodes
-        wide = (nodes[:, f.CELLS] >= WIDE_CELLS) & (nodes[:, f.SLOT] == 0) & (nodes[:, f.N_OUT] >= self.threads)
+        wide = (nodes[:, f.CELLS] >= THREADED_CELLS) & (nodes[:, f.SLOT] == 0) & (nodes[:, f.N_OUT] >= self.threads)
         self._wide: list[int] = np.flatnonzero(wide).tolist() if self.threads > 1 else []
         shared = max((int(nodes[i, [f.SEPARATOR, f.SPREAD_SIZE]].max()) for i in self._wide), default=0)
         self._private = shared + BUFFERS * plan.row  # cells that each further thread has to itself
