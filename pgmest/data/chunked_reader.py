@@ -30,6 +30,7 @@ def read_pieces(
     """Columns of a `.csv`, `.csv.gz` or `.parquet` file, `rows` rows at a time; all columns by default.
 
     The fields of CSV are text as it stands, so that neither `007` nor `NA` is lost; those of Parquet have their types.
+    Whatever stands in a field, it is no error; a row with too few or too many fields is.
 
     Raises:
         DataError: a column is missing.
@@ -61,7 +62,7 @@ def _csv(path: str | Path, wanted: list[str] | None, zipped: bool, rows: int) ->
 
     with _opened(path, zipped) as handle:
         start = handle.read(LONGEST_HEADER)
-    header = check_header(path, start, wanted)
+    header = check_header(path, start, wanted, raw=True)
     lines = start.removeprefix(codecs.BOM_UTF8).splitlines()
     blank = next((place for place, line in enumerate(lines) if line.strip()), 0)
     with _opened(path, zipped) as handle, warnings.catch_warnings():
@@ -74,6 +75,7 @@ def _csv(path: str | Path, wanted: list[str] | None, zipped: bool, rows: int) ->
                 index_col=False,
                 chunksize=rows,
                 encoding="utf-8-sig",
+                encoding_errors="replace",  # bytes that are no text are a value that is not foreseen
                 skiprows=blank,
                 skipinitialspace=True,
                 skip_blank_lines=len(header) > 1,  # of a single column they are missing values
@@ -95,4 +97,4 @@ def _opened(path: str | Path, zipped: bool) -> IO[bytes]:
 
 def _check_all_widths(path: str | Path, zipped: bool) -> None:
     with _opened(path, zipped) as handle:
-        check_widths(path, handle.read())
+        check_widths(path, handle.read(), raw=True)

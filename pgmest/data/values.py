@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -45,9 +46,7 @@ class Values:
     @classmethod
     def of(cls, array: np.ndarray) -> Values:
         """The values of an array as it is, null as None, NaN or NaT."""
-        import pandas as pd
-
-        return cls(_widened(array), np.asarray(pd.isna(array), dtype=bool))
+        return cls(_widened(array), _nulls(array))
 
     @classmethod
     def of_items(cls, items: Sequence[Any]) -> Values:
@@ -125,7 +124,7 @@ def _values(series: Any) -> Values:
     if kind == nw.Time:
         return _times(series)
     if kind == nw.Decimal or kind == nw.Object:
-        return _objects(series.to_numpy(), series)
+        return Values.of(series.to_numpy().astype(object))
     if kind == nw.Unknown:
         return _unknown(series)
     return _unread(series)
@@ -215,22 +214,30 @@ def _chunked(array: Any) -> Any:
 
 def _texts(series: Any) -> np.ndarray:
     """Texts; bytes in them that are no UTF-8, as Arrow can hold, become replacement characters."""
-    import narwhals as nw
-
     try:
         return series.to_numpy()
-    except UnicodeDecodeError:
-        items = series.cast(nw.Binary).to_list()
-        texts = [None if item is None else bytes(item).decode("utf-8", "replace") for item in items]
+    except Exception:  # pyarrow has several kinds for it
+        native = series.to_native()
+        arrow = native if series.implementation.is_pyarrow() else _chunked(native.array)
+        items = arrow.cast("binary").to_pylist()
+        texts = [None if item is None else item.decode("utf-8", "replace") for item in items]
         return np.array([*texts, None], dtype=object)[:-1]
 
 
 def _objects(array: np.ndarray, series: Any) -> Values:
+    values = array.astype(object)
+    return Values(values, series.is_null().to_numpy().astype(bool) | _nulls(values))
+
+
+def _nulls(array: np.ndarray) -> np.ndarray:
+    """Where there is None, NaN or NaT; whatever else stands there, it is not asked."""
     import pandas as pd
 
-    values = array.astype(object)
-    gaps = series.is_null().to_numpy().astype(bool) | np.asarray(pd.isna(values), dtype=bool)
-    return Values(values, gaps)
+    try:
+        return np.asarray(pd.isna(array), dtype=bool)
+    except ArithmeticError:  # of a signaling NaN of the decimal numbers
+        plain = (None if isinstance(value, Decimal) and value.is_nan() else value for value in array)
+        return np.asarray(pd.isna(Values.of_items(list(plain)).array), dtype=bool)
 
 
 def _unknown(series: Any) -> Values:

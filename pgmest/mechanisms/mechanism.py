@@ -12,7 +12,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -27,7 +27,7 @@ from pgmest.mechanisms.known_zeros import ZEROS, check_possible, honored
 from pgmest.privacy.budgets import Epsilon, Rho
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.ledger import Ledger
-from pgmest.privacy.neighbors import AddRemove, Neighbors
+from pgmest.privacy.neighbors import AddRemove, Neighbors, neighbors_of
 from pgmest.privacy.progress import budget_bar
 from pgmest.queries import Kron
 from pgmest.tables.domain import Clique, Domain
@@ -67,7 +67,8 @@ class Mechanism(ABC):
         epsilon, delta: the budget as (epsilon, delta)-DP; without delta as pure epsilon-DP.
         rho: the budget as rho-zCDP, instead of these.
         backend: "opendp", exact noise; or "simulation", seeded, for experiments.
-        neighbors: which datasets must be hard to tell apart.
+        neighbors: which datasets must be hard to tell apart. Where the schema of the records has a `unit`, `fit` raises
+            the number of records that a person contributes to what the unit allows.
         structural_zeros: what cannot occur, which must be public knowledge, as `pgmest.estimate` takes it. Every
             estimate leaves it out, between the rounds, too. `Result.details["structural_zeros"]` says whether the
             model does; the mechanisms' original forms, which have no graphical model, cannot.
@@ -153,6 +154,10 @@ class Mechanism(ABC):
         """
         if checkpoint is not None and not isinstance(seed, int | np.integer):
             raise ArgumentError.of("seed", seed, "an integer, so that the run can be repeated from checkpoint=")
+        relation = neighbors_of(data, self.neighbors)
+        if relation != self.neighbors:
+            raised = self.with_neighbors(relation)
+            return raised.fit(data, workload, seed, progress=progress, checkpoint=checkpoint)
         start = time.perf_counter()
         noise, choices = _generators(seed)
         rules = zero_rules(self.structural_zeros)
@@ -189,6 +194,10 @@ class Mechanism(ABC):
             curator.stopped,
             {**outcome.details, **told},
         )
+
+    def with_neighbors(self, neighbors: Neighbors) -> Mechanism:
+        """The same mechanism with another neighboring relation."""
+        return replace(self, neighbors=neighbors)
 
     def conclude(self, curator: Curator) -> Any:
         """The estimate from what was measured before an interruption; where nothing was, the interruption goes on."""

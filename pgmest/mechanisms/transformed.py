@@ -14,6 +14,7 @@ from pgmest.mechanisms.mechanism import Mechanism, Outcome, cliques_of
 from pgmest.models.exact import Model
 from pgmest.privacy.budgets import Budget, Epsilon, Rho
 from pgmest.privacy.curator import Curator
+from pgmest.privacy.neighbors import Neighbors
 from pgmest.transforms.transform import Transform
 
 Step = Callable[[Curator, Budget], Transform]
@@ -75,6 +76,10 @@ class Transformed(Mechanism):
     def budget(self) -> Epsilon | Rho:
         """That of the mechanism."""
         return self.inside.budget()
+
+    def with_neighbors(self, neighbors: Neighbors) -> Transformed:
+        """The same around a mechanism with another neighboring relation."""
+        return replace(self, mechanism=self.inside.with_neighbors(neighbors))
 
     def run(self, curator: Curator, workload: Any, rng: np.random.Generator) -> Outcome:
         cliques = None if workload is None else cliques_of(workload, curator.domain)

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pgmest as pg
-from pgmest._base.errors import ArgumentError, DataError, MeasurementError, ModelTooLarge, PgmestError
+from pgmest._base.errors import ArgumentError, MeasurementError, ModelTooLarge, PgmestError
 from pgmest.privacy import ApproxDP, Curator, Epsilon, Rho
 
 HUGE = pg.Domain({f"x{i}": 10 for i in range(300)})

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pgmest.data.codes import code_type
 from pgmest._base.errors import DataError
+from pgmest.data.codes import code_type
 from pgmest.data.schema.notation import Node
 from pgmest.data.schema.readings import text_of
 from pgmest.data.values import Values

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pgmest.data.values import time_text
-from pgmest.data.schema.readings import BLANKS, LIMIT, code_of, day_of, real_of, text_of, whole_of
 from pgmest.data.frames import collected
+from pgmest.data.schema.readings import BLANKS, LIMIT, code_of, day_of, real_of, text_of, whole_of
+from pgmest.data.values import time_text
 
 if TYPE_CHECKING:
     import narwhals as nw

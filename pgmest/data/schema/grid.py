@@ -6,7 +6,7 @@ import abc
 import itertools
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -129,7 +129,7 @@ class Integer(Grid):
     def from_node(cls, name: str, node: Node) -> Integer:
         fields = node.fields((*COMMON_KEYS, *RANGE_KEYS))
         missing, markers = gap_keys(fields)
-        high, starts = whole_bins(node, fields, Node.integer)
+        high, starts = whole_bins(node, fields, _bound)
         outside = outside_key(fields, ("clip",), missing)
         return cls(name, missing, markers, outside, node.place, starts, high)
 
@@ -267,3 +267,9 @@ def real_numbers(values: Values) -> Numbers:
         numbers = array.astype(np.float64)
     return Numbers(numbers, np.isnan(numbers), np.zeros(len(values), dtype=bool))
 
+
+def _bound(node: Node) -> int:
+    number = node.integer()
+    if not -LIMIT < number < LIMIT:
+        node.fail(f"must have at most 18 digits, not {node.shown}.")
+    return number

@@ -159,7 +159,12 @@ def _whole(value: Any) -> tuple[int, bool] | None:
             return _whole_digits(value), True
     elif isinstance(value, int):
         return max(-LIMIT, min(int(value), LIMIT)), True
-    elif isinstance(value, Decimal) and value.is_finite() and value.adjusted() < 18 and value == value.to_integral_value():
+    elif (
+        isinstance(value, Decimal)
+        and value.is_finite()
+        and value.adjusted() < 18
+        and value == value.to_integral_value()
+    ):
         return int(value), True
     number = _real(value)
     if math.isnan(number):

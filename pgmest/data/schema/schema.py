@@ -86,7 +86,7 @@ class Schema:
     def parse(cls, text: str, source: str = "schema", *, toml: bool = False) -> Schema:
         """The schema in a text, YAML or JSON unless `toml`; `source` is its name in errors. Raises as `load`."""
         schema = cls._from_node(parse_toml(text, source) if toml else parse_yaml(text, source))
-        lines = tuple(number for number, line in enumerate(text.splitlines(), 1) if DRAFT_MARK in line.upper())
+        lines = tuple(number for number, line in enumerate(text.split("\n"), 1) if DRAFT_MARK in line.upper())
         return replace(schema, drafted=schema.drafted or bool(lines), marked_lines=lines)
 
     @classmethod

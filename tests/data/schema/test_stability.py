@@ -20,7 +20,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pyarrow import csv, parquet
+from pyarrow import parquet
 
 from pgmest.data.chunked_reader import read_pieces
 from pgmest.data.lazy_dataset import LazyDataset
@@ -33,7 +33,14 @@ DECLARED = {
     "ages": {"type": "integer", "min": 0, "max": 99, "width": 7},
     "edges": {"type": "integer", "edges": [-5, 0, 1, 2, 1000], "missing": [-9, "NA"]},
     "ids": {"type": "integer", "min": BIG, "max": BIG + 9, "missing": True},
-    "huge": {"type": "integer", "min": -(10**18) + 1, "max": 10**18 - 1, "bins": 9, "outside": "missing", "missing": True},
+    "huge": {
+        "type": "integer",
+        "min": -(10**18) + 1,
+        "max": 10**18 - 1,
+        "bins": 9,
+        "outside": "missing",
+        "missing": True,
+    },
     "real": {"type": "real", "min": -1, "max": 10, "bins": 11},
     "gaps": {"type": "real", "edges": [0, 0.1, 1, 2.5], "missing": True, "outside": "missing"},
     "codebook": {"type": "categorical", "values": [0, 1, 2, -9], "missing": True},
@@ -43,11 +50,47 @@ DECLARED = {
     "boolean": {"type": "boolean", "missing": True},
     "boolean_clipped": {"type": "boolean"},
     "day": {"type": "date", "min": "1999-12-30", "max": "2021-02-02", "bins": 7, "missing": True},
-    "month": {"type": "date", "min": "1900-01-01", "max": "2020-12-31", "unit": "month", "bins": 9, "missing": ["2020-01-31"]},
-    "written_day": {"type": "date", "min": "2019-01-01", "max": "2021-02-02", "width": 40, "format": "%d/%m/%Y", "missing": True},
-    "digits_day": {"type": "date", "min": "2019-01-01", "max": "2021-02-02", "width": 40, "format": "%Y%m%d", "missing": True},
-    "zoned": {"type": "date", "min": "2019-01-01", "max": "2021-02-02", "width": 40, "format": "%Y-%m-%d %H:%M%z", "missing": True},
-    "named": {"type": "date", "min": "2019-01-01", "max": "2021-02-02", "width": 40, "format": "%d %b %Y", "outside": "missing", "missing": True},
+    "month": {
+        "type": "date",
+        "min": "1900-01-01",
+        "max": "2020-12-31",
+        "unit": "month",
+        "bins": 9,
+        "missing": ["2020-01-31"],
+    },
+    "written_day": {
+        "type": "date",
+        "min": "2019-01-01",
+        "max": "2021-02-02",
+        "width": 40,
+        "format": "%d/%m/%Y",
+        "missing": True,
+    },
+    "digits_day": {
+        "type": "date",
+        "min": "2019-01-01",
+        "max": "2021-02-02",
+        "width": 40,
+        "format": "%Y%m%d",
+        "missing": True,
+    },
+    "zoned": {
+        "type": "date",
+        "min": "2019-01-01",
+        "max": "2021-02-02",
+        "width": 40,
+        "format": "%Y-%m-%d %H:%M%z",
+        "missing": True,
+    },
+    "named": {
+        "type": "date",
+        "min": "2019-01-01",
+        "max": "2021-02-02",
+        "width": 40,
+        "format": "%d %b %Y",
+        "outside": "missing",
+        "missing": True,
+    },
 }
 SCHEMA = Schema.from_dict({"columns": DECLARED})
 NAMES = list(DECLARED)
@@ -55,22 +98,65 @@ NAMES = list(DECLARED)
 WORDS = st.sampled_from(
     (
         *("", " ", "a", " a ", "NA", "?", "true", "TRUE", "False", "t", "No", "x", "'", "-", "nan", "Infinity", "-inf"),
-        *("0", "1", "1.0", "2.5", "2.50", ".5", "5.", "+7", "-9", "-9.0", "007", "1e1", "1E+3", "1e400", "-1e-400", "0x1"),
-        *(str(BIG), str(BIG + 1), f"{BIG + 1}.0", "9" * 18, "9" * 19, "0" * 40 + "5", "9" * 5000, "1" * 40 + ".5", "1_0", "٣"),
+        *(
+            "0",
+            "1",
+            "1.0",
+            "2.5",
+            "2.50",
+            ".5",
+            "5.",
+            "+7",
+            "-9",
+            "-9.0",
+            "007",
+            "1e1",
+            "1E+3",
+            "1e400",
+            "-1e-400",
+            "0x1",
+        ),
+        *(
+            str(BIG),
+            str(BIG + 1),
+            f"{BIG + 1}.0",
+            "9" * 18,
+            "9" * 19,
+            "0" * 40 + "5",
+            "9" * 5000,
+            "1" * 40 + ".5",
+            "1_0",
+            "٣",
+        ),
         *("2020-01-31", "2020-02-30", "2019-12-31T23:59", "2020-01-31 ", "2020-01-31x", "0000-01-01", "20200131"),
-        *("31/01/2020", "1/2/2020", "30/02/2020", "2020-01-31 23:30-0500", "2020-02-01 04:30+0100", "31 Jan 2020", "31 jan 2020"),
+        *(
+            "31/01/2020",
+            "1/2/2020",
+            "30/02/2020",
+            "2020-01-31 23:30-0500",
+            "2020-02-01 04:30+0100",
+            "31 Jan 2020",
+            "31 jan 2020",
+        ),
         *("\u00a0 5", "5\u00a0", "\u2003", "a\x00", "K", "İ", "01:02:03", "[1]"),
     )
 ) | st.text(st.characters(codec="utf-8"), max_size=6)
 INTS = st.sampled_from((0, 1, 2, -9, 7, 99, 100, BIG, BIG + 1, -BIG - 1, 20200131, 10**18, -(10**18)))
-FLOATS = st.sampled_from((0.0, -0.0, 1.0, 0.1, 2.5, -9.0, 6.999999, 99.5, float(BIG), 1e30, -1e300, 5e-324, math.inf, -math.inf))
+FLOATS = st.sampled_from(
+    (0.0, -0.0, 1.0, 0.1, 2.5, -9.0, 6.999999, 99.5, float(BIG), 1e30, -1e300, 5e-324, math.inf, -math.inf)
+)
 NAIVE = st.sampled_from(
-    [datetime.datetime(*day) for day in ((2020, 1, 31), (2020, 1, 31, 23, 30), (1969, 12, 31, 23, 59, 59, 999_999), (2021, 2, 2, 5))]
+    [
+        datetime.datetime(*day)
+        for day in ((2020, 1, 31), (2020, 1, 31, 23, 30), (1969, 12, 31, 23, 59, 59, 999_999), (2021, 2, 2, 5))
+    ]
 ) | st.datetimes(datetime.datetime(1700, 1, 1), datetime.datetime(2200, 1, 1))
 DATES = NAIVE.map(datetime.datetime.date) | st.sampled_from((datetime.date(1, 1, 1), datetime.date(9999, 12, 31)))
 UTC = NAIVE.map(lambda value: value.replace(tzinfo=datetime.UTC))
 TIMES = st.sampled_from((datetime.time(1, 2, 3), datetime.time(0), datetime.time(1, 2, 3, 500)))
-DECIMALS = st.sampled_from([decimal.Decimal(text) for text in ("0.00", "1.00", "2.50", "-9.00", "99.99", f"{BIG + 1}.00")])
+DECIMALS = st.sampled_from(
+    [decimal.Decimal(text) for text in ("0.00", "1.00", "2.50", "-9.00", "99.99", f"{BIG + 1}.00")]
+)
 
 PHYSICAL: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
     "bool": (pa.bool_(), st.booleans()),
@@ -111,12 +197,20 @@ def nullable_pandas(table: pa.Table) -> Any:
 
 
 def nullable_numbers(table: pa.Table) -> Any:
-    kinds = {pa.int8(): "Int8", pa.int64(): "Int64", pa.uint64(): "UInt64", pa.bool_(): "boolean", pa.float64(): "Float64"}
+    kinds = {
+        pa.int8(): "Int8",
+        pa.int64(): "Int64",
+        pa.uint64(): "UInt64",
+        pa.bool_(): "boolean",
+        pa.float64(): "Float64",
+    }
     return table.to_pandas(types_mapper=lambda kind: pd.api.types.pandas_dtype(kinds[kind]) if kind in kinds else None)
 
 
 def object_pandas(table: pa.Table) -> Any:
-    return pd.DataFrame({name: pd.Series(column.to_pylist(), dtype=object) for name, column in zip(NAMES, table.columns)})
+    return pd.DataFrame(
+        {name: pd.Series(column.to_pylist(), dtype=object) for name, column in zip(NAMES, table.columns)}
+    )
 
 
 def duckdb_relation(table: pa.Table) -> Any:
@@ -241,10 +335,42 @@ ODD = st.one_of(
     st.sampled_from(
         [
             *(10**5000, -(10**5000), 10**4299, 2**64, 2**63),
-            *(bytearray(b"1"), memoryview(b"1"), [1], (1,), {1: 2}, {1}, np.array([1, 2]), range(3), object(), Hostile(), Text("a")),
-            *(np.int8(1), np.uint64(2**64 - 1), np.float16(0.1), np.longdouble(1), np.bool_(True), np.str_("a"), np.bytes_(b"a")),
-            *(np.datetime64("2020-01-31"), np.datetime64("NaT"), np.timedelta64(1, "s"), pd.NA, pd.NaT, pd.Timestamp("2020-01-31 23:00-05:00")),
-            *(fractions.Fraction(1, 2), decimal.Decimal("sNaN"), decimal.Decimal("1e999999"), decimal.Decimal("-Infinity")),
+            *(
+                bytearray(b"1"),
+                memoryview(b"1"),
+                [1],
+                (1,),
+                {1: 2},
+                {1},
+                np.array([1, 2]),
+                range(3),
+                object(),
+                Hostile(),
+                Text("a"),
+            ),
+            *(
+                np.int8(1),
+                np.uint64(2**64 - 1),
+                np.float16(0.1),
+                np.longdouble(1),
+                np.bool_(True),
+                np.str_("a"),
+                np.bytes_(b"a"),
+            ),
+            *(
+                np.datetime64("2020-01-31"),
+                np.datetime64("NaT"),
+                np.timedelta64(1, "s"),
+                pd.NA,
+                pd.NaT,
+                pd.Timestamp("2020-01-31 23:00-05:00"),
+            ),
+            *(
+                fractions.Fraction(1, 2),
+                decimal.Decimal("sNaN"),
+                decimal.Decimal("1e999999"),
+                decimal.Decimal("-Infinity"),
+            ),
             *(pd.Period("2020-01-31"), pd.Interval(0, 1), pd.Timedelta(1), 1j, "\ud800", int, math.nan),
         ]
     ),
@@ -272,7 +398,7 @@ def codes(column: dict, table: Any) -> list[int]:
     return SchemaOf(column).encode(table).column("c").tolist()
 
 
-def SchemaOf(column: dict) -> Schema:  # noqa: N802
+def SchemaOf(column: dict) -> Schema:
     return Schema.from_dict({"columns": {"c": column}})
 
 
