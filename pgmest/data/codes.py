@@ -72,8 +72,8 @@ def check_countable(total: float) -> None:
     """
     if total >= MOST_COUNTED:
         raise DataError(
-            f"the table holds {total:.6g} records (or weight) in all, but counts are exact only below 2**53, about 9e15. "
-            "Scale the weights down, or count a part of the table at a time."
+            f"the table holds {total:.6g} records (or weight) in all, but counts are exact only below 2**53, about "
+            "9e15. Scale the weights down, or count a part of the table at a time."
         )
 
 

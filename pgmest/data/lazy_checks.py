@@ -59,8 +59,8 @@ def scan(frame: nw.LazyFrame[Any], domain: Domain, weight: str | None) -> Scanne
 def changed(frame: nw.LazyFrame[Any]) -> DataError:
     """The error for a table that is not what it was."""
     return DataError(
-        f"the table in {frame.implementation.name.lower()} changed while it was being counted, so that its counts are of "
-        "no one table. Copy it first, such as into a Parquet file, or see that nobody writes to it; then begin again."
+        f"the table in {frame.implementation.name.lower()} changed while it was being counted, so that its counts "
+        "are of no one table. Copy it first, such as into a Parquet file, or see that nobody writes to it; then begin again."
     )
 
 

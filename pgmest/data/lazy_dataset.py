@@ -32,9 +32,9 @@ CELLS_AT_ONCE = 1 << 18
 class LazyDataset(Dataset):
     """Records in an engine, over a domain; `Dataset.from_frame` makes it of a lazy frame.
 
-    `domain`, `records`, `total`, `project`, `project_many` and `select` are those of a Dataset. Tables are kept, so that
-    a marginal asked for again costs no scan. Each scan is compared with the earlier ones: a table that was written to in
-    the meantime raises DataError. What needs the records themselves (`columns`, `take`, `to_frame`, ...) raises
+    `domain`, `records`, `total`, `project`, `project_many` and `select` are those of a Dataset. Tables are kept, so
+    that a marginal asked for again costs no scan. Each scan is compared with the earlier ones: a table that was written
+    to in the meantime raises DataError. What needs the records themselves (`columns`, `take`, `to_frame`, ...) raises
     DataError, too: `collect()` fetches them.
 
     >>> import polars as pl

@@ -115,14 +115,15 @@ def bin_expression(column: nw.Expr, starts: Sequence[Any]) -> nw.Expr:
     return among(0, len(starts) - 1)
 
 
-def whole_bin_expression(number: nw.Expr, starts: Sequence[int], high: int) -> nw.Expr:
+def whole_bin_expression(number: nw.Expr, starts: Sequence[int]) -> nw.Expr:
     """The bin of a whole number, by division where all bins but the last are equally wide; of null it is any."""
     import narwhals as nw
 
     widths = {after - before for before, after in itertools.pairwise(starts)}
     if len(widths) != 1:
         return bin_expression(number, starts)
-    low, width = int(starts[0]), int(widths.pop())
+    low, last, width = int(starts[0]), int(starts[-1]), int(widths.pop())
     number = number.fill_null(low)  # Dask cannot cast null
-    below, above = nw.when(number <= low).then(nw.lit(low)), nw.lit(int(high))
-    return (below.when(number >= high).then(above).otherwise(number).cast(nw.Int64) - low) // width
+    below = nw.when(number <= low).then(nw.lit(low))
+    inside = below.when(number >= last).then(nw.lit(last)).otherwise(number)  # the last bin may be wider
+    return (inside.cast(nw.Int64) - low) // width

@@ -69,7 +69,7 @@ class Date(Grid):
         return column.day(self.format)
 
     def bins_in_engine(self, number: nw.Expr) -> nw.Expr:
-        return whole_bin_expression(number, self.starts, self.high)
+        return whole_bin_expression(number, self.starts)
 
     def draw(self, codes: np.ndarray, generator: np.random.Generator) -> np.ndarray:
         return draw_whole(codes, self.starts, self.high, generator).astype("M8[D]")

@@ -1,8 +1,8 @@
 """The readings of a column that an engine holds (DuckDB, polars, ...), as expressions that it computes.
 
-They give what `readings.py` gives, value for value, and never fail: what an engine cannot read for itself in the same way
-(texts such as 1e400, dates in formats with names of months, decimal numbers as categories) is fetched, each distinct
-value once, read here, and sent back as a table of codes.
+They give what `readings.py` gives, value for value, and never fail: what an engine cannot read for itself in the same
+way (texts such as 1e400, dates in formats with names of months, decimal numbers as categories) is fetched, each
+distinct value once, read here, and sent back as a table of codes.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class EngineFound(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """What a column says, as expressions: a number for each value (where it is unreadable, any), or the code of a label."""
+    """What a column says, as expressions: of each value a number (where it is unreadable, any), or a label's code."""
 
     number: Any
     unreadable: Any
@@ -112,6 +112,8 @@ class EngineColumn:
         column = nw.col(self.name)
         if self.form == "time" and self.frame.implementation.is_polars():  # whose text of it has no fractions
             column = column.cast(nw.Int64)
+        if self.kind == nw.Datetime:  # as the clock of its zone says it
+            column = column.dt.replace_time_zone(None)
         if self.kind != nw.String:
             column = column.cast(nw.String)
         return column.str.strip_chars(BLANKS) if self.form == "text" else column
@@ -237,7 +239,7 @@ class EngineColumn:
             number, valid = _calendar(year, month, day)
             plain = plain & valid
         else:
-            plain, number = nw.lit(False), nw.lit(NONE)
+            plain, number = self.text.is_null(), nw.lit(NONE)  # none is read by the engine
         if form is None:
             return Reading(number, ~plain, nw.lit(False))
         rest = self._others(~plain, lambda value: _or_none(day_of(value, form)), nw.Int64, NONE)
@@ -246,8 +248,7 @@ class EngineColumn:
 
     def _others(self, condition: Any, read: Callable[[str], Any], kind: Any, default: Any = 0) -> Any:
         """What is read here of the texts for which the condition holds."""
-        known = {text: read(text) for text in self._distinct(condition)}
-        return _mapped(self.text, {text: number for text, number in known.items() if number is not None}, default, kind)
+        return _mapped(self.text, {text: read(text) for text in self._distinct(condition)}, default, kind)
 
     def _by_value(self, read: Callable[[Any], Any], default: Any, kind: Any) -> Any:
         """What is read here of all values, each distinct one once."""
@@ -288,6 +289,7 @@ def fixed_fields(form: str) -> tuple[str, dict[str, int]]:
 def _mapped(column: Any, known: Mapping[Any, Any], default: Any, kind: Any) -> Any:
     import narwhals as nw
 
+    known = {value: number for value, number in known.items() if number is not None and number != default}
     if not known:
         return nw.lit(default).cast(kind)
     return column.replace_strict(list(known), list(known.values()), default=default, return_dtype=kind)

@@ -140,7 +140,7 @@ class Integer(Grid):
         return column.whole()
 
     def bins_in_engine(self, number: nw.Expr) -> nw.Expr:
-        return whole_bin_expression(number, self.starts, self.high)
+        return whole_bin_expression(number, self.starts)
 
     def draw(self, codes: np.ndarray, generator: np.random.Generator) -> np.ndarray:
         return draw_whole(codes, self.starts, self.high, generator)
