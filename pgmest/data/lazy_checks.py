@@ -60,7 +60,8 @@ def changed(frame: nw.LazyFrame[Any]) -> DataError:
     """The error for a table that is not what it was."""
     return DataError(
         f"the table in {frame.implementation.name.lower()} changed while it was being counted, so that its counts "
-        "are of no one table. Copy it first, such as into a Parquet file, or see that nobody writes to it; then begin again."
+        "are of no one table. Copy it first, such as into a Parquet file, or see that nobody writes to it; then begin "
+        "again."
     )
 
 

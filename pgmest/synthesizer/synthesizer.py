@@ -113,8 +113,8 @@ class Synthesizer:
         data = table if isinstance(table, Dataset) else known.encode(table, key=unit_key)
         if known.unit and (data.records_per_person or math.inf) > known.unit.at_most:
             raise ArgumentError(
-                f"{known.source} has a unit, but the data were not bounded to {plural(known.unit.at_most, 'record')} of a "
-                "person: give the raw table, or what this schema's encode made of it."
+                f"{known.source} has a unit, but the data were not bounded to {plural(known.unit.at_most, 'record')} of "
+                "a person: give the raw table, or what this schema's encode made of it."
             )
         if data.domain != known.domain:
             raise DomainError(f"the data are over {data.domain}, but the schema describes {known.domain}.")

@@ -59,7 +59,7 @@ class Schema:
         source: the file it is from, for errors.
         drafted: whether it still says `drafted_from_private_data: true`, as `draft` writes it, or has marked lines.
         unit: whose rows are bounded where a person can have several; None where each row is a person's only one.
-        marked_lines: the lines, from 1, on which `draft` marked what it read from the records and that are still marked.
+        marked_lines: the lines, from 1, that are still marked as read from the records, as `draft` marks them.
     """
 
     columns: tuple[Column, ...]
@@ -146,8 +146,8 @@ class Schema:
         A file is read a piece at a time. Where an engine holds the rows (DuckDB, a polars LazyFrame, PySpark, ...), it
         encodes them, too: the result is a `LazyDataset`.
 
-        With a `unit`, at most `unit.at_most` rows of each person stay, by a keyed hash, and rows of nobody are left out;
-        the dataset says so in `records_per_person`, which the neighboring relation follows.
+        With a `unit`, at most `unit.at_most` rows of each person stay, by a keyed hash; rows of nobody are left out. The
+        dataset says so in `records_per_person`, which the neighboring relation follows.
 
         Args:
             table: a dataframe of any library, or the path of a `.csv`, `.csv.gz` or `.parquet` file. The fields of

@@ -2,10 +2,12 @@
 
     unit: {column: patient_id, at_most: 8}
 
-Neighboring tables then differ in all rows of one person, whom a column tells apart from others; at most `at_most` rows of
-each person are counted. Which ones a keyed hash of the person and of the row says: what one person's rows are changes
-nothing for another person's rows, in whatever order they stand. So between neighbors at most `at_most` records differ,
-and `AddRemove(at_most)` is the relation for what is asked of the records.
+Neighboring tables then differ in all rows of one person, whom a column tells apart from others. Of each person at most
+`at_most` rows are counted, those that a keyed hash of the person and of the row says: what one person's rows are
+changes nothing for another person's, in whatever order they stand. Adding or removing a person hence adds or removes at
+most `at_most` of the counted records, and `AddRemove(at_most)` is the relation for what is asked of them.
+
+One row more of a person who has more than `at_most` may replace a row that was counted before, of that person alone.
 """
 
 from __future__ import annotations
@@ -141,7 +143,7 @@ def _mixed(values: np.ndarray) -> np.ndarray:
     return values ^ (values >> np.uint64(31))
 
 
-# -- engines --------------------------------------------------------------------------------------------------------------
+# -- engines ----------------------------------------------------------------------------------------------------------
 
 
 def person_in_engine(column: EngineColumn) -> nw.Expr:
@@ -212,5 +214,5 @@ def _unused(name: str, taken: Sequence[str]) -> str:
 
 def _no_person(column: str, kind: str) -> DataError:
     return DataError(
-        f"column '{column}', which tells persons apart, is of type {kind}; it must be of text, numbers or the like: cast it."
+        f"column '{column}', which tells persons apart, is of type {kind}; it must be of text or numbers: cast it."
     )
