@@ -115,7 +115,7 @@ def bin_expression(column: nw.Expr, starts: Sequence[Any]) -> nw.Expr:
     return among(0, len(starts) - 1)
 
 
-def whole_bin_expression(number: nw.Expr, starts: Sequence[int]) -> nw.Expr:
+def whole_bin_expression(number: nw.Expr, starts: Sequence[float]) -> nw.Expr:
     """The bin of a whole number, by division where all bins but the last are equally wide; of null it is any."""
     import narwhals as nw
 

@@ -186,10 +186,9 @@ def bounded(frame: nw.LazyFrame[Any], person: str, codes: Sequence[str], at_most
 def _bounded_in_polars(frame: Any, person: str, codes: list[str], at_most: int, key: bytes) -> Any:
     import polars as pl
 
-    seeds = [int.from_bytes(key[start : start + 4], "little") for start in range(0, KEY_BYTES, 4)]
     copy = pl.int_range(pl.len()).over([person, *codes])
-    parts = [pl.col(person), *(pl.col(name).cast(pl.String) for name in codes), copy.cast(pl.String)]
-    place = pl.concat_str(parts, separator="\x1f").hash(*seeds).rank("ordinal").over(person)
+    parts = [pl.lit(key.hex()), pl.col(person), *(pl.col(name).cast(pl.String) for name in codes), copy.cast(pl.String)]
+    place = pl.concat_str(parts, separator="\x1f").hash(int.from_bytes(key[:8], "little")).rank("ordinal").over(person)
     return frame.filter(place <= at_most)
 
 
