@@ -50,6 +50,8 @@ class _Messages(ExactOracle):
     "Above" and "below" are the plan's, which roots its tree elsewhere than the junction tree.
     """
 
+    contracts = False
+
     def log_factors(self, position: int) -> list[Factor]:
         """Logs of tables whose product is the marginal of a clique: its potentials and the messages it received."""
         received = self._on_separator(position, f.MARGINAL).log() - self._on_separator(position, f.MESSAGE)
