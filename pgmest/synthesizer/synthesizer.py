@@ -111,11 +111,7 @@ class Synthesizer:
         known = _as_schema(schema)
         check_public(known, allow_draft)
         data = table if isinstance(table, Dataset) else known.encode(table, key=unit_key)
-        if known.unit and (data.records_per_person or math.inf) > known.unit.at_most:
-            raise ArgumentError(
-                f"{known.source} has a unit, but the data were not bounded to {plural(known.unit.at_most, 'record')} of "
-                "a person: give the raw table, or what this schema's encode made of it."
-            )
+        _check_bounded(known, data)
         if data.domain != known.domain:
             raise DomainError(f"the data are over {data.domain}, but the schema describes {known.domain}.")
         rules = [*zero_rules(self.mechanism.structural_zeros), *zero_rules(known.structural_zeros)]
@@ -205,6 +201,15 @@ def check_public(schema: Schema, allow_draft: bool = False) -> None:
         f"{schema.source} still says READ FROM THE PRIVATE DATA (line {lines}). Replace what stands there by public "
         f"knowledge, then delete the mark, and the line drafted_from_private_data: true; {remedy}"
     )
+
+
+def _check_bounded(schema: Schema, data: Dataset) -> None:
+    """See that persons have as few records as the schema's unit says."""
+    if schema.unit and (data.records_per_person or math.inf) > schema.unit.at_most:
+        raise ArgumentError(
+            f"{schema.source} has a unit, but the data were not bounded to {plural(schema.unit.at_most, 'record')} of "
+            "a person: give the raw table, or what this schema's encode made of it."
+        )
 
 
 def _as_schema(schema: Any) -> Schema:

@@ -146,8 +146,8 @@ class Schema:
         A file is read a piece at a time. Where an engine holds the rows (DuckDB, a polars LazyFrame, PySpark, ...), it
         encodes them, too: the result is a `LazyDataset`.
 
-        With a `unit`, at most `unit.at_most` rows of each person stay, by a keyed hash; rows of nobody are left out. The
-        dataset says so in `records_per_person`, which the neighboring relation follows.
+        With a `unit`, at most `unit.at_most` rows of each person stay, by a keyed hash; rows of nobody are left out.
+        The dataset says so in `records_per_person`, which the neighboring relation follows.
 
         Args:
             table: a dataframe of any library, or the path of a `.csv`, `.csv.gz` or `.parquet` file. The fields of

@@ -13,6 +13,7 @@ One row more of a person who has more than `at_most` may replace a row that was 
 from __future__ import annotations
 
 import hashlib
+import importlib
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -184,8 +185,7 @@ def bounded(frame: nw.LazyFrame[Any], person: str, codes: Sequence[str], at_most
 
 
 def _bounded_in_polars(frame: Any, person: str, codes: list[str], at_most: int, key: bytes) -> Any:
-    import polars as pl
-
+    pl = importlib.import_module("polars")
     copy = pl.int_range(pl.len()).over([person, *codes])
     parts = [pl.lit(key.hex()), pl.col(person), *(pl.col(name).cast(pl.String) for name in codes), copy.cast(pl.String)]
     place = pl.concat_str(parts, separator="\x1f").hash(int.from_bytes(key[:8], "little")).rank("ordinal").over(person)
