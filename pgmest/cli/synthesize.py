@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from pgmest._base.files import write_atomically
 from pgmest.cli.budget import MECHANISMS, mechanism_of, mechanism_options
 from pgmest.cli.cliques import workload_of, workload_options
 from pgmest.cli.command import Add, Command, count, output, output_page, output_table, private_page, say
+from pgmest.cli.facts import unit_in_words
 from pgmest.cli.streams import input_table, write_table, write_text
 
 if TYPE_CHECKING:
@@ -25,9 +27,12 @@ examples:
 
 A schema says publicly what each column may hold: categories, ranges with bins, dates, missing values, and what cannot
 occur together. The draft is guessed from the records, so it is NOT safe: it marks in capital letters what was read
-from private data and must be replaced by public knowledge. Edit it, look at it with `pgmest info people.yaml`, and
-delete the line drafted_from_private_data; until then `pgmest synthesize` refuses it. The guide docs/guides/tables.md
-explains the format.
+from private data and must be replaced by public knowledge. Edit it, look at it with `pgmest info people.yaml`, delete
+the marks, and the line drafted_from_private_data; as long as one is left `pgmest synthesize` refuses it. The guide
+docs/guides/tables.md explains the format.
+
+Where a person can have several rows, the schema says which column tells persons apart, and how many rows of each count:
+  unit: {column: patient_id, at_most: 8}
 """
 
 SYNTHESIZE_DETAILS = f"""\
@@ -39,6 +44,7 @@ examples:
   pgmest synthesize - --schema people.yaml --epsilon 1 --out - < people.csv > synthetic.csv
 
 Values come back in their original types: within a bin they are drawn at random, dates are dates, missing is missing.
+What is protected is one row; with a unit in the schema, one person with all rows, of which a number is counted.
 {MECHANISMS}
 May be published: the table, the model, the ledger, and the page of --report. Must not: the page of --owner-report,
 which compares with the private records without noise, and the file of --checkpoint before the run is over.
@@ -98,6 +104,9 @@ def _synthesize(options: argparse.Namespace) -> None:
     workload = workload_of(options, schema.domain)
     seed = 0 if options.seed is None and options.checkpoint else options.seed
     check_public(schema, options.allow_draft)
+    if schema.unit and options.records_per_person is not None and options.records_per_person < schema.unit.at_most:
+        least = f"at least {schema.unit.at_most}, as the unit of {options.schema} says, or left out"
+        raise ArgumentError.of("--records-per-person", options.records_per_person, least)
     with input_table(options.table) as table:
         data = schema.encode(table)
     synthesizer.fit(data, schema, workload, seed=seed, checkpoint=options.checkpoint, allow_draft=options.allow_draft)
@@ -144,6 +153,7 @@ def _summarize(synthesizer: Synthesizer, rows: int, options: argparse.Namespace)
             "mechanism": options.mechanism,
             "seconds": round(result.seconds, 3),
             "interrupted": result.interrupted,
+            "unit": dataclasses.asdict(synthesizer.schema_.unit) if synthesizer.schema_.unit else None,
             "private": not (options.allow_draft or result.ledger.insecure),
             "ledger": result.ledger.to_json(),
         }
@@ -154,6 +164,8 @@ def _summarize(synthesizer: Synthesizer, rows: int, options: argparse.Namespace)
     if mechanism.epsilon is not None:
         delta = "" if mechanism.delta is None else f", {mechanism.delta:g}"
         print(f"({mechanism.epsilon:g}{delta})-differential privacy, spent as the ledger says.", file=stream)
+    if synthesizer.schema_.unit:
+        print(unit_in_words(synthesizer.schema_.unit), file=stream)
     print(result.ledger, file=stream)
 
 

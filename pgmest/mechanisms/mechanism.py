@@ -14,7 +14,7 @@ import time
 import warnings
 from abc import ABC, ABCMeta, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -42,7 +42,7 @@ from pgmest.models.base import names_attributes
 from pgmest.privacy.budgets import Epsilon, Rho
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.ledger import Ledger
-from pgmest.privacy.neighbors import AddRemove, Neighbors
+from pgmest.privacy.neighbors import AddRemove, Neighbors, neighbors_of
 from pgmest.privacy.progress import budget_bar
 from pgmest.queries import Kron
 from pgmest.queries.workloads import Workload, as_workload
@@ -97,7 +97,8 @@ class Mechanism(ABC, metaclass=_TakesOldNames):
         epsilon, delta: the budget as (epsilon, delta)-DP; without delta as pure epsilon-DP.
         rho: the budget as rho-zCDP, instead of these.
         backend: "opendp", exact noise; or "simulation", seeded, for experiments.
-        neighbors: which datasets must be hard to tell apart.
+        neighbors: which datasets must be hard to tell apart. Where the schema of the records has a `unit`, `fit` raises
+            the number of records that a person contributes to what the unit allows.
         structural_zeros: what cannot occur, which must be public knowledge, as `pgmest.estimate` takes it. Every
             estimate leaves it out, between the rounds, too. `Result.details["structural_zeros"]` says whether the
             model does; the mechanisms' original forms, which have no graphical model, cannot.
@@ -212,6 +213,10 @@ class Mechanism(ABC, metaclass=_TakesOldNames):
             raise ArgumentError.of("progress", progress, "None, True, False, or a function of a curator")
         if not isinstance(data, Dataset):
             raise ArgumentError.of("data", type(data).__name__, "a pgmest.Dataset; see Dataset.from_frame and .load")
+        relation = neighbors_of(data, self.neighbors)
+        if relation != self.neighbors:
+            raised = self.with_neighbors(relation)
+            return raised.fit(data, workload, seed, progress=progress, checkpoint=checkpoint)
         start = time.perf_counter()
         noise, choices = _generators(seed)
         relevant = None if workload is None else relevant_workload(data.domain, workload)
@@ -249,6 +254,10 @@ class Mechanism(ABC, metaclass=_TakesOldNames):
             curator.stopped,
             {**outcome.details, **zeros},
         )
+
+    def with_neighbors(self, neighbors: Neighbors) -> Mechanism:
+        """The same mechanism with another neighboring relation."""
+        return replace(self, neighbors=neighbors)
 
     def conclude(self, curator: Curator) -> Any:
         """The estimate from what was measured before an interruption; where nothing was, the interruption goes on."""

@@ -15,6 +15,7 @@ from pgmest.mechanisms.parameters import Check, check_parameters, instance, numb
 from pgmest.models.exact import Model
 from pgmest.privacy.budgets import Budget, Epsilon, Rho
 from pgmest.privacy.curator import Curator
+from pgmest.privacy.neighbors import Neighbors
 from pgmest.queries.workloads import Item, Workload
 from pgmest.transforms.transform import Transform
 
@@ -84,6 +85,10 @@ class Transformed(Mechanism):
     def budget(self) -> Epsilon | Rho:
         """That of the mechanism."""
         return self.inside.budget()
+
+    def with_neighbors(self, neighbors: Neighbors) -> Transformed:
+        """The same around a mechanism with another neighboring relation."""
+        return replace(self, mechanism=self.inside.with_neighbors(neighbors))
 
     def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
         made: list[tuple[Curator, Transform]] = []

@@ -26,6 +26,7 @@ from pgmest.tables.domain import Domain
 if TYPE_CHECKING:
     from pgmest.data.schema import Schema
 
+PUBLIC_PAGE, PRIVATE_PAGE = "report.html", "PRIVATE-report.html"
 PAIRS = 2000
 PAIR_CELLS = 1 << 20
 CHECKED_AGAINST = 50_000
@@ -44,7 +45,7 @@ def report(
     real: Dataset | None,
     synthetic: Projectable,
     *,
-    out: str | Path = "report.html",
+    out: str | Path | None = None,
     workload: Workload | Iterable[Iterable[str] | str] | None = None,
     ledger: Any = None,
     holdout: Dataset | None = None,
@@ -66,7 +67,8 @@ def report(
     Args:
         real: the private records, or None for the page that may be published.
         synthetic: synthetic records, a model, or a mechanism's result.
-        out: the file; it is written at once, or not at all.
+        out: the file; it is written at once, or not at all. By default `PUBLIC_PAGE` without real records and
+            `PRIVATE_PAGE` with them, so that neither is taken for the other.
         workload: what the release was made for; all pairs by default.
         ledger: what was spent, of which `str` is a table; by default the result's own, where it has one.
         holdout: real records of the same population that the release was not made from, for the membership check.
@@ -110,8 +112,9 @@ def report(
         others = None if holdout is None else holdout.select(domain)
         parts.append(privacy_section(real, _records(synthetic, seed), others, tuple(numeric), seed))
     warning = notice(PUBLIC if real is None else PRIVATE)
-    write_atomically(out, page(title, warning, *parts, paragraph("Made with pgmest.")))
-    return Path(out)
+    path = Path(out if out is not None else PUBLIC_PAGE if real is None else PRIVATE_PAGE)
+    write_atomically(path, page(title, warning, *parts, paragraph("Made with pgmest.")))
+    return path
 
 
 def _checked_domain(real: Any, synthetic: Any, holdout: Any) -> Domain:
