@@ -212,6 +212,11 @@ class Minimization:
         return self._proven
 
     @property
+    def _relative_gap(self) -> float:
+        with np.errstate(over="ignore"):  # a loss that is zero, of no noise, has no scale
+            return float(np.float64(self._gap) / self.scale)
+
+    @property
     def _proven(self) -> bool:
         return self._gap <= self.stopping.tolerance * self.scale
 
@@ -242,7 +247,7 @@ class Minimization:
             method=self.solver.name,
             loss=loss,
             gap=self._gap,
-            relative_gap=float(self._gap) / float(self.scale),
+            relative_gap=self._relative_gap,
             iterations=effort.iterations,
             oracle_calls=effort.oracle_calls,
             seconds=effort.seconds,
@@ -259,7 +264,7 @@ class Minimization:
                 f"{said}; the loss is at most {self._gap:.4g} above its optimum, which this method does not look for."
             )
         return (
-            f"{said} at a relative gap of {self._gap / self.scale:.3g}, above tolerance={self.stopping.tolerance:g}; "
+            f"{said} at a relative gap of {self._relative_gap:.3g}, above tolerance={self.stopping.tolerance:g}; "
             f"the loss is at most {self._gap:.4g} above the optimum. {status.remedy}"
         )
 
