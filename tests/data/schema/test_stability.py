@@ -19,7 +19,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
@@ -164,8 +164,7 @@ def encoded(table: Any) -> np.ndarray:
 
 def alone(value: Any) -> list[int]:
     """The codes of one value, under each declared type: the oracle."""
-    values = Values.of_items([value])
-    values = Values(values.array, np.asarray(pd.isna(values.array)))
+    values = Values.of(Values.of_items([value]).array)
     return [int(SCHEMA.column(name).encode(values)[0]) for name in NAMES]
 
 
@@ -190,10 +189,7 @@ def test_each_code_is_that_of_the_value_alone(engine, physical):
 def test_one_more_record_changes_no_other_code(engine, physical):
     kind, common, others = PHYSICAL[physical]
     values = st.none() | st.sampled_from(common) | others
-    slow = engine in ("duckdb", "polars lazy")
 
-    @settings(max_examples=1 if slow else 6, deadline=None, phases=list(Phase)[: 2 if slow else None])
-    @given(st.lists(values, min_size=1, max_size=5), values)
     def changes_none(rows, odd):
         rows, odds = rows_for(engine, physical, rows) or [None], rows_for(engine, physical, [odd]) or [None]
         before, after = (encoded(ENGINES[engine](table_of(some, kind))) for some in (rows, rows + odds))
@@ -201,7 +197,10 @@ def test_one_more_record_changes_no_other_code(engine, physical):
         if physical not in NEVER_READ:
             np.testing.assert_array_equal(after, [alone(of_engine(value, physical)) for value in rows + odds])
 
-    changes_none()
+    changes_none(common[:9], common[-1])
+    if engine != "duckdb":  # which takes seconds for a table of so many columns
+        drawn = given(st.lists(values, min_size=1, max_size=5), values)(changes_none)
+        settings(max_examples=3 if engine == "polars lazy" else 6, deadline=None)(drawn)()
 
 
 def of_engine(value: Any, physical: str) -> Any:
