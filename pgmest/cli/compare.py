@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from pgmest._base.errors import ArgumentError, DomainError, plural
 from pgmest.cli.cliques import CLIQUES, workload_of, workload_options
-from pgmest.cli.command import Add, Command, count, output_page, say
+from pgmest.cli.command import Add, Command, count, say
+from pgmest.cli.paths import InputFile, output_page, overwrite_option
 from pgmest.cli.streams import input_table
 from pgmest.tables.domain import Domain
 
@@ -31,13 +32,14 @@ It is computed without noise: what is said of a private table here is private, f
 
 
 def _options(add: Add) -> None:
-    add("true", metavar="TABLE", help='.csv, .csv.gz or .parquet; "-" for CSV from standard input')
-    add("estimated", metavar="TABLE-OR-MODEL", help="a table, or a model, .npz")
-    add("--schema", metavar="FILE", help="a schema, for tables of raw values")
-    add("--domain", metavar="FILE", help="a domain, .json, for tables of codes")
+    add("true", metavar="TABLE", type=InputFile, help='.csv, .csv.gz or .parquet; "-" for CSV from standard input')
+    add("estimated", metavar="TABLE-OR-MODEL", type=InputFile, help="a table, or a model, .npz")
+    add("--schema", metavar="FILE", type=InputFile, help="a schema, for tables of raw values")
+    add("--domain", metavar="FILE", type=InputFile, help="a domain, .json, for tables of codes")
     workload_options(add, "all single attributes and pairs")
     add("--worst", type=count, default=10, metavar="N", help="how many marginals to list (default: %(default)s)")
     add("--report", metavar="FILE", type=output_page, help="a page with pictures, as private as the first table")
+    overwrite_option(add)
     add("--json", action="store_true", help="print JSON, with every marginal")
 
 
