@@ -89,9 +89,8 @@ def check_files(options: argparse.Namespace) -> None:
     """
     named = list(_files(options))
     for (name, path), (other_name, other) in combinations(named, 2):
-        if isinstance(path, OutputFile) or isinstance(other, OutputFile):
-            if _same(path, other):
-                raise ArgumentError(f"{name} and {other_name} are the same file, {path}: name another output.")
+        if any(isinstance(one, OutputFile) for one in (path, other)) and _same(path, other):
+            raise ArgumentError(f"{name} and {other_name} are the same file, {path}: name another output.")
     for name, path in named:
         if isinstance(path, ContinuedFile) or not isinstance(path, OutputFile):
             continue
