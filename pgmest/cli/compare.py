@@ -26,7 +26,7 @@ examples:
 
 The first table is the truth, the second a table or a model (.npz). Tables hold raw values, with --schema, or codes
 0..n-1 over the attributes of --domain or of the model. The error of a marginal is its total variation distance: the
-share of the records that would have to change cells, 0 to 1.
+share of the records that would have to change cells, 0 to 1, both scaled to the same number of records.
 It is computed without noise: what is said of a private table here is private, for its owner only.
 {CLIQUES}"""
 
@@ -54,7 +54,7 @@ def _run(options: argparse.Namespace) -> None:
     estimated: Any = _table(options.estimated, schema, domain) if model is None else model
     asked = workload_of(options, domain)
     cliques = [c for k in (1, 2) if k <= len(domain) for c in pg.workloads.all_kway(domain, k).cliques]
-    errors = marginal_errors(true, estimated, cliques if asked is None else asked.cliques)
+    errors = marginal_errors(true, estimated, cliques if asked is None else asked.cliques, rescale=True)
     if options.report:
         report(true, estimated, out=options.report, workload=asked, schema=schema)
         say(f"{options.report} shows the first table without protection: as private as that is, the page is.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pgmest._base.errors import plural
@@ -149,24 +150,24 @@ def _write(synthesizer: Synthesizer, data: Any, options: argparse.Namespace) -> 
 
 def _summarize(synthesizer: Synthesizer, rows: int, options: argparse.Namespace) -> None:
     """What was done; to standard error where the table takes standard output."""
+    from pgmest.privacy.statement import PrivacyStatement
+
     result, stream = synthesizer.result_, sys.stderr if options.out == "-" else sys.stdout
+    source, drafted = Path(options.schema).name, synthesizer.schema_.drafted
+    statement = PrivacyStatement.of(result.mechanism, result.ledger, schema=source, drafted=drafted)
     if options.json:
         facts = {
             "rows": rows,
             "out": options.out,
-            "mechanism": options.mechanism,
             "seconds": round(result.seconds, 3),
             "interrupted": result.interrupted,
-            "private": not (options.allow_draft or result.ledger.insecure),
+            **statement.to_json(),
             "ledger": result.ledger.to_json(),
         }
         print(json.dumps(facts), file=stream)
         return
     print(f"{plural(rows, 'synthetic record')} in {options.out}, {result.seconds:.1f} s", file=stream)
-    mechanism = result.mechanism
-    if mechanism.epsilon is not None:
-        delta = "" if mechanism.delta is None else f", {mechanism.delta:g}"
-        print(f"({mechanism.epsilon:g}{delta})-differential privacy, spent as the ledger says.", file=stream)
+    print(statement, file=stream)
     print(result.ledger, file=stream)
 
 

@@ -8,6 +8,7 @@ from datetime import date
 from typing import Any, Protocol
 
 from pgmest._base.errors import plural
+from pgmest._base.version import __version__
 from pgmest.privacy.budgets import Rho
 from pgmest.privacy.ledger import Ledger
 from pgmest.privacy.neighbors import Neighbors, Replace
@@ -70,8 +71,6 @@ class PrivacyStatement:
             schema: where the schema came from.
             drafted: whether it was a draft, read from the private data.
         """
-        import pgmest
-
         neighbors = mechanism.neighbors
         return cls(
             type(mechanism).__name__,
@@ -84,7 +83,7 @@ class PrivacyStatement:
             drafted,
             schema,
             date.today().isoformat(),
-            pgmest.__version__,
+            __version__,
         )
 
     @property
@@ -96,8 +95,8 @@ class PrivacyStatement:
     def promise(self) -> str:
         """The definition met, with its parameters."""
         if self.epsilon is not None:
-            delta = f", {self.delta:g}" if self.delta else ""
-            name = f"({self.epsilon:g}{delta})-differential privacy" if delta else f"{self.epsilon:g}-differential privacy"
+            budget = f"({self.epsilon:g}, {self.delta:g})" if self.delta else f"{self.epsilon:g}"
+            name = f"{budget}-differential privacy"
             return name if self.rho is None else f"{name}, spent as {self.rho:.4g}-zCDP"
         return f"{self.rho:g}-zero-concentrated differential privacy (zCDP)"
 
@@ -107,7 +106,7 @@ class PrivacyStatement:
         who = f"one person with at most {plural(self.records, 'record')}"
         if self.replaced:
             return f"{who}, replaced by another; the number of records is public"
-        return f"{who}, in the table or not; the number of records is protected, too"
+        return f"{who}, in the table or not; the number of records is protected"
 
     @property
     def meaning(self) -> str:
@@ -139,7 +138,7 @@ class PrivacyStatement:
     def rows(self) -> list[tuple[str, str]]:
         """Names and values, for tables."""
         found = [
-            ("promise", self.promise if self.private else "none: NOT PRIVATE"),
+            ("promise", self.promise if self.private else f"none: NOT PRIVATE ({self.promise} was asked for)"),
             ("who is protected", self.unit),
             ("mechanism", self.mechanism),
         ]

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from pgmest._base.errors import listed, plural
-from pgmest.evaluation.reports.page import paragraph, picture, preformatted, section, table
+from pgmest.evaluation.reports.page import facts, notice, paragraph, picture, preformatted, section, table
 from pgmest.inference.exact.structural_zeros import StructuralZeros, zero_potentials
 from pgmest.models.exact import Model
+from pgmest.privacy.statement import PrivacyStatement
 from pgmest.queries.workloads import Projectable
 from pgmest.queries.workloads.answers import marginals
 from pgmest.tables.domain import Domain
@@ -19,22 +20,33 @@ SHOWN_TABLES = 40
 SHOWN_LABELS = 8
 
 
-def what_was_released(source: Projectable, domain: Domain, ledger: Any, labels: Mapping[str, Sequence[str]]) -> str:
-    """The attributes, what their codes stand for where that is known, the number of records, and the ledger."""
+def promise(statement: PrivacyStatement) -> str:
+    """What is protected, how strongly, by what and since when: the first thing that a reader sees."""
+    meaning = [notice(text) for text in statement.caveats] or [paragraph(statement.meaning)]
+    return section("The promise of privacy", facts(statement.rows()), *meaning)
+
+
+def what_was_released(source: Projectable, domain: Domain, labels: Mapping[str, Sequence[str]]) -> str:
+    """The attributes, what their codes stand for where that is known, and the number of records."""
     total = float(source.project(()))
     kind = "a statistical model" if isinstance(getattr(source, "model", source), Model) else "synthetic records"
-    parts = [
+    return section(
+        "What was released",
         paragraph(f"This release is {kind} of about {total:,.0f} records with {plural(len(domain), 'attribute')}."),
         _attributes(domain, labels),
-    ]
+    )
+
+
+def cost(ledger: Any) -> str:
+    """The ledger; long, and therefore last."""
     if ledger is None:
-        parts.append(paragraph("No ledger was given, so this page cannot say what the release cost in privacy."))
-    else:
-        parts += [
-            paragraph("Every question that was put to the private data, in order, and what it cost in privacy:"),
-            preformatted(str(ledger)),
-        ]
-    return section("What was released", *parts)
+        text = "No ledger was given, so this page cannot say what the release cost in privacy."
+        return section("What it cost in privacy", paragraph(text))
+    return section(
+        "What it cost in privacy",
+        paragraph("Every question that was put to the private data, in order, and what it cost:"),
+        preformatted(str(ledger)),
+    )
 
 
 def _attributes(domain: Domain, labels: Mapping[str, Sequence[str]]) -> str:
