@@ -118,6 +118,7 @@ def test_the_public_page_never_sees_the_data(tmp_path):
         "What was released",
         "How well the model fits the noisy answers",
         "What the release says about each attribute",
+        "What goes together in the release",
         "What it cost in privacy",
     ]
     assert "without a look at the private data" in found.text

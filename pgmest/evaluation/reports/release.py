@@ -100,6 +100,23 @@ def released_marginals(source: Projectable, domain: Domain, labels: Mapping[str,
     )
 
 
+def released_dependences(source: Projectable, domain: Domain) -> str:
+    """A picture of how strongly each pair of attributes goes together in the release."""
+    from pgmest.evaluation.plots import draw_dependences
+
+    pairs = [name for name, size in domain.items() if size > 1]
+    if not 2 <= len(pairs) <= SHOWN_TABLES:
+        return ""
+    return section(
+        "What goes together in the release",
+        paragraph(
+            "Dark squares are attributes that tell something about each other in the release: 0 means that they are "
+            "independent there, 1 that one determines the other."
+        ),
+        picture(draw_dependences(source, pairs), "The dependence of each pair of attributes in the release"),
+    )
+
+
 def impossible_records(source: Projectable, domain: Domain, zeros: StructuralZeros) -> str:
     """How many released records break the rules given."""
     potentials = zero_potentials(zeros, domain)

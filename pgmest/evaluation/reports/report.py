@@ -17,6 +17,7 @@ from pgmest.evaluation.reports.release import (
     cost,
     impossible_records,
     promise,
+    released_dependences,
     released_marginals,
     what_was_released,
 )
@@ -100,6 +101,7 @@ def report(
         parts += [
             agreement_with_answers(model) if isinstance(model, Model) else "",
             released_marginals(synthetic, domain, labels),
+            released_dependences(synthetic, domain),
         ]
     else:
         real, pairs = real.select(domain), _pairs(domain, seed)
