@@ -9,12 +9,21 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pgmest._base.errors import ArgumentError, plural
+from pgmest._base.errors import plural
 from pgmest._base.files import write_atomically
 from pgmest.cli.budget import MECHANISMS, mechanism_of, mechanism_options
 from pgmest.cli.cliques import workload_of, workload_options
-from pgmest.cli.command import Add, Command, count, output, output_page, output_table, private_page, say
+from pgmest.cli.command import Add, Command, count, say
 from pgmest.cli.facts import unit_in_words
+from pgmest.cli.paths import (
+    InputFile,
+    continued,
+    output,
+    output_page,
+    output_table,
+    overwrite_option,
+    private_page,
+)
 from pgmest.cli.streams import input_table, write_table, write_text
 
 if TYPE_CHECKING:
@@ -59,16 +68,15 @@ twice. Ctrl-C stops early: the table is made of what was measured until then, an
 
 
 def _schema_options(add: Add) -> None:
-    add("table", metavar="TABLE", help='.csv, .csv.gz or .parquet; "-" for CSV from standard input')
-    add("--out", metavar="FILE", type=output, help="write there; a file that exists is not overwritten")
-    add("--force", action="store_true", help="overwrite it nevertheless")
+    add("table", metavar="TABLE", type=InputFile, help='.csv, .csv.gz or .parquet; "-" for CSV from standard input')
+    add("--out", metavar="FILE", type=output, help="write there instead of to standard output")
+    overwrite_option(add)
+    add("--force", action="store_true", dest="overwrite", help=argparse.SUPPRESS)  # as it was called in 0.1
 
 
 def _schema(options: argparse.Namespace) -> None:
     from pgmest.data.schema import draft
 
-    if options.out not in (None, "-") and Path(options.out).exists() and not options.force:
-        raise ArgumentError(f"{options.out} exists, and may have been edited: name another file, or say --force.")
     with input_table(options.table) as table:
         text = draft(table)
     write_text(text, options.out)
@@ -76,8 +84,13 @@ def _schema(options: argparse.Namespace) -> None:
 
 
 def _synthesize_options(add: Add) -> None:
-    add("table", metavar="TABLE", help='the private table: .csv, .csv.gz or .parquet; "-" for CSV from standard input')
-    add("--schema", required=True, metavar="FILE", help="what its columns hold; see pgmest schema")
+    add(
+        "table",
+        metavar="TABLE",
+        type=InputFile,
+        help='the private table: .csv, .csv.gz or .parquet; "-" for CSV from standard input',
+    )
+    add("--schema", required=True, metavar="FILE", type=InputFile, help="what its columns hold; see pgmest schema")
     add("--out", required=True, metavar="FILE", type=output_table, help='.csv, .csv.gz or .parquet; "-" for CSV')
     mechanism_options(add)
     workload_options(add, "all pairs")
@@ -87,7 +100,8 @@ def _synthesize_options(add: Add) -> None:
     add("--owner-report", metavar="FILE", type=private_page, help=text)
     add("--model", metavar="FILE", type=output, help="where the model goes, .npz, for pgmest query and sample")
     add("--ledger", metavar="FILE", type=output, help="what was spent, on what, .json")
-    add("--checkpoint", metavar="FILE", type=output, help="keeps what was paid for, to go on after a crash")
+    add("--checkpoint", metavar="FILE", type=continued, help="keeps what was paid for, to go on after a crash")
+    overwrite_option(add)
     add("--seed", type=count, metavar="N", help="of drawing records and breaking ties; not of the noise")
     add("--allow-draft", action="store_true", help="accept a schema that is still a draft; the result is NOT private")
     add("--insecure-simulation", action="store_true", help="seeded noise, for trying out; the result is NOT private")
@@ -145,25 +159,25 @@ def _write(synthesizer: Synthesizer, data: Any, options: argparse.Namespace) -> 
 
 def _summarize(synthesizer: Synthesizer, rows: int, options: argparse.Namespace) -> None:
     """What was done; to standard error where the table takes standard output."""
+    from pgmest.privacy.statement import PrivacyStatement
+
     result, stream = synthesizer.result_, sys.stderr if options.out == "-" else sys.stdout
+    source, drafted = Path(options.schema).name, synthesizer.schema_.drafted
+    statement = PrivacyStatement.of(result.mechanism, result.ledger, schema=source, drafted=drafted)
     if options.json:
         facts = {
             "rows": rows,
             "out": options.out,
-            "mechanism": options.mechanism,
             "seconds": round(result.seconds, 3),
             "interrupted": result.interrupted,
             "unit": dataclasses.asdict(synthesizer.schema_.unit) if synthesizer.schema_.unit else None,
-            "private": not (options.allow_draft or result.ledger.insecure),
+            **statement.to_json(),
             "ledger": result.ledger.to_json(),
         }
         print(json.dumps(facts), file=stream)
         return
     print(f"{plural(rows, 'synthetic record')} in {options.out}, {result.seconds:.1f} s", file=stream)
-    mechanism = result.mechanism
-    if mechanism.epsilon is not None:
-        delta = "" if mechanism.delta is None else f", {mechanism.delta:g}"
-        print(f"({mechanism.epsilon:g}{delta})-differential privacy, spent as the ledger says.", file=stream)
+    print(statement, file=stream)
     if synthesizer.schema_.unit:
         print(unit_in_words(synthesizer.schema_.unit), file=stream)
     print(result.ledger, file=stream)
