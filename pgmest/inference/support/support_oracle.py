@@ -50,7 +50,7 @@ class SupportOracle:
         threads = max(1, min(get_threads(), len(support) // SMALLEST_SHARE))
         cuts = np.linspace(0, len(support), threads + 1).astype(int).tolist()
         self._shares = list(pairwise(cuts))
-        block = self._kernels.BLOCK
+        block = self._kernels.RECORDS_AT_ONCE
         self._cells = [np.empty((max(len(axes), 1), block), dtype=np.int32) for _ in self._shares]
         self._scores = [np.empty(block) for _ in self._shares]
         self._masses = [np.empty(joint.cells) for _ in self._shares]
