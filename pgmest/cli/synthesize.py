@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pgmest._base.errors import plural
+from pgmest._base.errors import ArgumentError, plural
 from pgmest._base.files import write_atomically
 from pgmest.cli.budget import MECHANISMS, mechanism_of, mechanism_options
 from pgmest.cli.cliques import workload_of, workload_options
