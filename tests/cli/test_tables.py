@@ -391,3 +391,21 @@ def test_audit_says_when_a_claim_is_false(capsys, monkeypatch):
     captured = capsys.readouterr()
     assert "lower bound:  epsilon 9, with confidence 0.99, 4 trials each\nThe claim is FALSE.\n" in captured.out
     assert captured.err == "pgmest: error: the audit contradicts the claim of independent.\n"
+
+
+def test_the_unit_of_the_schema_is_followed_and_said(tmp_path, capsys):
+    (tmp_path / "u.csv").write_text("id,age\n7,3\n7,4\n7,5\n8,1\n")
+    (tmp_path / "u.yaml").write_text(
+        "columns:\n  age: {type: integer, min: 0, max: 9}\nunit: {column: id, at_most: 2}\n"
+    )
+    words = "A person is all rows with one value of 'id'; at most 2 rows of each are counted"
+    assert main(["info", str(tmp_path / "u.yaml")]) == 0
+    assert words in capsys.readouterr().out
+    run = ["synthesize", str(tmp_path / "u.csv"), "--schema", str(tmp_path / "u.yaml"), *TRIAL]
+    run += ["--out", str(tmp_path / "made.csv"), "--rows", "4"]
+    assert main(run) == 0
+    assert words in capsys.readouterr().out
+    assert (tmp_path / "made.csv").read_text().startswith("age\n")
+    (tmp_path / "made.csv").unlink()
+    assert main([*run, "--records-per-person", "1"]) == 1
+    assert "at least 2, as the unit of" in capsys.readouterr().err
