@@ -10,6 +10,8 @@ import pandas as pd
 from pgmest._base.files import atomic_path, write_atomically
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
+PICTURE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "pgm.png"
+"""For the guide, beside the one of the report."""
 NOT_COMPARED = ("PMWPub", "MST, estimated by mbi", "AIM, estimated by mbi")
 """Needs a public table; and estimates of measurements that are compared already."""
 
@@ -107,6 +109,7 @@ def _draw(table: pd.DataFrame) -> None:
         panel.axis("off")
     figure.suptitle("Error over epsilon. Black: PGM; blue: Independent; grey: all others", fontsize=10)
     figure.tight_layout()
-    with atomic_path(RESULTS / "flagship.png") as path:
-        figure.savefig(path, dpi=100, format="png")
+    for picture in (RESULTS / "flagship.png", PICTURE):
+        with atomic_path(picture) as path:
+            figure.savefig(path, dpi=100, format="png")
     plt.close(figure)
