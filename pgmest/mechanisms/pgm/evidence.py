@@ -167,7 +167,7 @@ def _sides(answer: Answer) -> list[tuple[str, np.ndarray]]:
 def _labels(query: Kron, name: str) -> np.ndarray:
     """The group of each code, read off a query that sums disjoint groups."""
     factor = query.factors[name]
-    return np.rint(factor.apply_transpose(np.arange(factor.rows, dtype=np.float64))).astype(np.int64)
+    return np.rint(factor.transpose(np.arange(factor.rows, dtype=np.float64))).astype(np.int64)
 
 
 def _averaged(known: tuple[np.ndarray, float] | None, fresh: tuple[np.ndarray, float]) -> tuple[np.ndarray, float]:
