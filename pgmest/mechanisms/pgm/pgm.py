@@ -209,7 +209,7 @@ class _State:
         That depends on the domain alone: on tables of a few cells each, such as those of binary attributes.
         """
         mechanism, curator = self.mechanism, self.curator
-        weights = np.array(least_error_weights(curator.domain, self.pairs, type(curator.budget)))
+        weights = np.array(self._weights())
         shares = (1 - mechanism.first) * weights / weights.sum()
         cells = np.array([curator.domain.size(pair) for pair in self.pairs])
         errors = MEAN_ABSOLUTE * cells / np.sqrt(self.prices.precision(shares))
@@ -220,7 +220,7 @@ class _State:
         """Measure all pairs, without scores: equal expected gains for what is left."""
         curator = self.curator
         left = curator.remaining / curator.budget
-        weights = least_error_weights(curator.domain, self.pairs, type(curator.budget))
+        weights = self._weights()
         groups = [[self.levels[name][-1] for name in pair] for pair in self.pairs]
         queries = [grouping_query(pair, at) for pair, at in zip(self.pairs, groups, strict=True)]
         found = curator.measure_all(self.pairs, curator.remaining, weights=weights, queries=queries)
@@ -230,6 +230,10 @@ class _State:
             share = left * weight / sum(weights)
             self.purchases.append(Purchase(1, measurement.clique, size, share, stddev))
         self.evidence = _evidence(curator)
+
+    def _weights(self) -> list[float]:
+        """Of all pairs, for the least error in all."""
+        return least_error_weights(self.curator.domain, self.pairs, type(self.curator.budget), self.importance)
 
     def buy_round(self, number: int) -> None:
         """Score all pairs, decide, measure."""
