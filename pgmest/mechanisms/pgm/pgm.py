@@ -41,6 +41,9 @@ COARSE_LEVEL = 2
 CHEAP = 2.0
 """Scores are not asked for where measuring all pairs leaves errors of less than so many of their standard errors."""
 
+MOST_RECORDS = 1_000_000
+"""There are two weighted records for each private one, but no more than this, and no fewer than asked for."""
+
 LEAST_SHARE = 1e-9
 """Less of the budget than this is what rounding left of it."""
 
@@ -78,7 +81,7 @@ class PGM(Mechanism):
         rounds: how many.
         worth: see above, between 0 and 1.
         max_megabytes: the largest junction tree, 8 bytes a cell.
-        records: the number of weighted records, at least.
+        records: the number of weighted records; of large tables twice as many as they have, up to a million.
 
     Raises:
         ArgumentError: a parameter out of its range.
@@ -152,7 +155,7 @@ class PGM(Mechanism):
 
     def _model(self, curator: Curator, rng: np.random.Generator) -> SupportModel:
         model = GroupedModel.of(_evidence(curator), self.max_megabytes)
-        count = max(self.records, 0)
+        count = max(self.records, min(MOST_RECORDS, round(2 * model.evidence.total)))
         return weighted_records(model, count, curator.structural_zeros, rng)
 
 

@@ -17,6 +17,8 @@ from pgmest.tables.clique_vector import CliqueVector
 SWEEPS = 20
 DAMPING = 0.1
 """Sweep k moves weights by the ratio to the power 1 / (1 + DAMPING k), so that tables that disagree come to terms."""
+LEAST_WEIGHT = 1e-100
+"""Records of less, in shares of the largest weight, are left out."""
 MOST_STEPS, LEAST_SWEEPS = 4e9, 8
 """There are fewer sweeps where there are many tables and records."""
 NOISY_CELLS, MOST_CELLS = 1e-3, 1_000_000
@@ -44,6 +46,7 @@ def weighted_records(
     """
     records = _possible(model.records(count, generator), rules)
     weights = raked(records, model, generator)
+    weights[weights < LEAST_WEIGHT * weights.max()] = 0.0
     weighted = Dataset(records.domain, records.columns, records.records, weights)
     return SupportModel(Support(weighted), CliqueVector.zeros(records.domain, []), model.evidence.total)
 
