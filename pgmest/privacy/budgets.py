@@ -26,7 +26,10 @@ def rounded_down(exact: Fraction) -> float:
 
 def rounded_up(exact: Fraction) -> float:
     """The smallest float that is not below an exact number."""
-    nearest = float(exact)
+    try:
+        nearest = float(exact)
+    except OverflowError:
+        return math.inf
     return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
 
 

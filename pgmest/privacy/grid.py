@@ -21,7 +21,9 @@ MOST_BITS = 30
 """Of a query's largest entry, in steps: sums over 2^22 records, 4 million, are then still exact in float64."""
 
 SMALLEST_EXPONENT = -1022
-"""Of a step: powers of two below it are not normal numbers."""
+"""Of a factor's step: powers of two below it are not normal numbers."""
+EXPONENTS = range(SMALLEST_EXPONENT, 280)
+"""Of a query's step: with larger ones the answers to a full table could exceed what a measurement may hold."""
 
 
 def on_grid(query: Query | Kron | None) -> tuple[Query | Kron | None, float]:
@@ -50,6 +52,12 @@ def on_grid(query: Query | Kron | None) -> tuple[Query | Kron | None, float]:
         )
     if not real:
         return query, 1.0
+    exponent = sum(math.frexp(step)[1] - 1 for step in steps)  # their product may be none of float64
+    if exponent not in EXPONENTS:
+        raise QueryError(
+            f"the answers to {query} come in steps of 2^{exponent} counts: too "
+            f"{'small' if exponent < 0 else 'large'} for float64. Multiply its entries by a power of two."
+        )
     rounded = [_rounded(factor, step) for factor, step in zip(factors, steps, strict=True)]
     return Kron(zip(query.attributes, rounded, strict=True)) if isinstance(query, Kron) else rounded[0], math.prod(
         steps
@@ -58,27 +66,17 @@ def on_grid(query: Query | Kron | None) -> tuple[Query | Kron | None, float]:
 
 def integer_valued(query: Query) -> bool:
     """Whether all entries are integers."""
-    entries = _entries(query)
+    entries = entries_of(query)
     return entries is None or bool(np.all(entries == np.rint(entries)))
 
 
 def non_negative(query: Query) -> bool:
     """Whether no entry is negative."""
-    entries = _entries(query)
+    entries = entries_of(query)
     return not isinstance(query, Differences) if entries is None else bool(entries.min(initial=0.0) >= 0)
 
 
-def absolute(query: Query) -> Query:
-    """The query whose entries are the absolute values of this one's; column sums of it are l1 norms."""
-    if isinstance(query, DenseQuery):
-        return dense(np.abs(query.values))
-    if isinstance(query, SparseQuery):
-        return sparse_query(abs(query.values))
-    _entries(query)
-    return query.squared()  # of entries -1, 0 and 1
-
-
-def _entries(query: Query) -> np.ndarray | None:
+def entries_of(query: Query) -> np.ndarray | None:
     """The entries that may be other than zero, or None where all are -1, 0 or 1 by construction.
 
     Raises:
@@ -97,7 +95,7 @@ def _entries(query: Query) -> np.ndarray | None:
 
 
 def _largest(query: Query) -> float:
-    entries = _entries(query)
+    entries = entries_of(query)
     return 1.0 if entries is None else float(np.abs(entries).max(initial=0.0))
 
 

@@ -11,16 +11,11 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal
-
-import numpy as np
+from typing import Any
 
 from pgmest.errors import ArgumentError
-from pgmest.privacy.grid import absolute, non_negative
-from pgmest.queries import Kron, Query, as_query
-
-MOST_ENTRIES, MOST_COLUMNS = 2**20, 1024
-"""Query matrices up to this size are written down to find the largest distance of two columns."""
+from pgmest.privacy.budgets import rounded_up
+from pgmest.privacy.sensitivity import l1_diameter, l2_squared_diameter, largest_l1, largest_l2_squared
 
 
 @dataclass(frozen=True)
@@ -46,12 +41,20 @@ class Neighbours(ABC):
         """How far one individual moves the number of records."""
 
     @abstractmethod
-    def l1_sensitivity(self, query: Any = None) -> float:
-        """The largest l1 distance between the answers of neighbours, rounded up; None is identity."""
+    def exact_l1(self, query: Any = None) -> Fraction:
+        """The largest l1 distance between the answers of neighbours; None is identity."""
 
     @abstractmethod
+    def exact_l2_squared(self, query: Any = None) -> Fraction:
+        """The largest squared l2 distance between the answers of neighbours; None is identity."""
+
+    def l1_sensitivity(self, query: Any = None) -> float:
+        """The largest l1 distance between the answers of neighbours, rounded up; None is identity."""
+        return rounded_up(self.exact_l1(query))
+
     def l2_sensitivity(self, query: Any = None) -> float:
         """The largest l2 distance between the answers of neighbours, rounded up; None is identity."""
+        return root_up(self.exact_l2_squared(query))
 
 
 @dataclass(frozen=True)
@@ -66,11 +69,11 @@ class AddRemove(Neighbours):
     def count_sensitivity(self) -> int:
         return self.records
 
-    def l1_sensitivity(self, query: Any = None) -> float:
-        return _up(self.records * largest_l1(query))
+    def exact_l1(self, query: Any = None) -> Fraction:
+        return self.records * largest_l1(query)
 
-    def l2_sensitivity(self, query: Any = None) -> float:
-        return _root_up(self.records**2 * largest_l2_squared(query))
+    def exact_l2_squared(self, query: Any = None) -> Fraction:
+        return self.records**2 * largest_l2_squared(query)
 
 
 @dataclass(frozen=True)
@@ -88,55 +91,16 @@ class Replace(Neighbours):
     def count_sensitivity(self) -> int:
         return 0
 
-    def l1_sensitivity(self, query: Any = None) -> float:
-        return _up(self.records * _diameter(query, "cityblock", 2 * largest_l1(query)))
+    def exact_l1(self, query: Any = None) -> Fraction:
+        return self.records * l1_diameter(query)
 
-    def l2_sensitivity(self, query: Any = None) -> float:
-        factor = 2 if all(map(non_negative, _factors(query))) else 4  # such columns are at most at a right angle
-        return _root_up(self.records**2 * _diameter(query, "sqeuclidean", factor * largest_l2_squared(query)))
-
-
-def largest_l1(query: Any = None) -> float:
-    """max_j ||Q e_j||_1; of a Kron the product of its factors' own."""
-    return math.prod((_largest_sum(absolute(factor)) for factor in _factors(query)), start=1.0)
+    def exact_l2_squared(self, query: Any = None) -> Fraction:
+        return self.records**2 * l2_squared_diameter(query)
 
 
-def largest_l2_squared(query: Any = None) -> float:
-    """max_j ||Q e_j||_2^2; of a Kron the product of its factors' own."""
-    return math.prod((_largest_sum(factor.squared()) for factor in _factors(query)), start=1.0)
-
-
-def _factors(query: Any) -> list[Query]:
-    """The matrices whose Kronecker product the query is; none for identity."""
-    if query is None:
-        return []
-    return list(query.factors.values()) if isinstance(query, Kron) else [as_query(query)]
-
-
-def _largest_sum(query: Query) -> float:
-    return float(np.max(query.apply_transpose(np.ones(query.rows))))
-
-
-def _diameter(query: Any, metric: Literal["cityblock", "sqeuclidean"], bound: float) -> float:
-    """max_ij d(Q e_i, Q e_j) where Q is small enough, else the bound."""
-    if query is None:
-        return 2.0
-    matrix = query if isinstance(query, Kron) else as_query(query)
-    cells = math.prod(factor.columns for factor in _factors(query))
-    if cells > MOST_COLUMNS or cells * matrix.rows > MOST_ENTRIES:
-        return bound
-    from scipy.spatial import distance
-
-    return float(distance.pdist(matrix.matrix().T, metric).max(initial=0.0))
-
-
-def _up(value: float) -> float:
-    """An upper bound on a sum that was added up in floats: sums of integers are exact, others get a margin."""
-    return value if value.is_integer() and value < 2**53 else value * (1 + 1e-9)
-
-
-def _root_up(square: float) -> float:
-    """The root of such a sum, rounded up."""
-    square = _up(square)
-    root = math.sqrt(square)
-    return root if Fraction(root) ** 2 >= Fraction(square) else math.nextafter(root, math.inf)
+def root_up(square: Fraction) -> float:
+    """The root of an exact number, rounded up."""
+    shift = 2 * max(0, 110 - (square.numerator.bit_length() - square.denominator.bit_length()) // 2)
+    scaled = -((-square.numerator << shift) // square.denominator)  # rounded up
+    root = math.isqrt(scaled)
+    return rounded_up(Fraction(root + (root * root < scaled), 1 << shift // 2))

@@ -18,7 +18,7 @@ from pgmest.domain import Clique, Domain
 from pgmest.factor import Factor
 from pgmest.measurement import LinearMeasurement
 from pgmest.model import Model
-from pgmest.privacy.neighbours import largest_l2_squared
+from pgmest.privacy.sensitivity import largest_l2_squared
 
 LEAST = 1e-300
 """No probability falls below this, so that later updates can raise it again."""
@@ -69,7 +69,7 @@ class MultiplicativeWeights:
         others = tuple(axis for axis, name in enumerate(component) if name not in names)
         marginal = Factor(component.project(names), table.sum(axis=others)).transpose(measurement.clique)
         residual = measurement.values.reshape(-1) - self.total * measurement.answer(marginal)
-        curvature = max(1.0, largest_l2_squared(measurement.query))
+        curvature = max(1.0, float(largest_l2_squared(measurement.query)))
         exponents = measurement.transpose(residual, marginal.domain) / (2 * self.total * curvature)
         factors = np.exp(exponents - exponents.max())
         factors = Factor(marginal.domain, factors / np.sum(factors * marginal.values)).transpose(names).values
