@@ -6,6 +6,7 @@ What is and is not promised: docs/guides/privacy.md.
 from pgmest.privacy.allocation import least_error_weights as least_error_weights
 from pgmest.privacy.audit import AuditReport as AuditReport
 from pgmest.privacy.audit import audit as audit
+from pgmest.privacy.budgets import GDP as GDP
 from pgmest.privacy.budgets import ApproxDP as ApproxDP
 from pgmest.privacy.budgets import Budget as Budget
 from pgmest.privacy.budgets import Epsilon as Epsilon
