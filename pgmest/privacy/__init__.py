@@ -5,13 +5,14 @@ What is and is not promised: docs/guides/privacy.md.
 
 from pgmest.privacy.allocation import least_error_weights
 from pgmest.privacy.audit import AuditReport, audit
-from pgmest.privacy.budgets import ApproxDP, Budget, Epsilon, Rho
+from pgmest.privacy.budgets import GDP, ApproxDP, Budget, Epsilon, Rho
 from pgmest.privacy.composition import NoiseChoice, best_noise, noise_choices, noise_table
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.ledger import Entry, Ledger
 from pgmest.privacy.neighbors import AddRemove, Neighbors, Replace
 
 __all__ = [
+    "GDP",
     "AddRemove",
     "ApproxDP",
     "AuditReport",

@@ -12,7 +12,8 @@ import math
 import numpy as np
 
 from pgmest._base.errors import ArgumentError, ShapeError
-from pgmest.privacy.budgets import SAFETY, ApproxDP, Budget, Epsilon, Rho
+from pgmest.privacy.budgets import ApproxDP, Budget, Epsilon, Rho
+from pgmest.privacy.gaussian import SAFETY
 from pgmest.privacy.noise import LARGEST, MOST_STEPS, Backend
 
 STEPS = 2**20
