@@ -289,6 +289,17 @@ class ChargeError(PgmestError):
         )
 
 
+class ScoreError(PgmestError, ValueError):
+    """Scores of candidates that no choice can be made by."""
+
+    @classmethod
+    def of(cls, candidates: int) -> ScoreError:
+        return cls(
+            f"one of {candidates} scores is not a number (NaN), so their sensitivity is not as stated. The request is "
+            "paid for, and stays unanswered. Give every table a number as its score, an empty one, too."
+        )
+
+
 class CopyError(PgmestError, TypeError):
     """A copy or a pickle of what holds private records, or a budget, of which there must be one."""
 

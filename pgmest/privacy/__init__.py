@@ -8,7 +8,8 @@ from pgmest.privacy.audit import AuditReport, audit
 from pgmest.privacy.budgets import GDP, ApproxDP, Budget, Epsilon, Rho
 from pgmest.privacy.composition import NoiseChoice, best_noise, noise_choices, noise_table
 from pgmest.privacy.curator import Curator
-from pgmest.privacy.ledger import Entry, Ledger
+from pgmest.privacy.dataset_ledger import DatasetLedger
+from pgmest.privacy.ledger import Entry, Ledger, Statement
 from pgmest.privacy.neighbors import AddRemove, Neighbors, Replace
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "AuditReport",
     "Budget",
     "Curator",
+    "DatasetLedger",
     "Entry",
     "Epsilon",
     "Ledger",
@@ -25,6 +27,7 @@ __all__ = [
     "NoiseChoice",
     "Replace",
     "Rho",
+    "Statement",
     "audit",
     "best_noise",
     "least_error_weights",

@@ -14,6 +14,7 @@ import hashlib
 import json
 import os
 import stat
+import threading
 import weakref
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -45,6 +46,7 @@ class ChainedFile(OneProcess):
     def __init__(self, path: str | Path, kind: str, name: str, error: type[PgmestError], create: bool = True):
         self.path, self.kind, self.name, self.error = Path(path), kind, name, error
         self.lines: list[dict[str, Any]] = []
+        self._threads = threading.Lock()
         flags = os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0) | (os.O_CREAT if create else 0)
         try:
             self._file = os.open(self.path, flags, 0o600)
@@ -86,12 +88,15 @@ class ChainedFile(OneProcess):
             the error: others have it for a minute; or as for `read`.
         """
         self._check_process()
-        self._lock(SECONDS)
-        try:
-            self.read()
-            yield
-        finally:
-            locks.unlock(self._file)
+        if not self.open:
+            raise self.error(f"{self.path} was closed; open it anew to go on with it.")
+        with self._threads:
+            self._lock(SECONDS)
+            try:
+                self.read()
+                yield
+            finally:
+                locks.unlock(self._file)
 
     def read(self) -> None:
         """Read all lines, after cutting off one that was not written to its end, and so never counted.
@@ -223,7 +228,7 @@ def adopt(path: str | Path, kind: str, name: str, error: type[PgmestError]) -> s
     """Take a file as it is for the newest and only one, by a new head file; its digest.
 
     Raises:
-        the error: a line is not as it was written.
+        the error: a line is not as it was written, or another run has the file.
     """
     file = ChainedFile(path, kind, name, error, create=False)
     try:

@@ -163,6 +163,12 @@ class Ledger(Statement, OneProcess):
         self.lock = threading.RLock()
         """Held while a request is checked, charged and answered, so that requests come one after the other."""
 
+    @property
+    def left(self) -> list[Fraction]:
+        """What is left of each amount, exactly."""
+        with self.lock:
+            return self._left()
+
     def statement(self) -> Statement:
         """What it says now."""
         with self.lock:

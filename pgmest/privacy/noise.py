@@ -15,6 +15,7 @@ import numpy as np
 
 from pgmest._base.errors import ArgumentError
 from pgmest.measurements.measurement import noise_scale, noise_stddev
+from pgmest.privacy import exponential
 from pgmest.privacy.budgets import GDP, ApproxDP, Budget, Epsilon, Rho, rounded_up
 from pgmest.privacy.gaussian import SAFETY, analytic_gaussian
 from pgmest.privacy.neighbors import Neighbors, root_up
@@ -26,6 +27,8 @@ MOST_STEPS = 2.0**50
 LEAST_STEPS = 1e-100
 """The smallest standard deviation of noise, in steps: a budget that would need less gets this much. It is never seen in
 a draw, but can be stated, and estimation can divide by it."""
+VALUES_GRID = 2.0**-20
+"""Numbers other than counts are rounded to multiples of at most this share of their sensitivity."""
 FINEST = 2.0**-20
 """The finest grid, in sensitivities: on a finer one, LARGEST steps would be less than the counts of large tables."""
 UP, FINER = 1 + 4 * Fraction(SAFETY), 1 + Fraction(2, 10**5)
@@ -97,10 +100,8 @@ def _calibrated(spend: Budget, neighbors: Neighbors, query: Any, step: Fraction)
     if isinstance(spend, Rho):
         scale = steps / math.sqrt(2 * spend.rho) * (1 + SAFETY)
         return _in_counts("discrete_gaussian", scale, steps, float(step))
-    if isinstance(spend, GDP):
-        return _on_fine_grid(1 / math.sqrt(spend.mu_squared) * (1 + SAFETY), steps, float(step))
-    assert isinstance(spend, ApproxDP)
-    return _on_fine_grid(analytic_gaussian(spend.epsilon, spend.delta), steps, float(step))
+    assert isinstance(spend, GDP | ApproxDP)
+    return _on_fine_grid(_sigma(spend), steps, float(step))
 
 
 def _in_counts(kind: str, scale: float, sensitivity: float, step: float) -> Noise:
@@ -117,27 +118,61 @@ def _on_fine_grid(sigma: float, sensitivity: float, step: float) -> Noise:
     """
     scale = sigma * sensitivity
     fine = min(1.0, 2.0 ** math.floor(math.log2(max(scale / 1000, FINEST * sensitivity))))
-    return Noise(
-        "discrete_gaussian", math.hypot(scale, 4 * fine) * (1 + SAFETY) * step, sensitivity * step, fine * step
-    )
+    grown = math.hypot(scale, 4 * fine) * (1 + SAFETY)
+    return Noise("discrete_gaussian", grown * step, sensitivity * step, fine * step)
 
 
-def charge_of(noise: Noise, cost: Budget, neighbors: Neighbors, query: Any) -> tuple[str, float, Fraction]:
+def values_noise(spend: Budget, count: int, sensitivity: float) -> tuple[Noise, float]:
+    """The noise on numbers each of which moves by `sensitivity`, and how far they move together, in its steps.
+
+    They are rounded to a grid of 2^20 steps or more per sensitivity; each then moves by two steps more, one for the
+    rounding and one for the float errors made when it was computed. Together they move by count times that in l1, by
+    its root times that in l2.
+    """
+    step = 2.0 ** math.floor(math.log2(sensitivity * VALUES_GRID))
+    each = math.ceil(Fraction(sensitivity) / Fraction(step)) + 2
+    if isinstance(spend, Epsilon) or (isinstance(spend, ApproxDP) and not spend.delta):
+        apart = float(count * each)
+        return _in_counts("discrete_laplace", apart / spend.epsilon * (1 + SAFETY), apart, step), apart
+    apart = root_up(Fraction(count * each**2))
+    if isinstance(spend, Rho):
+        return _in_counts("discrete_gaussian", apart / math.sqrt(2 * spend.rho) * (1 + SAFETY), apart, step), apart
+    assert isinstance(spend, GDP | ApproxDP)
+    noise = _on_fine_grid(_sigma(spend), apart, step)
+    return noise, apart * (step / noise.step)
+
+
+def charge_of(
+    noise: Noise, cost: Budget, neighbors: Neighbors | None = None, query: Any = None, steps: float | None = None
+) -> tuple[str, float, Fraction]:
     """What a backend must confirm of noise before anything is released.
 
+    Args:
+        noise: that is to be added.
+        cost: what is to be charged.
+        neighbors, query: by which the sensitivity in steps of the noise is computed anew;
+        steps: or the sensitivity itself, in steps.
+
     Returns:
-        the measure ("zcdp" or "pure"); the sensitivity of the query in steps of the noise, computed anew; and the rho
-        or epsilon that it may cost at most.
+        the measure ("zcdp" or "pure"), the sensitivity, and the rho or epsilon that it may cost at most.
     """
     step = Fraction(noise.step)
     if noise.kind == "discrete_laplace":
         assert isinstance(cost, Epsilon | ApproxDP)
-        return "pure", rounded_up(neighbors.exact_l1(query) / step), Fraction(cost.epsilon)
-    steps = root_up(neighbors.exact_l2_squared(query) / step**2)
+        apart = steps if neighbors is None else rounded_up(neighbors.exact_l1(query) / step)
+        return "pure", float(apart or 0.0), Fraction(cost.epsilon)
+    apart = steps if neighbors is None else root_up(neighbors.exact_l2_squared(query) / step**2)
     if isinstance(cost, ApproxDP):
-        return "zcdp", steps, Fraction(0.5) / Fraction(analytic_gaussian(cost.epsilon, cost.delta)) ** 2
+        return "zcdp", float(apart or 0.0), 1 / Fraction(_sigma(cost)) ** 2 / 2
     assert isinstance(cost, Rho | GDP)
-    return "zcdp", steps, Fraction(cost.rho) if isinstance(cost, Rho) else Fraction(cost.mu_squared) / 2
+    return "zcdp", float(apart or 0.0), Fraction(cost.rho) if isinstance(cost, Rho) else Fraction(cost.mu_squared) / 2
+
+
+def _sigma(spend: GDP | ApproxDP) -> float:
+    """Of Gaussian noise at sensitivity 1."""
+    if isinstance(spend, ApproxDP):
+        return analytic_gaussian(spend.epsilon, spend.delta)
+    return 1 / math.sqrt(spend.mu_squared) * (1 + SAFETY)
 
 
 def cost_of(stddev: float, kind: type[Budget], neighbors: Neighbors, query: Any = None, step: float = 1.0) -> Budget:
@@ -175,6 +210,10 @@ class Backend(Protocol):
         """Answers in counts, each plus independent noise; multiples of the noise's step."""
         ...
 
+    def draw(self, exponents: np.ndarray, unit_power: int, draws: int, request: int) -> list[int]:
+        """Positions, with probabilities proportional to exp(exponents * 2^unit_power), of integer exponents."""
+        ...
+
     def generator(self, request: int) -> np.random.Generator:
         """A generator for mechanisms of the caller's own."""
         ...
@@ -205,6 +244,10 @@ class OpenDP:
     def noisy_max(self, scores: np.ndarray, scale: float, pure: bool, request: int) -> int:
         """See `Backend`."""
         return int(self._noisy_max(scale, pure, False)(scores.tolist()))
+
+    def draw(self, exponents: np.ndarray, unit_power: int, draws: int, request: int) -> list[int]:
+        """See `Backend`; by exact integer arithmetic."""
+        return exponential.draw(exponents, unit_power, draws)
 
     def generator(self, request: int) -> np.random.Generator:
         """See `Backend`."""
@@ -259,6 +302,12 @@ class Simulation:
         generator = self.generator(request)
         draw = generator.exponential if pure else generator.gumbel
         return int(np.argmax(scores + draw(scale=scale, size=len(scores))))
+
+    def draw(self, exponents: np.ndarray, unit_power: int, draws: int, request: int) -> list[int]:
+        """See `Backend`; in floating point."""
+        sums = np.cumsum(np.exp(exponential.log_probabilities(exponents, unit_power)))
+        places = np.searchsorted(sums, self.generator(request).random(draws) * sums[-1], side="right")
+        return np.minimum(places, len(sums) - 1).tolist()
 
     def generator(self, request: int) -> np.random.Generator:
         """See `Backend`."""

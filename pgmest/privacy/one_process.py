@@ -1,4 +1,4 @@
-"""OneProcess: what holds private records or a budget exists once. It is neither copied nor pickled nor used after a fork.
+"""OneProcess: what holds private records or a budget exists once, neither copied nor pickled nor used after a fork.
 
 A forked process has the same objects, and would spend the same budget again; so would a copy.
 """

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 import pgmest as pg
-from pgmest._base.errors import ArgumentError, BudgetTypeError
+from pgmest._base.errors import ArgumentError, BudgetTypeError, ChargeError
 from pgmest.privacy import AddRemove, ApproxDP, Curator, Epsilon, Replace, Rho, audit, selection
 from pgmest.privacy import curator as curator_module
 from pgmest.privacy.audit import likelihood_ratio
+from pgmest.privacy.noise import Simulation
 
 DOMAIN = pg.Domain({"a": 2, "b": 2})
 FEW = pg.Dataset.from_codes(np.array([[0, 0], [1, 1]]), DOMAIN)
@@ -57,12 +58,20 @@ def test_noise_halved_is_caught(budget, neighbors, monkeypatch):
         noise = noise_for(*arguments)
         return replace(noise, scale=noise.scale / 2)
 
-    noise_for = curator_module.noise_for
+    noise_for, add_noise = curator_module.noise_for, Simulation.add_noise
     other = ADDED if neighbors == AddRemove() else REPLACED
     delta = budget.delta if isinstance(budget, ApproxDP) else 0.0
     run, statistic = asked(measured(), budget, neighbors), likelihood_ratio(FEW, other)
     honest = audit(run, FEW, other, statistic=statistic, trials=TRIALS, delta=delta)
-    monkeypatch.setattr(curator_module, "noise_for", halved)
+    with monkeypatch.context() as patched:
+        patched.setattr(curator_module, "noise_for", halved)
+        with pytest.raises(ChargeError, match="please report"):
+            run(FEW, 0)
+
+    def halved_draw(self, answers, noise, request):
+        return add_noise(self, answers, replace(noise, scale=noise.scale / 2), request)
+
+    monkeypatch.setattr(Simulation, "add_noise", halved_draw)
     broken = audit(run, FEW, other, statistic=statistic, trials=3 * TRIALS, delta=delta)
     assert not honest.contradicts(budget)
     assert broken.contradicts(budget)
@@ -82,8 +91,14 @@ def selected(budget):
 @pytest.mark.parametrize("budget", [Epsilon(1.0), Rho(0.5)], ids=str)
 def test_selection_costs_no_more_than_it_claims_and_noise_halved_is_caught(budget, monkeypatch):
     assert not audit(selected(budget), FEW, ADDED, trials=TRIALS).contradicts(budget)
-    noise_scale = selection.noise_scale
-    monkeypatch.setattr(selection, "noise_scale", lambda *arguments: noise_scale(*arguments) / 3)
+    noise_scale, noisy_max = selection.noise_scale, Simulation.noisy_max
+    with monkeypatch.context() as patched:
+        patched.setattr(selection, "noise_scale", lambda *arguments: noise_scale(*arguments) / 3)
+        with pytest.raises(ChargeError, match="please report"):
+            selected(budget)(FEW, 0)
+    monkeypatch.setattr(
+        Simulation, "noisy_max", lambda self, scores, scale, *rest: noisy_max(self, scores, scale / 3, *rest)
+    )
     assert audit(selected(budget), FEW, ADDED, trials=3 * TRIALS).contradicts(budget)
 
 
