@@ -216,7 +216,7 @@ class Curator(OneProcess):
         if spend is None:
             assert stddev is not None
             spend = cost_of(float(stddev), type(self.budget), self.neighbors, question.query, step)
-        with self.ledger.lock:
+        with self.ledger.held():
             return self._measure(question, step, spend, label or " x ".join(question.clique), "measure")
 
     def measure_all(
@@ -250,7 +250,7 @@ class Curator(OneProcess):
             return []
         checked = [self._checked(clique, query) for clique, query in zip(wanted, asked, strict=True)]
         labels = [" x ".join(clique) or NUMBER for clique in wanted]
-        with self.ledger.lock:
+        with self.ledger.held():
             whole = self._affordable(spend, f"measuring {len(wanted)} cliques")
             requests = [
                 self._request(question, step, part, label)
@@ -280,7 +280,7 @@ class Curator(OneProcess):
             raise ArgumentError.of("sensitivity", sensitivity, "a positive number")
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             raise ArgumentError.of("count", count, "a positive integer")
-        with self.ledger.lock:
+        with self.ledger.held():
             cost = self._affordable(spend, label)
             noise, steps = values_noise(cost, count, sensitivity)
             self._check_price(label, noise, *charge_of(noise, cost, steps=steps))
@@ -321,7 +321,7 @@ class Curator(OneProcess):
         if not 0 < sensitivity < math.inf:
             raise ArgumentError.of("sensitivity", sensitivity, "a positive number")
         label = label or f"one of {len(options)}"
-        with self.ledger.lock:
+        with self.ledger.held():
             cost = self._affordable(spend, label)
             scale = selection.noise_scale(cost, monotone)
             pure = not isinstance(cost, Rho)
@@ -375,7 +375,7 @@ class Curator(OneProcess):
             raise ArgumentError.of("candidates", candidates, f"at least 1, and at most {exponential.MOST_CANDIDATES}")
         if not exponential.LEAST_POWER <= unit_power <= 0 or moved < 1 or draws < 1:
             raise ArgumentError("draw needs moved and draws of at least 1, and a unit of 2^-60 to 1.")
-        with self.ledger.lock:
+        with self.ledger.held():
             cost = self._affordable(spend, label)
             bounded_range = 2 * moved * Fraction(2) ** unit_power
             if isinstance(cost, Rho):
@@ -399,7 +399,7 @@ class Curator(OneProcess):
         """
         if self.public_total is not None:
             raise ArgumentError("under Replace the number of records is public: use curator.public_total, for nothing.")
-        with self.ledger.lock:
+        with self.ledger.held():
             return self._measure(*self._checked((), None), spend, label, "count")
 
     def release(
@@ -422,7 +422,7 @@ class Curator(OneProcess):
         Raises:
             BudgetExceeded, BudgetTypeError: as for `measure`.
         """
-        with self.ledger.lock:
+        with self.ledger.held():
             cost = self._affordable(spend, label)
             insecure = self._backend.insecure or not secure
             entry = Entry(label, "release", cost, {"noise": "the caller's"}, insecure)
@@ -440,7 +440,7 @@ class Curator(OneProcess):
         """
         if self._journal is not None:
             raise JournalError("a journal cannot repeat what is charged here and answered elsewhere: use release(...).")
-        with self.ledger.lock:
+        with self.ledger.held():
             cost = self._affordable(spend, label)
             self._record(Entry(label, "charge", cost), fresh=True)
             return cost

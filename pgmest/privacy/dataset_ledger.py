@@ -13,14 +13,16 @@ nothing can see runs that were not asked to charge it.
 from __future__ import annotations
 
 import secrets
+import weakref
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from pgmest._base.errors import ArgumentError, BudgetExceeded, LedgerError, plural
-from pgmest.privacy.budgets import Budget
+from pgmest._base.errors import ArgumentError, BudgetExceeded, BudgetTypeError, LedgerError, plural
+from pgmest.privacy.budgets import GDP, ApproxDP, Budget, Epsilon, Rho
 from pgmest.privacy.chain import ChainedFile
 from pgmest.privacy.ledger import amounts, budget_of
 from pgmest.privacy.neighbors import AddRemove, Neighbors

@@ -5,6 +5,7 @@ There is one `Ledger`, in one process, and it charges atomically. What it says i
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -160,18 +161,28 @@ class Ledger(Statement, OneProcess):
 
     def __init__(self, budget: Budget):
         super().__init__(budget)
-        self.lock = threading.RLock()
-        """Held while a request is checked, charged and answered, so that requests come one after the other."""
+        self._lock = threading.RLock()
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Held while a request is checked, charged and answered, so that requests come one after the other.
+
+        Raises:
+            ProcessError: this is a fork of the ledger's process, where a thread may hold it for ever.
+        """
+        self._check_process()
+        with self._lock:
+            yield
 
     @property
     def left(self) -> list[Fraction]:
         """What is left of each amount, exactly."""
-        with self.lock:
+        with self.held():
             return self._left()
 
     def statement(self) -> Statement:
         """What it says now."""
-        with self.lock:
+        with self.held():
             return Statement(self.budget, self._entries)
 
     def affordable(self, cost: Any, label: str) -> Budget:
@@ -188,7 +199,7 @@ class Ledger(Statement, OneProcess):
             raise BudgetTypeError.of(f"the cost of {label}", type(self.budget), cost)
         if not cost:
             raise ArgumentError.of("spend", cost, "more than nothing")
-        with self.lock:
+        with self.held():
             left = self._left()
         cut = [min(amount, rest) for amount, rest in zip(cost.exact, left, strict=True)]
         if any(now < amount * (1 - ROUNDING) for now, amount in zip(cut, cost.exact, strict=True)):
@@ -205,7 +216,7 @@ class Ledger(Statement, OneProcess):
         self._check_process()
         if type(entry.cost) is not type(self.budget):
             raise BudgetTypeError.of(f"the cost of {entry.label}", type(self.budget), entry.cost)
-        with self.lock:
+        with self.held():
             if any(amount > left for amount, left in zip(entry.cost.exact, self._left(), strict=True)):
                 raise BudgetExceeded.of(entry.label, entry.cost, self.remaining, self.budget)
             self._exact = [spent + amount for spent, amount in zip(self._exact, entry.cost.exact, strict=True)]

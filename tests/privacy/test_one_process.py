@@ -15,6 +15,7 @@ from pgmest.privacy import Curator, DatasetLedger, Entry, Ledger, Rho
 from pgmest.privacy.journal import Journal
 
 DATA = pg.Dataset.from_codes(np.random.default_rng(0).integers(0, (3, 4), (100, 2)), {"a": 3, "b": 4})
+NAMES = ["Curator", "Curator through a transform", "Ledger", "Journal", "DatasetLedger", "LedgerRun"]
 SAME = pg.transforms.merge(DATA.domain, ("a", "b"), "ab")
 
 
