@@ -98,6 +98,7 @@ class HDMM(Mechanism):
     max_megabytes: float = 8000.0
 
     definition: ClassVar[str] = "either"
+    gaussian_only: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -29,6 +29,7 @@ class Independent(Mechanism):
     """
 
     definition: ClassVar[str] = "either"
+    gaussian_only: ClassVar[bool] = True
 
     def run(self, curator: Curator, workload: Any, rng: np.random.Generator) -> Model:
         named = {name for clique in cliques_of(workload, curator.domain) for name in clique}

@@ -12,8 +12,9 @@ from pgmest._base.errors import ArgumentError
 from pgmest.mechanisms.estimation import lifted
 from pgmest.mechanisms.mechanism import Mechanism, Outcome, cliques_of
 from pgmest.models.exact import Model
-from pgmest.privacy.budgets import Budget, Epsilon, Rho
+from pgmest.privacy.budgets import GDP, Budget, Epsilon, Rho
 from pgmest.privacy.curator import Curator
+from pgmest.privacy.neighbors import AddRemove
 from pgmest.transforms.transform import Transform
 
 Step = Callable[[Curator, Budget], Transform]
@@ -25,8 +26,8 @@ class Transformed(Mechanism):
     """Recode the records, run a mechanism on them, and undo the recoding in its model.
 
     The steps are made one after the other, each of the records that the last one made; together they get `share` of
-    the budget, what they leave of it goes to the mechanism. The budget, the backend and the neighboring relation are
-    those of the mechanism inside.
+    the budget, what they leave of it goes to the mechanism. The budget is that of the mechanism inside; the backend and
+    the neighboring relation may be stated here or there, and hold for both.
 
     >>> import pgmest as pg
     >>> from pgmest import transforms
@@ -43,8 +44,9 @@ class Transformed(Mechanism):
         share: the part of the budget that the steps may spend; 0 where they are public.
 
     Raises:
-        ArgumentError: no mechanism, a share outside 0 to 1, a budget stated here, too, or structural zeros stated for
-            the mechanism inside: they are given here, in terms of the attributes before the steps.
+        ArgumentError: no mechanism, a share outside 0 to 1, a budget stated here, too, two backends or relations, or
+            structural zeros stated for the mechanism inside: they are given here, in terms of the attributes before
+            the steps.
     """
 
     mechanism: Mechanism | None = None
@@ -63,8 +65,17 @@ class Transformed(Mechanism):
         if self.mechanism.structural_zeros:
             raise ArgumentError("give structural_zeros to Transformed, in terms of the attributes before its steps.")
         super().__post_init__()
-        object.__setattr__(self, "backend", self.mechanism.backend)
-        object.__setattr__(self, "neighbors", self.mechanism.neighbors)
+        for name, unstated in (("backend", "opendp"), ("neighbors", AddRemove())):
+            self._agree(name, unstated)
+
+    def _agree(self, name: str, unstated: object) -> None:
+        """What is stated here or for the mechanism inside holds for both."""
+        here, there = getattr(self, name), getattr(self.inside, name)
+        if here != there and unstated not in (here, there):
+            raise ArgumentError.of(name, here, f"what its mechanism has, {there}, or stated in one of the two places")
+        stated = there if here == unstated else here
+        object.__setattr__(self, name, stated)
+        object.__setattr__(self, "mechanism", replace(self.inside, **{name: stated}))
 
     @property
     def inside(self) -> Mechanism:
@@ -72,7 +83,7 @@ class Transformed(Mechanism):
         assert self.mechanism is not None
         return self.mechanism
 
-    def budget(self) -> Epsilon | Rho:
+    def budget(self) -> Epsilon | Rho | GDP:
         """That of the mechanism."""
         return self.inside.budget()
 

@@ -69,7 +69,10 @@ class ChainedFile(OneProcess):
         return self.lines[-1]["check"] if self.lines else ""
 
     def close(self) -> None:
-        """Let go of the file and its lock."""
+        """Let go of the file and its lock. A fork closes its own, and leaves the lock to its parent."""
+        if self.open and self._in_its_process():
+            with contextlib.suppress(OSError):
+                locks.unlock(self._file)
         self._close()
 
     def hold(self) -> None:

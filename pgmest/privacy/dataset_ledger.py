@@ -22,8 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from pgmest._base.errors import ArgumentError, BudgetExceeded, BudgetTypeError, LedgerError, plural
+from pgmest.privacy import journal
 from pgmest.privacy.budgets import GDP, ApproxDP, Budget, Epsilon, Rho
-from pgmest.privacy.chain import ChainedFile
+from pgmest.privacy.chain import ChainedFile, adopt
 from pgmest.privacy.ledger import amounts, budget_of
 from pgmest.privacy.neighbors import AddRemove, Neighbors
 from pgmest.privacy.one_process import OneProcess
@@ -325,6 +326,22 @@ def converted(budget: Budget, ledger: Budget, label: str) -> Budget:
     if isinstance(ledger, ApproxDP) and isinstance(budget, Epsilon):
         return budget.to_approx()
     raise BudgetTypeError.of(label, type(ledger), budget)
+
+
+def adopt_file(path: str | Path) -> str:
+    """Take a ledger or a journal, after it was moved or restored, for the newest and only one; its head.
+
+    Raises:
+        LedgerError: it is neither, was edited, or is in use.
+        FileFormatError: it cannot be opened.
+    """
+    errors: list[LedgerError] = []
+    for kind, name in ((FORMAT, NAME), (journal.FORMAT, journal.NAME)):
+        try:
+            return adopt(path, kind, name, LedgerError)
+        except LedgerError as error:
+            errors.append(error)
+    raise max(errors, key=lambda error: "is not a" not in str(error))
 
 
 def _end(ledger: DatasetLedger, run: str) -> None:

@@ -66,6 +66,7 @@ class PriView(Mechanism):
     max_megabytes: float = 80.0
 
     definition: ClassVar[str] = "either"
+    gaussian_only: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -20,11 +20,8 @@ from pgmest.models.exact import Model
 from pgmest.privacy.allocation import least_error_weights
 from pgmest.privacy.budgets import Budget, Rho
 from pgmest.privacy.curator import Curator
-from pgmest.privacy.noise import Noise, make_backend, noise_for
+from pgmest.privacy.noise import noise_for
 from pgmest.tables.domain import Clique
-
-GRID = 2.0**-10
-"""Dependence is rounded to multiples of this, in counts, before noise is added to it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,13 +114,13 @@ class PrivMRF(Mechanism):
         curator.measure_all(ones, curator.budget * self.one_way, weights=shares)
         model = self._estimate(curator)
         pairs = list(combinations(domain.attributes, 2))
-        dependence = dict(zip(map(frozenset, pairs), self._dependence(curator, model, pairs), strict=True))
+        distances, spread = self._dependence(curator, model, pairs)
+        dependence = dict(zip(map(frozenset, pairs), distances, strict=True))
 
         rounds = math.ceil(self.adaptive * len(domain))
         price = curator.remaining / (len(domain) + rounds)
         cells = model.total / (self.theta * noise_for(price * (1 - self.selecting), curator.neighbors).stddev)
         useful = {pair: found for pair, found in dependence.items() if domain.size(tuple(pair)) <= cells}
-        spread = self._noise(curator, len(pairs), curator.budget * self.graph).stddev / (2 * model.total)
         graph = attribute_graph(domain, useful, spread, self.max_megabytes)
         initial = initial_marginals(domain, graph, dependence, cells, rng)[: len(domain)]
         candidates = [*ones, *useful_marginals(domain, graph, self.max_attributes, cells)]
@@ -151,27 +148,18 @@ class PrivMRF(Mechanism):
             return estimate_measured(curator, init, method=self.method)
         return estimate_measured(curator, init, tolerance=self.tolerance, max_iterations=self.max_iterations)
 
-    def _noise(self, curator: Curator, pairs: int, spend: Budget) -> Noise:
-        """The noise on so many distances."""
-        each = curator.neighbors.l1_sensitivity() + GRID
-        single = noise_for(spend, curator.neighbors)
-        sensitivity = each * math.sqrt(pairs)
-        return Noise(single.kind, single.scale / single.sensitivity * sensitivity, sensitivity, GRID)
-
-    def _dependence(self, curator: Curator, model: Model, pairs: Sequence[Clique]) -> list[float]:
-        """Step 2: for each pair about the total variation distance from independence, with noise."""
-        spend = curator.budget * self.graph
-        noise = self._noise(curator, len(pairs), spend)
+    def _dependence(self, curator: Curator, model: Model, pairs: Sequence[Clique]) -> tuple[list[float], float]:
+        """Step 2: for each pair about the total variation distance from independence, with noise; its stddev."""
         independent = [marginal.values for marginal in model.project_many(pairs)]
 
-        def distances(data: Dataset, generator: np.random.Generator) -> list[float]:
+        def distances(data: Dataset) -> list[float]:
             truth = data.project_many(pairs)
-            exact = [float(np.abs(t.values - m).sum()) for t, m in zip(truth, independent, strict=True)]
-            backend = make_backend(self.backend, generator if self.backend == "simulation" else None)
-            return backend.add_noise(np.array(exact), noise, 0).tolist()
+            return [float(np.abs(t.values - m).sum()) for t, m in zip(truth, independent, strict=True)]
 
-        noisy = curator.release(distances, spend, label=f"dependence of {len(pairs)} pairs", secure=True)
-        return [distance / (2 * model.total) for distance in noisy]
+        spend, label = curator.budget * self.graph, f"dependence of {len(pairs)} pairs"
+        noisy = curator.measure_values(distances, len(pairs), curator.neighbors.l1_sensitivity(), spend, label=label)
+        stddev = float(curator.ledger[-1].parameters["stddev"])
+        return (noisy / (2 * model.total)).tolist(), stddev / (2 * model.total)
 
     def _select(self, curator: Curator, model: Model, candidates: Sequence[Clique], price: Budget) -> Clique:
         noise = MEAN_ABSOLUTE * noise_for(price * (1 - self.selecting), curator.neighbors).stddev

@@ -11,12 +11,8 @@ import numpy as np
 from pgmest.data.dataset import Dataset
 from pgmest.privacy.budgets import Budget
 from pgmest.privacy.curator import Curator
-from pgmest.privacy.neighbors import AddRemove, Neighbors
-from pgmest.privacy.noise import Noise, make_backend, noise_for
+from pgmest.privacy.neighbors import Neighbors, Replace
 from pgmest.tables.domain import Clique, Domain
-
-GRID = 2.0**-20
-"""Scores are rounded to multiples of this share of their sensitivity."""
 
 MOST_CLIQUES = 1 << 14
 """So many cliques of each size are looked at when pairs are combined."""
@@ -34,32 +30,41 @@ def independent_difference(table: np.ndarray) -> float:
     return float(np.abs(table - np.outer(table.sum(axis=1), table.sum(axis=0)) / total).sum())
 
 
-def difference_sensitivity(neighbors: Neighbors) -> float:
+def difference_sensitivity(neighbors: Neighbors, total: int | None = None) -> float:
     r"""The most that `independent_difference` changes between neighbors: 4 for each record more or less.
 
     Let p and q be the one-way marginals as fractions. A record in cell (i, j) changes the table of differences by
     exactly $\frac{N}{N + 1} (e_i - p)(e_j - q)^T$, whose l1 norm is $\frac{N}{N + 1} \, 2(1 - p_i) \, 2(1 - q_j) < 4$;
-    it is approached where values are rare, so 4 is the least bound. A record replaced is one less and one more.
+    it is approached where values are rare, so 4 is the least bound.
+
+    A record that moves from cell (i, j) to (k, l) leaves N as it is, and changes the table by
+
+    .. math::
+
+        e_k e_l^T - e_i e_j^T - \frac{1}{N} \bigl( r (e_l - e_j)^T + (e_k - e_i) c^T + (e_k - e_i)(e_l - e_j)^T \bigr)
+
+    with row sums r and column sums c, which are N in l1: by 2 + 2 + 2 + 4 / N at most. That is 6 + 4 / N instead of the
+    8 of one record less and one more.
+
+    Args:
+        neighbors: the relation.
+        total: N, where it is public, as under `Replace`.
     """
+    if isinstance(neighbors, Replace) and total:
+        return neighbors.records * min(8.0, math.nextafter(6 + 4 / total, math.inf))
     return 4 * neighbors.l1_sensitivity()
 
 
-def noisy_differences(curator: Curator, pairs: Sequence[Clique], spend: Budget, backend: str) -> np.ndarray:
-    """InDif of each pair with Gaussian noise, in counts, for a Rho.
+def noisy_differences(curator: Curator, pairs: Sequence[Clique], spend: Budget) -> np.ndarray:
+    """InDif of each pair with Gaussian noise, in counts."""
 
-    As one vector of m numbers its l2 sensitivity is sqrt(m) times that of each; rounding to a grid adds two steps.
-    """
-    sensitivity = difference_sensitivity(curator.neighbors)
-    step = 2.0 ** math.floor(math.log2(sensitivity * GRID))
-    norm = math.sqrt(len(pairs)) * (sensitivity + 2 * step)
+    def differences(data: Dataset) -> list[float]:
+        return [independent_difference(data.project(pair).values) for pair in pairs]
 
-    def release(data: Dataset, generator: np.random.Generator) -> list[float]:
-        exact = np.array([independent_difference(data.project(pair).values) for pair in pairs])
-        noise = Noise("discrete_gaussian", norm * noise_for(spend, AddRemove()).scale, norm, step)
-        return make_backend(backend, generator).add_noise(exact, noise, 0).tolist()
-
-    label = f"how dependent {len(pairs)} pairs are"
-    return np.array(curator.release(release, spend, label=label, secure=True))
+    sensitivity = difference_sensitivity(curator.neighbors, curator.public_total)
+    return curator.measure_values(
+        differences, len(pairs), sensitivity, spend, label=f"how dependent {len(pairs)} pairs are"
+    )
 
 
 def choose_pairs(

@@ -74,6 +74,7 @@ class PrivSyn(Mechanism):
     max_megabytes: float = 80.0
 
     definition: ClassVar[str] = "zcdp"
+    gaussian_only: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -119,7 +120,7 @@ class PrivSyn(Mechanism):
 
     def _choose(self, curator: Curator, pairs: list[Clique], spend: Budget) -> list[Clique]:
         """The pairs to measure, which with "pgm" fit into the junction tree."""
-        differences = noisy_differences(curator, pairs, spend, self.backend)
+        differences = noisy_differences(curator, pairs, spend)
         noise = noise_for(curator.remaining, curator.neighbors).stddev
         if self.estimator == "original":
             return choose_pairs(pairs, differences, curator.domain, noise)
