@@ -18,6 +18,7 @@ from pgmest.mechanisms.mechanism import Mechanism, Outcome, cliques_of
 from pgmest.models.exact import Model
 from pgmest.privacy.budgets import Budget
 from pgmest.privacy.curator import Curator
+from pgmest.privacy.score_memory import ScoreMemory
 from pgmest.tables.domain import Clique
 from pgmest.transforms.learned import rare_values
 
@@ -80,9 +81,10 @@ def _spanning_tree(curator: Curator, independent: Model, candidates: Sequence[Cl
     selections = nx.number_of_edges(nx.minimum_spanning_tree(nx.Graph([(a, b) for a, b in candidates])))
     expected = {pair: independent.project(pair).values for pair in candidates}
     tree: list[Clique] = []
-    distances: dict[Clique, float] = {}  # of the private records: for `scores` alone, which the curator calls
+    memory = ScoreMemory()
 
     def scores(data: Dataset) -> list[float]:
+        distances = memory.of(data)
         if not distances:
             for pair, truth in zip(candidates, data.project_many(candidates), strict=True):
                 distances[pair] = float(np.abs(truth.values - expected[pair]).sum())

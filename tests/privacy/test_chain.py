@@ -7,9 +7,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from pgmest.errors import BudgetExceeded, JournalError
 
 import pgmest as pg
-from pgmest.errors import BudgetExceeded, JournalError
 from pgmest.privacy import Curator, Rho, locks
 from pgmest.privacy.chain import ChainedFile, adopt
 from pgmest.privacy.dataset_ledger import adopt_file
@@ -133,7 +133,9 @@ class Msvcrt(SimpleNamespace):
         at = (os.fstat(file).st_ino, os.lseek(file, 0, os.SEEK_CUR))
         self.places.append(at[1])
         if mode == self.LK_UNLCK:
-            assert self.taken.pop(at) == file
+            if self.taken.get(at) != file:
+                raise PermissionError(13, "Permission denied")
+            del self.taken[at]
         elif at in self.taken:
             raise PermissionError(13, "Permission denied")
         else:

@@ -8,10 +8,10 @@ import sys
 
 import numpy as np
 import pytest
+from pgmest.errors import ArgumentError, BudgetExceeded, BudgetTypeError, LedgerError
 
 import pgmest as pg
 from pgmest.cli.main import main
-from pgmest.errors import ArgumentError, BudgetExceeded, BudgetTypeError, LedgerError
 from pgmest.privacy import GDP, AddRemove, ApproxDP, Curator, DatasetLedger, Epsilon, Replace, Rho
 from tests.privacy.interrupted import interrupted_after
 
@@ -125,11 +125,11 @@ def test_types_are_converted_where_that_is_a_bound(path, tmp_path):
         curator.close()
     committed = DatasetLedger(path).committed
     assert committed.rho == pytest.approx(Epsilon(0.5).to_rho().rho + 0.125, rel=1e-9)
-    with pytest.raises(BudgetTypeError, match="Use Rho.of"):
+    with pytest.raises(BudgetTypeError, match=r"Use Rho\.of"):
         Curator(DATA, ApproxDP(0.1, 1e-9), ledger=path)
     basic = DatasetLedger.create(tmp_path / "basic.ledger", ApproxDP(1.0, 1e-6))
     Curator(DATA, Epsilon(0.5), ledger=basic).close()
-    with pytest.raises(BudgetTypeError, match="Convert it with rho.to_approx"):
+    with pytest.raises(BudgetTypeError, match=r"Convert it with rho\.to_approx"):
         Curator(DATA, Rho(0.1), ledger=basic)
 
 

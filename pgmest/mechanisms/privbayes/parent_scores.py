@@ -36,6 +36,7 @@ import numpy as np
 
 from pgmest.data.dataset import Dataset
 from pgmest.privacy.neighbors import Neighbors
+from pgmest.privacy.score_memory import ScoreMemory
 from pgmest.tables.domain import Clique
 
 Family = tuple[str, Clique]
@@ -129,19 +130,20 @@ class FamilyScores:
     """
 
     def __init__(self, score: str):
-        self._score, self._known = SCORES[score], {}
+        self._score, self._memory = SCORES[score], ScoreMemory()
 
     def of(self, families: Sequence[Family]) -> Callable[[Dataset], list[float]]:
         """The function that scores these families on records."""
 
         def scores(data: Dataset) -> list[float]:
-            new = [family for family in families if family not in self._known]
+            known = self._memory.of(data)
+            new = [family for family in families if family not in known]
             for start in range(0, len(new), AT_ONCE):
                 part = new[start : start + AT_ONCE]
                 tables = data.project_many([(name, *parents) for name, parents in part])
                 for family, table in zip(part, tables, strict=True):
-                    self._known[family] = self._score(table.values.reshape(len(table.values), -1))
-            return [self._known[family] for family in families]
+                    known[family] = self._score(table.values.reshape(len(table.values), -1))
+            return [known[family] for family in families]
 
         return scores
 
