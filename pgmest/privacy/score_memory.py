@@ -1,27 +1,29 @@
-"""ScoreMemory: true scores that a mechanism computes once, kept with the records that they are of."""
+"""ScoreMemory: true scores that a mechanism computes once, kept beside the records that they are of."""
 
 from __future__ import annotations
 
-import weakref
 from typing import Any
 
 from pgmest.data.dataset import Dataset
 from pgmest.privacy.one_process import OneProcess
 
+DATASETS = 2
+"""So many are remembered at a time: a curator has one, a witness of an audit two."""
+
 
 class ScoreMemory(OneProcess):
     """What was computed of some records, for functions that a curator calls with them; nothing else may read it.
 
-    Each dataset has its own, which goes when the dataset goes. It can be neither copied nor pickled.
+    Each dataset has scores of its own. A memory can be neither copied nor pickled.
     """
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[weakref.ref[Dataset], dict[Any, Any]]] = {}
+        self._known: list[tuple[Dataset, dict[Any, Any]]] = []
 
     def of(self, data: Dataset) -> dict[Any, Any]:
         """The scores of these records so far, by candidate; to be added to."""
-        held = self._known.get(id(data))
-        if held is None or held[0]() is not data:
-            self._known = {key: entry for key, entry in self._known.items() if entry[0]() is not None}
-            held = self._known[id(data)] = (weakref.ref(data), {})
-        return held[1]
+        for known, scores in self._known:
+            if known is data:
+                return scores
+        self._known = [*self._known[1 - DATASETS :], (data, {})]
+        return self._known[-1][1]
