@@ -89,6 +89,6 @@ def _limits(weight: int, gap: int, unit_power: int, bits: int) -> tuple[int, int
     digits = math.ceil((bits + WEIGHT_BITS) * math.log10(2)) + 20
     context = decimal.Context(prec=digits + 60)
     power = context.divide(decimal.Decimal(gap), decimal.Decimal(2**-unit_power))
-    near = Fraction(context.exp(-power)) * 2 ** (bits + WEIGHT_BITS) / weight
+    near = Fraction(context.exp(context.minus(power))) * 2 ** (bits + WEIGHT_BITS) / weight
     slack = near / 10**digits
     return math.floor(near - slack), math.ceil(near + slack)
