@@ -18,7 +18,7 @@ from pgmest._base.errors import ArgumentError, BudgetExceeded, ChargeError, Data
 from pgmest.data.dataset import Dataset
 from pgmest.inference.exact.structural_zeros import Rule
 from pgmest.measurements.files.query_format import encode_query
-from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.measurements.measurement import LARGEST, SMALLEST_STDDEV, LinearMeasurement
 from pgmest.privacy import exponential, selection
 from pgmest.privacy.accesses import Access, Choice, Draws, NoisyAnswers, OwnMechanism
 from pgmest.privacy.budgets import ApproxDP, Budget, Epsilon, Rho
@@ -276,8 +276,8 @@ class Curator(OneProcess):
         Raises:
             as `measure` does; ScoreError: they are not numbers.
         """
-        if not 0 < sensitivity < math.inf:
-            raise ArgumentError.of("sensitivity", sensitivity, "a positive number")
+        if not SMALLEST_STDDEV <= sensitivity <= LARGEST:
+            raise ArgumentError.of("sensitivity", sensitivity, f"a number from {SMALLEST_STDDEV} to {LARGEST}")
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             raise ArgumentError.of("count", count, "a positive integer")
         with self.ledger.held():

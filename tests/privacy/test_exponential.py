@@ -1,4 +1,4 @@
-"""Exact draws: the limits of each probability hold, coins are decided exactly, and the distribution is the stated one."""
+"""Exact draws: the limits of each probability hold, coins are decided exactly, and the distribution is as stated."""
 
 import math
 import random
