@@ -1,7 +1,7 @@
 """The command line: `pgmest synthesize | schema | estimate | query | ...`, from files to files.
 
-Each command calls the library (`pgmest/commands/`). Results go to standard output or to the file named; progress and
-errors go to standard error, so that commands can be piped.
+Each command calls the library. Results go to standard output or to the file named; progress and errors go to standard
+error, so that commands can be piped.
 """
 
 from __future__ import annotations

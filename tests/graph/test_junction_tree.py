@@ -285,7 +285,9 @@ def test_a_tree_beyond_floating_point_is_refused_like_any_other():
 
 
 def test_a_limit_that_is_met_passes():
-    JunctionTree.from_cliques(SQUARE, SIDES, max_megabytes=1).check_size(1)
+    tree = JunctionTree.from_cliques(SQUARE, SIDES, max_megabytes=1)
+    tree.check_size(1)
+    assert tree.cliques
 
 
 @pytest.mark.parametrize("limit", [0, -1, math.nan, "1"])

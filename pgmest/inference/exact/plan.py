@@ -4,8 +4,8 @@ Compiling is bookkeeping in Python and numpy, never code generation: which node 
 order, and where its numbers lie in one arena. The kernels (kernels.py) and the NumPy reference (reference.py) run the
 same plan. Nodes are the cliques of the junction tree, and below them one *slot* node per measured clique that is
 smaller than the clique that holds it; a slot inside another slot hangs below that one, so that small marginals are
-taken from small tables. Some slots stand for no measured clique: they hold the table of the slot below them with its
-axes turned to the order of a much larger clique above.
+taken from small tables. Some slots stand for no measured clique: they hold the table of the slot below them,
+transposed to the axis order of a much larger clique above.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ STREAM_RATIO = 8
 ROW_CELLS = 8192
 """The longest row: a few rows must fit into the first-level cache together."""
 
-TURN_RATIO = 4
-"""How many times larger than a measured clique its owner must be for the clique's table to be turned first."""
+TRANSPOSE_RATIO = 4
+"""How many times larger than a measured clique its owner must be for the clique's table to be transposed first."""
 
 BUFFERS = 3
 """Row buffers: two for the kernels' rows, and one for sums shared by several children."""
@@ -252,9 +252,9 @@ class _Compiler:
         for position in sorted(hosted, key=lambda p: -self.layout.sizes[p]):
             clique = self.layout.cliques[position]
             parent = self.smallest_host(owner, slots, set(clique))
-            turned = tuple(name for name in axes if name in clique)
-            if parent == owner and turned != clique and self.cells(axes) >= TURN_RATIO * self.cells(clique):
-                parent = self.add(Node(turned, turned, parent, slot=True))
+            transposed = tuple(name for name in axes if name in clique)
+            if parent == owner and transposed != clique and self.cells(axes) >= TRANSPOSE_RATIO * self.cells(clique):
+                parent = self.add(Node(transposed, transposed, parent, slot=True))
                 slots.append(parent)
             slots.append(self.add(Node(clique, clique, parent, slot=True, base=position)))
         return slots

@@ -2,7 +2,7 @@
 
 On a calibrated tree the joint distribution is the product over cliques of P(clique | separator), and everything there
 is a probability in [0, 1]: whatever the potentials were, answers are sums of products of such numbers. A clique too
-large to write down is kept as its *factors* (its potentials and the messages it received), whose product it is.
+large to materialize is kept as its *factors* (its potentials and the messages it received), whose product it is.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from pgmest.tables.factor import Factor, divide
 KEPT_CELLS = 1 << 25
 """Tables kept for the next question hold at most this many cells together (256 MB)."""
 
-WIDE_CELLS = 1 << 20
-"""A clique of at least this many cells is written down only where no cheaper way is known."""
+MATERIALIZED_CELLS = 1 << 20
+"""A clique of at least this many cells is materialized only where no cheaper way is known."""
 
 CELLS_PER_OPERATION = 4
 """Writing a cell of a clique and reading it again takes as long as this many multiplications of a contraction."""
@@ -49,6 +49,8 @@ class _Messages(ExactOracle):
 
     "Above" and "below" are the plan's, which roots its tree elsewhere than the junction tree.
     """
+
+    contracts = False
 
     def log_factors(self, position: int) -> list[Factor]:
         """Logs of tables whose product is the marginal of a clique: its potentials and the messages it received."""
@@ -210,7 +212,7 @@ class CalibratedTree:
         """From the smallest table at hand that covers the attributes, or from the clique itself."""
         cells = self.tree.sizes[position]
         source = self._smallest_cover(position, attributes)
-        if source is None and cells >= WIDE_CELLS:
+        if source is None and cells >= MATERIALIZED_CELLS:
             made = self._from_factors(position, attributes)
             if made is not None:
                 return made
@@ -225,7 +227,7 @@ class CalibratedTree:
         covers += [Table(self.ordered(names), values) for names, values in self._tables.covering(position, attributes)]
         return min(covers, key=lambda table: table.values.size, default=None)
 
-    # -- cliques too large to write down ------------------------------------------------------------------------
+    # -- cliques too large to materialize -----------------------------------------------------------------------
 
     def _from_factors(self, position: int, attributes: frozenset[str]) -> np.ndarray | None:
         """A marginal of a wide clique contracted from its factors, where that is safe and cheaper."""
@@ -246,7 +248,7 @@ class CalibratedTree:
         """The clique's probabilities, divided by the marginal of `given`, as a product of small tables.
 
         `given` is () or what the clique shares with a neighbor. Every table is scaled to a largest entry of 1, and
-        what underflows then is below exp(-744) a term. None where so many terms, scaled back, could matter.
+        what underflows then is below exp(-744) a term. None where that many such terms, scaled back, could matter.
         """
         with self.lock:
             logs = self._log_factors(position)

@@ -1,8 +1,8 @@
-"""Variable elimination: one marginal or factored query, without writing down what supports it (PGM Algorithm 3).
+"""Variable elimination: one marginal or factored query, the table that it is about not materialized (PGM Algorithm 3).
 
 Only the subtree that connects the attributes takes part. Each of its cliques contributes P(clique | separator),
 summed down to what is asked or shared; a query matrix is one more table, which takes its attribute away and leaves its
-rows; opt_einsum orders the contraction. A clique too large to be written down contributes its factors instead,
+rows; opt_einsum orders the contraction. A clique too large to be materialized contributes its factors instead,
 where that is cheaper.
 """
 
@@ -18,8 +18,8 @@ import numpy as np
 from pgmest._base.errors import MOST_AXES, ModelTooLarge
 from pgmest.inference.marginals.calibrated_tree import (
     CELLS_PER_OPERATION,
+    MATERIALIZED_CELLS,
     SMALLEST_EXPONENT,
-    WIDE_CELLS,
     CalibratedTree,
     Factors,
 )
@@ -40,7 +40,7 @@ SMALL_CELLS = 1 << 14
 """A marginal of so few cells, inside one clique, is the quickest way to any query about it."""
 
 DENSE_ENTRIES = 1 << 20
-"""A query matrix of more entries is not written down; its products are taken instead."""
+"""A query matrix of more entries is not materialized; its products are taken instead."""
 
 
 def eliminate(
@@ -120,7 +120,7 @@ class _Elimination:
 
     @cached_property
     def open(self) -> set[str]:
-        """Attributes that keep their own axis in the contraction: no query, or one too large to be written down."""
+        """Attributes that keep their own axis in the contraction: no query, or one too large to be materialized."""
         return {
             name
             for name, query in self.queries.items()
@@ -171,7 +171,7 @@ class _Elimination:
         wide = [
             index
             for index, position in enumerate(tree.cliques)
-            if min(calibrated.tree.sizes[position], calibrated.cells(tree.kept[index])) >= WIDE_CELLS
+            if min(calibrated.tree.sizes[position], calibrated.cells(tree.kept[index])) >= MATERIALIZED_CELLS
         ]
         found = {index: calibrated.factors(tree.cliques[index], tree.separators[index]) for index in wide}
         safe = {index: factors for index, factors in found.items() if factors}

@@ -24,7 +24,7 @@ from pgmest.tables.clique_vector import Layout
 MOST_SWEEPS = 400
 BOUND_SWEEPS = 10
 SLOW = 20
-"""Where the disagreement has not halved in so many sweeps, steps are made shorter."""
+"""Where the disagreement has not halved in this many sweeps, steps are made shorter."""
 
 LARGEST_MOVE = 30.0
 """After a step by more than this (logs) a table is computed afresh, as cells may have underflowed."""
@@ -42,7 +42,7 @@ class RegionOracle:
         layout: the cliques whose marginals are asked for.
         counting: "convex" (one fixed point, whatever the start) or "loopy" (Kikuchi's: several, or it may not settle).
         tolerance: a run stops when no table disagrees with a neighbor by more than this (L1, of tables that sum to 1).
-        sweeps: or after so many sweeps.
+        sweeps: or after at most this many sweeps.
 
     Attributes:
         graph, tables: the regions, and where their cells lie.

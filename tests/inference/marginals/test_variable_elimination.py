@@ -30,8 +30,8 @@ CHAIN_CLIQUES = [("a", "b"), ("b", "c"), ("c", "d")]
 def everything_wide() -> Iterator[None]:
     """Within this context every clique is contracted from its factors where the numbers allow it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(calibration, "WIDE_CELLS", 1)
-        patch.setattr(elimination, "WIDE_CELLS", 1)
+        patch.setattr(calibration, "MATERIALIZED_CELLS", 1)
+        patch.setattr(elimination, "MATERIALIZED_CELLS", 1)
         patch.setattr(elimination, "SMALL_CELLS", 0)
         patch.setattr(calibration, "CELLS_PER_OPERATION", 1e9)
         patch.setattr(elimination, "CELLS_PER_OPERATION", 1e9)
