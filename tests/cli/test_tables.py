@@ -408,3 +408,24 @@ def test_audit_says_when_a_claim_is_false(capsys, monkeypatch):
     assert "lower bound:  epsilon 9, with confidence 0.99, 60 trials each\n" in captured.out
     assert "The claim is FALSE.\n" in captured.out
     assert captured.err == "pgmest: error: the audit contradicts the claim of independent.\n"
+
+
+# -- the ledger of the dataset --------------------------------------------------------------------------------------
+
+
+def test_runs_on_the_same_table_charge_one_ledger(folder, tmp_path, capsys):
+    ledger = str(tmp_path / "people.ledger")
+    assert main(["ledger", "create", ledger, "--rho", "0.6", "--table", "people"]) == 0
+    run = ["synthesize", *paths(folder), "--mechanism", "independent", "--rho", "0.5", "--rows", "10"]
+    run += ["--ledger", ledger, "--spent", str(tmp_path / "spent.json"), "--out"]
+    assert main([*run, str(tmp_path / "one.csv")]) == 0
+    assert json.loads((tmp_path / "spent.json").read_text())["budget"] == {"type": "Rho", "rho": 0.5}
+    assert "would cost Rho(0.5), but only Rho(0.1) of Rho(0.6) is left" in failure(
+        [*run, str(tmp_path / "two.csv")], capsys
+    )
+    assert not (tmp_path / "two.csv").exists()
+    assert main(["ledger", "show", ledger, "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert [run["label"] for run in facts["runs"]] == ["Independent"]
+    assert "cannot be put on the ledger" in failure([*run, str(tmp_path / "x.csv"), "--insecure-simulation"], capsys)
+    assert "cannot be opened" in failure([*run[:-2], "--ledger", str(tmp_path / "no.ledger"), "--out", "x.csv"], capsys)
