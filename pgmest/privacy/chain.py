@@ -34,7 +34,7 @@ class ChainedFile(OneProcess):
 
     Args:
         path: the file.
-        kind: what its first line must call it: the value of "format".
+        kind, version: what its first line must call it: the values of "format" and "version".
         name: of the kind, for messages: "journal of paid answers".
         error: what is raised where it is not as it was written.
         create: whether to make it where it is not there.
@@ -43,8 +43,10 @@ class ChainedFile(OneProcess):
         FileFormatError: it cannot be opened.
     """
 
-    def __init__(self, path: str | Path, kind: str, name: str, error: type[PgmestError], create: bool = True):
-        self.path, self.kind, self.name, self.error = Path(path), kind, name, error
+    def __init__(
+        self, path: str | Path, kind: str, version: int, name: str, error: type[PgmestError], create: bool = True
+    ):
+        self.path, self.kind, self.version, self.name, self.error = Path(path), kind, version, name, error
         self.lines: list[dict[str, Any]] = []
         self._threads = threading.Lock()
         flags = os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0) | (os.O_CREAT if create else 0)
@@ -119,7 +121,7 @@ class ChainedFile(OneProcess):
 
     def start(self, header: Mapping[str, Any]) -> None:
         """Write the first line, and see that the folder has the file after a crash."""
-        self._add({"format": self.kind, **header})
+        self._add({"format": self.kind, "version": self.version, **header})
         sync_folder(self.path.parent)
 
     def append(self, record: Mapping[str, Any]) -> None:
@@ -161,8 +163,14 @@ class ChainedFile(OneProcess):
             records = list(map(json.loads, lines))
             if records[0]["format"] != self.kind:
                 raise ValueError
-        except (ValueError, KeyError, TypeError, RecursionError):
+            version = records[0].get("version")
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise self._no_such_file() from None
+        if version != self.version:
+            raise self.error(
+                f"{self.path} is a {self.name} of version {version}; this pgmest reads version {self.version}. "
+                "Use the one that wrote it, or name another file."
+            )
         before = ""
         for number, record in enumerate(records):
             kept = dict(record) if isinstance(record, dict) else {}
@@ -227,13 +235,13 @@ UNKNOWN = "it cannot be seen whether answers were cut off."
 REMEDY = "If it was moved here and nobody goes on with another, `pgmest ledger adopt FILE` says so."
 
 
-def adopt(path: str | Path, kind: str, name: str, error: type[PgmestError]) -> str:
+def adopt(path: str | Path, kind: str, version: int, name: str, error: type[PgmestError]) -> str:
     """Take a file as it is for the newest and only one, by a new head file; its digest.
 
     Raises:
         the error: a line is not as it was written, or another run has the file.
     """
-    file = ChainedFile(path, kind, name, error, create=False)
+    file = ChainedFile(path, kind, version, name, error, create=False)
     try:
         file.hold()
         file.lines = file._checked(file.path.read_bytes().splitlines())

@@ -75,7 +75,7 @@ class DatasetLedger(OneProcess):
     """
 
     def __init__(self, path: str | Path, *, expect: str | None = None):
-        self._file = ChainedFile(path, FORMAT, NAME, LedgerError, create=False)
+        self._file = ChainedFile(path, FORMAT, VERSION, NAME, LedgerError, create=False)
         self.path = Path(path)
         try:
             self.refresh()
@@ -110,11 +110,11 @@ class DatasetLedger(OneProcess):
         if Path(path).exists() or Path(path).with_name(Path(path).name + ".head").exists():
             raise LedgerError(f"{path} or its head file exists already; a budget is given once. Name another file.")
         relation = AddRemove() if neighbors is None else neighbors
-        file = ChainedFile(path, FORMAT, NAME, LedgerError)
+        file = ChainedFile(path, FORMAT, VERSION, NAME, LedgerError)
         try:
             file.hold()
             file.read()
-            header = {"version": VERSION, "budget": amounts(budget), "neighbors": repr(relation), "table": table}
+            header = {"budget": amounts(budget), "neighbors": repr(relation), "table": table}
             file.start({**header, "made": _now(), "ledger": secrets.token_hex(16)})
         finally:
             file.close()
@@ -282,8 +282,8 @@ class DatasetLedger(OneProcess):
         return (str(line["check"]) for line in self._file.lines)
 
     def _check_format(self) -> None:
-        if not self._file.lines or self._file.lines[0].get("version") != VERSION:
-            raise LedgerError(f"{self.path} is not a {NAME} of version {VERSION}; make one with DatasetLedger.create.")
+        if not self._file.lines:
+            raise LedgerError(f"{self.path} is empty: make a {NAME} with DatasetLedger.create.")
 
 
 class LedgerRun(OneProcess):
@@ -336,9 +336,9 @@ def adopt_file(path: str | Path) -> str:
         FileFormatError: it cannot be opened.
     """
     errors: list[LedgerError] = []
-    for kind, name in ((FORMAT, NAME), (journal.FORMAT, journal.NAME)):
+    for kind, version, name in ((FORMAT, VERSION, NAME), (journal.FORMAT, journal.VERSION, journal.NAME)):
         try:
-            return adopt(path, kind, name, LedgerError)
+            return adopt(path, kind, version, name, LedgerError)
         except LedgerError as error:
             errors.append(error)
     raise max(errors, key=lambda error: "is not a" not in str(error))

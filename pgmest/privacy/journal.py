@@ -46,13 +46,13 @@ class Journal(OneProcess):
 
     def __init__(self, path: str | Path, run: Mapping[str, Any]):
         self.path = Path(path)
-        self._file = ChainedFile(path, FORMAT, NAME, JournalError)
+        self._file = ChainedFile(path, FORMAT, VERSION, NAME, JournalError)
         try:
             self._file.hold()
             self._file.read()
             if not self._file.lines:
-                self._file.start({"version": VERSION, **run, "run": secrets.token_hex(16)})
-            self._check_run({"version": VERSION, **run})
+                self._file.start({**run, "run": secrets.token_hex(16)})
+            self._check_run(run)
         except BaseException:
             self._file.close()
             raise

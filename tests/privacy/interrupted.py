@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from pgmest.privacy.chain import adopt
-from pgmest.privacy.journal import FORMAT, NAME, JournalError
+from pgmest.privacy.journal import FORMAT, NAME, VERSION, JournalError
 
 
 def interrupted_after(path: Path, lines: int) -> None:
@@ -11,4 +11,4 @@ def interrupted_after(path: Path, lines: int) -> None:
     with path.open("rb") as file:
         kept = b"".join(file.readlines()[:lines])
     path.write_bytes(kept)
-    adopt(path, FORMAT, NAME, JournalError)
+    adopt(path, FORMAT, VERSION, NAME, JournalError)

@@ -13,7 +13,7 @@ import pgmest as pg
 from pgmest.privacy import Curator, Rho, locks
 from pgmest.privacy.chain import ChainedFile, adopt
 from pgmest.privacy.dataset_ledger import adopt_file
-from pgmest.privacy.journal import FORMAT, NAME, UNPAID, Journal
+from pgmest.privacy.journal import FORMAT, NAME, UNPAID, VERSION, Journal
 
 DATA = pg.Dataset.from_codes(np.random.default_rng(0).integers(0, (3, 4), (500, 2)), {"a": 3, "b": 4})
 
@@ -92,7 +92,7 @@ def test_a_copy_is_recognized_and_a_file_that_was_moved_is_not_taken_for_one(tmp
         (tmp_path / name).rename(tmp_path / f"moved{name[3:]}")
     assert ask(tmp_path / "moved")[0] == 1
     head = adopt_file(tmp_path / "copy")
-    assert head == adopt(tmp_path / "copy", FORMAT, NAME, JournalError)
+    assert head == adopt(tmp_path / "copy", FORMAT, VERSION, NAME, JournalError)
     assert ask(tmp_path / "copy")[0] == 1  # the owner has said that this is the one
 
 
@@ -183,7 +183,7 @@ def test_the_folder_is_synced_when_the_file_is_made(tmp_path, monkeypatch):
 
     synced, fsync = [], os.fsync
     monkeypatch.setattr(os, "fsync", lambda file: (synced.append(os.fstat(file).st_mode), fsync(file)))
-    file = ChainedFile(tmp_path / "x", "kind", "file", JournalError)
+    file = ChainedFile(tmp_path / "x", "kind", 1, "file", JournalError)
     file.start({})
     file.close()
     import stat
