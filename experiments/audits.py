@@ -143,18 +143,19 @@ def main() -> None:
     from pgmest.mechanisms.registry import mechanism_names
 
     table = HERE / "results" / "audits.md"
-    lines = (
-        {}
-        if not table.exists()
-        else {text.split("|")[1].strip(): text for text in table.read_text().splitlines() if text.startswith("| ")}
-    )
     for name in options.mechanisms or mechanism_names():
         found = audited(name, options.trials, options.backend)
         plot(found, DOCS / f"{name}.png")
-        lines[found["name"]] = row(found)
-        print(lines[found["name"]], f"{found['seconds']:.0f} s", flush=True)
-        body = [lines[key] for key in sorted(lines) if key != "mechanism"]
-        table.write_text("\n".join([HEAD, *body]) + "\n")
+        print(row(found), f"{found['seconds']:.0f} s", flush=True)
+        lines = rows_of(table) | {found["name"]: row(found)}
+        table.write_text("\n".join([HEAD, *(lines[key] for key in sorted(lines))]) + "\n")
+
+
+def rows_of(table: Path) -> dict[str, str]:
+    """The rows that are there, by mechanism."""
+    texts = table.read_text().splitlines() if table.exists() else []
+    rows = {text.split("|")[1].strip(): text for text in texts if text.startswith("| ")}
+    return {name: text for name, text in rows.items() if name != "mechanism"}
 
 
 HEAD = """\

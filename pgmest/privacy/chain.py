@@ -187,6 +187,8 @@ class ChainedFile(OneProcess):
         if head is None:
             if len(self.lines) > 1:
                 raise self.error(f"{self.path}: {self._head_path.name} is missing, so {UNKNOWN} {REMEDY}")
+            if self.lines:  # of a process that died between the two
+                self._write_head()
             return
         count, digest, inode = (head.get(name) for name in ("lines", "head", "file"))
         known = isinstance(count, int) and 0 < count <= len(self.lines)
