@@ -91,7 +91,8 @@ def _tables(options: argparse.Namespace) -> tuple[Dataset, Dataset]:
     import pgmest as pg
 
     extra = [OUTLIER] * options.records_per_person
-    return tuple(pg.Dataset.from_codes(np.array(rows), DOMAIN) for rows in (RECORDS, [*RECORDS, *extra]))
+    data, neighbor = (pg.Dataset.from_codes(np.array(rows), DOMAIN) for rows in (RECORDS, [*RECORDS, *extra]))
+    return data, neighbor
 
 
 def _computed(mechanism: Mechanism, data: Dataset, neighbor: Dataset) -> float:

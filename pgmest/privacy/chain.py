@@ -52,8 +52,8 @@ class ChainedFile(OneProcess):
         flags = os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0) | (os.O_CREAT if create else 0)
         try:
             self._file = os.open(self.path, flags, 0o600)
-        except (OSError, ValueError) as error:  # ValueError: a path with a null character
-            reason = getattr(error, "strerror", None) or error
+        except (OSError, ValueError) as problem:  # ValueError: a path with a null character
+            reason = getattr(problem, "strerror", None) or problem
             raise FileFormatError.of(path, f"cannot be opened: {reason}.", "Check the folder.") from None
         self._close = weakref.finalize(self, os.close, self._file)
         if not stat.S_ISREG(os.fstat(self._file).st_mode):  # a device would have no end
@@ -191,8 +191,8 @@ class ChainedFile(OneProcess):
                 self._write_head()
             return
         count, digest, inode = (head.get(name) for name in ("lines", "head", "file"))
-        known = isinstance(count, int) and 0 < count <= len(self.lines)
-        if not known or self.lines[count - 1]["check"] != digest:
+        known = isinstance(count, int) and 0 < count <= len(self.lines) and self.lines[count - 1]["check"] == digest
+        if not known:
             raise self.error(
                 f"{self.path} was rolled back or truncated: {self._head_path.name} knows of {count} lines that end in "
                 f"{str(digest)[:12]}, which are not there. What they paid for was released. Restore the newest file. "

@@ -36,7 +36,8 @@ def l1_diameter(query: Any = None) -> Fraction:
     if entries is None:
         return 2 * largest_l1(query)
     if entries.dtype == object:
-        return max(abs(entries[:, i, None] - entries[:, i:]).sum(axis=0).max() for i in range(entries.shape[1])) * unit
+        widest = max(abs(entries[:, i, None] - entries[:, i:]).sum(axis=0).max() for i in range(entries.shape[1]))
+        return Fraction(widest) * unit
     from scipy.spatial import distance
 
     return int(distance.pdist(entries.T, "cityblock").max(initial=0.0)) * unit
@@ -56,7 +57,7 @@ def l2_squared_diameter(query: Any = None) -> Fraction:
         return factor * largest_l2_squared(query)
     if entries.dtype == object:
         squares = (((entries[:, i, None] - entries[:, i:]) ** 2).sum(axis=0).max() for i in range(entries.shape[1]))
-        return max(squares) * unit**2
+        return Fraction(max(squares)) * unit**2
     return largest_square(*_distance_parts(entries)) * unit**2
 
 

@@ -428,4 +428,4 @@ def test_runs_on_the_same_table_charge_one_ledger(folder, tmp_path, capsys):
     facts = json.loads(capsys.readouterr().out)
     assert [run["label"] for run in facts["runs"]] == ["Independent"]
     assert "cannot be put on the ledger" in failure([*run, str(tmp_path / "x.csv"), "--insecure-simulation"], capsys)
-    assert "cannot be opened" in failure([*run[:-2], "--ledger", str(tmp_path / "no.ledger"), "--out", "x.csv"], capsys)
+    assert "cannot be opened" in failure([*run[:-1], "--ledger", str(tmp_path / "no.ledger"), "--out", "x.csv"], capsys)
