@@ -32,7 +32,7 @@ CLAIMED = 2.0
 QUICK = {"tolerance": 0.1, "max_iterations": 20}
 PARAMETERS: dict[str, dict[str, Any]] = {
     "mst": {"threshold": float("-inf"), "method": "auto"},
-    "aim": {"rounds": 4, "round_iterations": 30, "method": "auto"},
+    "aim": {"rounds": 4, "max_iterations": 30, "method": "auto"},
     "ppsyn": {},
     "privmrf": {"method": "auto"},
     "privsyn": {"threshold": float("-inf"), "estimator": "pgm"},

@@ -7,7 +7,8 @@ import json
 from typing import TYPE_CHECKING
 
 from pgmest._base.errors import ArgumentError
-from pgmest.cli.command import Add, Command, output, say
+from pgmest.cli.command import Add, Command, say
+from pgmest.cli.paths import continued
 
 if TYPE_CHECKING:
     from pgmest.privacy import Epsilon, Rho
@@ -32,7 +33,7 @@ adopt takes a file, a ledger or a --checkpoint, for the newest and only one afte
 
 def _options(add: Add) -> None:
     add("action", choices=("create", "show", "adopt"), help="what to do")
-    add("file", metavar="FILE", type=output, help="the ledger, such as people.ledger")
+    add("file", metavar="FILE", type=continued, help="the ledger, such as people.ledger")
     add("--epsilon", type=float, metavar="X", help="create: the total budget")
     add("--delta", type=float, metavar="X", help="create: with --epsilon")
     add("--rho", type=float, metavar="X", help="create: the total as rho-zCDP, instead of these")

@@ -18,6 +18,7 @@ from pgmest.cli.compare import COMPARE
 from pgmest.cli.estimate import ESTIMATE, MEASURE
 from pgmest.cli.info import INFO
 from pgmest.cli.ledger import LEDGER
+from pgmest.cli.paths import check_files
 from pgmest.cli.query import QUERY, SAMPLE
 from pgmest.cli.synthesize import SCHEMA, SYNTHESIZE
 
@@ -32,6 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="backslashreplace")
     options = make_parser(COMMANDS.values()).parse_args(arguments)
     try:
+        check_files(options)
         options.run(options)
         sys.stdout.flush()
     except PgmestError as error:

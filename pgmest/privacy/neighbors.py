@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -105,3 +105,30 @@ def root_up(square: Fraction) -> float:
     scaled = -((-square.numerator << shift) // square.denominator)  # rounded up
     root = math.isqrt(scaled)
     return rounded_up(Fraction(root + (root * root < scaled), 1 << shift // 2))
+
+
+def neighbors_of(data: Any, stated: Neighbors | None = None) -> Neighbors:
+    """The relation for records of which a schema's `unit` bounded how many one person has (`records_per_person`).
+
+    Neighboring tables differ in all rows of one person, hence in at most that many of the records that are counted. A
+    relation that is stated and protects fewer records of a person is raised to it; one that protects more stays.
+
+    Args:
+        data: the records.
+        stated: the relation asked for; `AddRemove` by default.
+
+    Raises:
+        ArgumentError: `Replace`, by which the number of records is public: how many records persons are left with
+            depends on their rows.
+    """
+    at_most = getattr(data, "records_per_person", None)
+    relation = AddRemove() if stated is None else stated
+    if at_most is None:
+        return relation
+    if isinstance(relation, Replace):
+        raise ArgumentError.of(
+            "neighbors",
+            relation,
+            f"AddRemove where the schema has a unit (at most {at_most}): it keeps no number public",
+        )
+    return replace(relation, records=max(relation.records, at_most))

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from pgmest._base.errors import QueryError
-from pgmest.queries.base import Query
-from pgmest.queries.kron import Kron
+from pgmest.queries.base import MatrixQuery
 from pgmest.queries.matrices import DenseQuery, Grouping, Identity, SparseQuery, as_query
 from pgmest.queries.ranges import Differences, Ranges
 
@@ -36,26 +35,26 @@ def largest_l2_squared(query: Any = None) -> Fraction:
     return math.prod((_largest_column(factor)[1] for factor in factors_of(query)), start=Fraction(1))
 
 
-def factors_of(query: Any) -> list[Query]:
+def factors_of(query: Any) -> list[MatrixQuery]:
     """The matrices whose Kronecker product the query is; none for identity."""
     if query is None:
         return []
-    return list(query.factors.values()) if isinstance(query, Kron) else [as_query(query)]
+    return list(as_query(query).matrices)
 
 
-def integer_valued(query: Query) -> bool:
+def integer_valued(query: MatrixQuery) -> bool:
     """Whether all entries are integers."""
     entries = entries_of(query)
     return entries is None or bool(np.all(entries == np.rint(entries)))
 
 
-def non_negative(query: Query) -> bool:
+def non_negative(query: MatrixQuery) -> bool:
     """Whether no entry is negative."""
     entries = entries_of(query)
     return not isinstance(query, Differences) if entries is None else bool(entries.min(initial=0.0) >= 0)
 
 
-def entries_of(query: Query) -> np.ndarray | None:
+def entries_of(query: MatrixQuery) -> np.ndarray | None:
     """The entries that may be other than zero, or None where all are -1, 0 or 1 by construction.
 
     Raises:
@@ -96,11 +95,11 @@ def python_integers(values: np.ndarray) -> np.ndarray:
     return np.array([int(value) for value in values.flat], dtype=object).reshape(values.shape)
 
 
-def _largest_column(factor: Query) -> tuple[Fraction, Fraction]:
+def _largest_column(factor: MatrixQuery) -> tuple[Fraction, Fraction]:
     """The largest l1 norm and the largest squared l2 norm of a column."""
     values = entries_of(factor)
     if values is None:  # entries -1, 0 and 1: both norms count the entries, in floats that are exact
-        count = Fraction(int(np.max(factor.squared().apply_transpose(np.ones(factor.rows)))))
+        count = Fraction(int(np.max(factor.squared().transpose(np.ones(factor.rows)))))
         return count, count
     entries, unit = integers(np.abs(values))
     if factor.rows > MOST_ROWS:
@@ -114,7 +113,7 @@ def _largest_column(factor: Query) -> tuple[Fraction, Fraction]:
     return int(_column_sums(factor, entries).max()) * unit, largest_square(*parts) * unit**2
 
 
-def _column_sums(factor: Query, entries: np.ndarray) -> np.ndarray:
+def _column_sums(factor: MatrixQuery, entries: np.ndarray) -> np.ndarray:
     if isinstance(factor, DenseQuery):
         return entries.sum(axis=0)
     assert isinstance(factor, SparseQuery)

@@ -37,12 +37,12 @@ def folder(tmp_path_factory) -> Path:
 
 
 def measure_options(folder: Path, out: str = "measurements.json") -> list[str]:
-    files = ["--domain", str(folder / "domain.json"), "--out", str(folder / out)]
+    files = ["--domain", str(folder / "domain.json"), "--out", str(folder / out), "--overwrite"]
     return [*files, "--cliques", *CLIQUES, "--stddev", "3", "--seed", "1"]
 
 
 def estimate_options(folder: Path, out: str = "model.npz") -> list[str]:
-    files = ["--domain", "domain.json", "--measurements", "measurements.json", "--out", out]
+    files = ["--domain", "domain.json", "--measurements", "measurements.json", "--out", out, "--overwrite"]
     return [text if text.startswith("--") else str(folder / text) for text in files]
 
 
@@ -128,7 +128,7 @@ def test_sample_writes_records_of_the_domain(folder, method):
     for name in ("synthetic.csv", "synthetic.csv.gz", "synthetic.parquet"):
         if name.endswith("parquet"):
             pytest.importorskip("pyarrow")
-        assert main(["sample", str(folder / "model.npz"), "--out", str(folder / name), *options]) == 0
+        assert main(["sample", str(folder / "model.npz"), "--out", str(folder / name), "--overwrite", *options]) == 0
     plain, zipped, parquet = (
         pg.Dataset.load(folder / name, DOMAIN) for name in ("synthetic.csv", "synthetic.csv.gz", "synthetic.parquet")
     )

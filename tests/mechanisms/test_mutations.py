@@ -25,7 +25,7 @@ ADDED = pg.Dataset.from_codes(np.vstack([ALIKE, (1, 1, 0)]), DOMAIN)
 REPLACED = pg.Dataset.from_codes(np.vstack([ALIKE[1:], (1, 1, 0)]), DOMAIN)
 QUICK = {
     "mst": {"threshold": -math.inf, "method": "auto"},
-    "aim": {"rounds": 4, "round_iterations": 20, "method": "auto"},
+    "aim": {"rounds": 4, "max_iterations": 20, "method": "auto"},
     "privmrf": {"method": "auto"},
     "dualquery": {"estimator": "original", "samples": 20},
 }

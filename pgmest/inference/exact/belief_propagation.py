@@ -214,7 +214,7 @@ class ExactOracle:
         domain = self.layout.domain.project(self.plan.axes[node])
         table = np.empty(int(self.plan.nodes[node, f.CELLS]))
         self._kernels.clique_table(*self._tables, node, self._theta, self._mu, self._arena, self.plan.scratch, table)
-        return Factor(domain, table.reshape(domain.shape)).transpose(self.plan.tree.cliques[index])
+        return Factor.owning(domain, table.reshape(domain.shape)).transpose(self.plan.tree.cliques[index])
 
     def release(self) -> None:
         """Let go of the arrays of the last run, which `covariance` and `clique_table` would read."""

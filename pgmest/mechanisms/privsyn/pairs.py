@@ -8,14 +8,15 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from pgmest.data.dataset import Dataset
+from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE
 from pgmest.privacy.budgets import Budget
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.neighbors import Neighbors, Replace
+from pgmest.privacy.scores import TableScores, noisy_scores
 from pgmest.tables.domain import Clique, Domain
 
 MOST_CLIQUES = 1 << 14
-"""So many cliques of each size are looked at when pairs are combined."""
+"""At most this many cliques of each size are looked at when pairs are combined."""
 
 
 def independent_difference(table: np.ndarray) -> float:
@@ -57,14 +58,9 @@ def difference_sensitivity(neighbors: Neighbors, total: int | None = None) -> fl
 
 def noisy_differences(curator: Curator, pairs: Sequence[Clique], spend: Budget) -> np.ndarray:
     """InDif of each pair with Gaussian noise, in counts."""
-
-    def differences(data: Dataset) -> list[float]:
-        return [independent_difference(data.project(pair).values) for pair in pairs]
-
-    sensitivity = difference_sensitivity(curator.neighbors, curator.public_total)
-    return curator.measure_values(
-        differences, len(pairs), sensitivity, spend, label=f"how dependent {len(pairs)} pairs are"
-    )
+    moved = difference_sensitivity(curator.neighbors, curator.public_total)
+    label = f"how dependent {len(pairs)} pairs are"
+    return noisy_scores(curator, pairs, TableScores(independent_difference), moved, spend, label=label)
 
 
 def choose_pairs(
@@ -88,7 +84,7 @@ def choose_pairs(
         admissible: asked about each pair when its turn comes; others are left out.
     """
     parts = np.array([domain.size(pair) for pair in pairs]) ** (2 / 3)
-    scale, taken = math.sqrt(2 / math.pi) * noise, 0.0
+    scale, taken = MEAN_ABSOLUTE * noise, 0.0
     left, chosen = np.ones(len(pairs), dtype=bool), []
     while left.any():
         gains = differences - scale * ((taken + parts) ** 1.5 - taken**1.5)
@@ -102,7 +98,7 @@ def choose_pairs(
     return chosen
 
 
-def combine_pairs(pairs: Sequence[Clique], domain: Domain, max_cells: int) -> list[Clique]:
+def combine_pairs(pairs: Sequence[Clique], domain: Domain, max_cells: float) -> list[Clique]:
     """Larger marginals in place of pairs that connect all their attributes with each other (PrivSyn Algorithm 2).
 
     The cliques of the graph of pairs are taken largest first, if they have at most `max_cells` cells and at most two
@@ -122,9 +118,9 @@ def combine_pairs(pairs: Sequence[Clique], domain: Domain, max_cells: int) -> li
     return taken + [pair for pair in pairs if not any(set(pair) <= set(clique) for clique in taken)]
 
 
-def _cliques(pairs: Sequence[Clique], domain: Domain, max_cells: int) -> list[list[Clique]]:
+def _cliques(pairs: Sequence[Clique], domain: Domain, max_cells: float) -> list[list[Clique]]:
     """The cliques of three attributes, of four, and so on, with at most `max_cells` cells."""
-    level = [tuple(name for name in domain if name in pair) for pair in pairs]
+    level = [domain.ordered(pair) for pair in pairs]
     later: dict[str, set[str]] = {name: set() for pair in level for name in pair}
     for first, second in level:
         later[first].add(second)

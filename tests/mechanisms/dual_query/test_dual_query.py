@@ -156,8 +156,8 @@ def test_queries_count_as_their_marginals():
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"samples": 0}, "samples=0 is not valid: it must be an integer of at least 1."),
-        ({"steps": 1}, "steps=1 is not valid: it must be an integer of at least 2."),
+        ({"samples": 0}, "samples=0 is not valid: it must be a positive integer."),
+        ({"steps": 1}, "steps=1 is not valid: it must be an integer of at least 2, or None."),
         ({"eta": 0.0}, "eta=0.0 is not valid: it must be a positive number."),
         ({"time_limit": -1.0}, "time_limit=-1.0 is not valid: it must be a positive number."),
         ({"estimator": "lls"}, "estimator='lls' is not valid: it must be one of 'pgm', 'original'."),
