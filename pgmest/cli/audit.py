@@ -57,7 +57,8 @@ def _run(options: argparse.Namespace) -> None:
     from pgmest.privacy import Epsilon, audit
     from pgmest.privacy.audit import least_trials
 
-    mechanism, (data, neighbor) = _mechanism(options), _tables(options)
+    mechanism = _mechanism(options)
+    data, neighbor = _tables(mechanism)
     claim = mechanism.budget()
     threshold = None if isinstance(claim, Epsilon) else 0.0  # of a likelihood ratio, for rho and mu
     needed = least_trials(claim, options.confidence, threshold=threshold is not None)
@@ -87,10 +88,10 @@ def _mechanism(options: argparse.Namespace) -> Mechanism:
     return mechanism
 
 
-def _tables(options: argparse.Namespace) -> tuple[Dataset, Dataset]:
+def _tables(mechanism: Mechanism) -> tuple[Dataset, Dataset]:
     import pgmest as pg
 
-    extra = [OUTLIER] * options.records_per_person
+    extra = [OUTLIER] * mechanism.neighbors.records
     data, neighbor = (pg.Dataset.from_codes(np.array(rows), DOMAIN) for rows in (RECORDS, [*RECORDS, *extra]))
     return data, neighbor
 
