@@ -32,7 +32,7 @@ def l1_diameter(query: Any = None) -> Fraction:
     """max_ij ||Q e_i - Q e_j||_1, exactly; of matrices too large to be written down the bound 2 max_j ||Q e_j||_1."""
     if query is None:
         return Fraction(2)
-    entries, unit = _written(query) or (None, 0)
+    entries, unit = _written(query) or (None, Fraction(0))
     if entries is None:
         return 2 * largest_l1(query)
     if entries.dtype == object:
@@ -51,7 +51,7 @@ def l2_squared_diameter(query: Any = None) -> Fraction:
     """
     if query is None:
         return Fraction(2)
-    entries, unit = _written(query) or (None, 0)
+    entries, unit = _written(query) or (None, Fraction(0))
     if entries is None:
         factor = 2 if all(map(non_negative, factors_of(query))) else 4
         return factor * largest_l2_squared(query)

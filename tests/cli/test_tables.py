@@ -424,7 +424,7 @@ def test_runs_on_the_same_table_charge_one_ledger(folder, tmp_path, capsys):
     ledger = str(tmp_path / "people.ledger")
     assert main(["ledger", "create", ledger, "--rho", "0.6", "--table", "people"]) == 0
     run = ["synthesize", *paths(folder), "--mechanism", "independent", "--rho", "0.5", "--rows", "10"]
-    run += ["--ledger", ledger, "--spent", str(tmp_path / "spent.json"), "--out"]
+    run += ["--overwrite", "--ledger", ledger, "--spent", str(tmp_path / "spent.json"), "--out"]
     assert main([*run, str(tmp_path / "one.csv")]) == 0
     assert json.loads((tmp_path / "spent.json").read_text())["budget"] == {"type": "Rho", "rho": 0.5}
     assert "would cost Rho(0.5), but only Rho(0.1) of Rho(0.6) is left" in failure(
