@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pgmest._base.errors import ArgumentError, plural
 from pgmest._base.files import write_atomically
-from pgmest.cli.budget import MECHANISMS, mechanism_of, mechanism_options
+from pgmest.cli.budget import MECHANISM_HELP, mechanism_of, mechanism_options
 from pgmest.cli.cliques import workload_of, workload_options
 from pgmest.cli.command import Add, Command, count, say
 from pgmest.cli.facts import unit_in_words
@@ -54,7 +54,7 @@ examples:
 
 Values come back in their original types: within a bin they are drawn at random, dates are dates, missing is missing.
 What is protected is one row; with a unit in the schema, one person with all rows, of which a number is counted.
-{MECHANISMS}
+{MECHANISM_HELP}
 May be published: the table, the model, what was spent, and the page of --report. Must not: the page of --owner-report,
 which compares with the private records without noise, and the file of --checkpoint before the run is over.
 

@@ -19,7 +19,7 @@ from pgmest._base.errors import ArgumentError, BudgetExceeded, ChargeError, Data
 from pgmest.data.dataset import Dataset
 from pgmest.inference.exact.structural_zeros import Rule
 from pgmest.measurements.files.query_format import encode_query
-from pgmest.measurements.measurement import LARGEST, SMALLEST_STDDEV, LinearMeasurement
+from pgmest.measurements.measurement import LARGEST_ANSWER, SMALLEST_STDDEV, LinearMeasurement
 from pgmest.privacy import exponential, selection
 from pgmest.privacy.accesses import Access, Choice, Draws, NoisyAnswers, OwnMechanism
 from pgmest.privacy.budgets import ApproxDP, Budget, Epsilon, Rho
@@ -278,8 +278,8 @@ class Curator(OneProcess):
         Raises:
             as `measure` does; ScoreError: they are not numbers.
         """
-        if not SMALLEST_STDDEV <= sensitivity <= LARGEST:
-            raise ArgumentError.of("sensitivity", sensitivity, f"a number from {SMALLEST_STDDEV} to {LARGEST}")
+        if not SMALLEST_STDDEV <= sensitivity <= LARGEST_ANSWER:
+            raise ArgumentError.of("sensitivity", sensitivity, f"a number from {SMALLEST_STDDEV} to {LARGEST_ANSWER}")
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             raise ArgumentError.of("count", count, "a positive integer")
         with self.ledger.held():

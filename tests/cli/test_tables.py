@@ -436,3 +436,21 @@ def test_runs_on_the_same_table_charge_one_ledger(folder, tmp_path, capsys):
     assert [run["label"] for run in facts["runs"]] == ["Independent"]
     assert "cannot be put on the ledger" in failure([*run, str(tmp_path / "x.csv"), "--insecure-simulation"], capsys)
     assert "cannot be opened" in failure([*run[:-1], "--ledger", str(tmp_path / "no.ledger"), "--out", "x.csv"], capsys)
+
+
+def test_the_unit_of_the_schema_is_followed_and_said(tmp_path, capsys):
+    (tmp_path / "u.csv").write_text("id,age\n7,3\n7,4\n7,5\n8,1\n")
+    (tmp_path / "u.yaml").write_text(
+        "columns:\n  age: {type: integer, min: 0, max: 9}\nunit: {column: id, at_most: 2}\n"
+    )
+    words = "A person is all rows with one value of 'id'; at most 2 rows of each are counted"
+    assert main(["info", str(tmp_path / "u.yaml")]) == 0
+    assert words in capsys.readouterr().out
+    run = ["synthesize", str(tmp_path / "u.csv"), "--schema", str(tmp_path / "u.yaml"), *TRIAL]
+    run += ["--out", str(tmp_path / "made.csv"), "--rows", "4"]
+    assert main(run) == 0
+    assert words in capsys.readouterr().out
+    assert (tmp_path / "made.csv").read_text().startswith("age\n")
+    (tmp_path / "made.csv").unlink()
+    assert main([*run, "--records-per-person", "1"]) == 1
+    assert "at least 2, as the unit of" in capsys.readouterr().err
