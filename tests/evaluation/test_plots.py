@@ -21,6 +21,7 @@ from pgmest.evaluation.plots import (
 )
 
 matplotlib = pytest.importorskip("matplotlib")
+pytest.importorskip("matplotlib.pyplot")
 matplotlib.use("Agg")
 
 

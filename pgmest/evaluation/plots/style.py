@@ -34,7 +34,7 @@ LINES: tuple[dict[str, Any], ...] = tuple(
     )
 )
 """How the first, second, ... of the lines that are compared looks; after the last from the start again."""
-PICTURE_STYLE = {
+PICTURE_STYLE: dict[str, Any] = {
     "font.size": 9,
     "axes.spines.top": False,
     "axes.spines.right": False,

@@ -73,18 +73,18 @@ class ExactOracle:
 
     def __init__(self, plan: Plan, threads: int | None = None):
         self.plan = plan
-        self.layout = plan.layout
-        self.threads = get_threads() if threads is None else threads
+        self.layout: Layout = plan.layout
+        self.threads: int = get_threads() if threads is None else threads
         if self.threads < 1:
             raise ArgumentError.of("threads", threads, "a positive integer, or None for the default")
-        self.calls = 0
+        self.calls: int = 0
         self._kernels = load_kernels()
         nodes = plan.nodes
         wide = (nodes[:, f.CELLS] >= THREADED_CELLS) & (nodes[:, f.SLOT] == 0) & (nodes[:, f.N_OUT] >= self.threads)
         self._wide: list[int] = np.flatnonzero(wide).tolist() if self.threads > 1 else []
         shared = max((int(nodes[i, [f.SEPARATOR, f.SPREAD_SIZE]].max()) for i in self._wide), default=0)
         self._private = shared + BUFFERS * plan.row  # cells that each further thread has to itself
-        self.contracted = self._faster_contraction() if self.contracts else None
+        self.contracted: ContractedSweeps | None = self._faster_contraction() if self.contracts else None
         self._settled = True  # whether the workspace holds what the last run leaves there
         self._roots = np.flatnonzero(nodes[:, f.PARENT] < 0)
         self._tables = (nodes, plan.children, plan.maps)
