@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from pgmest._base.errors import ArgumentError
 from pgmest.losses.base import dot
 from pgmest.solvers.certificate import duality_gap
 from pgmest.solvers.problem import Problem
@@ -19,6 +20,19 @@ SMALLEST_DIVERGENCE = 1e-28
 
 def _no_cells() -> np.ndarray:
     return np.empty(0)
+
+
+def check_finite_start(loss: float) -> None:
+    """A solver can only go down from a number.
+
+    Raises:
+        ArgumentError: the loss is infinite or NaN where the solver starts.
+    """
+    if not math.isfinite(loss):
+        raise ArgumentError(
+            f"the loss is {loss} at the starting point. Where structural_zeros= or the prior make a cell impossible, "
+            "the loss must not need records in it; else start from other potentials with init=, or mend the loss."
+        )
 
 
 @dataclass
@@ -88,7 +102,8 @@ class AcceleratedMirrorDescent(Solver[AcceleratedState]):
 
     def start(self, problem: Problem, theta: np.ndarray) -> AcceleratedState:
         p, log_partition = problem.marginals(theta)
-        _, gradient = problem.loss_and_gradient(p)
+        loss, gradient = problem.loss_and_gradient(p)
+        check_finite_start(loss)
         slopes = (np.ptp(gradient), np.abs(gradient).max()) if gradient.size else ()
         smoothness = next((float(guess) for guess in (problem.lipschitz, *slopes) if guess), 1.0)
         return AcceleratedState(
@@ -138,6 +153,9 @@ class AcceleratedMirrorDescent(Solver[AcceleratedState]):
         y += x
         at_y, _ = problem.loss_and_gradient(y, out=state.gradient)
         self.propose(state)
+        if not math.isfinite(dot(state.move, state.move)):
+            state.smoothness *= 2.0
+            return False
         theta, z = state.spare
         np.add(state.theta, state.move, out=theta)
         _, log_partition = problem.marginals(theta, out=z)
@@ -173,5 +191,7 @@ class AcceleratedMirrorDescent(Solver[AcceleratedState]):
             return quadratic
         a = state.momentum
         after, _ = problem.loss_and_gradient(state.point + a * state.change)
+        if not math.isfinite(after):  # outside the domain of the loss, such as a logarithm at 0: a shorter step
+            return math.inf
         rounding = 1e-13 * (abs(after) + abs(at_y))
         return max(after - at_y - a * dot(state.gradient, state.change) - rounding, 0.0) / (a * a)

@@ -130,8 +130,9 @@ class Minimization:
 
     @property
     def scale(self) -> float:
-        """What `tolerance` is relative to, in the units of the loss."""
-        return max(self._bound, self.problem.loss.noise_floor, np.finfo(float).tiny)
+        """What `tolerance` is relative to, in the units of the loss; a loss may be negative, as a log-likelihood is."""
+        proven = abs(self._bound) if np.isfinite(self._bound) else 0.0
+        return max(proven, self.problem.loss.noise_floor, np.finfo(float).tiny)
 
     def _certify(self, state: State) -> bool:
         """Update the lower bound and the gap; whether the tolerance is met."""
