@@ -197,7 +197,7 @@ def _read_csv(path: str | Path, wanted: list[str] | None, zipped: bool) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)  # pandas would drop the extra fields
-            table = pd.read_csv(io.BytesIO(content), index_col=False, low_memory=False)
+            table = pd.read_csv(io.BytesIO(content), index_col=False, low_memory=False, float_precision="round_trip")
     except (pd.errors.EmptyDataError, pd.errors.ParserError, pd.errors.ParserWarning) as error:
         check_widths(path, content)
         raise not_a_table(path, first_line(error)) from None
