@@ -16,6 +16,7 @@ from pgmest.data.schema.notation import Node
 if TYPE_CHECKING:
     import narwhals as nw
 
+HUGE_NUMBER = r"[+-]?\d{300,}(?:\.\d*)?"
 MOST_BINS = 10**7
 """Of one column: more would be a mistake in the schema."""
 
@@ -28,7 +29,11 @@ def as_numbers(values: np.ndarray) -> np.ndarray:
         return values.astype(np.float64)
     if values.dtype.kind == "M":  # pandas would make nanoseconds of it
         return np.full(len(values), np.nan)
-    return np.asarray(pd.to_numeric(as_text(values), errors="coerce"), dtype=np.float64)
+    text = as_text(values)
+    numbers = np.array(pd.to_numeric(text, errors="coerce"), dtype=np.float64)
+    for row in np.flatnonzero(np.isnan(numbers) & text.str.fullmatch(HUGE_NUMBER).to_numpy(dtype=bool)):
+        numbers[row] = float(text.iloc[row])  # before pandas 3, a number beyond float64 is none
+    return numbers
 
 
 def draw_whole(codes: np.ndarray, starts: tuple[float, ...], high: float, generator: np.random.Generator) -> np.ndarray:

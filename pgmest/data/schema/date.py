@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from pgmest.data.schema.notation import Node
 if TYPE_CHECKING:
     import narwhals as nw
 
+ISO_DATE = r"\d{4}-\d\d-\d\d"
 UNITS: dict[str, Literal["D", "M", "Y"]] = {"day": "D", "month": "M", "year": "Y"}
 
 
@@ -60,10 +62,9 @@ class Date(Grid):
                 return np.full(len(values), np.nan)
             text = as_text(values)
             if self.format is None:
-                parsed = pd.to_datetime(text.str.slice(0, 10), format="%Y-%m-%d", errors="coerce")
+                values = iso_days(text.str.slice(0, 10))
             else:
-                parsed = pd.to_datetime(text, format=self.format, errors="coerce")
-            values = parsed.to_numpy()
+                values = pd.to_datetime(text, format=self.format, errors="coerce").to_numpy()
         days = values.astype("M8[D]")
         return np.where(np.isnat(days), np.nan, days.astype(np.int64))
 
@@ -96,6 +97,20 @@ class Date(Grid):
 
     def _last(self, code: int) -> float:
         return self.high if code == self.regular - 1 else self.starts[code + 1] - 1
+
+
+def iso_days(text: Any) -> np.ndarray:
+    """Dates written as YYYY-MM-DD, a pandas Series of text, as datetime64[D]; NaT where there is none.
+
+    Before pandas 3 its own parser knows the years 1678 to 2262 alone, so what it does not read is tried once more.
+    """
+    import pandas as pd
+
+    days = pd.to_datetime(text, format="%Y-%m-%d", errors="coerce").to_numpy().astype("M8[D]")
+    for row in np.flatnonzero(np.isnat(days) & text.str.fullmatch(ISO_DATE).to_numpy(dtype=bool)):
+        with contextlib.suppress(ValueError):  # 2020-02-30
+            days[row] = datetime.date.fromisoformat(text.iloc[row])
+    return days
 
 
 def _days_since_1970(date: nw.Expr) -> nw.Expr:

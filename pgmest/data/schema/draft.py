@@ -15,6 +15,7 @@ from pgmest._base.errors import DataError
 from pgmest.data.chunked_reader import read_pieces
 from pgmest.data.frames import all_columns
 from pgmest.data.schema.column import as_text
+from pgmest.data.schema.date import iso_days
 
 ROWS_READ = 1_000_000
 """The first so many rows are looked at."""
@@ -116,7 +117,6 @@ def _entry(name: str, values: np.ndarray) -> Iterator[str]:
 
 def _described(values: np.ndarray) -> list[str] | None:
     """The lines of a column without missing values; None for identifiers."""
-    import pandas as pd
 
     if values.dtype.kind == "M":
         return _date(values.astype("M8[D]"))
@@ -124,9 +124,9 @@ def _described(values: np.ndarray) -> list[str] | None:
     if values.dtype.kind == "b" or set(text.str.lower().unique()) == {"true", "false"}:
         return ["type: boolean"]
     if text.str.fullmatch(r"\d{4}-\d\d-\d\d(?:[T ].*)?").all():
-        days = pd.to_datetime(text.str.slice(0, 10), format="%Y-%m-%d", errors="coerce").dropna()
-        if len(days):  # not only 2020-02-30
-            return _date(days.to_numpy().astype("M8[D]"))
+        days = iso_days(text.str.slice(0, 10))
+        if not np.isnat(days).all():  # not only 2020-02-30
+            return _date(days[~np.isnat(days)])
     if _all_numbers(values, text):
         return _number(text)
     counts = text.value_counts()
