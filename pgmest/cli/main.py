@@ -1,7 +1,7 @@
 """The command line: `pgmest synthesize | schema | estimate | query | ...`, from files to files.
 
-Each command calls the library (the other files of this folder). Results go to standard output or to the file named; progress and
-errors go to standard error, so that commands can be piped.
+Each command calls the library (the other files of this folder). Results go to standard output or to the file named;
+progress and errors go to standard error, so that commands can be piped.
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ from pgmest.cli.estimate import ESTIMATE, MEASURE
 from pgmest.cli.info import INFO
 from pgmest.cli.query import QUERY, SAMPLE
 from pgmest.cli.synthesize import SCHEMA, SYNTHESIZE
+from pgmest.cli.warm_up import WARM_UP
 
 COMMANDS = {
-    command.name: command for command in (SYNTHESIZE, SCHEMA, ESTIMATE, INFO, QUERY, SAMPLE, COMPARE, AUDIT, MEASURE)
+    command.name: command
+    for command in (SYNTHESIZE, SCHEMA, ESTIMATE, INFO, QUERY, SAMPLE, COMPARE, AUDIT, MEASURE, WARM_UP)
 }
 
 
