@@ -178,12 +178,13 @@ def _number(fields: Mapping[str, Any], name: str) -> float:
 
 
 def _report(values: Any) -> EstimationReport:
-    """The report; its fields must be exactly those of the class, each of its type."""
+    """The report: the fields of the class, each of its type; one that has a default may be newer than the file."""
+    needed = {one.name for one in dataclasses.fields(EstimationReport) if one.default is dataclasses.MISSING}
     fields = {field.name: field.type for field in dataclasses.fields(EstimationReport)}
     kinds = {"str": str, "float": int | float, "int": int, "bool": bool}
-    if not isinstance(values, dict) or values.keys() != fields.keys():
+    if not isinstance(values, dict) or not needed <= values.keys() <= fields.keys():
         raise Unreadable("its report has other fields than a report")
-    for name, kind in fields.items():
+    for name, kind in ((name, kind) for name, kind in fields.items() if name in values):
         if not isinstance(values[name], kinds[str(kind)]) or (kind != "bool" and isinstance(values[name], bool)):
             raise Unreadable(f"its report has {name}={values[name]!r}")
     return EstimationReport(**values)
