@@ -111,14 +111,14 @@ def output_table(path: str) -> str:
     except PgmestError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
     if kind == ".parquet" and find_spec("pyarrow") is None:
-        raise argparse.ArgumentTypeError(str(OptionalDependencyError.of("pyarrow", "writing Parquet files", "parquet")))
+        raise argparse.ArgumentTypeError(str(OptionalDependencyError.of("pyarrow", "writing Parquet files")))
     return path
 
 
 def output_page(path: str) -> str:
     """An output page; it has pictures."""
     if find_spec("matplotlib") is None:
-        raise argparse.ArgumentTypeError(str(OptionalDependencyError.of("matplotlib", "a report", "plot")))
+        raise argparse.ArgumentTypeError(str(OptionalDependencyError.of("matplotlib", "a report")))
     return output(path)
 
 

@@ -69,7 +69,7 @@ def write_frame(frame: Any, path: str | Path) -> None:
             try:
                 table.write_parquet(temporary)
             except ImportError:
-                raise OptionalDependencyError.of("pyarrow", "writing Parquet files", "parquet") from None
+                raise OptionalDependencyError.of("pyarrow", "writing Parquet files") from None
             return
         content = table.write_csv().encode("utf-8")
         if kind == ".csv.gz":
@@ -174,7 +174,7 @@ def parquet_file(path: str | Path, wanted: list[str] | None) -> Iterator[tuple[A
     try:
         from pyarrow import ArrowException, parquet
     except ImportError:
-        raise OptionalDependencyError.of("pyarrow", "reading Parquet files", "parquet") from None
+        raise OptionalDependencyError.of("pyarrow", "reading Parquet files") from None
     with Path(path).open("rb") as handle:
         try:
             file = parquet.ParquetFile(handle)

@@ -123,8 +123,8 @@ def test_memory_is_readable(size, text):
             "a.json: not a JSON object. Save it again.",
         ),
         (
-            OptionalDependencyError.of("pyarrow", "Reading parquet", "parquet"),
-            "Reading parquet needs the package 'pyarrow', which is not installed: pip install 'pgmest[parquet]'.",
+            OptionalDependencyError.of("pyarrow", "Reading parquet"),
+            "Reading parquet needs the package 'pyarrow', which is not installed: pip install pyarrow.",
         ),
         (
             OptionalDependencyError.of("torch", "torch_loss"),

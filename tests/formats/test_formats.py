@@ -18,6 +18,7 @@ import pgmest as pg
 
 FOLDERS = sorted(path for path in Path(__file__).parent.iterdir() if (path / "answers.json").is_file())
 NEWEST = FOLDERS[-1]
+DOMAIN = pg.Domain({"age": 4, "sex": 2, "job": 3})
 
 
 def answers(folder: Path) -> dict:
@@ -37,7 +38,7 @@ def test_models_of_every_version(folder, kind):
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 @pytest.mark.parametrize("ending", ["json", "npz"])
 def test_measurements_of_every_version(folder, ending):
-    loaded = pg.load_measurements(folder / f"measurements.{ending}")
+    loaded = pg.load_measurements(folder / f"measurements.{ending}", DOMAIN)
     assert [measurement.values.tolist() for measurement in loaded] == answers(folder)["measurements"]
     assert [measurement.clique for measurement in loaded] == [("age", "sex"), ("job",), ("age",), ("sex", "age")]
     assert loaded[1].noise == "laplace"
@@ -78,7 +79,7 @@ def test_a_later_version_of_measurements_is_refused_by_its_number(tmp_path):
     document["version"] += 1
     (tmp_path / "later.json").write_text(json.dumps(document), encoding="utf-8")
     with pytest.raises(FileFormatError, match=f"version {document['version']}"):
-        pg.load_measurements(tmp_path / "later.json")
+        pg.load_measurements(tmp_path / "later.json", DOMAIN)
 
 
 def test_what_is_written_today_is_of_a_version_that_has_a_folder(tmp_path):
@@ -88,5 +89,5 @@ def test_what_is_written_today_is_of_a_version_that_has_a_folder(tmp_path):
         written, kept = header_of(tmp_path / "now.npz"), header_of(NEWEST / f"{kind}.npz")
         assert (written["format"], written["version"]) == (kept["format"], kept["version"])
         assert kept.keys() <= written.keys()
-    pg.save_measurements(tmp_path / "now.json", pg.load_measurements(NEWEST / "measurements.json"))
+    pg.save_measurements(tmp_path / "now.json", pg.load_measurements(NEWEST / "measurements.json", DOMAIN))
     assert (tmp_path / "now.json").read_bytes() == (NEWEST / "measurements.json").read_bytes()

@@ -15,7 +15,7 @@ import numpy as np
 from pgmest._base.errors import ArgumentError
 from pgmest.adapters.mbi.constraints import constraint_tables
 from pgmest.adapters.mbi.names import Names, to_mbi_dataset
-from pgmest.adapters.mbi.peer import installed, maximal_subset, mbi
+from pgmest.adapters.mbi.peer import clique_list, installed, maximal_subset, mbi
 from pgmest.adapters.mbi.tables import LOWEST, clique_vector, from_mbi_potentials, to_mbi_factor
 from pgmest.data.dataset import Dataset
 from pgmest.inference.support.support import Support
@@ -70,9 +70,9 @@ class EstimatedModel:
         return self._names.theirs
 
     @property
-    def cliques(self) -> tuple[tuple[Any, ...], ...]:
+    def cliques(self) -> Any:
         """The cliques of the loss, in mbi's attributes; those of constraints are not among them."""
-        return self._cliques
+        return clique_list(self._cliques)
 
     @property
     def total(self) -> float:
@@ -216,7 +216,7 @@ class MarkovRandomField(EstimatedModel, mbi.MarkovRandomField):  # type: ignore[
     @property
     def cliques(self) -> Any:
         """The cliques of the potentials."""
-        return self._given[0].cliques if self._given is not None else self._cliques
+        return self._given[0].cliques if self._given is not None else clique_list(self._cliques)
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._given is not None:

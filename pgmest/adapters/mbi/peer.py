@@ -37,6 +37,11 @@ jax = installed("jax")
 maximal_subset = installed("mbi.clique_utils").maximal_subset
 
 
+def clique_list(cliques: Any) -> Any:
+    """Cliques as this release keeps them: a list before mbi 2.0, to which callers add lists, and a tuple since."""
+    return mbi.CliqueVector(mbi.Domain([], []), list(cliques)[:0], {}).cliques.__class__(cliques)
+
+
 def double_precision() -> AbstractContextManager[None]:
     """JAX in float64 for as long as the context lasts, whatever mbi's user has chosen."""
     module = jax if hasattr(jax, "enable_x64") else importlib.import_module("jax.experimental")
