@@ -128,7 +128,7 @@ def test_memory_is_readable(size, text):
         ),
         (
             OptionalDependencyError.of("torch", "torch_loss"),
-            "torch_loss needs the package 'torch', which is not installed: pip install 'torch'.",
+            "torch_loss needs the package 'torch', which is not installed: pip install torch.",
         ),
         (
             ModelTooLarge.of_tree(1_500_000, 2, "max_cells=1,000", 1_500_000, [("a, b", 10**6, ["(a)", "(b)"])]),
