@@ -40,7 +40,7 @@ def named_mechanism(name: str, **parameters: Any) -> Mechanism:
     kind: type[Mechanism] = getattr(mechanisms, known[key])
     fields = [field.name for field in dataclasses.fields(kind)]
     for given in parameters:
-        if given not in fields:
+        if given not in fields and given not in kind.renamed():
             near = difflib.get_close_matches(given, fields, n=1)
             hint = f" Did you mean '{near[0]}'?" if near else ""
             raise ArgumentError(f"'{given}' is not a parameter of {kind.__name__} ({listed(fields, 30)}).{hint}")

@@ -29,7 +29,7 @@ def synthesize(
 ) -> Dataset:
     """n records whose marginals are close to the tables, in random order.
 
-    Attributes that one table alone knows of are appended at the end, given the rest of it. What is left falls into
+    Attributes that are in one table only are appended at the end, given the rest of it. What is left falls into
     parts that share no attribute; each is made by itself, and they are joined. Where a junction tree joins all tables
     nothing is left, and the records have the tables up to rounding.
 
@@ -63,7 +63,7 @@ def synthesize(
     columns: dict[str, np.ndarray] = {}
     for part in _parts([clique for clique, _ in core]):
         names = {name for position in part for name in core[position][0]}
-        inside = known.project(tuple(name for name in known if name in names))
+        inside = known.project(known.ordered(names))
         pieces = [given[core[position][1]].project(core[position][0]) for position in part]
         made = made_by.records(pieces, inside, int(n), generator, callback)
         order = generator.permutation(int(n))

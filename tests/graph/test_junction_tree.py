@@ -288,6 +288,8 @@ def test_a_limit_that_is_met_passes():
     tree = JunctionTree.from_cliques(SQUARE, SIDES, max_megabytes=1)
     tree.check_size(1)
     assert tree.cliques
+    assert JunctionTree.from_cliques(SQUARE, SIDES, max_megabytes=0.144).megabytes == 0.144
+    assert too_large(SQUARE, SIDES, max_megabytes=0.1439).endswith("raise max_megabytes to at least 1.")
 
 
 @pytest.mark.parametrize("limit", [0, -1, math.nan, "1"])

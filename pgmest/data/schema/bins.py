@@ -10,33 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pgmest._base.errors import count_text
-from pgmest.data.schema.column import as_text
 from pgmest.data.schema.notation import Node
 
 if TYPE_CHECKING:
     import narwhals as nw
 
-HUGE_NUMBER = r"[+-]?\d{300,}(?:\.\d*)?"
 MOST_BINS = 10**7
 """Of one column: more would be a mistake in the schema."""
 
 
-def as_numbers(values: np.ndarray) -> np.ndarray:
-    """Values of any type as floats, NaN where they are none."""
-    import pandas as pd
-
-    if values.dtype.kind in "iufb":
-        return values.astype(np.float64)
-    if values.dtype.kind == "M":  # pandas would make nanoseconds of it
-        return np.full(len(values), np.nan)
-    text = as_text(values)
-    numbers = np.array(pd.to_numeric(text, errors="coerce"), dtype=np.float64)
-    for row in np.flatnonzero(np.isnan(numbers) & text.str.fullmatch(HUGE_NUMBER).to_numpy(dtype=bool)):
-        numbers[row] = float(text.iloc[row])  # before pandas 3, a number beyond float64 is none
-    return numbers
-
-
-def draw_whole(codes: np.ndarray, starts: tuple[float, ...], high: float, generator: np.random.Generator) -> np.ndarray:
+def draw_whole(codes: np.ndarray, starts: Sequence[float], high: float, generator: np.random.Generator) -> np.ndarray:
     """A whole number for each code, uniform in its bin."""
     ends = np.array([*starts[1:], high + 1], dtype=np.int64)
     return generator.integers(np.array(starts, dtype=np.int64)[codes], ends[codes])
@@ -132,14 +115,15 @@ def bin_expression(column: nw.Expr, starts: Sequence[Any]) -> nw.Expr:
     return among(0, len(starts) - 1)
 
 
-def whole_bin_expression(number: nw.Expr, starts: Sequence[float], high: float) -> nw.Expr:
+def whole_bin_expression(number: nw.Expr, starts: Sequence[float]) -> nw.Expr:
     """The bin of a whole number, by division where all bins but the last are equally wide; of null it is any."""
     import narwhals as nw
 
     widths = {after - before for before, after in itertools.pairwise(starts)}
     if len(widths) != 1:
         return bin_expression(number, starts)
-    low, width = int(starts[0]), int(widths.pop())
+    low, last, width = int(starts[0]), int(starts[-1]), int(widths.pop())
     number = number.fill_null(low)  # Dask cannot cast null
-    below, above = nw.when(number <= low).then(nw.lit(low)), nw.lit(int(high))
-    return (below.when(number >= high).then(above).otherwise(number).cast(nw.Int64) - low) // width
+    below = nw.when(number <= low).then(nw.lit(low))
+    inside = below.when(number >= last).then(nw.lit(last)).otherwise(number)  # the last bin may be wider
+    return (inside.cast(nw.Int64) - low) // width

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from pgmest.data.schema.constraints import read_zeros
 from pgmest.data.schema.date import Date
 from pgmest.data.schema.grid import Integer, Real
 from pgmest.data.schema.notation import Node, node_of, parse_toml, parse_yaml
+from pgmest.data.schema.unit import Unit
 from pgmest.tables.domain import Clique, Domain
 
 TYPES: dict[str, Any] = {
@@ -27,6 +28,9 @@ TYPES: dict[str, Any] = {
     "real": Real,
     "date": Date,
 }
+
+DRAFT_MARK = "READ FROM THE PRIVATE DATA"
+"""Stands on each line of a draft that was read from the records; a schema with such a line is not public."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,13 +57,17 @@ class Schema:
         columns: in the order of the attributes.
         structural_zeros: attributes -> a boolean table, True where impossible; as `pgmest.estimate` takes them.
         source: the file it is from, for errors.
-        drafted: whether it still says `drafted_from_private_data: true`, as `draft` writes it.
+        drafted: whether it still says `drafted_from_private_data: true`, as `draft` writes it, or has marked lines.
+        unit: whose rows are bounded where a person can have several; None where each row is a person's only one.
+        marked_lines: the lines, from 1, that are still marked as read from the records, as `draft` marks them.
     """
 
     columns: tuple[Column, ...]
     structural_zeros: Mapping[Clique, np.ndarray] = field(default_factory=dict)
     source: str = "schema"
     drafted: bool = False
+    unit: Unit | None = None
+    marked_lines: tuple[int, ...] = ()
 
     # -- making one -------------------------------------------------------------------------------------------------
 
@@ -77,7 +85,9 @@ class Schema:
     @classmethod
     def parse(cls, text: str, source: str = "schema", *, toml: bool = False) -> Schema:
         """The schema in a text, YAML or JSON unless `toml`; `source` is its name in errors. Raises as `load`."""
-        return cls._from_node(parse_toml(text, source) if toml else parse_yaml(text, source))
+        schema = cls._from_node(parse_toml(text, source) if toml else parse_yaml(text, source))
+        lines = tuple(number for number, line in enumerate(text.split("\n"), 1) if DRAFT_MARK in line.upper())
+        return replace(schema, drafted=schema.drafted or bool(lines), marked_lines=lines)
 
     @classmethod
     def from_dict(cls, description: Mapping[str, Any]) -> Schema:
@@ -90,7 +100,7 @@ class Schema:
 
     @classmethod
     def _from_node(cls, node: Node) -> Schema:
-        fields = node.fields(("columns", "constraints", "drafted_from_private_data"), ("columns",))
+        fields = node.fields(("columns", "constraints", "unit", "drafted_from_private_data"), ("columns",))
         columns: dict[str, Column] = {}
         for name, described in fields["columns"].mapping("a mapping of columns to what they hold").items():
             columns[name] = _column(name, described.called(f"column '{name}'"))
@@ -101,7 +111,8 @@ class Schema:
             for clique, mask in read_zeros(fields["constraints"], columns):
                 zeros[clique] = mask | zeros.get(clique, False)
         drafted = "drafted_from_private_data" in fields and fields["drafted_from_private_data"].flag()
-        return cls(tuple(columns.values()), zeros, node.source, drafted)
+        unit = Unit.from_node(fields["unit"], list(columns)) if "unit" in fields else None
+        return cls(tuple(columns.values()), zeros, node.source, drafted, unit)
 
     # -- what it says -----------------------------------------------------------------------------------------------
 
@@ -125,25 +136,33 @@ class Schema:
 
     # -- tables -----------------------------------------------------------------------------------------------------
 
-    def encode(self, table: Any) -> Dataset:
+    def encode(self, table: Any, *, key: bytes | None = None) -> Dataset:
         """The raw table as codes over `domain`; its columns that the schema does not name are ignored.
 
+        The code of a value depends on that value and the schema alone, whatever engine or file holds it, whatever type
+        its column has there, and whatever stands in other rows. Nothing is raised because of a value, but with
+        `outside: error`; a table without rows gives a dataset without records.
+
         A file is read a piece at a time. Where an engine holds the rows (DuckDB, a polars LazyFrame, PySpark, ...), it
-        encodes them, too: the result is a `LazyDataset`. Then columns must have the type that the schema says.
+        encodes them, too: the result is a `LazyDataset`.
+
+        With a `unit`, at most `unit.at_most` rows of each person stay, by a keyed hash; rows of nobody are left out.
+        The dataset says so in `records_per_person`, which the neighboring relation follows.
 
         Args:
             table: a dataframe of any library, or the path of a `.csv`, `.csv.gz` or `.parquet` file. The fields of
                 CSV are text, read as what the schema says.
+            key: 16 secret bytes that fix which rows of a person stay, where there is a unit; by default new ones from
+                the operating system for each call.
 
         Raises:
-            DataError: no rows, a column is missing, or, with `outside: error`, a value is not foreseen; rows are
-                counted from 0.
+            DataError: a column is missing; or, with `outside: error`, a value is not foreseen; rows are counted from 0.
             FileFormatError: the file is unreadable or not such a table.
-            ArgumentError: not a dataframe.
+            ArgumentError: not a dataframe, or no such key.
         """
         from pgmest.data.schema.encoding import encode
 
-        return encode(self.columns, table)
+        return encode(self.columns, self.unit, table, key)
 
     def decode(self, data: Dataset, seed: int | np.random.Generator | None = None, like: str = "pandas") -> Any:
         """Codes as a table of values: those listed, numbers and dates drawn uniformly within their bin, nulls.

@@ -40,7 +40,7 @@ from typing import Any
 import numba
 import numpy as np
 from llvmlite import ir
-from numba.core import types
+from numba.core import config, types
 from numba.extending import intrinsic
 
 from pgmest._base.kernel_cache import numba_cache
@@ -82,7 +82,7 @@ def _cached(function: Any) -> Any:
     """Compile on first call, keeping the machine code on disk where some folder is writable."""
     options = {**_SETTINGS, "fastmath": {"contract"}}
     try:
-        with numba_cache(numba.config):
+        with numba_cache(config):
             return numba.njit(cache=True, **options)(function)
     except RuntimeError:  # a read-only installation and no writable user cache: compile in memory
         return numba.njit(**options)(function)

@@ -50,6 +50,8 @@ class _Messages(ExactOracle):
     "Above" and "below" are the plan's, which roots its tree elsewhere than the junction tree.
     """
 
+    contracts = False
+
     def log_factors(self, position: int) -> list[Factor]:
         """Logs of tables whose product is the marginal of a clique: its potentials and the messages it received."""
         received = self._on_separator(position, f.MARGINAL).log() - self._on_separator(position, f.MESSAGE)
@@ -90,7 +92,7 @@ class _Messages(ExactOracle):
         assert self._theta is not None
         base = int(self.plan.nodes[node, f.BASE])
         domain = self.layout.domains[int(np.searchsorted(self.layout.offsets, base))]
-        return Factor(domain, self._theta[base : base + domain.size()].reshape(domain.shape))
+        return Factor.owning(domain, self._theta[base : base + domain.size()].reshape(domain.shape))
 
     def _on_separator(self, position: int, field: int) -> Factor:
         """What the workspace holds for each value of the separator above a clique: log message, or marginal."""
@@ -98,7 +100,7 @@ class _Messages(ExactOracle):
         start, cells, parent = (int(value) for value in self.plan.nodes[node, [field, f.SEPARATOR, f.PARENT]])
         shared = set(self.plan.axes[parent]) if parent >= 0 else set()
         domain = self.layout.domain.project([name for name in self.plan.axes[node] if name in shared])
-        return Factor(domain, self._arena[start : start + cells].reshape(domain.shape).copy())
+        return Factor.owning(domain, self._arena[start : start + cells].reshape(domain.shape).copy())
 
 
 class _Tables:
@@ -254,7 +256,7 @@ class CalibratedTree:
                 marginal = self.marginal(position, given)
                 inverse = np.full(marginal.shape, -np.inf)  # 0/0 := 0, so an impossible value contributes nothing
                 np.negative(np.log(marginal, out=inverse, where=marginal > 0), out=inverse, where=marginal > 0)
-                logs = _multiplied_in(logs, Factor(self.domain.project(given), inverse))
+                logs = _multiplied_in(logs, Factor.owning(self.domain.project(given), inverse))
         scales = [float(factor.values.max()) for factor in logs]
         log_scale = math.fsum(scales)
         if math.log(self.tree.sizes[position]) + log_scale > SMALLEST_EXPONENT:

@@ -33,7 +33,7 @@ from pgmest.inference.marginals.contraction import (
     contraction,
 )
 from pgmest.inference.marginals.subtree import Subtree, connecting_subtree
-from pgmest.queries import Query
+from pgmest.queries import MatrixQuery
 from pgmest.queries.matrices import Identity
 
 SMALL_CELLS = 1 << 14
@@ -45,7 +45,7 @@ DENSE_ENTRIES = 1 << 20
 
 def eliminate(
     calibrated: CalibratedTree,
-    queries: Mapping[str, Query | None],
+    queries: Mapping[str, MatrixQuery | None],
     evidence: Mapping[str, int] | None = None,
 ) -> np.ndarray:
     """The answers to a factored query about probabilities.
@@ -65,7 +65,7 @@ def eliminate(
 
 
 def eliminate_rows(
-    calibrated: CalibratedTree, queries: Mapping[str, Query], evidence: Mapping[str, int] | None = None
+    calibrated: CalibratedTree, queries: Mapping[str, MatrixQuery], evidence: Mapping[str, int] | None = None
 ) -> np.ndarray:
     """The answers to many factored queries of one row each, all in one contraction.
 
@@ -95,7 +95,7 @@ class _Elimination:
     """
 
     calibrated: CalibratedTree
-    queries: dict[str, Query | None]
+    queries: dict[str, MatrixQuery | None]
     evidence: dict[str, int]
     together: bool = False
 
@@ -145,7 +145,7 @@ class _Elimination:
         """The labels that a slice at the evidence keeps."""
         return tuple(label for label in labels if label not in self.evidence)
 
-    def apply_in_turn(self, table: Table, queries: Mapping[str, Query | None]) -> np.ndarray:
+    def apply_in_turn(self, table: Table, queries: Mapping[str, MatrixQuery | None]) -> np.ndarray:
         """Queries along the axes of a table of all the attributes, those that shrink it most first."""
         names = tuple(self.queries)
         cells = table.values.transpose([table.labels.index(name) for name in names])

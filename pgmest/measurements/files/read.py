@@ -14,7 +14,8 @@ from pgmest._base.files import read_text
 from pgmest.measurements.files.archive import Archive
 from pgmest.measurements.files.query_format import decode_query
 from pgmest.measurements.files.write import FORMAT, VERSION, file_kind
-from pgmest.measurements.measurement import NOISES, LinearMeasurement, noise_stddev
+from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.measurements.noise import NOISES, noise_stddev
 from pgmest.tables.domain import Domain, as_domain
 
 FIELDS = ("clique", "values", "noise", "stddev", "scale", "query", "comment")

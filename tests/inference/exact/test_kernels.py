@@ -166,7 +166,7 @@ def installation(tmp_path):
     source = Path(pgmest.__file__).parent
     copy = tmp_path / "site" / "pgmest"
     shutil.copytree(source, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    (copy / "inference" / "__pycache__").write_text("in the way")
+    (copy / "inference" / "exact" / "__pycache__").write_text("in the way")
     return copy.parent
 
 

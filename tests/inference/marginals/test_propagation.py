@@ -41,7 +41,7 @@ def test_marginals_equal_those_of_the_joint_table(
     find_routes.cache_clear()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(routes, "BLOCK_CELLS", block)
-        patch.setattr(routes, "ALWAYS_CARRIED", carried)
+        patch.setattr(routes, "SMALL_MESSAGE", carried)
         patch.setattr(routes, "LARGEST_LOCAL", local)
         tables = propagate(CalibratedTree(problem.vector, problem.plan()), cliques, total=7.0)
     for clique, table in zip(cliques, tables, strict=True):

@@ -18,7 +18,7 @@ from pgmest.inference.marginals import variable_elimination as elimination
 from pgmest.inference.marginals.calibrated_tree import CalibratedTree
 from pgmest.inference.marginals.subtree import connecting_subtree
 from pgmest.inference.marginals.variable_elimination import eliminate, eliminate_rows
-from pgmest.queries import Query, as_query
+from pgmest.queries import MatrixQuery, as_query
 from tests.inference.problems import Problem, problems
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -42,7 +42,7 @@ def calibrated(problem: Problem) -> CalibratedTree:
     return CalibratedTree(problem.vector, problem.plan())
 
 
-def expected(problem: Problem, factors: Mapping[str, Query | None], evidence: Mapping[str, int]) -> np.ndarray:
+def expected(problem: Problem, factors: Mapping[str, MatrixQuery | None], evidence: Mapping[str, int]) -> np.ndarray:
     """The same from the joint table, one axis at a time."""
     names = list(problem.sizes)
     index = tuple(evidence.get(name, slice(None)) for name in names)
@@ -59,13 +59,13 @@ def expected(problem: Problem, factors: Mapping[str, Query | None], evidence: Ma
 
 
 @st.composite
-def questions(draw: st.DrawFn) -> tuple[Problem, dict[str, Query | None], dict[str, int]]:
+def questions(draw: st.DrawFn) -> tuple[Problem, dict[str, MatrixQuery | None], dict[str, int]]:
     problem = draw(problems())
     assume(problem.possible)
     names = draw(st.permutations(list(problem.sizes)))
     roles = {name: draw(st.sampled_from(["out", "given", "itself", "prefix", "matrix", "identity"])) for name in names}
     rng = np.random.default_rng(problem.seed)
-    factors: dict[str, Query | None] = {}
+    factors: dict[str, MatrixQuery | None] = {}
     for name in names:
         size = problem.sizes[name]
         if roles[name] == "itself":
@@ -116,7 +116,7 @@ def test_a_matrix_too_large_to_write_down_is_applied_at_the_end(monkeypatch: pyt
     monkeypatch.setattr(elimination, "SMALL_CELLS", 0)
     problem = Problem(dict(CHAIN), tuple(CHAIN_CLIQUES))
     factors = {"d": queries.prefix(4), "a": queries.prefix(2), "b": queries.mean(3)}
-    monkeypatch.setattr(queries.base.Query, "matrix", lambda self: pytest.fail("written down"))
+    monkeypatch.setattr(queries.base.MatrixQuery, "matrix", lambda self: pytest.fail("written down"))
     answer = eliminate(calibrated(problem), factors)
     monkeypatch.undo()
     np.testing.assert_allclose(answer, expected(problem, factors, {}), atol=1e-12)
