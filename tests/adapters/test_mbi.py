@@ -276,6 +276,7 @@ def test_large_queries_stay_small():
 def test_queries_with_too_many_entries_are_products(monkeypatch):
     from pgmest.adapters.mbi import queries
 
+    monkeypatch.setattr(queries, "FEW_CELLS", 0)
     monkeypatch.setattr(queries, "MOST_NONZEROS", 3)
     measurement = mbi.LinearMeasurement(np.arange(3.0), ("b",), 1.0, lambda factor: factor.datavector().cumsum())
     ours = adapter.from_mbi_measurement(measurement, DOMAIN)

@@ -6,8 +6,10 @@ evaluation a row. So a single query on ten thousand cells costs one evaluation, 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,9 @@ from pgmest.tables.domain import Clique
 
 BLOCK_ENTRIES = 1 << 22
 """Rows are found in blocks of at most so many entries (32 MB)."""
+
+FEW_CELLS = 1 << 10
+"""On at most so many cells a function is asked about each of them, without JAX, which would compile for each query."""
 
 MOST_WORK = 1 << 31
 MOST_NONZEROS = 1 << 25
@@ -68,7 +73,18 @@ def from_mbi_query(query: Any, clique: Clique, names: Names, rows: int) -> Any:
         return sparse.diags(np.broadcast_to(np.asarray(query.weights, dtype=np.float64).reshape(-1), (cells,))).tocsr()
     if kind == "SlicedQuery":
         return sparse.eye(cells).tocsr()[query.start :]
+    if cells <= FEW_CELLS:
+        table = names.theirs.project(names.back(clique))
+        with contextlib.suppress(TypeError, AttributeError):  # no hash; or written for arrays of JAX alone
+            return _of_few_cells(query, table, clique, rows)
     return _of_function(query, clique, names, rows)
+
+
+@lru_cache(maxsize=1024)
+def _of_few_cells(query: Callable[[Any], Any], table: Any, clique: Clique, rows: int) -> Any:
+    """The same query is converted again in every round of a mechanism: it is kept."""
+    with double_precision():
+        return _of_unit_tables(query, table, clique, rows)
 
 
 def _of_function(query: Callable[[Any], Any], clique: Clique, names: Names, rows: int) -> Any:
@@ -83,7 +99,7 @@ def _of_function(query: Callable[[Any], Any], clique: Clique, names: Names, rows
         try:
             answered, transpose = jax.vjp(jax.jit(answer), probe)
         except (TypeError, ValueError, jax.errors.JAXTypeError):  # written for NumPy: JAX cannot look inside
-            return _of_unit_tables(query, clique, names, rows)
+            return _of_unit_tables(query, table, clique, rows)
         _check_rows(len(answered), rows, clique)
         if rows * cells > MOST_WORK:
             matrix = _products(jax.jit(answer), transpose, rows, cells)
@@ -132,10 +148,9 @@ def _products(answer: Callable[..., Any], transpose: Callable[..., Any], rows: i
     return operator((rows, cells), matvec=apply, rmatvec=apply_transpose, dtype=np.float64)
 
 
-def _of_unit_tables(query: Callable[[Any], Any], clique: Clique, names: Names, rows: int) -> Any:
-    """The matrix of a function that JAX cannot differentiate: its answers about the tables with a single 1."""
-    cells = names.domain.size(clique)
-    table = names.theirs.project(names.back(clique))
+def _of_unit_tables(query: Callable[[Any], Any], table: Any, clique: Clique, rows: int) -> Any:
+    """The matrix of any function, by its answers about the tables with a single 1."""
+    cells = int(np.prod(table.shape, dtype=np.int64))
 
     def answer(values: np.ndarray) -> np.ndarray:
         return np.asarray(query(mbi.Factor(table, values.reshape(table.shape))), dtype=np.float64).reshape(-1)
