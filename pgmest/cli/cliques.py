@@ -67,7 +67,7 @@ def workload_of(options: argparse.Namespace, domain: Domain) -> Any:
     cliques = [clique_of(text) for text in options.workload or ()] + cliques_of_file(options.workload_file)
     if options.way is not None:
         cliques += all_kway(domain, options.way).cliques
-    return as_workload(domain, dict.fromkeys(map(domain.clique, cliques))) if cliques else None
+    return as_workload(domain, list(dict.fromkeys(map(domain.clique, cliques)))) if cliques else None
 
 
 def _names(value: Any) -> Clique:

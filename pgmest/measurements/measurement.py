@@ -22,10 +22,10 @@ from pgmest.queries.matrices import Identity
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
 
-__all__ = ["LARGEST", "NOISES", "SMALLEST_STDDEV", "LinearMeasurement", "noise_scale", "noise_stddev"]
+__all__ = ["LARGEST_ANSWER", "NOISES", "SMALLEST_STDDEV", "LinearMeasurement", "noise_scale", "noise_stddev"]
 
 SMALLEST_STDDEV = 1e-150  # a smaller one has an infinite precision
-LARGEST = 1e100  # of answers, their noise and totals: the squares of larger numbers are infinite
+LARGEST_ANSWER = 1e100  # of answers, their noise and totals: the squares of larger numbers are infinite
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -241,8 +241,8 @@ def _answers(array: np.ndarray, query: LinearQuery | None, clique: Clique, where
             )
     if array.size == 0:
         raise MeasurementError(f"{where} has no values; give one for each query.")
-    if np.abs(array).max() > LARGEST:
-        raise MeasurementError(f"{where}: values must be within {LARGEST} of 0; this cannot be a count.")
+    if np.abs(array).max() > LARGEST_ANSWER:
+        raise MeasurementError(f"{where}: values must be within {LARGEST_ANSWER} of 0; this cannot be a count.")
     answers = array.reshape(-1).copy()
     answers.flags.writeable = False
     return answers
@@ -257,8 +257,8 @@ def _checked_stddev(stddev: Any, rows: int, where: str) -> float | np.ndarray:
             f"{where}: stddev must be positive (at least {SMALLEST_STDDEV}), got {float(deviations.min())}. "
             "For exact answers give a small one."
         )
-    if (deviations > LARGEST).any():
-        raise MeasurementError(f"{where}: stddev must be at most {LARGEST}, got {float(deviations.max())}.")
+    if (deviations > LARGEST_ANSWER).any():
+        raise MeasurementError(f"{where}: stddev must be at most {LARGEST_ANSWER}, got {float(deviations.max())}.")
     if deviations.ndim == 0:
         return float(deviations)
     deviations = deviations.copy()

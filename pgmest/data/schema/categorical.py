@@ -10,9 +10,9 @@ from typing import ClassVar
 import numpy as np
 
 from pgmest._base.errors import listed
-from pgmest.data.schema.column import COMMON_KEYS, Column, Found, gap_keys, outside_key
+from pgmest.data.schema.column import COMMON_KEYS, Found, SchemaColumn, gap_keys, outside_key
 from pgmest.data.schema.engine import EngineColumn, EngineFound, Reading
-from pgmest.data.schema.notation import Node
+from pgmest.data.schema.notation import SchemaNode
 from pgmest.data.schema.readings import code_of, text_of
 from pgmest.data.values import Values
 
@@ -20,7 +20,7 @@ Value = str | int | float | bool
 
 
 @dataclass(frozen=True)
-class Categorical(Column):
+class Categorical(SchemaColumn):
     """A column whose values are listed, with a code for all others if `other` gives it a label.
 
     Values match by how they are written (`readings.text_of`): numbers the listed text, text the listed number; true
@@ -35,7 +35,7 @@ class Categorical(Column):
     other: Value | None
 
     @classmethod
-    def from_node(cls, name: str, node: Node) -> Categorical:
+    def from_node(cls, name: str, node: SchemaNode) -> Categorical:
         fields = node.fields((*COMMON_KEYS, "values", "other"), ("values",))
         missing, markers = gap_keys(fields)
         values = [_value(item) for item in fields["values"].items()]
@@ -116,7 +116,7 @@ class Categorical(Column):
     def labels(self) -> list[str]:
         return [written(value) for value in (*self.values, *([] if self.other is None else [self.other]))]
 
-    def codes_within(self, node: Node) -> list[int]:
+    def codes_within(self, node: SchemaNode) -> list[int]:
         key = written(_value(node))
         labels = self.labels()
         if key not in labels:
@@ -137,7 +137,7 @@ class Boolean(Categorical):
     }
 
     @classmethod
-    def from_node(cls, name: str, node: Node) -> Boolean:
+    def from_node(cls, name: str, node: SchemaNode) -> Boolean:
         fields = node.fields(COMMON_KEYS)
         missing, markers = gap_keys(fields)
         outside = outside_key(fields, ("missing",) if missing else ("clip",), missing)
@@ -156,7 +156,7 @@ def written(value: Value) -> str:
     return text_of(value) or ""
 
 
-def _value(node: Node) -> Value:
+def _value(node: SchemaNode) -> Value:
     value = node.scalar()
     if value is None:
         node.fail("must not be null: say missing: true for missing values.")

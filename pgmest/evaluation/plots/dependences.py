@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pgmest._base.errors import ArgumentError
-from pgmest.evaluation.plots.marginals import Projectable
 from pgmest.evaluation.plots.style import COLORS, pyplot_for, shown, style
-from pgmest.models.information import mutual_information
+from pgmest.queries.workloads import Projectable
 from pgmest.tables.domain import Clique
 from pgmest.tables.factor import Factor
+from pgmest.tables.information import mutual_information
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -34,7 +34,7 @@ LINES: tuple[dict[str, Any], ...] = tuple(
     )
 )
 """How the first, second, ... of the lines that are compared looks; after the last from the start again."""
-STYLE = {
+PICTURE_STYLE = {
     "font.size": 9,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -117,7 +117,7 @@ def shown(text: str) -> str:
 
 def style() -> dict[str, Any]:
     """What matplotlib's `rc_context` is to be given."""
-    return {**STYLE, "font.family": list(fonts())}
+    return {**PICTURE_STYLE, "font.family": list(fonts())}
 
 
 def mark_codes(axis: Axis, size: int, labels: Sequence[str] | None = None, most: int = 12) -> None:

@@ -33,7 +33,7 @@ MATERIALIZED_CELLS = 1 << 20
 CELLS_PER_OPERATION = 4
 """Writing a cell of a clique and reading it again takes as long as this many multiplications of a contraction."""
 
-SMALLEST_EXPONENT = 700.0
+SAFE_EXPONENT = 700.0
 """exp(-700) is still far from underflow."""
 
 
@@ -259,7 +259,7 @@ class CalibratedTree:
                 logs = _multiplied_in(logs, Factor.owning(self.domain.project(given), inverse))
         scales = [float(factor.values.max()) for factor in logs]
         log_scale = math.fsum(scales)
-        if math.log(self.tree.sizes[position]) + log_scale > SMALLEST_EXPONENT:
+        if math.log(self.tree.sizes[position]) + log_scale > SAFE_EXPONENT:
             return None
         tables = [
             Table(factor.domain.attributes, np.exp(factor.values - scale))

@@ -11,6 +11,7 @@ import numpy as np
 
 from pgmest._base.errors import FileFormatError, PgmestError, listed, memory_text
 from pgmest._base.files import read_text
+from pgmest._base.memory import LARGEST_TABLE
 from pgmest.measurements.files.archive import Archive
 from pgmest.measurements.files.query_format import decode_query
 from pgmest.measurements.files.write import FORMAT, VERSION, file_kind
@@ -18,9 +19,8 @@ from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.measurements.noise import NOISES, noise_stddev
 from pgmest.tables.domain import Domain, as_domain
 
-FIELDS = ("clique", "values", "noise", "stddev", "scale", "query", "comment")
-MOST_CELLS = 2**31
-REMEDY = "See help(pgmest.measurements.files) for the format."
+MEASUREMENT_FIELDS = ("clique", "values", "noise", "stddev", "scale", "query", "comment")
+FORMAT_REMEDY = "See help(pgmest.measurements.files) for the format."
 
 
 def load_measurements(
@@ -65,7 +65,7 @@ def _header(archive: Archive) -> str:
     try:
         return archive.take("header").astype(np.uint8).tobytes().decode("utf-8")
     except ValueError as error:
-        raise FileFormatError.of(archive.path, f"not a measurement file ({error}).", REMEDY) from None
+        raise FileFormatError.of(archive.path, f"not a measurement file ({error}).", FORMAT_REMEDY) from None
 
 
 def _parse(path: Path, text: str) -> list[Any]:
@@ -73,11 +73,11 @@ def _parse(path: Path, text: str) -> list[Any]:
     try:
         document = json.loads(text, object_pairs_hook=_object)
     except ValueError as error:
-        raise FileFormatError.of(path, f"not valid JSON ({error}).", REMEDY) from None
+        raise FileFormatError.of(path, f"not valid JSON ({error}).", FORMAT_REMEDY) from None
     except RecursionError:
-        raise FileFormatError.of(path, "nested too deeply.", REMEDY) from None
+        raise FileFormatError.of(path, "nested too deeply.", FORMAT_REMEDY) from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise FileFormatError.of(path, f'not a measurement file: "format" is not "{FORMAT}".', REMEDY)
+        raise FileFormatError.of(path, f'not a measurement file: "format" is not "{FORMAT}".', FORMAT_REMEDY)
     if document.get("version") != VERSION:
         raise FileFormatError.of(
             path, f"version {document.get('version')!r}, this pgmest reads version {VERSION}.", "Upgrade pgmest."
@@ -85,7 +85,7 @@ def _parse(path: Path, text: str) -> list[Any]:
     unknown = [name for name in document if name not in ("format", "version", "measurements", "comment")]
     if unknown or not isinstance(document.get("measurements"), list):
         problem = f"unknown fields {listed(unknown)}." if unknown else '"measurements" is not a list.'
-        raise FileFormatError.of(path, problem, REMEDY)
+        raise FileFormatError.of(path, problem, FORMAT_REMEDY)
     return document["measurements"]
 
 
@@ -113,16 +113,16 @@ def _decode_all(
         try:
             measurements.append(_decode(entry, domain, take))
         except _FieldError as error:
-            raise FileFormatError.of(path, f"measurements[{position}]{error}", REMEDY) from None
+            raise FileFormatError.of(path, f"measurements[{position}]{error}", FORMAT_REMEDY) from None
     return measurements
 
 
 def _decode(entry: Any, domain: Domain, take: Callable[[str], np.ndarray]) -> LinearMeasurement:
     if not isinstance(entry, dict):
         raise _FieldError(" is not an object.")
-    unknown = [name for name in entry if name not in FIELDS]
+    unknown = [name for name in entry if name not in MEASUREMENT_FIELDS]
     if unknown:
-        raise _FieldError(f" has unknown fields {listed(unknown)}; known are {listed(FIELDS)}.")
+        raise _FieldError(f" has unknown fields {listed(unknown)}; known are {listed(MEASUREMENT_FIELDS)}.")
     clique = _in_field("clique", lambda: _clique(entry, domain))
     values = _in_field("values", lambda: _numbers(_required(entry), take))
     noise = entry.get("noise", "gaussian")
@@ -153,7 +153,7 @@ def _clique(entry: dict[str, Any], domain: Domain) -> tuple[str, ...]:
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise ValueError(f"must be a list of attribute names, got {names!r}")
     clique = domain.clique(names)
-    if domain.size(clique) > MOST_CELLS:
+    if domain.size(clique) > LARGEST_TABLE:
         raise ValueError(f"its table has {domain.size(clique):,} cells, more than can be estimated")
     return clique
 
