@@ -25,7 +25,7 @@ try:
     from sklearn.utils import check_random_state
     from sklearn.utils.validation import check_is_fitted, validate_data
 except ImportError:
-    raise OptionalDependencyError.of("scikit-learn", "pgmest.adapters.sklearn", "evaluate") from None
+    raise OptionalDependencyError.of("scikit-learn", "pgmest.adapters.sklearn") from None
 
 
 class DensityEstimator(DensityMixin, BaseEstimator):

@@ -84,7 +84,7 @@ def pyplot_for(feature: str) -> Any:
     try:
         from matplotlib import pyplot
     except ImportError:
-        raise OptionalDependencyError.of("matplotlib", feature, "plot") from None
+        raise OptionalDependencyError.of("matplotlib", feature) from None
     pyplot.draw_if_interactive()  # chooses the backend: done inside rc_context, notebooks forget that they show figures
     return pyplot
 
