@@ -17,13 +17,14 @@ from pgmest.cli.command import make_parser, say
 from pgmest.cli.compare import COMPARE
 from pgmest.cli.estimate import ESTIMATE, MEASURE
 from pgmest.cli.info import INFO
+from pgmest.cli.ledger import LEDGER
 from pgmest.cli.paths import check_files
 from pgmest.cli.query import QUERY, SAMPLE
 from pgmest.cli.synthesize import SCHEMA, SYNTHESIZE
+from pgmest.cli.warm_up import WARM_UP
 
-COMMANDS = {
-    command.name: command for command in (SYNTHESIZE, SCHEMA, ESTIMATE, INFO, QUERY, SAMPLE, COMPARE, AUDIT, MEASURE)
-}
+ALL = (SYNTHESIZE, SCHEMA, ESTIMATE, INFO, QUERY, SAMPLE, COMPARE, AUDIT, LEDGER, MEASURE, WARM_UP)
+COMMANDS = {command.name: command for command in ALL}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from pgmest._base.errors import ArgumentError
@@ -14,7 +14,12 @@ from pgmest.losses.robust import HuberLoss, L1Loss
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.tables.domain import Domain, as_domain
 
-LOSSES = {"l2": L2Loss, "l1": L1Loss, "huber": HuberLoss, "likelihood": NegativeLogLikelihood}
+LOSSES: dict[str, Callable[..., FlatLoss]] = {
+    "l2": L2Loss,
+    "l1": L1Loss,
+    "huber": HuberLoss,
+    "likelihood": NegativeLogLikelihood,
+}
 
 
 def make_loss(loss: Any, measurements: Iterable[LinearMeasurement], domain: Domain | Mapping[str, int]) -> FlatLoss:

@@ -32,7 +32,7 @@ class NegativeLogLikelihood(KinkedLoss):
         kinds = [np.full(measurement.rows, measurement.noise in GAUSSIAN) for measurement in self.measurements]
         self._squared = np.concatenate([np.empty(0, dtype=bool), *kinds])
         self._constant = math.fsum(_log_normalizer(measurement) for measurement in self.measurements)
-        self.smooth = bool(self._squared.all())
+        self.smooth: bool = bool(self._squared.all())
 
     @property
     def kinked(self) -> np.ndarray:
