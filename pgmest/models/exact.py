@@ -300,6 +300,49 @@ class Model(Distribution):
         assert self._posterior is not None
         return self._posterior.interval(query, clique, given, level=level, about=about)
 
+    def bounds(
+        self,
+        query: Any,
+        clique: Iterable[str] | str | None = None,
+        given: Mapping[str, int] | None = None,
+        *,
+        level: float = 0.95,
+        max_megabytes: float = 100.0,
+    ) -> Interval:
+        """The least and the largest answer that any table compatible with the measurements gives, in counts.
+
+        Nothing of the model is assumed but its structural zeros and a total that was given: these are bounds, proven by
+        the duals of linear programs over the junction tree's tables (`pgmest.models.bounds`), and as wide as what was
+        not measured leaves them. Compatible are tables whose true answers lie between the ends that were published, and
+        inside boxes around noisy answers that hold all of them at once with probability `level`.
+
+        Args:
+            query, clique, given: as for `answer` and `project`, one query.
+            level: of the boxes; without noise it does not matter.
+            max_megabytes: refuse junction trees whose tables would need more.
+
+        Raises:
+            InconsistentMeasurementsError: no table is compatible; it names answers that contradict each other.
+            ArgumentError: the model was not made by `estimate`, or nothing bounds the number of records.
+            ModelTooLarge: the tables of the query and the measurements together need too much memory.
+            QueryError, UnknownAttributeError, ...: as for `answer` and `project`.
+        """
+        from pgmest.models.bounds.bounds import TableBounds, check_bounded
+
+        check_bounded(self.recipe, self.measurements)
+        assert self.recipe is not None
+        assert self.measurements is not None
+        total = self.recipe.total if isinstance(self.recipe.total, int | float | np.number) else None
+        compatible = TableBounds(
+            self.measurements,
+            self.domain,
+            level=level,
+            total=None if total is None else float(total),
+            zeros=self.recipe.start,
+            max_megabytes=max_megabytes,
+        )
+        return compatible.of(query, clique, given)
+
     # -- information ------------------------------------------------------------------------------------------------
 
     def log_prob(self, records: Dataset) -> np.ndarray:

@@ -76,6 +76,12 @@ class Recipe:
         return CliqueVector.of(self.plan.layout, flat)
 
     @property
+    def start(self) -> CliqueVector:
+        """The base potentials, on the cliques of the problem; -inf where a cell is impossible."""
+        layout = self.plan.layout if self.collapse is None else self.collapse.outer
+        return CliqueVector.of(layout, self.base)
+
+    @property
     def repeatable(self) -> bool:
         """Whether other answers can take the place of the measured ones: not in a loss that holds them itself."""
         loss = self.loss
