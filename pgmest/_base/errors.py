@@ -249,10 +249,8 @@ class InconsistentMeasurementsError(PgmestError, ValueError):
             else "Correct one of them, or say how it was rounded or suppressed."
         )
         lines = "\n".join(f"  {text}" for text in texts)
-        error = cls(
-            f"no table is compatible with all measurements. These {len(texts)} contradict each other:\n{lines}\n"
-            f"{remedy}"
-        )
+        head = f"no table is compatible with all measurements. These {len(answers)} answers contradict each other:"
+        error = cls(f"{head}\n{lines}\n{remedy}")
         error.answers = tuple(answers)
         return error
 

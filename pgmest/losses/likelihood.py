@@ -74,8 +74,8 @@ class NegativeLogLikelihood(KinkedLoss):
     def information_product(self, direction: np.ndarray) -> np.ndarray:
         """The Fisher information of the answers about the marginals in counts, Q^T W Q, times a vector.
 
-        Both Gaussian and Laplace noise have information 1 in units of their own scale. An answer between two ends, which
-        has none inside, counts like one with the variance of a uniform distribution.
+        Both Gaussian and Laplace noise have information 1 in units of their own scale. An answer between two ends,
+        which has none inside, counts like one with the variance of a uniform distribution.
         """
         return self._residuals.transpose(self._information * self._residuals.answers(direction))
 

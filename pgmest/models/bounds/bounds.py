@@ -99,9 +99,8 @@ class TableBounds:
         if counts:
             low, top = _whole(low, top)
         axes = Domain(shape)
-        return Interval(
-            Factor(axes, low.reshape(axes.shape)), Factor(axes, top.reshape(axes.shape)), self.level, "bounds"
-        )
+        ends = (Factor(axes, end.reshape(axes.shape)) for end in (low, top))
+        return Interval(*ends, self.level, "bounds")
 
     def check(self) -> None:
         """See that some table is compatible.

@@ -54,10 +54,8 @@ def proven_minimum(objective: np.ndarray, polytope: TablePolytope, high: np.ndar
     y = np.zeros(len(polytope.right)) if multipliers is None else multipliers
     reduced = objective - polytope.equations.T @ y
     terms = np.concatenate([polytope.right * y, np.minimum(reduced * polytope.low, reduced * high)])
-    slack = ROUNDING * float(
-        np.abs(terms).sum() + np.abs(objective) @ high + np.abs(y) @ (abs(polytope.equations) @ np.abs(high))
-    )
-    return float(terms.sum()) - slack
+    products = np.abs(objective) @ high + np.abs(y) @ (abs(polytope.equations) @ np.abs(high))
+    return float(terms.sum()) - ROUNDING * float(np.abs(terms).sum() + products)
 
 
 def finite_ends(polytope: TablePolytope, total: float | None) -> np.ndarray:

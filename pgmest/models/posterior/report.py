@@ -11,7 +11,7 @@ from pgmest.models.posterior.diagnostics import bulk_ess, r_hat, tail_ess
 
 GOOD_R_HAT = 1.05
 MOST_DIVERGENT = 0.02
-"""A trajectory that loses its energy is rejected, which is right; a larger share of them hints at places not reached."""
+"""A trajectory that loses its energy is rejected, which is right; a larger share hints at places not reached."""
 
 FEW = 100.0
 """Effective draws per quantile asked for: below it a Monte Carlo error is worth a word."""
