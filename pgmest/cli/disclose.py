@@ -21,9 +21,9 @@ examples:
   pgmest disclose published.json --domain domain.json --cells age,sex --width 2 --out disclosed.csv
 
 For each cell of the tables named by --cells the least and largest count that any table compatible with everything
-published can have; they need not be tables that are published. A cell is disclosed where these are at most --width apart
-(default 0: the count is certain). Bounds are proven by linear programs. The answer is CSV: a
-column per attribute, low, high and disclosed; with --json one object. Exit code 3 where a cell is disclosed.
+published can have; they need not be tables that are published. A cell is disclosed where these are at most --width
+apart (default 0: the count is certain). Bounds are proven by linear programs. The answer is CSV: a column per
+attribute, low, high and disclosed; with --json one object. Exit code 3 where a cell is disclosed.
 
 published.json is a measurement file; exact, rounded, suppressed and noisy tables may be mixed:
   {{"format": "pgmest-measurements", "version": 2, "measurements": [

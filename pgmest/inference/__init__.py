@@ -4,4 +4,6 @@
 estimate with a standard error.
 """
 
-from pgmest.inference.combining_rules import combine as combine
+from pgmest.inference.combining_rules import combine
+
+__all__ = ["combine"]

@@ -142,7 +142,7 @@ def combine(
     if len({estimate.shape for estimate, _, _ in read}) > 1:
         shapes = sorted({str(estimate.shape) for estimate, _, _ in read})
         raise ArgumentError(
-            f"the results have different shapes ({', '.join(shapes)}): a category may be missing from a synthetic table. "
+            f"the results have different shapes ({', '.join(shapes)}): a category may be missing from a table. "
             "Fix the categories of the analysis in advance."
         )
     estimates, variances = (np.stack([one[part] for one in read]) for part in (0, 1))

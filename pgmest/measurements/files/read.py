@@ -188,7 +188,7 @@ def _between(kind: str, entry: dict[str, Any], low: Any, values: np.ndarray, cli
 
 
 def _ends(value: Any, take: Callable[[str], np.ndarray], null: float) -> np.ndarray:
-    """Numbers, where null stands for a value that was left out, and "complementary" for one hidden to protect others."""
+    """Numbers; null stands for a value that was left out, "complementary" for one hidden to protect others."""
     if value is None:
         raise ValueError("is missing")
     value = _loaded(value, take)

@@ -4,5 +4,7 @@
 ends.py how far noisy answers may be from the truth, contradiction.py which answers no table can have together.
 """
 
-from pgmest.models.bounds.bounds import TableBounds as TableBounds
-from pgmest.models.bounds.ends import answer_ends as answer_ends
+from pgmest.models.bounds.bounds import TableBounds
+from pgmest.models.bounds.ends import answer_ends
+
+__all__ = ["TableBounds", "answer_ends"]

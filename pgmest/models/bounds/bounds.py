@@ -99,8 +99,8 @@ class TableBounds:
         if counts:
             low, top = _whole(low, top)
         axes = Domain(shape)
-        ends = (Factor(axes, end.reshape(axes.shape)) for end in (low, top))
-        return Interval(*ends, self.level, "bounds")
+        below, above = (Factor(axes, end.reshape(axes.shape)) for end in (low, top))
+        return Interval(below, above, self.level, "bounds")
 
     def check(self) -> None:
         """See that some table is compatible.
@@ -141,6 +141,8 @@ class TableBounds:
             return query.attributes, dict(zip(query.attributes, query.shape, strict=True)), rows, False
         if clique is not None:
             names = self.domain.clique(clique)
+            if isinstance(query, Kron):
+                raise QueryError("a Kron names its attributes itself: leave clique= out.")
             one_row = not isinstance(query, Query) and np.ndim(query) == 1
             matrix = as_query([query] if one_row else query)
             if matrix.columns != self.domain.size(names):

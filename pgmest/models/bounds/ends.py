@@ -11,7 +11,7 @@ from scipy.special import ndtri
 from pgmest.measurements.measurement import LinearMeasurement, noise_scale
 
 LARGEST_GRID = 64.0
-"""Discrete Gaussian noise of at most this scale has its tail summed; above, it is the normal one and an integer more."""
+"""Discrete Gaussian noise of at most this scale has its tail summed; above, it is the normal one and one more."""
 
 
 def answer_ends(measurements: Sequence[LinearMeasurement], level: float) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -139,15 +140,15 @@ class _Blocks:
         columns = np.arange(self.offsets[position], self.offsets[position + 1])
         return sparse.csr_array((np.ones(len(index)), (index, columns)), shape=(self.domain.size(names), self.columns))
 
-    def add(self, matrix: sparse.csr_array, right: np.ndarray) -> None:
+    def add(self, matrix: Any, right: np.ndarray) -> None:
         entries = matrix.tocoo()
         self._entries.append((entries.row + self._rows, entries.col, entries.data))
         self._right.append(right)
-        self._rows += matrix.shape[0]
+        self._rows += len(right)
 
     def equate(self, one: int, other: int, names: Clique) -> None:
         difference = self.marginal(one, names) - self.marginal(other, names)
-        self.add(sparse.csr_array(difference), np.zeros(difference.shape[0]))
+        self.add(sparse.csr_array(difference), np.zeros(self.domain.size(names)))
 
     def fix_total(self, root: int, total: float) -> None:
         self.add(self.marginal(root, ()), np.array([total]))

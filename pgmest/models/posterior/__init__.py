@@ -4,6 +4,8 @@
 (Laplace's approximation) and hmc.py, and what the draws say about questions in posterior.py.
 """
 
-from pgmest.models.posterior.posterior import Posterior as Posterior
-from pgmest.models.posterior.prior import NormalPrior as NormalPrior
-from pgmest.models.posterior.report import PosteriorReport as PosteriorReport
+from pgmest.models.posterior.posterior import Posterior
+from pgmest.models.posterior.prior import NormalPrior
+from pgmest.models.posterior.report import PosteriorReport
+
+__all__ = ["NormalPrior", "Posterior", "PosteriorReport"]

@@ -222,7 +222,7 @@ class Posterior:
             OptionalDependencyError: ArviZ is not installed.
         """
         try:
-            import arviz
+            import arviz  # pyright: ignore[reportMissingImports]
         except ImportError:
             raise OptionalDependencyError.of("arviz", "InferenceData", "posterior") from None
         shape = self.points.shape[:2]
