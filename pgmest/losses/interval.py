@@ -20,8 +20,8 @@ class IntervalLoss(ResidualLoss):
     r"""$\sum_r \tfrac12 (\mathrm{dist}((Q \mu)_r, [l_r, h_r]) / s)^2$ with s half a record.
 
     Smooth, convex, and zero exactly on the tables that are compatible with all ends; of these an estimate approaches
-    the one of maximum entropy. Where there is none, it is the least-squares compromise, and `Model.bounds` names answers
-    that contradict each other.
+    the one of maximum entropy. Where there is none, it is the least-squares compromise, and `Model.bounds` names
+    answers that contradict each other.
 
     Args:
         measurements: of kind "between".
