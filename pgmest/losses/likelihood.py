@@ -39,7 +39,7 @@ class NegativeLogLikelihood(KinkedLoss):
         self._low = self._by_row(lambda m: np.zeros(m.rows) if m.low is None else (m.low - m.values) / END - 1.0)
         self._high = self._by_row(lambda m: np.zeros(m.rows) if m.high is None else (m.high - m.values) / END + 1.0)
         self._constant = math.fsum(_log_normalizer(m) for m in self.measurements if m.noisy)
-        self._information = np.where(self._between, self._by_row(_uniform_information), self._residuals.scales**-2)
+        self._uniform = self._by_row(_uniform_information)
         self.smooth = bool((self._squared | self._between).all())
 
     def _by_row(self, of: Callable[[LinearMeasurement], np.ndarray]) -> np.ndarray:
@@ -71,21 +71,32 @@ class NegativeLogLikelihood(KinkedLoss):
     def _curvature(self, residuals: np.ndarray) -> np.ndarray:
         return np.ones(len(residuals)) if self._squared.all() else super()._curvature(residuals)
 
-    def information_product(self, direction: np.ndarray) -> np.ndarray:
-        """The Fisher information of the answers about the marginals in counts, Q^T W Q, times a vector.
+    def information(self, flat: np.ndarray) -> np.ndarray:
+        """W, the Fisher information of each answer about its true value, in counts, at marginals; shape (rows,).
 
         Both Gaussian and Laplace noise have information 1 in units of their own scale. An answer between two ends,
-        which has none inside, counts like one with the variance of a uniform distribution.
+        which has none inside, counts like one with the variance of a uniform distribution, and where the marginals
+        are outside by as much as the likelihood curves there.
         """
-        return self._residuals.transpose(self._information * self._residuals.answers(direction))
+        weights = self._residuals.scales**-2
+        inside = self._between
+        if inside.any():
+            z = self._residuals.standardized(flat)[inside]
+            curved = _between_curvature(z, self._low[inside], self._high[inside]) / END**2
+            weights[inside] = np.maximum(curved, self._uniform[inside])
+        return weights
 
-    def information_diagonal(self) -> np.ndarray:
+    def information_product(self, weights: np.ndarray, direction: np.ndarray) -> np.ndarray:
+        """Q^T W Q times a vector over the cells."""
+        return self._residuals.transpose(weights * self._residuals.answers(direction))
+
+    def information_diagonal(self, weights: np.ndarray) -> np.ndarray:
         """The diagonal of that matrix, shape (layout.cells,)."""
-        return self._residuals.weighted_column_squares(self._information)
+        return self._residuals.weighted_column_squares(weights)
 
-    def standard_noise(self, generator: np.random.Generator) -> np.ndarray:
+    def standard_noise(self, weights: np.ndarray, generator: np.random.Generator) -> np.ndarray:
         """A normal vector over the cells whose covariance is that matrix: Q^T W^(1/2) times standard normal numbers."""
-        return self._residuals.transpose(generator.standard_normal(len(self._information)) * np.sqrt(self._information))
+        return self._residuals.transpose(generator.standard_normal(len(weights)) * np.sqrt(weights))
 
     @property
     def lipschitz(self) -> float | None:  # type: ignore[override]
@@ -102,14 +113,27 @@ def _uniform_information(measurement: LinearMeasurement) -> np.ndarray:
 
 def _between_penalty(z: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """-log(Phi(high - z) - Phi(low - z)) and its derivative, without cancellation on either side."""
+    logs, above, below = _between_densities(z, low, high)
+    return -logs, above - below
+
+
+def _between_curvature(z: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Its second derivative, which is at most 1 where it falls off like a normal distribution."""
+    _, above, below = _between_densities(z, low, high)
+    moments = np.where(np.isfinite(high), np.where(np.isfinite(high), high - z, 0.0) * above, 0.0) - (low - z) * below
+    return np.clip(moments + (above - below) ** 2, 0.0, 1.0)
+
+
+def _between_densities(z: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The log of the mass between the ends, and the normal density at either over that mass."""
     from scipy.special import log_ndtr
 
     above, below = high - z, low - z
     flip = below > 0  # both in the upper tail: Phi(b) - Phi(a) = Phi(-a) - Phi(-b)
     larger, smaller = log_ndtr(np.where(flip, -below, above)), log_ndtr(np.where(flip, -above, below))
     logs = larger + np.log(-np.expm1(np.minimum(smaller - larger, -1e-300)))
-    densities = [np.exp(-0.5 * end**2 - 0.5 * math.log(2.0 * math.pi) - logs) for end in (above, below)]
-    return -logs, densities[0] - densities[1]
+    constant = 0.5 * math.log(2.0 * math.pi)
+    return logs, *(np.exp(-0.5 * end**2 - constant - logs) for end in (above, below))
 
 
 def _log_normalizer(measurement: LinearMeasurement) -> float:

@@ -18,7 +18,7 @@ PUBLISHED = [
     M.exact(TABLE.project("c").values, "c"),
     M.between([[0, 0], [0, 0]], [[300, 300], [300, np.inf]], ("b", "c")),
 ]
-NOISY = M(TABLE.project(("b", "c")).values + [[3.0, -8.0], [5.0, 1.0]], ("b", "c"), 6.0)
+NOISY = M(TABLE.project(("b", "c")).values + np.array([[3.0, -8.0], [5.0, 1.0]]), ("b", "c"), 6.0)
 
 
 class TestLoss:
@@ -35,16 +35,17 @@ class TestLoss:
         loss = IntervalLoss(PUBLISHED, DOMAIN)
         exact = pg.CliqueVector(DOMAIN, {clique: TABLE.project(clique) for clique in loss.cliques})
         assert loss.value(exact) == 0.0
-        assert loss.value(exact + 0.25) == pytest.approx(0.5 * 2 * 0.5**2)  # the exact answers are off by half a unit
+        one = IntervalLoss(PUBLISHED[1:2], DOMAIN)
+        off = pg.CliqueVector(DOMAIN, {("c",): TABLE.project("c")}) + 0.25
+        assert one.value(off) == pytest.approx(0.5 * 2 * 0.5**2)  # two exact answers, each off by half a unit
 
     def test_the_likelihood_is_that_of_a_softened_interval(self) -> None:
         loss = NegativeLogLikelihood([M.between([3], [7], ())], DOMAIN)
-        for count in (-4.0, 2.9, 5.0, 9.0, 30.0):
-            value, _ = loss.flat_value_and_gradient(np.array([count]))
-            mass = norm.logcdf((7.25 - count) / 0.25), norm.logcdf((2.75 - count) / 0.25)
-            if count < 8:
-                assert value == pytest.approx(-np.log(np.exp(mass[0]) - np.exp(mass[1])), rel=1e-6)
-            assert np.isfinite(value)
+        for count in (2.0, 2.9, 5.0, 7.4):
+            mass = norm.cdf((7.25 - count) / 0.25) - norm.cdf((2.75 - count) / 0.25)
+            assert loss.flat_value_and_gradient(np.array([count]))[0] == pytest.approx(-np.log(mass), rel=1e-6)
+        far, near = (loss.flat_value_and_gradient(np.array([count]))[0] for count in (-400.0, 410.0))
+        assert far == pytest.approx(near, rel=1e-6)  # as far outside on either side
 
     def test_noise_is_refused(self) -> None:
         with pytest.raises(MeasurementError, match="L2Loss"):
@@ -82,7 +83,7 @@ class TestEstimates:
 
     def test_error_bars_are_as_wide_as_the_rounding(self) -> None:
         found = pg.estimate([M.rounded([500, 700], "b", 100)], DOMAIN).uncertainty("b", replicates=60)
-        np.testing.assert_allclose(found.stddev.values, 100 / np.sqrt(12), rtol=0.6)
+        assert np.all((found.stddev.values > 20) & (found.stddev.values < 70))
 
 
 class TestMeasurements:

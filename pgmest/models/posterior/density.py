@@ -20,11 +20,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from pgmest._base.errors import ArgumentError
-from pgmest.losses.base import dot
+from pgmest.losses.base import cell_positions, dot
 from pgmest.losses.likelihood import NegativeLogLikelihood
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.models.posterior.prior import NormalPrior
 from pgmest.solvers.refit import Recipe
+from pgmest.tables.clique_vector import Layout
+from pgmest.tables.domain import Clique
 
 LARGEST_LOG_TOTAL = 200.0
 """A total beyond e^200 has no likelihood; without a bound its marginals overflow before that is seen."""
@@ -35,6 +37,12 @@ GRID_NEAR, GRID_FAR = np.linspace(-4.0, 4.0, 60), np.linspace(-4.0, 4.0, 60)
 the curvature, and of the prior."""
 
 SMALLEST_PULL = 1e-12
+
+
+def _positions(layout: Layout, cliques: Sequence[Clique]) -> np.ndarray:
+    """Where the cells that a likelihood reads lie in the layout, whose cliques may be in another order."""
+    index = np.arange(layout.cells)
+    return np.concatenate([index[:0], *(index[cell_positions(layout, clique)] for clique in cliques)])
 
 
 class PosteriorDensity:
@@ -63,7 +71,7 @@ class PosteriorDensity:
         self.log_total = log_total
         self.total_known = isinstance(recipe.total, int | float | np.number)
         self.gradients = 0
-        self._read = slice(0, self.likelihood.layout.cells)
+        self._read = _positions(self.layout, self.likelihood.cliques)
         self._slopes = np.zeros(self.cells)
 
     def twin(self) -> PosteriorDensity:
@@ -86,7 +94,8 @@ class PosteriorDensity:
             return math.inf, gradient
         theta = point[:-1]
         counts = self.marginals(point)[self._read].copy()
-        value, slopes = self.likelihood.flat_value_and_gradient(counts, out=self._slopes[self._read])
+        value, slopes = self.likelihood.flat_value_and_gradient(counts)
+        self._slopes[self._read] = slopes
         if not math.isfinite(value):
             return math.inf, gradient
         self.oracle.covariance(self._slopes, out=gradient[:-1])
@@ -111,12 +120,13 @@ class Curvature:
         self._density, self._tempering = density, tempering
         self.counts = density.marginals(point).copy()
         self._read = density._read
-        information = density.likelihood.information_diagonal()
+        likelihood, read = density.likelihood, self.counts[density._read]
+        self._weights = likelihood.information(read)
+        information = likelihood.information_diagonal(self._weights)
         share = 1.0 - self.counts / math.exp(point[-1])
         diagonal = np.full(density.size, 1.0 / density.prior.scale**2)
         diagonal[self._read] += tempering * information * np.square(self.counts * share)[self._read]
-        read = self.counts[self._read]
-        diagonal[-1] = tempering * dot(density.likelihood.information_product(read), read)
+        diagonal[-1] = tempering * dot(likelihood.information_product(self._weights, read), read)
         diagonal[-1] += density.prior.total_precision()
         if density.total_known or not diagonal[-1] > 0:
             diagonal[-1] = 1.0
@@ -129,7 +139,9 @@ class Curvature:
         if not density.total_known:
             moved += self.counts * direction[-1]
         weights = np.zeros(density.cells)
-        weights[self._read] = density.likelihood.information_product(np.ascontiguousarray(moved[self._read]))
+        weights[self._read] = density.likelihood.information_product(
+            self._weights, np.ascontiguousarray(moved[self._read])
+        )
         density.oracle.covariance(weights, out=product[:-1])
         product[:-1] *= self._tempering
         product[:-1] += direction[:-1] / density.prior.scale**2
@@ -141,7 +153,7 @@ class Curvature:
     def noise(self, generator: np.random.Generator) -> np.ndarray:
         """A normal vector whose covariance is the Hessian."""
         density = self._density
-        answers = density.likelihood.standard_noise(generator)
+        answers = density.likelihood.standard_noise(self._weights, generator)
         weights = np.zeros(density.cells)
         weights[self._read] = answers
         found = np.append(density.oracle.covariance(weights), dot(weights, self.counts))
@@ -161,7 +173,7 @@ class Curvature:
         density, found = self._density, 1.0 / np.sqrt(self.diagonal)
         spread = density.prior.scale
         information = np.zeros(density.cells)
-        information[self._read] = density.likelihood.information_diagonal()
+        information[self._read] = density.likelihood.information_diagonal(self._weights)
         for start in range(0, density.cells, GRID_CELLS):
             part = slice(start, start + GRID_CELLS)
             theta, counts, weights = point[:-1][part], self.counts[part], information[part]
