@@ -1,7 +1,8 @@
 """What the three kinds of interval hold, and how wide they are: `Model.interval` on tables whose truth is known.
 
-`python -m experiments.intervals` measures pairs of some tables with noise, several times over, and asks for 95 % intervals
-of measured cells, of cumulative counts, and of pairs that were not measured. It writes experiments/results/intervals.md.
+`python -m experiments.intervals` measures pairs of some tables with noise, several times over, and asks for 95 %
+intervals of measured cells, of cumulative counts, and of pairs that were not measured. It writes
+experiments/results/intervals.md.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def chosen() -> list[Case]:
 
 
 def run(case: Case) -> dict[tuple[str, str], list[np.ndarray]]:
-    """By class of question and kind: for each trial whether cells are held, and their widths over those of raw noise."""
+    """By class and kind: for each trial whether cells are held, and widths over those of raw noise."""
     data: Any = table(case.table, case.names)
     first, other = case.pairs[0]
     prefix = pg.Kron({first: pg.queries.prefix(data.domain[first])})
@@ -75,10 +76,10 @@ def main() -> None:
     lines = [
         "# What three kinds of 95 % intervals hold",
         "",
-        f"Made by `python -m experiments.intervals`; not edited. {TRIALS} draws of the noise; posteriors of {DRAWS} draws, 4",
-        f"chains of which {WARM_UP} more tune. Shares of cells whose interval holds the truth, and the mean width against",
-        "that of intervals of the raw noise. The truth is the table: what was not measured is not in the model. Bounds of",
-        "measured cells are of the first pair only. *Seconds* are those of a posterior.",
+        f"Made by `python -m experiments.intervals`; not edited. {TRIALS} draws of the noise; posteriors of {DRAWS}",
+        f"draws, 4 chains, {WARM_UP} transitions of warm-up. Shares of cells whose interval holds the truth, and mean",
+        "widths against those of intervals of the raw noise. The truth is the table: what was not measured is not in the",
+        "model. Bounds of measured cells are of the first pair only. *Seconds* are those of a posterior.",
         "",
         f"| data | stddev | {' | '.join(heads)} | seconds |",
         f"|---|---:|{'---:|' * (len(heads) + 1)}",

@@ -31,8 +31,8 @@ from pgmest._base.files import write_atomically
 from pgmest.evaluation.metrics import total_variation
 from pgmest.evaluation.simulation import simulate_measurements
 from pgmest.priors import Support, public_model
-from pgmest.priors.public_model import mutual_information_of
 from pgmest.tables.domain import Clique
+from pgmest.tables.information import mutual_information
 
 RESULTS = Path(__file__).resolve().parent / "results"
 EPSILONS = (0.1, 1.0, 10.0)
@@ -78,7 +78,7 @@ def cliques(case: Case) -> tuple[Clique, ...]:
     _, public = case.load()
     graph = nx.Graph()
     for pair in itertools.combinations(public.domain.attributes, 2):
-        graph.add_edge(*pair, weight=mutual_information_of(public.project(pair)))
+        graph.add_edge(*pair, weight=mutual_information(public.project(pair), pair[:1], pair[1:]))
     tree = nx.maximum_spanning_tree(graph)
     return (*((name,) for name in public.domain), *(public.domain.project(pair).attributes for pair in tree.edges))
 

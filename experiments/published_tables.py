@@ -1,13 +1,13 @@
 """Tables published by the rules of two offices, and what can be reconstructed from them.
 
-`python -m experiments.published_tables` takes tables of the American Community Survey (MA2019), publishes them rounded at
-random to base 3 or 5, or suppressed below 10 with complements, and estimates a model of them. It writes
+`python -m experiments.published_tables` takes tables of the American Community Survey (MA2019), publishes them
+rounded at random to base 3 or 5, or suppressed below 10 with complements, and estimates a model of them. It writes
 experiments/results/published_tables.md.
 
-Compared: the mean absolute error of the cells as published (suppressed ones at the middle of their ends), after iterative
-proportional fitting to these, after `estimate`, and, table by table, of the nearest whole-number table that keeps to the
-ends and the totals (`scipy.optimize.milp`). And the bounds: how many cells hold the truth (all, by construction), how wide
-they are, how many are a point.
+Compared: the mean absolute error of the cells as published (suppressed ones at the middle of their ends), after
+iterative proportional fitting to these, after `estimate`, and, table by table, of the nearest whole-number table
+that keeps to the ends and the totals (`scipy.optimize.milp`). And the bounds: how many cells hold the truth (all,
+by construction), how wide they are, how many are a point.
 """
 
 from __future__ import annotations
@@ -158,9 +158,9 @@ def main() -> None:
         "# Published tables, reconstructed",
         "",
         f"Made by `python -m experiments.published_tables`; not edited. {DATA}, {data.records:,} records,",
-        f"{len(PAIRS)} pairs of {len(names)} attributes and the totals of each attribute. Mean absolute errors of the pairs'",
-        "cells; bounds of the same cells, and of pairs that were not published: how often they hold, their mean width, and",
-        "how many cells that are not zero they reduce to a point, which are given away.",
+        f"{len(PAIRS)} pairs of {len(names)} attributes and the totals of each attribute. Mean absolute errors of the",
+        "pairs' cells; bounds of the same cells, and of pairs that were not published: how often they hold, their mean",
+        "width, and how many cells that are not zero they reduce to a point, which are given away.",
         "",
         f"| {' | '.join(columns)} |",
         f"|---|{'---:|' * (len(columns) - 1)}",

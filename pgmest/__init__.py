@@ -6,6 +6,7 @@ from typing import Any as _Any
 
 from pgmest._base import errors
 from pgmest._base.renamed import install as _install
+from pgmest._base.version import __version__
 from pgmest.tables import zeros
 from pgmest.tables.domain import Domain
 from pgmest.tables.factor import Factor
@@ -32,8 +33,6 @@ from pgmest import privacy, transforms, strategies, synthesis, evaluation
 from pgmest.evaluation import plots, simulation
 from pgmest import mechanisms
 from pgmest.synthesizer import Synthesizer
-
-__version__ = "0.1.0"
 
 __all__ = [
     "ApproximateModel",

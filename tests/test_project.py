@@ -72,7 +72,7 @@ def test_version_is_the_changelogs_latest():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     latest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert latest is not None
-    assert project["version"] == latest[1]
+    assert project["version"] == latest[1] == pg.__version__
 
 
 def test_every_public_name_is_documented():

@@ -21,12 +21,13 @@ from experiments.accuracy_on_truth.rules import CAUTIOUS, FIXED, HELD_OUT, Row, 
 from experiments.accuracy_on_truth.scoring import Judge
 from pgmest.losses.l2 import L2Loss
 from pgmest.measurements.measurement import LinearMeasurement
-from pgmest.solvers.accelerated import AcceleratedMirrorDescent, AcceleratedState
-from pgmest.solvers.held_out import HeldOut, halves
+from pgmest.solvers.accelerated import AcceleratedMirrorDescent
+from pgmest.solvers.acceleration import AcceleratedState
+from pgmest.solvers.held_out import HeldOut, split_noise
 from pgmest.solvers.independent import independent_potentials, one_way_shares
 from pgmest.solvers.mirror_descent import MirrorDescent
 from pgmest.solvers.problem import Problem
-from pgmest.solvers.run import Minimization
+from pgmest.solvers.run import Minimization, Stopping
 from pgmest.solvers.solver import Solver, State
 
 PathOf = Callable[[Problem, np.ndarray], Iterator[Estimate]]
@@ -78,7 +79,7 @@ class Trial:
         return Row(family, rule, parameter, loss / self.floor, calls, self.judge.model(theta, p))
 
     def exact(self, family: str, parameter: float, problem: Problem, tolerance: float = TOLERANCE) -> Row:
-        run = Minimization(problem, AcceleratedMirrorDescent(), tolerance, MOST_STEPS)
+        run = Minimization(problem, AcceleratedMirrorDescent(), Stopping(tolerance, MOST_STEPS))
         state, report = run.run(self.starts["independent"].copy())
         return self.row(family, FIXED, parameter, report.oracle_calls, state.theta)
 
@@ -86,7 +87,8 @@ class Trial:
         """Some steps of a solver, and where each rule would have stopped it."""
         path = _Path(self, f"{name} from {start}")
         watched = Watched(solver, path.visit)
-        Minimization(self.problem, watched, 0.0, PATH_STEPS[name], path.complete).run(self.starts[start].copy())
+        stopping = Stopping(0.0, PATH_STEPS[name], path.complete)
+        Minimization(self.problem, watched, stopping).run(self.starts[start].copy())
         yield from path.points
         yield from chosen(path.points, self.optimum)
         yield from path.averages
@@ -111,7 +113,7 @@ class Trial:
             the point of least held-out loss, the last one after it that is not worse by more than a standard error of
             the difference, and the oracle calls; the search ends one point later.
         """
-        fitted, held = halves(self.problem, np.random.default_rng(1_000 + self.seed))
+        fitted, held = split_noise(self.problem, np.random.default_rng(1_000 + self.seed))
         rule, best, last, calls = HeldOut(held), 0, 0, 0
         for index, each in enumerate(method(fitted, independent_potentials(fitted, one_way_shares(squares(fitted))))):
             calls = each.calls

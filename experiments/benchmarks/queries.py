@@ -57,7 +57,7 @@ def _cdf(model: Model) -> dict[str, Subject]:
 
     def materialized() -> list[np.ndarray]:
         (query,) = kron
-        return [query.apply_cells(model.project(query.attributes).values)]
+        return [query.apply(model.project(query.attributes).values)]
 
     return {OWN: lambda: [answer.values for answer in model.answer(kron)], MATERIALIZED: materialized}
 
@@ -87,7 +87,7 @@ def _workload(model: Model) -> dict[str, Subject]:
     return {
         OWN: lambda: [answer.values for answer in model.answer(krons)],
         ALONE: lambda: [model.answer(kron).values for kron in krons],
-        MATERIALIZED: lambda: [kron.apply_cells(model.project(kron.attributes).values) for kron in krons],
+        MATERIALIZED: lambda: [kron.apply(model.project(kron.attributes).values) for kron in krons],
     }
 
 

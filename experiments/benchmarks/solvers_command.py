@@ -11,7 +11,7 @@ from experiments.benchmarks.solvers_report import traces_of, write_report
 from experiments.benchmarks.store import Store
 
 DATA = ("experiments/problems.py", "pgmest/evaluation/simulation.py")
-ENGINE = ("pgmest/estimation/*.py", "pgmest/inference/*.py", "pgmest/loss/*.py", "pgmest/queries/*.py")
+ENGINE = ("pgmest/solvers/*.py", "pgmest/inference/exact/*.py", "pgmest/losses/*.py", "pgmest/queries/*.py")
 TREE = (
     "pgmest/tables/clique_vector.py",
     "pgmest/graph/elimination_order.py",

@@ -119,7 +119,7 @@ class CodeRangeError(PgmestError, ValueError):
 
 
 class DataError(PgmestError, ValueError):
-    """Records that cannot be used: no rows, a missing column, text where codes are expected."""
+    """Records that cannot be used: a missing column, text where codes are expected."""
 
     @classmethod
     def missing_columns(cls, missing: Sequence[str], existing: Sequence[object]) -> DataError:
@@ -133,10 +133,6 @@ class DataError(PgmestError, ValueError):
             f"the table has no column {', '.join(hints)}{more}. Its columns are: {listed(existing)}. "
             "Rename its columns to the domain's attributes, or leave these attributes out of the domain."
         )
-
-    @classmethod
-    def no_rows(cls) -> DataError:
-        return cls("the table has no rows. Check its source; Dataset.from_codes makes a dataset without records.")
 
     @classmethod
     def not_a_code(cls, column: str, row: int | None, value: object, size: int) -> DataError:

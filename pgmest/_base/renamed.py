@@ -27,27 +27,33 @@ SHORT = {
     "pgmest.zeros": "pgmest.tables.zeros",
 }
 
-# Names of version 0.1, gone in 1.2.
+# Names of version 0.1, gone in 1.2. What else was inside these packages was never documented.
 DEPRECATED = {
+    "pgmest.estimation.mirror_flow": "pgmest.solvers.mirror_flow",
     "pgmest.demo": "pgmest.cli.demo",
     "pgmest.distribution": "pgmest.models.distribution",
     "pgmest.loss": "pgmest.losses",
     "pgmest.measurement_file": "pgmest.measurements.files",
     "pgmest.prior": "pgmest.priors",
+    "pgmest.prior.ide_workload": "pgmest.priors.ide.workload",
 }
 
 
 class Renamed(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds the modules of `SHORT` and `DEPRECATED`, and what is in them, under their own names."""
+    """Finds the modules of `SHORT` and `DEPRECATED` under their own names."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        return None if current_name(fullname) is None else importlib.util.spec_from_loader(fullname, self)
+        parent = fullname.rpartition(".")[0]
+        if fullname not in SHORT | DEPRECATED and parent in SHORT | DEPRECATED:
+            # Or else it would be found in the parent's folder, and loaded a second time.
+            name = current_name(parent) + fullname.removeprefix(parent)
+            raise ModuleNotFoundError(f"No module named {fullname!r}; import {name} instead.", name=fullname)
+        return importlib.util.spec_from_loader(fullname, self) if fullname in SHORT | DEPRECATED else None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         name = current_name(spec.name)
-        assert name is not None  # find_spec was asked first
         if spec.name in DEPRECATED:
             warnings.warn(f"{spec.name} is now {name}", DeprecationWarning, stacklevel=2)
         module = importlib.import_module(name)
@@ -61,14 +67,8 @@ class Renamed(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             module.__spec__ = given.loader_state
 
 
-def current_name(fullname: str) -> str | None:
-    if not fullname.startswith("pgmest."):
-        return None
-    for names in (SHORT, DEPRECATED):
-        for old, new in names.items():
-            if fullname == old or fullname.startswith(old + "."):
-                return new + fullname[len(old) :]
-    return None
+def current_name(fullname: str) -> str:
+    return SHORT.get(fullname) or DEPRECATED[fullname]
 
 
 def install() -> None:

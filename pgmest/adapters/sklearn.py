@@ -14,6 +14,8 @@ import numpy as np
 
 from pgmest._base.errors import ArgumentError, OptionalDependencyError
 from pgmest.data.dataset import Dataset
+from pgmest.data.schema.grid import real_numbers
+from pgmest.data.values import Values
 from pgmest.mechanisms.registry import named_mechanism
 from pgmest.tables.domain import Domain
 
@@ -74,12 +76,15 @@ class DensityEstimator(DensityMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> DensityEstimator:
         """Spend the budget on the rows of X, shape (rows, columns); y is ignored.
 
+        No value in X is an error: what is no number (NaN, text) counts as the lowest one, as the schemas of tables have
+        it, so that nothing that is raised tells of a row. No rows at all are fine, too.
+
         Raises:
             ArgumentError: no bounds, no budget, or a parameter that is not valid; nothing was spent.
         """
         budget = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
         mechanism = named_mechanism(self.mechanism, **budget, backend=self.backend)
-        X = validate_data(self, X, dtype=np.float64)
+        X = self._numbers(X, reset=True)
         self.edges_ = _edges(self.bounds, self.bins, X.shape[1])
         domain = Domain({f"x{column}": len(edges) - 1 for column, edges in enumerate(self.edges_)})
         data = Dataset.from_codes(list(self._codes(X)), domain)
@@ -88,13 +93,13 @@ class DensityEstimator(DensityMixin, BaseEstimator):
         return self
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """The log-density at each row of X, shape (rows,); -inf outside the bounds."""
+        """The log-density at each row of X, shape (rows,); -inf outside the bounds, and for what is no number."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = self._numbers(X, reset=False)
         data = Dataset.from_codes(list(self._codes(X)), self.result_.domain)
         logs = self.result_.model.log_prob(data)
         for column, edges in enumerate(self.edges_):
-            outside = (X[:, column] < edges[0]) | (X[:, column] > edges[-1])
+            outside = ~((X[:, column] >= edges[0]) & (X[:, column] <= edges[-1]))
             logs = np.where(outside, -np.inf, logs - np.log(edges[1] - edges[0]))
         return logs
 
@@ -113,10 +118,24 @@ class DensityEstimator(DensityMixin, BaseEstimator):
         ]
         return np.stack(drawn, axis=1)
 
+    def _numbers(self, X: Any, reset: bool) -> np.ndarray:
+        """The rows as floats, NaN for what is no number; of X only its shape, type and names can be wrong."""
+        X = validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False, ensure_min_samples=0)
+        if np.iscomplexobj(X):
+            raise ValueError("Complex data not supported.")
+        columns = [real_numbers(Values.of(X[:, column])).numbers for column in range(X.shape[1])]
+        return np.stack(columns, axis=1)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
     def _codes(self, X: np.ndarray) -> Any:
         """The bin of each value, column by column."""
         for column, edges in enumerate(self.edges_):
-            yield np.clip(np.searchsorted(edges, X[:, column], side="right") - 1, 0, len(edges) - 2)
+            numbers = np.where(np.isnan(X[:, column]), edges[0], X[:, column])
+            yield np.clip(np.searchsorted(edges, numbers, side="right") - 1, 0, len(edges) - 2)
 
 
 def _edges(bounds: Any, bins: Any, columns: int) -> list[np.ndarray]:

@@ -55,7 +55,7 @@ def _run(options: argparse.Namespace) -> None:
         options.epsilon = EPSILON
     mechanism = mechanism_of(options, simulation=True)
     data = pg.Dataset.from_codes(np.array(RECORDS), DOMAIN)
-    extra = [OUTLIER] * options.records_per_person
+    extra = [OUTLIER] * mechanism.neighbors.records
     neighbor = pg.Dataset.from_codes(np.array([*RECORDS, *extra]), DOMAIN)
     with tqdm(total=2 * options.trials, desc="auditing", unit=" runs", disable=None) as bar:
 

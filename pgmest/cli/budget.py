@@ -12,7 +12,7 @@ from pgmest.cli.command import Add
 if TYPE_CHECKING:
     from pgmest.mechanisms.mechanism import Mechanism
 
-MECHANISMS = """\
+MECHANISM_HELP = """\
 Which mechanism: aim and mst are good for most tables (aim is slower and more accurate, mst takes seconds); mwem for a
 workload of its own; independent is the baseline, which loses all dependence. A budget is --epsilon with --delta (well
 below 1 / records; 1e-9 where it is needed and not given), or --rho of zCDP. Smaller is more private: epsilon 1 is
@@ -28,7 +28,8 @@ def mechanism_options(add: Add) -> None:
     add("--epsilon", type=float, metavar="X", help="the budget as (epsilon, delta)-DP")
     add("--delta", type=float, metavar="X", help="default: 1e-9 where the mechanism needs one")
     add("--rho", type=float, metavar="X", help="the budget as rho-zCDP, instead of epsilon and delta")
-    add("--records-per-person", type=int, default=1, metavar="K", help="the most records of one person (default: 1)")
+    help_text = "the most records of one person (default: as the unit of the schema says, else 1)"
+    add("--records-per-person", type=int, metavar="K", help=help_text)
     text = "a parameter of the mechanism, such as max_megabytes=200; may be repeated"
     add("--parameter", action="append", default=[], metavar="NAME=VALUE", help=text)
 
@@ -48,7 +49,7 @@ def mechanism_of(options: argparse.Namespace, simulation: bool = False) -> Mecha
     parameters |= {"epsilon": options.epsilon, "delta": options.delta, "rho": options.rho}
     parameters |= {
         "backend": "simulation" if simulation else "opendp",
-        "neighbors": AddRemove(options.records_per_person),
+        "neighbors": AddRemove(1 if options.records_per_person is None else options.records_per_person),
     }
     return named_mechanism(options.mechanism, **parameters)
 

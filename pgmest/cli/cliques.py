@@ -9,6 +9,7 @@ from typing import Any
 from pgmest._base.errors import ArgumentError, FileFormatError, PgmestError
 from pgmest._base.files import read_text
 from pgmest.cli.command import Add, count
+from pgmest.cli.paths import InputFile
 from pgmest.tables.domain import Clique, Domain
 
 CLIQUES = """\
@@ -51,7 +52,7 @@ def cliques_of_file(path: str | None) -> list[Clique]:
 def workload_options(add: Add, default: str) -> None:
     """The options that say which marginals matter."""
     add("--workload", nargs="+", metavar="CLIQUE", help=f"marginals that matter, such as age,sex (default: {default})")
-    add("--workload-file", metavar="FILE", help="the same as a JSON list of lists of attributes")
+    add("--workload-file", metavar="FILE", type=InputFile, help="the same as a JSON list of lists of attributes")
     add("--way", type=count, metavar="K", help="all marginals of K attributes matter")
 
 
@@ -66,7 +67,7 @@ def workload_of(options: argparse.Namespace, domain: Domain) -> Any:
     cliques = [clique_of(text) for text in options.workload or ()] + cliques_of_file(options.workload_file)
     if options.way is not None:
         cliques += all_kway(domain, options.way).cliques
-    return as_workload(domain, dict.fromkeys(map(domain.clique, cliques))) if cliques else None
+    return as_workload(domain, list(dict.fromkeys(map(domain.clique, cliques)))) if cliques else None
 
 
 def _names(value: Any) -> Clique:

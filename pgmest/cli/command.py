@@ -7,12 +7,7 @@ import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
-
-from pgmest._base.errors import OptionalDependencyError, PgmestError
-from pgmest.data.frames import file_format
 
 Add = Callable[..., Any]  # the add_argument of a command's parser
 
@@ -75,8 +70,9 @@ def make_parser(commands: Iterable[Command]) -> argparse.ArgumentParser:
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
-        subparser.set_defaults(run=command.run)
         command.options(subparser.add_argument)
+        positional = tuple(action.dest for action in subparser._actions if not action.option_strings)
+        subparser.set_defaults(run=command.run, positional=positional)
     return parser
 
 
@@ -93,42 +89,6 @@ def count(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of at least 0")
     return int(text)
-
-
-def output(path: str) -> str:
-    """An output file: its folder must be there before any work is done."""
-    if not Path(path).absolute().parent.is_dir():
-        raise argparse.ArgumentTypeError(f"the folder of '{path}' does not exist; make it first")
-    return path
-
-
-def output_table(path: str) -> str:
-    """An output table: of a known format, and one that can be written here."""
-    if path == "-":
-        return path
-    try:
-        kind = file_format(output(path))
-    except PgmestError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-    if kind == ".parquet" and find_spec("pyarrow") is None:
-        raise argparse.ArgumentTypeError(str(OptionalDependencyError.of("pyarrow", "writing Parquet files", "parquet")))
-    return path
-
-
-def output_page(path: str) -> str:
-    """An output page; it has pictures."""
-    if find_spec("matplotlib") is None:
-        raise argparse.ArgumentTypeError(str(OptionalDependencyError.of("matplotlib", "a report", "plot")))
-    return output(path)
-
-
-def private_page(path: str) -> str:
-    """An output page that must not be published, whose name says so."""
-    if "private" not in Path(path).name.lower():
-        raise argparse.ArgumentTypeError(
-            f"this page shows private data; name it so that nobody publishes it, such as PRIVATE-{Path(path).name}"
-        )
-    return output_page(path)
 
 
 def _version() -> str:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from pgmest._base.errors import ArgumentError, DomainError, plural
 from pgmest.cli.cliques import CLIQUES, workload_of, workload_options
-from pgmest.cli.command import Add, Command, count, output_page, say
+from pgmest.cli.command import Add, Command, count, say
+from pgmest.cli.paths import InputFile, output_page, overwrite_option
 from pgmest.cli.streams import input_table
 from pgmest.tables.domain import Domain
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from pgmest.data.dataset import Dataset
     from pgmest.data.schema import Schema
 
-DETAILS = f"""\
+COMPARE_DETAILS = f"""\
 examples:
   pgmest compare people.csv synthetic.csv --schema people.yaml
   pgmest compare people.csv model.npz --schema people.yaml --way 3 --json
@@ -25,19 +26,20 @@ examples:
 
 The first table is the truth, the second a table or a model (.npz). Tables hold raw values, with --schema, or codes
 0..n-1 over the attributes of --domain or of the model. The error of a marginal is its total variation distance: the
-share of the records that would have to change cells, 0 to 1.
+share of the records that would have to change cells, 0 to 1, both scaled to the same number of records.
 It is computed without noise: what is said of a private table here is private, for its owner only.
 {CLIQUES}"""
 
 
 def _options(add: Add) -> None:
-    add("true", metavar="TABLE", help='.csv, .csv.gz or .parquet; "-" for CSV from standard input')
-    add("estimated", metavar="TABLE-OR-MODEL", help="a table, or a model, .npz")
-    add("--schema", metavar="FILE", help="a schema, for tables of raw values")
-    add("--domain", metavar="FILE", help="a domain, .json, for tables of codes")
+    add("true", metavar="TABLE", type=InputFile, help='.csv, .csv.gz or .parquet; "-" for CSV from standard input')
+    add("estimated", metavar="TABLE-OR-MODEL", type=InputFile, help="a table, or a model, .npz")
+    add("--schema", metavar="FILE", type=InputFile, help="a schema, for tables of raw values")
+    add("--domain", metavar="FILE", type=InputFile, help="a domain, .json, for tables of codes")
     workload_options(add, "all single attributes and pairs")
     add("--worst", type=count, default=10, metavar="N", help="how many marginals to list (default: %(default)s)")
     add("--report", metavar="FILE", type=output_page, help="a page with pictures, as private as the first table")
+    overwrite_option(add)
     add("--json", action="store_true", help="print JSON, with every marginal")
 
 
@@ -52,7 +54,7 @@ def _run(options: argparse.Namespace) -> None:
     estimated: Any = _table(options.estimated, schema, domain) if model is None else model
     asked = workload_of(options, domain)
     cliques = [c for k in (1, 2) if k <= len(domain) for c in pg.workloads.all_kway(domain, k).cliques]
-    errors = marginal_errors(true, estimated, cliques if asked is None else asked.cliques)
+    errors = marginal_errors(true, estimated, cliques if asked is None else asked.cliques, rescale=True)
     if options.report:
         report(true, estimated, out=options.report, workload=asked, schema=schema)
         say(f"{options.report} shows the first table without protection: as private as that is, the page is.")
@@ -102,7 +104,7 @@ def _table(path: str, schema: Schema | None, domain: Domain) -> Dataset:
 COMPARE = Command(
     "compare",
     "Compare the marginals of a table with those of another, or of a model.",
-    DETAILS,
+    COMPARE_DETAILS,
     _options,
     _run,
     "pgmest compare TABLE TABLE-OR-MODEL [--schema FILE | --domain FILE] [options]",

@@ -12,7 +12,8 @@ from typing import Any
 
 from pgmest._base.errors import ArgumentError
 from pgmest.cli.cliques import CLIQUES, clique_of
-from pgmest.cli.command import Add, Command, output, say
+from pgmest.cli.command import Add, Command, say
+from pgmest.cli.paths import InputFile, output, overwrite_option
 from pgmest.cli.streams import write_text
 
 DETAILS = f"""\
@@ -38,9 +39,9 @@ DISCLOSED = 3
 
 
 def _options(add: Add) -> None:
-    add("published", metavar="FILE", help="the published tables, a measurement file, .json or .npz")
-    add("--domain", metavar="FILE", help="the domain, .json")
-    add("--schema", metavar="FILE", help="a schema, .yaml, .json or .toml, instead of the domain")
+    add("published", metavar="FILE", type=InputFile, help="the published tables, a measurement file, .json or .npz")
+    add("--domain", metavar="FILE", type=InputFile, help="the domain, .json")
+    add("--schema", metavar="FILE", type=InputFile, help="a schema, .yaml, .json or .toml, instead of the domain")
     add("--cells", nargs="+", required=True, metavar="CLIQUE", help="attributes separated by commas, or a JSON list")
     add("--width", type=float, default=0.0, metavar="X", help="disclosed: high - low at most this (default: 0)")
     add("--level", type=float, default=0.95, metavar="X", help="for noisy tables: of their boxes (default: 0.95)")
@@ -49,6 +50,7 @@ def _options(add: Add) -> None:
     add("--all", action="store_true", help="list every cell, not only those disclosed")
     add("--json", action="store_true", help="JSON instead of CSV")
     add("--out", metavar="FILE", type=output, help="write there instead of to standard output")
+    overwrite_option(add)
 
 
 def _disclose(options: argparse.Namespace) -> int | None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 
 from pgmest._base.errors import ArgumentError
 from pgmest.cli.cliques import CLIQUES, clique_of, cliques_of_file
-from pgmest.cli.command import Add, Command, output, say
+from pgmest.cli.command import Add, Command, say
 from pgmest.cli.facts import finite
+from pgmest.cli.paths import InputFile, output, overwrite_option
 from pgmest.tables.domain import Domain
 
 ESTIMATE_DETAILS = """\
@@ -39,10 +39,11 @@ The table holds codes 0..n-1. A domain file gives n for each attribute: {{"age":
 
 
 def _estimate_options(add: Add) -> None:
-    add("--domain", metavar="FILE", help="the domain, .json")
-    add("--schema", metavar="FILE", help="a schema, .yaml, .json or .toml, instead of the domain")
-    add("--measurements", required=True, metavar="FILE", help="the measurements, .json or .npz")
+    add("--domain", metavar="FILE", type=InputFile, help="the domain, .json")
+    add("--schema", metavar="FILE", type=InputFile, help="a schema, .yaml, .json or .toml, instead of the domain")
+    add("--measurements", required=True, metavar="FILE", type=InputFile, help="the measurements, .json or .npz")
     add("--out", required=True, metavar="FILE", type=output, help="where the model goes, .npz")
+    overwrite_option(add)
     add("--total", type=float, metavar="N", help="the number of records (default: estimated from the measurements)")
     add("--loss", default="l2", help="l2, l1, huber or likelihood (default: l2)")
     solvers = "auto, accelerated, smoothing, universal, mirror_descent, dual_averaging, lbfgs, ipf or mirror_flow"
@@ -58,6 +59,7 @@ def _estimate(options: argparse.Namespace) -> None:
     from pgmest.data.schema import Schema
     from pgmest.measurements.files import load_measurements
     from pgmest.solvers.progress import progress_bar
+    from pgmest.solvers.status import Status
 
     if (options.domain is None) == (options.schema is None):
         raise ArgumentError("estimate needs either --domain or --schema, one of them.")
@@ -79,18 +81,19 @@ def _estimate(options: argparse.Namespace) -> None:
         )
     model.save(options.out)
     assert model.report is not None
-    print(json.dumps(finite(dataclasses.asdict(model.report))) if options.json else model.report)
-    if model.report.message.startswith("interrupted"):  # what had been found is saved nevertheless
+    print(json.dumps(finite(model.report.to_json())) if options.json else model.report)
+    if model.report.status is Status.INTERRUPTED:  # what had been found is saved nevertheless
         raise KeyboardInterrupt
 
 
 def _measure_options(add: Add) -> None:
-    add("data", metavar="TABLE", help=".csv, .csv.gz or .parquet")
-    add("--domain", required=True, metavar="FILE", help="the domain, .json")
+    add("data", metavar="TABLE", type=InputFile, help=".csv, .csv.gz or .parquet")
+    add("--domain", required=True, metavar="FILE", type=InputFile, help="the domain, .json")
     add("--cliques", nargs="+", metavar="CLIQUE", help="attributes separated by commas, or a JSON list")
-    add("--cliques-file", metavar="FILE", help="a JSON list of lists of attributes")
+    add("--cliques-file", metavar="FILE", type=InputFile, help="a JSON list of lists of attributes")
     add("--stddev", required=True, type=float, metavar="X", help="standard deviation of the noise, in counts")
     add("--out", required=True, metavar="FILE", type=output, help="where the measurements go, .json or .npz")
+    overwrite_option(add)
     add("--seed", type=int, metavar="N", help="the same seed gives the same noise")
 
 

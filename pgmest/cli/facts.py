@@ -7,8 +7,11 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from pgmest._base.errors import plural
+
 if TYPE_CHECKING:
     from pgmest.data.schema import Schema
+    from pgmest.data.schema.unit import Unit
     from pgmest.models.exact import Model
 
 
@@ -21,7 +24,7 @@ def model_facts(model: Model) -> dict[str, Any]:
         "domain": dict(model.domain),
         "measured_cliques": [list(clique) for clique in model.cliques],
         "junction_tree": {"cliques": [list(clique) for clique in tree.cliques], "total_cells": tree.total_cells},
-        "report": finite(dataclasses.asdict(model.report)) if model.report else {},
+        "report": finite(model.report.to_json()) if model.report else {},
     }
 
 
@@ -29,6 +32,7 @@ def schema_facts(schema: Schema) -> dict[str, Any]:
     """The attributes of a schema, what their codes stand for, and how many combinations cannot occur."""
     return {
         "drafted_from_private_data": schema.drafted,
+        "unit": dataclasses.asdict(schema.unit) if schema.unit else None,
         "domain": dict(schema.domain),
         "labels": {name: schema.labels(name) for name in schema.domain},
         "impossible": [
@@ -36,6 +40,12 @@ def schema_facts(schema: Schema) -> dict[str, Any]:
             for clique, mask in schema.structural_zeros.items()
         ],
     }
+
+
+def unit_in_words(unit: Unit) -> str:
+    """Whose privacy is protected."""
+    rows = plural(unit.at_most, "row")
+    return f"A person is all rows with one value of '{unit.column}'; at most {rows} of each are counted."
 
 
 def finite(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,9 +7,9 @@ import json
 from pathlib import Path
 
 from pgmest.cli.command import Add, Command
-from pgmest.cli.facts import model_facts, schema_facts
+from pgmest.cli.facts import model_facts, schema_facts, unit_in_words
 
-DETAILS = """\
+INFO_DETAILS = """\
 examples:
   pgmest info model.npz
   pgmest info model.npz --json
@@ -53,6 +53,8 @@ def _schema(path: str, as_json: bool) -> None:
         return
     if schema.drafted:
         print("A DRAFT: what it takes from private data is not yet replaced by public knowledge.")
+    if schema.unit:
+        print(unit_in_words(schema.unit))
     width = max(len(name) for name in schema.domain)
     for name, size in schema.domain.items():
         print(f"{name:{width}}  {size:>6,} codes  {_shown(schema.labels(name))}")
@@ -68,7 +70,7 @@ def _shown(labels: list[str]) -> str:
 INFO = Command(
     "info",
     "Show a model's domain, its junction tree with its cost, and how the estimate went; or a schema's codes.",
-    DETAILS,
+    INFO_DETAILS,
     _options,
     _run,
 )

@@ -1,7 +1,7 @@
 """The command line: `pgmest synthesize | schema | estimate | query | ...`, from files to files.
 
-Each command calls the library (`pgmest/commands/`). Results go to standard output or to the file named; progress and
-errors go to standard error, so that commands can be piped.
+Each command calls the library. Results go to standard output or to the file named; progress and errors go to standard
+error, so that commands can be piped.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pgmest.cli.compare import COMPARE
 from pgmest.cli.disclose import DISCLOSE
 from pgmest.cli.estimate import ESTIMATE, MEASURE
 from pgmest.cli.info import INFO
+from pgmest.cli.paths import check_files
 from pgmest.cli.query import QUERY, SAMPLE
 from pgmest.cli.synthesize import SCHEMA, SYNTHESIZE
 
@@ -35,6 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="backslashreplace")
     options = make_parser(COMMANDS.values()).parse_args(arguments)
     try:
+        check_files(options)
         code = options.run(options)
         sys.stdout.flush()
     except PgmestError as error:

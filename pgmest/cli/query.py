@@ -13,7 +13,8 @@ from typing import TextIO
 
 from pgmest._base.errors import SchemaError
 from pgmest.cli.cliques import CLIQUES, clique_of
-from pgmest.cli.command import Add, Command, count, output, output_table
+from pgmest.cli.command import Add, Command, count
+from pgmest.cli.paths import InputFile, output, output_table, overwrite_option
 from pgmest.cli.streams import write_table, write_text
 from pgmest.data.schema import Schema
 from pgmest.tables.factor import Factor
@@ -41,10 +42,16 @@ The ending of the file says its format: .csv, .csv.gz or .parquet; "-" is CSV on
 
 
 def _query_options(add: Add) -> None:
-    add("model", metavar="MODEL", help="a model file, .npz")
+    add("model", metavar="MODEL", type=InputFile, help="a model file, .npz")
     add("cliques", nargs="+", metavar="CLIQUE", help="attributes separated by commas, or a JSON list")
-    add("--schema", metavar="FILE", help="the schema that the model was made with: shows values instead of codes")
+    add(
+        "--schema",
+        metavar="FILE",
+        type=InputFile,
+        help="the model's schema: shows values instead of codes",
+    )
     add("--out", metavar="FILE", type=output, help="write there instead of to standard output")
+    overwrite_option(add)
     add("--json", action="store_true", help="JSON instead of CSV")
 
 
@@ -93,10 +100,16 @@ def _write_json(tables: Iterable[Factor], schema: Schema | None, stream: TextIO)
 
 
 def _sample_options(add: Add) -> None:
-    add("model", metavar="MODEL", help="a model file, .npz")
+    add("model", metavar="MODEL", type=InputFile, help="a model file, .npz")
     add("--rows", type=count, metavar="N", help="how many records (default: the model's total)")
     add("--out", required=True, metavar="FILE", type=output_table, help='.csv, .csv.gz or .parquet; "-" for CSV')
-    add("--schema", metavar="FILE", help="the schema that the model was made with: writes values instead of codes")
+    add(
+        "--schema",
+        metavar="FILE",
+        type=InputFile,
+        help="the model's schema: writes values instead of codes",
+    )
+    overwrite_option(add)
     add("--method", default="round", help="round: as even as whole numbers allow; multinomial: independent records")
     add("--seed", type=int, metavar="N", help="the same seed gives the same records")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import sys
 from pathlib import Path
@@ -10,9 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 from pgmest._base.errors import ArgumentError, plural
 from pgmest._base.files import write_atomically
-from pgmest.cli.budget import MECHANISMS, mechanism_of, mechanism_options
+from pgmest.cli.budget import MECHANISM_HELP, mechanism_of, mechanism_options
 from pgmest.cli.cliques import workload_of, workload_options
-from pgmest.cli.command import Add, Command, count, output, output_page, output_table, private_page, say
+from pgmest.cli.command import Add, Command, count, say
+from pgmest.cli.facts import unit_in_words
+from pgmest.cli.paths import (
+    InputFile,
+    continued,
+    output,
+    output_page,
+    output_table,
+    overwrite_option,
+    private_page,
+)
 from pgmest.cli.streams import input_table, write_table, write_text
 
 if TYPE_CHECKING:
@@ -25,9 +36,12 @@ examples:
 
 A schema says publicly what each column may hold: categories, ranges with bins, dates, missing values, and what cannot
 occur together. The draft is guessed from the records, so it is NOT safe: it marks in capital letters what was read
-from private data and must be replaced by public knowledge. Edit it, look at it with `pgmest info people.yaml`, and
-delete the line drafted_from_private_data; until then `pgmest synthesize` refuses it. The guide docs/guides/tables.md
-explains the format.
+from private data and must be replaced by public knowledge. Edit it, look at it with `pgmest info people.yaml`, delete
+the marks, and the line drafted_from_private_data; as long as one is left `pgmest synthesize` refuses it. The guide
+docs/guides/tables.md explains the format.
+
+Where a person can have several rows, the schema says which column tells persons apart, and how many rows of each count:
+  unit: {column: patient_id, at_most: 8}
 """
 
 SYNTHESIZE_DETAILS = f"""\
@@ -39,7 +53,8 @@ examples:
   pgmest synthesize - --schema people.yaml --epsilon 1 --out - < people.csv > synthetic.csv
 
 Values come back in their original types: within a bin they are drawn at random, dates are dates, missing is missing.
-{MECHANISMS}
+What is protected is one row; with a unit in the schema, one person with all rows, of which a number is counted.
+{MECHANISM_HELP}
 May be published: the table, the model, the ledger, and the page of --report. Must not: the page of --owner-report,
 which compares with the private records without noise, and the file of --checkpoint before the run is over.
 
@@ -53,16 +68,15 @@ twice. Ctrl-C stops early: the table is made of what was measured until then, an
 
 
 def _schema_options(add: Add) -> None:
-    add("table", metavar="TABLE", help='.csv, .csv.gz or .parquet; "-" for CSV from standard input')
-    add("--out", metavar="FILE", type=output, help="write there; a file that exists is not overwritten")
-    add("--force", action="store_true", help="overwrite it nevertheless")
+    add("table", metavar="TABLE", type=InputFile, help='.csv, .csv.gz or .parquet; "-" for CSV from standard input')
+    add("--out", metavar="FILE", type=output, help="write there instead of to standard output")
+    overwrite_option(add)
+    add("--force", action="store_true", dest="overwrite", help=argparse.SUPPRESS)  # as it was called in 0.1
 
 
 def _schema(options: argparse.Namespace) -> None:
     from pgmest.data.schema import draft
 
-    if options.out not in (None, "-") and Path(options.out).exists() and not options.force:
-        raise ArgumentError(f"{options.out} exists, and may have been edited: name another file, or say --force.")
     with input_table(options.table) as table:
         text = draft(table)
     write_text(text, options.out)
@@ -70,8 +84,13 @@ def _schema(options: argparse.Namespace) -> None:
 
 
 def _synthesize_options(add: Add) -> None:
-    add("table", metavar="TABLE", help='the private table: .csv, .csv.gz or .parquet; "-" for CSV from standard input')
-    add("--schema", required=True, metavar="FILE", help="what its columns hold; see pgmest schema")
+    add(
+        "table",
+        metavar="TABLE",
+        type=InputFile,
+        help='the private table: .csv, .csv.gz or .parquet; "-" for CSV from standard input',
+    )
+    add("--schema", required=True, metavar="FILE", type=InputFile, help="what its columns hold; see pgmest schema")
     add("--out", required=True, metavar="FILE", type=output_table, help='.csv, .csv.gz or .parquet; "-" for CSV')
     mechanism_options(add)
     workload_options(add, "all pairs")
@@ -81,7 +100,8 @@ def _synthesize_options(add: Add) -> None:
     add("--owner-report", metavar="FILE", type=private_page, help=text)
     add("--model", metavar="FILE", type=output, help="where the model goes, .npz, for pgmest query and sample")
     add("--ledger", metavar="FILE", type=output, help="what was spent, on what, .json")
-    add("--checkpoint", metavar="FILE", type=output, help="keeps what was paid for, to go on after a crash")
+    add("--checkpoint", metavar="FILE", type=continued, help="keeps what was paid for, to go on after a crash")
+    overwrite_option(add)
     add("--seed", type=count, metavar="N", help="of drawing records and breaking ties; not of the noise")
     add("--allow-draft", action="store_true", help="accept a schema that is still a draft; the result is NOT private")
     add("--insecure-simulation", action="store_true", help="seeded noise, for trying out; the result is NOT private")
@@ -98,6 +118,9 @@ def _synthesize(options: argparse.Namespace) -> None:
     workload = workload_of(options, schema.domain)
     seed = 0 if options.seed is None and options.checkpoint else options.seed
     check_public(schema, options.allow_draft)
+    if schema.unit and options.records_per_person is not None and options.records_per_person < schema.unit.at_most:
+        least = f"at least {schema.unit.at_most}, as the unit of {options.schema} says, or left out"
+        raise ArgumentError.of("--records-per-person", options.records_per_person, least)
     with input_table(options.table) as table:
         data = schema.encode(table)
     synthesizer.fit(data, schema, workload, seed=seed, checkpoint=options.checkpoint, allow_draft=options.allow_draft)
@@ -136,24 +159,27 @@ def _write(synthesizer: Synthesizer, data: Any, options: argparse.Namespace) -> 
 
 def _summarize(synthesizer: Synthesizer, rows: int, options: argparse.Namespace) -> None:
     """What was done; to standard error where the table takes standard output."""
+    from pgmest.privacy.statement import PrivacyStatement
+
     result, stream = synthesizer.result_, sys.stderr if options.out == "-" else sys.stdout
+    source, drafted = Path(options.schema).name, synthesizer.schema_.drafted
+    statement = PrivacyStatement.of(result.mechanism, result.ledger, schema=source, drafted=drafted)
     if options.json:
         facts = {
             "rows": rows,
             "out": options.out,
-            "mechanism": options.mechanism,
             "seconds": round(result.seconds, 3),
             "interrupted": result.interrupted,
-            "private": not (options.allow_draft or result.ledger.insecure),
+            "unit": dataclasses.asdict(synthesizer.schema_.unit) if synthesizer.schema_.unit else None,
+            **statement.to_json(),
             "ledger": result.ledger.to_json(),
         }
         print(json.dumps(facts), file=stream)
         return
     print(f"{plural(rows, 'synthetic record')} in {options.out}, {result.seconds:.1f} s", file=stream)
-    mechanism = result.mechanism
-    if mechanism.epsilon is not None:
-        delta = "" if mechanism.delta is None else f", {mechanism.delta:g}"
-        print(f"({mechanism.epsilon:g}{delta})-differential privacy, spent as the ledger says.", file=stream)
+    print(statement, file=stream)
+    if synthesizer.schema_.unit:
+        print(unit_in_words(synthesizer.schema_.unit), file=stream)
     print(result.ledger, file=stream)
 
 

@@ -9,8 +9,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, cast
 
-import numpy as np
-
 from pgmest.data.frames import (
     check_header,
     check_widths,
@@ -18,20 +16,21 @@ from pgmest.data.frames import (
     first_line,
     not_a_table,
     parquet_file,
-    read_columns,
     reading,
 )
+from pgmest.data.values import Values, read_values
 
-ROWS_AT_ONCE = 1 << 17
+ROWS_A_PIECE = 1 << 17
 LONGEST_HEADER = 1 << 22  # bytes
 
 
 def read_pieces(
-    path: str | Path, names: Iterable[str] | None = None, rows: int = ROWS_AT_ONCE
-) -> Iterator[dict[str, np.ndarray]]:
+    path: str | Path, names: Iterable[str] | None = None, rows: int = ROWS_A_PIECE
+) -> Iterator[dict[str, Values]]:
     """Columns of a `.csv`, `.csv.gz` or `.parquet` file, `rows` rows at a time; all columns by default.
 
     The fields of CSV are text as it stands, so that neither `007` nor `NA` is lost; those of Parquet have their types.
+    Whatever stands in a field, it is no error; a row with too few or too many fields is.
 
     Raises:
         DataError: a column is missing.
@@ -44,7 +43,7 @@ def read_pieces(
         for piece in (
             _parquet(path, wanted, rows) if kind == ".parquet" else _csv(path, wanted, kind == ".csv.gz", rows)
         ):
-            yield read_columns(
+            yield read_values(
                 piece, list(piece.column_names if kind == ".parquet" else piece) if wanted is None else wanted
             )
 
@@ -63,7 +62,7 @@ def _csv(path: str | Path, wanted: list[str] | None, zipped: bool, rows: int) ->
 
     with _opened(path, zipped) as handle:
         start = handle.read(LONGEST_HEADER)
-    header = check_header(path, start, wanted)
+    header = check_header(path, start, wanted, raw=True)
     lines = start.removeprefix(codecs.BOM_UTF8).splitlines()
     blank = next((place for place, line in enumerate(lines) if line.strip()), 0)
     with _opened(path, zipped) as handle, warnings.catch_warnings():
@@ -76,6 +75,7 @@ def _csv(path: str | Path, wanted: list[str] | None, zipped: bool, rows: int) ->
                 index_col=False,
                 chunksize=rows,
                 encoding="utf-8-sig",
+                encoding_errors="replace",  # bytes that are no text are a value that is not foreseen
                 skiprows=blank,
                 skipinitialspace=True,
                 skip_blank_lines=len(header) > 1,  # of a single column they are missing values
@@ -97,4 +97,4 @@ def _opened(path: str | Path, zipped: bool) -> IO[bytes]:
 
 def _check_all_widths(path: str | Path, zipped: bool) -> None:
     with _opened(path, zipped) as handle:
-        check_widths(path, handle.read())
+        check_widths(path, handle.read(), raw=True)

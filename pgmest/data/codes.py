@@ -15,6 +15,9 @@ import numpy as np
 
 from pgmest._base.errors import CodeRangeError, DataError, ShapeError
 
+MOST_COUNTED = 2**53
+"""Records, or weight in all: below it every sum of whole numbers is exact in float64."""
+
 
 def code_type(size: int) -> np.dtype[Any]:
     """The smallest unsigned integer type that holds 0..size-1 (64 bits for sizes beyond any type)."""
@@ -43,7 +46,7 @@ def as_weights(weights: Any, records: int) -> np.ndarray:
     """A read-only copy of the weights as float64, shape (records,).
 
     Raises:
-        DataError: a weight is no number, negative, or not finite.
+        DataError: a weight is no number, negative, or not finite; or they are too many for exact counts.
         ShapeError: there is not one per record.
     """
     remedy = "Weights are finite numbers of at least 0, one per record."
@@ -57,7 +60,21 @@ def as_weights(weights: Any, records: int) -> np.ndarray:
     if bad.any():
         row = int(bad.argmax())
         raise DataError(f"the weight in row {row} is {values[row]}. {remedy}")
+    check_countable(math.fsum(values))
     return read_only(values)
+
+
+def check_countable(total: float) -> None:
+    """See that a number of records, or a sum of weights, is one up to which counts are exact.
+
+    Raises:
+        DataError: it is not.
+    """
+    if total >= MOST_COUNTED:
+        raise DataError(
+            f"the table holds {total:.6g} records (or weight) in all, but counts are exact only below 2**53, about "
+            "9e15. Scale the weights down, or count a part of the table at a time."
+        )
 
 
 def read_only(array: np.ndarray) -> np.ndarray:

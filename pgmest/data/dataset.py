@@ -29,7 +29,7 @@ from pgmest.data.frames import lazy_frame, read_columns, read_frame, write_frame
 from pgmest.tables.domain import Clique, Domain, as_domain
 from pgmest.tables.factor import Factor
 
-KEPT_CELLS = 1 << 24
+REMEMBERED_CELLS = 1 << 24
 """Tables of this many cells in all (128 MB) are kept, where they are, so that one asked for again is not counted."""
 
 
@@ -53,12 +53,15 @@ class Dataset:
         columns: the codes of each attribute, in domain order.
         records: the number of records.
         weights: a non-negative weight per record, or None where each counts once.
+        records_per_person: the most records of one person, where the `unit` of a schema saw to that; None where
+            nobody did. The neighboring relation of a mechanism follows it.
     """
 
     domain: Domain
     columns: tuple[np.ndarray, ...]
     records: int
     weights: np.ndarray | None = None
+    records_per_person: int | None = field(default=None, kw_only=True)
     _kept: dict[frozenset[str], Factor] | None = field(default=None, kw_only=True)
 
     # -- making one ---------------------------------------------------------------------------------------------
@@ -72,12 +75,13 @@ class Dataset:
         integers, booleans (0 and 1), or whole numbers of a floating-point or decimal type.
 
         Args:
-            frame: a table with a column per attribute and at least one row.
+            frame: a table with a column per attribute.
             domain: the attributes and their numbers of values.
             weights: the name of a column, or an array with a weight per row. Finite and non-negative.
 
         Raises:
-            DataError: no rows, a column is missing, or a value is no integer code; rows are counted from 0.
+            DataError: a column is missing, or a value is no integer code; rows are counted from 0. Errors about
+                values tell of records: where these are private, `Schema.encode` reads any value without one.
             CodeRangeError: a code is not in 0..n-1.
             ArgumentError: `frame` is not a dataframe.
         """
@@ -88,8 +92,6 @@ class Dataset:
         if (lazy := lazy_frame(frame, [*domain, *column_of_weights])) is not None:
             return DATASET_OF_LAZY_FRAME[0](lazy, domain, weights)
         columns = read_columns(frame, [*domain, *column_of_weights])
-        if not len(columns[domain.attributes[0]]):
-            raise DataError.no_rows()
         if column_of_weights:
             weights = columns[weights]
         return cls.from_codes([columns[name] for name in domain], domain, weights)
@@ -119,8 +121,9 @@ class Dataset:
         weights: Any = None,
         *,
         trusted: bool = False,
+        records_per_person: int | None = None,
     ) -> Dataset:
-        """The dataset of arrays of codes; no records at all are fine here.
+        """The dataset of arrays of codes.
 
         Args:
             codes: an array of shape (records, attributes), or a list with one array of shape (records,) per attribute.
@@ -128,6 +131,7 @@ class Dataset:
             weights: an array of shape (records,). Finite and non-negative.
             trusted: the caller vouches that these are arrays of integer codes in range, and will not change them: they
                 are not checked, and not copied where their type already fits.
+            records_per_person: the most records that one person has here, where that was seen to.
 
         Raises:
             ShapeError: the columns do not fit the domain or one another.
@@ -145,7 +149,8 @@ class Dataset:
         else:
             typed = [as_codes(column, name, size) for column, (name, size) in zip(columns, domain.items(), strict=True)]
         checked_weights = None if weights is None else as_weights(weights, records)
-        return cls(domain, tuple(map(read_only, typed)), records, checked_weights)
+        made = tuple(map(read_only, typed))
+        return cls(domain, made, records, checked_weights, records_per_person=records_per_person)
 
     @classmethod
     def concat(cls, datasets: Iterable[Dataset]) -> Dataset:
@@ -163,7 +168,9 @@ class Dataset:
             weights = read_only(
                 np.concatenate([np.ones(part.records) if part.weights is None else part.weights for part in parts])
             )
-        return cls(parts[0].domain, tuple(map(read_only, columns)), sum(part.records for part in parts), weights)
+        records, bounds = sum(part.records for part in parts), [part.records_per_person for part in parts]
+        at_most = sum(bound or 1 for bound in bounds) if any(bounds) else None  # a person may be in all parts
+        return cls(parts[0].domain, tuple(map(read_only, columns)), records, weights, records_per_person=at_most)
 
     # -- marginals ----------------------------------------------------------------------------------------------
 
@@ -182,7 +189,7 @@ class Dataset:
             ModelTooLarge: the table would have more than 2**31 cells, or more than fit in memory.
         """
         clique = self.domain.clique(attributes)
-        return Factor(self.domain.project(clique), self._counts(clique))
+        return Factor.owning(self.domain.project(clique), self._counts(clique))
 
     def project_many(self, cliques: Iterable[Iterable[str] | str]) -> list[Factor]:
         """The marginal of each clique, in the order given.
@@ -212,12 +219,12 @@ class Dataset:
     def remembering(self) -> Dataset:
         """The same records, which keep the tables that `project_many` counts for when they are asked for again.
 
-        They keep the latest ones, of `KEPT_CELLS` cells in all.
+        They keep the latest ones, of `REMEMBERED_CELLS` cells in all.
         """
         return replace(self, _kept={})
 
     def _keep(self, tables: Mapping[frozenset[str], Factor]) -> None:
-        """Remember the tables, and forget the oldest ones beyond `KEPT_CELLS`."""
+        """Remember the tables, and forget the oldest ones beyond `REMEMBERED_CELLS`."""
         if self._kept is None:
             return
         for key, table in tables.items():
@@ -225,7 +232,7 @@ class Dataset:
             self._kept[key] = table
         cells = sum(table.values.size for table in self._kept.values())
         for key in list(self._kept):
-            if cells <= KEPT_CELLS:
+            if cells <= REMEMBERED_CELLS:
                 break
             cells -= self._kept.pop(key).values.size
 
@@ -251,7 +258,7 @@ class Dataset:
     def select(self, attributes: Iterable[str] | str) -> Dataset:
         """The same records with only these attributes, in the order asked for; nothing is copied."""
         names = self.domain.clique(attributes)
-        return Dataset(self.domain.project(names), tuple(map(self.column, names)), self.records, self.weights)
+        return replace(self, domain=self.domain.project(names), columns=tuple(map(self.column, names)), _kept=None)
 
     def take(self, rows: Any) -> Dataset:
         """The records at `rows`: positions, a boolean mask, or a slice.
@@ -264,7 +271,11 @@ class Dataset:
         except IndexError as error:
             raise ArgumentError.of("rows", rows, f"rows of a dataset of {self.records:,} ({error})") from None
         weights = None if self.weights is None else read_only(self.weights[index])
-        return Dataset(self.domain, tuple(read_only(column[index]) for column in self.columns), len(index), weights)
+        columns = tuple(read_only(column[index]) for column in self.columns)
+        at_most = self.records_per_person
+        if at_most is not None and len(index):  # a row that is taken twice is twice the same person's
+            at_most *= int(np.unique(index, return_counts=True)[1].max())
+        return Dataset(self.domain, columns, len(index), weights, records_per_person=at_most)
 
     def to_frame(self, backend: str = "pandas", weights: str | None = None) -> Any:
         """The codes as a dataframe, a 64-bit integer column per attribute.

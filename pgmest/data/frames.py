@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import narwhals as nw
 
 FORMATS = (".csv", ".csv.gz", ".parquet")
+NOT_UTF8 = "Save it as UTF-8; a compressed file must be named .csv.gz."
 GZIP_LEVEL = 3  # five times as fast as the usual 6 on columns of codes, for a tenth more bytes
 
 
@@ -84,15 +85,21 @@ def read_columns(frame: Any, names: Iterable[str]) -> dict[str, np.ndarray]:
         ArgumentError: `frame` is not a dataframe.
         DataError: it lacks some of the columns, or has one of them twice.
     """
-    names = list(dict.fromkeys(names))
-    selected = collected(_selected(_narwhal(frame), names))
-    return {name: selected[name].to_numpy() for name in names}
-
-
-def all_columns(frame: Any, rows: int) -> dict[str, np.ndarray]:
-    """Every column of a dataframe of any library, cut after `rows` rows, each as a one-dimensional array."""
-    table = collected(_narwhal(frame).head(rows))
+    table = narrowed(frame, names)
     return {name: table[name].to_numpy() for name in table.columns}
+
+
+def narrowed(frame: Any, names: Iterable[str] | None, rows: int | None = None) -> nw.DataFrame[Any]:
+    """The named columns (all, of None) of a dataframe of any library, in memory, cut after `rows` rows.
+
+    Other columns are not read.
+
+    Raises:
+        ArgumentError, DataError: as for `read_columns`.
+    """
+    table = _narwhal(frame)
+    table = table if rows is None else table.head(rows)
+    return collected(table if names is None else _selected(table, list(dict.fromkeys(names))))
 
 
 def lazy_frame(frame: Any, names: Iterable[str]) -> nw.LazyFrame[Any] | None:
@@ -206,11 +213,14 @@ def _read_csv(path: str | Path, wanted: list[str] | None, zipped: bool) -> Any:
     return table
 
 
-def check_header(path: str | Path, content: bytes, wanted: list[str] | None) -> list[str]:
-    """The names of the columns; raises FileFormatError where they are none."""
-    header = next(_csv_rows(content), (0, []))[1]
+def check_header(path: str | Path, content: bytes, wanted: list[str] | None, raw: bool = False) -> list[str]:
+    """The names of the columns; raises FileFormatError where they are none. `raw` as for `check_widths`."""
+    with _fields_of_any_length():
+        header = next(_csv_rows(content, raw), (0, []))[1]
     if not header:
         raise not_a_table(path, "it is empty")
+    if any("\ufffd" in name for name in header):
+        raise FileFormatError.of(path, "not UTF-8 text.", NOT_UTF8)
     check_unique(path, header, wanted)
     if wanted is not None and not set(wanted) <= set(header) and all(map(_is_number, header)):
         problem = f"the first line ({listed(header, 4)}) holds numbers, not the names of the columns."
@@ -218,19 +228,35 @@ def check_header(path: str | Path, content: bytes, wanted: list[str] | None) -> 
     return header
 
 
-def check_widths(path: str | Path, content: bytes) -> None:
-    """Raise for the first row whose number of fields is not the header's; a trailing comma is let pass."""
-    rows = _csv_rows(content)
-    width = len(next(rows)[1])
-    for line, fields in rows:
-        if len(fields) < width or any(fields[width:]):
-            problem = f"line {line} has {plural(len(fields), 'field')} where the header has {width}."
-            raise FileFormatError.of(path, problem, "Repair the line; quote fields that hold commas or line ends.")
+def check_widths(path: str | Path, content: bytes, raw: bool = False) -> None:
+    """Raise for the first row whose number of fields is not the header's; a trailing comma is let pass.
+
+    `raw` is for the tables of a schema: what stands in a field is no error there, bytes that are no text included.
+    """
+    with _fields_of_any_length():
+        rows = _csv_rows(content, raw)
+        width = len(next(rows)[1])
+        for line, fields in rows:
+            if len(fields) < width or any(fields[width:]):
+                problem = f"line {line} has {plural(len(fields), 'field')} where the header has {width}."
+                raise FileFormatError.of(path, problem, "Repair the line; quote fields that hold commas or line ends.")
 
 
-def _csv_rows(content: bytes) -> Iterator[tuple[int, list[str]]]:
+@contextlib.contextmanager
+def _fields_of_any_length() -> Iterator[None]:
+    """The csv module refuses fields of more than 131,072 characters; pandas reads them."""
+    before = csv.field_size_limit(2**31 - 1)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
+
+
+def _csv_rows(content: bytes, raw: bool) -> Iterator[tuple[int, list[str]]]:
     """Line number (from 1) and fields of each row; lines of white space are none, to pandas as well."""
-    reader = csv.reader(io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig", newline=""))
+    errors = "replace" if raw else "strict"
+    text = io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig", errors=errors, newline="")
+    reader = csv.reader(text, skipinitialspace=raw)  # both as pandas is told to read
     return ((reader.line_num, fields) for fields in reader if len(fields) > 1 or "".join(fields).strip())
 
 
@@ -263,8 +289,7 @@ def reading(path: str | Path) -> Iterator[None]:
     except OSError as error:
         raise FileFormatError.of(path, f"cannot be read: {error.strerror or error}.", "Check the path.") from None
     except UnicodeDecodeError as error:
-        remedy = "Save it as UTF-8; a compressed file must be named .csv.gz."
-        raise FileFormatError.of(path, f"not UTF-8 text ({error.reason}).", remedy) from None
+        raise FileFormatError.of(path, f"not UTF-8 text ({error.reason}).", NOT_UTF8) from None
     except csv.Error as error:
         raise not_a_table(path, str(error)) from None
 

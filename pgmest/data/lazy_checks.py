@@ -6,9 +6,12 @@ The errors are those of `codes.py`, without a row: the rows of an engine have no
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pgmest._base.errors import CodeRangeError, DataError
+from pgmest.data.codes import check_countable
 from pgmest.data.frames import collected
 from pgmest.tables.domain import Domain
 
@@ -19,25 +22,51 @@ COLUMNS_AT_ONCE = 200
 """Columns checked in one scan; engines slow down on queries with thousands of expressions."""
 
 
-def check_codes(frame: nw.LazyFrame[Any], domain: Domain) -> int:
-    """The number of records, all of whose values have been found to be codes.
+@dataclass(frozen=True)
+class Scanned:
+    """What a first scan found, by which it is noticed later whether the table is still the same.
+
+    Attributes:
+        records: the number of rows.
+        total: the sum of their weights; without weights, their number.
+        sums: of the codes of each attribute.
+    """
+
+    records: int
+    total: float
+    sums: Mapping[str, int]
+
+
+def scan(frame: nw.LazyFrame[Any], domain: Domain, weight: str | None) -> Scanned:
+    """See that all values are codes, and all weights are.
 
     Raises:
-        DataError: no rows, or a value is no integer code.
+        DataError: a value is no integer code, a weight is no finite number of at least 0, or there are too many.
         CodeRangeError: a code is not in 0..n-1.
     """
-    records = 0
+    records, sums = 0, dict[str, int]()
     for start in range(0, len(domain), COLUMNS_AT_ONCE):
-        records = _check_some(frame, domain.project(domain.attributes[start : start + COLUMNS_AT_ONCE]))
-    return records
+        part = domain.project(domain.attributes[start : start + COLUMNS_AT_ONCE])
+        again, found = _check_some(frame, part)
+        if start and again != records:
+            raise changed(frame)
+        records = again
+        sums.update(found)
+    check_countable(records)
+    return Scanned(records, float(records) if weight is None else _check_weights(frame, weight, records), sums)
 
 
-def check_weights(frame: nw.LazyFrame[Any], name: str, records: int) -> float:
-    """The sum of the weights, all of which have been found to be finite and at least 0.
+def changed(frame: nw.LazyFrame[Any]) -> DataError:
+    """The error for a table that is not what it was."""
+    return DataError(
+        f"the table in {frame.implementation.name.lower()} changed while it was being counted, so that its counts "
+        "are of no one table. Copy it first, such as into a Parquet file, or see that nobody writes to it; then begin "
+        "again."
+    )
 
-    Raises:
-        DataError: a weight is not.
-    """
+
+def _check_weights(frame: nw.LazyFrame[Any], name: str, records: int) -> float:
+    """The sum of the weights, all of which have been found to be finite and at least 0."""
     import narwhals as nw
 
     remedy = "Weights are finite numbers of at least 0, one per record."
@@ -47,13 +76,17 @@ def check_weights(frame: nw.LazyFrame[Any], name: str, records: int) -> float:
     found = _answers(frame, {"low": weight.min(), "high": weight.max(), "known": weight.count(), "sum": weight.sum()})
     if found["known"] < records:
         raise DataError(f"column '{name}' has a row without a weight. {remedy}")
+    if not records:
+        return 0.0
     if not (found["low"] >= 0 and math.isfinite(found["sum"])):
         bad = found["low"] if found["low"] < 0 else found["sum"]
         raise DataError(f"a weight in column '{name}' is {bad}. {remedy}")
+    check_countable(found["sum"])
     return float(found["sum"])
 
 
-def _check_some(frame: nw.LazyFrame[Any], domain: Domain) -> int:
+def _check_some(frame: nw.LazyFrame[Any], domain: Domain) -> tuple[int, dict[str, int]]:
+    """The number of rows, and the sum of the codes of each attribute."""
     import narwhals as nw
 
     kinds = frame.collect_schema()
@@ -65,11 +98,12 @@ def _check_some(frame: nw.LazyFrame[Any], domain: Domain) -> int:
         questions[f"low_{position}"] = number.min()
         questions[f"high_{position}"] = number.max()
         questions[f"known_{position}"] = number.count()
+        questions[f"sum_{position}"] = number.cast(nw.Float64).sum()  # exact: not many, and all small
         if kinds[name].is_float() or kinds[name].is_decimal():
             questions[f"parts_{position}"] = nw.when(_is_whole(number)).then(nw.lit(0)).otherwise(nw.lit(1)).sum()
     found = _answers(frame, questions)
     if not found["records"]:
-        raise DataError.no_rows()
+        return 0, dict.fromkeys(domain, 0)
     for position, (name, size) in enumerate(domain.items()):
         if found[f"known_{position}"] < found["records"]:
             raise DataError.not_a_code(name, None, None, size)
@@ -79,7 +113,8 @@ def _check_some(frame: nw.LazyFrame[Any], domain: Domain) -> int:
         low, high = found[f"low_{position}"], found[f"high_{position}"]
         if low < 0 or high >= size:
             raise CodeRangeError.of(name, None, low if low < 0 else high, size)
-    return int(found["records"])
+    sums = {name: int(found[f"sum_{position}"]) for position, name in enumerate(domain)}
+    return int(found["records"]), sums
 
 
 def _number(name: str, kind: Any) -> Any:

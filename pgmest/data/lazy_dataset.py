@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from pgmest._base.errors import ArgumentError, DataError
 from pgmest.data.counting import zero_table
 from pgmest.data.dataset import DATASET_OF_LAZY_FRAME, Dataset
 from pgmest.data.frames import collected
-from pgmest.data.lazy_checks import check_codes, check_weights
+from pgmest.data.lazy_checks import Scanned, changed, scan
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
 
@@ -31,9 +32,10 @@ CELLS_AT_ONCE = 1 << 18
 class LazyDataset(Dataset):
     """Records in an engine, over a domain; `Dataset.from_frame` makes it of a lazy frame.
 
-    `domain`, `records`, `total`, `project`, `project_many` and `select` are those of a Dataset, and count the records
-    as they were when first counted: tables are kept, so that a marginal asked for again costs no scan. What needs the
-    records themselves (`columns`, `take`, `to_frame`, ...) raises DataError: `collect()` fetches them.
+    `domain`, `records`, `total`, `project`, `project_many` and `select` are those of a Dataset. Tables are kept, so
+    that a marginal asked for again costs no scan. Each scan is compared with the earlier ones: a table that was written
+    to in the meantime raises DataError. What needs the records themselves (`columns`, `take`, `to_frame`, ...) raises
+    DataError, too: `collect()` fetches them.
 
     >>> import polars as pl
     >>> frame = pl.LazyFrame({"age": [0, 2, 2], "sex": [1, 1, 0]})
@@ -45,41 +47,63 @@ class LazyDataset(Dataset):
            [1., 0., 1.]])
     """
 
-    __slots__ = ("_frame", "_total", "_weight")
+    __slots__ = ("_frame", "_scanned", "_seen", "_weight")
 
     _frame: nw.LazyFrame[Any]
     _weight: str | None
-    _total: float
+    _scanned: Scanned
+    _seen: dict[str, np.ndarray]
     _kept: dict[frozenset[str], Factor]
 
-    def __init__(self, frame: nw.LazyFrame[Any], domain: Domain, weight: str | None, records: int, total: float):
-        values = (domain, records, frame, weight, total, {})
-        names = ("domain", "records", "_frame", "_weight", "_total", "_kept")
-        for name, value in zip(names, values, strict=True):
+    def __init__(
+        self,
+        frame: nw.LazyFrame[Any],
+        domain: Domain,
+        weight: str | None,
+        scanned: Scanned,
+        records_per_person: int | None = None,
+        seen: dict[str, np.ndarray] | None = None,
+    ):
+        values = {
+            "domain": domain,
+            "records": scanned.records,
+            "records_per_person": records_per_person,
+            "_frame": frame,
+            "_weight": weight,
+            "_scanned": scanned,
+            "_seen": {} if seen is None else seen,
+            "_kept": {},
+        }
+        for name, value in values.items():
             object.__setattr__(self, name, value)
 
     @classmethod
-    def of_lazy(cls, frame: nw.LazyFrame[Any], domain: Domain, weights: Any = None) -> LazyDataset:
+    def of_lazy(
+        cls,
+        frame: nw.LazyFrame[Any],
+        domain: Domain,
+        weights: Any = None,
+        *,
+        records_per_person: int | None = None,
+    ) -> LazyDataset:
         """The dataset of a lazy frame that has the columns it needs; one scan checks every code.
 
         Raises:
-            DataError: no rows, a value is no integer code, or a weight is no finite number of at least 0.
+            DataError: a value is no integer code, or a weight is no finite number of at least 0.
             CodeRangeError: a code is not in 0..n-1.
             ArgumentError: `weights` is not the name of a column.
         """
         if weights is not None and not isinstance(weights, str):
             raise ArgumentError.of("weights", type(weights), "the name of a column, where an engine holds the records")
         frame = frame.select([*domain, *([weights] if weights else [])])
-        records = check_codes(frame, domain)
-        total = float(records) if weights is None else check_weights(frame, weights, records)
-        return cls(frame, domain, weights, records, total)
+        return cls(frame, domain, weights, scan(frame, domain, weights), records_per_person)
 
     # -- marginals --------------------------------------------------------------------------------------------------
 
     @property
     def total(self) -> float:
         """The sum of the weights; without weights, the number of records."""
-        return self._total
+        return self._scanned.total
 
     def project(self, attributes: Iterable[str] | str) -> Factor:
         return self.project_many([self.domain.clique(attributes)])[0]
@@ -92,6 +116,7 @@ class LazyDataset(Dataset):
         Raises:
             UnknownAttributeError, DuplicateAttributeError: attributes that are none, or named twice.
             ModelTooLarge: a table has too many cells. Nothing has been counted then.
+            DataError: the table has changed since it was first counted.
         """
         names = [self.domain.clique(clique) for clique in cliques]
         for clique in names:
@@ -102,7 +127,7 @@ class LazyDataset(Dataset):
             counted = self._groups(block).project_many(inside)
             tables.update((frozenset(table.domain), table) for table in counted)
         self._keep(tables)
-        tables[frozenset()] = Factor(Domain({}), np.array(self._total))
+        tables[frozenset()] = Factor(Domain({}), np.array(self._scanned.total))
         return [tables[frozenset(clique)].transpose(clique) for clique in names]
 
     def remembering(self) -> LazyDataset:
@@ -113,24 +138,43 @@ class LazyDataset(Dataset):
         """The distinct records over `attributes`, each with its count (or the sum of its weights) as its weight."""
         import narwhals as nw
 
-        name = "records"
-        while name in self.domain:
-            name += "_"
-        counted = nw.len() if self._weight is None else nw.col(self._weight).sum()
-        groups = collected(self._frame.group_by(*attributes).agg(counted.alias(name)))
+        rows, weight = (_unused(name, self.domain) for name in ("records", "weight"))
+        asked = [nw.len().alias(rows)]
+        if self._weight is not None:  # engines add up small types in themselves, which overflows
+            asked.append(nw.col(self._weight).cast(nw.Float64).sum().alias(weight))
+        groups = collected(self._frame.group_by(*attributes).agg(*asked))
         codes = [groups[attribute].to_numpy() for attribute in attributes]
-        return Dataset.from_codes(codes, self.domain.project(attributes), groups[name].to_numpy())
+        counts = groups[rows].to_numpy().astype(np.int64)
+        weights = counts if self._weight is None else groups[weight].to_numpy()
+        found = Dataset.from_codes(codes, self.domain.project(attributes), weights)
+        self._compare(found, counts)
+        return found
+
+    def _compare(self, groups: Dataset, counts: np.ndarray) -> None:
+        """See that the records are those of the earlier scans: their number, sums of codes, and one-way counts."""
+        same = int(counts.sum()) == self.records
+        same = same and bool(np.isclose(groups.total, self.total, rtol=1e-9, atol=0.0))
+        for name, size in groups.domain.items():
+            table = np.zeros(size, dtype=np.int64)
+            np.add.at(table, groups.column(name), counts)
+            same = same and np.array_equal(self._seen.setdefault(name, table), table)
+            expected = self._scanned.sums.get(name)
+            same = same and (expected is None or int(table @ np.arange(size)) == expected)
+        if not same:
+            raise changed(self._frame)
 
     # -- records ----------------------------------------------------------------------------------------------------
 
     def collect(self) -> Dataset:
         """The records themselves, fetched from the engine: all of them must fit in memory."""
-        return Dataset.from_frame(collected(self._frame), self.domain, self._weight)
+        fetched = Dataset.from_frame(collected(self._frame), self.domain, self._weight)
+        return replace(fetched, records_per_person=self.records_per_person)
 
     def select(self, attributes: Iterable[str] | str) -> LazyDataset:
         """The same records with only these attributes, in the order asked for; nothing is scanned."""
         names = self.domain.clique(attributes)
-        return LazyDataset(self._frame, self.domain.project(names), self._weight, self.records, self._total)
+        at_most, seen = self.records_per_person, self._seen
+        return LazyDataset(self._frame, self.domain.project(names), self._weight, self._scanned, at_most, seen)
 
     def recoded(self, columns: Mapping[str, tuple[Clique, np.ndarray]]) -> LazyDataset:
         """The same records with attributes that are functions of these; the engine computes them.
@@ -150,7 +194,8 @@ class LazyDataset(Dataset):
             made.append(cell.replace_strict(range(len(new)), new, default=0, return_dtype=nw.Int64).alias(name))
         kept = [nw.col(self._weight)] if self._weight else []
         domain = Domain({name: int(codes.max()) + 1 for name, (_, codes) in columns.items()})
-        return LazyDataset(self._frame.select(*made, *kept), domain, self._weight, self.records, self._total)
+        scanned = Scanned(self.records, self.total, {})
+        return LazyDataset(self._frame.select(*made, *kept), domain, self._weight, scanned, self.records_per_person)
 
     @property
     def columns(self) -> Any:  # type: ignore[override]
@@ -217,3 +262,9 @@ def _most_completing(block: list[str], cliques: list[Clique], domain: Domain, ce
         if len(lacking) == 1 and domain[lacking[0]] <= room:
             completed[lacking[0]] = completed.get(lacking[0], 0) + 1
     return max(completed, key=lambda name: (completed[name], -domain[name]), default=None)
+
+
+def _unused(name: str, domain: Domain) -> str:
+    while name in domain:
+        name += "_"
+    return name

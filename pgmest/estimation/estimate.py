@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any, Literal, overload
+from typing import Any, Literal, Unpack, overload
 
-import numpy as np
-
-from pgmest._base.errors import ArgumentError, MeasurementError
-from pgmest._base.memory import check_room
 from pgmest.data.dataset import Dataset
+from pgmest.estimation.arguments import Options, check_numbers, checked_measurements
+from pgmest.estimation.oracle_argument import check_exact, offering_approximations, region_oracle
 from pgmest.estimation.prior_argument import (
     as_support,
     check_prior_weight,
-    penalized_solver,
     potentials_of,
     prior_potentials,
     support_oracle,
@@ -24,44 +20,22 @@ from pgmest.estimation.prior_argument import (
 from pgmest.inference.exact.structural_zeros import StructuralZeros, oracle_with_functions, zero_potentials, zero_rules
 from pgmest.inference.regions.region_oracle import RegionOracle
 from pgmest.inference.support.support import Support
-from pgmest.losses import FlatLoss, make_loss
-from pgmest.losses.smoothed import KinkedLoss
-from pgmest.measurements.measurement import LARGEST, LinearMeasurement
+from pgmest.losses import make_loss
+from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.models.exact import Model
+from pgmest.models.fitted_model import solved_model
 from pgmest.models.region import ApproximateModel
 from pgmest.models.support import SupportModel
-from pgmest.solvers.accelerated import AcceleratedMirrorDescent
-from pgmest.solvers.dual_averaging import DualAveraging
-from pgmest.solvers.ipf import IterativeProportionalFitting
-from pgmest.solvers.lbfgs import LBFGS
-from pgmest.solvers.mirror_descent import MirrorDescent
-from pgmest.solvers.mirror_flow import MirrorFlow
-from pgmest.solvers.problem import Problem
-from pgmest.solvers.refit import Recipe, minimize, starting_total
-from pgmest.solvers.regions import (
-    ApproximateReport,
-    approximate_solver,
-    check_exact,
-    offering_approximations,
-    region_oracle,
-)
-from pgmest.solvers.run import Callback
-from pgmest.solvers.smoothing import AcceleratedSmoothing
-from pgmest.solvers.solver import Solver
-from pgmest.solvers.universal import UniversalAccelerated
-from pgmest.tables.clique_vector import CliqueVector
+from pgmest.solvers.choose import SOLVERS, choose_solver, penalized_solver, region_solver
+from pgmest.solvers.problem import Problem, SolverOracle
+from pgmest.solvers.refit import Objective, starting_total
+from pgmest.solvers.report import ApproximateReport, EstimationReport
+from pgmest.solvers.run import Callback, Stopping
+from pgmest.solvers.solver import Solver, State
+from pgmest.tables.clique_vector import CliqueVector, Layout
 from pgmest.tables.domain import Domain, as_domain
 
-SOLVERS: dict[str, type[Solver[Any]]] = {
-    "accelerated": AcceleratedMirrorDescent,
-    "mirror_descent": MirrorDescent,
-    "dual_averaging": DualAveraging,
-    "smoothing": AcceleratedSmoothing,
-    "universal": UniversalAccelerated,
-    "lbfgs": LBFGS,
-    "ipf": IterativeProportionalFitting,
-    "mirror_flow": MirrorFlow,
-}
+__all__ = ["SOLVERS", "estimate"]
 
 
 @overload
@@ -69,18 +43,9 @@ def estimate(
     measurements: Iterable[LinearMeasurement],
     domain: Domain | Mapping[str, int],
     *,
-    total: float | Literal["fit"] | None = None,
-    method: str | Solver[Any] = "auto",
-    loss: Any = "l2",
     prior: Model | CliqueVector | Dataset | None = None,
-    prior_weight: float | None = None,
-    init: Model | SupportModel | CliqueVector | None = None,
-    structural_zeros: StructuralZeros | None = None,
-    tolerance: float = 1e-3,
-    max_iterations: int = 5000,
-    callback: Callback | None = None,
-    max_megabytes: float | None = 8000,
     oracle: Literal["exact"] = "exact",
+    **options: Unpack[Options],
 ) -> Model: ...
 
 
@@ -89,18 +54,9 @@ def estimate(
     measurements: Iterable[LinearMeasurement],
     domain: Domain | Mapping[str, int],
     *,
-    total: float | Literal["fit"] | None = None,
-    method: str | Solver[Any] = "auto",
-    loss: Any = "l2",
     prior: Model | CliqueVector | Dataset | None = None,
-    prior_weight: float | None = None,
-    init: Model | SupportModel | CliqueVector | None = None,
-    structural_zeros: StructuralZeros | None = None,
-    tolerance: float = 1e-3,
-    max_iterations: int = 5000,
-    callback: Callback | None = None,
-    max_megabytes: float | None = 8000,
     oracle: Literal["convex", "loopy"],
+    **options: Unpack[Options],
 ) -> ApproximateModel: ...
 
 
@@ -109,18 +65,9 @@ def estimate(
     measurements: Iterable[LinearMeasurement],
     domain: Domain | Mapping[str, int],
     *,
-    total: float | Literal["fit"] | None = None,
-    method: str | Solver[Any] = "auto",
-    loss: Any = "l2",
     prior: Support | SupportModel,
-    prior_weight: float | None = None,
-    init: Model | SupportModel | CliqueVector | None = None,
-    structural_zeros: StructuralZeros | None = None,
-    tolerance: float = 1e-3,
-    max_iterations: int = 5000,
-    callback: Callback | None = None,
-    max_megabytes: float | None = 8000,
     oracle: Literal["exact"] = "exact",
+    **options: Unpack[Options],
 ) -> SupportModel: ...
 
 
@@ -191,7 +138,8 @@ def estimate(
             attributes to impossible combinations, as tuples of codes or as a boolean table (True: impossible).
         tolerance: stop when the duality gap is at most this share of the larger of the optimal loss and the noise floor
             (`pgmest.solvers.run`): about the mean squared distance from the exact optimum, in noise variances.
-        max_iterations: stop after this many steps, converged or not; `model.report` says which.
+        max_iterations: stop after this many steps, converged or not; `model.report` says which. With total="fit" of all
+            its rounds together.
         callback: called after each iteration with a `Progress`; return True to stop.
         max_megabytes: refuse junction trees whose tables would need more (None: no limit).
         oracle: "exact", or what to do where the junction tree is too wide (`ModelTooLarge`): "convex" for tables that
@@ -199,7 +147,7 @@ def estimate(
             regions; "loopy" for loopy belief propagation there. The result is then an `ApproximateModel`.
 
     Returns:
-        the model, with `model.report`. Ctrl-C stops early and returns the model so far; its report says so.
+        the model, with `model.report`. Ctrl-C stops early and returns the model so far; its `status` says so.
 
     Raises:
         MeasurementError, UnknownAttributeError, QueryError: a measurement does not fit the domain.
@@ -209,87 +157,62 @@ def estimate(
         ArgumentError: an argument that is not valid.
     """
     domain = as_domain(domain)
-    measurements = _checked(measurements, domain)
-    _check_numbers(total, tolerance, max_iterations)
-    objective = make_loss(loss, measurements, domain)
-    solver = _solver(method, objective)
+    measurements = checked_measurements(measurements, domain)
+    check_numbers(total, tolerance, max_iterations)
+    flat_loss = make_loss(loss, measurements, domain)
+    solver = choose_solver(method, flat_loss)
     known = starting_total(total, measurements, domain)
     rules = zero_rules(structural_zeros)
     base = [zero_potentials(rules, domain)] if rules else []
     if prior_weight is not None:
-        check_prior_weight(prior_weight, prior, method, total, objective)
+        check_prior_weight(prior_weight, prior, method, total, flat_loss)
     support = as_support(prior, domain)
     if support is not None:
         check_exact(oracle)
-        make_oracle = support_oracle(support)
+        make_oracle: Callable[[Layout], SolverOracle] = support_oracle(support)
     else:
         make_oracle = partial(oracle_with_functions, zeros=rules, max_megabytes=max_megabytes)
         if oracle != "exact":
             make_oracle = region_oracle(oracle, max_megabytes)
         if prior is not None:
-            base.append(prior_potentials(prior, objective, max_megabytes))
-    problem = offering_approximations(lambda: Problem.of(objective, known.value, base, oracle=make_oracle))
+            base.append(prior_potentials(prior, flat_loss, max_megabytes))
+    problem = offering_approximations(lambda: Problem.of(flat_loss, known.value, base, oracle=make_oracle))
     theta = problem.base.copy() if init is None else warm_start(problem, potentials_of(init, "init", domain))
     if prior_weight is not None:
         solver = penalized_solver(problem, prior_weight)
     elif oracle != "exact":
-        solver = approximate_solver(problem, method, solver, oracle)
-    problem, state, report = minimize(
-        problem, theta, solver, tolerance, max_iterations, fit=total == "fit", callback=callback
-    )
+        solver = region_solver(problem, method, oracle)
+    objective = Objective(total, loss, solver, Stopping(tolerance, max_iterations, callback))
+    solved = objective.minimize(problem, theta)
+    spread = known.stddev if total is None else None
     if support is not None:
-        potentials = CliqueVector.of(problem.layout, state.theta)
-        spread = known.stddev if total is None else None
-        return SupportModel(support, potentials, problem.total, report, spread, tuple(measurements))
+        return _support_model(support, *solved, measurements, spread)
     if isinstance(problem.oracle, RegionOracle):
-        tables = CliqueVector.of(problem.layout, state.p * problem.total)
-        spread = known.stddev if total is None else None
-        approximate = ApproximateReport.of(report, problem.oracle, oracle)
-        return ApproximateModel(tables, problem.total, approximate, spread, tuple(measurements))
-    recipe = Recipe.of(problem, total, loss, solver, tolerance, max_iterations)
-    return Model(
-        recipe.potentials(state.theta),
-        problem.total,
-        report,
-        total_stddev=known.stddev if total is None else None,
-        measurements=tuple(measurements),
-        plan=recipe.plan,
-        recipe=recipe,
-    )
+        return _region_model(oracle, problem.oracle, *solved, measurements, spread)
+    return solved_model(*solved, objective, measurements, spread)
 
 
-def _checked(measurements: Iterable[LinearMeasurement], domain: Domain) -> list[LinearMeasurement]:
-    if isinstance(measurements, LinearMeasurement):
-        measurements = [measurements]
-    checked = list(measurements)
-    for position, measurement in enumerate(checked):
-        if not isinstance(measurement, LinearMeasurement):
-            raise MeasurementError(
-                f"measurements[{position}] is a {type(measurement).__name__}, not a LinearMeasurement; "
-                "wrap the noisy values: LinearMeasurement(values, clique, stddev)."
-            )
-        measurement.check(domain)
-        check_room(f"the marginal of measurements[{position}]", measurement.cells)
-    return checked
+def _support_model(
+    support: Support,
+    problem: Problem,
+    state: State,
+    report: EstimationReport,
+    measurements: tuple[LinearMeasurement, ...],
+    total_stddev: float | None,
+) -> SupportModel:
+    potentials = CliqueVector.of(problem.layout, state.theta)
+    return SupportModel(support, potentials, problem.total, report, total_stddev, measurements)
 
 
-def _check_numbers(total: float | Literal["fit"] | None, tolerance: float, max_iterations: int) -> None:
-    number = isinstance(total, int | float | np.number) and 0 < total <= LARGEST
-    if not (total is None or number or (isinstance(total, str) and total == "fit")):
-        raise ArgumentError.of("total", total, 'a positive number of records, None to estimate it, or "fit"')
-    if not (isinstance(tolerance, int | float | np.number) and 0 <= tolerance < math.inf):
-        raise ArgumentError.of("tolerance", tolerance, "a number of at least 0, such as 1e-3")
-    if not isinstance(max_iterations, int | np.integer) or max_iterations < 0:
-        raise ArgumentError.of("max_iterations", max_iterations, "an integer of at least 0")
-
-
-def _solver(method: str | Solver[Any], loss: FlatLoss) -> Solver[Any]:
-    if isinstance(method, Solver):
-        return method
-    if method == "auto":
-        if loss.smooth:
-            return AcceleratedMirrorDescent()
-        return AcceleratedSmoothing() if isinstance(loss, KinkedLoss) else UniversalAccelerated()
-    if not isinstance(method, str) or method not in SOLVERS:
-        raise ArgumentError.of("method", method, ["auto", *SOLVERS])
-    return SOLVERS[method]()
+def _region_model(
+    name: str,
+    oracle: RegionOracle,
+    problem: Problem,
+    state: State,
+    report: EstimationReport,
+    measurements: tuple[LinearMeasurement, ...],
+    total_stddev: float | None,
+) -> ApproximateModel:
+    tables = CliqueVector.of(problem.layout, state.p * problem.total)
+    approximate = ApproximateReport.of(report, name, oracle.inconsistency)
+    return ApproximateModel(tables, problem.total, approximate, total_stddev, measurements)

@@ -1,4 +1,4 @@
-"""What `estimate` makes of `prior=`, `prior_weight=` and `init=`: potentials, or a support, and the solver."""
+"""What `estimate` makes of `prior=`, `prior_weight=` and `init=`: potentials, or a support."""
 
 from __future__ import annotations
 
@@ -15,10 +15,8 @@ from pgmest.losses import FlatLoss
 from pgmest.losses.smoothed import KinkedLoss
 from pgmest.models.exact import Model
 from pgmest.models.support import SupportModel
-from pgmest.priors.public_model import MEGABYTES, public_model
-from pgmest.solvers.penalized import EntropyPenalty, PenalisedMirrorDescent, PenalisedSmoothing
+from pgmest.priors.public_model import PRIOR_MEGABYTES, public_model
 from pgmest.solvers.problem import Problem, SolverOracle
-from pgmest.solvers.solver import Solver
 from pgmest.tables.clique_vector import CliqueVector, Layout
 from pgmest.tables.domain import Domain
 
@@ -56,7 +54,7 @@ def prior_potentials(prior: Any, loss: FlatLoss, max_megabytes: float | None) ->
     """
     if isinstance(prior, Dataset):
         _check_domain(prior.domain, "prior", loss.domain)
-        limit = MEGABYTES if max_megabytes is None else min(MEGABYTES, max_megabytes)
+        limit = PRIOR_MEGABYTES if max_megabytes is None else min(PRIOR_MEGABYTES, max_megabytes)
         return public_model(prior, loss.cliques, max_megabytes=limit).potentials
     return potentials_of(prior, "prior", loss.domain)
 
@@ -106,13 +104,6 @@ def check_prior_weight(prior_weight: Any, prior: Any, method: Any, total: Any, l
         raise ArgumentError("total='fit' cannot be combined with prior_weight: give the total, or let it be estimated.")
     if not loss.smooth and not isinstance(loss, KinkedLoss):
         raise ArgumentError('prior_weight needs a smooth loss such as "l2", or absolute residuals as in "l1".')
-
-
-def penalized_solver(problem: Problem, prior_weight: float) -> Solver[Any]:
-    """The solver of loss + prior_weight * total * KL(p || prior), with the problem's base as prior."""
-    _, log_partition = problem.marginals(problem.base)
-    penalty = EntropyPenalty(problem.base, float(prior_weight) * problem.total, log_partition)
-    return PenalisedMirrorDescent(penalty=penalty) if problem.loss.smooth else PenalisedSmoothing(penalty=penalty)
 
 
 def _check_domain(given: Domain, name: str, domain: Domain) -> None:

@@ -90,15 +90,27 @@ def range_query_mse(true: Projectable, estimated: Projectable, ranges: Workload,
 
 
 def marginal_errors(
-    true: Projectable, estimated: Projectable, cliques: Iterable[Iterable[str] | str]
+    true: Projectable, estimated: Projectable, cliques: Iterable[Iterable[str] | str], *, rescale: bool = False
 ) -> dict[Clique, float]:
     """The total variation distance of each marginal, ||mu - nu||_1 / (2 N), worst first.
 
+    Args:
+        true, estimated: as for `workload_error`.
+        cliques: which marginals.
+        rescale: whether the estimate is first scaled to the true total N, so that distributions are compared and, for
+            estimates without negative counts, no distance exceeds 1.
+
     Raises:
-        DataError: the true total is zero.
+        DataError: the true total is zero, or with `rescale` the estimated one.
     """
     workload = marginals(cliques)
-    distances, _, magnitudes = _item_distances(true, estimated, workload)
+    factor = 1.0
+    if rescale:
+        totals = [float(source.project(())) for source in (true, estimated)]
+        if not min(totals) > 0:
+            raise DataError("one of the two holds no records, so their distributions cannot be compared.")
+        factor = totals[0] / totals[1]
+    distances, _, magnitudes = _item_distances(true, estimated, workload, factor)
     if not (magnitudes > 0).all():
         raise DataError("the data hold no records, so no fraction of them can be formed.")
     errors = 0.5 * distances / magnitudes
@@ -107,11 +119,11 @@ def marginal_errors(
 
 
 def _item_distances(
-    true: Projectable, estimated: Projectable, workload: Workload
+    true: Projectable, estimated: Projectable, workload: Workload, factor: float = 1.0
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of each item: ||Q (mu - nu)||_1, the number of queries, and ||Q mu||_1."""
+    """Of each item: ||Q (mu - factor nu)||_1, the number of queries, and ||Q mu||_1."""
     found = [
-        (float(np.abs(mine - theirs).sum()), len(mine), float(np.abs(mine).sum()))
+        (float(np.abs(mine - factor * theirs).sum()), len(mine), float(np.abs(mine).sum()))
         for mine, theirs in zip(workload.iterate(true), workload.iterate(estimated), strict=True)
     ]
     distances, rows, magnitudes = np.array(found, dtype=np.float64).reshape(-1, 3).T

@@ -172,15 +172,16 @@ class JunctionTree:
             ModelTooLarge: with the memory needed, the largest cliques, and the measured cliques that meet in them.
             ArgumentError: a limit that is not a positive number.
         """
-        self._check_limit("max_megabytes", max_megabytes, -(-8 * self.total_cells // 10**6))
+        self._check_limit("max_megabytes", max_megabytes, 8 * self.total_cells, unit=10**6)
 
-    def _check_limit(self, name: str, limit: float, needed: int) -> None:
+    def _check_limit(self, name: str, limit: float, needed: int, unit: int = 1) -> None:
         if not (isinstance(limit, Real) and limit > 0):
             raise ArgumentError.of(name, limit, "a positive number")
-        if needed > limit:
+        if needed > limit * unit:
             largest = sorted(range(len(self.cliques)), key=lambda position: -self.sizes[position])[:3]
             culprits = [(_names_text(self.cliques[i], 90), self.sizes[i], self._meeting_in(i)) for i in largest]
-            raise ModelTooLarge.of_tree(self.total_cells, len(self.measured), f"{name}={limit:,}", needed, culprits)
+            least = -(-needed // unit)
+            raise ModelTooLarge.of_tree(self.total_cells, len(self.measured), f"{name}={limit:,}", least, culprits)
 
     def _meeting_in(self, position: int) -> list[str]:
         """The measured cliques with at least two attributes in a clique of the tree, largest share first."""

@@ -25,7 +25,7 @@ LARGEST_GROWTH = 300.0
 underflowed at the start of a block then stays negligible to its end."""
 
 BLOCK_STEPS = 16
-BLOCK_CELLS = 2**21
+SERIES_BLOCK = 2**21
 """The most steps, and the most steps times cells, that a block may have."""
 
 
@@ -151,11 +151,11 @@ class DualQueryLoss(FlatLoss):
         self.transcript = transcript
         self.layout = transcript.layout
         steps, samples = transcript.queries.shape
-        self._pull, self._constant = _linear_part(transcript)
+        self._coefficients, self._constant = _linear_part(transcript)
         elapsed = np.arange(steps) * transcript.eta / transcript.total
         self.lipschitz = float(samples * np.sum(elapsed**2)) * (1.0 if transcript.negations else 0.25)
-        self._filled = np.zeros(self.layout.cells, dtype=bool)
-        self._filled[transcript.record_cells.reshape(-1)] = True
+        self._recorded = np.zeros(self.layout.cells, dtype=bool)
+        self._recorded[transcript.record_cells.reshape(-1)] = True
         self._last = max(steps - 1, 1)  # the series wants times in 0..1
         self._series = ExponentialSeries(np.arange(steps) / self._last, transcript.negations)
 
@@ -163,59 +163,59 @@ class DualQueryLoss(FlatLoss):
         """As FlatLoss says."""
         answers = flat / self.transcript.total
         normalizers, gradient = self._normalizers(answers)
-        value = normalizers - dot(self._pull, answers) - self._constant
-        gradient -= self._pull
+        value = normalizers - dot(self._coefficients, answers) - self._constant
+        gradient -= self._coefficients
         return value, np.divide(gradient, self.transcript.total, out=out)
 
     def _normalizers(self, answers: np.ndarray) -> tuple[float, np.ndarray]:
         """samples * sum over t of log sum_q exp(log-weight of q), and its gradient with respect to the answers."""
         exponents = self.transcript.eta * self._last * answers
-        moving = np.flatnonzero(self._filled | (np.abs(exponents) > RADIUS))
-        exponents[moving] = 0.0
-        still_sums = self._series.sums(exponents) - len(moving) * (2.0 if self.transcript.negations else 1.0)
-        value, moving_gradient, shares = self._moving(answers[moving], moving, still_sums)
+        direct = np.flatnonzero(self._recorded | (np.abs(exponents) > RADIUS))
+        exponents[direct] = 0.0
+        series_sums = self._series.sums(exponents) - len(direct) * (2.0 if self.transcript.negations else 1.0)
+        value, direct_gradient, shares = self._direct(answers[direct], direct, series_sums)
         gradient = self._series.slopes(exponents, shares)
-        gradient[moving] = moving_gradient
+        gradient[direct] = direct_gradient
         return value, gradient
 
-    def _moving(
-        self, answers: np.ndarray, moving: np.ndarray, still_sums: np.ndarray
+    def _direct(
+        self, answers: np.ndarray, direct: np.ndarray, series_sums: np.ndarray
     ) -> tuple[float, np.ndarray, np.ndarray]:
-        """As `_normalizers`, with the gradient of the cells `moving` alone.
+        """As `_normalizers`, with the gradient of the cells `direct` alone.
 
         Args:
             answers: of these cells.
-            moving: their numbers, in order, with all that records fell into.
-            still_sums: the sum of the weights of all other cells, in each step.
+            direct: their numbers, in order; all cells that records fell into are among them.
+            series_sums: the sum of the weights of all other cells, in each step.
 
         Returns:
             The value, its gradient with respect to `answers`, and in each step eta t times its derivative with respect
-            to `still_sums`.
+            to `series_sums`.
         """
         steps, samples = self.transcript.queries.shape
         eta, signs = self.transcript.eta, (1.0, -1.0) if self.transcript.negations else (1.0,)
-        value, gradient, taken, shares = 0.0, np.zeros_like(answers), np.zeros_like(answers), np.zeros(steps)
-        lowest = 0.0 if still_sums.any() else -math.inf
+        value, gradient, counted, shares = 0.0, np.zeros_like(answers), np.zeros_like(answers), np.zeros(steps)
+        least_shift = 0.0 if series_sums.any() else -math.inf
         length = self._block_length(answers)
         for start in range(0, steps, length):
             block = slice(start, min(start + length, steps))
-            cells = np.searchsorted(moving, self.transcript.record_cells[block])
-            logits = eta * (start * answers - taken)
-            shift = max(lowest, float(np.abs(logits).max()) if len(signs) == 2 else float(logits.max()))
+            cells = np.searchsorted(direct, self.transcript.record_cells[block])
+            logits = eta * (start * answers - counted)
+            shift = max(least_shift, float(np.abs(logits).max()) if len(signs) == 2 else float(logits.max()))
             blocks = [_block(sign * logits - shift, sign * eta * answers, -sign * eta, cells) for sign in signs]
-            sums = np.sum([weights.sum(axis=1) for weights in blocks], axis=0) + math.exp(-shift) * still_sums[block]
+            sums = np.sum([weights.sum(axis=1) for weights in blocks], axis=0) + math.exp(-shift) * series_sums[block]
             value += samples * float(np.sum(np.log(sums) + shift))
             shifted_shares = samples * eta * np.arange(block.start, block.stop) / sums
             shares[block] = math.exp(-shift) * shifted_shares
             for sign, weights in zip(signs, blocks, strict=True):
                 gradient += sign * (shifted_shares @ weights)
-            np.add.at(taken, cells.reshape(-1), 1.0)
+            np.add.at(counted, cells.reshape(-1), 1.0)
         return value, gradient, shares
 
     def _block_length(self, answers: np.ndarray) -> int:
         """How many steps to take together: few enough for the weights to stay in range, and in memory."""
         growth = self.transcript.eta * (1.0 + float(np.abs(answers).max()))
-        return max(1, int(min(BLOCK_STEPS, BLOCK_CELLS / len(answers), LARGEST_GROWTH / growth)))
+        return max(1, int(min(BLOCK_STEPS, SERIES_BLOCK / len(answers), LARGEST_GROWTH / growth)))
 
 
 def _block(logits: np.ndarray, drift: np.ndarray, push: float, cells: np.ndarray) -> np.ndarray:
@@ -229,7 +229,7 @@ def _block(logits: np.ndarray, drift: np.ndarray, push: float, cells: np.ndarray
     """
     weights = np.empty((len(cells), len(logits)))
     np.exp(logits, out=weights[0])
-    if len(cells) == 1:  # where the factors may be too large to write down
+    if len(cells) == 1:  # the factors of a longer block might overflow
         return weights
     factors, pushed = np.exp(drift), math.exp(push)
     for step in range(1, len(cells)):
@@ -249,14 +249,14 @@ def cells_of_records(records: Dataset, layout: Layout) -> np.ndarray:
 
 
 def _linear_part(transcript: DualQueryTranscript) -> tuple[np.ndarray, float]:
-    """p and c such that the sampled queries' log-weights sum to <p, answers> + c."""
+    """v and c such that the sampled queries' log-weights sum to <v, answers> + c."""
     cells = transcript.layout.cells
     signs = np.where(transcript.queries < cells, 1.0, -1.0) * transcript.eta
     sampled = transcript.queries % cells
     elapsed = np.arange(len(sampled))[:, None]
-    pull = np.bincount(sampled.reshape(-1), (signs * elapsed).reshape(-1), minlength=cells)
-    taken, constant = np.zeros(cells), 0.0
+    coefficients = np.bincount(sampled.reshape(-1), (signs * elapsed).reshape(-1), minlength=cells)
+    counted, constant = np.zeros(cells), 0.0
     for queries, sign, record in zip(sampled, signs, transcript.record_cells, strict=True):
-        constant -= float(sign @ taken[queries])
-        taken[record] += 1.0
-    return pull, constant
+        constant -= float(sign @ counted[queries])
+        counted[record] += 1.0
+    return coefficients, constant

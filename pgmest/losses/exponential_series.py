@@ -1,8 +1,8 @@
 """Sums of a great many exponentials with small exponents, over a range of times, by their power series.
 
-The cells that no record of DualQuery fell into have weights exp(t x) that differ by x alone, and nearly all x are
-small. Their sums over the cells at all times follow from a few sums of powers of x, so that the cost is that of the
-cells and not of cells times steps.
+The cells that no record of DualQuery fell into have weights exp(t x) that depend on x only, and nearly all x are small.
+Their sums over the cells at all times follow from a few sums of powers of x, so that the cost is that of the cells and
+not of cells times steps.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ RADIUS = 1.0
 """The largest |x|: the terms left out are then below the rounding of what is kept."""
 TERMS = 20
 CHUNK = 8192
-"""So many cells at a time fit into the nearest cache."""
+"""At most this many cells at a time, which fit into the nearest cache."""
 
 
 class ExponentialSeries:
@@ -68,5 +68,5 @@ class ExponentialSeries:
         return slopes
 
     def _factors(self, exponents: np.ndarray) -> np.ndarray:
-        """What one term has more than the one before."""
+        """The ratio of consecutive powers."""
         return exponents * exponents if self._symmetric else exponents

@@ -9,7 +9,8 @@ import numpy as np
 
 from pgmest.losses.base import dot
 from pgmest.losses.smoothed import KinkedLoss
-from pgmest.measurements.measurement import LinearMeasurement, noise_scale
+from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.measurements.noise import noise_scale
 from pgmest.tables.domain import Domain
 
 GAUSSIAN = ("gaussian", "discrete_gaussian")

@@ -10,7 +10,7 @@ import numpy as np
 from pgmest.losses.base import FlatLoss, dot
 from pgmest.losses.residual import ResidualLoss, Residuals
 
-SMALLEST_SHARE = 1e-3
+CURVATURE_FLOOR = 1e-3
 """Added to each answer's share of the widths, relative to the mean: for answers about cells that hold no mass."""
 
 
@@ -115,8 +115,8 @@ class SmoothedLoss(FlatLoss):
         moved = self._residuals.answers(step) / self._residuals.scales
         before = self._unclipped(self._residuals.standardized(flat))
         slopes = self._clipped(before)
-        turn = self._clipped(before + moved / self.widths) - slopes
-        return dot(turn, moved + self.widths * (before - slopes - 0.5 * turn))
+        change = self._clipped(before + moved / self.widths) - slopes
+        return dot(change, moved + self.widths * (before - slopes - 0.5 * change))
 
     def support(self, flat: np.ndarray) -> float:
         """The value at `flat` of a linear function that is nowhere above the loss with kinks, with the gradient here.
@@ -138,7 +138,7 @@ def _shares(curvature: np.ndarray) -> np.ndarray:
     mean = _mean(curvature)
     if mean == 0.0:
         return np.ones(len(curvature))
-    return (curvature / mean + SMALLEST_SHARE) / (1.0 + SMALLEST_SHARE)
+    return (curvature / mean + CURVATURE_FLOOR) / (1.0 + CURVATURE_FLOOR)
 
 
 def _mean(values: np.ndarray) -> float:

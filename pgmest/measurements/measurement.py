@@ -17,12 +17,14 @@ from pgmest._base.errors import (
     MeasurementShapeError,
     QueryError,
 )
-from pgmest.queries import Kron, Query, as_query
+from pgmest.measurements.noise import NOISES, noise_scale, noise_stddev
+from pgmest.queries import LinearQuery, as_query
 from pgmest.queries.matrices import Identity
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
 
-NOISES = ("gaussian", "laplace", "discrete_gaussian", "discrete_laplace")
+__all__ = ["LARGEST_ANSWER", "NOISES", "SMALLEST_STDDEV", "LinearMeasurement", "noise_scale", "noise_stddev"]
+
 BETWEEN = "between"
 """The kind of a measurement without noise, whose true answers are known to lie between two ends."""
 
@@ -33,7 +35,7 @@ OPEN_STDDEV = 1e6
 """The same for an answer without an upper end."""
 
 SMALLEST_STDDEV = 1e-150  # a smaller one has an infinite precision
-LARGEST = 1e100  # of answers, their noise and totals: the squares of larger numbers are infinite
+LARGEST_ANSWER = 1e100  # of answers, their noise and totals: the squares of larger numbers are infinite
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -72,7 +74,7 @@ class LinearMeasurement:
     values: np.ndarray
     clique: Clique
     stddev: float | np.ndarray = 1.0
-    query: Query | Kron | None = None
+    query: LinearQuery | None = None
     noise: str = "gaussian"
     low: np.ndarray | None = field(init=False, default=None)
     high: np.ndarray | None = field(init=False, default=None)
@@ -94,8 +96,8 @@ class LinearMeasurement:
         array = _numbers(_table(values, names, checked, where), f"{where}: values")
         answers = _answers(array, checked, names, where)
         kept, table_shape = checked, array.shape if checked is None and array.ndim > 1 else None
-        if _is_identity(checked, names):
-            kept, table_shape = None, checked.shape if isinstance(checked, Kron) else None
+        if checked is not None and _is_identity(checked, names):
+            kept, table_shape = None, checked.answer_shape
         for name, value in {
             "clique": names,
             "query": kept,
@@ -211,9 +213,7 @@ class LinearMeasurement:
     @property
     def cells(self) -> int:
         """The number of cells of the marginal that the query reads."""
-        if self.query is None:
-            return self.rows
-        return math.prod(self.query.columns) if isinstance(self.query, Kron) else self.query.columns
+        return self.rows if self.query is None else self.query.cells
 
     @property
     def uniform_stddev(self) -> float | None:
@@ -230,9 +230,9 @@ class LinearMeasurement:
             QueryError: a factor of a Kron made for another number of values.
         """
         table = domain.project(self.clique)
-        if isinstance(self.query, Kron):
+        if self.query is not None and self.query.attributes is not None:
             self.query.check(table)
-        elif self.query is not None and self.query.columns != table.size():
+        elif self.query is not None and self.query.cells != table.size():
             raise MeasurementShapeError.of(
                 f"the query measured on {self.clique}",
                 f"(rows, {table.size()})",
@@ -253,11 +253,7 @@ class LinearMeasurement:
 
     def answer_cells(self, cells: np.ndarray) -> np.ndarray:
         """Q mu for the marginal's cells, row-major in the clique's order; for identity the same array."""
-        if self.query is None:
-            return cells
-        if isinstance(self.query, Kron):
-            return self.query.apply_cells(cells.reshape(self._table_shape).transpose(self._to_kron)).reshape(-1)
-        return self.query.apply(cells)
+        return cells if self._reading is None else self._reading.apply(cells).reshape(-1)
 
     def transpose(self, residual: Any, domain: Domain | None = None) -> np.ndarray:
         """Q^T applied to one number per answer: one number per cell, as an array of the clique's shape.
@@ -265,26 +261,19 @@ class LinearMeasurement:
         Where neither `domain`, nor a Kron, nor values given as a table tell that shape, the cells are in one row.
         """
         shape = self._shape if domain is None else domain.project(self.clique).shape
-        if shape is None and isinstance(self.query, Kron):
-            shape = self._table_shape
+        if shape is None and self._reading is not None:
+            shape = self._reading.table_shape
         cells = self.transpose_cells(np.asarray(residual, dtype=np.float64).reshape(-1))
         return cells if shape is None else cells.reshape(shape)
 
     def transpose_cells(self, residual: np.ndarray) -> np.ndarray:
         """Q^T residual as a flat array of cells, row-major in the clique's order; for identity the same array."""
-        if self.query is None:
-            return residual
-        if isinstance(self.query, Kron):
-            return self.query.apply_transpose(residual).transpose(np.argsort(self._to_kron)).reshape(-1)
-        return self.query.apply_transpose(residual)
+        return residual if self._reading is None else self._reading.transpose(residual).reshape(-1)
 
     def weighted_column_squares(self, weights: Any) -> np.ndarray:
         """sum_r weights[r] * Q[r, j]^2 for each cell j, row-major in the clique's order; weights may be a scalar."""
         spread = np.broadcast_to(weights, (self.rows,))
-        if isinstance(self.query, Kron):
-            squares = self.query.squared().apply_transpose(spread)
-            return squares.transpose(np.argsort(self._to_kron)).reshape(-1)
-        return spread if self.query is None else self.query.weighted_column_squares(spread)
+        return spread if self._reading is None else self._reading.weighted_column_squares(spread).reshape(-1)
 
     @cached_property
     def column_squares(self) -> np.ndarray:
@@ -300,17 +289,10 @@ class LinearMeasurement:
         """max_j ||W Q e_j||_2 with W = diag(1 / stddev), exact for every query."""
         return float(np.sqrt(self.column_squares.max()))
 
-    @property
-    def _to_kron(self) -> tuple[int, ...]:
-        """The transposition from the clique's axes to the Kron's."""
-        assert isinstance(self.query, Kron)
-        return tuple(self.clique.index(name) for name in self.query.attributes)
-
-    @property
-    def _table_shape(self) -> tuple[int, ...]:
-        """The clique's shape, as the Kron has it."""
-        assert isinstance(self.query, Kron)
-        return tuple(self.query.factors[name].columns for name in self.clique)
+    @cached_property
+    def _reading(self) -> LinearQuery | None:
+        """The query, as it reads the marginal's cells in the clique's order; None for identity."""
+        return None if self.query is None else self.query.in_order(self.clique)
 
     def __repr__(self) -> str:
         query = "identity" if self.query is None else str(self.query)
@@ -333,25 +315,6 @@ def _between_text(names: str, query: str, widths: np.ndarray) -> str:
     return f"LinearMeasurement({names}: {answers}, {query}, between ends {spread} apart)"
 
 
-def noise_scale(noise: str, stddev: Any) -> Any:
-    """The noise's own parameter: sigma of the Gaussians, b of the Laplaces (probability falls as exp(-|k| / b))."""
-    if noise == "laplace":
-        return stddev / math.sqrt(2.0)
-    if noise == "discrete_laplace":
-        return 0.5 / np.arcsinh(math.sqrt(0.5) / stddev)
-    return stddev
-
-
-def noise_stddev(noise: str, scale: Any) -> Any:
-    """The standard deviation of noise with the given parameter: the inverse of `noise_scale`."""
-    if noise == "laplace":
-        return scale * math.sqrt(2.0)
-    if noise == "discrete_laplace":
-        with np.errstate(over="ignore"):  # below b = 1/1400 the noise is 0 in float64
-            return math.sqrt(0.5) / np.sinh(0.5 / scale)
-    return scale
-
-
 def _clique(attributes: Iterable[str] | str) -> Clique:
     names = (attributes,) if isinstance(attributes, str) else tuple(attributes)
     if not all(isinstance(name, str) for name in names):
@@ -361,7 +324,7 @@ def _clique(attributes: Iterable[str] | str) -> Clique:
     return names
 
 
-def _table(values: Any, clique: Clique, query: Query | Kron | None, where: str) -> Any:
+def _table(values: Any, clique: Clique, query: LinearQuery | None, where: str) -> Any:
     if not isinstance(values, Factor):
         return values
     if query is not None or set(values.domain) != set(clique):
@@ -372,43 +335,40 @@ def _table(values: Any, clique: Clique, query: Query | Kron | None, where: str) 
     return values.transpose(clique).values
 
 
-def _checked_query(query: Any, clique: Clique, where: str) -> Query | Kron | None:
+def _checked_query(query: Any, clique: Clique, where: str) -> LinearQuery | None:
     if query is None:
         return None
-    if not isinstance(query, Kron):
-        try:
-            return as_query(query)
-        except QueryError as error:
-            raise QueryError(f"{where}: {error}") from None
-    if set(query.attributes) != set(clique):
+    try:
+        found = as_query(query)
+    except QueryError as error:
+        raise QueryError(f"{where}: {error}") from None
+    if found.attributes is not None and set(found.attributes) != set(clique):
         raise MeasurementError(
-            f"{where} has a Kron on {query.attributes}: it must be over exactly the clique's attributes. "
+            f"{where} has a Kron on {found.attributes}: it must be over exactly the clique's attributes. "
             "Leave the others out of the clique, or sum them out with pg.queries.total(n)."
         )
-    return query
+    return found
 
 
-def _is_identity(query: Query | Kron | None, clique: Clique) -> bool:
+def _is_identity(query: LinearQuery, clique: Clique) -> bool:
     """Whether the answers are the cells of the clique's table, in its order."""
-    if isinstance(query, Kron):
-        return query.attributes == clique and all(isinstance(factor, Identity) for factor in query.factors.values())
-    return isinstance(query, Identity)
+    return query.attributes in (None, clique) and all(isinstance(matrix, Identity) for matrix in query.matrices)
 
 
-def _answers(array: np.ndarray, query: Query | Kron | None, clique: Clique, where: str) -> np.ndarray:
+def _answers(array: np.ndarray, query: LinearQuery | None, clique: Clique, where: str) -> np.ndarray:
     """The values as one read-only row, after comparing their shape with the query's, or the clique's axes."""
     if query is None and array.ndim not in (1, len(clique)):
         raise MeasurementShapeError.of(f"{where}: values", f"{clique} or flat".replace("'", ""), array.shape)
     if query is not None:
-        shapes = {(query.rows,)} | ({query.shape} if isinstance(query, Kron) else set())
+        shapes = {(query.rows,), query.answer_shape}
         if array.shape not in shapes and not (query.rows == 1 and array.shape == ()):
             raise MeasurementShapeError.of(
                 f"{where}: values", " or ".join(map(str, sorted(shapes))), array.shape, "Give one value for each query."
             )
     if array.size == 0:
         raise MeasurementError(f"{where} has no values; give one for each query.")
-    if np.abs(array).max() > LARGEST:
-        raise MeasurementError(f"{where}: values must be within {LARGEST} of 0; this cannot be a count.")
+    if np.abs(array).max() > LARGEST_ANSWER:
+        raise MeasurementError(f"{where}: values must be within {LARGEST_ANSWER} of 0; this cannot be a count.")
     answers = array.reshape(-1).copy()
     answers.flags.writeable = False
     return answers
@@ -423,8 +383,8 @@ def _checked_stddev(stddev: Any, rows: int, where: str) -> float | np.ndarray:
             f"{where}: stddev must be positive (at least {SMALLEST_STDDEV}), got {float(deviations.min())}. "
             "For exact answers give a small one."
         )
-    if (deviations > LARGEST).any():
-        raise MeasurementError(f"{where}: stddev must be at most {LARGEST}, got {float(deviations.max())}.")
+    if (deviations > LARGEST_ANSWER).any():
+        raise MeasurementError(f"{where}: stddev must be at most {LARGEST_ANSWER}, got {float(deviations.max())}.")
     if deviations.ndim == 0:
         return float(deviations)
     deviations = deviations.copy()

@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
 from pgmest._base.errors import ArgumentError
-from pgmest.graph.tree_limit import TreeLimit
-from pgmest.mechanisms.estimation import estimate_measured
-from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE, beyond_noise, most_wrong
-from pgmest.mechanisms.mechanism import Mechanism, Outcome
-from pgmest.models.exact import Model
-from pgmest.privacy.budgets import Budget
+from pgmest.mechanisms.adaptive import Adaptive, Annealing, Round, planned_rounds
+from pgmest.mechanisms.estimation import GraphicalModel, tree_limit
+from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE, Candidate
+from pgmest.mechanisms.mechanism import Mechanism, Outcome, relevant_workload
+from pgmest.mechanisms.parameters import (
+    CELLS,
+    COUNT,
+    MEASURING,
+    MEGABYTES,
+    METHOD,
+    POSITIVE,
+    SHARE,
+    TREE_MEGABYTES,
+    Renaming,
+    optional,
+    parameter,
+)
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.noise import noise_for
-from pgmest.queries.workloads import Workload, all_kway, as_workload
-from pgmest.tables.domain import Clique
-
-TOLERANCE = 1e-2
-"""How exactly each round's estimate is fitted, if its iterations are enough."""
+from pgmest.queries.workloads import Item, Workload
+from pgmest.solvers.solver import Solver
+from pgmest.tables.domain import Clique, Domain
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +45,7 @@ class AIM(Mechanism):
 
     with n_r cells, the noise sigma that it would be measured with, and the relevance w_r to the workload (the sum over
     its cliques c of weight_c |r & c|). It is measured and the model estimated again. When the model moved less than
-    noise alone would move it, the rounds after it pay four times as much, so that their noise is half as large.
+    noise alone would move it, the rounds after it cost four times as much, so that their noise is half as large.
 
     >>> import pgmest as pg
     >>> data = pg.datasets.load("census").select(["age", "sex", "income>50K"])
@@ -47,12 +57,12 @@ class AIM(Mechanism):
     use it up.
 
     Args:
-        rounds: how many rounds the first prices are made for, by default 16 per attribute. There will be fewer.
+        rounds: how many rounds the first round budgets are made for, by default 16 per attribute. There will be fewer.
         measuring: the share of a round that pays for the measurement; the rest pays for the selection (alpha).
         max_megabytes: the largest junction tree, 8 bytes a cell.
         max_cells: marginals with more cells are not measured.
         method: the solver of the last estimate. "mirror_flow", stopped early, is closer to the truth than the optimum.
-        round_iterations: the most iterations of each round's estimate, which only has to show what is most wrong; each
+        tolerance, max_iterations: of the solver in each round before, which only has to show what is most wrong; each
             starts from the last one.
 
     Raises:
@@ -60,69 +70,61 @@ class AIM(Mechanism):
             exceed `max_megabytes` already.
     """
 
-    rounds: int | None = None
-    measuring: float = 0.9
-    max_megabytes: float = 80.0
-    max_cells: float = 1e6
-    method: str = "mirror_flow"
-    round_iterations: int = 200
+    rounds: int | None = parameter(None, optional(COUNT))
+    measuring: float = parameter(MEASURING, SHARE)
+    max_megabytes: float = parameter(TREE_MEGABYTES, MEGABYTES)
+    max_cells: float = parameter(1e6, CELLS)
+    method: str | Solver[Any] = parameter("mirror_flow", METHOD)
+    tolerance: float = parameter(1e-2, POSITIVE)
+    max_iterations: int = parameter(200, COUNT)
 
     definition: ClassVar[str] = "zcdp"
+    old_names: ClassVar[Mapping[str, Renaming]] = {"round_iterations": Renaming("max_iterations")}
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.rounds is not None and (not isinstance(self.rounds, int) or self.rounds < 1):
-            raise ArgumentError.of("rounds", self.rounds, "a positive integer, or None")
-        if not 0 < self.measuring < 1:
-            raise ArgumentError.of("measuring", self.measuring, "a share between 0 and 1")
-        for name in ("max_megabytes", "max_cells", "round_iterations"):
-            if not getattr(self, name) > 0:
-                raise ArgumentError.of(name, getattr(self, name), "a positive number")
-
-    def run(self, curator: Curator, workload: Any, rng: np.random.Generator) -> Outcome:
-        relevance = self._relevance(curator, workload)
+    def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
+        relevance = relevant_cliques(curator.domain, workload, self.max_cells)
         one_way = [clique for clique in relevance if len(clique) == 1]
-        ruled = [rule.attributes for rule in curator.structural_zeros]
-        limit = TreeLimit(curator.domain, [*one_way, *ruled], self.max_megabytes)
+        limit = tree_limit(curator, one_way, self.max_megabytes)
         if limit.tree.megabytes > self.max_megabytes:
             raise ArgumentError.of("max_megabytes", self.max_megabytes, f"at least {limit.tree.megabytes:.2g}")
-        rounds = self.rounds or 16 * len(curator.domain)
-        price = curator.budget / max(rounds, len(one_way) + 1)
-        curator.measure_all(one_way, price * self.measuring * len(one_way))
-        model = estimate_measured(curator, tolerance=TOLERANCE, max_iterations=self.round_iterations)
-        chosen: list[Clique] = []
-        last = False
-        while not last:
-            last = curator.remaining / price < 2
-            price = curator.remaining if last else price
-            spent = 1 - (curator.remaining - price) / curator.budget
-            candidates = {clique: relevance[clique] for clique in limit.fitting(relevance, spent)}
-            clique = self._select(curator, model, candidates, price)
-            measurement = curator.measure(clique, curator.remaining if last else price * self.measuring)
-            limit.add(clique)
-            chosen.append(clique)
-            before = model
-            model = estimate_measured(curator, model, tolerance=TOLERANCE, max_iterations=self.round_iterations)
-            moved = float(np.abs(model.project(clique).values - before.project(clique).values).sum())
-            if moved <= MEAN_ABSOLUTE * float(np.mean(measurement.stddev)) * measurement.rows:
-                price = price * 4
-        return Outcome(estimate_measured(curator, model, method=self.method), {"chosen": chosen})
+        first = curator.budget / max(planned_rounds(self.rounds, curator.domain), len(one_way) + 1)
+        curator.measure_all(one_way, first * self.measuring * len(one_way))
+        effort = {"tolerance": self.tolerance, "max_iterations": self.max_iterations}
+        estimator = GraphicalModel(curator, limit, method=self.method, **effort)
+        candidates = partial(self._candidates, curator, relevance, estimator)
+        chosen = Adaptive(candidates, Annealing(first), estimator, self.measuring).run(curator)
+        return Outcome(estimator.model, {"chosen": chosen})
 
-    def _relevance(self, curator: Curator, workload: Any) -> dict[Clique, float]:
-        """What could be measured, with its relevance to the workload."""
-        domain = curator.domain
-        default = all_kway(domain, min(2, len(domain)))
-        wanted = as_workload(domain, default if workload is None else workload)
-        relevant = Workload(tuple(item for item in wanted if item.weight > 0)).closure()
-        if not relevant:
-            raise ArgumentError.of("workload", workload, "a workload with a marginal of positive weight")
-        return {r: weight for r, weight in relevant.items() if len(r) == 1 or domain.size(r) <= self.max_cells}
+    def _candidates(
+        self, curator: Curator, relevance: Mapping[Clique, float], estimator: GraphicalModel, turn: Round, model: Any
+    ) -> Sequence[Candidate]:
+        """The marginals for which there is room, with the error to expect of measuring them in this round."""
+        noise = MEAN_ABSOLUTE * noise_for(turn.budget * self.measuring, curator.neighbors).stddev
+        return [
+            Candidate(
+                item=Item(clique),
+                weight=relevance[clique],
+                expected_error=noise * curator.domain.size(clique),
+                sensitivity=relevance[clique] * curator.neighbors.l1_sensitivity(),
+            )
+            for clique in estimator.admissible(relevance, turn.spent(curator))
+        ]
 
-    def _select(self, curator: Curator, model: Model, weights: Mapping[Clique, float], price: Budget) -> Clique:
-        """The marginal that the model gets most wrong, beyond the noise that a measurement of it would have."""
-        noise = MEAN_ABSOLUTE * noise_for(price * self.measuring, curator.neighbors).stddev
 
-        def gain(clique: Clique, errors: np.ndarray) -> float:
-            return beyond_noise(errors, noise)
+def relevant_cliques(
+    domain: Domain, workload: Workload | None, max_cells: float, dimensions: float = float("inf")
+) -> dict[Clique, float]:
+    """The subsets of the workload's cliques, with their relevance w_r to it; larger marginals are left out.
 
-        return most_wrong(curator, model, weights, gain, price * (1 - self.measuring))
+    Args:
+        domain: the attributes.
+        workload: None for all pairs.
+        max_cells: the most cells of a marginal of several attributes.
+        dimensions: the most attributes.
+    """
+    relevant = relevant_workload(domain, workload).closure()
+    return {
+        clique: weight
+        for clique, weight in relevant.items()
+        if len(clique) == 1 or (len(clique) <= dimensions and domain.size(clique) <= max_cells)
+    }

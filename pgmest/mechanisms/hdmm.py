@@ -9,21 +9,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError, plural
+from pgmest._base.errors import plural
 from pgmest.graph.junction_tree import JunctionTree
 from pgmest.mechanisms.estimation import estimate_measured
-from pgmest.mechanisms.mechanism import Mechanism, Outcome
+from pgmest.mechanisms.mechanism import Mechanism, Outcome, relevant_workload
+from pgmest.mechanisms.parameters import ESTIMATOR, MEGABYTES, MODEL_MEGABYTES, parameter
 from pgmest.privacy.budgets import Budget
 from pgmest.privacy.curator import Curator
-from pgmest.queries.workloads import as_workload
+from pgmest.queries.workloads import Workload
 from pgmest.strategies import Strategy, select_strategy
 from pgmest.tables.domain import Domain, as_domain
 
-ESTIMATORS = ("pgm", "original")
-
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class MeasurementPlan:
     """What HDMM would measure, and the error to expect of least squares: all public, and free.
 
     Attributes:
@@ -50,7 +49,7 @@ class Plan:
             key=lambda row: -row[0],
         )
         lines = [
-            f"Plan of HDMM for {self.budget}: {plural(len(rows), 'measurement')}",
+            f"MeasurementPlan of HDMM for {self.budget}: {plural(len(rows), 'measurement')}",
             f"  expected error {self.expected_error:,.4g} counts a query, root mean squared ({tried})",
         ]
         for share, clique, query, *_ in rows[:12]:
@@ -66,7 +65,7 @@ class HDMM(Mechanism):
 
     It looks at the workload alone to choose a strategy (`pgmest.strategies`): weighted marginals over subsets of the
     workload's cliques, with queries on each attribute that are optimized for its prefixes or ranges, or a union of such
-    products. `plan` tells what it would measure and the error to expect, before anything is spent.
+    products. `plan` says what it would measure and the error to expect, before anything is spent.
 
     estimator="original" is least squares on the measured marginals (HDMM+LLS), exactly and in closed form: unbiased,
     consistent, and possibly negative. estimator="pgm" estimates a graphical model of the same measurements, which
@@ -77,7 +76,7 @@ class HDMM(Mechanism):
     >>> mechanism = HDMM(epsilon=1.0, backend="simulation", estimator="original")
     >>> plan = mechanism.plan(data.domain, [("age", "sex"), ("sex", "income>50K")])
     >>> print(plan)  # doctest: +ELLIPSIS
-    Plan of HDMM for Epsilon(1): ... measurements
+    MeasurementPlan of HDMM for Epsilon(1): ... measurements
       expected error ... counts a query, root mean squared (...)
     ...
     >>> result = mechanism.fit(data, [("age", "sex"), ("sex", "income>50K")], seed=0)
@@ -86,7 +85,7 @@ class HDMM(Mechanism):
 
     Args:
         estimator: "pgm" or "original".
-        max_megabytes: the largest junction tree for "pgm".
+        max_megabytes: of "pgm": a strategy with a larger junction tree is refused, as `pgmest.estimate` would.
 
     Raises:
         ArgumentError: a parameter that is not valid.
@@ -94,19 +93,12 @@ class HDMM(Mechanism):
         ModelTooLarge: before anything is spent, a strategy whose junction tree is larger than allowed.
     """
 
-    estimator: str = "pgm"
-    max_megabytes: float = 8000.0
+    estimator: str = parameter("pgm", ESTIMATOR)
+    max_megabytes: float = parameter(MODEL_MEGABYTES, MEGABYTES)
 
     definition: ClassVar[str] = "either"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.estimator not in ESTIMATORS:
-            raise ArgumentError.of("estimator", self.estimator, ESTIMATORS)
-        if not self.max_megabytes > 0:
-            raise ArgumentError.of("max_megabytes", self.max_megabytes, "a positive number")
-
-    def plan(self, domain: Domain | Mapping[str, int], workload: Any = None) -> Plan:
+    def plan(self, domain: Domain | Mapping[str, int], workload: Any = None) -> MeasurementPlan:
         """What would be measured, and the error to expect.
 
         Args:
@@ -117,15 +109,15 @@ class HDMM(Mechanism):
             ArgumentError, UnknownAttributeError, QueryError: a workload that does not fit.
         """
         known = as_domain(domain)
-        items, budget = as_workload(known, workload), self.budget()
+        items, budget = relevant_workload(known, workload), self.budget()
         tried = select_strategy(known, items, type(budget), self.neighbors)
         rows = items.rows(known)
         errors = {
             strategy.name: math.sqrt(strategy.expected_error(budget, self.neighbors) / rows) for strategy in tried
         }
-        return Plan(known, budget, tried[0], errors)
+        return MeasurementPlan(known, budget, tried[0], errors)
 
-    def run(self, curator: Curator, workload: Any, rng: np.random.Generator) -> Outcome:
+    def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
         plan = self.plan(curator.domain, workload)
         strategy, domain = plan.strategy, curator.domain
         if self.estimator == "pgm":

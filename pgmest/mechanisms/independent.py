@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from pgmest.mechanisms.mechanism import Mechanism, cliques_of
 from pgmest.models.exact import Model
 from pgmest.privacy.allocation import least_error_weights
 from pgmest.privacy.curator import Curator
+from pgmest.queries.workloads import Workload
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,9 +31,9 @@ class Independent(Mechanism):
 
     definition: ClassVar[str] = "either"
 
-    def run(self, curator: Curator, workload: Any, rng: np.random.Generator) -> Model:
+    def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Model:
         named = {name for clique in cliques_of(workload, curator.domain) for name in clique}
-        cliques = [(name,) for name in curator.domain if name in named]
+        cliques = [(name,) for name in curator.domain.ordered(named)]
         weights = least_error_weights(curator.domain, cliques, type(curator.budget))
         curator.measure_all(cliques, curator.budget, weights=weights)
         return estimate_measured(curator)

@@ -1,7 +1,8 @@
 """What all mechanisms share: parameters, how a budget is stated, `fit`, and the result.
 
 A mechanism is a frozen dataclass with its parameters as fields and one method, `run`, which sees the records only
-through a `Curator`. `independent.py` is the shortest example.
+through a `Curator`. Each field declares what it may be (`pgmest.mechanisms.parameters`). `independent.py` is the
+shortest example; one that adapts to what it measured is `pgmest.mechanisms.adaptive` with parts of its own.
 """
 
 from __future__ import annotations
@@ -10,26 +11,41 @@ import contextlib
 import signal
 import threading
 import time
-from abc import ABC, abstractmethod
+import warnings
+from abc import ABC, ABCMeta, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
 from pgmest._base.errors import ArgumentError, PgmestError, QueryError, plural
 from pgmest.data.dataset import Dataset
-from pgmest.inference.exact.structural_zeros import StructuralZeros, zero_rules
+from pgmest.inference.exact.structural_zeros import Rule, StructuralZeros, zero_rules
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.mechanisms.known_zeros import ZEROS, check_possible, honored
+from pgmest.mechanisms.parameters import (
+    BACKENDS,
+    METADATA,
+    Renaming,
+    check_parameters,
+    choice,
+    instance,
+    number,
+    optional,
+    parameter,
+    renamed_parameters,
+)
+from pgmest.models.base import names_attributes
 from pgmest.privacy.budgets import Epsilon, Rho
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.ledger import Ledger
-from pgmest.privacy.neighbors import AddRemove, Neighbors
+from pgmest.privacy.neighbors import AddRemove, Neighbors, neighbors_of
 from pgmest.privacy.progress import budget_bar
 from pgmest.queries import Kron
+from pgmest.queries.workloads import Workload, as_workload
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
 
@@ -48,7 +64,7 @@ class ModelLike(Protocol):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What `run` returns where a mechanism has more to tell than its model.
+    """What `run` returns where a mechanism has more to report than its model.
 
     Attributes:
         model: the model.
@@ -59,15 +75,30 @@ class Outcome:
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
+POSITIVE_BUDGET = optional(number("a positive number", lambda value: 0 < value < float("inf")))
+DELTA = optional(number("a number between 0 and 1, well below 1 / records, such as 1e-9", lambda value: 0 < value < 1))
+NEIGHBORS = instance(Neighbors, "AddRemove(...) or Replace(...)")
+
+
+class _TakesOldNames(ABCMeta):
+    """Lets mechanisms be constructed with parameters under their old names, with a DeprecationWarning."""
+
+    if not TYPE_CHECKING:  # a type checker sees the fields
+
+        def __call__(cls, *values, **given):
+            return super().__call__(*values, **renamed_parameters(cls, given))
+
+
 @dataclass(frozen=True, kw_only=True)
-class Mechanism(ABC):
+class Mechanism(ABC, metaclass=_TakesOldNames):
     """A private mechanism: from records to a model of them.
 
     Args:
         epsilon, delta: the budget as (epsilon, delta)-DP; without delta as pure epsilon-DP.
         rho: the budget as rho-zCDP, instead of these.
         backend: "opendp", exact noise; or "simulation", seeded, for experiments.
-        neighbors: which datasets must be hard to tell apart.
+        neighbors: which datasets must be hard to tell apart. Where the schema of the records has a `unit`, `fit` raises
+            the number of records that a person contributes to what the unit allows.
         structural_zeros: what cannot occur, which must be public knowledge, as `pgmest.estimate` takes it. Every
             estimate leaves it out, between the rounds, too. `Result.details["structural_zeros"]` says whether the
             model does; the mechanisms' original forms, which have no graphical model, cannot.
@@ -76,25 +107,49 @@ class Mechanism(ABC):
         ArgumentError: no budget, two of them, or one of a kind that the mechanism cannot spend; or no rules.
     """
 
-    epsilon: float | None = None
-    delta: float | None = None
-    rho: float | None = None
-    backend: str = "opendp"
-    neighbors: Neighbors = field(default_factory=AddRemove)
+    epsilon: float | None = parameter(None, POSITIVE_BUDGET)
+    delta: float | None = parameter(None, DELTA)
+    rho: float | None = parameter(None, POSITIVE_BUDGET)
+    backend: str = parameter("opendp", choice(BACKENDS))
+    neighbors: Neighbors = field(default_factory=AddRemove, metadata={METADATA: NEIGHBORS})
     structural_zeros: StructuralZeros | None = None
 
     definition: ClassVar[str] = "zcdp"
     """What the mechanism can spend: "pure" (epsilon), "zcdp" (rho, or epsilon with delta), or "either"."""
 
+    old_names: ClassVar[Mapping[str, Renaming]] = {"neighbours": Renaming("neighbors")}
+    """Parameters that had another name: deprecated, and still taken. Those of base classes need not be repeated."""
+
     def __post_init__(self) -> None:
+        check_parameters(self)
         self.budget()
-        object.__setattr__(self, "structural_zeros", tuple(zero_rules(self.structural_zeros)))
+        object.__setattr__(self, "structural_zeros", _rules(self.structural_zeros))
+
+    @classmethod
+    def renamed(cls) -> dict[str, Renaming]:
+        """Old name -> the present one, of this class and those that it derives from."""
+        bases = (vars(base).get("old_names", {}) for base in reversed(cls.__mro__))
+        return {old: renaming for names in bases for old, renaming in names.items()}
+
+    if not TYPE_CHECKING:  # a type checker sees the fields
+
+        def __getattr__(self, name: str) -> Any:
+            renaming = type(self).renamed().get(name)
+            if renaming is None:
+                raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+            warnings.warn(f"{name} is now {renaming.name}; the old name will go.", DeprecationWarning, stacklevel=2)
+            return renaming.value(getattr(self, renaming.name))
 
     @abstractmethod
-    def run(self, curator: Curator, workload: Any, rng: np.random.Generator) -> Any:
+    def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Any:
         """The mechanism itself: ask the curator, return a `ModelLike`, or an `Outcome` with details.
 
         It must draw randomness from `rng` alone, so that a run can be repeated from a checkpoint.
+
+        Args:
+            curator: has the records.
+            workload: what matters, checked, without items of no weight; None for the mechanism's default.
+            rng: for the mechanism's own choices.
         """
 
     def budget(self) -> Epsilon | Rho:
@@ -109,7 +164,7 @@ class Mechanism(ABC):
                 raise ArgumentError(f"{name} got rho= and epsilon= or delta=: state the budget once.")
             if spends == "pure":
                 raise ArgumentError(f"{name} is a pure epsilon-DP mechanism: give epsilon= instead of rho=.")
-            return _positive(Rho(self.rho), "rho", self.rho)
+            return Rho(self.rho)
         if self.epsilon is None:
             wanted = {"pure": "epsilon=", "zcdp": "rho=, or epsilon= and delta=", "either": "epsilon= or rho="}[spends]
             raise ArgumentError(f"{name} needs a privacy budget: give {wanted}.")
@@ -119,7 +174,7 @@ class Mechanism(ABC):
                     f"{name} spends its budget under zCDP, which implies (epsilon, delta)-DP: give delta= too, well "
                     "below 1 / records, such as 1e-9; or rho=."
                 )
-            return _positive(Epsilon(self.epsilon), "epsilon", self.epsilon)
+            return Epsilon(self.epsilon)
         if spends == "pure":
             raise ArgumentError(f"{name} is pure epsilon-DP, which needs no delta: leave delta= out.")
         return Rho.of(self.epsilon, self.delta)
@@ -147,16 +202,26 @@ class Mechanism(ABC):
                 and pays for nothing twice; it needs the same mechanism, data, workload and an integer `seed`.
 
         Raises:
-            ArgumentError, DataError, JournalError: an argument that cannot be used; nothing was spent.
+            ArgumentError, DataError, JournalError: an argument that cannot be used; nothing was spent. Among them a
+                workload that is none, or in which no marginal has a weight.
             UnknownAttributeError, CodeRangeError, ShapeError, ImpossibleModelError, ModelTooLarge: structural zeros
                 that do not fit the domain, leave no possible record, or have too large tables; nothing was spent.
         """
         if checkpoint is not None and not isinstance(seed, int | np.integer):
             raise ArgumentError.of("seed", seed, "an integer, so that the run can be repeated from checkpoint=")
+        if not (progress is None or isinstance(progress, bool) or callable(progress)):
+            raise ArgumentError.of("progress", progress, "None, True, False, or a function of a curator")
+        if not isinstance(data, Dataset):
+            raise ArgumentError.of("data", type(data).__name__, "a pgmest.Dataset; see Dataset.from_frame and .load")
+        relation = neighbors_of(data, self.neighbors)
+        if relation != self.neighbors:
+            raised = self.with_neighbors(relation)
+            return raised.fit(data, workload, seed, progress=progress, checkpoint=checkpoint)
         start = time.perf_counter()
         noise, choices = _generators(seed)
+        relevant = None if workload is None else relevant_workload(data.domain, workload)
         rules = zero_rules(self.structural_zeros)
-        if rules and isinstance(data, Dataset):
+        if rules:
             check_possible(rules, data.domain)
         with _shown(type(self).__name__, progress) as on_charge:
             curator = Curator(
@@ -171,14 +236,14 @@ class Mechanism(ABC):
             )
             try:
                 with _stopped_by_ctrl_c(curator):
-                    made = self.run(curator, workload, choices)
+                    made = self.run(curator, relevant, choices)
             except KeyboardInterrupt:
                 curator.stopped = True
                 made = self.conclude(curator)
             finally:
                 curator.close()
         outcome = made if isinstance(made, Outcome) else Outcome(made)
-        told = {ZEROS: honored(outcome.model, rules, data.domain)} if rules else {}
+        zeros = {ZEROS: honored(outcome.model, rules, data.domain)} if rules else {}
         return Result(
             outcome.model,
             curator.ledger,
@@ -187,8 +252,12 @@ class Mechanism(ABC):
             self,
             time.perf_counter() - start,
             curator.stopped,
-            {**outcome.details, **told},
+            {**outcome.details, **zeros},
         )
+
+    def with_neighbors(self, neighbors: Neighbors) -> Mechanism:
+        """The same mechanism with another neighboring relation."""
+        return replace(self, neighbors=neighbors)
 
     def conclude(self, curator: Curator) -> Any:
         """The estimate from what was measured before an interruption; where nothing was, the interruption goes on."""
@@ -212,7 +281,7 @@ class Result:
         mechanism: the mechanism, with its parameters.
         seconds: wall-clock time.
         interrupted: whether Ctrl-C ended the run early.
-        details: what the mechanism tells of its run.
+        details: what the mechanism reports of its run.
     """
 
     model: Any
@@ -243,9 +312,9 @@ class Result:
         """
         if hasattr(self.model, "answer"):
             return self.model.answer(query)
-        if not isinstance(query, Kron):
+        if not names_attributes(query):
             raise QueryError(f"a {type(self.model).__name__} answers a pg.Kron only, got a {type(query).__name__}.")
-        shape = dict(zip(query.attributes, query.shape, strict=True))
+        shape = dict(zip(query.attributes, query.answer_shape, strict=True))
         return Factor(shape, query.apply(self.model.project(query.attributes)))
 
     def sample(self, n: int | None = None, seed: int | np.random.Generator | None = None) -> Dataset:
@@ -262,30 +331,52 @@ class Result:
     __repr__ = __str__
 
 
+def relevant_workload(domain: Domain, workload: Any) -> Workload:
+    """What a caller gave as a workload, checked, without items of no weight; of None all pairs.
+
+    Raises:
+        ArgumentError: it is no workload, or nothing in it is about an attribute and has a weight.
+        UnknownAttributeError, QueryError: it does not fit the domain.
+    """
+    try:
+        given = as_workload(domain, workload)
+    except TypeError:
+        allowed = "a pgmest.workloads.Workload, an iterable of cliques, or None"
+        raise ArgumentError.of("workload", workload, allowed) from None
+    relevant = Workload(tuple(item for item in given if item.weight > 0))
+    if not any(relevant.cliques):
+        raise ArgumentError("workload has no marginal of positive weight: give one at least, or None for all pairs.")
+    return relevant
+
+
 def cliques_of(workload: Any, domain: Domain, default: int = 2) -> list[Clique]:
     """The distinct cliques of a workload, in order: of None all `default`-way marginals (fewer-way on small domains).
 
     Raises:
-        UnknownAttributeError: a clique that the domain does not have.
-        ArgumentError: no cliques.
+        ArgumentError, UnknownAttributeError, QueryError: as for `relevant_workload`.
     """
     if workload is None:
         return list(combinations(domain.attributes, min(default, len(domain))))
-    cliques = list(dict.fromkeys(domain.clique(clique) for clique in getattr(workload, "cliques", workload)))
-    if not cliques:
-        raise ArgumentError.of("workload", workload, "at least one clique, or None")
-    return cliques
+    return list(dict.fromkeys(map(domain.clique, relevant_workload(domain, workload).cliques)))
 
 
-def _positive(budget: Any, name: str, value: object) -> Any:
-    if not budget:
-        raise ArgumentError.of(name, value, "a positive number")
-    return budget
+def _rules(zeros: Any) -> tuple[Rule, ...]:
+    """The structural zeros as rules; whatever is none is refused in the same words."""
+    try:
+        return tuple(zero_rules(zeros))
+    except (TypeError, ValueError) as error:
+        if isinstance(error, PgmestError):
+            raise
+        allowed = "rules from pgmest.zeros, a mapping of attributes to combinations, or None"
+        raise ArgumentError.of("structural_zeros", zeros, allowed) from None
 
 
-def _generators(seed: int | np.random.Generator | None) -> list[np.random.Generator]:
+def _generators(seed: Any) -> list[np.random.Generator]:
     """Two independent generators: for the simulation's noise, and for the mechanism's own choices."""
-    return np.random.default_rng(seed).spawn(2)
+    try:
+        return np.random.default_rng(seed).spawn(2)
+    except (TypeError, ValueError):
+        raise ArgumentError.of("seed", seed, "an integer of at least 0, a NumPy generator, or None") from None
 
 
 @contextlib.contextmanager

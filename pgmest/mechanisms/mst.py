@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -11,13 +10,15 @@ from typing import Any, ClassVar
 import networkx as nx
 import numpy as np
 
-from pgmest._base.errors import ArgumentError
-from pgmest.data.dataset import Dataset
 from pgmest.mechanisms.estimation import estimate_measured, lifted
 from pgmest.mechanisms.mechanism import Mechanism, Outcome, cliques_of
+from pgmest.mechanisms.parameters import DEVIATIONS, METHOD, parameter
 from pgmest.models.exact import Model
 from pgmest.privacy.budgets import Budget
 from pgmest.privacy.curator import Curator
+from pgmest.privacy.scores import Distance, Distances
+from pgmest.queries.workloads import Item, Workload
+from pgmest.solvers.solver import Solver
 from pgmest.tables.domain import Clique
 from pgmest.transforms.learned import rare_values
 
@@ -39,7 +40,7 @@ class MST(Mechanism):
     (3, True)
 
     Args:
-        threshold: values are rare whose count is below so many standard deviations of its noise; -inf compresses none.
+        threshold: values are rare whose count is below this many standard deviations of its noise; -inf: none are.
         method: the solver (`pgmest.estimate`). "mirror_flow", stopped early, is closer to the truth than the optimum.
 
     With a workload, only pairs within its cliques are candidates, as far as these connect the attributes.
@@ -48,17 +49,12 @@ class MST(Mechanism):
         ArgumentError: a parameter out of its range.
     """
 
-    threshold: float = 3.0
-    method: str = "mirror_flow"
+    threshold: float = parameter(3.0, DEVIATIONS)
+    method: str | Solver[Any] = parameter("mirror_flow", METHOD)
 
     definition: ClassVar[str] = "zcdp"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if math.isnan(self.threshold):
-            raise ArgumentError.of("threshold", self.threshold, "a number, such as 3, or -inf")
-
-    def run(self, curator: Curator, workload: Any, rng: np.random.Generator) -> Outcome:
+    def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
         cliques = cliques_of(workload, curator.domain)
         first, second, third = curator.budget.split(3)
         one_way = curator.measure_all([(name,) for name in curator.domain], first)
@@ -78,19 +74,11 @@ def _spanning_tree(curator: Curator, independent: Model, candidates: Sequence[Cl
     graph = nx.Graph()
     graph.add_nodes_from(curator.domain)
     selections = nx.number_of_edges(nx.minimum_spanning_tree(nx.Graph([(a, b) for a, b in candidates])))
-    expected = {pair: independent.project(pair).values for pair in candidates}
+    distances = Distances({pair: Distance(Item(pair), independent.project(pair).datavector()) for pair in candidates})
     tree: list[Clique] = []
-    distances: dict[Clique, float] = {}  # of the private records: for `scores` alone, which the curator calls
-
-    def scores(data: Dataset) -> list[float]:
-        if not distances:
-            for pair, truth in zip(candidates, data.project_many(candidates), strict=True):
-                distances[pair] = float(np.abs(truth.values - expected[pair]).sum())
-        return [distances[pair] for pair in options]
-
     for part in spend.split(selections) if selections else []:
         joined = {name: number for number, part in enumerate(nx.connected_components(graph)) for name in part}
         options = [pair for pair in candidates if joined[pair[0]] != joined[pair[1]]]
-        tree.append(curator.select(options, scores, curator.neighbors.l1_sensitivity(), part))
+        tree.append(curator.select(options, distances, curator.neighbors.l1_sensitivity(), part))
         graph.add_edge(*tree[-1])
     return tree

@@ -13,7 +13,7 @@ from pgmest.mechanisms.mechanism import Mechanism
 NOT_NAMED = ("Mechanism", "Result", "Transformed", "PMWPub", "PPSynAsPublishedNotPrivate")
 """In `pgmest.mechanisms`, but no mechanisms, or ones that need more than numbers and texts, or not private."""
 
-DELTA = 1e-9
+DEFAULT_DELTA = 1e-9
 """Where a mechanism that spends zCDP is given epsilon alone."""
 
 
@@ -40,11 +40,11 @@ def named_mechanism(name: str, **parameters: Any) -> Mechanism:
     kind: type[Mechanism] = getattr(mechanisms, known[key])
     fields = [field.name for field in dataclasses.fields(kind)]
     for given in parameters:
-        if given not in fields:
+        if given not in fields and given not in kind.renamed():
             near = difflib.get_close_matches(given, fields, n=1)
             hint = f" Did you mean '{near[0]}'?" if near else ""
             raise ArgumentError(f"'{given}' is not a parameter of {kind.__name__} ({listed(fields, 30)}).{hint}")
     alone = parameters.get("epsilon") is not None and parameters.get("rho") is None and parameters.get("delta") is None
     if kind.definition == "zcdp" and alone:
-        parameters["delta"] = DELTA
+        parameters["delta"] = DEFAULT_DELTA
     return kind(**parameters)

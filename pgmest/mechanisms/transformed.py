@@ -10,14 +10,27 @@ import numpy as np
 
 from pgmest._base.errors import ArgumentError
 from pgmest.mechanisms.estimation import lifted
-from pgmest.mechanisms.mechanism import Mechanism, Outcome, cliques_of
+from pgmest.mechanisms.mechanism import Mechanism, Outcome
+from pgmest.mechanisms.parameters import Check, check_parameters, instance, number, parameter
 from pgmest.models.exact import Model
 from pgmest.privacy.budgets import Budget, Epsilon, Rho
 from pgmest.privacy.curator import Curator
+from pgmest.privacy.neighbors import Neighbors
+from pgmest.queries.workloads import Item, Workload
 from pgmest.transforms.transform import Transform
 
 Step = Callable[[Curator, Budget], Transform]
 """Makes a transform, and may measure with a curator for no more than the budget it is given."""
+
+
+def _steps(value: Any) -> tuple[Step, ...]:
+    steps = tuple(value)
+    if not all(callable(step) for step in steps):
+        raise TypeError
+    return steps
+
+
+STEPS = Check("functions of a curator and a budget, such as transforms.compress_rare", _steps)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,24 +60,21 @@ class Transformed(Mechanism):
             the mechanism inside: they are given here, in terms of the attributes before the steps.
     """
 
-    mechanism: Mechanism | None = None
-    steps: Sequence[Step] = ()
-    share: float = 0.1
+    mechanism: Mechanism | None = parameter(None, instance(Mechanism, "a mechanism, such as pg.mechanisms.MST(...)"))
+    steps: Sequence[Step] = parameter((), STEPS)
+    share: float = parameter(0.1, number("at least 0 and below 1", lambda value: 0 <= value < 1))
 
     definition: ClassVar[str] = "either"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.mechanism, Mechanism):
-            raise ArgumentError.of("mechanism", self.mechanism, "a mechanism, such as pg.mechanisms.MST(...)")
-        if not 0 <= self.share < 1:
-            raise ArgumentError.of("share", self.share, "at least 0 and below 1")
+        check_parameters(self)
         if (self.epsilon, self.delta, self.rho) != (None, None, None):
             raise ArgumentError("Transformed has the budget of its mechanism: state epsilon, delta or rho there.")
-        if self.mechanism.structural_zeros:
+        if self.inside.structural_zeros:
             raise ArgumentError("give structural_zeros to Transformed, in terms of the attributes before its steps.")
         super().__post_init__()
-        object.__setattr__(self, "backend", self.mechanism.backend)
-        object.__setattr__(self, "neighbors", self.mechanism.neighbors)
+        object.__setattr__(self, "backend", self.inside.backend)
+        object.__setattr__(self, "neighbors", self.inside.neighbors)
 
     @property
     def inside(self) -> Mechanism:
@@ -76,16 +86,20 @@ class Transformed(Mechanism):
         """That of the mechanism."""
         return self.inside.budget()
 
-    def run(self, curator: Curator, workload: Any, rng: np.random.Generator) -> Outcome:
-        cliques = None if workload is None else cliques_of(workload, curator.domain)
+    def with_neighbors(self, neighbors: Neighbors) -> Transformed:
+        """The same around a mechanism with another neighboring relation."""
+        return replace(self, mechanism=self.inside.with_neighbors(neighbors))
+
+    def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
         made: list[tuple[Curator, Transform]] = []
         recoded = curator
         for step, spend in zip(self.steps, self._shares(curator), strict=True):
             transform = step(recoded, spend)
             made.append((recoded, transform))
             recoded = recoded.through(transform)
-            cliques = None if cliques is None else [transform.clique(clique) for clique in cliques]
-        inner = self.inside.run(recoded, cliques, rng)
+            if workload is not None:  # of the marginals' attributes; a query of their codes would be another one
+                workload = Workload(tuple(Item(transform.clique(i.clique), None, i.weight) for i in workload))
+        inner = self.inside.run(recoded, workload, rng)
         outcome = inner if isinstance(inner, Outcome) else Outcome(inner)
         model = outcome.model
         if not isinstance(model, Model):

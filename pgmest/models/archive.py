@@ -3,10 +3,18 @@
     header.npy       UTF-8 bytes of a JSON object: format, version, domain, cliques, total, total_stddev, report
     potentials.npy   the tables of the cliques one after the other, each row-major, float64
 
-and of a model on a support, whose header has the number of records besides:
+A model on a support has the number of records in its header besides, and
 
     codes.npy        the codes, attribute after attribute, in the smallest unsigned type for all of them
     weights.npy      the prior weight of each record, float64
+
+Other kinds of models have their tables, one after the other, each row-major, float64, instead of potentials:
+
+    marginals.npy    of an approximate model, those of the cliques, in counts; "noise" in the header
+    conditionals.npy of a Bayesian network, one for each clique, whose last attribute is given the others
+    tables.npy       of a view model, those of the header's "views", in counts; "reconstruction" in the header
+    tables.npy       of a least-squares model, the "parts" of each of the header's "groups", which have "cliques" and
+    directions.npy   "directions", the attributes of the vectors in this member
 
 Nothing is ever unpickled, members are stored uncompressed, and what the header says is compared with the sizes in the
 file before anything of that size is allocated: a file from an untrusted source can be wrong, but do no harm.
@@ -14,7 +22,6 @@ file before anything of that size is allocated: a file from an untrusted source 
 
 from __future__ import annotations
 
-import dataclasses
 import io
 import json
 import math
@@ -30,8 +37,8 @@ import numpy as np
 from pgmest._base.errors import PgmestError
 from pgmest._base.files import atomic_path
 from pgmest._base.npy import read_header
-from pgmest.models.distribution import Distribution
-from pgmest.solvers.report import EstimationReport
+from pgmest.models.base import ModelBase
+from pgmest.solvers.report import ApproximateReport, EstimationReport
 from pgmest.tables.clique_vector import Layout
 from pgmest.tables.domain import Domain
 
@@ -48,10 +55,15 @@ class Kind(NamedTuple):
     format: str
     version: int
     members: tuple[str, ...]
+    report: type[EstimationReport] = EstimationReport
 
 
 MODEL = Kind("pgmest-model", 1, ("header.npy", "potentials.npy"))
 SUPPORT_MODEL = Kind("pgmest-support-model", 1, ("header.npy", "potentials.npy", "codes.npy", "weights.npy"))
+APPROXIMATE_MODEL = Kind("pgmest-approximate-model", 1, ("header.npy", "marginals.npy"), ApproximateReport)
+BAYESIAN_NETWORK = Kind("pgmest-bayesian-network", 1, ("header.npy", "conditionals.npy"))
+VIEW_MODEL = Kind("pgmest-view-model", 1, ("header.npy", "tables.npy"))
+LEAST_SQUARES_MODEL = Kind("pgmest-least-squares-model", 1, ("header.npy", "tables.npy", "directions.npy"))
 
 
 class Unreadable(ValueError):
@@ -59,7 +71,7 @@ class Unreadable(ValueError):
 
 
 def write_model(
-    path: str | Path, kind: Kind, model: Distribution, more: Mapping[str, Any] | None = None, **arrays: np.ndarray
+    path: str | Path, kind: Kind, model: ModelBase, more: Mapping[str, Any] | None = None, **arrays: np.ndarray
 ) -> None:
     """Write what is known of a model, `more` in the header, and its arrays; a reader sees the old file or the new one.
 
@@ -70,10 +82,10 @@ def write_model(
         "format": kind.format,
         "version": kind.version,
         "domain": list(model.domain.items()),
-        "cliques": model.cliques,
+        "cliques": list(dict.fromkeys(model.cliques)),
         "total": model.total,
         "total_stddev": model.total_stddev,
-        "report": None if model.report is None else dataclasses.asdict(model.report),
+        "report": None if model.report is None else model.report.to_json(),
         **(more or {}),
     }
     encoded = np.frombuffer(json.dumps(header, default=operator.methodcaller("item")).encode(), dtype=np.uint8)
@@ -108,9 +120,9 @@ class Header:
         spread, report = fields["total_stddev"], fields["report"]
         return cls(
             _layout(fields),
-            _number(fields, "total"),
-            None if spread is None else _number(fields, "total_stddev"),
-            None if report is None else _report(report),
+            number(fields, "total"),
+            None if spread is None else number(fields, "total_stddev"),
+            None if report is None else _report(report, kind.report),
             fields,
         )
 
@@ -170,20 +182,16 @@ def _layout(header: Mapping[str, Any]) -> Layout:
     return layout
 
 
-def _number(fields: Mapping[str, Any], name: str) -> float:
-    value = fields[name]
+def number(fields: Mapping[str, Any], name: str) -> float:
+    """A finite number in the header."""
+    value = fields.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise Unreadable(f"its {name} is {value!r}, not a number")
     return float(value)
 
 
-def _report(values: Any) -> EstimationReport:
-    """The report; its fields must be exactly those of the class, each of its type."""
-    fields = {field.name: field.type for field in dataclasses.fields(EstimationReport)}
-    kinds = {"str": str, "float": int | float, "int": int, "bool": bool}
-    if not isinstance(values, dict) or values.keys() != fields.keys():
-        raise Unreadable("its report has other fields than a report")
-    for name, kind in fields.items():
-        if not isinstance(values[name], kinds[str(kind)]) or (kind != "bool" and isinstance(values[name], bool)):
-            raise Unreadable(f"its report has {name}={values[name]!r}")
-    return EstimationReport(**values)
+def _report(values: Any, kind: type[EstimationReport]) -> EstimationReport:
+    try:
+        return kind.from_json(values)
+    except ValueError as error:
+        raise Unreadable(str(error)) from None

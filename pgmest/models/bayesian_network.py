@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from pathlib import Path
 
 import numpy as np
 
+from pgmest._base.errors import ArgumentError, DomainError
+from pgmest._base.memory import check_records
+from pgmest.data.codes import code_type
 from pgmest.data.dataset import Dataset
+from pgmest.models.archive import BAYESIAN_NETWORK, write_model
+from pgmest.models.base import checked_total
+from pgmest.models.distribution import Distribution
 from pgmest.models.exact import Model
+from pgmest.queries import Kron
+from pgmest.sampling.systematic import deal, systematic_rows
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class BayesianNetwork:
+class BayesianNetwork(Distribution):
     """p(x) = prod_i p(x_i | parents of i), and a number of records.
 
     It samples records attribute by attribute. Its marginals are exact: the logs of its conditional tables are the
@@ -36,11 +44,32 @@ class BayesianNetwork:
         conditionals: attribute -> p(attribute | parents), an axis for each parent and then one for the attribute;
             attributes come after their parents.
         total: the number of records.
+
+    Raises:
+        DomainError: not one table for each attribute of the domain, or one whose parents come after it.
+        ArgumentError: `total` is not a positive number, or a table does not hold probabilities.
     """
 
     domain: Domain
     conditionals: Mapping[str, Factor]
     total: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "conditionals", dict(self.conditionals))
+        object.__setattr__(self, "total", checked_total(self.total))
+        if sorted(self.conditionals) != sorted(self.domain):
+            raise DomainError("a Bayesian network needs one conditional table for each attribute of its domain.")
+        before: set[str] = set()
+        for name, table in self.conditionals.items():
+            *given, own = table.domain.attributes or ("",)
+            if own != name or not before.issuperset(given) or table.domain != self.domain.project(table.domain):
+                raise DomainError(
+                    f"the table of '{name}' is over {table.domain.attributes}: give an axis for each parent, which "
+                    f"must come before '{name}', then one for '{name}', with the numbers of values of the domain."
+                )
+            if not ((table.values >= 0).all() and np.allclose(table.values.sum(axis=-1), 1.0, atol=1e-6)):
+                raise ArgumentError(f"the table of '{name}' does not hold probabilities that sum to 1 for each parent.")
+            before.add(name)
 
     @classmethod
     def of(
@@ -65,33 +94,98 @@ class BayesianNetwork:
 
     @cached_property
     def model(self) -> Model:
-        """The same distribution as a graphical model, for exact marginals."""
+        """The same distribution as a graphical model, for exact marginals.
+
+        Raises:
+            ModelTooLarge: when it is asked something: families that meet in too large a clique.
+        """
         tables = {table.domain.attributes: table.log() for table in self.conditionals.values()}
         return Model(CliqueVector(self.domain, tables), self.total)
 
-    def project(self, attributes: Iterable[str] | str) -> Factor:
-        """The marginal, in counts; raises as `Model.project`."""
-        return self.model.project(attributes)
+    @property
+    def cliques(self) -> tuple[Clique, ...]:
+        """Each attribute with its parents."""
+        return tuple(table.domain.attributes for table in self.conditionals.values())
+
+    def project(self, attributes: Iterable[str] | str, given: Mapping[str, int] | None = None) -> Factor:
+        return self.model.project(attributes, given)
 
     def project_many(self, cliques: Iterable[Iterable[str] | str]) -> list[Factor]:
         """The marginals on many sets of attributes, in counts; raises as `Model.project_many`."""
         return self.model.project_many(cliques)
 
-    def answer(self, query: Any, clique: Iterable[str] | str | None = None) -> Any:
-        """The answers to linear queries, in counts; as `Model.answer`."""
-        return self.model.answer(query, clique)
+    def answer_krons(self, queries: Sequence[Kron], evidence: Mapping[str, int]) -> list[np.ndarray]:
+        return self.model.answer_krons(queries, evidence)
 
-    def sample(self, n: int | None = None, *, seed: int | np.random.Generator | None = None) -> Dataset:
-        """Independent records, drawn attribute by attribute given its parents; by default `total` of them."""
-        count = round(self.total) if n is None else n
+    def log_prob(self, records: Dataset) -> np.ndarray:
+        """The natural log of each record's probability, -inf where it is impossible; shape (records,).
+
+        Raises:
+            DomainError: the records lack an attribute of the network, or have it with another number of values.
+        """
+        return self.model.log_prob(records)
+
+    def entropy(self) -> float:
+        """-E[log p], in nats."""
+        return self.model.entropy()
+
+    def kl(self, other: Distribution) -> float:
+        """KL(p || q) to another model q, in nats; as `Model.kl`."""
+        return self.model.kl(other)
+
+    def kl_from(self, other: Model) -> float:
+        """KL(other || self): see `kl`."""
+        return self.model.kl_from(other)
+
+    def sample(
+        self, n: int | None = None, method: str = "multinomial", seed: int | np.random.Generator | None = None
+    ) -> Dataset:
+        """Synthetic records, attribute by attribute given its parents; no junction tree is needed.
+
+        Args:
+            n: how many; by default `total`, rounded.
+            method: "multinomial" (independent records, the default as published), or "round": among the records with
+                the same codes of the parents every code occurs its expected number of times, rounded up or down.
+            seed: the same seed gives the same records.
+
+        Raises:
+            ArgumentError: `n` is not an integer of at least 0, or there is no such method.
+        """
+        return super().sample(n, method, seed)
+
+    def sample_batches(
+        self,
+        n: int | None = None,
+        batch: int | None = None,
+        method: str = "multinomial",
+        seed: int | np.random.Generator | None = None,
+    ) -> Iterator[Dataset]:
+        """As `sample`, a batch at a time."""
+        return super().sample_batches(n, batch, method, seed)
+
+    def _drawn(self, n: int, method: str, seed: int | np.random.Generator | None) -> Dataset:
+        if method not in DRAWS:
+            raise ArgumentError.of("method", method, DRAWS)
+        check_records(n, 8 * (len(self.domain) + 4))
         rng, columns = np.random.default_rng(seed), {}
         for name, table in self.conditionals.items():
             *given, size = table.values.shape
-            context = np.zeros(count, dtype=np.int64)
+            context = np.zeros(n, dtype=np.int64)
             for parent, values in zip(table.domain.attributes, given, strict=False):
                 context = context * values + columns[parent]
-            columns[name] = _draw(table.values.reshape(-1, size), context, rng)
+            columns[name] = DRAWS[method](table.values.reshape(-1, size), context, rng)
+        if not columns:
+            return Dataset(self.domain, (), n)
         return Dataset.from_codes([columns[name] for name in self.domain], self.domain, trusted=True)
+
+    def save(self, path: str | Path) -> None:
+        """Write the conditional tables and the total to an npz file, which `pg.load` reads.
+
+        Raises:
+            FileFormatError: the file cannot be written; what was there before is untouched.
+        """
+        tables = np.concatenate([np.zeros(0), *(table.datavector() for table in self.conditionals.values())])
+        write_model(path, BAYESIAN_NETWORK, self, conditionals=tables)
 
     def __repr__(self) -> str:
         lines = [f"BayesianNetwork: {self.total:,.1f} records, {len(self.domain)} attributes"]
@@ -102,11 +196,11 @@ class BayesianNetwork:
 def _conditional(marginal: Factor, family: Clique) -> Factor:
     """p(last of the family | the others), where the marginal covers the family."""
     counts = np.maximum(marginal.values, 0.0)
-    joint = Factor(marginal.domain, counts).project(family)
+    joint = Factor.owning(marginal.domain, counts).project(family)
     values = joint.values
     sums = values.sum(axis=-1, keepdims=True)
     uniform = 1.0 / values.shape[-1]
-    return Factor(joint.domain, np.where(sums > 0, values / np.where(sums > 0, sums, 1.0), uniform))
+    return Factor.owning(joint.domain, np.where(sums > 0, values / np.where(sums > 0, sums, 1.0), uniform))
 
 
 def _draw(rows: np.ndarray, context: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -117,3 +211,13 @@ def _draw(rows: np.ndarray, context: np.ndarray, rng: np.random.Generator) -> np
     ladder = (cumulative + np.arange(len(rows))[:, None]).reshape(-1)
     place = np.searchsorted(ladder, context + rng.random(len(context)), side="right")
     return np.minimum(place - context * rows.shape[1], rows.shape[1] - 1)
+
+
+def _deal(rows: np.ndarray, context: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """As `_draw`, but in each context every code as often as expected, rounded up or down."""
+    counts = systematic_rows(rows, np.bincount(context, minlength=len(rows)), rng)
+    return deal(context, counts, rng, code_type(rows.shape[1]))
+
+
+DRAWS = {"multinomial": _draw, "round": _deal}
+"""How the codes of one attribute are drawn."""

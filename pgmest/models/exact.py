@@ -15,7 +15,8 @@ from pgmest.data.dataset import Dataset
 from pgmest.graph.junction_tree import JunctionTree
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.models.archive import MODEL, write_model
-from pgmest.models.distribution import Distribution, checked_total
+from pgmest.models.base import checked_total
+from pgmest.models.distribution import Distribution
 from pgmest.models.information import entropy, kl_divergence, log_probabilities
 from pgmest.queries import Kron
 from pgmest.solvers.report import EstimationReport
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from pgmest.models.intervals import Interval
     from pgmest.models.posterior import NormalPrior, Posterior
     from pgmest.models.uncertainty import Replicates, Uncertainty
-    from pgmest.solvers.refit import Recipe
+    from pgmest.solvers.refit import Refit
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -52,7 +53,7 @@ class Model(Distribution):
         total_stddev: the standard error of `total`; None where it is known, or nothing is known of it.
         measurements: what the model was estimated from.
         plan: the inference plan of the potentials' cliques, where one is at hand.
-        recipe: how to estimate again from other answers; `estimate` gives it, and `uncertainty` needs it.
+        refit: how to estimate again from other answers; `estimate` gives it, and `uncertainty` needs it.
 
     Raises:
         MeasurementError: a potential is NaN or +inf.
@@ -65,7 +66,7 @@ class Model(Distribution):
     total_stddev: float | None = None
     measurements: tuple[LinearMeasurement, ...] | None = None
     plan: Plan | None = None
-    recipe: Recipe | None = None
+    refit: Refit | None = None
     _calibrated: CalibratedTree | None = field(default=None, init=False)
     _replicates: Replicates | None = field(default=None, init=False)
     _posterior: Posterior | None = field(default=None, init=False)
@@ -144,7 +145,7 @@ class Model(Distribution):
 
         names = self.domain.clique(attributes)
         values = eliminate(self.calibrated, dict.fromkeys(names), checked_evidence(self.domain, given, names))
-        return Factor(self.domain.project(names), values * self.total)
+        return Factor.owning(self.domain.project(names), values * self.total)
 
     def project_many(self, cliques: Iterable[Iterable[str] | str]) -> list[Factor]:
         """The marginals on many sets of attributes, in counts; far cheaper than one after the other.
@@ -158,7 +159,7 @@ class Model(Distribution):
 
         names = [self.domain.clique(clique) for clique in cliques]
         tables = propagate(self.calibrated, names, self.total)
-        return [Factor(self.domain.project(clique), table) for clique, table in zip(names, tables, strict=True)]
+        return [Factor.owning(self.domain.project(clique), table) for clique, table in zip(names, tables, strict=True)]
 
     def answer_krons(self, queries: Sequence[Kron], evidence: Mapping[str, int]) -> list[np.ndarray]:
         from pgmest.inference.marginals.batches import answer_all
@@ -214,7 +215,7 @@ class Model(Distribution):
         answer = ask(self, query, clique, given)
         found = self._replicates  # kept, so that the next query need not wait
         if found is None or (found.asked, found.seed) != (replicates, seed):
-            found = replicate(self, self.recipe, self.measurements, replicates, seed)
+            found = replicate(self, self.refit, self.measurements, replicates, seed)
             object.__setattr__(self, "_replicates", found)
         twins = (Model(potentials, total, plan=self.plan) for potentials, total in found.estimates)
         return Uncertainty.of(answer, [ask(twin, query, clique, given) for twin in twins])
@@ -253,9 +254,9 @@ class Model(Distribution):
         from pgmest.models.posterior.prior import NormalPrior
 
         check_settings(draws, chains, warm_up, method)
-        recipe, measurements = check_answers(self.recipe, self.measurements)
+        refit, measurements = check_answers(self.refit, self.measurements)
         prior = NormalPrior() if prior is None else prior
-        density = PosteriorDensity(recipe, measurements, prior, float(np.log(self.total)))
+        density = PosteriorDensity(refit, measurements, prior, float(np.log(self.total)))
         found = draw(density, draws, chains, warm_up, method, seed)
         return Posterior.of(found, density, lambda theta, total, plan: Model(theta, total, plan=plan), seed)
 
@@ -329,16 +330,16 @@ class Model(Distribution):
         """
         from pgmest.models.bounds.bounds import TableBounds, check_bounded
 
-        check_bounded(self.recipe, self.measurements)
-        assert self.recipe is not None
+        check_bounded(self.refit, self.measurements)
+        assert self.refit is not None
         assert self.measurements is not None
-        total = self.recipe.total if isinstance(self.recipe.total, int | float | np.number) else None
+        total = self.refit.objective.total if isinstance(self.refit.objective.total, int | float | np.number) else None
         compatible = TableBounds(
             self.measurements,
             self.domain,
             level=level,
             total=None if total is None else float(total),
-            zeros=self.recipe.start,
+            zeros=self.refit.start,
             max_megabytes=max_megabytes,
         )
         return compatible.of(query, clique, given)
@@ -357,13 +358,23 @@ class Model(Distribution):
         """-E[log p], in nats."""
         return entropy(self.calibrated)
 
-    def kl(self, other: Model) -> float:
+    def kl(self, other: Distribution) -> float:
         """KL(p || q) = E_p[log p - log q] to another model q, in nats; inf where q excludes a possible record of p.
+
+        Args:
+            other: a model with a joint distribution: a Model, SupportModel or BayesianNetwork.
 
         Raises:
             DomainError: the models are over different attributes.
+            ArgumentError: a model of another kind, which has tables but no joint distribution.
         """
-        return kl_divergence(self.calibrated, other.calibrated)
+        if not hasattr(other, "kl_from"):
+            raise ArgumentError.of("other", type(other).__name__, "a Model, SupportModel or BayesianNetwork")
+        return other.kl_from(self)  # type: ignore[attr-defined]
+
+    def kl_from(self, other: Model) -> float:
+        """KL(other || self): see `kl`."""
+        return kl_divergence(other.calibrated, self.calibrated)
 
     def map_record(self) -> dict[str, int]:
         """A most probable record, attribute -> code."""
@@ -394,8 +405,8 @@ class Model(Distribution):
         write_model(path, MODEL, self, potentials=self.potentials.flat)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        recipe = self.recipe if self.recipe is not None and isinstance(self.recipe.loss, str) else None
-        kept = (self.potentials, self.total, self.report, self.total_stddev, self.measurements, self.plan, recipe)
+        refit = self.refit if self.refit is not None and self.refit.picklable else None
+        kept = (self.potentials, self.total, self.report, self.total_stddev, self.measurements, self.plan, refit)
         return Model, kept
 
     def _facts(self) -> Iterator[tuple[str, str]]:

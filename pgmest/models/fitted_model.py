@@ -1,4 +1,4 @@
-"""The model that has given marginals: what public tables become, and the trees of approximate models."""
+"""Models from the end of a run: that of an estimate, and the one that has given marginals."""
 
 from __future__ import annotations
 
@@ -9,8 +9,32 @@ from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.models.exact import Model
 from pgmest.solvers.ipf import IterativeProportionalFitting
 from pgmest.solvers.problem import Problem
-from pgmest.solvers.refit import Recipe, minimize
+from pgmest.solvers.refit import Objective, Refit
+from pgmest.solvers.report import EstimationReport
+from pgmest.solvers.run import Stopping
+from pgmest.solvers.solver import State
 from pgmest.tables.domain import Domain
+
+
+def solved_model(
+    problem: Problem,
+    state: State,
+    report: EstimationReport,
+    objective: Objective,
+    measurements: Sequence[LinearMeasurement],
+    total_stddev: float | None = None,
+) -> Model:
+    """The model at the end of a run on a junction tree, which knows how it was estimated and from what."""
+    refit = Refit.of(problem, objective)
+    return Model(
+        refit.potentials(state.theta),
+        problem.total,
+        report,
+        total_stddev=total_stddev,
+        measurements=tuple(measurements),
+        plan=refit.plan,
+        refit=refit,
+    )
 
 
 def fitted_model(
@@ -24,15 +48,7 @@ def fitted_model(
         total: the number of records.
         tolerance, rounds: when to stop, as for `estimate`.
     """
-    solver = IterativeProportionalFitting()
+    objective = Objective(total, "l2", IterativeProportionalFitting(), Stopping(tolerance, rounds))
     problem = Problem.of(L2Loss(tables, domain), total)
-    problem, state, report = minimize(problem, problem.base.copy(), solver, tolerance, rounds, fit=False)
-    recipe = Recipe.of(problem, total, "l2", solver, tolerance, rounds)
-    return Model(
-        recipe.potentials(state.theta),
-        problem.total,
-        report,
-        measurements=tuple(tables),
-        plan=recipe.plan,
-        recipe=recipe,
-    )
+    problem, state, report = objective.minimize(problem, problem.base.copy())
+    return solved_model(problem, state, report, objective, tables)

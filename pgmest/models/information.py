@@ -13,17 +13,19 @@ import numpy as np
 
 from pgmest._base.errors import DomainError, listed
 from pgmest.data.dataset import Dataset
+from pgmest.queries.workloads.answers import LOOKUP_ROWS
 from pgmest.tables.clique_vector import CliqueVector
-from pgmest.tables.domain import Clique, Domain
+from pgmest.tables.domain import Domain
 from pgmest.tables.factor import Factor
+from pgmest.tables.information import mutual_information
+
+__all__ = ["entropy", "kl_divergence", "log_probabilities", "mutual_information"]
 
 if TYPE_CHECKING:
     from pgmest.inference.marginals.calibrated_tree import CalibratedTree
 
 JOINED_CELLS = 1 << 16
-"""Potentials are looked up as one table per clique of the tree, where that has so few cells that it stays in cache."""
-
-ROWS_AT_ONCE = 1 << 16
+"""Potentials are looked up as one table for each clique of the tree with at most this many cells: it stays in cache."""
 
 
 def log_probabilities(model: CalibratedTree, records: Dataset) -> np.ndarray:
@@ -40,8 +42,8 @@ def log_probabilities(model: CalibratedTree, records: Dataset) -> np.ndarray:
             )
     tables = [(factor.domain, factor.datavector()) for factor in _joined_potentials(model)]
     logs = np.full(records.records, -model.log_partition)
-    for start in range(0, records.records, ROWS_AT_ONCE):
-        rows = slice(start, start + ROWS_AT_ONCE)
+    for start in range(0, records.records, LOOKUP_ROWS):
+        rows = slice(start, start + LOOKUP_ROWS)
         for domain, table in tables:
             logs[rows] += table[_cells(records, domain, rows)]
     return logs
@@ -95,11 +97,3 @@ def kl_divergence(model: CalibratedTree, other: CalibratedTree) -> float:
     expected = np.concatenate([np.zeros(0), *(table.ravel() for table in propagate(model, layout.cliques))])
     cross = CliqueVector.of(layout, expected).dot(other.potentials)
     return max(0.0, other.log_partition - cross - entropy(model))
-
-
-def mutual_information(joint: Factor, a: Clique, b: Clique) -> float:
-    """I(a; b) = E[log p(a, b) - log p(a) - log p(b)], in nats, of the joint table of `a` and `b`."""
-    p = joint.normalize()
-    logs = p.log() - p.project(a).log() - p.project(b).log()
-    possible = p.values > 0
-    return max(0.0, float(p.values[possible] @ logs.values[possible]))

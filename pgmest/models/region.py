@@ -6,6 +6,8 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -13,24 +15,26 @@ from pgmest._base.errors import listed
 from pgmest.data.dataset import Dataset
 from pgmest.inference.regions.region_trees import dependence, fitting_cliques, pairs_of
 from pgmest.measurements.measurement import LinearMeasurement
-from pgmest.models.distribution import Distribution, checked_total
+from pgmest.models.archive import APPROXIMATE_MODEL, write_model
+from pgmest.models.base import checked_total
+from pgmest.models.distribution import Distribution
 from pgmest.models.exact import Model
 from pgmest.models.fitted_model import fitted_model
 from pgmest.queries import Kron
-from pgmest.solvers.regions import ApproximateReport
+from pgmest.solvers.report import ApproximateReport
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
 
 QUERY_CELLS, QUERY_CLIQUES = 200_000, 8
-"""The junction tree behind an answer that no single table gives has at most so many cells, and so many tables fit."""
+"""The junction tree behind an answer that no single table gives has at most this many cells and tables."""
 
-TREE_MEGABYTES = 16.0
+SAMPLED_TREE_MEGABYTES = 16.0
 """The same for the one tree that records are drawn from."""
 
 KEPT_MODELS = 64
 
-FIT_TOLERANCE, FIT_ROUNDS = 1e-5, 20
+LOCAL_TOLERANCE, LOCAL_ROUNDS = 1e-5, 20
 """These models are fitted by iterative proportional fitting: the tables agree, but for a little."""
 
 
@@ -51,6 +55,8 @@ class ApproximateModel(Distribution):
         report: how they were found, and how far they disagree.
         total_stddev: the standard error of `total`; None where it is known, or nothing is known of it.
         measurements: what the tables were estimated from.
+        noise: the standard deviation of a typical measurement, which says how closely tables are worth fitting; by
+            default that of the measurements.
     """
 
     marginals: CliqueVector
@@ -58,11 +64,15 @@ class ApproximateModel(Distribution):
     report: ApproximateReport
     total_stddev: float | None = None
     measurements: tuple[LinearMeasurement, ...] | None = None
+    noise: float = 0.0
     _models: dict[tuple[Clique, ...], Model] = field(default_factory=dict, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "total", checked_total(self.total))
+        if not self.noise:
+            typical = np.median([np.median(m.stddev) for m in self.measurements or ()] or [1.0])
+            object.__setattr__(self, "noise", float(typical))
 
     @property
     def domain(self) -> Domain:
@@ -115,7 +125,7 @@ class ApproximateModel(Distribution):
         cliques = fitting_cliques(self.domain, sorted(touching, key=rank), QUERY_CELLS, QUERY_CLIQUES)
         return self._fitted(cliques, dict.fromkeys((*names, *(name for clique in cliques for name in clique))))
 
-    def tree_model(self, max_megabytes: float = TREE_MEGABYTES) -> Model:
+    def tree_model(self, max_megabytes: float = SAMPLED_TREE_MEGABYTES) -> Model:
         """An ordinary model of all attributes: of maximum entropy given as many of the tables as fit into its tree.
 
         Tables are taken in the order of the dependence in them, then pairs of attributes from tables that did not fit.
@@ -145,6 +155,18 @@ class ApproximateModel(Distribution):
     def _tree_model(self) -> Model:
         return self.tree_model()
 
+    def save(self, path: str | Path) -> None:
+        """Write the tables, the total and the report to an npz file, which `pg.load` reads; measurements are left out.
+
+        Raises:
+            FileFormatError: the file cannot be written; what was there before is untouched.
+        """
+        write_model(path, APPROXIMATE_MODEL, self, {"noise": self.noise}, marginals=self.marginals.flat)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        fields = (self.marginals, self.total, self.report, self.total_stddev, self.measurements, self.noise)
+        return ApproximateModel, fields
+
     # -- trees ------------------------------------------------------------------------------------------------------
 
     def _holding(self, names: Iterable[str]) -> Clique | None:
@@ -157,22 +179,17 @@ class ApproximateModel(Distribution):
     def _dependence(self) -> dict[Clique, float]:
         return {clique: dependence(table) for clique, table in self.marginals.items() if len(clique) > 1}
 
-    @cached_property
-    def _noise(self) -> float:
-        """The standard deviation of a typical measurement, which says how closely tables are worth fitting."""
-        return float(np.median([np.median(m.stddev) for m in self.measurements or ()] or [1.0]))
-
     def _fitted(self, cliques: Sequence[Clique], attributes: Iterable[str]) -> Model:
         """The model of maximum entropy with these tables, and single attributes of other tables; kept."""
-        names = tuple(name for name in self.domain if name in set(attributes))
+        names = self.domain.ordered(attributes)
         covered = {name for clique in cliques for name in clique}
         single = [(name,) for name in names if name not in covered and self._holding((name,)) is not None]
         key = (*cliques, *single)
         with self._lock:
             found = self._models.pop(key, None)
             if found is None:
-                tables = [LinearMeasurement(self.project(clique).values, clique, self._noise) for clique in key]
-                found = fitted_model(tables, self.domain.project(names), self.total, FIT_TOLERANCE, FIT_ROUNDS)
+                tables = [LinearMeasurement(self.project(clique).values, clique, self.noise) for clique in key]
+                found = fitted_model(tables, self.domain.project(names), self.total, LOCAL_TOLERANCE, LOCAL_ROUNDS)
             self._models[key] = found
             while len(self._models) > KEPT_MODELS:
                 self._models.pop(next(iter(self._models)))

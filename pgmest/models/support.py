@@ -17,8 +17,10 @@ from pgmest.data.dataset import Dataset
 from pgmest.inference.support.support import Support, record_keys
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.models.archive import SUPPORT_MODEL, write_model
-from pgmest.models.distribution import Distribution, checked_total
+from pgmest.models.base import checked_total
+from pgmest.models.distribution import Distribution
 from pgmest.queries import Kron
+from pgmest.sampling.systematic import systematic
 from pgmest.solvers.report import EstimationReport
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Clique, Domain
@@ -26,12 +28,16 @@ from pgmest.tables.evidence import checked_evidence, impossible
 from pgmest.tables.factor import Factor
 
 if TYPE_CHECKING:
+    from pgmest.models.bayesian_network import BayesianNetwork
     from pgmest.models.exact import Model
 
 SPARSE_CELLS = 1 << 20
-"""A marginal of more cells than this, and than there are records, is not written down to answer a query about it."""
+"""A marginal of more cells than this, and than there are records, is not materialized to answer a query about it."""
 
 BLOCK_ENTRIES = 1 << 20
+
+UNNOTICED = 1e-9
+"""A model that gives records outside a support less probability than this in all is taken to give them none."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -183,20 +189,43 @@ class SupportModel(Distribution):
         p = self.weights / self.total
         return -float(np.sum(p * np.log(p, out=np.zeros_like(p), where=p > 0)))
 
-    def kl(self, other: Model | SupportModel | Support) -> float:
+    def kl(self, other: Model | SupportModel | BayesianNetwork | Support) -> float:
         """KL(p || q) to another distribution q, or to a support's own weights, in nats; inf where q excludes a record.
 
         Raises:
             DomainError: the two are over different attributes.
+            ArgumentError: a model of another kind, which has tables but no joint distribution.
         """
         if other is self.support:
             logs = self.support.log_weights
         else:
             if isinstance(other, Support):
                 other = SupportModel(other, CliqueVector.zeros(other.domain, []), 1.0)
+            if not hasattr(other, "log_prob"):
+                raise ArgumentError.of("other", type(other).__name__, "a Model, SupportModel or BayesianNetwork")
+            if dict(other.domain) != dict(self.domain):
+                raise DomainError("the models are over different attributes, so they have no divergence.")
             logs = other.log_prob(self.records)
         p = self.weights / self.total
         return max(0.0, -self.entropy() - float(np.sum(np.where(p > 0, p * np.where(p > 0, logs, 0.0), 0.0))))
+
+    def kl_from(self, other: Model) -> float:
+        """KL(other || self): inf unless all records that `other` has possible are of the support, with weight.
+
+        Records outside the support that `other` gives a probability of less than 1e-9 in all are not noticed.
+
+        Raises:
+            DomainError: the two are over different attributes.
+        """
+        if dict(other.domain) != dict(self.domain):
+            raise DomainError("the models are over different attributes, so they have no divergence.")
+        records = self.records.select(other.domain) if other.domain != self.domain else self.records
+        p = np.exp(other.log_prob(records))
+        if p.sum() < 1 - UNNOTICED:
+            return math.inf
+        with np.errstate(divide="ignore"):
+            logs = np.log(self.weights / self.total)
+        return max(0.0, -other.entropy() - float(np.sum(np.where(p > 0, p * np.where(p > 0, logs, 0.0), 0.0))))
 
     def map_record(self) -> dict[str, int]:
         """A most probable record, attribute -> code."""
@@ -211,12 +240,6 @@ class SupportModel(Distribution):
         rows = sampled_rows(self.weights / self.total, n, method, np.random.default_rng(seed))
         records = self.records.take(rows)
         return Dataset(self.domain, records.columns, records.records)
-
-    def _drawn_in_batches(
-        self, n: int, batch: int, method: str, seed: int | np.random.Generator | None
-    ) -> Iterator[Dataset]:
-        records = self._drawn(n, method, seed)
-        return (records.take(slice(start, start + batch)) for start in range(0, n, batch))
 
     def save(self, path: str | Path) -> None:
         """Write the support, the potentials, the total and the report to an npz file, which `pg.load` reads.
@@ -239,8 +262,8 @@ class SupportModel(Distribution):
 
 def answered(records: Dataset, query: Kron) -> np.ndarray:
     """The answer of weighted records: from the marginal, or record by record where that would be much larger."""
-    if math.prod(query.columns) <= max(SPARSE_CELLS, records.records):
-        return query.apply_cells(records.project(query.attributes).values)
+    if query.cells <= max(SPARSE_CELLS, records.records):
+        return query.apply(records.project(query.attributes).values)
     assert records.weights is not None
     columns = [(factor.matrix(), records.column(name)) for name, factor in query.factors.items()]
     answer = np.zeros(query.rows)
@@ -251,22 +274,15 @@ def answered(records: Dataset, query: Kron) -> np.ndarray:
         for matrix, codes in columns:  # the rows of the Kronecker product, at the cells of these records only
             products = (products[:, None, :] * matrix[:, codes[rows]][None, :, :]).reshape(-1, products.shape[1])
         answer += products @ records.weights[rows]
-    return answer.reshape(query.shape)
+    return answer.reshape(query.answer_shape)
 
 
 def sampled_rows(p: np.ndarray, n: int, method: str, generator: np.random.Generator) -> np.ndarray:
-    """n positions in random order, position i expected n p[i] times.
-
-    "round" is systematic sampling: the cumulative expectations, shifted by one random number, are rounded down. Every
-    stretch of consecutive positions then occurs as often as expected to within one.
-    """
+    """n positions in random order, position i expected n p[i] times; "round" is systematic sampling."""
     if method == "multinomial":
         counts = generator.multinomial(n, p / math.fsum(p))
     elif method == "round":
-        cumulative = np.cumsum(p)
-        cumulative *= n / cumulative[-1]
-        cumulative[-1] = n
-        counts = np.diff(np.floor(cumulative + generator.random()), prepend=0.0).astype(np.int64)
+        counts = systematic(p, n, generator)
     else:
         raise ArgumentError.of("method", method, ("round", "multinomial"))
     return generator.permutation(np.repeat(np.arange(len(p)), counts))

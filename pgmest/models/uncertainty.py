@@ -32,13 +32,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pgmest._base.errors import ArgumentError, QueryError
-from pgmest.measurements.measurement import LinearMeasurement, noise_scale
+from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.measurements.noise import discrete_laplace, noise_scale
 from pgmest.models.distribution import Distribution
+from pgmest.solvers.status import Status
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.factor import Factor
 
 if TYPE_CHECKING:
-    from pgmest.solvers.refit import Recipe
+    from pgmest.solvers.refit import Refit
 
 LOOSE = 1e-2
 """Replicates need not be solved further than this tolerance: within a tenth of a standard deviation of the noise."""
@@ -68,8 +70,8 @@ class Uncertainty:
         differences = np.stack([replicate.values for replicate in replicated]) - answer.values
         return cls(
             answer,
-            Factor(answer.domain, np.sqrt(np.mean(differences**2, axis=0))),
-            Factor(answer.domain, np.mean(differences, axis=0)),
+            Factor.owning(answer.domain, np.sqrt(np.mean(differences**2, axis=0))),
+            Factor.owning(answer.domain, np.mean(differences, axis=0)),
             len(differences),
         )
 
@@ -108,7 +110,7 @@ def check_replicates(replicates: Any) -> None:
 
 def replicate(
     model: Distribution,
-    recipe: Recipe | None,
+    refit: Refit | None,
     measurements: Sequence[LinearMeasurement] | None,
     count: int,
     seed: int,
@@ -122,23 +124,23 @@ def replicate(
     """
     from tqdm import tqdm
 
-    if recipe is None or measurements is None:
+    if refit is None or measurements is None:
         raise ArgumentError(
             "this model does not know what it was estimated from, so its answers have no error bars: ask the model "
             "that pg.estimate returned, not one that was loaded, conditioned or put together."
         )
-    if not recipe.repeatable:
+    if not refit.repeatable:
         raise ArgumentError(
             "this model was estimated with a loss that holds the answers itself, so they cannot be drawn anew: give "
             "estimate(loss=...) a name, or a function of measurements and domain that makes the loss."
         )
-    generator, oracle = np.random.default_rng(seed), recipe.oracle()
+    generator, oracle = np.random.default_rng(seed), refit.oracle()
     exact = [model.answer(measurement).datavector() for measurement in measurements]
     estimates: list[tuple[CliqueVector, float]] = []
     for _ in tqdm(range(count), desc="estimating replicates", disable=None, leave=False):
         drawn = [redraw(m, answers, generator) for m, answers in zip(measurements, exact, strict=True)]
-        potentials, total, report = recipe.again(drawn, oracle, max(recipe.tolerance, LOOSE))
-        if report.message.startswith("interrupted"):
+        potentials, total, report = refit.again(drawn, oracle, max(refit.tolerance, LOOSE))
+        if report.status is Status.INTERRUPTED:
             if len(estimates) < FEWEST:
                 raise KeyboardInterrupt
             break
@@ -157,8 +159,7 @@ def redraw(measurement: LinearMeasurement, answers: np.ndarray, generator: np.ra
     if measurement.noise == "laplace":
         noise = generator.laplace(0.0, scale, len(answers))
     elif measurement.noise == "discrete_laplace":
-        share = -np.expm1(-1.0 / np.asarray(scale))
-        noise = generator.geometric(share, len(answers)) - generator.geometric(share, len(answers))
+        noise = discrete_laplace(scale, len(answers), generator)
     else:
         noise = generator.normal(0.0, scale, len(answers))
     return LinearMeasurement(

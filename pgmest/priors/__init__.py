@@ -1,14 +1,15 @@
 """Public data as a prior: what the measurements do not say is taken from a table that need not be protected.
 
-    Support, SupportModel    public records, reweighted so that their marginals match   support.py, support_model.py
+    Support, SupportModel    public records, reweighted so that their marginals match   support.py
     public_model             a graphical model of a public table                        public_model.py
-    update_prior             IDE: the nearest answers, and of these the nearest prior   ide.py
-    synthesize_hierarchy     IDE for records in nested groups, such as county and year  ide_hierarchy.py
+    update_prior             IDE: the nearest answers, and of these the nearest prior   ide/update.py
+    synthesize_hierarchy     IDE for records in nested groups, such as county and year  ide/hierarchy.py
 
 `Support`, `SupportModel` and what `public_model` gives can be a `prior=` of `pg.estimate`; so can any model,
 log-potentials, or the public Dataset itself.
 """
 
+from pgmest._base.deprecation import renamed_names
 from pgmest.inference.support.support import Support
 from pgmest.models.support import SupportModel
 from pgmest.priors.ide.hierarchy import Level, measure_hierarchy, synthesize_hierarchy
@@ -25,3 +26,5 @@ __all__ = [
     "synthesize_hierarchy",
     "update_prior",
 ]
+
+__getattr__ = renamed_names(__name__, {"synthesise_hierarchy": "pgmest.priors.synthesize_hierarchy"})

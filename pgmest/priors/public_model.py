@@ -16,14 +16,15 @@ from pgmest.models.exact import Model
 from pgmest.models.fitted_model import fitted_model
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
+from pgmest.tables.information import mutual_information
 
-MEGABYTES = 4.0
+PRIOR_MEGABYTES = 4.0
 """The default limit: an oracle call on such a tree takes milliseconds."""
 
 RANKED_RECORDS = 1_000_000
 """Pairs are ranked on at most about this many records, evenly spread over the table."""
 
-TOLERANCE, ROUNDS = 1e-4, 200
+FIT_TOLERANCE, FIT_ROUNDS = 1e-4, 200
 """When iterative proportional fitting stops."""
 
 
@@ -31,7 +32,7 @@ def public_model(
     data: Dataset,
     measured: Iterable[Iterable[str] | str] = (),
     *,
-    max_megabytes: float = MEGABYTES,
+    max_megabytes: float = PRIOR_MEGABYTES,
     smoothing: float = 1.0,
 ) -> Model:
     r"""The maximum-likelihood model of a public table on the measured cliques and the most dependent pairs.
@@ -79,7 +80,7 @@ def public_model(
         LinearMeasurement(marginal, marginal.domain.attributes, np.sqrt(np.maximum(marginal.datavector(), 1.0)))
         for marginal in marginals
     ]
-    return fitted_model(exact, data.domain, data.total, TOLERANCE, ROUNDS)
+    return fitted_model(exact, data.domain, data.total, FIT_TOLERANCE, FIT_ROUNDS)
 
 
 def prior_cliques(data: Dataset, measured: list[Clique], max_megabytes: float) -> list[Clique]:
@@ -106,19 +107,11 @@ def dependent_pairs(data: Dataset) -> list[Clique]:
     scored = []
     for pair in pairs:
         table = ranked.project(pair)
-        information = mutual_information_of(table)
+        information = mutual_information(table, pair[:1], pair[1:])
         freedom = math.prod(size - 1 for size in occupied(table))
         if ranked.total * information > 0.5 * freedom * math.log(max(ranked.total, 2.0)):
             scored.append((information, pair))
     return [pair for _, pair in sorted(scored, key=lambda item: -item[0])]
-
-
-def mutual_information_of(table: Factor) -> float:
-    """I(a; b) of a table of counts over two attributes, in nats."""
-    p = table.values / table.values.sum()
-    independent = p.sum(axis=1, keepdims=True) * p.sum(axis=0, keepdims=True)
-    positive = p > 0
-    return max(0.0, float(np.sum(p[positive] * np.log(p[positive] / independent[positive]))))
 
 
 def occupied(table: Factor) -> list[int]:

@@ -3,6 +3,7 @@
 What is and is not promised: docs/guides/privacy.md.
 """
 
+from pgmest._base.deprecation import renamed_names
 from pgmest.privacy.allocation import least_error_weights
 from pgmest.privacy.audit import AuditReport, audit
 from pgmest.privacy.budgets import ApproxDP, Budget, Epsilon, Rho
@@ -30,3 +31,5 @@ __all__ = [
     "noise_choices",
     "noise_table",
 ]
+
+__getattr__ = renamed_names(__name__, {"Neighbours": "pgmest.privacy.Neighbors"})

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -23,8 +24,8 @@ from pgmest.privacy.journal import Journal, digest
 from pgmest.privacy.ledger import Entry, Ledger, amounts
 from pgmest.privacy.neighbors import AddRemove, Neighbors, Replace
 from pgmest.privacy.noise import Noise, cost_of, make_backend, noise_for
+from pgmest.privacy.scores import Scores, as_function
 from pgmest.queries import as_query
-from pgmest.queries.kron import Kron
 from pgmest.tables.domain import Domain
 
 Candidate = TypeVar("Candidate")
@@ -95,6 +96,7 @@ class Curator:
         self._backend = make_backend(backend, seed)
         self._on_charge = on_charge
         self._measurements: list[LinearMeasurement] = []
+        self._memo: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # exact scores, which nobody else may see
         self._outer: tuple[Curator, RecordTransform] | None = None
         self.structural_zeros = tuple(structural_zeros)
         """What cannot occur, which is public."""
@@ -219,7 +221,7 @@ class Curator:
     def select(
         self,
         candidates: Sequence[Candidate] | Iterable[Candidate],
-        scores: Callable[[Dataset], Any],
+        scores: Callable[[Dataset], Any] | Scores[Any],
         sensitivity: float,
         spend: Budget,
         *,
@@ -230,8 +232,10 @@ class Curator:
 
         Args:
             candidates: what to choose from; they must not depend on the data.
-            scores: called with the records, gives one score per candidate. It must not raise errors that depend on the
-                records, nor draw from a generator that is used elsewhere (a journal does not call it again).
+            scores: `pgmest.privacy.scores.Scores`, which this curator evaluates and remembers, such as `Distances` from
+                a model; or a function that is called with the records and gives one score per candidate. That must not
+                raise errors that depend on the records, nor draw from a generator that is used elsewhere (a journal
+                does not call it again), nor keep what it computes.
             sensitivity: the most that one score changes between neighbors (`curator.neighbors` says which they are).
             spend: what to pay, of the budget's type.
             monotone: whether all scores change in the same direction between neighbors; halves the noise.
@@ -248,6 +252,7 @@ class Curator:
             raise ArgumentError.of("candidates", candidates, "at least one candidate")
         if not 0 < sensitivity < math.inf:
             raise ArgumentError.of("sensitivity", sensitivity, "a positive number")
+        scored = as_function(scores, options, self._memo)
         label = label or f"one of {len(options)}"
         cost = self._affordable(spend, label)
         selection.noise_scale(cost, monotone)
@@ -255,7 +260,7 @@ class Curator:
         choose = partial(selection.choose, candidates=len(options), sensitivity=sensitivity, spend=cost)
         position = self._pay(
             Entry(label, "select", cost, parameters, self._backend.insecure),
-            lambda: choose(scores(self._data), monotone=monotone, backend=self._backend, request=len(self.ledger)),
+            lambda: choose(scored(self._data), monotone=monotone, backend=self._backend, request=len(self.ledger)),
             options,
         )
         if not isinstance(position, int) or not 0 <= position < len(options):  # what a journal says may be anything
@@ -333,6 +338,7 @@ class Curator:
         recoded.structural_zeros = transform.zeros(self.structural_zeros)
         recoded._spent_before = self.ledger.total
         recoded._measurements = []
+        recoded._memo = WeakKeyDictionary()
         recoded._outer = self, transform
         return recoded
 
@@ -346,7 +352,7 @@ class Curator:
     def _checked(self, clique: Iterable[str] | str, query: Any) -> tuple[LinearMeasurement, float]:
         """The question as a measurement without answers yet, its query on a grid, and the grid's step."""
         names = self.domain.clique(clique)
-        matrix, step = on_grid(query if query is None or isinstance(query, Kron) else as_query(query))
+        matrix, step = on_grid(None if query is None else as_query(query))
         rows = self.domain.size(names) if matrix is None else matrix.rows
         question = LinearMeasurement(np.zeros(rows), names, query=matrix)
         question.check(self.domain)

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from pgmest._base.errors import QueryError
-from pgmest.queries import Kron, Query
+from pgmest.queries import LinearQuery, MatrixQuery
 from pgmest.queries.matrices import DenseQuery, SparseQuery, dense, sparse_query
 from pgmest.queries.norms import entries_of, integer_valued
 
@@ -24,7 +24,7 @@ SMALLEST_EXPONENT = -1022
 """Of a step: powers of two below it are not normal numbers."""
 
 
-def on_grid(query: Query | Kron | None) -> tuple[Query | Kron | None, float]:
+def on_grid(query: LinearQuery | None) -> tuple[LinearQuery | None, float]:
     """The query with its entries rounded to multiples of a power of two, and the step that its answers come in.
 
     A Kron shares its 24 bits among the factors that are not integer-valued, at least 6 for each. Counting is exact for
@@ -40,7 +40,7 @@ def on_grid(query: Query | Kron | None) -> tuple[Query | Kron | None, float]:
     """
     if query is None:
         return None, 1.0
-    factors = list(query.factors.values()) if isinstance(query, Kron) else [query]
+    factors = query.matrices
     real = sum(not integer_valued(factor) for factor in factors)
     steps = [_step(factor, max(6, BITS // max(1, real))) for factor in factors]
     largest = math.prod(_largest(factor) / step for factor, step in zip(factors, steps, strict=True))
@@ -51,22 +51,20 @@ def on_grid(query: Query | Kron | None) -> tuple[Query | Kron | None, float]:
     if not real:
         return query, 1.0
     rounded = [_rounded(factor, step) for factor, step in zip(factors, steps, strict=True)]
-    return Kron(zip(query.attributes, rounded, strict=True)) if isinstance(query, Kron) else rounded[0], math.prod(
-        steps
-    )
+    return query.with_matrices(rounded), math.prod(steps)
 
 
-def _largest(query: Query) -> float:
+def _largest(query: MatrixQuery) -> float:
     entries = entries_of(query)
     return 1.0 if entries is None else float(np.abs(entries).max(initial=0.0))
 
 
-def _step(query: Query, bits: int) -> float:
+def _step(query: MatrixQuery, bits: int) -> float:
     """1 for integer matrices, else the power of two of which the largest entry has `bits` bits, if float64 has it."""
     return 1.0 if integer_valued(query) else 2.0 ** max(math.frexp(_largest(query))[1] - bits, SMALLEST_EXPONENT)
 
 
-def _rounded(query: Query, step: float) -> Query:
+def _rounded(query: MatrixQuery, step: float) -> MatrixQuery:
     if integer_valued(query):
         return query
     if isinstance(query, SparseQuery):

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal
 
 from pgmest._base.errors import ArgumentError
-from pgmest.queries import Kron, as_query
+from pgmest.queries import as_query
 from pgmest.queries.norms import factors_of, largest_l1, largest_l2_squared, non_negative
 
 MOST_ENTRIES, MOST_COLUMNS = 2**20, 1024
@@ -94,13 +94,39 @@ class Replace(Neighbors):
         return _root_up(self.records**2 * _diameter(query, "sqeuclidean", factor * largest_l2_squared(query)))
 
 
+def neighbors_of(data: Any, stated: Neighbors | None = None) -> Neighbors:
+    """The relation for records of which a schema's `unit` bounded how many one person has (`records_per_person`).
+
+    Neighboring tables differ in all rows of one person, hence in at most that many of the records that are counted. A
+    relation that is stated and protects fewer records of a person is raised to it; one that protects more stays.
+
+    Args:
+        data: the records.
+        stated: the relation asked for; `AddRemove` by default.
+
+    Raises:
+        ArgumentError: `Replace`, by which the number of records is public: how many records persons are left with
+            depends on their rows.
+    """
+    at_most = getattr(data, "records_per_person", None)
+    relation = AddRemove() if stated is None else stated
+    if at_most is None:
+        return relation
+    if isinstance(relation, Replace):
+        raise ArgumentError.of(
+            "neighbors",
+            relation,
+            f"AddRemove where the schema has a unit (at most {at_most}): it keeps no number public",
+        )
+    return replace(relation, records=max(relation.records, at_most))
+
+
 def _diameter(query: Any, metric: Literal["cityblock", "sqeuclidean"], bound: float) -> float:
     """max_ij d(Q e_i, Q e_j) where Q is small enough, else the bound."""
     if query is None:
         return 2.0
-    matrix = query if isinstance(query, Kron) else as_query(query)
-    cells = math.prod(factor.columns for factor in factors_of(query))
-    if cells > MOST_COLUMNS or cells * matrix.rows > MOST_ENTRIES:
+    matrix = as_query(query)
+    if matrix.cells > MOST_COLUMNS or matrix.cells * matrix.rows > MOST_ENTRIES:
         return bound
     from scipy.spatial import distance
 

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from pgmest._base.errors import ArgumentError
-from pgmest.measurements.measurement import noise_scale, noise_stddev
+from pgmest.measurements.noise import discrete_laplace, noise_scale, noise_stddev
 from pgmest.privacy.budgets import SAFETY, ApproxDP, Budget, Epsilon, Rho
 from pgmest.privacy.neighbors import Neighbors
 
@@ -237,12 +237,6 @@ def make_backend(name: str, seed: int | np.random.Generator | None) -> Backend:
 def in_steps(answers: np.ndarray, step: float) -> np.ndarray:
     """The answers as integer numbers of steps, clipped."""
     return np.clip(np.rint(answers / step), -LARGEST, LARGEST).astype(np.int64)
-
-
-def discrete_laplace(scale: float, size: int, generator: np.random.Generator) -> np.ndarray:
-    """Integers with probability proportional to exp(-|k| / scale): the difference of two geometric ones."""
-    success = -math.expm1(-1 / scale)
-    return generator.geometric(success, size) - generator.geometric(success, size)
 
 
 def discrete_gaussian(sigma: float, size: int, generator: np.random.Generator) -> np.ndarray:

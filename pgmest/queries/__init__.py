@@ -1,8 +1,13 @@
-"""Queries on one attribute (PGM Table 2), and Kron, which joins them to queries on several."""
+"""Linear queries: those on one attribute (PGM Table 2), and Kron, which joins them to queries on several.
 
-from pgmest.queries.base import Query
+Every query is a `LinearQuery`: a matrix that is applied to a table and transposed, but never densified.
+"""
+
+from pgmest._base.deprecation import renamed_names
+from pgmest.queries.base import MatrixQuery
 from pgmest.queries.kron import Kron
-from pgmest.queries.matrices import as_query
+from pgmest.queries.linear_query import LinearQuery
+from pgmest.queries.matrices import as_matrix_query, as_query
 from pgmest.queries.table2 import (
     all_range,
     compress,
@@ -20,8 +25,10 @@ from pgmest.queries.table2 import (
 
 __all__ = [
     "Kron",
-    "Query",
+    "LinearQuery",
+    "MatrixQuery",
     "all_range",
+    "as_matrix_query",
     "as_query",
     "compress",
     "haar",
@@ -35,3 +42,5 @@ __all__ = [
     "subset",
     "total",
 ]
+
+__getattr__ = renamed_names(__name__, {"Query": "pgmest.queries.MatrixQuery"})

@@ -1,23 +1,28 @@
-"""Query: a matrix of linear queries on the values of one attribute (or on the cells of one clique), never densified."""
+"""MatrixQuery: a matrix of linear queries on the values of one attribute (or on the cells of one clique)."""
 
 from __future__ import annotations
 
 import operator
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from pgmest._base.deprecation import renamed_names
 from pgmest._base.errors import QueryError, ShapeError
+from pgmest.queries.linear_query import LinearQuery
+from pgmest.tables.domain import Clique, as_domain
+from pgmest.tables.factor import Factor
 
 
 @dataclass(frozen=True, eq=False)
-class Query(ABC):
+class MatrixQuery(LinearQuery):
     """A (rows, n) query matrix Q: row r answers sum_j Q[r, j] * x[j] about a vector x of n counts.
 
-    A subclass knows how to apply Q and its transpose without writing Q down. `matrix()` writes it down on request.
+    The counts are those of one attribute's values, or of a clique's cells. A subclass knows how to apply Q and its
+    transpose without materializing Q; `matrix()` does so on request.
 
     >>> from pgmest import queries
     >>> queries.prefix(3).apply([10.0, 20.0, 30.0])
@@ -25,35 +30,61 @@ class Query(ABC):
     """
 
     shape: tuple[int, int]
-    """Rows and columns."""
+    """Rows, and the number of values n that each of them weighs."""
     spec: Mapping[str, Any]
     """The constructor that makes this query: its name under "kind", and its arguments other than n."""
 
     @property
-    def rows(self) -> int:
-        """The number of queries."""
-        return self.shape[0]
+    def table_shape(self) -> tuple[int, ...]:
+        """(n,)."""
+        return self.shape[1:]
 
     @property
-    def columns(self) -> int:
-        """The number of values n that each query weighs."""
-        return self.shape[1]
+    def answer_shape(self) -> tuple[int, ...]:
+        """(rows,)."""
+        return self.shape[:1]
 
-    def apply(self, values: Any, axis: int = 0) -> np.ndarray:
-        """Q along one axis: that axis goes from length n to length `rows`. The result may share memory with `values`.
+    @property
+    def matrices(self) -> tuple[MatrixQuery, ...]:
+        """Itself."""
+        return (self,)
+
+    def with_matrices(self, matrices: Sequence[MatrixQuery]) -> MatrixQuery:
+        """The one matrix given."""
+        (matrix,) = matrices
+        return matrix
+
+    def in_order(self, clique: Clique) -> MatrixQuery:
+        """Itself: it reads the cells of whatever clique it is asked of."""
+        return self
+
+    def check(self, domain: Mapping[str, int], clique: Clique | None = None) -> None:
+        if clique is None:
+            raise QueryError(f"{self} does not say which attributes it is about; name their clique.")
+        cells = as_domain(domain).size(clique)
+        if self.cells != cells:
+            raise QueryError(
+                f"the query on {clique}: expected {cells:,} columns, one per cell, got a matrix of shape {self.shape}."
+            )
+
+    def apply(self, table: Any, axis: int = 0) -> np.ndarray:
+        """Q along one axis: that axis goes from length n to length `rows`. The result may share memory with `table`.
 
         Raises:
             ShapeError: the axis has another length.
         """
-        return self._along(self._apply, values, axis, self.columns)
+        return self._along(self._apply, table, axis, self.columns)
 
-    def apply_transpose(self, values: Any, axis: int = 0) -> np.ndarray:
+    def answer(self, marginal: Factor, clique: Clique) -> np.ndarray:
+        return self.apply(marginal.project(clique).datavector())
+
+    def transpose(self, answers: Any, axis: int = 0) -> np.ndarray:
         """Q^T along one axis: that axis goes from length `rows` to length n. The result may share memory.
 
         Raises:
             ShapeError: the axis has another length.
         """
-        return self._along(self._apply_transpose, values, axis, self.rows)
+        return self._along(self._apply_transpose, answers, axis, self.rows)
 
     def _along(self, operation: Any, values: Any, axis: int, length: int) -> np.ndarray:
         array = np.asarray(values, dtype=np.float64)
@@ -72,16 +103,8 @@ class Query(ABC):
         """Q^T @ values along the first axis: (rows, ...) -> (n, ...)."""
 
     @abstractmethod
-    def squared(self) -> Query:
+    def squared(self) -> MatrixQuery:
         """The query whose entries are the squares of this one's; column norms and variances need it."""
-
-    def weighted_column_squares(self, weights: Any) -> np.ndarray:
-        """sum_r weights[r] * Q[r, j]^2 for each column j, shape (n,)."""
-        return self.squared().apply_transpose(np.broadcast_to(weights, (self.rows,)))
-
-    def max_column_norm(self) -> float:
-        """max_j ||Q e_j||_2: how far, in l2, one record moves the exact answers (1 for identity)."""
-        return float(np.sqrt(np.max(self.weighted_column_squares(1.0))))
 
     def row(self, index: int = 0) -> np.ndarray:
         """One row of Q, shape (n,). It may share memory with the query."""
@@ -92,12 +115,6 @@ class Query(ABC):
     def matrix(self) -> np.ndarray:
         """Q itself, dense, shape (rows, n)."""
         return np.array(self.apply(np.eye(self.columns)))
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        return self.matrix().astype(dtype or np.float64, copy=False)
-
-    def __matmul__(self, values: Any) -> np.ndarray:
-        return self.apply(values)
 
     def __str__(self) -> str:
         arguments = [f"{name}={_short(value)}" for name, value in self.spec.items() if name != "kind"]
@@ -142,3 +159,6 @@ def finite_vector(values: Any, n: int, what: str) -> np.ndarray:
         raise QueryError(f"{what} must not be NaN or infinite; give finite numbers.")
     vector.flags.writeable = False
     return vector
+
+
+__getattr__ = renamed_names(__name__, {"Query": "pgmest.queries.base.MatrixQuery"})

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from pgmest._base.errors import QueryError
-from pgmest.queries.base import Query
+from pgmest.queries.base import MatrixQuery
+from pgmest.queries.linear_query import LinearQuery
 from pgmest.queries.ranges import membership
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Identity(Query):
+class Identity(MatrixQuery):
     """Every count by itself."""
 
     def _apply(self, values: np.ndarray) -> np.ndarray:
@@ -28,7 +29,7 @@ class Identity(Query):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Grouping(Query):
+class Grouping(MatrixQuery):
     """Row g sums the codes j with groups[j] == g: the attribute recoded by a function."""
 
     groups: np.ndarray
@@ -49,8 +50,8 @@ class Grouping(Query):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class DenseQuery(Query):
-    """A matrix written down."""
+class DenseQuery(MatrixQuery):
+    """A dense matrix."""
 
     values: np.ndarray
 
@@ -74,7 +75,7 @@ class DenseQuery(Query):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SparseQuery(Query):
+class SparseQuery(MatrixQuery):
     """A scipy sparse matrix, kept by rows."""
 
     values: Any
@@ -99,7 +100,7 @@ class SparseQuery(Query):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class OperatorQuery(Query):
+class OperatorQuery(MatrixQuery):
     """A scipy LinearOperator: only its products are known."""
 
     operator: Any
@@ -111,7 +112,7 @@ class OperatorQuery(Query):
         return self.operator.rmatmat(values.reshape(self.rows, -1)).reshape(self.columns, *values.shape[1:])
 
     def squared(self) -> DenseQuery:
-        """The squares, written down: products do not give the entries, so this takes rows * n memory."""
+        """The squares, materialized: products do not give the entries, so this takes rows * n memory."""
         return dense(self.matrix() ** 2)
 
     def weighted_column_squares(self, weights: Any) -> np.ndarray:
@@ -189,14 +190,25 @@ def operator_query(operator: Any) -> OperatorQuery:
     return OperatorQuery(shape, {"kind": "operator"}, operator)
 
 
-def as_query(matrix: Any) -> Query:
-    """A query from a Query, a dense array (nested lists will do), a scipy sparse matrix, or a LinearOperator.
+def as_query(matrix: Any) -> LinearQuery:
+    """A query from a LinearQuery, a dense array (nested lists will do), a scipy sparse matrix, or a LinearOperator.
 
     Raises:
         QueryError: it is none of these, or its entries cannot be used.
     """
-    if isinstance(matrix, Query):
+    return matrix if isinstance(matrix, LinearQuery) else as_matrix_query(matrix)
+
+
+def as_matrix_query(matrix: Any) -> MatrixQuery:
+    """As `as_query`, of one matrix: a Kron, which names its own attributes, is refused.
+
+    Raises:
+        QueryError: it is none of these, or its entries cannot be used.
+    """
+    if isinstance(matrix, MatrixQuery):
         return matrix
+    if isinstance(matrix, LinearQuery):
+        raise QueryError(f"a matrix is needed here, got {matrix}; a Kron cannot be a factor of another query.")
     if hasattr(matrix, "tocsr"):
         return sparse_query(matrix)
     if hasattr(matrix, "matvec") and hasattr(matrix, "shape"):

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from pgmest._base.errors import QueryError
-from pgmest.queries.base import Query
-from pgmest.queries.kron import Kron
+from pgmest.queries.base import MatrixQuery
 from pgmest.queries.matrices import DenseQuery, Grouping, Identity, SparseQuery, as_query, dense, sparse_query
 from pgmest.queries.ranges import Differences, Ranges
 
@@ -24,30 +23,30 @@ def largest_l2_squared(query: Any = None) -> float:
     return math.prod((_largest_sum(factor.squared()) for factor in factors_of(query)), start=1.0)
 
 
-def factors_of(query: Any) -> list[Query]:
+def factors_of(query: Any) -> list[MatrixQuery]:
     """The matrices whose Kronecker product the query is; none for identity."""
     if query is None:
         return []
-    return list(query.factors.values()) if isinstance(query, Kron) else [as_query(query)]
+    return list(as_query(query).matrices)
 
 
-def _largest_sum(query: Query) -> float:
-    return float(np.max(query.apply_transpose(np.ones(query.rows))))
+def _largest_sum(query: MatrixQuery) -> float:
+    return float(np.max(query.transpose(np.ones(query.rows))))
 
 
-def integer_valued(query: Query) -> bool:
+def integer_valued(query: MatrixQuery) -> bool:
     """Whether all entries are integers."""
     entries = entries_of(query)
     return entries is None or bool(np.all(entries == np.rint(entries)))
 
 
-def non_negative(query: Query) -> bool:
+def non_negative(query: MatrixQuery) -> bool:
     """Whether no entry is negative."""
     entries = entries_of(query)
     return not isinstance(query, Differences) if entries is None else bool(entries.min(initial=0.0) >= 0)
 
 
-def absolute(query: Query) -> Query:
+def absolute(query: MatrixQuery) -> MatrixQuery:
     """The query whose entries are the absolute values of this one's; column sums of it are l1 norms."""
     if isinstance(query, DenseQuery):
         return dense(np.abs(query.values))
@@ -57,7 +56,7 @@ def absolute(query: Query) -> Query:
     return query.squared()  # of entries -1, 0 and 1
 
 
-def entries_of(query: Query) -> np.ndarray | None:
+def entries_of(query: MatrixQuery) -> np.ndarray | None:
     """The entries that may be other than zero, or None where all are -1, 0 or 1 by construction.
 
     Raises:

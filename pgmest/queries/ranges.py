@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from pgmest.queries.base import Query
+from pgmest.queries.base import MatrixQuery
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Ranges(Query):
+class Ranges(MatrixQuery):
     """Row r sums the codes starts[r] <= j < stops[r]: one pass of running sums answers any number of ranges.
 
     A whole hierarchy or all n (n + 1) / 2 ranges cost O(n + rows), where the matrix would have rows * n entries.
@@ -49,7 +49,7 @@ class Ranges(Query):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Differences(Query):
+class Differences(MatrixQuery):
     """Each row is +1 on one range and -1 on the range right after it (Haar wavelets); either may be empty."""
 
     plus: Ranges

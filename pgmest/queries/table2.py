@@ -1,7 +1,7 @@
 """The queries on one attribute that PGM lists in Table 2, and the range strategies of matrix mechanisms.
 
-Each function takes the attribute's number of values n and returns a `Query` of shape (rows, n). Answers are sums of
-counts: divide by the total for fractions, and `mean` by the total for the mean of the records.
+Each function takes the attribute's number of values n and returns a `MatrixQuery` of shape (rows, n). Answers are sums
+of counts: divide by the total for fractions, and `mean` by the total for the mean of the records.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ from typing import Any
 import numpy as np
 
 from pgmest._base.errors import QueryError
-from pgmest.queries.base import Query, finite_vector, positive_size
+from pgmest.queries.base import MatrixQuery, finite_vector, positive_size
 from pgmest.queries.matrices import Grouping, Identity, dense
 from pgmest.queries.ranges import Differences, Ranges, tree_ranges
 
 
-def identity(n: int) -> Query:
+def identity(n: int) -> MatrixQuery:
     """Every count: the identity matrix, (n, n)."""
     size = positive_size(n)
     return Identity((size, size), {"kind": "identity"})
 
 
-def total(n: int) -> Query:
+def total(n: int) -> MatrixQuery:
     """The sum over the attribute, (1, n): sums it out and keeps an axis of length 1."""
     return _ranges(positive_size(n), {"kind": "total"}, [0], [n])
 
 
-def point(n: int, code: int) -> Query:
+def point(n: int, code: int) -> MatrixQuery:
     """The count of one code (evidence), (1, n).
 
     Raises:
@@ -40,7 +40,7 @@ def point(n: int, code: int) -> Query:
     return _ranges(size, {"kind": "point", "code": code}, [code], [code + 1])
 
 
-def interval(n: int, start: int, stop: int) -> Query:
+def interval(n: int, start: int, stop: int) -> MatrixQuery:
     """The sum over the codes start <= j < stop (as a Python slice), (1, n).
 
     Raises:
@@ -53,7 +53,7 @@ def interval(n: int, start: int, stop: int) -> Query:
     return _ranges(size, {"kind": "interval", "start": start, "stop": last}, [start], [last])
 
 
-def subset(n: int, members: Iterable[int] | np.ndarray) -> Query:
+def subset(n: int, members: Iterable[int] | np.ndarray) -> MatrixQuery:
     """The sum over a set of codes, given as codes or as a boolean mask of length n, (1, n).
 
     Raises:
@@ -71,13 +71,13 @@ def subset(n: int, members: Iterable[int] | np.ndarray) -> Query:
     return dense(row, {"kind": "subset", "members": codes})
 
 
-def prefix(n: int) -> Query:
+def prefix(n: int) -> MatrixQuery:
     """The cumulative counts, (n, n): row i sums the codes 0..i (the CDF; a lower-triangular matrix of ones)."""
     size = positive_size(n)
     return _ranges(size, {"kind": "prefix"}, np.zeros(size, dtype=np.int64), np.arange(1, size + 1))
 
 
-def compress(n: int, mapping: Callable[[int], int] | Iterable[int], count: int | None = None) -> Query:
+def compress(n: int, mapping: Callable[[int], int] | Iterable[int], count: int | None = None) -> MatrixQuery:
     """The counts after recoding through a function, (count, n): row g sums the codes that map to g.
 
     >>> compress(6, lambda code: code // 2).apply([1, 2, 3, 4, 5, 6])
@@ -102,7 +102,7 @@ def compress(n: int, mapping: Callable[[int], int] | Iterable[int], count: int |
     return Grouping((rows, size), {"kind": "compress", "mapping": codes, "count": rows}, codes)
 
 
-def mean(n: int, values: Any = None) -> Query:
+def mean(n: int, values: Any = None) -> MatrixQuery:
     """The sum over records of the value that each code stands for, (1, n).
 
     Args:
@@ -116,7 +116,7 @@ def mean(n: int, values: Any = None) -> Query:
     return dense(numbers[None, :], {"kind": "mean", "values": numbers})
 
 
-def moments(n: int, k: int, values: Any = None) -> Query:
+def moments(n: int, k: int, values: Any = None) -> MatrixQuery:
     """The sums over records of the value's powers 1..k, (k, n).
 
     Raises:
@@ -128,14 +128,14 @@ def moments(n: int, k: int, values: Any = None) -> Query:
     return dense(powers, {"kind": "moments", "k": k, "values": numbers})
 
 
-def all_range(n: int) -> Query:
+def all_range(n: int) -> MatrixQuery:
     """Every range of consecutive codes, (n (n + 1) / 2, n), ordered by first code, then by last."""
     size = positive_size(n)
     first, last = np.triu_indices(size)
     return _ranges(size, {"kind": "all_range"}, first, last + 1)
 
 
-def haar(n: int) -> Query:
+def haar(n: int) -> MatrixQuery:
     """The Haar wavelets, (n, n): the total, then left half minus right half of each node of a binary tree.
 
     The rows are not normalized, the tree is read level by level, and n need not be a power of two.
@@ -147,7 +147,7 @@ def haar(n: int) -> Query:
     return Differences(shape, spec, Ranges(shape, spec, start, middle), Ranges(shape, spec, middle, stop))
 
 
-def hierarchical(n: int, branching: int = 2) -> Query:
+def hierarchical(n: int, branching: int = 2) -> MatrixQuery:
     """The nodes of a tree over the codes, level by level from the root (the total) to single codes.
 
     A node splits into `branching` nearly equal parts. For n a power of it there are (n b - 1) / (b - 1) rows.

@@ -68,7 +68,7 @@ def _meeting(links, node, other, stamp):
 
 @_inlined
 def _hang(links, flows, node, parent, direction, flow, arc, last):
-    """Hang a node below `parent` by the given arc, turning the links on the way from it up to `last` around."""
+    """Hang a node below `parent` by the given arc, reversing the links on the way from it up to `last`."""
     while True:
         above, its_direction, its_arc = links[node, PARENT], links[node, DIRECTION], links[node, ARC]
         its_flow = flows[node]
@@ -291,3 +291,25 @@ def draw_records(cumulative, columns, first, last, separator, strides, new, code
             low += half * int(cumulative[row, low + half - 1] <= target)
             length -= half
         _assign(columns, record, new, codes, low)
+
+
+@_cached
+def take_records(cells, wanted, left, over, state, victims, sources):
+    """Choose wanted[c] records of each cell c at random, in one pass: those of cells with too many are victims.
+
+    A record of a cell with `left` records not yet looked at, `wanted` of which are still to be chosen, is chosen with
+    probability wanted / left, which makes every subset equally likely. Both arrays are used up.
+    """
+    n_victims, n_sources = 0, 0
+    for i in range(len(cells)):
+        cell = cells[i]
+        if wanted[cell] > 0:
+            if _uniform(state) * left[cell] < wanted[cell]:
+                wanted[cell] -= 1
+                if over[cell]:
+                    victims[n_victims] = i
+                    n_victims += 1
+                else:
+                    sources[n_sources] = i
+                    n_sources += 1
+            left[cell] -= 1

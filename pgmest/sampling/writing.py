@@ -18,7 +18,7 @@ from pgmest.data.dataset import Dataset
 from pgmest.data.frames import GZIP_LEVEL, file_format
 from pgmest.tables.domain import Domain
 
-ROWS_AT_ONCE = 1 << 16
+TEXT_ROWS = 1 << 16
 """Rows turned into text at a time, so that the text stays in cache."""
 
 
@@ -62,8 +62,8 @@ def _csv_file(path: Path, domain: Domain, kind: str) -> Iterator[Callable[[Datas
         fields = _code_texts(domain)
 
         def write(dataset: Dataset) -> None:
-            for start in range(0, len(dataset), ROWS_AT_ONCE):
-                rows = slice(start, start + ROWS_AT_ONCE)
+            for start in range(0, len(dataset), TEXT_ROWS):
+                rows = slice(start, start + TEXT_ROWS)
                 file.write(_rows_as_text([column[rows] for column in dataset.columns], fields))
 
         yield write

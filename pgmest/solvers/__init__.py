@@ -1,24 +1,52 @@
 """Solvers of min L(mu) over the marginal polytope: their contract, the run, its certificate, and one file a solver.
 
-They know no model. Each class can be the `method=` of `pgmest.estimate`, with parameters of its own.
+They know no model: a `Problem` goes in, potentials with their marginals and a report come out (`solver`, `run`). Each
+class here can be the `method=` of `pgmest.estimate`, with parameters of its own; `method="auto"` chooses
+
+=======================================================  ========================================================
+the problem                                              the solver
+=======================================================  ========================================================
+a smooth loss ("l2", "huber", Gaussian likelihoods)      `AcceleratedMirrorDescent`
+absolute residuals ("l1", Laplace likelihoods)           `AcceleratedSmoothing`
+any other convex loss                                    `UniversalAccelerated`
+with prior_weight: a smooth loss, absolute residuals     the first two, with a penalty of relative entropy
+oracle="convex": least squares of whole marginals        `LocalLeastSquares`
+oracle="convex": anything else                           as with the exact oracle
+oracle="loopy", whose free energy need not be convex     `MirrorDescent`, judged by the loss
+=======================================================  ========================================================
+
+The others are chosen by name, never by "auto": `MirrorDescent` (PGM Algorithm 1), `DualAveraging` (PGM Algorithm 2),
+`LBFGS` (PGM A.3), `IterativeProportionalFitting` for exact marginals, and `MirrorFlow`, which stops early on purpose.
 """
 
 from pgmest.solvers.accelerated import AcceleratedMirrorDescent
+from pgmest.solvers.choose import SOLVERS
 from pgmest.solvers.dual_averaging import DualAveraging
 from pgmest.solvers.ipf import IterativeProportionalFitting
 from pgmest.solvers.lbfgs import LBFGS
+from pgmest.solvers.local_least_squares import LocalLeastSquares
 from pgmest.solvers.mirror_descent import MirrorDescent
 from pgmest.solvers.mirror_flow import MirrorFlow
+from pgmest.solvers.report import ApproximateReport, EstimationReport
 from pgmest.solvers.smoothing import AcceleratedSmoothing
+from pgmest.solvers.solver import Solver, State
+from pgmest.solvers.status import Status
 from pgmest.solvers.universal import UniversalAccelerated
 
 __all__ = [
     "LBFGS",
+    "SOLVERS",
     "AcceleratedMirrorDescent",
     "AcceleratedSmoothing",
+    "ApproximateReport",
     "DualAveraging",
+    "EstimationReport",
     "IterativeProportionalFitting",
+    "LocalLeastSquares",
     "MirrorDescent",
     "MirrorFlow",
+    "Solver",
+    "State",
+    "Status",
     "UniversalAccelerated",
 ]

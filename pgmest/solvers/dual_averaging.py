@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from pgmest._base.errors import ArgumentError
 from pgmest.solvers.problem import Problem
 from pgmest.solvers.solver import Solver, State
+from pgmest.solvers.status import Status
 
 
-@dataclass
+@dataclass(kw_only=True)
 class DualAveragingState(State):
-    """The potentials it started from, the primal average, the average of gradients, and the number of steps."""
+    r"""theta, p: the dual iterate $\nu$.
 
-    center: np.ndarray = field(default_factory=lambda: np.empty(0))
-    average: np.ndarray = field(default_factory=lambda: np.empty(0))
-    mean_gradient: np.ndarray = field(default_factory=lambda: np.empty(0))
-    steps: int = 0
+    Attributes:
+        center: $\theta_0$, the potentials it started from.
+        average: $\mu$, the primal average.
+        mean_gradient: $\bar g$.
+        t: the number of steps.
+    """
+
+    center: np.ndarray
+    average: np.ndarray
+    mean_gradient: np.ndarray
+    t: int = 0
 
 
 @dataclass(frozen=True)
@@ -47,20 +55,18 @@ class DualAveraging(Solver[DualAveragingState]):
         )
 
     def step(self, problem: Problem, state: DualAveragingState) -> DualAveragingState:
-        center, average, mean_gradient = state.center, state.average, state.mean_gradient
         lipschitz = problem.lipschitz
         if not lipschitz:
-            state.finished = "the loss does not depend on the marginals"
+            state.status = Status.LINEAR
             return state
-        state.steps += 1
-        t = state.steps
-        c = 2.0 / (t + 1)
-        _, gradient = problem.loss_and_gradient((1 - c) * average + c * state.p)
-        mean_gradient *= 1 - c
-        mean_gradient += c * gradient
-        theta = center - (t * (t + 1) / (4 * lipschitz)) * mean_gradient
-        p, log_partition = problem.marginals(theta)
-        average *= 1 - c
-        average += c * p
-        state.theta, state.p, state.log_partition = theta, p, log_partition
+        state.t += 1
+        c = 2.0 / (state.t + 1)
+        omega = (1 - c) * state.average + c * state.p
+        _, gradient = problem.loss_and_gradient(omega)
+        state.mean_gradient *= 1 - c
+        state.mean_gradient += c * gradient
+        state.theta = state.center - (state.t * (state.t + 1) / (4 * lipschitz)) * state.mean_gradient
+        state.p, state.log_partition = problem.marginals(state.theta)
+        state.average *= 1 - c
+        state.average += c * state.p
         return state

@@ -1,4 +1,4 @@
-"""Choosing on a path of estimates by answers that it has not seen: noisy answers split in two, and when to stop."""
+"""Choosing on a path of estimates by held-out answers: noise splitting, and when to stop."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pgmest.losses.l2 import WeightedSquares
 from pgmest.solvers.problem import Problem
 
 
-def halves(problem: Problem, generator: np.random.Generator) -> tuple[Problem, Problem]:
-    r"""The same problem with the answers $y + \sigma e$, and with $y - \sigma e$, e standard normal.
+def split_noise(problem: Problem, generator: np.random.Generator) -> tuple[Problem, Problem]:
+    r"""The same problem with the answers $y + \sigma e$, and with $y - \sigma e$, e standard normal: data thinning.
 
-    Each half has noise of twice the variance. Where the noise of y is Gaussian with standard deviation $\sigma$ the two
+    Each part has noise of twice the variance. Where the noise of y is Gaussian with standard deviation $\sigma$ the two
     are independent of each other; other noise leaves them uncorrelated. Nothing is lost: their mean is y.
 
     Args:
-        problem: with a loss of weighted squares, precisions positive. The halves share its oracle.
+        problem: with a loss of weighted squares, precisions positive. The parts share its oracle.
         generator: of e.
     """
     loss = problem.loss
@@ -29,9 +29,9 @@ def halves(problem: Problem, generator: np.random.Generator) -> tuple[Problem, P
 
 
 def _with_target(problem: Problem, loss: WeightedSquares, target: np.ndarray) -> Problem:
-    half = copy.copy(problem)
-    half.loss = WeightedSquares(loss.layout, target, 0.5 * loss.precision, 0.0, 0.5 * loss.layout.cells)
-    return half
+    part = copy.copy(problem)
+    part.loss = WeightedSquares(loss.layout, target, 0.5 * loss.precision, 0.0, 0.5 * loss.layout.cells)
+    return part
 
 
 @dataclass

@@ -7,8 +7,9 @@ import numpy as np
 from pgmest.losses.l2 import WeightedSquares
 from pgmest.solvers.problem import Problem
 from pgmest.tables.clique_vector import CliqueVector
+from pgmest.tables.simplex import onto_simplex
 
-SMALLEST_SHARE = 0.1
+SHARE_FLOOR = 0.1
 """A share is taken to be at least this many of its standard deviations, so that no value is ruled out."""
 
 
@@ -16,7 +17,7 @@ def one_way_shares(loss: WeightedSquares) -> dict[str, np.ndarray]:
     """For each measured attribute the shares of its values, summing to one.
 
     All answers about a value, summed over the other attributes of their clique, are averaged by precision; the averages
-    are moved to the nearest distribution.
+    are projected onto the simplex.
 
     Args:
         loss: of marginals that sum to one, with a positive precision in each cell.
@@ -32,7 +33,7 @@ def one_way_shares(loss: WeightedSquares) -> dict[str, np.ndarray]:
                 weighted += weight * targets[clique].project((name,)).values
                 precision += weight
         if precision.all():
-            floored = np.maximum(_onto_simplex(weighted / precision), SMALLEST_SHARE / np.sqrt(precision))
+            floored = np.maximum(onto_simplex(weighted / precision), SHARE_FLOOR / np.sqrt(precision))
             shares[name] = floored / floored.sum()
     return shares
 
@@ -44,11 +45,3 @@ def independent_potentials(problem: Problem, shares: dict[str, np.ndarray]) -> n
     """
     logs = {(name,): np.log(values) for name, values in shares.items()}
     return problem.barred(CliqueVector(problem.layout.domain, logs).expand(problem.layout.cliques).flat.copy())
-
-
-def _onto_simplex(values: np.ndarray) -> np.ndarray:
-    """The nearest distribution, in Euclidean distance."""
-    ordered = np.sort(values)[::-1]
-    shifts = (np.cumsum(ordered) - 1.0) / np.arange(1, len(values) + 1)
-    last = np.flatnonzero(ordered > shifts)[-1]
-    return np.maximum(values - shifts[last], 0.0)

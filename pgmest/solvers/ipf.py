@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -11,14 +11,15 @@ from pgmest._base.errors import ArgumentError, ImpossibleModelError
 from pgmest.losses.l2 import WeightedSquares
 from pgmest.solvers.problem import Problem
 from pgmest.solvers.solver import Solver, State
+from pgmest.solvers.status import Status
 from pgmest.tables.factor import divide
 
 
-@dataclass
+@dataclass(kw_only=True)
 class FittingState(State):
     """The target fractions of each cell."""
 
-    target: np.ndarray = field(default_factory=lambda: np.empty(0))
+    target: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class IterativeProportionalFitting(Solver[FittingState]):
             except ImpossibleModelError:
                 state.theta[start:end] = before
                 _, state.log_partition = problem.marginals(state.theta, out=state.p)
-                state.finished = "the zeros of the marginals, taken together, leave no possible record"
+                state.status = Status.IMPOSSIBLE
                 return state
         return state
 

@@ -2,25 +2,71 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from pgmest.losses.base import dot
 from pgmest.solvers.problem import Problem
 from pgmest.solvers.solver import Solver, State
+from pgmest.solvers.status import Status
 
-CURVATURE = 1e-12  # a pair with less curvature than this share of its length says nothing
-SHORTEST = 1e-14  # of a step
+SMALLEST_CURVATURE = 1e-12  # a pair with less curvature than this share of its length says nothing
+SHORTEST_STEP = 1e-14
+BACKTRACK = 0.4
+SUFFICIENT_DECREASE = 1e-4
+"""The line search takes the first step, shortened by BACKTRACK, that decreases the function by this share of what its
+slope promises (Armijo)."""
 
 
-@dataclass
+@dataclass(frozen=True)
+class InverseHessian:
+    """The limited-memory approximation of an inverse Hessian (Nocedal 1980).
+
+    Attributes:
+        memory: how many pairs are kept.
+        pairs: (s, y), the change of the variables in a step and that of the gradient, the latest last.
+    """
+
+    memory: int
+    pairs: tuple[tuple[np.ndarray, np.ndarray], ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.pairs)
+
+    def updated(self, s: np.ndarray, y: np.ndarray) -> InverseHessian:
+        """With one more pair, if it has curvature."""
+        if dot(s, y) > SMALLEST_CURVATURE * np.sqrt(dot(s, s) * dot(y, y)):
+            return InverseHessian(self.memory, (*self.pairs[-(self.memory - 1) :], (s, y)))
+        return self
+
+    def forgotten(self) -> InverseHessian:
+        """Without any pair."""
+        return InverseHessian(self.memory)
+
+    def descent(self, gradient: np.ndarray) -> np.ndarray:
+        """Minus its product with the gradient, by the two-loop recursion."""
+        direction = -gradient
+        shares = []
+        for s, y in reversed(self.pairs):
+            share = dot(s, direction) / dot(s, y)
+            shares.append(share)
+            direction -= share * y
+        if self.pairs:
+            s, y = self.pairs[-1]
+            direction *= dot(s, y) / dot(y, y)
+        for (s, y), share in zip(self.pairs, reversed(shares), strict=True):
+            direction += (share - dot(y, direction) / dot(s, y)) * s
+        return direction
+
+
+@dataclass(kw_only=True)
 class QuasiNewtonState(State):
-    """The loss, its gradient with respect to theta, and the pairs (change of theta, change of gradient)."""
+    """The loss and its gradient with respect to theta, and what is known of the curvature."""
 
-    loss: float = np.nan
-    slope: np.ndarray = field(default_factory=lambda: np.empty(0))
-    pairs: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
+    loss: float
+    slope: np.ndarray
+    hessian: InverseHessian
 
 
 @dataclass(frozen=True)
@@ -42,49 +88,27 @@ class LBFGS(Solver[QuasiNewtonState]):
     def start(self, problem: Problem, theta: np.ndarray) -> QuasiNewtonState:
         p, log_partition = problem.marginals(theta)
         loss, gradient = problem.loss_and_gradient(p)
-        return QuasiNewtonState(theta, p, log_partition, loss=loss, slope=problem.oracle.covariance(gradient))
+        slope, hessian = problem.oracle.covariance(gradient), InverseHessian(self.memory)
+        return QuasiNewtonState(theta, p, log_partition, loss=loss, slope=slope, hessian=hessian)
 
     def step(self, problem: Problem, state: QuasiNewtonState) -> QuasiNewtonState:
-        direction = self._direction(state)
+        direction = state.hessian.descent(state.slope)
         descent = dot(direction, state.slope)
         if descent >= 0:
-            state.pairs.clear()
+            state.hessian = state.hessian.forgotten()
             direction, descent = -state.slope, -dot(state.slope, state.slope)
-        size = 1.0 if state.pairs else min(1.0, 1.0 / max(float(np.abs(direction).max()), np.finfo(float).tiny))
-        while size > SHORTEST:
+        size = 1.0 if state.hessian else min(1.0, 1.0 / max(float(np.abs(direction).max()), np.finfo(float).tiny))
+        while size > SHORTEST_STEP:
             theta = state.theta + size * direction
             p, log_partition = problem.marginals(theta)
             loss, gradient = problem.loss_and_gradient(p)
-            if loss <= state.loss + 1e-4 * size * descent:
+            if loss <= state.loss + SUFFICIENT_DECREASE * size * descent:
                 slope = problem.oracle.covariance(gradient)
-                pairs = self._remember(state.pairs, size * direction, slope - state.slope)
-                return QuasiNewtonState(theta, p, log_partition, loss=loss, slope=slope, pairs=pairs)
-            size *= 0.4
-        if state.pairs:
-            state.pairs.clear()  # the model of the curvature misled; try once more along the gradient
+                hessian = state.hessian.updated(size * direction, slope - state.slope)
+                return QuasiNewtonState(theta, p, log_partition, loss=loss, slope=slope, hessian=hessian)
+            size *= BACKTRACK
+        if state.hessian:
+            state.hessian = state.hessian.forgotten()  # it misled; try once more along the gradient
         else:
-            state.finished = "no step along the gradient reduces the loss in floating point"
+            state.status = Status.PRECISION
         return state
-
-    def _remember(
-        self, pairs: list[tuple[np.ndarray, np.ndarray]], move: np.ndarray, turn: np.ndarray
-    ) -> list[tuple[np.ndarray, np.ndarray]]:
-        if dot(move, turn) > CURVATURE * np.sqrt(dot(move, move) * dot(turn, turn)):
-            pairs = [*pairs[-(self.memory - 1) :], (move, turn)]
-        return pairs
-
-    @staticmethod
-    def _direction(state: QuasiNewtonState) -> np.ndarray:
-        """Minus the inverse Hessian approximation times the slope (the two-loop recursion, Nocedal 1980)."""
-        direction = -state.slope
-        shares = []
-        for move, turn in reversed(state.pairs):
-            share = dot(move, direction) / dot(move, turn)
-            shares.append(share)
-            direction -= share * turn
-        if state.pairs:
-            move, turn = state.pairs[-1]
-            direction *= dot(move, turn) / dot(turn, turn)
-        for (move, turn), share in zip(state.pairs, reversed(shares), strict=True):
-            direction += (share - dot(turn, direction) / dot(move, turn)) * move
-        return direction

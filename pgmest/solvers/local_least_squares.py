@@ -14,7 +14,7 @@ over the marginals of actual distributions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,8 +23,10 @@ from pgmest.inference.regions.region_oracle import RegionOracle
 from pgmest.inference.regions.region_tables import RegionTables
 from pgmest.losses.base import dot
 from pgmest.losses.l2 import WeightedSquares
-from pgmest.solvers.lbfgs import LBFGS, SHORTEST, QuasiNewtonState
+from pgmest.solvers.lbfgs import BACKTRACK, SHORTEST_STEP, SUFFICIENT_DECREASE, InverseHessian
 from pgmest.solvers.problem import Problem
+from pgmest.solvers.solver import Solver, State
+from pgmest.solvers.status import Status
 
 POSITIVE_SHARE = 0.1
 """The share of a clique's cells guessed to be positive, for scaling; measured tables are mostly empty cells."""
@@ -126,29 +128,39 @@ def _weighted_square(difference: np.ndarray, variance: np.ndarray) -> float:
     return dot((difference / variance).reshape(-1), difference.reshape(-1))
 
 
-@dataclass
-class DualState(QuasiNewtonState):
-    """theta stays where it was. `loss` is minus the dual value, `slope` its gradient at the multipliers.
+@dataclass(kw_only=True)
+class DualState(State):
+    """p: the tables at the multipliers, and theta the potentials of which they are the pseudo-marginals.
 
     Attributes:
         dual: the dual function.
+        value: minus the dual value.
+        slope: its gradient.
+        hessian: what is known of its curvature.
         multipliers: where it was evaluated.
         inconsistency: the largest L1 disagreement of the tables there.
     """
 
-    dual: LocalDual | None = None
-    multipliers: np.ndarray = field(default_factory=lambda: np.empty(0))
-    inconsistency: float = 0.0
+    dual: LocalDual
+    value: float
+    slope: np.ndarray
+    hessian: InverseHessian
+    multipliers: np.ndarray
+    inconsistency: float
 
 
 @dataclass(frozen=True)
-class LocalLeastSquares(LBFGS):
+class LocalLeastSquares(Solver[DualState]):
     """L-BFGS on the dual of least squares over the local polytope; for `oracle="convex"`, L2 and whole marginals.
 
     Its tables disagree until it has converged, so they may fit better than any that agree: the objective it reports is
     as far above the dual value as the loss of these tables is from it, in either direction.
+
+    Attributes:
+        memory: how many pairs L-BFGS keeps.
     """
 
+    memory: int = 20
     name: str = "local_least_squares"
 
     @staticmethod
@@ -164,6 +176,7 @@ class LocalLeastSquares(LBFGS):
         )
 
     def start(self, problem: Problem, theta: np.ndarray) -> DualState:
+        """At multipliers of zero; `theta` is not used."""
         if not self.fits(problem):
             raise ArgumentError(
                 'method="local_least_squares" needs oracle="convex", loss="l2", whole marginals, and neither prior nor '
@@ -172,50 +185,67 @@ class LocalLeastSquares(LBFGS):
         assert isinstance(problem.oracle, RegionOracle)
         assert isinstance(problem.loss, WeightedSquares)
         dual = LocalDual(problem.oracle.tables, problem.loss)
-        state = DualState(theta, np.empty(problem.layout.cells), 0.0, dual=dual)
-        return self._moved(problem, state, np.zeros(dual.size))
+        return _state(_evaluated(problem.oracle, dual, np.zeros(dual.size)), InverseHessian(self.memory), False)
 
-    def step(self, problem: Problem, state: DualState) -> DualState:  # type: ignore[override]
-        direction = self._direction(state)
+    def step(self, problem: Problem, state: DualState) -> DualState:
+        assert isinstance(problem.oracle, RegionOracle)
+        direction = state.hessian.descent(state.slope)
         descent = dot(direction, state.slope)
-        size = 1.0 if state.pairs else 1.0 / max(float(np.sqrt(dot(state.slope, state.slope))), np.finfo(float).tiny)
-        while size > SHORTEST and descent < 0:
-            moved = self._moved(problem, state, state.multipliers + size * direction)
-            if moved.loss <= state.loss + 1e-4 * size * descent:
-                moved.pairs = self._remember(state.pairs, size * direction, moved.slope - state.slope)
-                moved.settled = True
-                return moved
-            size *= 0.4
-        if state.pairs:
-            state.pairs.clear()
+        size = 1.0 if state.hessian else 1.0 / max(float(np.sqrt(dot(state.slope, state.slope))), np.finfo(float).tiny)
+        while size > SHORTEST_STEP and descent < 0:
+            trial = _evaluated(problem.oracle, state.dual, state.multipliers + size * direction)
+            if trial.value <= state.value + SUFFICIENT_DECREASE * size * descent:
+                return _state(trial, state.hessian.updated(size * direction, trial.slope - state.slope), True)
+            size *= BACKTRACK
+        if state.hessian:
+            state.hessian = state.hessian.forgotten()
         else:
-            state.finished = "no step along the gradient of the dual improves it in floating point"
+            state.status = Status.PRECISION
         return state
 
-    def objective(self, problem: Problem, state: DualState) -> float:  # type: ignore[override]
+    def objective(self, problem: Problem, state: DualState) -> float:
         loss, _ = problem.loss_and_gradient(state.p)
-        return -state.loss + abs(loss + state.loss)
+        return -state.value + abs(loss + state.value)
 
-    def lower_bound(self, problem: Problem, state: DualState, enough: float) -> float:  # type: ignore[override]
+    def lower_bound(self, problem: Problem, state: DualState, enough: float) -> float:
         """The dual value, less noise floors for what the tables disagree by: the gap is small where both are."""
-        return -state.loss - state.inconsistency * problem.loss.noise_floor
+        return -state.value - state.inconsistency * problem.loss.noise_floor
 
-    @staticmethod
-    def _moved(problem: Problem, state: DualState, multipliers: np.ndarray) -> DualState:
-        assert state.dual is not None
-        assert isinstance(problem.oracle, RegionOracle)
-        loss, slope, regions = state.dual.value(multipliers)
-        oracle, n, p = problem.oracle, len(problem.oracle.graph.outer), np.empty(problem.layout.cells)
-        oracle.keep(regions[:n], regions[n:])
-        oracle.tables.write(p, regions[:n], regions[n:], 1.0)
-        return DualState(
-            state.theta,
-            p,
-            0.0,
-            loss=loss,
-            slope=slope,
-            pairs=state.pairs,
-            dual=state.dual,
-            multipliers=multipliers,
-            inconsistency=oracle.inconsistency,
-        )
+
+@dataclass(frozen=True)
+class _Evaluated:
+    """The dual function at some multipliers, and the tables of the outer and of the inner regions there."""
+
+    oracle: RegionOracle
+    dual: LocalDual
+    multipliers: np.ndarray
+    value: float
+    slope: np.ndarray
+    outer: list[np.ndarray]
+    inner: list[np.ndarray]
+    inconsistency: float
+
+
+def _evaluated(oracle: RegionOracle, dual: LocalDual, multipliers: np.ndarray) -> _Evaluated:
+    value, slope, regions = dual.value(multipliers)
+    n = len(oracle.graph.outer)
+    oracle.keep(regions[:n], regions[n:])
+    return _Evaluated(oracle, dual, multipliers, value, slope, regions[:n], regions[n:], oracle.inconsistency)
+
+
+def _state(at: _Evaluated, hessian: InverseHessian, settled: bool) -> DualState:
+    """With the tables as marginals, and their potentials."""
+    p = np.empty(at.oracle.layout.cells)
+    at.oracle.tables.write(p, at.outer, at.inner, 1.0)
+    return DualState(
+        at.oracle.potentials(at.outer, at.inner),
+        p,
+        0.0,
+        settled=settled,
+        dual=at.dual,
+        value=at.value,
+        slope=at.slope,
+        hessian=hessian,
+        multipliers=at.multipliers,
+        inconsistency=at.inconsistency,
+    )

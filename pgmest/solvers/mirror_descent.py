@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from pgmest.losses.base import dot
 from pgmest.solvers.problem import Problem
 from pgmest.solvers.solver import Solver, State
+from pgmest.solvers.status import Status
+
+SMALLEST_PROMISE = 1e-15
+"""A step that promises less than this share of the loss cannot change it in floating point."""
 
 
-@dataclass
+@dataclass(kw_only=True)
 class MirrorState(State):
     """The loss and the gradient at p, and the step size to try next."""
 
-    loss: float = np.nan
-    gradient: np.ndarray = field(default_factory=lambda: np.empty(0))
-    size: float = 1.0
+    loss: float
+    gradient: np.ndarray
+    size: float
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,6 @@ class MirrorDescent(Solver[MirrorState]):
         if state.loss - loss >= 0.5 * promised:
             return MirrorState(theta, p, log_partition, loss=loss, gradient=gradient, size=state.size * self.growth)
         state.size *= 0.5
-        if promised <= 1e-15 * abs(state.loss):
-            state.finished = "the steps have become too small to change the loss in floating point"
+        if promised <= SMALLEST_PROMISE * abs(state.loss):
+            state.status = Status.PRECISION
         return state

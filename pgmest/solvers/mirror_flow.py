@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import repeat
 
 import numpy as np
 
 from pgmest._base.errors import ArgumentError
 from pgmest.losses.l2 import WeightedSquares
-from pgmest.solvers.held_out import HeldOut, halves
+from pgmest.solvers.held_out import HeldOut, split_noise
 from pgmest.solvers.independent import independent_potentials, one_way_shares
 from pgmest.solvers.penalized import penalized
 from pgmest.solvers.problem import Problem
 from pgmest.solvers.solver import Solver, State
+from pgmest.solvers.status import Status
 
 TIMES = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 16.0, 32.0, 64.0)
 """Where the flow may stop."""
 
 
-@dataclass
+@dataclass(kw_only=True)
 class FlowState(State):
     """theta, p: the point of the flow at `time`, the last one accepted; at first where it starts.
 
@@ -32,8 +33,8 @@ class FlowState(State):
     """
 
     time: float = 0.0
-    flow: Iterator[tuple[float, State]] = field(default_factory=lambda: iter(()))
-    verdicts: Iterator[bool] = field(default_factory=lambda: iter(()))
+    flow: Iterator[tuple[float, State]]
+    verdicts: Iterator[bool]
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class MirrorFlow(Solver[FlowState]):
       An implicit step of length h minimizes $f(p) + (u / h) \, KL(p \| p_t)$ (entropic proximal point; Bregman
       iteration), to a certified gap. One iteration of `estimate` is one such step, of many oracle calls.
     - Where to stop: the flow is run first on the answers plus fresh noise, and scored on the answers minus that noise
-      (`halves`); it goes on until its score is worse than its best by more than a standard error (`HeldOut`).
+      (`split_noise`); it goes on until its score is worse than its best by more than a standard error (`HeldOut`).
 
     Attributes:
         time: stop at this time and search for none. Large: close to the optimum of the loss. 2 is safe at most noise.
@@ -83,15 +84,16 @@ class MirrorFlow(Solver[FlowState]):
 
     def step(self, problem: Problem, state: FlowState) -> FlowState:
         """The next point of the flow, unless held-out answers refuse it."""
-        if next(state.verdicts):
+        reason = ""
+        if not next(state.verdicts):
+            reason = "chosen by held-out answers"
+        else:
             state.time, point = next(state.flow)
             state.theta, state.p, state.log_partition = point.theta, point.p, point.log_partition
             if state.time == self.times[-1]:
                 reason = "the last it tries" if self.time is None else "as asked"
-                state.finished = f"stopped on purpose at time {state.time:g} of the mirror flow, {reason}"
-        else:
-            state.finished = f"stopped on purpose at time {state.time:g} of the mirror flow, chosen by held-out answers"
-        state.early = bool(state.finished)
+        if reason:
+            state.status, state.detail = Status.EARLY, f"at time {state.time:g} of the mirror flow, {reason}"
         return state
 
     def lower_bound(self, problem: Problem, state: FlowState, enough: float) -> float:
@@ -102,7 +104,7 @@ class MirrorFlow(Solver[FlowState]):
     def _verdicts(self, problem: Problem) -> Iterator[bool]:
         if self.time is not None:
             return repeat(True)
-        fitted, held = halves(problem, np.random.default_rng(self.seed))
+        fitted, held = split_noise(problem, np.random.default_rng(self.seed))
         rule = HeldOut(held)
         return (rule.accepts(point.p) for _, point in mirror_flow(fitted, flow_start(fitted), self.times))
 

@@ -128,11 +128,11 @@ class Problem:
         """
         return self.loss.lipschitz
 
-    def lowest(self, gradient: np.ndarray) -> float:
-        """min over possible records x of sum_C gradient_C(x_C): the linear minimum over the marginal polytope."""
+    def linear_minimum(self, gradient: np.ndarray) -> float:
+        """min over p of <gradient, p>, attained at a single record: its least possible sum of gradient_C(x_C)."""
         return -self.oracle.maximum(self.barred(-gradient))
 
-    def lowest_by_cell(self, gradient: np.ndarray) -> np.ndarray:
+    def min_marginals(self, gradient: np.ndarray) -> np.ndarray:
         """For each cell, the same minimum over the possible records that fall into it (inf where none can)."""
         return -self.oracle.max_marginals(self.barred(-gradient))
 

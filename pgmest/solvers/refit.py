@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -22,7 +22,7 @@ from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.solvers.fitted_total import fit_total
 from pgmest.solvers.problem import Problem
 from pgmest.solvers.report import EstimationReport
-from pgmest.solvers.run import Callback, Minimization
+from pgmest.solvers.run import Minimization, Stopping
 from pgmest.solvers.solver import Solver, State
 from pgmest.solvers.total import TotalEstimate, estimate_total
 from pgmest.tables.clique_vector import CliqueVector
@@ -31,44 +31,53 @@ from pgmest.tables.domain import Domain
 Total = float | Literal["fit"] | None
 
 
-@dataclass(frozen=True, eq=False)
-class Recipe:
-    """The arguments of `estimate` that matter to its answer, checked, and what it built before it began.
+@dataclass(frozen=True)
+class Objective:
+    """What an estimate minimizes and how, apart from the answers.
 
     Attributes:
         total: as asked for: a number of records, None or "fit".
         loss: as asked for: a name, an object, or what makes a loss of measurements.
         solver: the method.
-        tolerance, max_iterations: when to stop.
-        plan: what the oracle runs.
-        collapse: which of the plan's cliques stand for measured ones, where some do.
-        base: the base potentials of the problem.
+        stopping: when it ends.
     """
 
     total: Total
     loss: Any
     solver: Solver[Any]
-    tolerance: float
-    max_iterations: int
+    stopping: Stopping
+
+    def minimize(self, problem: Problem, theta: np.ndarray) -> tuple[Problem, State, EstimationReport]:
+        """Run the solver; for total="fit" over the total, too. The problem returned has the total that was found."""
+        if self.total == "fit":
+            return fit_total(problem, theta, self.solver, self.stopping)
+        return problem, *Minimization(problem, self.solver, self.stopping).run(theta)
+
+
+@dataclass(frozen=True, eq=False)
+class Refit:
+    """What `estimate` built before it began, so that it need not be built again.
+
+    Attributes:
+        objective: what was minimized, without the callback.
+        plan: what the oracle runs.
+        collapse: which of the plan's cliques stand for measured ones, where some do.
+        base: the base potentials of the problem.
+    """
+
+    objective: Objective
     plan: Plan
     collapse: Collapse | None
     base: np.ndarray
 
     @classmethod
-    def of(
-        cls,
-        problem: Problem,
-        total: Total,
-        loss: Any,
-        solver: Solver[Any],
-        tolerance: float,
-        max_iterations: int,
-    ) -> Recipe:
+    def of(cls, problem: Problem, objective: Objective) -> Refit:
         """What made a problem."""
         oracle = problem.oracle
         assert isinstance(oracle, ExactOracle | CollapsedOracle)
         collapse = oracle.collapse if isinstance(oracle, CollapsedOracle) else None
-        return cls(total, loss, solver, tolerance, max_iterations, oracle.plan, collapse, problem.base)
+        quiet = replace(objective, stopping=replace(objective.stopping, callback=None))
+        return cls(quiet, oracle.plan, collapse, problem.base)
 
     def potentials(self, theta: np.ndarray) -> CliqueVector:
         """A problem's flat potentials, on the cliques of the plan."""
@@ -82,10 +91,20 @@ class Recipe:
         return CliqueVector.of(layout, self.base)
 
     @property
+    def tolerance(self) -> float:
+        """At which relative gap it stopped."""
+        return self.objective.stopping.tolerance
+
+    @property
     def repeatable(self) -> bool:
         """Whether other answers can take the place of the measured ones: not in a loss that holds them itself."""
-        loss = self.loss
+        loss = self.objective.loss
         return not isinstance(loss, FlatLoss) and (isinstance(loss, str | type) or not hasattr(loss, "cliques"))
+
+    @property
+    def picklable(self) -> bool:
+        """Whether the loss is one by name: a function of one's own need not survive pickling."""
+        return isinstance(self.objective.loss, str)
 
     def oracle(self) -> ExactOracle | CollapsedOracle:
         """An oracle with a workspace of its own."""
@@ -104,30 +123,12 @@ class Recipe:
             the potentials on the cliques of `plan`, the total, and the report.
         """
         domain = self.plan.layout.domain
-        known = starting_total(self.total, measurements, domain)
-        problem = Problem(make_loss(self.loss, measurements, domain), known.value, oracle, self.base)
-        problem, state, report = minimize(
-            problem, self.base.copy(), self.solver, tolerance, self.max_iterations, fit=self.total == "fit"
-        )
+        known = starting_total(self.objective.total, measurements, domain)
+        loss = make_loss(self.objective.loss, measurements, domain)
+        problem = Problem(loss, known.value, oracle, self.base)
+        objective = replace(self.objective, stopping=replace(self.objective.stopping, tolerance=tolerance))
+        problem, state, report = objective.minimize(problem, self.base.copy())
         return self.potentials(state.theta), problem.total, report
-
-
-def minimize(
-    problem: Problem,
-    theta: np.ndarray,
-    solver: Solver[Any],
-    tolerance: float,
-    max_iterations: int,
-    *,
-    fit: bool,
-    callback: Callback | None = None,
-) -> tuple[Problem, State, EstimationReport]:
-    """Run the solver; with `fit` over the total, too. The problem returned has the total that was found."""
-
-    def solve(problem: Problem, theta: np.ndarray) -> tuple[State, EstimationReport]:
-        return Minimization(problem, solver, tolerance, max_iterations, callback).run(theta)
-
-    return fit_total(problem, theta, solve) if fit else (problem, *solve(problem, theta))
 
 
 def starting_total(total: Total, measurements: Sequence[LinearMeasurement], domain: Domain) -> TotalEstimate:

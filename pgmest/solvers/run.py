@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,9 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from pgmest._base.errors import ArgumentError
 from pgmest.solvers.problem import Problem
 from pgmest.solvers.report import EstimationReport
 from pgmest.solvers.solver import Solver, State
+from pgmest.solvers.status import Status
 
 FIRST_CHECK = 100
 CHECK_GROWTH = 1.1
@@ -60,130 +63,212 @@ Callback = Callable[[Progress], Any]
 
 
 @dataclass(frozen=True)
-class _Kept:
-    """The best state at any certificate: not every solver's loss falls at every step."""
+class Stopping:
+    """When a run ends.
 
-    loss: float
-    theta: np.ndarray
-    p: np.ndarray
-    log_partition: float
+    Attributes:
+        tolerance: at a duality gap of at most this share of the problem's scale (`Minimization`).
+        max_iterations: after this many steps.
+        callback: called after each step; when it returns True.
+    """
+
+    tolerance: float = 1e-3
+    max_iterations: int = 5000
+    callback: Callback | None = None
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What has been spent: steps, calls of the marginal oracle (those for certificates apart), and seconds."""
+
+    iterations: int = 0
+    solving_calls: int = 0
+    certificate_calls: int = 0
+    seconds: float = 0.0
+
+    @property
+    def oracle_calls(self) -> int:
+        """All of them."""
+        return self.solving_calls + self.certificate_calls
 
 
 @dataclass
 class Minimization:
     """One run of a solver on a problem.
 
-    The run stops when the duality gap is at most `tolerance` times the scale of the problem: the larger of the proven
-    lower bound on the loss and the loss's noise floor. The noise floor is what the loss would be on average at the
-    true marginals; for L2 it is 1/2 per answer. As the loss curves by 1 in standardized answers, a gap of
-    tolerance * floor keeps the mean squared distance of the answers from those of the exact optimum below tolerance,
-    in units of the noise variance: at 1e-3, 3 % of a standard deviation. Closer is not worth paying for, and for
-    measurements that fit perfectly (optimum 0) a tolerance relative to the loss alone could never be met.
+    The run stops when the duality gap is at most `tolerance` times the scale of the problem: the larger of the optimum
+    (a proven lower bound on its absolute value) and the loss's noise floor. The noise floor is what the loss would be
+    on average at the true marginals; for L2 it is 1/2 per answer. As the loss curves by 1 in standardized answers, a
+    gap of tolerance * floor keeps the mean squared distance of the answers from those of the exact optimum below
+    tolerance, in units of the noise variance: at 1e-3, 3 % of a standard deviation. Closer is not worth paying for, and
+    for measurements that fit perfectly (optimum 0) a tolerance relative to the loss alone could never be met.
+
+    Attributes:
+        problem: what is minimized.
+        solver: by which algorithm.
+        stopping: when to end.
+        before: what earlier runs of the same estimate spent; limits, progress and report count it, too.
     """
 
     problem: Problem
-    solver: Solver
-    tolerance: float
-    max_iterations: int
-    callback: Callback | None = None
+    solver: Solver[Any]
+    stopping: Stopping = Stopping()
+    before: Effort = Effort()
 
     def run(self, theta: np.ndarray) -> tuple[State, EstimationReport]:
-        """Minimize from potentials `theta`.
+        """Minimize from potentials `theta`: the best state at any certificate, and the report.
 
         Ctrl-C (KeyboardInterrupt) ends the run early and returns what has been found so far, with a report that
         says so.
+
+        Raises:
+            ArgumentError: the loss or its gradient is not finite where it starts.
         """
-        self._started = time.perf_counter()
-        self._certificate_calls = 0
-        self._bound = -np.inf
-        self._gap = np.inf
-        self._best: _Kept | None = None
-        first_calls = self.problem.oracle.calls
-        state = self.solver.start(self.problem, theta)
-        iteration, next_check, stopped, certified = 0, FIRST_CHECK, "", False
+        self._started, self._first_calls = time.perf_counter(), self.problem.oracle.calls
+        self._iterations = self._certificate_calls = 0
+        self._bound, self._gap, self._best_loss = -np.inf, np.inf, np.inf
+        self._best: State | None = None
+        self._certified = False
+        self._state = self.solver.start(self.problem, theta)
+        self._start_loss = self._checked_start()
+        self._start = _kept(self._state)
         try:
-            while not stopped:
-                if state.finished:
-                    stopped = state.finished
-                elif iteration >= self.max_iterations:
-                    stopped = f"max_iterations={self.max_iterations:,} reached"
-                else:
-                    state = self.solver.step(self.problem, state)
-                    iteration += 1
-                    certified = False
-                calls = self.problem.oracle.calls - first_calls - self._certificate_calls
-                if calls >= next_check or stopped or (state.settled and calls >= FIRST_CHECK):
-                    certified, before = True, self._certificate_calls
-                    if self._certify(state):
-                        break
-                    next_check = self._next_check(calls, self._certificate_calls - before)
-                if self.callback is not None and self._tell(iteration, calls, state):
-                    stopped = "stopped by the callback"
+            ended = self._iterate()
         except KeyboardInterrupt:
-            stopped = "interrupted"
-        if not certified:
-            self._certify(state)
-        if self._best is not None and not state.early:
-            state.theta, state.p, state.log_partition = self._best.theta, self._best.p, self._best.log_partition
-        calls = self.problem.oracle.calls - first_calls
-        return state, self._report(state, iteration, calls, stopped)
+            ended = Status.INTERRUPTED
+        if not self._certified:
+            self._certify()
+        kept = self._state if self._early or self._best is None else self._best
+        return kept, self._report(ended)
 
     @property
     def scale(self) -> float:
         """What `tolerance` is relative to, in the units of the loss."""
-        return max(self._bound, self.problem.loss.noise_floor, np.finfo(float).tiny)
+        return max(self._bound, -self._best_loss, self.problem.loss.noise_floor, np.finfo(float).tiny)
 
-    def _certify(self, state: State) -> bool:
+    @property
+    def effort(self) -> Effort:
+        """What this estimate has spent so far."""
+        return Effort(
+            self.before.iterations + self._iterations,
+            self.before.solving_calls + self._calls,
+            self.before.certificate_calls + self._certificate_calls,
+            self.before.seconds + time.perf_counter() - self._started,
+        )
+
+    @property
+    def _calls(self) -> int:
+        """Calls of the marginal oracle in this run, certificates not counted."""
+        return self.problem.oracle.calls - self._first_calls - self._certificate_calls
+
+    @property
+    def _early(self) -> bool:
+        return self._state.status is Status.EARLY
+
+    def _checked_start(self) -> float:
+        loss, gradient = self.problem.loss_and_gradient(self._state.p)
+        if not math.isfinite(loss) or not np.isfinite(gradient).all():
+            said = f"the loss is {loss}" if not math.isfinite(loss) else "the gradient of the loss is not finite"
+            raise ArgumentError(
+                f"{said} where {self.solver.name!r} starts, so no step can be found. If the loss has no value at "
+                "marginals of zero, no cell that it reads may be zero there: see prior, init and structural_zeros."
+            )
+        return loss
+
+    def _iterate(self) -> Status:
+        """Step, certify and tell until there is a reason to end."""
+        next_check = FIRST_CHECK
+        while True:
+            exhausted = self.before.iterations + self._iterations >= self.stopping.max_iterations
+            ended = self._state.status or (Status.ITERATIONS if exhausted else None)
+            stepping = ended is None
+            if stepping:
+                self._state = self.solver.step(self.problem, self._state)
+                self._iterations += 1
+                self._certified = False
+            calls, before = self._calls, self._certificate_calls
+            if ended or calls >= next_check or (self._state.settled and calls >= FIRST_CHECK):
+                if self._certify():
+                    ended = Status.CONVERGED
+                next_check = self._next_check(calls, self._certificate_calls - before)
+            if stepping and self._tell() and ended is None:
+                ended = Status.CALLBACK
+            if ended is not None:
+                return ended
+
+    def _certify(self) -> bool:
         """Update the lower bound and the gap; whether the tolerance is met."""
-        before = self.problem.oracle.calls
+        state, before = self._state, self.problem.oracle.calls
         loss = self.solver.objective(self.problem, state)
-        bound = self.solver.lower_bound(self.problem, state, self.tolerance * self.scale)
+        bound = self.solver.lower_bound(self.problem, state, self.stopping.tolerance * self.scale)
         self._bound = max(self._bound, bound)
-        if self._best is None or loss < self._best.loss:
-            self._best = _Kept(loss, state.theta.copy(), state.p.copy(), state.log_partition)
-        self._gap = max((loss if state.early else self._best.loss) - self._bound, 0.0)
+        if not math.isfinite(loss):  # stopped where the loss has no value: the start is better
+            loss, state = self._start_loss, self._start
+        if self._best is None or loss < self._best_loss:  # not every solver's loss falls at every step
+            self._best, self._best_loss = _kept(state), loss
+        self._gap = max((loss if self._early else self._best_loss) - self._bound, 0.0)
         self._certificate_calls += self.problem.oracle.calls - before
-        return self._gap <= self.tolerance * self.scale
+        self._certified = True
+        return self._proven
+
+    @property
+    def _relative_gap(self) -> float:
+        with np.errstate(over="ignore"):  # a loss that is zero, of no noise, has no scale
+            return float(np.float64(self._gap) / self.scale)
+
+    @property
+    def _proven(self) -> bool:
+        return self._gap <= self.stopping.tolerance * self.scale
 
     def _next_check(self, calls: int, cost: int) -> int:
         """After how many oracle calls to certify again, the last certificate having taken `cost` at `calls`."""
         growth = CHECK_GROWTH
         if cost > CHEAP:
-            enough, longest = self.tolerance * self.scale, LONGEST_GROWTH**CONVERGENCE
+            enough, longest = self.stopping.tolerance * self.scale, LONGEST_GROWTH**CONVERGENCE
             ratio = self._gap / enough if self._gap < longest * enough else longest
             growth = max(growth, ratio ** (1.0 / CONVERGENCE))
         return calls + max(1, int(calls * (growth - 1.0)), cost)
 
-    def _tell(self, iteration: int, calls: int, state: State) -> bool:
-        assert self.callback is not None
-        seconds = time.perf_counter() - self._started
-        tolerance = self.tolerance * self.scale
-        return bool(self.callback(Progress(iteration, calls, seconds, self._gap, tolerance, self.problem, state)))
+    def _tell(self) -> bool:
+        """Whether the callback, if there is one, asks to stop."""
+        if self.stopping.callback is None:
+            return False
+        effort, tolerance = self.effort, self.stopping.tolerance * self.scale
+        told = Progress(
+            effort.iterations, effort.solving_calls, effort.seconds, self._gap, tolerance, self.problem, self._state
+        )
+        return bool(self.stopping.callback(told))
 
-    def _report(self, state: State, iteration: int, calls: int, stopped: str) -> EstimationReport:
-        loss = self.solver.objective(self.problem, state)
-        relative = float(self._gap) / float(self.scale)
-        converged = relative <= self.tolerance or state.early
-        message = ""
-        if state.early:
-            message = (
-                f"{state.finished}; the loss is at most {self._gap:.4g} above its optimum, which this method does not "
-                "look for."
-            )
-        elif not converged:
-            message = (
-                f"{stopped} at a relative gap of {relative:.3g}, above tolerance={self.tolerance:g}; "
-                f"the loss is at most {self._gap:.4g} above the optimum. Raise max_iterations or the tolerance for a "
-                "certified answer."
-            )
+    def _report(self, ended: Status) -> EstimationReport:
+        status = Status.EARLY if self._early else Status.CONVERGED if self._proven else ended
+        loss = self.solver.objective(self.problem, self._state) if self._early else self._best_loss
+        effort = self.effort
         return EstimationReport(
             method=self.solver.name,
             loss=loss,
             gap=self._gap,
-            relative_gap=relative,
-            iterations=iteration,
-            oracle_calls=calls,
-            seconds=time.perf_counter() - self._started,
-            converged=converged,
-            message=message,
+            relative_gap=self._relative_gap,
+            iterations=effort.iterations,
+            oracle_calls=effort.oracle_calls,
+            seconds=effort.seconds,
+            status=status,
+            message=self._message(status),
         )
+
+    def _message(self, status: Status) -> str:
+        if status is Status.CONVERGED:
+            return ""
+        said = status.sentence.format(max_iterations=self.stopping.max_iterations, detail=self._state.detail)
+        if status is Status.EARLY:
+            return (
+                f"{said}; the loss is at most {self._gap:.4g} above its optimum, which this method does not look for."
+            )
+        return (
+            f"{said} at a relative gap of {self._relative_gap:.3g}, above tolerance={self.stopping.tolerance:g}; "
+            f"the loss is at most {self._gap:.4g} above the optimum. {status.remedy}"
+        )
+
+
+def _kept(state: State) -> State:
+    """What later steps do not overwrite."""
+    return State(state.theta.copy(), state.p.copy(), state.log_partition)

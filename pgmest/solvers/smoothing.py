@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from pgmest._base.errors import ArgumentError
 from pgmest.losses.base import dot
 from pgmest.losses.smoothed import KinkedLoss, SmoothedLoss
-from pgmest.solvers.accelerated import AcceleratedMirrorDescent, AcceleratedState
+from pgmest.solvers.acceleration import AcceleratedSolver, AcceleratedState, Parts, Restarts, StepRule
+from pgmest.solvers.penalty import NO_PENALTY, Penalty
 from pgmest.solvers.problem import Problem
 
 UNSETTLED, SETTLED = 20.0, 0.03
@@ -21,23 +22,75 @@ WIDER, NARROWER = 3.0, 0.5
 WIDEST = 100.0
 """The widths stay between the first softness and this multiple of it."""
 
-SOFTEST = 1e-4
+LEAST_STIFFNESS = 1e-4
 """L never falls below this share of the largest one: where no residual crosses a kink the loss does not curve at all,
 and L would shrink until one step threw away what all the others found."""
 
 
-@dataclass
-class SmoothingState(AcceleratedState):
-    """The problem with the rounded loss, that loss, how softly it is rounded, and the largest L so far."""
+@dataclass(frozen=True)
+class RoundedLoss:
+    """h = a `SmoothedLoss` below f, rounded off anew for each epoch.
 
-    smooth: Problem = field(kw_only=True)
-    rounded: SmoothedLoss = field(kw_only=True)
-    softness: float = field(kw_only=True)
-    stiffest: float = 0.0
+    Attributes:
+        kinked: the problem with f.
+        problem: the problem with h.
+        rounded: h.
+        softness: how softly it is rounded; `first`: in the first epoch.
+    """
+
+    kinked: Problem
+    problem: Problem
+    rounded: SmoothedLoss
+    softness: float
+    first: float
+
+    @classmethod
+    def of(cls, kinked: Problem, rounded: SmoothedLoss, softness: float, first: float) -> RoundedLoss:
+        """With the problem that it makes."""
+        smooth = copy.copy(kinked)
+        smooth.loss = rounded
+        return cls(kinked, smooth, rounded, softness, first)
+
+    @property
+    def stiffness(self) -> float | None:
+        """As the widths are meant to make it."""
+        return self.rounded.stiffness
+
+    def excess(self, state: AcceleratedState) -> float:
+        """To full precision."""
+        a, measured = state.momentum, self.problem.measured
+        return self.rounded.bregman(state.point[measured], a * state.change[measured]) / (a * a)
+
+    def restartable(self, state: AcceleratedState) -> bool:
+        """Always: absolute residuals are finite, and so are their slopes."""
+        return True
+
+    def record(self, state: AcceleratedState) -> None:
+        """Nothing to note."""
+
+    def renewed(self, state: AcceleratedState) -> RoundedLoss:
+        """Rounded off around the slopes at the average."""
+        softness = self._next_softness(state)
+        rounded = self.rounded.recentered(state.average[self.problem.measured], softness)
+        return RoundedLoss.of(self.kinked, rounded, softness, self.first)
+
+    def _next_softness(self, state: AcceleratedState) -> float:
+        at_average, _ = self.problem.loss_and_gradient(state.average)
+        moving = abs(self.problem.loss_and_gradient(state.p)[0] - at_average)
+        taken_off = self.kinked.loss_and_gradient(state.average)[0] - at_average
+        if moving > UNSETTLED * taken_off:
+            return min(self.softness * WIDER, self.first * WIDEST)
+        return max(self.softness * NARROWER, self.first) if moving < SETTLED * taken_off else self.softness
+
+    def lower_bound(self, state: AcceleratedState, penalty: Penalty, enough: float) -> float:
+        """By the slopes at the average, a feasible point of the dual: under them the loss has a linear minorant."""
+        _, gradient = self.problem.loss_and_gradient(state.average)
+        support = self.rounded.support(state.average[self.problem.measured])
+        return support - dot(gradient, state.average) + penalty.linear_minimum(self.kinked, gradient)
 
 
 @dataclass(frozen=True)
-class AcceleratedSmoothing(AcceleratedMirrorDescent):
+class AcceleratedSmoothing(AcceleratedSolver):
     r"""Accelerated mirror descent on a `SmoothedLoss`, rounded off anew at each restart.
 
     Each epoch minimizes a smooth loss that lies below the one with kinks. At its end the slopes $u_r \in [-1, 1]$ of
@@ -52,69 +105,25 @@ class AcceleratedSmoothing(AcceleratedMirrorDescent):
     as with noise that differs a thousandfold between answers, and shrink again where it did.
 
     Attributes:
+        epoch, growth, shrink, penalty: as for `AcceleratedMirrorDescent`.
         softness: the mean width at first, as a share of the mean absolute residual.
     """
 
     epoch: int = 50
     growth: float = 1.25
-    softness: float = 0.03
+    shrink: float = 0.97
     name: str = "smoothing"
+    softness: float = 0.03
+    penalty: Penalty = NO_PENALTY
 
-    def start(self, problem: Problem, theta: np.ndarray) -> SmoothingState:
-        p, _ = problem.marginals(theta)
+    def parts(self, problem: Problem, theta: np.ndarray, p: np.ndarray) -> Parts:
+        """The loss rounded off for the marginals p, every step held to the inequality."""
         loss = problem.loss
         rounded = loss.smoothed(p[problem.measured], self.softness) if isinstance(loss, KinkedLoss) else None
         if rounded is None:
             raise ArgumentError(
                 "method='smoothing' needs absolute residuals, as in loss='l1'; use method='auto' for this loss."
             )
-        smooth = _with_loss(problem, rounded)
-        accelerated = super().start(smooth, theta)
-        accelerated.smoothness = rounded.stiffness or accelerated.smoothness
-        return SmoothingState(**vars(accelerated), smooth=smooth, rounded=rounded, softness=self.softness)
-
-    def step(self, problem: Problem, state: AcceleratedState) -> AcceleratedState:
-        assert isinstance(state, SmoothingState)
-        if state.steps_left == 0:
-            self.restart(problem, state)
-        super().step(state.smooth, state)
-        state.stiffest = max(state.stiffest, state.smoothness)
-        state.smoothness = max(state.smoothness, SOFTEST * state.stiffest)
-        return state
-
-    def restart(self, problem: Problem, state: AcceleratedState) -> None:
-        """Round off around the slopes at the average; then as for any smooth loss."""
-        assert isinstance(state, SmoothingState)
-        state.softness = self._softness(problem, state)
-        state.rounded = state.rounded.recentered(state.average[problem.measured], state.softness)
-        state.smooth = _with_loss(problem, state.rounded)
-        super().restart(problem, state)
-
-    def _softness(self, problem: Problem, state: SmoothingState) -> float:
-        """For the next epoch."""
-        at_average, _ = state.smooth.loss_and_gradient(state.average)
-        moving = abs(state.smooth.loss_and_gradient(state.p)[0] - at_average)
-        taken_off = problem.loss_and_gradient(state.average)[0] - at_average
-        if moving > UNSETTLED * taken_off:
-            return min(state.softness * WIDER, self.softness * WIDEST)
-        return max(state.softness * NARROWER, self.softness) if moving < SETTLED * taken_off else state.softness
-
-    def curving(self, problem: Problem, state: AcceleratedState, at_y: float) -> float:
-        """As for any loss, but to full precision."""
-        assert isinstance(state, SmoothingState)
-        a, measured = state.momentum, problem.measured
-        return state.rounded.bregman(state.point[measured], a * state.change[measured]) / (a * a)
-
-    def lower_bound(self, problem: Problem, state: AcceleratedState, enough: float) -> float:
-        """By the slopes at the average, a feasible point of the dual."""
-        assert isinstance(state, SmoothingState)
-        _, gradient = state.smooth.loss_and_gradient(state.average)
-        support = state.rounded.support(state.average[problem.measured])
-        return support - dot(gradient, state.average) + problem.lowest(gradient)
-
-
-def _with_loss(problem: Problem, loss: SmoothedLoss) -> Problem:
-    """The same problem with another loss of fractions."""
-    smooth = copy.copy(problem)
-    smooth.loss = loss
-    return smooth
+        surrogate = RoundedLoss.of(problem, rounded, self.softness, self.softness)
+        steps = StepRule(self.shrink, LEAST_STIFFNESS)
+        return Parts(surrogate, self.penalty, steps, Restarts(self.epoch, self.growth))

@@ -1,8 +1,8 @@
 """The contract of the solvers: a state goes in, a better state comes out.
 
-A solver is a small class with `start` and `step`. Every state holds potentials of the model's own family and their
-marginals, so that stopping at any time gives a usable model. What makes the solvers differ is the step: geometry
-(entropy on the tree), acceleration, step rule.
+A solver is a small class with `start` and `step`, which knows a `Problem` and no model. Every state holds potentials of
+the model's own family *and their marginals*: p is what the oracle makes of theta, so that stopping at any time gives a
+usable model. What makes the solvers differ is the step: geometry (entropy on the tree), acceleration, step rule.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 from pgmest.losses.base import dot
 from pgmest.solvers.certificate import duality_gap
 from pgmest.solvers.problem import Problem
+from pgmest.solvers.status import Status
 
 
 @dataclass
@@ -26,17 +27,17 @@ class State:
         theta: flat potentials; base potentials plus a combination of the loss's cliques.
         p: their marginals, summing to one.
         log_partition: A(theta).
-        finished: why the solver goes no further; empty while it does.
+        status: why the solver goes no further; None while it does.
+        detail: what completes the sentence of the status, where it has a gap.
         settled: whether this is a good moment for a certificate, because oscillations have died down.
-        early: whether it has finished short of the optimum on purpose, at the point it looks for.
     """
 
     theta: np.ndarray
     p: np.ndarray
     log_partition: float
-    finished: str = ""
+    status: Status | None = None
+    detail: str = ""
     settled: bool = False
-    early: bool = False
 
 
 S = TypeVar("S", bound=State)

@@ -15,7 +15,7 @@ from pgmest._base.errors import TotalError, plural
 from pgmest.losses.base import loss_layout
 from pgmest.losses.residual import Residuals
 from pgmest.measurements.measurement import LinearMeasurement
-from pgmest.queries import Kron, Query
+from pgmest.queries import MatrixQuery
 from pgmest.queries.matrices import Grouping, Identity
 from pgmest.tables.domain import Domain, as_domain
 
@@ -108,8 +108,8 @@ def _weights_of_one(measurement: LinearMeasurement, deviations: np.ndarray) -> n
         return np.ones(measurement.rows)
     if isinstance(measurement.query, Grouping):
         return _group_weights(measurement.query)
-    if isinstance(measurement.query, Kron) and measurement.uniform_stddev is not None:
-        factors = [_factor_weights(query) for query in measurement.query.factors.values()]
+    if measurement.query.attributes is not None and measurement.uniform_stddev is not None:
+        factors = [_factor_weights(query) for query in measurement.query.matrices]
         known = [weights for weights in factors if weights is not None]
         return reduce(np.kron, known, np.ones(1)) if len(known) == len(factors) else None
     products = _Products(
@@ -122,13 +122,13 @@ def _weights_of_one(measurement: LinearMeasurement, deviations: np.ndarray) -> n
     return _shortest_weights(products, deviations)
 
 
-def _factor_weights(query: Query) -> np.ndarray | None:
+def _factor_weights(query: MatrixQuery) -> np.ndarray | None:
     """The shortest c with Q^T c = 1 for one factor of a Kron; the shortest for the Kron is their Kronecker product."""
     if isinstance(query, Identity):
         return np.ones(query.rows)
     if isinstance(query, Grouping):
         return _group_weights(query)
-    products = _Products(query.rows, query.columns, query.apply, query.apply_transpose, query.weighted_column_squares)
+    products = _Products(query.rows, query.columns, query.apply, query.transpose, query.weighted_column_squares)
     return _shortest_weights(products, np.ones(query.rows))
 
 

@@ -4,10 +4,21 @@
 each attribute, `selection` compares these with a union of products and takes the best.
 """
 
+from pgmest._base.deprecation import renamed_names
 from pgmest.strategies.demand import Demand, demands_of
 from pgmest.strategies.p_identity import p_identity
-from pgmest.strategies.reconstruction import LeastSquaresAnswers
+from pgmest.strategies.reconstruction import least_squares_parts
 from pgmest.strategies.selection import Strategy, select_strategy
 from pgmest.strategies.shared import SharedStrategy
 
-__all__ = ["Demand", "LeastSquaresAnswers", "SharedStrategy", "Strategy", "demands_of", "p_identity", "select_strategy"]
+__all__ = [
+    "Demand",
+    "SharedStrategy",
+    "Strategy",
+    "demands_of",
+    "least_squares_parts",
+    "p_identity",
+    "select_strategy",
+]
+
+__getattr__ = renamed_names(__name__, {"LeastSquaresAnswers": "pgmest.models.least_squares.LeastSquaresParts"})

@@ -7,9 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
-from pgmest.queries import Query, as_query, identity
+from pgmest.queries import MatrixQuery, as_matrix_query, identity
 
-STEPS = 255
+GRID_STEPS = 255
 """The largest entry of a strategy, in integers, so that its answers are exact and get integer noise."""
 
 
@@ -17,8 +17,8 @@ STEPS = 255
 class AttributeStrategy:
     r"""An integer matrix A of full column rank on an attribute of n values; None is the identity.
 
-    With K = A^T A, k = K^-1 1 and m = 1^T k, the vectors on the attribute split into what the total tells, along k, and
-    the rest; K and 1 1^T are diagonal in that splitting. For the identity k = 1 and m = n.
+    With K = A^T A, k = K^-1 1 and m = 1^T k, the vectors on the attribute split into what the total determines,
+    along k, and the rest; K and 1 1^T are diagonal in that splitting. For the identity k = 1 and m = n.
     """
 
     n: int
@@ -27,12 +27,12 @@ class AttributeStrategy:
     @classmethod
     def rounded(cls, strategy: np.ndarray) -> AttributeStrategy:
         """A real-valued strategy as an integer one, in proportion."""
-        return cls(strategy.shape[1], np.rint(strategy * (STEPS / strategy.max())))
+        return cls(strategy.shape[1], np.rint(strategy * (GRID_STEPS / strategy.max())))
 
     @cached_property
-    def query(self) -> Query:
+    def query(self) -> MatrixQuery:
         """The queries."""
-        return identity(self.n) if self.matrix is None else as_query(self.matrix)
+        return identity(self.n) if self.matrix is None else as_matrix_query(self.matrix)
 
     @cached_property
     def _inverse(self) -> np.ndarray:
@@ -68,9 +68,3 @@ class AttributeStrategy:
     def summed(self, values: np.ndarray, axis: int) -> np.ndarray:
         """k^T v / sqrt(m) along an axis, which stays with length one."""
         return np.expand_dims(np.tensordot(values, self.k, ([axis], [0])), axis) / np.sqrt(self.m)
-
-    def spread(self, values: np.ndarray, axis: int) -> np.ndarray:
-        """k / sqrt(m) along an axis of length one."""
-        shape = [1] * values.ndim
-        shape[axis] = self.n
-        return values * (self.k / np.sqrt(self.m)).reshape(shape)

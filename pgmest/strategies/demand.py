@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from pgmest._base.errors import ArgumentError
-from pgmest.queries import Query
+from pgmest.queries import MatrixQuery
 from pgmest.queries.matrices import Identity
 from pgmest.queries.ranges import Ranges
 from pgmest.queries.workloads import Workload
 from pgmest.tables.domain import Clique, Domain
 
-BLOCK = 1 << 23
-"""Products of a query matrix with so many numbers at most are made at once."""
+ENTRIES_AT_ONCE = 1 << 23
+"""Products of a query matrix with at most this many numbers are made at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,9 +49,9 @@ def demands_of(domain: Domain, workload: Workload) -> list[Demand]:
 
 
 def _demand(
-    domain: Domain, clique: Clique, factors: Mapping[str, Query], weight: float, known: dict[str, np.ndarray]
+    domain: Domain, clique: Clique, factors: Mapping[str, MatrixQuery], weight: float, known: dict[str, np.ndarray]
 ) -> Demand:
-    kept = [name for name in domain if name in clique and not _is_total(factors[name])]
+    kept = [name for name in domain.ordered(clique) if not _is_total(factors[name])]
     grams: dict[str, np.ndarray | None] = {}
     for name in kept:
         query = factors[name]
@@ -62,17 +62,15 @@ def _demand(
     return Demand(tuple(kept), grams, weight)
 
 
-def gram(query: Query) -> np.ndarray:
+def gram(query: MatrixQuery) -> np.ndarray:
     """Q^T Q, (n, n), without writing Q down."""
     identity = np.eye(query.columns)
-    step = max(1, BLOCK // query.rows)
-    parts = [
-        query.apply_transpose(query.apply(identity[:, start : start + step])) for start in range(0, query.columns, step)
-    ]
+    step = max(1, ENTRIES_AT_ONCE // query.rows)
+    parts = [query.transpose(query.apply(identity[:, start : start + step])) for start in range(0, query.columns, step)]
     return np.hstack(parts)
 
 
-def _known_gram(query: Query, known: dict[str, np.ndarray]) -> np.ndarray:
+def _known_gram(query: MatrixQuery, known: dict[str, np.ndarray]) -> np.ndarray:
     """The Gram matrix; of prefixes, ranges and the like, which their text determines, made once."""
     text = str(query)
     if not isinstance(query, Ranges) or "..." in text:
@@ -82,5 +80,5 @@ def _known_gram(query: Query, known: dict[str, np.ndarray]) -> np.ndarray:
     return known[text]
 
 
-def _is_total(query: Query) -> bool:
+def _is_total(query: MatrixQuery) -> bool:
     return query.rows == 1 and bool(np.all(query.matrix() == 1.0))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.models.least_squares import LeastSquaresModel
 from pgmest.privacy.budgets import Budget, Epsilon
 from pgmest.privacy.neighbors import Neighbors
 from pgmest.queries import Kron
@@ -17,16 +18,15 @@ from pgmest.queries.workloads import Workload, closure
 from pgmest.strategies.attribute import AttributeStrategy
 from pgmest.strategies.demand import Demand, demands_of
 from pgmest.strategies.p_identity import p_identity
-from pgmest.strategies.reconstruction import LeastSquaresAnswers
+from pgmest.strategies.reconstruction import least_squares_parts
 from pgmest.strategies.shared import SharedStrategy, allocate
 from pgmest.tables.domain import Clique, Domain
-from pgmest.tables.factor import Factor
 
 MOST_CANDIDATES = 2048
 """Where the workload's cliques have more subsets, only the cliques, single attributes and the total are candidates."""
 
-MOST_CELLS = 1 << 20
-"""The product of all the workload's attributes is a candidate where it has at most so many cells."""
+LARGEST_CANDIDATE = 1 << 20
+"""The product of all the workload's attributes is a candidate where it has at most this many cells."""
 
 CYCLES = 3
 """How often the strategies of the attributes are optimized in turn (OPT_x)."""
@@ -65,41 +65,13 @@ class Strategy:
         errors = [group.expected_error(part, neighbors) for (group, _), part in zip(self.groups, parts, strict=True)]
         return float(sum(errors))
 
-    def least_squares(self, domain: Domain, measurements: Sequence[LinearMeasurement]) -> GroupedAnswers:
+    def least_squares(self, domain: Domain, measurements: Sequence[LinearMeasurement]) -> LeastSquaresModel:
         """The answers of least squares; measurements in the order of `cliques`."""
         rest, answers = list(measurements), []
         for group, _ in self.groups:
             mine, rest = rest[: len(group.cliques)], rest[len(group.cliques) :]
-            answers.append(LeastSquaresAnswers(domain, group, mine))
-        return GroupedAnswers(answers)
-
-
-class GroupedAnswers:
-    """Least squares by group: each marginal is answered by the smallest group that measured most of its attributes.
-
-    Args:
-        groups: at least one.
-    """
-
-    def __init__(self, groups: Sequence[LeastSquaresAnswers]):
-        self.groups = tuple(groups)
-
-    @property
-    def domain(self) -> Domain:
-        """The attributes."""
-        return self.groups[0].domain
-
-    def project(self, attributes: Iterable[str] | str) -> Factor:
-        """The marginal, in counts; raises as `LeastSquaresAnswers.project`."""
-        names = self.domain.clique(attributes)
-        return max(self.groups, key=lambda group: group.fit(names)).project(names)
-
-    def sample(self, n: int | None = None, *, seed: object = None) -> object:
-        """Not possible; raises QueryError."""
-        return self.groups[0].sample(n, seed=seed)
-
-    def __repr__(self) -> str:
-        return f"GroupedAnswers: {self.groups}"
+            answers.append(least_squares_parts(domain, group, mine))
+        return LeastSquaresModel(tuple(answers))
 
 
 def select_strategy(
@@ -181,9 +153,9 @@ def _candidates(domain: Domain, demands: Sequence[Demand], neighbors: Neighbors)
         found = closure(cliques)
     else:
         found = ((), *((name,) for name in names), *cliques)
-    everything = tuple(name for name in domain if name in names)
-    if math.prod(domain[name] for name in everything) <= MOST_CELLS:
+    everything = domain.ordered(names)
+    if math.prod(domain[name] for name in everything) <= LARGEST_CANDIDATE:
         found = (*found, everything)
-    ordered = dict.fromkeys(tuple(name for name in domain if name in clique) for clique in found)
+    ordered = dict.fromkeys(map(domain.ordered, found))
     # Under Replace the total is public, and no individual moves its answer.
     return [clique for clique in ordered if clique or neighbors.count_sensitivity]

@@ -1,4 +1,4 @@
-"""Attributes that one table alone knows of: left out while records are made, and appended to them afterwards."""
+"""Attributes that are in one table only: left out while records are made, and appended to them afterwards."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from pgmest.data.codes import code_type
 from pgmest.data.counting import cell_numbers
+from pgmest.sampling.systematic import deal, systematic_rows
 from pgmest.tables.domain import Clique
 from pgmest.tables.factor import Factor
 
@@ -42,10 +43,10 @@ def peel(cliques: Sequence[Clique]) -> tuple[list[tuple[Clique, int]], list[Appe
     taken: list[Appended] = []
     while True:
         left = _maximal(left)
-        alone = _alone(left)
-        if alone is None:
+        exclusive = _exclusive(left)
+        if exclusive is None:
             return left, taken[::-1]
-        position, name = alone
+        position, name = exclusive
         clique, place = left[position]
         rest = tuple(other for other in clique if other != name)
         taken.append(Appended(name, rest, place))
@@ -67,7 +68,7 @@ def _maximal(left: Sequence[tuple[Clique, int]]) -> list[tuple[Clique, int]]:
     return kept
 
 
-def _alone(left: Sequence[tuple[Clique, int]]) -> tuple[int, str] | None:
+def _exclusive(left: Sequence[tuple[Clique, int]]) -> tuple[int, str] | None:
     """A clique's position and an attribute that no other has."""
     where: dict[str, list[int]] = {}
     for position, (clique, _) in enumerate(left):
@@ -81,25 +82,17 @@ def append(
 ) -> np.ndarray:
     """The codes of an attribute for n records, given their other codes: as often as the table's conditionals say.
 
-    In each group of records alike in `given`, every value occurs its expected number of times rounded up or down, and
-    is dealt out in random order. A group that the table does not know gets the attribute's one-way distribution.
+    In each group of records with the same codes in `given`, every value occurs its expected number of times, rounded up
+    or down, and is dealt out in random order. A group that the table does not know gets the attribute's one-way
+    distribution.
     """
     size = table.domain[step.attribute]
     weights = np.maximum(table.project((*step.given, step.attribute)).values.reshape(-1, size), 0.0)
-    alone = weights.sum(axis=0)
-    weights = np.where(weights.any(axis=1, keepdims=True), weights, alone if alone.any() else 1.0)
+    one_way = weights.sum(axis=0)
+    weights = np.where(weights.any(axis=1, keepdims=True), weights, one_way if one_way.any() else 1.0)
     groups = np.zeros(n, dtype=np.intp)
     if step.given:
         shape = table.domain.project(step.given).shape
         groups = cell_numbers([columns[name] for name in step.given], shape)
-    sizes = np.bincount(groups, minlength=len(weights))
-    expected = np.cumsum(weights, axis=1)
-    expected *= (sizes / expected[:, -1])[:, None]
-    ends = np.minimum(np.floor(expected + generator.random((len(weights), 1))), sizes[:, None])
-    ends[:, -1] = sizes
-    counts = np.diff(ends, prepend=0.0, axis=1).astype(np.int64)
-    shuffled = generator.permutation(n)
-    order = shuffled[np.argsort(groups[shuffled], kind="stable")]
-    column = np.empty(n, dtype=code_type(size))
-    column[order] = np.repeat(np.tile(np.arange(size, dtype=column.dtype), len(weights)), counts.reshape(-1))
-    return column
+    counts = systematic_rows(weights, np.bincount(groups, minlength=len(weights)), generator)
+    return deal(groups, counts, generator, code_type(size))

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError, QueryError
+from pgmest._base.errors import ArgumentError, QueryError, at_least
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.solvers.total import estimate_total
 from pgmest.tables.domain import Clique, Domain, as_domain
 from pgmest.tables.factor import Factor
+from pgmest.tables.simplex import onto_simplex
 
 
 def consistent_tables(
@@ -41,7 +42,7 @@ def consistent_tables(
         measurements: of whole tables (identity queries), in counts.
         domain: the attributes.
         total: the number of records; by default the best estimate from the measurements.
-        rounds: at most so many turns; 0 for agreement alone, with negative counts.
+        rounds: the most turns; 0 for agreement only, with negative counts.
         tolerance: negative counts that sum to at most this share of the total in each table are left there.
 
     Returns:
@@ -57,10 +58,9 @@ def consistent_tables(
         measurement.check(known)
         if measurement.query is not None:
             raise QueryError(f"the measurement of {measurement.clique} answers {measurement.query}, not the cells.")
-    if isinstance(rounds, bool) or not isinstance(rounds, int) or rounds < 0:
-        raise ArgumentError.of("rounds", rounds, "an integer of at least 0")
+    rounds = at_least("rounds", rounds, 0)
     size = estimate_total(noisy, known).value if total is None else float(total)
-    cliques = [tuple(name for name in known if name in m.clique) for m in noisy]
+    cliques = [known.ordered(m.clique) for m in noisy]
     tables = [
         Factor(known.project(m.clique), m.values.reshape(known.project(m.clique).shape)).transpose(clique).values.copy()
         for m, clique in zip(noisy, cliques, strict=True)
@@ -90,10 +90,7 @@ def norm_sub(values: np.ndarray, total: float) -> np.ndarray:
     """
     if total < 0:
         raise ArgumentError.of("total", total, "at least 0")
-    falling = np.sort(values, axis=None)[::-1]
-    taken = (np.cumsum(falling) - total) / np.arange(1, falling.size + 1)
-    kept = np.flatnonzero(falling > taken)
-    return np.maximum(values - taken[kept[-1]], 0.0) if kept.size else np.full(values.shape, total / values.size)
+    return onto_simplex(values, total)
 
 
 def shared_sets(cliques: Sequence[Iterable[str]]) -> list[Clique]:
@@ -128,7 +125,7 @@ class _Agreement:
                 out = tuple(axis for axis, name in enumerate(clique) if name not in shared)
                 summed = domain.size(clique) / domain.size(shared)
                 members.append((place, out, summed, weights[place] / summed))
-        return cls(domain.project(tuple(name for name in domain if name in shared)).shape, members)
+        return cls(domain.project(domain.ordered(shared)).shape, members)
 
 
 def _agree(tables: list[np.ndarray], steps: Sequence[_Agreement], total: float) -> None:

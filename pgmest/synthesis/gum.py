@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError
+from pgmest._base.errors import ArgumentError, at_least
 from pgmest.data.codes import code_type
 from pgmest.sampling.systematic import random_round, systematic
 from pgmest.tables.domain import Domain
@@ -34,7 +35,7 @@ class GradualUpdate:
         iterations: how often all tables are visited.
         alpha: the share of a cell's records that may be added in the first iteration.
         decay: what alpha is multiplied by ...
-        period: ... every so many iterations.
+        period: ... every this many iterations.
         duplicate: the share of copies, 0 to 1. More copies fit the tables better, but help a noisy release less.
 
     Raises:
@@ -49,8 +50,10 @@ class GradualUpdate:
 
     def __post_init__(self) -> None:
         for name in ("iterations", "period"):
-            if not isinstance(getattr(self, name), int) or getattr(self, name) < 1:
-                raise ArgumentError.of(name, getattr(self, name), "a positive integer")
+            object.__setattr__(self, name, at_least(name, getattr(self, name), 1))
+        for name in ("alpha", "decay", "duplicate"):
+            if isinstance(getattr(self, name), bool) or not isinstance(getattr(self, name), Real):
+                raise ArgumentError.of(name, getattr(self, name), "a number")
         for name in ("alpha", "decay"):
             if not 0 < getattr(self, name) <= 1:
                 raise ArgumentError.of(name, getattr(self, name), "above 0 and at most 1")
@@ -106,9 +109,10 @@ class _Buffers:
     """What all updates of n records use."""
 
     def __init__(self, n: int, generator: np.random.Generator):
+        from pgmest.sampling.kernels import take_records
         from pgmest.synthesis import kernels
 
-        self.kernels = kernels
+        self.kernels, self.take_records = kernels, take_records
         self.cells, self.victims, self.sources = (np.empty(n, dtype=np.int32) for _ in range(3))
         self.state = generator.integers(2**64, size=1, dtype=np.uint64)
 
@@ -139,7 +143,7 @@ class _Goal:
             copies = np.minimum(random_round(np.where(counts > 0, duplicate * gains, 0.0), generator), gains)
             losses = systematic(excess, moved, generator)
             taken = int(copies.sum())
-            kernels.take_records(
+            buffers.take_records(
                 buffers.cells, losses + copies, counts, excess > 0, buffers.state, buffers.victims, buffers.sources
             )
             victims = buffers.victims[:moved]

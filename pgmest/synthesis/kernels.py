@@ -1,4 +1,7 @@
-"""The compiled kernels of record synthesis: which cell each record is in, which records to take, and rewriting them.
+"""The compiled kernels of record synthesis: which cell each record is in, and rewriting records.
+
+Which records to take is drawn by `take_records` of `pgmest.sampling.kernels`: numba keeps machine code on disk and
+looks only at the file of a kernel to see whether it is current, so a kernel calls none of another file.
 
 Records are rows of codes, shape (records, attributes), so that a record copied is a few neighboring bytes.
 """
@@ -8,7 +11,6 @@ from __future__ import annotations
 import numpy as np
 
 from pgmest.inference.exact.kernels import _cached
-from pgmest.sampling.kernels import _uniform
 
 
 @_cached
@@ -21,28 +23,6 @@ def count_cells(rows, axes, strides, cells, counts):
             cell += np.int64(rows[i, axes[a]]) * strides[a]
         cells[i] = cell
         counts[cell] += 1
-
-
-@_cached
-def take_records(cells, wanted, left, over, state, victims, sources):
-    """Choose wanted[c] records of each cell c at random, in one pass: those of cells with too many are victims.
-
-    A record of a cell with `left` records not yet looked at, `wanted` of which are still to be chosen, is chosen with
-    probability wanted / left, which makes every subset equally likely. Both arrays are used up.
-    """
-    n_victims, n_sources = 0, 0
-    for i in range(len(cells)):
-        cell = cells[i]
-        if wanted[cell] > 0:
-            if _uniform(state) * left[cell] < wanted[cell]:
-                wanted[cell] -= 1
-                if over[cell]:
-                    victims[n_victims] = i
-                    n_victims += 1
-                else:
-                    sources[n_sources] = i
-                    n_sources += 1
-            left[cell] -= 1
 
 
 @_cached

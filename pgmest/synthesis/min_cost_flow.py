@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError
+from pgmest._base.errors import ArgumentError, at_least
 from pgmest.data.counting import cell_numbers
 from pgmest.sampling.systematic import systematic
 from pgmest.synthesis.gum import Callback, independent_columns
@@ -15,7 +15,7 @@ from pgmest.tables.domain import Domain
 from pgmest.tables.factor import Factor
 
 MOST_ARCS = 1 << 18
-"""Cells with too many records times cells with too few, in one table: a linear program with so many unknowns."""
+"""Cells with too many records times cells with too few, in one table: the unknowns of a linear program."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,8 +36,7 @@ class MinCostFlow:
     iterations: int = 10
 
     def __post_init__(self) -> None:
-        if not isinstance(self.iterations, int) or self.iterations < 1:
-            raise ArgumentError.of("iterations", self.iterations, "a positive integer")
+        object.__setattr__(self, "iterations", at_least("iterations", self.iterations, 1))
 
     def records(
         self,

@@ -15,7 +15,7 @@ from pgmest.synthesis.min_cost_flow import MinCostFlow
 from pgmest.tables.domain import Clique, Domain, as_domain
 from pgmest.tables.factor import Factor
 
-METHODS = {"gum": GradualUpdate, "mcf": MinCostFlow}
+SYNTHESIS_METHODS = {"gum": GradualUpdate, "mcf": MinCostFlow}
 
 
 def synthesize(
@@ -29,7 +29,7 @@ def synthesize(
 ) -> Dataset:
     """n records whose marginals are close to the tables, in random order.
 
-    Attributes that one table alone knows of are appended at the end, given the rest of it. What is left falls into
+    Attributes that are in one table only are appended at the end, given the rest of it. What is left falls into
     parts that share no attribute; each is made by itself, and they are joined. Where a junction tree joins all tables
     nothing is left, and the records have the tables up to rounding.
 
@@ -52,9 +52,9 @@ def synthesize(
         UnknownAttributeError: a table over other attributes.
     """
     known, given = as_domain(domain), list(tables)
-    made_by = METHODS[method]() if isinstance(method, str) and method in METHODS else method
+    made_by = SYNTHESIS_METHODS[method]() if isinstance(method, str) and method in SYNTHESIS_METHODS else method
     if isinstance(made_by, str):
-        raise ArgumentError.of("method", method, METHODS)
+        raise ArgumentError.of("method", method, SYNTHESIS_METHODS)
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
         raise ArgumentError.of("n", n, "an integer of at least 0")
     generator = np.random.default_rng(seed)
@@ -63,7 +63,7 @@ def synthesize(
     columns: dict[str, np.ndarray] = {}
     for part in _parts([clique for clique, _ in core]):
         names = {name for position in part for name in core[position][0]}
-        inside = known.project(tuple(name for name in known if name in names))
+        inside = known.project(known.ordered(names))
         pieces = [given[core[position][1]].project(core[position][0]) for position in part]
         made = made_by.records(pieces, inside, int(n), generator, callback)
         order = generator.permutation(int(n))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError, DomainError, SchemaError
+from pgmest._base.errors import ArgumentError, DomainError, SchemaError, listed, plural
 from pgmest.data.dataset import Dataset
 from pgmest.inference.exact.structural_zeros import zero_rules
 from pgmest.mechanisms.mechanism import Mechanism, Result
@@ -78,8 +79,12 @@ class Synthesizer:
         progress: Any = None,
         checkpoint: str | Path | None = None,
         allow_draft: bool = False,
+        unit_key: bytes | None = None,
     ) -> Synthesizer:
         """Spend the budget on the records of a table.
+
+        What is protected is one record, or, where the schema has a `unit`, one person with all rows: at most
+        `unit.at_most` of them are counted, and the noise is made for as many.
 
         The mechanism knows the combinations that the schema calls impossible, and its model gives them no weight.
         `result_.details["structural_zeros"]` says where it cannot do that.
@@ -91,8 +96,9 @@ class Synthesizer:
             workload: the marginals that matter, in terms of the schema's columns: None for the mechanism's default,
                 cliques, or a `pgmest.workloads` one.
             seed, progress, checkpoint: as for `Mechanism.fit`. The secure noise never depends on a seed.
-            allow_draft: whether a schema is accepted that still says `drafted_from_private_data: true`. What is made
-                with it is not private.
+            allow_draft: whether a schema is accepted that still says `drafted_from_private_data: true`, or has lines
+                marked as read from the private data. What is made with it is not private.
+            unit_key: as `key` of `Schema.encode`: which rows of a person are counted; by default a new one.
 
         Returns:
             itself.
@@ -104,7 +110,8 @@ class Synthesizer:
         """
         known = _as_schema(schema)
         check_public(known, allow_draft)
-        data = table if isinstance(table, Dataset) else known.encode(table)
+        data = table if isinstance(table, Dataset) else known.encode(table, key=unit_key)
+        _check_bounded(known, data)
         if data.domain != known.domain:
             raise DomainError(f"the data are over {data.domain}, but the schema describes {known.domain}.")
         rules = [*zero_rules(self.mechanism.structural_zeros), *zero_rules(known.structural_zeros)]
@@ -181,10 +188,27 @@ def check_public(schema: Schema, allow_draft: bool = False) -> None:
     Raises:
         SchemaError: it does, and that is not allowed.
     """
-    if schema.drafted and not allow_draft:
+    if not schema.drafted or allow_draft:
+        return
+    remedy = "or say allow_draft (--allow-draft) for a trial that is NOT private."
+    if not schema.marked_lines:
         raise SchemaError(
             f"{schema.source} still says drafted_from_private_data: true. Replace what is marked in it by public "
-            "knowledge, and delete that line; or say allow_draft (--allow-draft) for a trial that is NOT private."
+            f"knowledge, and delete that line; {remedy}"
+        )
+    lines = listed(list(map(str, schema.marked_lines)), 8)
+    raise SchemaError(
+        f"{schema.source} still says READ FROM THE PRIVATE DATA (line {lines}). Replace what stands there by public "
+        f"knowledge, then delete the mark, and the line drafted_from_private_data: true; {remedy}"
+    )
+
+
+def _check_bounded(schema: Schema, data: Dataset) -> None:
+    """See that persons have as few records as the schema's unit says."""
+    if schema.unit and (data.records_per_person or math.inf) > schema.unit.at_most:
+        raise ArgumentError(
+            f"{schema.source} has a unit, but the data were not bounded to {plural(schema.unit.at_most, 'record')} of "
+            "a person: give the raw table, or what this schema's encode made of it."
         )
 
 

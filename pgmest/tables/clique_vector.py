@@ -260,7 +260,7 @@ class CliqueVector(Mapping[Clique, Factor]):
     def __getitem__(self, clique: Iterable[str]) -> Factor:
         """The table of a clique; the attributes may be asked for in any order."""
         position, names = self.layout.find(clique)
-        factor = Factor(self.layout.domains[position], self.table(position))
+        factor = Factor.owning(self.layout.domains[position], self.table(position))
         return factor if names == self.cliques[position] else factor.transpose(names)
 
     def __contains__(self, clique: object) -> bool:
@@ -285,6 +285,9 @@ class CliqueVector(Mapping[Clique, Factor]):
         )
 
     __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return CliqueVector.of, (self.layout, np.array(self.flat))  # a copy, which comes back read-only, too
 
     def __repr__(self) -> str:
         return f"CliqueVector({len(self.cliques)} cliques, {self.layout.cells:,} cells: {list(self.cliques)[:6]})"

@@ -6,7 +6,7 @@ import json
 import math
 import operator
 import reprlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +111,17 @@ class Domain(Mapping[str, int]):
         if len(set(names)) != len(names):
             raise DuplicateAttributeError.of(names, f"the clique {names}")
         return names
+
+    def ordered(self, attributes: Iterable[str] | str) -> Clique:
+        """Those of `attributes` that this domain has, in axis order, each once. A single name counts as a tuple of one.
+
+        >>> Domain({"age": 85, "sex": 2, "income": 2}).ordered({"income", "age", "height"})
+        ('age', 'income')
+        """
+        if isinstance(attributes, str):
+            attributes = (attributes,)
+        wanted = attributes if isinstance(attributes, Set | Mapping) else frozenset(attributes)
+        return tuple(name for name in self._attributes if name in wanted)
 
     def axes(self, attributes: Iterable[str]) -> tuple[int, ...]:
         """The axis of each attribute."""

@@ -26,7 +26,7 @@ class Factor:
 
     Args:
         domain: the attributes of the axes, in order.
-        values: an array of exactly `domain.shape`; kept read-only as float64.
+        values: an array of exactly `domain.shape`; kept read-only as float64, and copied where it can be written to.
 
     Raises:
         ShapeError: the shape differs.
@@ -36,29 +36,45 @@ class Factor:
     __array_priority__ = 1000
 
     def __init__(self, domain: Domain | Mapping[str, int], values: Any):
-        self.domain = as_domain(domain)
-        array = np.asarray(values, dtype=np.float64).view()
-        if array.shape != self.domain.shape:
+        array = np.asarray(values, dtype=np.float64)
+        copied = array.copy(order="K") if array.flags.writeable and array is values else array
+        self._hold(as_domain(domain), copied)
+
+    @classmethod
+    def owning(cls, domain: Domain | Mapping[str, int], values: Any) -> Factor:
+        """A factor that takes an array over without copying it: nobody may write to that array from now on.
+
+        Raises:
+            ShapeError: the shape differs.
+        """
+        factor = cls.__new__(cls)
+        factor._hold(as_domain(domain), np.asarray(values, dtype=np.float64))
+        return factor
+
+    def _hold(self, domain: Domain, values: np.ndarray) -> None:
+        array = values.view()
+        if array.shape != domain.shape:
             raise ShapeError.of(
-                f"factor over {self.domain.attributes}", self.domain.shape, array.shape, "Reshape or transpose it."
+                f"factor over {domain.attributes}", domain.shape, array.shape, "Reshape or transpose it."
             )
         array.flags.writeable = False
+        self.domain = domain
         self.values = array
 
     @classmethod
     def zeros(cls, domain: Domain | Mapping[str, int]) -> Factor:
         """A factor of zeros: as a potential, the uniform distribution."""
-        return cls(domain, np.zeros(as_domain(domain).shape))
+        return cls.owning(domain, np.zeros(as_domain(domain).shape))
 
     @classmethod
     def ones(cls, domain: Domain | Mapping[str, int]) -> Factor:
         """A factor of ones."""
-        return cls(domain, np.ones(as_domain(domain).shape))
+        return cls.owning(domain, np.ones(as_domain(domain).shape))
 
     @classmethod
     def random(cls, domain: Domain | Mapping[str, int], seed: int | np.random.Generator | None = None) -> Factor:
         """A factor of independent uniform values in [0, 1)."""
-        return cls(domain, np.random.default_rng(seed).random(as_domain(domain).shape))
+        return cls.owning(domain, np.random.default_rng(seed).random(as_domain(domain).shape))
 
     # -- reductions ---------------------------------------------------------------------------------------------
 
@@ -88,7 +104,7 @@ class Factor:
 
     def _reduce(self, reduction: Callable[..., Any], attributes: Iterable[str] | None) -> Factor:
         names = self.domain.attributes if attributes is None else self.domain.clique(attributes)
-        return Factor(self.domain.without(names), reduction(self.values, axis=self.domain.axes(names)))
+        return Factor.owning(self.domain.without(names), reduction(self.values, axis=self.domain.axes(names)))
 
     # -- shape --------------------------------------------------------------------------------------------------
 
@@ -101,7 +117,7 @@ class Factor:
         names = self.domain.clique(attributes)
         if len(names) != len(self.domain):
             raise DomainError(f"cannot transpose a factor over {self.domain.attributes} to {names}; name each axis.")
-        return Factor(self.domain.project(names), self.values.transpose(self.domain.axes(names)))
+        return Factor.owning(self.domain.project(names), self.values.transpose(self.domain.axes(names)))
 
     def expand(self, domain: Domain | Mapping[str, int]) -> Factor:
         """The same table seen as a function of more attributes, constant along the new ones (no copy is made).
@@ -112,7 +128,7 @@ class Factor:
         """
         domain = as_domain(domain)
         self.domain.merge(domain.project(self.domain.attributes))
-        return Factor(domain, np.broadcast_to(self._aligned(domain), domain.shape))
+        return Factor.owning(domain, np.broadcast_to(self._aligned(domain), domain.shape))
 
     def condition(self, evidence: Mapping[str, int]) -> Factor:
         """The slice at the given codes; those attributes leave the domain.
@@ -128,7 +144,7 @@ class Factor:
             if not hasattr(code, "__index__") or not 0 <= operator.index(code) < self.domain[name]:
                 raise CodeRangeError.in_evidence(name, code, self.domain[name])
             index[axis] = operator.index(code)
-        return Factor(self.domain.without(evidence), self.values[tuple(index)])
+        return Factor.owning(self.domain.without(evidence), self.values[tuple(index)])
 
     def datavector(self) -> np.ndarray:
         """The cells as a one-dimensional array, row-major in domain order."""
@@ -144,13 +160,13 @@ class Factor:
 
     def _combine(self, other: Any, operation: Callable[..., Any]) -> Factor:
         if isinstance(other, Real | np.ndarray):
-            return Factor(self.domain, operation(self.values, other))
+            return Factor.owning(self.domain, operation(self.values, other))
         if not isinstance(other, Factor):
             return NotImplemented
         if self.domain == other.domain:
-            return Factor(self.domain, operation(self.values, other.values))
+            return Factor.owning(self.domain, operation(self.values, other.values))
         domain = self.domain.merge(other.domain)
-        return Factor(domain, operation(self._aligned(domain), other._aligned(domain)))
+        return Factor.owning(domain, operation(self._aligned(domain), other._aligned(domain)))
 
     def __add__(self, other: Factor | float) -> Factor:
         return self._combine(other, np.add)
@@ -177,16 +193,16 @@ class Factor:
         return self._combine(other, lambda left, right: divide(right, left))
 
     def __neg__(self) -> Factor:
-        return Factor(self.domain, -self.values)
+        return Factor.owning(self.domain, -self.values)
 
     def exp(self) -> Factor:
         """Elementwise exponential."""
-        return Factor(self.domain, np.exp(self.values))
+        return Factor.owning(self.domain, np.exp(self.values))
 
     def log(self) -> Factor:
         """Elementwise natural log; the log of 0 is -inf."""
         with np.errstate(divide="ignore"):
-            return Factor(self.domain, np.log(self.values))
+            return Factor.owning(self.domain, np.log(self.values))
 
     def normalize(self, total: float = 1.0) -> Factor:
         """The factor scaled to sum to `total`.
@@ -200,7 +216,7 @@ class Factor:
                 f"a factor over {self.domain.attributes} that sums to {mass:.3g} cannot be normalized to {total:.6g}; "
                 "its values must be finite and not all zero."
             )
-        return Factor(self.domain, self.values / mass * total)  # total / mass could overflow
+        return Factor.owning(self.domain, self.values / mass * total)  # total / mass could overflow
 
     def __float__(self) -> float:
         """The value of a factor of one cell.
@@ -214,6 +230,9 @@ class Factor:
                 "use sum(), max() or project(...)."
             )
         return float(self.values.item())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Factor.owning, (self.domain, np.array(self.values))  # a copy, which comes back read-only, too
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self.values, dtype=dtype) if copy else np.asarray(self.values, dtype=dtype)

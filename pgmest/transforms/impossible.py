@@ -21,7 +21,7 @@ class Recoding:
     """A rule, and the cells after a transform in whose records it holds.
 
     Attributes:
-        clique: the attributes after that tell those of the rule.
+        clique: the attributes after that determine those of the rule.
         sources: the attributes before that they are made of.
         cell: for each cell of the sources, row-major, the number of the cell after that it becomes.
         possible: whether the rule allows it; a table over the sources.

@@ -33,7 +33,7 @@ def compress_rare(
         curator: has the records.
         spend: for the one-way marginals together.
         attributes: which; by default all.
-        threshold: values are rare whose noisy count is below so many standard deviations of its noise; -inf: none are.
+        threshold: values are rare whose noisy count is below this many standard deviations of its noise; -inf: none.
 
     Raises:
         ArgumentError: a threshold that is no number.
@@ -94,8 +94,8 @@ def refine(curator: Curator, spend: Budget, starts: Mapping[str, int | Iterable[
 
 
 def learn_mapping(curator: Curator, spend: Budget, name: str, of: Iterable[str]) -> Transform:
-    """Measure the marginal of an attribute and others that (almost) tell it, and leave it out: it is filled in again
-    with its most frequent code for each of their cells.
+    """Measure the marginal of an attribute and others that (almost) determine it, and leave it out: it is filled in
+    again with its most frequent code for each of their cells.
 
     Raises:
         UnknownAttributeError, DuplicateAttributeError: attributes that are none, or named twice.

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pgmest._base.deprecation import renamed_names
 from pgmest._base.errors import ArgumentError
 from pgmest.tables.domain import Domain, as_domain
 from pgmest.transforms.transform import Column, Derived, Transform
@@ -65,12 +66,12 @@ def merge(domain: Domain | Mapping[str, int], attributes: Iterable[str], name: s
 
 
 def fill(domain: Domain | Mapping[str, int], name: str, of: Iterable[str], codes: Any) -> Transform:
-    """An attribute left out, because a public mapping tells it: its code for each cell of others.
+    """An attribute left out, because a public mapping determines it: its code for each cell of others.
 
     Args:
         domain: the attributes.
         name: the attribute to leave out and to fill in again.
-        of: what tells it.
+        of: what determines it.
         codes: its code for each of their cells, an array with an axis for each.
 
     Raises:
@@ -86,3 +87,6 @@ def check_new(domain: Domain, merged: Iterable[str], name: str) -> None:
     """See that a name is free once some attributes are merged."""
     if name in domain and name not in set(merged):
         raise ArgumentError.of("name", name, "a name that no other attribute has")
+
+
+__getattr__ = renamed_names(__name__, {"bucketise": "pgmest.transforms.bucketize"})

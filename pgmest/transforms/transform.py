@@ -129,7 +129,7 @@ class Transform:
 
     @cached_property
     def _made_of(self) -> dict[str, Clique]:
-        """Attribute before -> the attributes after that tell it."""
+        """Attribute before -> the attributes after that determine it."""
         made: dict[str, Clique] = {
             source: (name,) for name, column in self.columns.items() for source in column.sources
         }
@@ -224,7 +224,7 @@ class Transform:
     # -- workloads and measurements -----------------------------------------------------------------------------------
 
     def clique(self, clique: Iterable[str]) -> Clique:
-        """The attributes after the transform that tell those of a clique before it."""
+        """The attributes after the transform that determine those of a clique before it."""
         return tuple(dict.fromkeys(after for name in clique for after in self._made_of[name]))
 
     def cells(self, clique: Clique) -> tuple[Clique, np.ndarray]:
@@ -241,12 +241,12 @@ class Transform:
         Raises:
             UnknownAttributeError: a clique that is not of attributes after the transform.
         """
-        clique = self.after.clique(measurement.clique)
+        clique, asked = self.after.clique(measurement.clique), measurement.query
         columns = [self.columns[name] for name in clique]
         sources = tuple(source for column in columns for source in column.sources)
-        if all(column.plain for column in columns) and not isinstance(measurement.query, Kron):
-            query: Any = measurement.query
-        elif measurement.query is None and all(len(column.sources) == 1 for column in columns):
+        if all(column.plain for column in columns) and (asked is None or asked.attributes is None):
+            query: Any = asked
+        elif asked is None and all(len(column.sources) == 1 for column in columns):
             query = Kron({c.sources[0]: compress(c.codes.size, c.codes.tolist(), c.size) for c in columns})
         else:
             from scipy import sparse
@@ -254,7 +254,7 @@ class Transform:
             _, index = self.cells(clique)
             cells = math.prod(column.size for column in columns)
             reading = sparse.csr_array((np.ones(index.size), (index, np.arange(index.size))), shape=(cells, index.size))
-            query = reading if measurement.query is None else _matrix(measurement, clique) @ reading
+            query = reading if asked is None else asked.in_order(clique).matrix() @ reading
         return LinearMeasurement(measurement.values, sources, measurement.stddev, query, measurement.noise)
 
     def push(self, measurement: LinearMeasurement) -> LinearMeasurement:
@@ -303,13 +303,3 @@ def _add(tables: dict[Clique, np.ndarray], clique: Clique, table: np.ndarray) ->
             tables[covering] = values + table.transpose(axes).reshape(shape)
             return
     tables[clique] = table
-
-
-def _matrix(measurement: LinearMeasurement, clique: Clique) -> Any:
-    """The query as a matrix with a column per cell of the clique, row-major."""
-    query = measurement.query
-    assert query is not None
-    if not isinstance(query, Kron):
-        return query.matrix()
-    order = [1 + query.attributes.index(name) for name in clique]
-    return query.matrix().reshape(-1, *query.columns).transpose(0, *order).reshape(query.rows, -1)

@@ -43,11 +43,11 @@ def test_any_table_is_drafted_or_refused_and_a_draft_is_a_schema(tmp_path, capsy
     table, draft = tmp_path / "table.csv", tmp_path / "draft.yaml"
     table.write_bytes(content)
     draft.unlink(missing_ok=True)
-    if exit_code(["schema", str(table), "--out", str(draft)], capsys) == 0:
+    if exit_code(["schema", str(table), "--out", str(draft), "--overwrite"], capsys) == 0:
         text = draft.read_text(encoding="utf-8")
         if "\n    type: " in text:  # else every column was left out
             assert Schema.parse(text).drafted
-            files = [str(table), "--schema", str(draft), "--out", str(tmp_path / "made.csv")]
+            files = [str(table), "--schema", str(draft), "--out", str(tmp_path / "made.csv"), "--overwrite"]
             options = ["--allow-draft", "--rho", "1", "--insecure-simulation", "--mechanism", "independent"]
             assert exit_code(["synthesize", *files, *options], capsys) == 0
     else:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pgmest.cli.main import main
 
-GUIDE = Path(__file__).resolve().parent.parent / "docs" / "guides" / "command_line.md"
+GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "command_line.md"
 BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 

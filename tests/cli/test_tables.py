@@ -98,7 +98,7 @@ def test_schema_does_not_overwrite_what_may_have_been_edited(folder, capsys):
     target = folder / "drafted.yaml"
     assert main(["schema", str(folder / "people.csv"), "--out", str(target)]) == 0
     target.write_text("edited")
-    assert "drafted.yaml exists, and may have been edited" in failure(
+    assert "drafted.yaml exists already: name another file, or say --overwrite." in failure(
         ["schema", str(folder / "people.csv"), "--out", str(target)], capsys
     )
     assert target.read_text() == "edited"
@@ -194,7 +194,7 @@ def test_rows_and_workload_and_parameters(folder, tmp_path, capsys):
 def test_the_budget_asked_for_is_named(folder, tmp_path, capsys):
     options = ["--insecure-simulation", "--epsilon", "2", "--mechanism", "mst", "--out", str(tmp_path / "x.csv")]
     assert main(["synthesize", *paths(folder), *options]) == 0
-    assert "(2, 1e-09)-differential privacy, spent as the ledger says." in capsys.readouterr().out
+    assert "NOT PRIVATE ((2, 1e-09)-differential privacy, spent as 0.0" in capsys.readouterr().out
 
 
 def test_pages(folder, tmp_path, capsys):
@@ -279,7 +279,7 @@ def test_outputs_are_checked_before_any_work(folder, capsys, monkeypatch):
     arguments = ["synthesize", *paths(folder), *TRIAL, "--out"]
     assert "The name must end in .csv, .csv.gz, .parquet." in wrong_usage([*arguments, "x.xls"], capsys)
     assert "does not exist; make it first" in wrong_usage([*arguments, str(folder / "nowhere" / "x.csv")], capsys)
-    monkeypatch.setattr("pgmest.cli.command.find_spec", lambda name: None)
+    monkeypatch.setattr("pgmest.cli.paths.find_spec", lambda name: None)
     assert "pip install 'pgmest[parquet]'" in wrong_usage([*arguments, "x.parquet"], capsys)
     assert "pip install 'pgmest[plot]'" in wrong_usage([*arguments, "x.csv", "--report", "r.html"], capsys)
 
@@ -316,7 +316,14 @@ def test_estimate_takes_a_schema_with_its_impossible_combinations(folder, tmp_pa
     table = np.full(domain.project(("age", "Income (EUR)")).shape, 10.0)
     noisy = pg.LinearMeasurement(table, ("age", "Income (EUR)"), 1.0)
     pg.save_measurements(tmp_path / "noisy.json", [noisy])
-    options = ["--measurements", str(tmp_path / "noisy.json"), "--out", str(tmp_path / "m.npz"), "--json"]
+    options = [
+        "--measurements",
+        str(tmp_path / "noisy.json"),
+        "--out",
+        str(tmp_path / "m.npz"),
+        "--json",
+        "--overwrite",
+    ]
     assert main(["estimate", "--schema", str(folder / "people.yaml"), *options]) == 0
     assert json.loads(capsys.readouterr().out)["converged"] is True
     assert pg.load(tmp_path / "m.npz").project(("age", "Income (EUR)")).values[0, 1:5].tolist() == [0, 0, 0, 0]
@@ -330,7 +337,7 @@ def test_compare_tables_and_models(folder, capsys):
     table = str(folder / "people.csv")
     schema = pg.Schema.load(folder / "people.yaml")
     true, made = schema.encode(table), schema.encode(str(folder / "synthetic.csv"))
-    expected = pg.evaluation.marginal_errors(true, made, [("Sex",), ("age", "born")])
+    expected = pg.evaluation.marginal_errors(true, made, [("Sex",), ("age", "born")], rescale=True)
     files = ["compare", table, str(folder / "synthetic.csv"), "--schema", str(folder / "people.yaml")]
     assert main([*files, "--workload", "Sex", "age,born", "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
@@ -384,3 +391,21 @@ def test_audit_says_when_a_claim_is_false(capsys, monkeypatch):
     captured = capsys.readouterr()
     assert "lower bound:  epsilon 9, with confidence 0.99, 4 trials each\nThe claim is FALSE.\n" in captured.out
     assert captured.err == "pgmest: error: the audit contradicts the claim of independent.\n"
+
+
+def test_the_unit_of_the_schema_is_followed_and_said(tmp_path, capsys):
+    (tmp_path / "u.csv").write_text("id,age\n7,3\n7,4\n7,5\n8,1\n")
+    (tmp_path / "u.yaml").write_text(
+        "columns:\n  age: {type: integer, min: 0, max: 9}\nunit: {column: id, at_most: 2}\n"
+    )
+    words = "A person is all rows with one value of 'id'; at most 2 rows of each are counted"
+    assert main(["info", str(tmp_path / "u.yaml")]) == 0
+    assert words in capsys.readouterr().out
+    run = ["synthesize", str(tmp_path / "u.csv"), "--schema", str(tmp_path / "u.yaml"), *TRIAL]
+    run += ["--out", str(tmp_path / "made.csv"), "--rows", "4"]
+    assert main(run) == 0
+    assert words in capsys.readouterr().out
+    assert (tmp_path / "made.csv").read_text().startswith("age\n")
+    (tmp_path / "made.csv").unlink()
+    assert main([*run, "--records-per-person", "1"]) == 1
+    assert "at least 2, as the unit of" in capsys.readouterr().err

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 
 import pgmest as pg
 from pgmest._base.errors import ArgumentError, MeasurementError, ModelTooLarge, TotalError, UnknownAttributeError
+from pgmest.estimation.arguments import Options
 from pgmest.estimation.estimate import SOLVERS
 from tests.estimation.full_table import fitted_table, least_absolute_optimum, least_squares_optimum, marginal_matrix
 
@@ -298,6 +301,7 @@ def test_ctrl_c_returns_the_model_so_far():
     measurements = noisy(domain, [("a", "b"), ("b", "c")], np.random.default_rng(0), 0.01)
     model = pg.estimate(measurements, domain, total=100.0, callback=interrupt, tolerance=0)
     assert model.report.iterations == 3
+    assert model.report.status is pg.solvers.Status.INTERRUPTED
     assert "interrupted" in model.report.message
     assert model.project(("a",)).values.sum() == pytest.approx(100.0)
 
@@ -346,3 +350,12 @@ def test_a_tree_too_large_is_refused_before_anything_is_allocated():
 def test_every_named_method_is_in_the_table_of_the_docstring():
     for name in ("auto", *SOLVERS):
         assert f"\n    {name} " in pg.estimate.__doc__
+
+
+def test_the_overloads_share_what_the_signature_says():
+    """Options restates the types of the arguments for the overloads; nothing else may be said twice."""
+    signature = inspect.signature(pg.estimate).parameters
+    deciding = {"measurements", "domain", "prior", "oracle"}
+    assert list(Options.__annotations__) == [name for name in signature if name not in deciding]
+    stated = {name: str(signature[name].annotation) for name in Options.__annotations__}
+    assert stated == {name: kind.__forward_arg__ for name, kind in Options.__annotations__.items()}

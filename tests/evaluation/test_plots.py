@@ -11,7 +11,9 @@ from pgmest.evaluation.plots import (
     History,
     compare_distances,
     compare_marginals,
+    dependences,
     draw_convergence,
+    draw_dependences,
     draw_errors,
     draw_junction_tree,
     draw_marginals,
@@ -189,3 +191,38 @@ def test_convergence_needs_a_history_and_a_known_axis():
         draw_convergence({"none": History()})
     with pytest.raises(ArgumentError, match="against"):
         draw_convergence(History([]), against="days")
+
+
+def test_dependences_of_known_tables():
+    independent = pg.Factor({"a": 2, "b": 2}, [[10, 30], [20, 60]])
+    copied = pg.Factor({"a": 2, "b": 2}, [[10, 0], [0, 10]])
+    assert dependences(independent, ["a", "b"]) == pytest.approx(np.eye(2), abs=1e-6)
+    expected = np.sqrt(1 - np.exp(-2 * np.log(2)))
+    assert dependences(copied, ["b", "a"])[0, 1] == pytest.approx(expected)
+    noisy = pg.Factor({"a": 2, "b": 2}, [[10, -3], [-1, 10]])
+    assert dependences(noisy, ["b", "a"])[0, 1] == pytest.approx(expected)
+    assert np.isfinite(dependences(pg.Factor({"a": 2, "b": 2}, np.zeros((2, 2))), ["a", "b"])).all()
+
+
+def test_dependences_are_drawn_with_their_names():
+    figure = draw_dependences(TRUE, ["age", "sex"])
+    (image,) = figure.findobj(matplotlib.image.AxesImage)
+    assert image.get_array()[0, 1] == pytest.approx(dependences(TRUE, ["age", "sex"])[0, 1])
+    figure.canvas.draw()
+    assert {"age", "sex"} <= set(texts(figure))
+    with pytest.raises(ArgumentError, match="at least two attributes"):
+        draw_dependences(TRUE, ["age"])
+
+
+@pytest.mark.parametrize("name", ["年齢", "العمر", "возраст", "💰", "a\tb", "a\u200bb"])
+def test_no_text_becomes_empty_boxes(name, recwarn):
+    table = pg.Factor({name: 2, "b": 2}, [[10, 30], [20, 60]])
+    labels = {name: [f"{name} {code}" for code in range(2)]}
+    for figure in (
+        compare_marginals(table, table, [(name,), (name, "b")], labels=labels),
+        draw_marginals(table, [name], labels=labels),
+        draw_dependences(table, [name, "b"]),
+        draw_pair_errors({(name, "b"): 0.1}),
+    ):
+        figure.canvas.draw()
+    assert [str(warning.message) for warning in recwarn if "missing from font" in str(warning.message)] == []

@@ -82,6 +82,7 @@ def test_the_owners_page(tmp_path):
         "The questions that matter",
         "Records that cannot be",
         "Privacy check",
+        "What it cost in privacy",
     ]
     assert "For the data owner's eyes only" in found.text
     assert "measure <everything>  rho 0.1" in found.text
@@ -117,6 +118,8 @@ def test_the_public_page_never_sees_the_data(tmp_path):
         "What was released",
         "How well the model fits the noisy answers",
         "What the release says about each attribute",
+        "What goes together in the release",
+        "What it cost in privacy",
     ]
     assert "without a look at the private data" in found.text
     assert "eyes only" not in found.text

@@ -63,3 +63,15 @@ def test_mistakes_are_named():
     ):
         with pytest.raises(DataError, match="fraction"):
             call()
+
+
+def test_rescaled_errors_compare_distributions():
+    true = pg.Dataset.from_codes(np.array([[0], [1], [1], [1]]), {"a": 2})
+    twice = pg.Dataset.from_codes(np.array([[0], [1], [1], [1]] * 2), {"a": 2})
+    opposite = pg.Dataset.from_codes(np.array([[0]] * 10), {"a": 2})
+    assert marginal_errors(true, twice, ["a"]) == {("a",): 0.5}
+    assert marginal_errors(true, twice, ["a"], rescale=True) == {("a",): 0.0}
+    assert marginal_errors(true, opposite, ["a"], rescale=True) == {("a",): 0.75}
+    empty = pg.Dataset.from_codes(np.empty((0, 1), dtype=int), {"a": 2})
+    with pytest.raises(DataError, match="one of the two holds no records"):
+        marginal_errors(true, empty, ["a"], rescale=True)

@@ -285,7 +285,11 @@ def test_a_tree_beyond_floating_point_is_refused_like_any_other():
 
 
 def test_a_limit_that_is_met_passes():
-    JunctionTree.from_cliques(SQUARE, SIDES, max_megabytes=1).check_size(1)
+    tree = JunctionTree.from_cliques(SQUARE, SIDES, max_megabytes=1)
+    tree.check_size(1)
+    assert tree.cliques
+    assert JunctionTree.from_cliques(SQUARE, SIDES, max_megabytes=0.144).megabytes == 0.144
+    assert too_large(SQUARE, SIDES, max_megabytes=0.1439).endswith("raise max_megabytes to at least 1.")
 
 
 @pytest.mark.parametrize("limit", [0, -1, math.nan, "1"])

@@ -99,7 +99,7 @@ def limits() -> st.SearchStrategy[dict[str, int]]:
             "STREAM_RATIO": st.sampled_from([0, 1, 8]),
             "ROW_CELLS": st.sampled_from([1, 6, 8192]),
             "VECTOR_CELLS": st.sampled_from([1, 4, 32]),
-            "WIDE_CELLS": st.sampled_from([1, 8, 1 << 17]),
+            "THREADED_CELLS": st.sampled_from([1, 8, 1 << 17]),
         }
     )
 
@@ -109,8 +109,8 @@ def limited(limits: dict[str, int]) -> Iterator[None]:
     """Within this context the thresholds have other values."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in limits.items():
-            patch.setattr(oracles if name == "WIDE_CELLS" else plan, name, value)
+            patch.setattr(oracles if name == "THREADED_CELLS" else plan, name, value)
         yield
 
 
-EVERYTHING_SMALL = {"STREAM_CELLS": 1, "STREAM_RATIO": 0, "ROW_CELLS": 1, "VECTOR_CELLS": 1, "WIDE_CELLS": 1}
+EVERYTHING_SMALL = {"STREAM_CELLS": 1, "STREAM_RATIO": 0, "ROW_CELLS": 1, "VECTOR_CELLS": 1, "THREADED_CELLS": 1}

@@ -85,7 +85,7 @@ def test_where_the_number_of_records_is_public_it_is_used():
 
 @pytest.mark.parametrize(
     "parameters",
-    [{"rounds": 0}, {"measuring": 1.0}, {"max_megabytes": 0.0}, {"max_cells": 0}, {"round_iterations": 0}],
+    [{"rounds": 0}, {"measuring": 1.0}, {"max_megabytes": 0.0}, {"max_cells": 0}, {"max_iterations": 0}],
 )
 def test_parameters_out_of_range_are_refused(parameters):
     with pytest.raises(ArgumentError, match=next(iter(parameters))):

@@ -29,12 +29,13 @@ from pgmest._base.errors import (
 )
 from pgmest.inference.exact.plan import Plan
 from pgmest.solvers.report import EstimationReport
+from pgmest.solvers.status import Status
 from tests.inference.problems import Problem, problems
 
 pytestmark = pytest.mark.filterwarnings("error")
 quick = settings(max_examples=60, deadline=None)
 TOTAL = 500.0
-REPORT = EstimationReport("mirror_descent", 12.5, 0.01, 8e-4, 100, 220, 0.5, True)
+REPORT = EstimationReport("mirror_descent", 12.5, 0.01, 8e-4, 100, 220, 0.5, Status.CONVERGED)
 
 
 def model_of(problem: Problem) -> pg.Model:
@@ -265,7 +266,7 @@ class TestInformation:
         np.testing.assert_allclose(np.exp(chain().log_prob(records)), [2 / 32, 3 / 32])
 
     def test_log_probabilities_many_at_a_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("pgmest.models.information.ROWS_AT_ONCE", 3)
+        monkeypatch.setattr("pgmest.models.information.LOOKUP_ROWS", 3)
         monkeypatch.setattr("pgmest.models.information.JOINED_CELLS", 1)
         records = pg.Dataset.from_codes(np.array([[0, 0, 0], [1, 1, 1]] * 5), dict.fromkeys("abc", 2))
         np.testing.assert_allclose(np.exp(chain().log_prob(records)), [3 / 32, 6 / 32] * 5)

@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 import pgmest as pg
 from pgmest._base.errors import FileFormatError
 from pgmest.solvers.report import EstimationReport
+from pgmest.solvers.status import Status
 from tests.inference.problems import Problem, problems
 
-REPORT = EstimationReport("x", 1.25, np.float64(0.1), np.inf, 3, 4, 0.1, np.bool_(True), "why\n")  # type: ignore[arg-type]
+REPORT = EstimationReport("x", 1.25, np.float64(0.1), np.inf, 3, 4, 0.1, Status.CONVERGED, "why\n")  # type: ignore[arg-type]
 REMEDY = "Only files written by model.save(...) can be read; write it again."
 
 

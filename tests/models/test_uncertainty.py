@@ -13,7 +13,8 @@ from pgmest import queries
 from pgmest._base.errors import ArgumentError, QueryError, UnknownAttributeError
 from pgmest.losses import L2Loss
 from pgmest.models.uncertainty import redraw
-from pgmest.solvers.refit import Recipe
+from pgmest.solvers.refit import Refit
+from pgmest.solvers.status import Status
 from pgmest.tables import zeros
 from tests.estimation.full_table import stacked
 
@@ -135,7 +136,7 @@ class TestReplicates:
     def test_are_made_once(self, monkeypatch) -> None:
         model = pg.estimate(measured(), DOMAIN)
         model.uncertainty("a", replicates=5)
-        monkeypatch.setattr(Recipe, "again", None)
+        monkeypatch.setattr(Refit, "again", None)
         assert model.uncertainty("c", replicates=5).replicates == 5
 
     @pytest.mark.parametrize(
@@ -164,14 +165,14 @@ class TestReplicates:
 
     @pytest.mark.parametrize("done", [0, 1, 3])
     def test_an_interruption_keeps_those_made(self, monkeypatch, done) -> None:
-        again, calls = Recipe.again, []
+        again, calls = Refit.again, []
 
         def interrupted(self, *arguments):
             potentials, total, report = again(self, *arguments)
             calls.append(1)
-            return potentials, total, replace(report, message="interrupted at ...") if len(calls) > done else report
+            return potentials, total, replace(report, status=Status.INTERRUPTED) if len(calls) > done else report
 
-        monkeypatch.setattr(Recipe, "again", interrupted)
+        monkeypatch.setattr(Refit, "again", interrupted)
         model = pg.estimate(measured(), DOMAIN)
         if done < 2:
             with pytest.raises(KeyboardInterrupt):

@@ -116,7 +116,7 @@ def test_answers_on_the_grid_are_exact():
     counts = rng.integers(0, 10**6, (6, 7))
     integers = [np.rint(factor.matrix() * 2.0**30).astype(object) for factor in rounded.factors.values()]
     exact = integers[0] @ counts.astype(object) @ integers[1].T
-    answers = rounded.apply_cells(counts.astype(float))
+    answers = rounded.apply(counts.astype(float))
     assert np.array_equal((answers * 2.0**60).astype(object), exact)
     assert np.array_equal(answers / step, np.rint(answers / step))
 

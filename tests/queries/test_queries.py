@@ -79,7 +79,7 @@ def test_products_along_any_axis_are_those_of_the_matrix(n, seed):
             np.testing.assert_allclose(query.apply(values, axis), expected, atol=1e-11)
             residual = rng.normal(size=expected.shape)
             expected = np.moveaxis(np.tensordot(matrix.T, residual, (1, axis)), 0, axis)
-            np.testing.assert_allclose(query.apply_transpose(residual, axis), expected, atol=1e-11)
+            np.testing.assert_allclose(query.transpose(residual, axis), expected, atol=1e-11)
 
 
 @settings(max_examples=25, deadline=None)
@@ -101,7 +101,7 @@ def test_nothing_is_densified():
     assert queries.haar(n).apply(counts)[0] == n
     assert queries.compress(n, np.arange(n) // 2).apply(counts).tolist() == [2.0] * (n // 2)
     square = Kron({"a": queries.all_range(60), "b": queries.all_range(60), "c": queries.total(100)})
-    assert square.apply_transpose(np.ones(square.shape)).shape == (60, 60, 100)
+    assert square.transpose(np.ones(square.answer_shape)).shape == (60, 60, 100)
 
 
 def test_a_query_prints_as_the_call_that_makes_it():
@@ -136,13 +136,13 @@ def test_a_kron_is_the_kronecker_product_on_the_marginal(order, count, seed):
         matrix = np.kron(matrix, query.matrix())
     np.testing.assert_allclose(kron.matrix(), matrix)
     answers = kron.apply(table)
-    assert answers.shape == kron.shape
+    assert answers.shape == kron.answer_shape
     assert answers.size == kron.rows
     np.testing.assert_allclose(answers.ravel(), matrix @ table.project(chosen).datavector(), atol=1e-10)
     residual = rng.normal(size=kron.rows)
-    np.testing.assert_allclose(kron.apply_transpose(residual).ravel(), matrix.T @ residual, atol=1e-10)
+    np.testing.assert_allclose(kron.transpose(residual).ravel(), matrix.T @ residual, atol=1e-10)
     np.testing.assert_allclose(
-        kron.apply_transpose(residual.reshape(kron.shape)).ravel(), matrix.T @ residual, atol=1e-10
+        kron.transpose(residual.reshape(kron.answer_shape)).ravel(), matrix.T @ residual, atol=1e-10
     )
     np.testing.assert_allclose(kron.max_column_norm(), np.linalg.norm(matrix, axis=0).max(), atol=1e-10)
 
@@ -238,6 +238,6 @@ def test_a_kron_that_does_not_fit_says_why():
         "the query on 'a': expected 3 columns, one per value, got a matrix of shape (4, 4). Make it for n=3."
     )
     with pytest.raises(ShapeError, match=r"transposed query is applied to: expected shape \(3, 1\), got \(2,\)"):
-        Kron({"a": queries.prefix(3), "b": queries.total(2)}).apply_transpose([1.0, 2.0])
+        Kron({"a": queries.prefix(3), "b": queries.total(2)}).transpose([1.0, 2.0])
     with pytest.raises(ShapeError, match=r"axis 0 of what prefix\(3\) is applied to: expected shape of length 3"):
         queries.prefix(3).apply([1.0])

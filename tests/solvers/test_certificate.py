@@ -33,7 +33,7 @@ def gap_at(problem, magnitude, seed, enough=0.0):
     theta = np.random.default_rng(seed).normal(0, magnitude, problem.layout.cells) + problem.base
     p, _ = problem.marginals(theta)
     loss, gradient = problem.loss_and_gradient(p)
-    plain = float(gradient @ p) - problem.lowest(gradient)
+    plain = float(gradient @ p) - problem.linear_minimum(gradient)
     return loss, plain, duality_gap(problem, p, gradient, enough)
 
 
@@ -91,7 +91,7 @@ def test_overlapping_marginals_are_certified_far_tighter_than_by_the_plain_gap(s
     for _ in range(150):
         state = solver.step(problem, state)
     _, gradient = problem.loss_and_gradient(state.average)
-    plain = float(gradient @ state.average) - problem.lowest(gradient)
+    plain = float(gradient @ state.average) - problem.linear_minimum(gradient)
     assert duality_gap(problem, state.average, gradient) < 0.2 * plain
 
 

@@ -12,7 +12,7 @@ import pgmest as pg
 from pgmest._base.errors import ArgumentError
 from pgmest.evaluation.simulation import simulate_measurements
 from pgmest.losses.l2 import L2Loss, WeightedSquares
-from pgmest.solvers.held_out import HeldOut, halves
+from pgmest.solvers.held_out import HeldOut, split_noise
 from pgmest.solvers.independent import independent_potentials, one_way_shares
 from pgmest.solvers.mirror_flow import TIMES, MirrorFlow, mirror_flow, unit_strength
 from pgmest.solvers.penalized import penalized
@@ -212,9 +212,9 @@ def test_each_point_of_the_flow_is_an_implicit_step_from_the_one_before():
     np.testing.assert_array_equal(points[1].p, expected.p)
 
 
-def test_halves_are_independent_and_average_to_the_answers():
+def test_the_parts_of_split_noise_are_independent_and_average_to_the_answers():
     problem = Problem.of(L2Loss([pg.LinearMeasurement(np.zeros(5000), "a", 3.0)], {"a": 5000}), 100.0)
-    one, other = (half.loss for half in halves(problem, np.random.default_rng(0)))
+    one, other = (part.loss for part in split_noise(problem, np.random.default_rng(0)))
     assert isinstance(problem.loss, WeightedSquares)
     assert isinstance(one, WeightedSquares)
     assert isinstance(other, WeightedSquares)

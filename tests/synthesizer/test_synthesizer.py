@@ -175,3 +175,62 @@ def test_wrong_names_and_parameters():
     with pytest.raises(ArgumentError, match=r"'thresold' is not a parameter of MST .* Did you mean 'threshold'"):
         named_mechanism("mst", epsilon=1.0, thresold=2)
     assert "notprivate" not in "".join(mechanism_names())
+
+
+VISITS = {"columns": {"x": {"type": "integer", "min": 0, "max": 9}}, "unit": {"column": "id", "at_most": 3}}
+
+
+def visits():
+    pd = pytest.importorskip("pandas")
+    return pd.DataFrame({"id": [f"p{i // 5}" for i in range(500)], "x": [i % 10 for i in range(500)]})
+
+
+def test_the_neighboring_relation_follows_the_unit():
+    from pgmest.privacy import AddRemove
+
+    made = synthesizer("independent").fit(visits(), VISITS, seed=0)
+    assert made.result_.mechanism.neighbors == AddRemove(3)
+    row_by_row = {"columns": VISITS["columns"]}
+    alone = synthesizer("independent").fit(visits(), row_by_row, seed=0)
+    assert alone.result_.mechanism.neighbors == AddRemove(1)
+    stddev = [float(np.max(fitted.result_.measurements[0].stddev)) for fitted in (made, alone)]
+    assert stddev[0] == pytest.approx(3 * stddev[1], rel=0.01)
+    assert abs(made.model_.total - 300) < 100
+    assert set(made.sample(5, seed=0).columns) == {"x"}
+
+
+def test_a_relation_that_protects_more_stays_and_replace_is_refused():
+    from pgmest.privacy import AddRemove, Replace
+
+    wide = pg.mechanisms.Independent(rho=1.0, backend="simulation", neighbors=AddRemove(7))
+    assert pg.Synthesizer(wide).fit(visits(), VISITS).result_.mechanism.neighbors == AddRemove(7)
+    with pytest.raises(ArgumentError, match="AddRemove where the schema has a unit"):
+        pg.Synthesizer(pg.mechanisms.Independent(rho=1.0, neighbors=Replace())).fit(visits(), VISITS)
+
+
+def test_records_that_were_not_bounded_are_refused():
+    from pgmest.data.schema import Schema
+
+    unbounded = Schema.from_dict({"columns": VISITS["columns"]}).encode(visits())
+    with pytest.raises(ArgumentError, match="the data were not bounded to 3 records of a person"):
+        synthesizer("independent").fit(unbounded, VISITS)
+    bounded = Schema.from_dict(VISITS).encode(visits())
+    assert synthesizer("independent").fit(bounded, VISITS).result_.mechanism.neighbors.records == 3
+
+
+def test_a_mechanism_around_another_follows_the_unit_too():
+    from pgmest.data.schema import Schema
+
+    data = Schema.from_dict(VISITS).encode(visits())
+    inside = pg.mechanisms.Independent(rho=1.0, backend="simulation")
+    result = pg.mechanisms.Transformed(mechanism=inside, share=0.0).fit(data, seed=0)
+    assert result.mechanism.neighbors.records == 3
+    assert result.mechanism.mechanism.neighbors.records == 3
+
+
+def test_a_mark_that_is_left_is_refused():
+    from pgmest.data.schema import Schema, draft
+
+    text = draft(people(100)).replace("drafted_from_private_data: true\n", "")
+    with pytest.raises(SchemaError, match=r"still says READ FROM THE PRIVATE DATA \(line 2, "):
+        synthesizer().fit(people(100), Schema.parse(text))

@@ -53,6 +53,17 @@ def test_sizes_count_cells_exactly():
     assert Domain({f"x{i}": 10 for i in range(40)}).size() == 10**40
 
 
+@pytest.mark.parametrize("kind", [tuple, list, set, frozenset, iter, dict.fromkeys])
+def test_ordered_is_those_of_the_domain_in_axis_order(kind):
+    assert DOMAIN.ordered(kind(["income", "height", "age", "income"])) == ("age", "income")
+    assert DOMAIN.ordered(kind([])) == ()
+
+
+def test_ordered_takes_a_domain_or_a_single_name():
+    assert DOMAIN.ordered(Domain({"sex": 2, "age": 85})) == ("age", "sex")
+    assert DOMAIN.ordered("age") == ("age",)
+
+
 def test_projection_takes_the_order_asked_for():
     assert DOMAIN.project(("income", "age")) == Domain({"income": 2, "age": 85})
     assert DOMAIN.project("sex") == Domain({"sex": 2})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import operator
 import pickle
 
@@ -51,10 +52,35 @@ def test_values_are_read_only_float64():
         f.transpose(("a",)).datavector()[0] = 3
 
 
-def test_the_caller_keeps_a_writable_array():
+def test_the_callers_array_stays_writable_and_is_not_the_factors():
     values = np.zeros(2)
-    Factor({"a": 2}, values)
+    factor = Factor({"a": 2}, values)
     values[0] = 1
+    assert factor.values.tolist() == [0, 0]
+    transposed = np.zeros((3, 2)).T
+    factor = Factor({"a": 2, "b": 3}, transposed)
+    transposed[0, 0] = 1
+    assert not factor.values.any()
+
+
+def test_an_array_that_is_handed_over_is_not_copied():
+    values = np.zeros(2)
+    assert np.shares_memory(Factor.owning({"a": 2}, values).values, values)
+    values.flags.writeable = False
+    assert np.shares_memory(Factor({"a": 2}, values).values, values)
+    with pytest.raises(ShapeError, match="expected shape"):
+        Factor.owning({"a": 3}, values)
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
+def test_copies_are_read_only_and_separate(copied):
+    factor = Factor({"a": 2, "b": 2}, [[1, 2], [3, -np.inf]])
+    other = copied(factor)
+    assert other.domain == factor.domain
+    assert np.array_equal(other.values, factor.values)
+    assert not np.shares_memory(other.values, factor.values)
+    with pytest.raises(ValueError, match="read-only"):
+        other.values[0, 0] = 3
 
 
 def test_a_wrong_shape_is_named():

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pgmest._base.errors import count_text
-from pgmest.data.schema.column import as_text
-from pgmest.data.schema.notation import Node
+from pgmest.data.schema.notation import SchemaNode
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -20,24 +19,13 @@ MOST_BINS = 10**7
 """Of one column: more would be a mistake in the schema."""
 
 
-def as_numbers(values: np.ndarray) -> np.ndarray:
-    """Values of any type as floats, NaN where they are none."""
-    import pandas as pd
-
-    if values.dtype.kind in "iufb":
-        return values.astype(np.float64)
-    if values.dtype.kind == "M":  # pandas would make nanoseconds of it
-        return np.full(len(values), np.nan)
-    return np.asarray(pd.to_numeric(as_text(values), errors="coerce"), dtype=np.float64)
-
-
-def draw_whole(codes: np.ndarray, starts: tuple[float, ...], high: float, generator: np.random.Generator) -> np.ndarray:
+def draw_whole(codes: np.ndarray, starts: Sequence[float], high: float, generator: np.random.Generator) -> np.ndarray:
     """A whole number for each code, uniform in its bin."""
     ends = np.array([*starts[1:], high + 1], dtype=np.int64)
     return generator.integers(np.array(starts, dtype=np.int64)[codes], ends[codes])
 
 
-def whole_bins(node: Node, fields: dict[str, Node], read: Any) -> tuple[int, tuple[int, ...]]:
+def whole_bins(node: SchemaNode, fields: dict[str, SchemaNode], read: Any) -> tuple[int, tuple[int, ...]]:
     """The upper bound and the starts of bins of whole numbers, `read` from nodes of the schema."""
     if "edges" in fields:
         starts = _edges(node, fields, read)
@@ -56,7 +44,7 @@ def whole_bins(node: Node, fields: dict[str, Node], read: Any) -> tuple[int, tup
     return high, tuple(range(low, high + 1, width))
 
 
-def real_edges(node: Node, fields: dict[str, Node]) -> list[float]:
+def real_edges(node: SchemaNode, fields: dict[str, SchemaNode]) -> list[float]:
     """The least number of each bin of real numbers, and the greatest number of the last."""
     if "edges" in fields:
         return _edges(node, fields, lambda edge: float(edge.number()))
@@ -78,7 +66,7 @@ def real_edges(node: Node, fields: dict[str, Node]) -> list[float]:
     return edges
 
 
-def _edges(node: Node, fields: dict[str, Node], read: Any) -> list[Any]:
+def _edges(node: SchemaNode, fields: dict[str, SchemaNode], read: Any) -> list[Any]:
     """`edges: [a, b, c]`: bins from a to below b, and from b to c (of whole numbers: to below c)."""
     for key in ("min", "max", "bins", "width"):
         if key in fields:
@@ -93,7 +81,7 @@ def _edges(node: Node, fields: dict[str, Node], read: Any) -> list[Any]:
     return edges
 
 
-def _bounds(node: Node, fields: dict[str, Node], read: Any) -> tuple[Any, Any]:
+def _bounds(node: SchemaNode, fields: dict[str, SchemaNode], read: Any) -> tuple[Any, Any]:
     for key in ("min", "max"):
         if key not in fields:
             node.fail(f"needs '{key}:', a public bound of its values.")
@@ -102,13 +90,13 @@ def _bounds(node: Node, fields: dict[str, Node], read: Any) -> tuple[Any, Any]:
     return read(fields["min"]), read(fields["max"])
 
 
-def _bin_count(node: Node) -> int:
+def _bin_count(node: SchemaNode) -> int:
     bins = node.integer(1)
     _check_count(node, bins)
     return bins
 
 
-def _check_count(node: Node, bins: int) -> None:
+def _check_count(node: SchemaNode, bins: int) -> None:
     if bins > MOST_BINS:
         node.fail(f"makes {count_text(bins)} bins, more than {MOST_BINS:,}; make them wider.")
 
@@ -127,14 +115,15 @@ def bin_expression(column: nw.Expr, starts: Sequence[Any]) -> nw.Expr:
     return among(0, len(starts) - 1)
 
 
-def whole_bin_expression(number: nw.Expr, starts: Sequence[float], high: float) -> nw.Expr:
+def whole_bin_expression(number: nw.Expr, starts: Sequence[float]) -> nw.Expr:
     """The bin of a whole number, by division where all bins but the last are equally wide; of null it is any."""
     import narwhals as nw
 
     widths = {after - before for before, after in itertools.pairwise(starts)}
     if len(widths) != 1:
         return bin_expression(number, starts)
-    low, width = int(starts[0]), int(widths.pop())
+    low, last, width = int(starts[0]), int(starts[-1]), int(widths.pop())
     number = number.fill_null(low)  # Dask cannot cast null
-    below, above = nw.when(number <= low).then(nw.lit(low)), nw.lit(int(high))
-    return (below.when(number >= high).then(above).otherwise(number).cast(nw.Int64) - low) // width
+    below = nw.when(number <= low).then(nw.lit(low))
+    inside = below.when(number >= last).then(nw.lit(last)).otherwise(number)  # the last bin may be wider
+    return (inside.cast(nw.Int64) - low) // width

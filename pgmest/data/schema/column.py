@@ -1,4 +1,4 @@
-"""Column: what is public about one column of a raw table, and how its values become codes and codes values again.
+"""SchemaColumn: what is public about one column of a raw table, and how its values become codes and codes values again.
 
 The codes of a column are those of its values, in order, then one for all `other` values if it has one, then one for
 missing values if it has one.
@@ -9,26 +9,42 @@ from __future__ import annotations
 import abc
 import reprlib
 from dataclasses import dataclass
-from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from pgmest._base.errors import DataError
 from pgmest.data.codes import code_type
-from pgmest.data.schema.notation import Node
+from pgmest.data.schema.notation import SchemaNode
+from pgmest.data.schema.readings import text_of
+from pgmest.data.values import Values
 
 if TYPE_CHECKING:
-    import narwhals as nw
-
-NESTED = (list, dict, set, tuple, np.ndarray)
+    from pgmest.data.schema.engine import EngineColumn, EngineFound, Reading
 
 COMMON_KEYS = ("type", "missing", "outside")
 
 
+class Found(NamedTuple):
+    """What a column makes of values, none of which is missing: arrays of shape (rows,).
+
+    Attributes:
+        codes: the code of each; where it is outside, that of `clip` or `other` if the column does that.
+        outside: which are not foreseen.
+        unreadable: which cannot be read at all as what the column holds.
+    """
+
+    codes: np.ndarray
+    outside: np.ndarray
+    unreadable: np.ndarray
+
+
 @dataclass(frozen=True)
-class Column(abc.ABC):
+class SchemaColumn(abc.ABC):
     """One column; its kinds are Categorical, Boolean, Integer, Real and Date.
+
+    The code of a value depends on that value and the schema alone: never on the values beside it, nor on the type that
+    a library or a file gave to the column. 5, 5.0 and "5" are one value, and so are True and "true".
 
     What becomes of a value that the schema does not foresee is public, and the same whatever the table holds: an error
     that a private record causes would tell of that record. So values are clipped, or become `other` or missing; only
@@ -59,11 +75,8 @@ class Column(abc.ABC):
         """The number of codes before that of missing values."""
 
     @abc.abstractmethod
-    def find(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """For values none of which is null: their codes, which of them are outside, and which cannot be read at all.
-
-        The code of a value that is outside is that of `clip` or `other`, if the column does that.
-        """
+    def find(self, values: Values) -> Found:
+        """The codes of values none of which is missing."""
 
     @abc.abstractmethod
     def draw(self, codes: np.ndarray, generator: np.random.Generator) -> np.ndarray:
@@ -74,7 +87,7 @@ class Column(abc.ABC):
         """What each code but that of missing values stands for."""
 
     @abc.abstractmethod
-    def codes_within(self, node: Node) -> list[int]:
+    def codes_within(self, node: SchemaNode) -> list[int]:
         """The codes of the values that a constraint names: a value, or what else the kind of column offers."""
 
     @abc.abstractmethod
@@ -82,47 +95,53 @@ class Column(abc.ABC):
         """The foreseen values, for an error: "within 0..99"."""
 
     @abc.abstractmethod
-    def expression(self, kind: nw.dtypes.DType) -> tuple[nw.Expr, nw.Expr]:
-        """As `find`, for an engine whose column is of that type: the codes, and whether a value is outside.
+    def read_in_engine(self, column: EngineColumn) -> Reading:
+        """What values say, as expressions of an engine."""
 
-        Raises:
-            DataError: the type does not fit the column.
-        """
+    @abc.abstractmethod
+    def place_in_engine(self, reading: Reading) -> EngineFound:
+        """The codes of what was read, as `find` has them for every value."""
 
     @property
     def size(self) -> int:
         """The number of codes."""
         return self.regular + self.missing
 
-    def encode(self, values: np.ndarray, first_row: int = 0) -> np.ndarray:
+    def encode(self, values: Values | np.ndarray, first_row: int = 0) -> np.ndarray:
         """The code of each value, shape (records,), in the smallest type that holds them.
 
         Args:
-            values: numbers, booleans, dates, or objects such as text; null as None, NaN or NaT.
+            values: a column; an array may hold numbers, booleans, dates, or objects, with null as None, NaN or NaT.
             first_row: the number of the first of them, for errors.
 
         Raises:
             DataError: with `outside: error`, for the first value that is not foreseen.
         """
-        values = _plain(values)
-        gaps = self._gaps(values)
-        codes, outside, unreadable = self.find(values[~gaps])
-        code = np.full(len(values), self.gap_code, dtype=np.int64)
-        code[~gaps] = np.where(unreadable, self.gap_code, codes)
-        if self.outside == "missing":
-            code[np.flatnonzero(~gaps)[outside]] = self.gap_code
-        elif self.outside == "error":
-            wrong = np.zeros(len(values), dtype=bool) if self.missing else gaps.copy()
-            wrong[np.flatnonzero(~gaps)[outside | unreadable]] = True
-            if wrong.any():
-                row = int(wrong.argmax())
-                self.refuse(None if gaps[row] else values[row], first_row + row)
-        return code.astype(code_type(self.size))
+        values = Values.of(values) if isinstance(values, np.ndarray) else values
+        positions, condensed = values.where(~values.gaps).condensed()
+        codes, wrong = self.judge(condensed)
+        code = np.full(len(values), self.gap_code, dtype=code_type(self.size))
+        code[~values.gaps] = codes[positions]
+        if self.outside == "error":
+            refused = np.full(len(values), not self.missing)
+            refused[~values.gaps] = wrong[positions]
+            if refused.any():
+                row = int(refused.argmax())
+                self.refuse(None if values.gaps[row] else values.array[row], first_row + row)
+        return code
+
+    def judge(self, values: Values) -> tuple[np.ndarray, np.ndarray]:
+        """Of values without gaps, the code of each; and which of them `outside: error` refuses."""
+        marked = self._marked(values)
+        codes, outside, unreadable = self.find(values)
+        to_gap = marked | unreadable | (outside & (self.outside == "missing"))
+        wrong = np.where(marked, not self.missing, outside | unreadable)
+        return np.where(to_gap, self.gap_code, codes).astype(code_type(self.size)), wrong
 
     def refuse(self, value: Any, row: int | None) -> None:
         """Raise the DataError of `outside: error`."""
         at = "" if row is None else f", row {row}"
-        shown = "no value" if value is None else f"the value {reprlib.repr(getattr(value, 'item', lambda: value)())}"
+        shown = "no value" if value is None else f"the value {shown_value(value)}"
         raise DataError(
             f"column '{self.name}'{at} has {shown}, but values are {self.expected()} ({self.place}). "
             "Correct the table, or let the schema say what becomes of such values."
@@ -133,24 +152,28 @@ class Column(abc.ABC):
         """The code of missing and unreadable values; without one for them, that of others, or the first one."""
         return self.regular if self.missing else 0
 
-    def _gaps(self, values: np.ndarray) -> np.ndarray:
-        import pandas as pd
+    def _marked(self, values: Values) -> np.ndarray:
+        """Which values are written as one of the markers."""
+        if values.array.dtype.kind != "O" and not any(map(could_be_written, self.markers)):
+            return np.zeros(len(values), dtype=bool)
+        positions, distinct = values.distinct()
+        return np.array([text_of(value) in self.markers for value in distinct], dtype=bool)[positions]
 
-        gaps = np.asarray(pd.isna(values), dtype=bool)
-        if values.dtype.kind in "OUT":
-            gaps |= np.asarray(pd.Series(values, dtype=object).isin(self.markers), dtype=bool)
-        return gaps
 
-
-def gap_keys(fields: dict[str, Node]) -> tuple[bool, frozenset[str]]:
+def gap_keys(fields: dict[str, SchemaNode]) -> tuple[bool, frozenset[str]]:
     """`missing:` as whether there is a code for missing values, and the texts that mean one."""
     node = fields.get("missing")
     if node is None or isinstance(node.value, bool):
         return bool(node is not None and node.value), frozenset({""})
-    return True, frozenset({"", *(str(item.scalar()) for item in node.items())})
+    return True, frozenset({"", *(_marker(item) for item in node.items())})
 
 
-def outside_key(fields: dict[str, Node], allowed: tuple[str, ...], missing: bool) -> str:
+def _marker(node: SchemaNode) -> str:
+    value = node.scalar()
+    return "" if value is None else text_of(value) or ""
+
+
+def outside_key(fields: dict[str, SchemaNode], allowed: tuple[str, ...], missing: bool) -> str:
     """`outside:`, by default the first of `allowed`."""
     node = fields.get("outside")
     if node is None:
@@ -159,20 +182,14 @@ def outside_key(fields: dict[str, Node], allowed: tuple[str, ...], missing: bool
     return choice
 
 
-def _plain(values: np.ndarray) -> np.ndarray:
-    """Objects that cannot be compared, such as lists, as text, and decimal numbers as floats."""
-    if values.dtype.kind != "O" or not any(isinstance(value, (*NESTED, Decimal)) for value in values):
-        return values
-    plain = np.empty(len(values), dtype=object)
-    for row, value in enumerate(values):
-        if isinstance(value, Decimal):
-            value = None if value.is_nan() else float(value)
-        plain[row] = str(value) if isinstance(value, NESTED) else value
-    return plain
+def shown_value(value: object) -> str:
+    """A value in an error, which must not fail for any."""
+    try:
+        return reprlib.repr(value.item() if isinstance(value, np.generic) else value)
+    except Exception:  # what a foreign object's repr raises, or an integer of too many digits
+        return f"of type {type(value).__name__}"
 
 
-def as_text(values: np.ndarray) -> Any:
-    """Values of any type as a pandas Series of text without surrounding blanks."""
-    import pandas as pd
-
-    return pd.Series([value if isinstance(value, str) else str(value) for value in values], dtype=object).str.strip()
+def could_be_written(marker: str) -> bool:
+    """Whether a number, a date or a boolean may be written like that."""
+    return marker != "" and (marker[0] in "-+.0123456789" or marker in ("true", "false", "inf"))

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from pgmest._base.errors import DataError
 from pgmest.data.schema.bins import draw_whole, whole_bin_expression, whole_bins
-from pgmest.data.schema.column import COMMON_KEYS, as_text, gap_keys, outside_key
-from pgmest.data.schema.grid import Grid
-from pgmest.data.schema.notation import Node
+from pgmest.data.schema.column import COMMON_KEYS, gap_keys, outside_key
+from pgmest.data.schema.engine import EngineColumn, Reading
+from pgmest.data.schema.grid import Grid, Numbers
+from pgmest.data.schema.notation import SchemaNode
+from pgmest.data.schema.readings import day_of
+from pgmest.data.values import Values
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -24,7 +26,8 @@ UNITS: dict[str, Literal["D", "M", "Y"]] = {"day": "D", "month": "M", "year": "Y
 class Date(Grid):
     """Days from `min` to `max`, in bins of `width` days, months or years (`unit`), or in `bins` bins, or by `edges`.
 
-    Numbers are days since 1970-01-01. The time of day is dropped. A drawn value is a day, uniform within its bin.
+    Numbers are days since 1970-01-01. The time of day is dropped; the day is the one on the clock of the place that the
+    value is from: 23:30 at -05:00 is not yet tomorrow. A drawn value is a day, uniform within its bin.
 
     Attributes:
         format: how text writes dates, such as "%d.%m.%Y"; None for 2020-12-31, with or without a time.
@@ -37,7 +40,7 @@ class Date(Grid):
         return "date"
 
     @classmethod
-    def from_node(cls, name: str, node: Node) -> Date:
+    def from_node(cls, name: str, node: SchemaNode) -> Date:
         fields = node.fields((*COMMON_KEYS, "min", "max", "bins", "width", "edges", "unit", "format"))
         missing, markers = gap_keys(fields)
         unit = UNITS[fields["unit"].choice(tuple(UNITS))] if "unit" in fields else "D"
@@ -49,23 +52,24 @@ class Date(Grid):
             if last < days[0]:
                 fields["max"].fail(f"must be at least min ({fields['min'].shown}), not {fields['max'].shown}.")
         outside = outside_key(fields, ("clip",), missing)
-        form = fields["format"].text() if "format" in fields else None
+        form = _format(fields["format"]) if "format" in fields else None
         return cls(name, missing, markers, outside, node.place, tuple(days), last, form)
 
-    def numbers(self, values: np.ndarray) -> np.ndarray:
-        import pandas as pd
+    def numbers(self, values: Values) -> Numbers:
+        if values.array.dtype.kind == "M":
+            none = np.zeros(len(values), dtype=bool)
+            return Numbers(values.array.astype("M8[D]").astype(np.int64), none, none)
+        positions, distinct = values.distinct()
+        read = [day_of(value, self.format) for value in distinct]
+        numbers = np.array([0 if day is None else day for day in read], dtype=np.int64)
+        unreadable = np.array([day is None for day in read], dtype=bool)
+        return Numbers(numbers[positions], unreadable[positions], np.zeros(len(values), dtype=bool))
 
-        if values.dtype.kind != "M":
-            if values.dtype.kind in "iufb":  # numbers are no dates
-                return np.full(len(values), np.nan)
-            text = as_text(values)
-            if self.format is None:
-                parsed = pd.to_datetime(text.str.slice(0, 10), format="%Y-%m-%d", errors="coerce")
-            else:
-                parsed = pd.to_datetime(text, format=self.format, errors="coerce")
-            values = parsed.to_numpy()
-        days = values.astype("M8[D]")
-        return np.where(np.isnat(days), np.nan, days.astype(np.int64))
+    def read_in_engine(self, column: EngineColumn) -> Reading:
+        return column.day(self.format)
+
+    def bins_in_engine(self, number: nw.Expr) -> nw.Expr:
+        return whole_bin_expression(number, self.starts)
 
     def draw(self, codes: np.ndarray, generator: np.random.Generator) -> np.ndarray:
         return draw_whole(codes, self.starts, self.high, generator).astype("M8[D]")
@@ -77,34 +81,30 @@ class Date(Grid):
     def written(self, number: float) -> str:
         return str(np.datetime64(int(number), "D"))
 
-    def number_of(self, node: Node) -> float:
+    def number_of(self, node: SchemaNode) -> float:
         return int(_day(node).astype(int))
 
     def expected(self) -> str:
         form = "" if self.format is None else f" written as {self.format}"
         return f"dates{form} {super().expected()}"
 
-    def expression(self, kind: nw.dtypes.DType) -> tuple[nw.Expr, nw.Expr]:
-        import narwhals as nw
-
-        if not (kind == nw.Date or kind == nw.Datetime):
-            raise DataError(f"column '{self.name}' is of type {kind}, not a date ({self.place}); cast it.")
-        column = nw.col(self.name).cast(nw.Date)
-        first, last = (datetime.date.fromisoformat(self.written(bound)) for bound in (self.low, self.high))
-        outside = (column < nw.lit(first)) | (column > nw.lit(last))
-        return whole_bin_expression(_days_since_1970(column), self.starts, self.high), outside
-
     def _last(self, code: int) -> float:
         return self.high if code == self.regular - 1 else self.starts[code + 1] - 1
 
 
-def _days_since_1970(date: nw.Expr) -> nw.Expr:
-    """By the calendar's rule: engines have no common function for it."""
-    years = date.dt.year() - 1
-    return years * 365 + years // 4 - years // 100 + years // 400 + date.dt.ordinal_day() - 719_163
+def _format(node: SchemaNode) -> str:
+    """A format of dates, found to be one that a date is written and read in."""
+    form, day = node.text(), datetime.datetime(2001, 2, 3, tzinfo=datetime.UTC)
+    try:
+        read = datetime.datetime.strptime(day.strftime(form), form)
+    except ValueError as error:
+        node.fail(f"must be a format of dates such as %d.%m.%Y, not {node.shown} ({error}).")
+    if read.year != day.year:
+        node.fail(f"must be a format of dates such as %d.%m.%Y; {node.shown} does not say the year.")
+    return form
 
 
-def _day(node: Node) -> np.datetime64:
+def _day(node: SchemaNode) -> np.datetime64:
     try:
         return np.datetime64(datetime.date.fromisoformat(node.text()), "D")
     except ValueError:

@@ -10,12 +10,12 @@ import numpy as np
 
 from pgmest._base.errors import ArgumentError, OptionalDependencyError
 from pgmest.data.dataset import Dataset
-from pgmest.data.schema.column import Column
+from pgmest.data.schema.column import SchemaColumn
 
 LIBRARIES = ("pandas", "polars", "pyarrow")
 
 
-def decode(columns: Sequence[Column], data: Dataset, generator: np.random.Generator, like: str) -> Any:
+def decode(columns: Sequence[SchemaColumn], data: Dataset, generator: np.random.Generator, like: str) -> Any:
     """See `Schema.decode`."""
     if like not in LIBRARIES:
         raise ArgumentError.of("like", like, LIBRARIES)
@@ -27,14 +27,14 @@ def decode(columns: Sequence[Column], data: Dataset, generator: np.random.Genera
     return build(library, {column.name: (column, *_values(column, data, generator)) for column in columns})
 
 
-def _values(column: Column, data: Dataset, generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def _values(column: SchemaColumn, data: Dataset, generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """The value of each record, and where there is none (the value there means nothing)."""
     codes = data.column(column.name).astype(np.int64)
     missing = codes == column.gap_code if column.missing else np.zeros(len(codes), dtype=bool)
     return column.draw(np.where(missing, 0, codes), generator), missing
 
 
-Columns = dict[str, tuple[Column, np.ndarray, np.ndarray]]
+Columns = dict[str, tuple[SchemaColumn, np.ndarray, np.ndarray]]
 
 
 def _pandas(pd: Any, columns: Columns) -> Any:

@@ -13,8 +13,8 @@ import numpy as np
 
 from pgmest._base.errors import DataError
 from pgmest.data.chunked_reader import read_pieces
-from pgmest.data.frames import all_columns
-from pgmest.data.schema.column import as_text
+from pgmest.data.schema.schema import DRAFT_MARK
+from pgmest.data.values import Values, read_values
 
 ROWS_READ = 1_000_000
 """The first so many rows are looked at."""
@@ -25,17 +25,20 @@ MOST_LISTED = 50
 MARKERS = ("", "?", "-", ".", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "none", "missing")
 """Texts that are taken for missing values."""
 
-PRIVATE = "# READ FROM THE PRIVATE DATA"
+PRIVATE_MARK = f"# {DRAFT_MARK}"
 
 HEADER = f"""\
 # A DRAFT, GUESSED FROM THE RECORDS. IT IS NOT SAFE TO PUBLISH, AND NEITHER IS ANYTHING MADE WITH IT.
-# REPLACE EVERY LINE MARKED '{PRIVATE.removeprefix("# ")}' BY PUBLIC KNOWLEDGE: A CODE BOOK, A LAW, COMMON SENSE.
-# CHECK THE TYPES, TOO, AND WHICH COLUMNS CAN HAVE MISSING VALUES. THEN DELETE THESE LINES AND THE NEXT ONE.
+# REPLACE EVERY LINE MARKED '{PRIVATE_MARK.removeprefix("# ")}' BY PUBLIC KNOWLEDGE: A CODE BOOK, A LAW, COMMON SENSE.
+# THAT IS ALL OF IT: THE TYPES AND BINS, TOO, WERE CHOSEN BY THE VALUES. DELETE EACH MARK WHEN ITS LINE IS PUBLIC,
+# THEN THESE LINES AND THE NEXT ONE: AS LONG AS ONE MARK IS LEFT, THE SCHEMA IS REFUSED.
 drafted_from_private_data: true
 columns:
 """
 
 FOOTER = """\
+# If a person can have several rows, say which column tells persons apart, and how many rows of each are counted:
+# unit: {column: patient_id, at_most: 8}
 # What cannot occur together makes the synthetic table better. Examples:
 # constraints:
 #   - impossible: {age: {max: 14}, marital-status: [married, widowed]}
@@ -51,16 +54,16 @@ def draft(table: Any) -> str:
 
     >>> import pandas as pd
     >>> text = draft(pd.DataFrame({"age": [23, 58, 41], "sex": ["F", "M", "F"]}))
-    >>> print(text[text.index("columns:") : text.index("# What")])
+    >>> print(text[text.index("columns:") : text.index("# If")])
     columns:
       age:
-        type: integer
-        min: 0  # READ FROM THE PRIVATE DATA
-        max: 59  # READ FROM THE PRIVATE DATA
+        type: integer  # READ FROM THE PRIVATE_MARK DATA
+        min: 0  # READ FROM THE PRIVATE_MARK DATA
+        max: 59  # READ FROM THE PRIVATE_MARK DATA
       sex:
-        type: categorical
-        values: [F, M]  # READ FROM THE PRIVATE DATA
-        other: other
+        type: categorical  # READ FROM THE PRIVATE_MARK DATA
+        values: [F, M]  # READ FROM THE PRIVATE_MARK DATA
+        other: other  # READ FROM THE PRIVATE_MARK DATA
     <BLANKLINE>
 
     Args:
@@ -79,13 +82,14 @@ def draft(table: Any) -> str:
 
 def _columns(table: Any) -> dict[str, np.ndarray]:
     if not isinstance(table, str | Path):
-        return all_columns(table, ROWS_READ)
-    pieces: list[dict[str, np.ndarray]] = []
+        return {name: values.with_nulls() for name, values in read_values(table, rows=ROWS_READ).items()}
+    pieces: list[dict[str, Values]] = []
     for piece in read_pieces(table):
         pieces.append(piece)
         if sum(len(next(iter(piece.values()), ())) for piece in pieces) >= ROWS_READ:
             break
-    return {name: np.concatenate([piece[name] for piece in pieces]) for name in (pieces[0] if pieces else ())}
+    names = pieces[0] if pieces else ()
+    return {name: np.concatenate([piece[name].with_nulls() for piece in pieces]) for name in names}
 
 
 def _entry(name: str, values: np.ndarray) -> Iterator[str]:
@@ -104,14 +108,14 @@ def _entry(name: str, values: np.ndarray) -> Iterator[str]:
     described = _described(known) if len(known) else None
     if described is None:
         reason = "HOLDS NO VALUES" if not len(known) else "LOOKS LIKE AN IDENTIFIER OR FREE TEXT"
-        yield f"  # {_quoted(name)} IS LEFT OUT: IT {reason}."
+        yield f"  # {_quoted(name)} IS LEFT OUT: IT {reason}. {PRIVATE_MARK.removeprefix('# ')}."
         return
     yield f"  {_quoted(name)}:"
-    yield from (f"    {line}" for line in described)
     if markers:
-        yield f"    missing: [{', '.join(map(_quoted, markers))}]  {PRIVATE}"
+        described = [*described, f"missing: [{', '.join(map(_quoted, markers))}]"]
     elif gaps.any():
-        yield f"    missing: true  {PRIVATE}"
+        described = [*described, "missing: true"]
+    yield from (f"    {line}  {PRIVATE_MARK}" for line in described)
 
 
 def _described(values: np.ndarray) -> list[str] | None:
@@ -136,7 +140,7 @@ def _described(values: np.ndarray) -> list[str] | None:
     other = next(label for label in ("other", "any other", "not listed") if label not in counts.index[:MOST_LISTED])
     return [
         "type: categorical",
-        f"values: [{', '.join(map(_quoted, listed))}]  {PRIVATE}",
+        f"values: [{', '.join(map(_quoted, listed))}]",
         f"other: {other}",
     ]
 
@@ -166,17 +170,15 @@ def _number(text: Any) -> list[str]:
     if max(abs(low), abs(high)) < 2**53 and (numbers == np.floor(numbers)).all():
         least, most = _whole_bounds(int(low), int(high))
         bins = ["bins: 50"] if most - least >= 200 else []
-        return ["type: integer", f"min: {least}  {PRIVATE}", f"max: {most}  {PRIVATE}", *bins]
+        return ["type: integer", f"min: {least}", f"max: {most}", *bins]
     step = 10.0 ** math.floor(math.log10(max(high - low, abs(high) * 1e-6, 1e-300)))
     least = 0.0 if 0 <= low <= high / 2 else math.floor(low / step) * step
     least -= step if least > low else 0.0  # a number too small to be divided by the step
     most = (math.floor(high / step) + 1) * step
     places = max((len(part) for part in text.str.extract(r"\.(\d+)$")[0].dropna().unique()), default=99)
     exact = max(abs(least), abs(most)) * 10.0**places < 2**53
-    decimals = (
-        [f"decimals: {places}  {PRIVATE}"] if places <= 4 and exact and 10.0 ** (1 - places) <= step <= 1e9 else []
-    )
-    bounds = [f"min: {max(least, -1e300):.12g}  {PRIVATE}", f"max: {min(most, 1e300):.12g}  {PRIVATE}"]
+    decimals = [f"decimals: {places}"] if places <= 4 and exact and 10.0 ** (1 - places) <= step <= 1e9 else []
+    bounds = [f"min: {max(least, -1e300):.12g}", f"max: {min(most, 1e300):.12g}"]
     return ["type: real", *bounds, "bins: 20", *decimals]
 
 
@@ -191,8 +193,15 @@ def _date(days: np.ndarray) -> list[str]:
     first, last = days.min().astype("M8[Y]"), days.max().astype("M8[Y]")
     span = int((days.max() - days.min()).astype(int))
     unit = "day" if span <= 100 else "month" if span <= 3660 else "year"
-    bounds = [f"min: {first}-01-01  {PRIVATE}", f"max: {last}-12-31  {PRIVATE}"]
+    bounds = [f"min: {first}-01-01", f"max: {last}-12-31"]
     return ["type: date", *bounds, f"unit: {unit}"]
+
+
+def as_text(values: np.ndarray) -> Any:
+    """Values of any type as a pandas Series of text without surrounding blanks."""
+    import pandas as pd
+
+    return pd.Series([value if isinstance(value, str) else str(value) for value in values], dtype=object).str.strip()
 
 
 def _quoted(text: str) -> str:

@@ -4,77 +4,125 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from pgmest._base.errors import DataError
 from pgmest.data.chunked_reader import read_pieces
+from pgmest.data.codes import code_type
 from pgmest.data.dataset import Dataset
-from pgmest.data.frames import collected, lazy_frame, read_columns
-from pgmest.data.schema.column import Column
+from pgmest.data.frames import collected, lazy_frame
+from pgmest.data.lazy_dataset import LazyDataset
+from pgmest.data.schema.column import SchemaColumn
+from pgmest.data.schema.engine import EngineColumn, Reading
+from pgmest.data.schema.unit import Persons, Unit, bounded, checked_key, person_in_engine
+from pgmest.data.values import Values, read_values
 from pgmest.tables.domain import Domain
 
 if TYPE_CHECKING:
     import narwhals as nw
 
 
-def encode(columns: Sequence[Column], table: Any) -> Dataset:
+def encode(columns: Sequence[SchemaColumn], unit: Unit | None, table: Any, key: bytes | None = None) -> Dataset:
     """See `Schema.encode`."""
-    names = [column.name for column in columns]
+    key = checked_key(key)
+    names = [*(column.name for column in columns), *([unit.column] if unit else [])]
     if isinstance(table, str | Path):
         try:
-            return _dataset(columns, read_pieces(table, names))
+            return _dataset(columns, unit, read_pieces(table, names), key)
         except DataError as error:
             raise DataError(f"{table}: {error}") from None
     lazy = lazy_frame(table, names)
     if lazy is not None:
-        return _lazy_dataset(columns, lazy)
-    return _dataset(columns, iter([read_columns(table, names)]))
+        return _lazy_dataset(columns, unit, lazy, key)
+    return _dataset(columns, unit, iter([read_values(table, names)]), key)
 
 
-def _dataset(columns: Sequence[Column], pieces: Iterator[dict[str, np.ndarray]]) -> Dataset:
-    codes: list[list[np.ndarray]] = [[] for _ in columns]
-    records = 0
+def _dataset(
+    columns: Sequence[SchemaColumn], unit: Unit | None, pieces: Iterator[dict[str, Values]], key: bytes
+) -> Dataset:
+    codes = [[np.empty(0, dtype=code_type(column.size))] for column in columns]
+    persons, records = Persons(), 0
     for piece in pieces:
         for column, encoded in zip(columns, codes, strict=True):
             encoded.append(column.encode(piece[column.name], records))
+        if unit:
+            persons.add(unit.column, piece[unit.column])
         records += len(piece[columns[0].name])
-    if not records:
-        raise DataError.no_rows()
-    domain = Domain({column.name: column.size for column in columns})
-    return Dataset.from_codes([np.concatenate(encoded) for encoded in codes], domain, trusted=True)
+    whole = [np.concatenate(encoded) for encoded in codes]
+    if unit:
+        rows = persons.kept(whole, unit.at_most, key)
+        whole = [column[rows] for column in whole]
+    at_most = unit.at_most if unit else None
+    return Dataset.from_codes(whole, _domain(columns), trusted=True, records_per_person=at_most)
 
 
-def _lazy_dataset(columns: Sequence[Column], frame: nw.LazyFrame[Any]) -> Dataset:
+def _domain(columns: Sequence[SchemaColumn]) -> Domain:
+    return Domain({column.name: column.size for column in columns})
+
+
+def _lazy_dataset(columns: Sequence[SchemaColumn], unit: Unit | None, frame: nw.LazyFrame[Any], key: bytes) -> Dataset:
     """A dataset whose codes are expressions that the engine computes."""
     kinds = frame.collect_schema()
+    read, states = [], []
+    for position, column in enumerate(columns):
+        expressions, state = _read(column, EngineColumn(frame, column.name, kinds[column.name]), f"{position} ")
+        read += expressions
+        states.append(state)
+    if unit:
+        person = person_in_engine(EngineColumn(frame, unit.column, kinds[unit.column]))
+        read.append(person.alias(unit.column))
+    kept = [column.name for column in columns if column.outside == "error"]  # for the error
+    frame = frame.select(*kept, *read)  # as columns first: the codes refer to them many times
     coded = []
-    for column in columns:
-        code, outside, gap = _engine_code(column, kinds[column.name])
+    for column, state in zip(columns, states, strict=True):
+        code, refused = _placed(column, state)
         if column.outside == "error":
-            _refuse_first(column, frame, outside if column.missing else gap | outside)
+            _refuse_first(column, frame, refused)
         coded.append(code.alias(column.name))
-    return Dataset.from_frame(frame.select(*coded).to_native(), Domain({c.name: c.size for c in columns}))
+    if unit is None:
+        return LazyDataset.of_lazy(frame.select(*coded), _domain(columns))
+    names = [column.name for column in columns]
+    held = bounded(frame.select(*coded, unit.column), unit.column, names, unit.at_most, key)
+    return LazyDataset.of_lazy(held, _domain(columns), records_per_person=unit.at_most)
 
 
-def _engine_code(column: Column, kind: Any) -> tuple[Any, Any, Any]:
-    """The code of a column, whether a value is not foreseen, and whether there is none, as expressions."""
+class Read(NamedTuple):
+    """The columns of a lazy frame that hold what was read of one column of the table."""
+
+    reading: Reading
+    null: nw.Expr
+    marked: nw.Expr
+
+
+def _read(column: SchemaColumn, held: EngineColumn, prefix: str) -> tuple[list[nw.Expr], Read]:
+    """What a column says, as expressions under names of their own, and how to refer to these."""
     import narwhals as nw
 
-    codes, outside = column.expression(kind)
-    gap = nw.col(column.name).is_null()
-    if kind == nw.String and column.markers:
-        gap = gap | nw.col(column.name).is_in(sorted(column.markers))
-    if kind.is_float():
-        gap = gap | nw.col(column.name).is_nan()
-    gap = nw.when(gap).then(nw.lit(True)).otherwise(nw.lit(False))
+    found = {**column.read_in_engine(held)._asdict(), "null": held.null, "marked": held.marked(column.markers)}
+    names = {name: prefix + name for name in found}
+    reading = Reading(*(nw.col(names[name]) for name in Reading._fields))
+    expressions = [expression.alias(names[name]) for name, expression in found.items()]
+    return expressions, Read(reading, nw.col(names["null"]), nw.col(names["marked"]))
+
+
+def _placed(column: SchemaColumn, read: Read) -> tuple[nw.Expr, nw.Expr]:
+    """The code of a column, and which values `outside: error` refuses, as expressions; as `SchemaColumn.encode`."""
+    import narwhals as nw
+
+    codes, outside = column.place_in_engine(read.reading)
+    gap = read.null | read.marked
+    to_gap = gap | read.reading.unreadable
     if column.outside == "missing":
-        codes = nw.when(outside).then(nw.lit(column.gap_code)).otherwise(codes)
-    return nw.when(gap).then(nw.lit(column.gap_code)).otherwise(codes), outside & ~gap, gap
+        to_gap = to_gap | outside
+    code = nw.when(to_gap).then(nw.lit(column.gap_code)).otherwise(codes.cast(nw.Int64))
+    unforeseen = (outside | read.reading.unreadable) & ~gap
+    refused = unforeseen if column.missing else gap | unforeseen
+    return nw.when(code.is_null()).then(nw.lit(column.gap_code)).otherwise(code), refused
 
 
-def _refuse_first(column: Column, frame: nw.LazyFrame[Any], wrong: Any) -> None:
-    found = collected(frame.filter(wrong).select(column.name).head(1))[column.name].to_list()
+def _refuse_first(column: SchemaColumn, frame: nw.LazyFrame[Any], refused: nw.Expr) -> None:
+    found = collected(frame.filter(refused).select(column.name).head(1))[column.name].to_list()
     if found:
         column.refuse(found[0], None)

@@ -6,14 +6,16 @@ import abc
 import itertools
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pgmest._base.errors import DataError
-from pgmest.data.schema.bins import as_numbers, bin_expression, draw_whole, real_edges, whole_bin_expression, whole_bins
-from pgmest.data.schema.column import COMMON_KEYS, Column, gap_keys, outside_key
-from pgmest.data.schema.notation import Node
+from pgmest.data.schema.bins import bin_expression, draw_whole, real_edges, whole_bin_expression, whole_bins
+from pgmest.data.schema.column import COMMON_KEYS, Found, SchemaColumn, gap_keys, outside_key
+from pgmest.data.schema.engine import EngineColumn, EngineFound, Reading
+from pgmest.data.schema.notation import SchemaNode
+from pgmest.data.schema.readings import LIMIT, real_of, whole_of
+from pgmest.data.values import Values
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -21,8 +23,22 @@ if TYPE_CHECKING:
 RANGE_KEYS = ("min", "max", "bins", "width", "edges")
 
 
+class Numbers(NamedTuple):
+    """Values as numbers on the scale of a column's bins.
+
+    Attributes:
+        numbers: of shape (rows,), any number where unreadable.
+        unreadable: which values are no numbers.
+        fractional: which are not whole, where the column is of whole numbers.
+    """
+
+    numbers: np.ndarray
+    unreadable: np.ndarray
+    fractional: np.ndarray
+
+
 @dataclass(frozen=True)
-class Grid(Column):
+class Grid(SchemaColumn):
     """A column of numbers between bounds: bin i goes from starts[i] to where bin i + 1 starts, the last to `high`.
 
     Attributes:
@@ -34,15 +50,15 @@ class Grid(Column):
     high: float
 
     @abc.abstractmethod
-    def numbers(self, values: np.ndarray) -> np.ndarray:
-        """Values of any type as numbers on the scale of `starts`, NaN where they are none."""
+    def numbers(self, values: Values) -> Numbers:
+        """Values without gaps, of any type, as numbers on the scale of `starts`."""
 
     @abc.abstractmethod
     def written(self, number: float) -> str:
         """A number of the scale as people write it."""
 
     @abc.abstractmethod
-    def number_of(self, node: Node) -> float:
+    def number_of(self, node: SchemaNode) -> float:
         """What a node of the schema says, as a number of the scale."""
 
     @property
@@ -57,12 +73,22 @@ class Grid(Column):
         """The bin of each number, of the nearest bound where it is outside."""
         return np.clip(np.searchsorted(self.starts, numbers, side="right") - 1, 0, self.regular - 1)
 
-    def find(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        numbers = self.numbers(values)
-        unreadable = np.isnan(numbers)
-        return self.bins_of(numbers), (numbers < self.low) | (numbers > self.high), unreadable
+    def find(self, values: Values) -> Found:
+        numbers, unreadable, fractional = self.numbers(values)
+        outside = (numbers < self.low) | (numbers > self.high) | (fractional & (self.outside == "error"))
+        return Found(self.bins_of(numbers), outside & ~unreadable, unreadable)
 
-    def codes_within(self, node: Node) -> list[int]:
+    def place_in_engine(self, reading: Reading) -> EngineFound:
+        outside = (reading.number < self.low) | (reading.number > self.high)
+        if self.outside == "error":
+            outside = outside | reading.fractional
+        return EngineFound(self.bins_in_engine(reading.number), outside)
+
+    def bins_in_engine(self, number: nw.Expr) -> nw.Expr:
+        """As `bins_of`, as an expression."""
+        return bin_expression(number, self.starts)
+
+    def codes_within(self, node: SchemaNode) -> list[int]:
         """A value's bin; or, for `{min: a, max: b}`, the bins all of whose values are in that range."""
         if not isinstance(node.value, dict):
             return [int(self.bins_of(np.array([self._within(node)]))[0])]
@@ -77,26 +103,11 @@ class Grid(Column):
     def expected(self) -> str:
         return f"within {self.written(self.low)}..{self.written(self.high)}"
 
-    def expression(self, kind: nw.dtypes.DType) -> tuple[nw.Expr, nw.Expr]:
-        import narwhals as nw
-
-        if not kind.is_numeric():
-            raise DataError(f"column '{self.name}' is of type {kind}, not a number ({self.place}); cast it.")
-        column = nw.col(self.name)
-        outside = (column < self.low) | (column > self.high)
-        if kind.is_float():
-            column = nw.when(~column.is_nan()).then(column)
-            outside = nw.when(nw.col(self.name).is_nan()).then(nw.lit(True)).otherwise(outside)
-        return self._bin_in_engine(column, kind), outside
-
-    def _bin_in_engine(self, column: nw.Expr, kind: nw.dtypes.DType) -> nw.Expr:
-        return bin_expression(column, self.starts)
-
     def _last(self, code: int) -> float:
         """The greatest number of a bin (of a real one: what it stays below)."""
         return self.high if code == self.regular - 1 else self.starts[code + 1]
 
-    def _within(self, node: Node) -> float:
+    def _within(self, node: SchemaNode) -> float:
         number = self.number_of(node)
         if not self.low <= number <= self.high:
             node.fail(f"must be {self.expected()}, the range of column '{self.name}', not {node.shown}.")
@@ -115,22 +126,21 @@ class Integer(Grid):
         return "integer"
 
     @classmethod
-    def from_node(cls, name: str, node: Node) -> Integer:
+    def from_node(cls, name: str, node: SchemaNode) -> Integer:
         fields = node.fields((*COMMON_KEYS, *RANGE_KEYS))
         missing, markers = gap_keys(fields)
-        high, starts = whole_bins(node, fields, Node.integer)
+        high, starts = whole_bins(node, fields, _bound)
         outside = outside_key(fields, ("clip",), missing)
         return cls(name, missing, markers, outside, node.place, starts, high)
 
-    def numbers(self, values: np.ndarray) -> np.ndarray:
-        return np.floor(as_numbers(values))
+    def numbers(self, values: Values) -> Numbers:
+        return whole_numbers(values)
 
-    def find(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        codes, outside, unreadable = super().find(values)
-        if self.outside == "error":
-            numbers = as_numbers(values)
-            outside |= numbers != np.floor(numbers)
-        return codes, outside, unreadable
+    def read_in_engine(self, column: EngineColumn) -> Reading:
+        return column.whole()
+
+    def bins_in_engine(self, number: nw.Expr) -> nw.Expr:
+        return whole_bin_expression(number, self.starts)
 
     def draw(self, codes: np.ndarray, generator: np.random.Generator) -> np.ndarray:
         return draw_whole(codes, self.starts, self.high, generator)
@@ -142,11 +152,8 @@ class Integer(Grid):
     def written(self, number: float) -> str:
         return f"{number:.0f}"
 
-    def number_of(self, node: Node) -> float:
+    def number_of(self, node: SchemaNode) -> float:
         return node.integer()
-
-    def _bin_in_engine(self, column: nw.Expr, kind: nw.dtypes.DType) -> nw.Expr:
-        return whole_bin_expression(column.floor() if kind.is_float() else column, self.starts, self.high)
 
     def _last(self, code: int) -> float:
         return self.high if code == self.regular - 1 else self.starts[code + 1] - 1
@@ -170,7 +177,7 @@ class Real(Grid):
         return "real"
 
     @classmethod
-    def from_node(cls, name: str, node: Node) -> Real:
+    def from_node(cls, name: str, node: SchemaNode) -> Real:
         fields = node.fields((*COMMON_KEYS, *RANGE_KEYS, "decimals"))
         missing, markers = gap_keys(fields)
         edges = real_edges(node, fields)
@@ -185,8 +192,11 @@ class Real(Grid):
             )
         return column
 
-    def numbers(self, values: np.ndarray) -> np.ndarray:
-        return as_numbers(values)
+    def numbers(self, values: Values) -> Numbers:
+        return real_numbers(values)
+
+    def read_in_engine(self, column: EngineColumn) -> Reading:
+        return column.real()
 
     def draw(self, codes: np.ndarray, generator: np.random.Generator) -> np.ndarray:
         if self.decimals is not None:
@@ -217,8 +227,49 @@ class Real(Grid):
     def written(self, number: float) -> str:
         return f"{number:.12g}"
 
-    def number_of(self, node: Node) -> float:
+    def number_of(self, node: SchemaNode) -> float:
         return float(node.number())
 
     def expected(self) -> str:
         return f"numbers {super().expected()}"
+
+
+def whole_numbers(values: Values) -> Numbers:
+    """Values without gaps as whole numbers, those below others: as `readings.whole_of`, for whole arrays."""
+    array = values.array
+    none = np.zeros(len(values), dtype=bool)
+    if array.dtype.kind == "u":
+        return Numbers(np.minimum(array, np.uint64(LIMIT)).astype(np.int64), none, none)
+    if array.dtype.kind in "bi":
+        return Numbers(np.clip(array.astype(np.int64), -LIMIT, LIMIT), none, none)
+    if array.dtype.kind == "f":
+        below = np.floor(np.clip(array, -LIMIT, LIMIT)).astype(np.int64)
+        return Numbers(below, none, (np.floor(array) != array))
+    if array.dtype.kind == "M":
+        return Numbers(np.zeros(len(values), dtype=np.int64), ~none, none)
+    positions, distinct = values.distinct()
+    read = [whole_of(value) for value in distinct]
+    numbers = np.array([0 if found is None else found[0] for found in read], dtype=np.int64)
+    unreadable = np.array([found is None for found in read], dtype=bool)
+    fractional = np.array([found is not None and not found[1] for found in read], dtype=bool)
+    return Numbers(numbers[positions], unreadable[positions], fractional[positions])
+
+
+def real_numbers(values: Values) -> Numbers:
+    """Values without gaps as floats: as `readings.real_of`, for whole arrays."""
+    array = values.array
+    if array.dtype.kind == "M":
+        numbers = np.full(len(values), np.nan)
+    elif array.dtype.kind == "O":
+        positions, distinct = values.distinct()
+        numbers = np.array([real_of(value) for value in distinct], dtype=np.float64)[positions]
+    else:
+        numbers = array.astype(np.float64)
+    return Numbers(numbers, np.isnan(numbers), np.zeros(len(values), dtype=bool))
+
+
+def _bound(node: SchemaNode) -> int:
+    number = node.integer()
+    if not -LIMIT < number < LIMIT:
+        node.fail(f"must have at most 18 digits, not {node.shown}.")
+    return number

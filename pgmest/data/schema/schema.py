@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,12 @@ from pgmest._base.errors import SchemaError, listed
 from pgmest._base.files import read_text
 from pgmest.data.dataset import Dataset
 from pgmest.data.schema.categorical import Boolean, Categorical
-from pgmest.data.schema.column import Column
+from pgmest.data.schema.column import SchemaColumn
 from pgmest.data.schema.constraints import read_zeros
 from pgmest.data.schema.date import Date
 from pgmest.data.schema.grid import Integer, Real
-from pgmest.data.schema.notation import Node, node_of, parse_toml, parse_yaml
+from pgmest.data.schema.notation import SchemaNode, node_of, parse_toml, parse_yaml
+from pgmest.data.schema.unit import Unit
 from pgmest.tables.domain import Clique, Domain
 
 TYPES: dict[str, Any] = {
@@ -27,6 +28,9 @@ TYPES: dict[str, Any] = {
     "real": Real,
     "date": Date,
 }
+
+DRAFT_MARK = "READ FROM THE PRIVATE DATA"
+"""Stands on each line of a draft that was read from the records; a schema with such a line is not public."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,13 +57,17 @@ class Schema:
         columns: in the order of the attributes.
         structural_zeros: attributes -> a boolean table, True where impossible; as `pgmest.estimate` takes them.
         source: the file it is from, for errors.
-        drafted: whether it still says `drafted_from_private_data: true`, as `draft` writes it.
+        drafted: whether it still says `drafted_from_private_data: true`, as `draft` writes it, or has marked lines.
+        unit: whose rows are bounded where a person can have several; None where each row is a person's only one.
+        marked_lines: the lines, from 1, that are still marked as read from the records, as `draft` marks them.
     """
 
-    columns: tuple[Column, ...]
+    columns: tuple[SchemaColumn, ...]
     structural_zeros: Mapping[Clique, np.ndarray] = field(default_factory=dict)
     source: str = "schema"
     drafted: bool = False
+    unit: Unit | None = None
+    marked_lines: tuple[int, ...] = ()
 
     # -- making one -------------------------------------------------------------------------------------------------
 
@@ -77,7 +85,9 @@ class Schema:
     @classmethod
     def parse(cls, text: str, source: str = "schema", *, toml: bool = False) -> Schema:
         """The schema in a text, YAML or JSON unless `toml`; `source` is its name in errors. Raises as `load`."""
-        return cls._from_node(parse_toml(text, source) if toml else parse_yaml(text, source))
+        schema = cls._from_node(parse_toml(text, source) if toml else parse_yaml(text, source))
+        lines = tuple(number for number, line in enumerate(text.split("\n"), 1) if DRAFT_MARK in line.upper())
+        return replace(schema, drafted=schema.drafted or bool(lines), marked_lines=lines)
 
     @classmethod
     def from_dict(cls, description: Mapping[str, Any]) -> Schema:
@@ -89,9 +99,9 @@ class Schema:
         return cls._from_node(node_of(description))
 
     @classmethod
-    def _from_node(cls, node: Node) -> Schema:
-        fields = node.fields(("columns", "constraints", "drafted_from_private_data"), ("columns",))
-        columns: dict[str, Column] = {}
+    def _from_node(cls, node: SchemaNode) -> Schema:
+        fields = node.fields(("columns", "constraints", "unit", "drafted_from_private_data"), ("columns",))
+        columns: dict[str, SchemaColumn] = {}
         for name, described in fields["columns"].mapping("a mapping of columns to what they hold").items():
             columns[name] = _column(name, described.called(f"column '{name}'"))
         if not columns:
@@ -101,7 +111,8 @@ class Schema:
             for clique, mask in read_zeros(fields["constraints"], columns):
                 zeros[clique] = mask | zeros.get(clique, False)
         drafted = "drafted_from_private_data" in fields and fields["drafted_from_private_data"].flag()
-        return cls(tuple(columns.values()), zeros, node.source, drafted)
+        unit = Unit.from_node(fields["unit"], list(columns)) if "unit" in fields else None
+        return cls(tuple(columns.values()), zeros, node.source, drafted, unit)
 
     # -- what it says -----------------------------------------------------------------------------------------------
 
@@ -110,7 +121,7 @@ class Schema:
         """The attributes and their numbers of codes."""
         return Domain({column.name: column.size for column in self.columns})
 
-    def column(self, name: str) -> Column:
+    def column(self, name: str) -> SchemaColumn:
         """The column of that name.
 
         Raises:
@@ -125,25 +136,33 @@ class Schema:
 
     # -- tables -----------------------------------------------------------------------------------------------------
 
-    def encode(self, table: Any) -> Dataset:
+    def encode(self, table: Any, *, key: bytes | None = None) -> Dataset:
         """The raw table as codes over `domain`; its columns that the schema does not name are ignored.
 
+        The code of a value depends on that value and the schema alone, whatever engine or file holds it, whatever type
+        its column has there, and whatever stands in other rows. Nothing is raised because of a value, but with
+        `outside: error`; a table without rows gives a dataset without records.
+
         A file is read a piece at a time. Where an engine holds the rows (DuckDB, a polars LazyFrame, PySpark, ...), it
-        encodes them, too: the result is a `LazyDataset`. Then columns must have the type that the schema says.
+        encodes them, too: the result is a `LazyDataset`.
+
+        With a `unit`, at most `unit.at_most` rows of each person stay, by a keyed hash; rows of nobody are left out.
+        The dataset says so in `records_per_person`, which the neighboring relation follows.
 
         Args:
             table: a dataframe of any library, or the path of a `.csv`, `.csv.gz` or `.parquet` file. The fields of
                 CSV are text, read as what the schema says.
+            key: 16 secret bytes that fix which rows of a person stay, where there is a unit; by default new ones from
+                the operating system for each call.
 
         Raises:
-            DataError: no rows, a column is missing, or, with `outside: error`, a value is not foreseen; rows are
-                counted from 0.
+            DataError: a column is missing; or, with `outside: error`, a value is not foreseen; rows are counted from 0.
             FileFormatError: the file is unreadable or not such a table.
-            ArgumentError: not a dataframe.
+            ArgumentError: not a dataframe, or no such key.
         """
         from pgmest.data.schema.encoding import encode
 
-        return encode(self.columns, table)
+        return encode(self.columns, self.unit, table, key)
 
     def decode(self, data: Dataset, seed: int | np.random.Generator | None = None, like: str = "pandas") -> Any:
         """Codes as a table of values: those listed, numbers and dates drawn uniformly within their bin, nulls.
@@ -175,7 +194,7 @@ class Schema:
         return f"Schema({self.source}: {listed(sizes)}{zeros})"
 
 
-def _column(name: str, node: Node) -> Column:
+def _column(name: str, node: SchemaNode) -> SchemaColumn:
     if not name:
         node.fail("needs a name.")
     fields = node.mapping("a mapping such as {type: integer, min: 0, max: 99}")

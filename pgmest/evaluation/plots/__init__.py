@@ -5,6 +5,7 @@ All in one style (style.py) that can be read in gray. Every function returns a m
 
 from pgmest.evaluation.plots.budgets import draw_errors, draw_noise_choices
 from pgmest.evaluation.plots.convergence import History, draw_convergence
+from pgmest.evaluation.plots.dependences import dependences, draw_dependences
 from pgmest.evaluation.plots.distances import compare_distances
 from pgmest.evaluation.plots.marginals import compare_marginals, draw_marginals, draw_pair_errors
 from pgmest.evaluation.plots.trees import draw_junction_tree
@@ -13,7 +14,9 @@ __all__ = [
     "History",
     "compare_distances",
     "compare_marginals",
+    "dependences",
     "draw_convergence",
+    "draw_dependences",
     "draw_errors",
     "draw_junction_tree",
     "draw_marginals",

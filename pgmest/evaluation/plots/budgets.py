@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pgmest._base.errors import ArgumentError
-from pgmest.evaluation.plots.style import INK, LINES, NEW, STYLE, pyplot_for
+from pgmest.evaluation.plots.style import INK, LINES, NEW, pyplot_for, style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,7 +30,7 @@ def draw_noise_choices(ks: Iterable[int], epsilon: float, delta: float) -> Figur
     pyplot = pyplot_for("drawing noise choices")
     lines = {"basic": ":", "advanced": "--", "zcdp": "-"}
     rows = [noise_choices(k, epsilon, delta) for k in ks]
-    with pyplot.rc_context(STYLE):
+    with pyplot.rc_context(style()):
         figure, axes = pyplot.subplots(figsize=(6, 3.6), layout="constrained")
         for column in zip(*rows, strict=True):
             noise, composition = column[0].noise, column[0].composition
@@ -75,7 +75,7 @@ def draw_errors(
     pyplot = pyplot_for("drawing errors against a budget")
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-    with pyplot.rc_context(STYLE):
+    with pyplot.rc_context(style()):
         figure, axes = pyplot.subplots(figsize=(6, 3.6), layout="constrained")
         for number, (name, line) in enumerate(lines.items()):
             look = LINES[number % len(LINES)]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pgmest._base.errors import ArgumentError
-from pgmest.evaluation.plots.style import LINES, STYLE, pyplot_for
+from pgmest.evaluation.plots.style import LINES, pyplot_for, style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -79,7 +79,7 @@ def draw_convergence(
         raise ArgumentError.of("histories", list(named), "histories of at least one iteration each")
     pyplot = pyplot_for("drawing convergence")
     lowest = min(step.loss for history in named.values() for step in history.steps)
-    with pyplot.rc_context(STYLE):
+    with pyplot.rc_context(style()):
         figure, axes = pyplot.subplots(figsize=(7.5, 3.4), layout="constrained")
         for number, (name, history) in enumerate(named.items()):
             look = {**LINES[number % len(LINES)], "marker": ""}

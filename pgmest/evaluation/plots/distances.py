@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pgmest.evaluation.plots.style import INK, STYLE, TRUTH, pyplot_for
+from pgmest.evaluation.plots.style import INK, TRUTH, pyplot_for, style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,7 +20,7 @@ def compare_distances(train: np.ndarray, holdout: np.ndarray, title: str = "") -
     """
     pyplot = pyplot_for("comparing distances")
     edges = np.linspace(0.0, max(train.max(), holdout.max(), 1e-9), 31)
-    with pyplot.rc_context(STYLE):
+    with pyplot.rc_context(style()):
         figure, axes = pyplot.subplots(figsize=(6, 2.4), layout="constrained")
         axes.stairs(np.histogram(holdout, edges)[0], edges, fill=True, color=TRUTH, label="others")
         axes.stairs(np.histogram(train, edges)[0], edges, color=INK, linewidth=1.1, label="members")

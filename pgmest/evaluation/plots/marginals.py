@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pgmest._base.errors import ArgumentError
 from pgmest.evaluation.metrics import total_variation
-from pgmest.evaluation.plots.style import COLORS, INK, NEW, STYLE, TRUTH, mark_codes, panels_in, pyplot_for, rows_of
+from pgmest.evaluation.plots.style import (
+    COLORS,
+    INK,
+    NEW,
+    TRUTH,
+    mark_codes,
+    panels_in,
+    pyplot_for,
+    rows_of,
+    shown,
+    style,
+)
+from pgmest.queries.workloads import Projectable
 from pgmest.tables.domain import Clique
 from pgmest.tables.factor import Factor
 
@@ -21,12 +33,6 @@ ROOM_FOR_LABELS = 0.6
 """Inches that each row of panels is higher by where values have labels."""
 
 Labels = Mapping[str, Sequence[str]]
-
-
-class Projectable(Protocol):
-    """Whatever has marginals in counts: a Dataset, a Model, a mechanism's result."""
-
-    def project(self, attributes: Clique, /) -> Factor: ...
 
 
 def compare_marginals(
@@ -66,7 +72,7 @@ def compare_marginals(
     heights = [2.2 + more] * rows_of(bars, BARS_A_ROW) + [2.9 + more] * rows_of(maps, MAPS_A_ROW)
     notes = None if measured is None else {frozenset(clique) for clique in measured}
 
-    with pyplot.rc_context(STYLE):
+    with pyplot.rc_context(style()):
         figure = pyplot.figure(figsize=(12, sum(heights) + 0.5), layout="constrained")
         figure.get_layout_engine().set(w_pad=0.08, h_pad=0.06)
         bands = list(figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False).flat)
@@ -102,7 +108,7 @@ def draw_marginals(
     if not names:
         raise ArgumentError.of("attributes", names, "at least one attribute")
     pyplot = pyplot_for("drawing marginals")
-    with pyplot.rc_context(STYLE):
+    with pyplot.rc_context(style()):
         rows = rows_of([(name,) for name in names], BARS_A_ROW)
         height = (1.9 + (ROOM_FOR_LABELS if labels else 0.0)) * rows + 0.4
         figure, grid = pyplot.subplots(rows, BARS_A_ROW, figsize=(12, height), squeeze=False, layout="constrained")
@@ -111,7 +117,7 @@ def draw_marginals(
         for axes, name in zip(grid.flat, names, strict=False):
             values = source.project((name,)).values
             axes.stairs(values, np.arange(values.size + 1) - 0.5, fill=True, color=TRUTH)
-            axes.set(title=name, ylabel="records", xlim=(-0.5, values.size - 0.5))
+            axes.set(title=shown(name), ylabel="records", xlim=(-0.5, values.size - 0.5))
             mark_codes(axes.xaxis, values.size, (labels or {}).get(name))
             axes.set_ylim(bottom=0)
         figure.suptitle(title, fontsize=13, fontweight="bold")
@@ -138,11 +144,11 @@ def draw_pair_errors(errors: Mapping[Clique, float], title: str = "") -> Figure:
         places = names.index(row), names.index(column)
         matrix[places] = matrix[places[::-1]] = error
     side = 2.0 + 0.3 * len(names)
-    with pyplot.rc_context(STYLE):
+    with pyplot.rc_context(style()):
         figure, axes = pyplot.subplots(figsize=(side + 0.8, side), layout="constrained")
         image = axes.imshow(matrix, cmap=COLORS, vmin=0.0, vmax=max(errors.values()) or 1.0)
-        axes.set_xticks(range(len(names)), names, rotation=90)
-        axes.set_yticks(range(len(names)), names)
+        axes.set_xticks(range(len(names)), [shown(name) for name in names], rotation=90)
+        axes.set_yticks(range(len(names)), [shown(name) for name in names])
         axes.set_title(title)
         figure.colorbar(image, ax=axes, fraction=0.04, pad=0.02, label="total variation error")
     return figure
@@ -152,7 +158,7 @@ def _label(panel: SubFigure, true: Factor, estimated: Factor, measured: set[froz
     """Above the attributes; below whether the marginal was measured, and the total variation distance."""
     known = measured is None or frozenset(true.domain) in measured
     status = "" if measured is None else ("measured, " if known else "never measured, ")
-    panel.suptitle(" × ".join(true.domain), fontsize=10, fontweight="bold", color=INK if known else NEW)
+    panel.suptitle(shown(" × ".join(true.domain)), fontsize=10, fontweight="bold", color=INK if known else NEW)
     panel.supxlabel(f"{status}total variation error {total_variation(true, estimated):.4f}", fontsize=8.5)
 
 
@@ -174,8 +180,8 @@ def _draw_maps(panel: SubFigure, true: Factor, estimated: Factor, labels: Labels
     both = panel.subplots(1, 2, sharey=True)
     for axes, table, name in zip(both, (true, estimated), ("true", "estimated"), strict=True):
         image = axes.imshow(table.values.T, norm=norm, cmap=COLORS, aspect="auto", origin="lower", interpolation="none")
-        axes.set(title=name, xlabel=across)
+        axes.set(title=name, xlabel=shown(across))
         mark_codes(axes.xaxis, true.domain[across], labels.get(across))
         mark_codes(axes.yaxis, true.domain[up], labels.get(up))
-    both[0].set_ylabel(up)
+    both[0].set_ylabel(shown(up))
     panel.colorbar(image, ax=both, fraction=0.04, pad=0.01, aspect=30, label="records")

@@ -7,6 +7,7 @@ their dashes and markers, too.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from pgmest._base.errors import OptionalDependencyError
@@ -33,7 +34,7 @@ LINES: tuple[dict[str, Any], ...] = tuple(
     )
 )
 """How the first, second, ... of the lines that are compared looks; after the last from the start again."""
-STYLE = {
+PICTURE_STYLE = {
     "font.size": 9,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -48,11 +49,34 @@ STYLE = {
 }
 
 
+FALLBACK_FONTS = (
+    "Noto Sans CJK SC",
+    "Noto Sans CJK JP",
+    "Noto Sans SC",
+    "Noto Sans JP",
+    "Noto Sans KR",
+    "Source Han Sans SC",
+    "WenQuanYi Zen Hei",
+    "Droid Sans Fallback",
+    "PingFang SC",
+    "Hiragino Sans",
+    "Apple SD Gothic Neo",
+    "Microsoft YaHei",
+    "Yu Gothic",
+    "Malgun Gothic",
+    "Arial Unicode MS",
+    "Noto Sans",
+    "Noto Sans Arabic",
+    "Noto Sans Devanagari",
+    "Noto Sans Thai",
+)
+"""Fonts for scripts that matplotlib's own does not have, where they are installed."""
+
 LONGEST_LABEL = 14
 """Longer labels of values are cut."""
 
 ACROSS = 28
-"""So many characters of labels fit side by side under a panel."""
+"""At most this many characters of labels fit side by side under a panel."""
 
 
 def pyplot_for(feature: str) -> Any:
@@ -65,15 +89,46 @@ def pyplot_for(feature: str) -> Any:
     return pyplot
 
 
+@cache
+def fonts() -> tuple[str, ...]:
+    """matplotlib's own font, and those installed that have what it lacks; text is drawn with the first that can."""
+    from matplotlib import font_manager
+
+    installed = {entry.name for entry in font_manager.fontManager.ttflist}
+    return ("DejaVu Sans", *(name for name in FALLBACK_FONTS if name in installed))
+
+
+@cache
+def _drawable() -> frozenset[int]:
+    """The characters that these fonts have."""
+    from matplotlib import font_manager
+
+    paths = (font_manager.findfont(name, fallback_to_default=False) for name in fonts())
+    return frozenset(code for path in paths for code in font_manager.get_font(path).get_charmap())
+
+
+def shown(text: str) -> str:
+    """The text as it can be drawn: a character that no font has becomes its number, not an empty box."""
+    if text.isascii() and text.isprintable():
+        return text
+    have = _drawable()
+    return "".join(c if c.isprintable() and ord(c) in have else ascii(c)[1:-1] for c in text)
+
+
+def style() -> dict[str, Any]:
+    """What matplotlib's `rc_context` is to be given."""
+    return {**PICTURE_STYLE, "font.family": list(fonts())}
+
+
 def mark_codes(axis: Axis, size: int, labels: Sequence[str] | None = None, most: int = 12) -> None:
-    """Ticks at an attribute's codes: whole numbers, or at most so many of the labels, upright where they are long."""
+    """Ticks at an attribute's codes: whole numbers, or at most `most` of the labels, upright where they are long."""
     from matplotlib.ticker import MaxNLocator
 
     if labels is None:
         axis.set_major_locator(MaxNLocator("auto", integer=True))
         return
     marked = range(0, size, -(-size // most))
-    texts = [_shortened(labels[code]) for code in marked]
+    texts = [_shortened(shown(labels[code])) for code in marked]
     axis.set_ticks(marked, texts)
     if axis is axis.axes.xaxis and sum(map(len, texts)) > ACROSS:
         axis.set_tick_params(labelrotation=90)
@@ -84,7 +139,7 @@ def _shortened(label: str) -> str:
 
 
 def rows_of(panels: Sequence[object], per_row: int) -> int:
-    """How many rows so many panels take."""
+    """How many rows the panels take."""
     return -(-len(panels) // per_row)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pgmest._base.errors import plural
-from pgmest.evaluation.plots.style import INK, STYLE, TRUTH, pyplot_for
+from pgmest.evaluation.plots.style import INK, TRUTH, pyplot_for, style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,7 +31,7 @@ def draw_junction_tree(tree: JunctionTree, title: str = "") -> Figure:
     cells = np.array(tree.sizes, dtype=float)
     places = _left_to_right(tree.edges, len(cells))
     across, down = np.max(places, axis=0) + 1
-    with pyplot.rc_context(STYLE):
+    with pyplot.rc_context(style()):
         figure, axes = pyplot.subplots(figsize=(2.7 * across + 0.3, 1.2 * down + 0.5), layout="constrained")
         for (left, right), separator in zip(tree.edges, tree.separators, strict=True):
             ends = np.array([places[left], places[right]])

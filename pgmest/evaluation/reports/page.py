@@ -12,13 +12,19 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
-STYLE = """
+PAGE_STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #10233f; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.7rem; } h2 { font-size: 1.25rem; margin-top: 2.5rem; border-bottom: 1px solid #a9cbe4; }
+.wide { overflow-x: auto; }
 table { border-collapse: collapse; margin: 1rem 0; } td, th { padding: .2rem .9rem .2rem 0; text-align: left; }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
-th { border-bottom: 1px solid #10233f; } img { max-width: 100%; } pre { overflow-x: auto; background: #f3f7fa;
-padding: .8rem; font-size: .85rem; } .notice { border: 2px solid #10233f; padding: .6rem 1rem; font-weight: 600; }
+th { border-bottom: 1px solid #10233f; }
+table.facts th { border: 0; vertical-align: top; white-space: nowrap; }
+img { max-width: 100%; }
+pre { overflow-x: auto; background: #f3f7fa; padding: .8rem; font-size: .85rem; }
+.notice { border: 2px solid #10233f; padding: .6rem 1rem; font-weight: 600; }
+@media print { body { margin: 0; max-width: none; font-size: 10pt; } pre { white-space: pre-wrap; }
+  img, tr { break-inside: avoid; } h2 { break-after: avoid; } }
 """
 
 
@@ -50,7 +56,14 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
         texts = (f"<{tag}{kind}>{html.escape(cell)}</{tag}>" for kind, cell in zip(kinds, cells, strict=True))
         return f"<tr>{''.join(texts)}</tr>"
 
-    return "\n".join(["<table>", line(columns, "th"), *(line(row, "td") for row in rows), "</table>"])
+    lines = [line(columns, "th"), *(line(row, "td") for row in rows)]
+    return "\n".join(['<div class="wide"><table>', *lines, "</table></div>"])
+
+
+def facts(rows: Iterable[tuple[str, str]]) -> str:
+    """Names and what is said of each."""
+    lines = (f"<tr><th>{html.escape(name)}</th><td>{html.escape(text)}</td></tr>" for name, text in rows)
+    return "\n".join(['<table class="facts">', *lines, "</table>"])
 
 
 def picture(figure: Figure, description: str) -> str:
@@ -72,7 +85,7 @@ def page(title: str, *parts: str) -> str:
             '<html lang="en"><head><meta charset="utf-8">',
             f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{html.escape(title)}</title><style>{STYLE}</style></head><body>",
+            f"<title>{html.escape(title)}</title><style>{PAGE_STYLE}</style></head><body>",
             f"<h1>{html.escape(title)}</h1>",
             *parts,
             "</body></html>\n",

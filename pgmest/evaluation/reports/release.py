@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from pgmest._base.errors import listed, plural
-from pgmest.evaluation.reports.page import paragraph, picture, preformatted, section, table
+from pgmest.evaluation.reports.page import facts, notice, paragraph, picture, preformatted, section, table
 from pgmest.inference.exact.structural_zeros import StructuralZeros, zero_potentials
 from pgmest.models.exact import Model
+from pgmest.models.protocol import EstimatedModel
+from pgmest.privacy.statement import PrivacyStatement
 from pgmest.queries.workloads import Projectable
 from pgmest.queries.workloads.answers import marginals
 from pgmest.tables.domain import Domain
@@ -19,22 +21,34 @@ SHOWN_TABLES = 40
 SHOWN_LABELS = 8
 
 
-def what_was_released(source: Projectable, domain: Domain, ledger: Any, labels: Mapping[str, Sequence[str]]) -> str:
-    """The attributes, what their codes stand for where that is known, the number of records, and the ledger."""
+def promise(statement: PrivacyStatement) -> str:
+    """What is protected, how strongly, by what and since when: the first thing that a reader sees."""
+    meaning = [notice(text) for text in statement.caveats] or [paragraph(statement.meaning)]
+    return section("The promise of privacy", facts(statement.rows()), *meaning)
+
+
+def what_was_released(source: Projectable, domain: Domain, labels: Mapping[str, Sequence[str]]) -> str:
+    """The attributes, what their codes stand for where that is known, and the number of records."""
     total = float(source.project(()))
-    kind = "a statistical model" if isinstance(getattr(source, "model", source), Model) else "synthetic records"
-    parts = [
+    modeled = isinstance(getattr(source, "model", source), EstimatedModel)
+    kind = "a statistical model" if modeled else "synthetic records"
+    return section(
+        "What was released",
         paragraph(f"This release is {kind} of about {total:,.0f} records with {plural(len(domain), 'attribute')}."),
         _attributes(domain, labels),
-    ]
+    )
+
+
+def cost(ledger: Any) -> str:
+    """The ledger; long, and therefore last."""
     if ledger is None:
-        parts.append(paragraph("No ledger was given, so this page cannot say what the release cost in privacy."))
-    else:
-        parts += [
-            paragraph("Every question that was put to the private data, in order, and what it cost in privacy:"),
-            preformatted(str(ledger)),
-        ]
-    return section("What was released", *parts)
+        text = "No ledger was given, so this page cannot say what the release cost in privacy."
+        return section("What it cost in privacy", paragraph(text))
+    return section(
+        "What it cost in privacy",
+        paragraph("Every question that was put to the private data, in order, and what it cost:"),
+        preformatted(str(ledger)),
+    )
 
 
 def _attributes(domain: Domain, labels: Mapping[str, Sequence[str]]) -> str:
@@ -85,6 +99,23 @@ def released_marginals(source: Projectable, domain: Domain, labels: Mapping[str,
         "What the release says about each attribute",
         paragraph("The number of records with each value, as released. These are estimates, not the true numbers."),
         picture(draw_marginals(source, names, labels=labels), "Released counts of each value, attribute by attribute"),
+    )
+
+
+def released_dependences(source: Projectable, domain: Domain) -> str:
+    """A picture of how strongly each pair of attributes goes together in the release."""
+    from pgmest.evaluation.plots import draw_dependences
+
+    pairs = [name for name, size in domain.items() if size > 1]
+    if not 2 <= len(pairs) <= SHOWN_TABLES:
+        return ""
+    return section(
+        "What goes together in the release",
+        paragraph(
+            "Dark squares are attributes that tell something about each other in the release: 0 means that they are "
+            "independent there, 1 that one determines the other."
+        ),
+        picture(draw_dependences(source, pairs), "The dependence of each pair of attributes in the release"),
     )
 
 

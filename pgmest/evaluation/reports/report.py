@@ -14,27 +14,32 @@ from pgmest.evaluation.reports.comparison import one_way, privacy_section, two_w
 from pgmest.evaluation.reports.page import notice, page, paragraph
 from pgmest.evaluation.reports.release import (
     agreement_with_answers,
+    cost,
     impossible_records,
+    promise,
+    released_dependences,
     released_marginals,
     what_was_released,
 )
 from pgmest.inference.exact.structural_zeros import StructuralZeros
 from pgmest.models.exact import Model
+from pgmest.privacy.statement import PrivacyStatement
 from pgmest.queries.workloads import Projectable, Workload, all_kway, as_workload, random_kway
 from pgmest.tables.domain import Domain
 
 if TYPE_CHECKING:
     from pgmest.data.schema import Schema
 
+PUBLIC_PAGE, PRIVATE_PAGE = "report.html", "PRIVATE_NOTICE-report.html"
 PAIRS = 2000
 PAIR_CELLS = 1 << 20
 CHECKED_AGAINST = 50_000
 
-PRIVATE = (
+PRIVATE_NOTICE = (
     "For the data owner's eyes only. This page compares the release with the private data, without noise. The numbers "
     "and pictures below are not protected: do not publish them. report(None, ...) makes a page that may be published."
 )
-PUBLIC = (
+PUBLIC_NOTICE = (
     "This page was made from the release alone, without a look at the private data: it says nothing that the release "
     "does not, and is as private as that."
 )
@@ -44,7 +49,7 @@ def report(
     real: Dataset | None,
     synthetic: Projectable,
     *,
-    out: str | Path = "report.html",
+    out: str | Path | None = None,
     workload: Workload | Iterable[Iterable[str] | str] | None = None,
     ledger: Any = None,
     holdout: Dataset | None = None,
@@ -66,7 +71,8 @@ def report(
     Args:
         real: the private records, or None for the page that may be published.
         synthetic: synthetic records, a model, or a mechanism's result.
-        out: the file; it is written at once, or not at all.
+        out: the file; it is written at once, or not at all. By default `PUBLIC_PAGE` without real records and
+            `PRIVATE_PAGE` with them, so that neither is taken for the other.
         workload: what the release was made for; all pairs by default.
         ledger: what was spent, of which `str` is a table; by default the result's own, where it has one.
         holdout: real records of the same population that the release was not made from, for the membership check.
@@ -88,13 +94,16 @@ def report(
     domain = _checked_domain(real, synthetic, holdout)
     labels = _labels(schema, domain)
     paid = getattr(synthetic, "ledger", None) if ledger is None else ledger
-    parts = [what_was_released(synthetic, domain, paid, labels)]
+    statement = _statement(synthetic, schema)
+    parts = [] if statement is None else [promise(statement)]
+    parts.append(what_was_released(synthetic, domain, labels))
     asked = as_workload(domain, workload, k=2) if workload is not None else None
     if real is None:
         model = getattr(synthetic, "model", synthetic)
         parts += [
             agreement_with_answers(model) if isinstance(model, Model) else "",
             released_marginals(synthetic, domain, labels),
+            released_dependences(synthetic, domain),
         ]
     else:
         real, pairs = real.select(domain), _pairs(domain, seed)
@@ -109,9 +118,11 @@ def report(
     if real is not None:
         others = None if holdout is None else holdout.select(domain)
         parts.append(privacy_section(real, _records(synthetic, seed), others, tuple(numeric), seed))
-    warning = notice(PUBLIC if real is None else PRIVATE)
-    write_atomically(out, page(title, warning, *parts, paragraph("Made with pgmest.")))
-    return Path(out)
+    parts.append(cost(paid))
+    warning = notice(PUBLIC_NOTICE if real is None else PRIVATE_NOTICE)
+    path = Path(out if out is not None else PUBLIC_PAGE if real is None else PRIVATE_PAGE)
+    write_atomically(path, page(title, warning, *parts, paragraph("Made with pgmest.")))
+    return path
 
 
 def _checked_domain(real: Any, synthetic: Any, holdout: Any) -> Domain:
@@ -136,6 +147,16 @@ def _labels(schema: Schema | None, domain: Domain) -> dict[str, list[str]]:
     if dict(schema.domain) != dict(domain):
         raise DomainError(f"schema= describes {schema.domain}, but synthetic= is over {domain}.")
     return {name: schema.labels(name) for name in domain}
+
+
+def _statement(released: Any, schema: Schema | None) -> PrivacyStatement | None:
+    """The promise of a mechanism's result; records and models alone do not tell what protects them."""
+    mechanism, ledger = getattr(released, "mechanism", None), getattr(released, "ledger", None)
+    if mechanism is None or ledger is None:
+        return None
+    # The schema's folder is nobody's business.
+    source, drafted = (None, False) if schema is None else (Path(schema.source).name, schema.drafted)
+    return PrivacyStatement.of(mechanism, ledger, schema=source, drafted=drafted)
 
 
 def _pairs(domain: Domain, seed: int) -> Workload:

@@ -12,7 +12,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from itertools import pairwise
 from types import ModuleType
 from typing import Protocol
@@ -22,14 +22,21 @@ import numpy as np
 from pgmest._base.errors import ArgumentError, ImpossibleModelError, MeasurementError, ShapeError
 from pgmest._base.memory import check_room
 from pgmest.inference.exact import plan_columns as f
+from pgmest.inference.exact.contracted_sweeps import ContractedSweeps
 from pgmest.inference.exact.plan import BUFFERS, Plan
 from pgmest.inference.exact.threads import get_threads, run_together
 from pgmest.tables.clique_vector import CliqueVector, Layout
 from pgmest.tables.domain import Domain
 from pgmest.tables.factor import Factor
 
-WIDE_CELLS = 1 << 17
+THREADED_CELLS = 1 << 17
 """A clique of at least this many cells is worth sharing between threads."""
+
+CONTRACTED_CELLS = 1 << 17
+"""In a tree of at least this many cells contraction is considered."""
+
+NANOSECONDS_A_CELL = 2.0
+"""What a cell of the tree costs the kernels on one thread, up and down; for the choice of a way only."""
 
 
 class MarginalOracle(Protocol):
@@ -58,7 +65,11 @@ class ExactOracle:
     Attributes:
         plan: what is run.
         calls: how many sweeps (up and down, or max) have run so far.
+        contracted: the sweeps by contraction (contracted_sweeps.py), where these promise to be faster; else None.
     """
+
+    contracts = True
+    """Whether runs may be by contraction, which leaves no messages in the workspace."""
 
     def __init__(self, plan: Plan, threads: int | None = None):
         self.plan = plan
@@ -69,15 +80,28 @@ class ExactOracle:
         self.calls = 0
         self._kernels = load_kernels()
         nodes = plan.nodes
-        wide = (nodes[:, f.CELLS] >= WIDE_CELLS) & (nodes[:, f.SLOT] == 0) & (nodes[:, f.N_OUT] >= self.threads)
+        wide = (nodes[:, f.CELLS] >= THREADED_CELLS) & (nodes[:, f.SLOT] == 0) & (nodes[:, f.N_OUT] >= self.threads)
         self._wide: list[int] = np.flatnonzero(wide).tolist() if self.threads > 1 else []
         shared = max((int(nodes[i, [f.SEPARATOR, f.SPREAD_SIZE]].max()) for i in self._wide), default=0)
         self._private = shared + BUFFERS * plan.row  # cells that each further thread has to itself
-        check_room("the oracle's tables", plan.arena_cells)
-        self._arena = np.zeros(plan.arena_cells + (self.threads - 1) * self._private * bool(self._wide))
+        self.contracted = self._faster_contraction() if self.contracts else None
+        self._settled = True  # whether the workspace holds what the last run leaves there
         self._roots = np.flatnonzero(nodes[:, f.PARENT] < 0)
         self._tables = (nodes, plan.children, plan.maps)
         self._theta = self._mu = np.empty(0)  # of the last run
+
+    def _faster_contraction(self) -> ContractedSweeps | None:
+        tree, layout = self.plan.tree, self.layout
+        if tree.total_cells < CONTRACTED_CELLS or not layout.cliques:
+            return None
+        sweeps = ContractedSweeps.of(layout, tree)
+        return sweeps if sweeps.nanoseconds < NANOSECONDS_A_CELL * tree.total_cells / self.threads else None
+
+    @cached_property
+    def _arena(self) -> np.ndarray:
+        """The workspace of the kernels."""
+        check_room("the oracle's tables", self.plan.arena_cells)
+        return np.zeros(self.plan.arena_cells + (self.threads - 1) * self._private * bool(self._wide))
 
     def run(self, theta: np.ndarray, total: float = 1.0, out: np.ndarray | None = None) -> tuple[np.ndarray, float]:
         """The marginals on the plan's cliques, scaled to `total`, and the log-partition function.
@@ -93,7 +117,13 @@ class ExactOracle:
         """
         theta = self._input(theta, "theta")
         mu = np.empty(self.layout.cells) if out is None else out
-        self._theta, self._mu = theta, mu
+        self._theta, self._mu, self.calls = theta, mu, self.calls + 1
+        if self.contracted is not None:
+            found = self.contracted.run(theta, total, mu)
+            self._settled = found is None
+            if found is not None:
+                self._total = total
+                return mu, found
         log_partition = self._upward(theta, mu)
         if not np.isfinite(log_partition):
             raise ImpossibleModelError(
@@ -101,8 +131,15 @@ class ExactOracle:
                 "NaN or +inf). Check the structural zeros and the potentials."
             )
         self._downward(theta, mu, total)
-        self.calls += 1
         return mu, log_partition
+
+    def _settle(self) -> None:
+        """Fill the workspace as the kernels do, after a run by contraction."""
+        if not self._settled:
+            self._mu = np.empty(self.layout.cells)
+            self._upward(self._theta, self._mu)
+            self._downward(self._theta, self._mu, self._total)
+            self._settled = True
 
     def maximum(self, theta: np.ndarray) -> float:
         """The largest total potential of any record, by one max-product sweep."""
@@ -157,6 +194,7 @@ class ExactOracle:
         the log-partition function. It is symmetric, so the same sweep differentiates forwards and backwards (PGM A.3).
         """
         self._check_has_run("covariance")
+        self._settle()
         _load_covariance_kernels()
         tangent = np.empty(self.layout.cells) if out is None else out
         direction = self._input(direction, "direction")
@@ -171,11 +209,12 @@ class ExactOracle:
     def clique_table(self, index: int) -> Factor:
         """The marginal of the tree's clique `index` after a run, scaled as in that run."""
         self._check_has_run("clique_table")
+        self._settle()
         node = self.plan.clique_nodes[index]
         domain = self.layout.domain.project(self.plan.axes[node])
         table = np.empty(int(self.plan.nodes[node, f.CELLS]))
         self._kernels.clique_table(*self._tables, node, self._theta, self._mu, self._arena, self.plan.scratch, table)
-        return Factor(domain, table.reshape(domain.shape)).transpose(self.plan.tree.cliques[index])
+        return Factor.owning(domain, table.reshape(domain.shape)).transpose(self.plan.tree.cliques[index])
 
     def release(self) -> None:
         """Let go of the arrays of the last run, which `covariance` and `clique_table` would read."""

@@ -1,8 +1,8 @@
-"""An oracle for cliques whose marginals are read off other, narrower cliques, because some attributes are functions.
+"""Functional dependencies: an oracle whose cliques on an attribute b = f(a) are computed on a instead.
 
 Where b = f(a), a table over (b, c) is the table over (a, c) with rows added up, and a table over (a, b, c) is it with
-rows laid out. So cliques on b may be replaced by cliques on a wherever that makes the junction tree narrower. Solvers
-still see the cliques that were measured; what runs is the plan of the replacements.
+rows laid out. So b may be substituted by a wherever that makes the junction tree narrower. Solvers still see the
+cliques that were measured; what runs is the plan of the substitutes.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ Source = tuple[str, np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class Collapse:
-    """Which clique stands for which.
+    """Which clique substitutes which.
 
     Attributes:
         outer: the cliques that solvers see.
         functions: attribute -> what it is a function of; following them ends.
-        replaced: the attributes among these that give way everywhere to what they are functions of. The others do so
-            only in cliques that hold that, too, where they cost most and say nothing.
+        replaced: the attributes among these that are substituted everywhere by what they are functions of. The others
+            are so only in cliques that hold that, too, where they cost most and say nothing.
         kept: the sets of attributes whose cliques stay as they are, because they state the functions.
     """
 
@@ -50,12 +50,12 @@ class Collapse:
 
     def _stand_in(self, name: str, clique: Clique) -> str:
         """The last attribute that `name` is a function of, through others or not, and that may take its place."""
-        found, source, gives_way = name, name, True
+        found, source, substitutable = name, name, True
         while source in self.functions:
-            gives_way = gives_way and source in self.replaced
+            substitutable = substitutable and source in self.replaced
             source = self.functions[source][0]
-            if gives_way or source in clique:
-                found, gives_way = source, True
+            if substitutable or source in clique:
+                found, substitutable = source, True
         return found
 
     @cached_property

@@ -549,7 +549,7 @@ def _marginal_row(nodes, children, maps, i, o, theta, arena, row, buffer):
 
 @_cached
 def clique_spread(nodes, children, maps, i, begin, end, theta, mu, arena, shift, buffer):
-    """The clique's marginal, row by row, onto its children; in `mu` the table is turned into the marginal in place."""
+    """The clique's marginal, row by row, onto its children; in `mu` the table becomes the marginal in place."""
     n_in, base = nodes[i, N_IN], nodes[i, BASE]
     for o in range(begin, end):
         if base >= 0:

@@ -65,9 +65,7 @@ def _by_attributes(queries: Iterable[Kron]) -> dict[frozenset[str], list[int]]:
 def _on_marginals(calibrated: CalibratedTree, queries: Mapping[int, Kron]) -> dict[int, np.ndarray]:
     """Each query applied to the marginal of its attributes; marginals that several ask about are made once."""
     tables = propagate(calibrated, [query.attributes for query in queries.values()])
-    return {
-        position: query.apply_cells(table) for (position, query), table in zip(queries.items(), tables, strict=True)
-    }
+    return {position: query.apply(table) for (position, query), table in zip(queries.items(), tables, strict=True)}
 
 
 def _in_rows(
@@ -83,6 +81,7 @@ def _in_rows(
         stacked = {name: dense(np.stack([matrices[name].row() for matrices in factors])) for name in names}
         values = eliminate_rows(calibrated, stacked, evidence)
         answers |= {
-            position: value.reshape(queries[position].shape) for position, value in zip(part, values, strict=True)
+            position: value.reshape(queries[position].answer_shape)
+            for position, value in zip(part, values, strict=True)
         }
     return answers

@@ -2,7 +2,7 @@
 
 On a calibrated tree the joint distribution is the product over cliques of P(clique | separator), and everything there
 is a probability in [0, 1]: whatever the potentials were, answers are sums of products of such numbers. A clique too
-large to write down is kept as its *factors* (its potentials and the messages it received), whose product it is.
+large to materialize is kept as its *factors* (its potentials and the messages it received), whose product it is.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from pgmest.tables.factor import Factor, divide
 KEPT_CELLS = 1 << 25
 """Tables kept for the next question hold at most this many cells together (256 MB)."""
 
-WIDE_CELLS = 1 << 20
-"""A clique of at least this many cells is written down only where no cheaper way is known."""
+MATERIALIZED_CELLS = 1 << 20
+"""A clique of at least this many cells is materialized only where no cheaper way is known."""
 
 CELLS_PER_OPERATION = 4
 """Writing a cell of a clique and reading it again takes as long as this many multiplications of a contraction."""
 
-SMALLEST_EXPONENT = 700.0
+SAFE_EXPONENT = 700.0
 """exp(-700) is still far from underflow."""
 
 
@@ -49,6 +49,8 @@ class _Messages(ExactOracle):
 
     "Above" and "below" are the plan's, which roots its tree elsewhere than the junction tree.
     """
+
+    contracts = False
 
     def log_factors(self, position: int) -> list[Factor]:
         """Logs of tables whose product is the marginal of a clique: its potentials and the messages it received."""
@@ -90,7 +92,7 @@ class _Messages(ExactOracle):
         assert self._theta is not None
         base = int(self.plan.nodes[node, f.BASE])
         domain = self.layout.domains[int(np.searchsorted(self.layout.offsets, base))]
-        return Factor(domain, self._theta[base : base + domain.size()].reshape(domain.shape))
+        return Factor.owning(domain, self._theta[base : base + domain.size()].reshape(domain.shape))
 
     def _on_separator(self, position: int, field: int) -> Factor:
         """What the workspace holds for each value of the separator above a clique: log message, or marginal."""
@@ -98,7 +100,7 @@ class _Messages(ExactOracle):
         start, cells, parent = (int(value) for value in self.plan.nodes[node, [field, f.SEPARATOR, f.PARENT]])
         shared = set(self.plan.axes[parent]) if parent >= 0 else set()
         domain = self.layout.domain.project([name for name in self.plan.axes[node] if name in shared])
-        return Factor(domain, self._arena[start : start + cells].reshape(domain.shape).copy())
+        return Factor.owning(domain, self._arena[start : start + cells].reshape(domain.shape).copy())
 
 
 class _Tables:
@@ -210,7 +212,7 @@ class CalibratedTree:
         """From the smallest table at hand that covers the attributes, or from the clique itself."""
         cells = self.tree.sizes[position]
         source = self._smallest_cover(position, attributes)
-        if source is None and cells >= WIDE_CELLS:
+        if source is None and cells >= MATERIALIZED_CELLS:
             made = self._from_factors(position, attributes)
             if made is not None:
                 return made
@@ -225,7 +227,7 @@ class CalibratedTree:
         covers += [Table(self.ordered(names), values) for names, values in self._tables.covering(position, attributes)]
         return min(covers, key=lambda table: table.values.size, default=None)
 
-    # -- cliques too large to write down ------------------------------------------------------------------------
+    # -- cliques too large to materialize -----------------------------------------------------------------------
 
     def _from_factors(self, position: int, attributes: frozenset[str]) -> np.ndarray | None:
         """A marginal of a wide clique contracted from its factors, where that is safe and cheaper."""
@@ -246,7 +248,7 @@ class CalibratedTree:
         """The clique's probabilities, divided by the marginal of `given`, as a product of small tables.
 
         `given` is () or what the clique shares with a neighbor. Every table is scaled to a largest entry of 1, and
-        what underflows then is below exp(-744) a term. None where so many terms, scaled back, could matter.
+        what underflows then is below exp(-744) a term. None where that many such terms, scaled back, could matter.
         """
         with self.lock:
             logs = self._log_factors(position)
@@ -254,10 +256,10 @@ class CalibratedTree:
                 marginal = self.marginal(position, given)
                 inverse = np.full(marginal.shape, -np.inf)  # 0/0 := 0, so an impossible value contributes nothing
                 np.negative(np.log(marginal, out=inverse, where=marginal > 0), out=inverse, where=marginal > 0)
-                logs = _multiplied_in(logs, Factor(self.domain.project(given), inverse))
+                logs = _multiplied_in(logs, Factor.owning(self.domain.project(given), inverse))
         scales = [float(factor.values.max()) for factor in logs]
         log_scale = math.fsum(scales)
-        if math.log(self.tree.sizes[position]) + log_scale > SMALLEST_EXPONENT:
+        if math.log(self.tree.sizes[position]) + log_scale > SAFE_EXPONENT:
             return None
         tables = [
             Table(factor.domain.attributes, np.exp(factor.values - scale))

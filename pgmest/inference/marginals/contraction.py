@@ -18,14 +18,11 @@ import numpy as np
 Label = Hashable
 Labels = tuple[Label, ...]
 
-MAX_CELLS = 1 << 31
-"""No answer, and no table on the way to it, may have more cells."""
-
 EXACT_SEARCH = 12
 """Up to this many tables the best order is searched for by dynamic programming; beyond, a greedy one is taken."""
 
 UNSHARED_PRODUCT = 1 << 18
-"""OpenBLAS uses one thread for a product of so many multiplications."""
+"""OpenBLAS uses one thread for a product of at most this many multiplications."""
 
 _LEAST_ROWS = 16
 """Pieces of fewer rows would leave BLAS little to work with."""
@@ -183,7 +180,7 @@ def contraction_order(labels: Sequence[Labels], output: Labels, sizes: Mapping[L
         return []
     if len(labels) == 2:
         return [(0, 1)]
-    if len(labels) == 3:  # so many of these that opt_einsum's general search would take longer than the products
+    if len(labels) == 3:  # so frequent that opt_einsum's search would take longer than the products
         return [min(_PAIRS_OF_THREE, key=lambda pair: _work_of_three(labels, pair, output, sizes)), (0, 1)]
     from opt_einsum import paths
 

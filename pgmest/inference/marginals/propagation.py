@@ -1,8 +1,8 @@
 """Many marginals at once, measured or not, by propagation on the calibrated tree.
 
-A marginal inside one clique is summed from that clique. Any other is put together at the lowest clique that has each
-of its attributes in itself or below itself. Let K be the attributes that it has below a child E. What E hands up for
-them is P(K | separator of E); routes.py lists which K each clique must hand up, and here all of them are stacked:
+A marginal inside one clique is summed from that clique. Any other is computed at the lowest clique that has each of
+its attributes in itself or below itself. Let K be the attributes that it has below a child E. The upward message of E
+for them is P(K | separator of E); routes.py lists the K of each clique, and here all its messages are stacked:
 
                        s0  s1  s2      one column per value of the separator
     K = (a)     a0  |   .   .   .      one row per value of K
@@ -40,7 +40,7 @@ def propagate(calibrated: CalibratedTree, cliques: Sequence[Clique], total: floa
     found: dict[frozenset[str], Table] = {}
     for names, position in routes.inside:
         found[names] = Table(calibrated.ordered(names), calibrated.marginal(position, names) * total)
-    for names in routes.alone:
+    for names in routes.by_elimination:
         order = calibrated.ordered(names)
         found[names] = Table(order, eliminate(calibrated, dict.fromkeys(order)) * total)
     found |= _Propagation(calibrated, routes).run(total)
@@ -68,7 +68,7 @@ class _Propagation:
     def run(self, total: float) -> dict[frozenset[str], Table]:
         """The marginals that span several cliques."""
         stacks: dict[int, np.ndarray] = {}
-        for clique, blocks in self.routes.up:
+        for clique, blocks in self.routes.upward:
             rows = [self.rows(block, self.multiply(block, stacks, clique)) for block in blocks]
             stacks[clique] = rows[0] if len(rows) == 1 else np.concatenate(rows)
         found: dict[frozenset[str], Table] = {}

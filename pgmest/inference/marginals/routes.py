@@ -1,4 +1,4 @@
-"""Where on a junction tree each of many marginals is put together, and from what: the work list of propagation.py.
+"""The schedule of propagation.py: at which clique of a junction tree each of many marginals is computed, and from what.
 
 It depends on the tree and on the attribute sets asked for, not on any probabilities, so it is made once and kept.
 Sets of attributes are masks here: bit i stands for the attribute at rank i of the domain.
@@ -16,22 +16,22 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pgmest._base.memory import LARGEST_TABLE
 from pgmest.graph.junction_tree import JunctionTree
 from pgmest.graph.triangulation import bits
-from pgmest.inference.marginals.contraction import MAX_CELLS
 from pgmest.tables.domain import Clique
 
-BLOCK_CELLS = 1 << 20
+MARGINAL_BLOCK = 1 << 20
 """Marginals are made in blocks of about this many cells, which fit into a cache."""
 
 LARGEST_LOCAL = 1 << 22
-"""A marginal that needs a larger table of one clique on the way is left to elimination."""
+"""A marginal for which a clique would need a larger table than this is left to variable elimination."""
 
-WORTHWHILE = 8
-"""So is one for which more cells would be carried up than this many times its own."""
+MESSAGE_RATIO = 8
+"""So is one whose largest upward message has more cells than this many times its own."""
 
-ALWAYS_CARRIED = 1 << 16
-"""Fewer cells than this are carried up in any case."""
+SMALL_MESSAGE = 1 << 16
+"""Upward messages of fewer cells than this are always sent."""
 
 
 class Part(NamedTuple):
@@ -67,14 +67,14 @@ class Routes:
 
     Attributes:
         inside: attribute sets with the clique that holds them.
-        alone: attribute sets that elimination answers with less work, one at a time.
-        up: (clique, blocks): what each clique hands up to its parent, children first.
+        by_elimination: attribute sets that variable elimination answers with less work, one at a time.
+        upward: (clique, blocks): the upward message of each clique to its parent, children first.
         joined: the blocks that make the other attribute sets.
     """
 
     inside: tuple[tuple[frozenset[str], int], ...]
-    alone: tuple[frozenset[str], ...]
-    up: tuple[tuple[int, tuple[Block, ...]], ...]
+    by_elimination: tuple[frozenset[str], ...]
+    upward: tuple[tuple[int, tuple[Block, ...]], ...]
     joined: tuple[Block, ...]
 
 
@@ -93,7 +93,7 @@ class _Source(NamedTuple):
 
 @dataclass(frozen=True)
 class _Rows:
-    """Where one attribute set lies in the stack that a clique hands up."""
+    """Where one attribute set lies in the upward message of a clique."""
 
     start: int
     stop: int
@@ -120,7 +120,7 @@ class _Router:
         for position, parent in enumerate(tree.parents):
             self.paths[position] = (*self.paths[parent], position)
         self.sources: dict[tuple[int, int], _Source] = {}
-        self.carried: dict[tuple[int, int], float] = {}
+        self.largest_message: dict[tuple[int, int], float] = {}
         self.rows: dict[tuple[int, int], _Rows] = {}
 
     def mask(self, names: Iterable[str]) -> int:
@@ -137,7 +137,7 @@ class _Router:
 
     def routes(self, asked: Iterable[frozenset[str]]) -> Routes:
         """The work list for these attribute sets."""
-        inside, alone = [], []
+        inside, by_elimination = [], []
         tops: dict[tuple[int, int], None] = {}
         for names in dict.fromkeys(asked):
             position = self.tree.containing(names)
@@ -147,14 +147,17 @@ class _Router:
             mask = self.mask(names)
             top = self.lowest_cover(mask)
             cells = self.cells(mask)
-            if cells > MAX_CELLS or self.burden(top, mask) > max(ALWAYS_CARRIED, WORTHWHILE * cells):
-                alone.append(names)
+            if cells > LARGEST_TABLE or self.message_cells(top, mask) > max(SMALL_MESSAGE, MESSAGE_RATIO * cells):
+                by_elimination.append(names)
             else:
                 tops[top, mask] = None
         needed = self.needed(tops)
-        up = tuple((position, tuple(self.hand_up(position, needed[position]))) for position in sorted(needed)[::-1])
+        children_first = sorted(needed)[::-1]
+        upward = tuple(
+            (position, tuple(self.upward_message(position, needed[position]))) for position in children_first
+        )
         joined = [block for position, masks in _by_clique(tops).items() for block in self.join(position, masks)]
-        return Routes(tuple(inside), tuple(alone), up, tuple(joined))
+        return Routes(tuple(inside), tuple(by_elimination), upward, tuple(joined))
 
     # -- which attribute sets are needed where ----------------------------------------------------------------------
 
@@ -180,27 +183,27 @@ class _Router:
             self.sources[position, mask] = found
         return found
 
-    def burden(self, position: int, mask: int) -> float:
-        """The most cells that an edge carries to put a set together at this clique; inf where a table is too large."""
+    def message_cells(self, position: int, mask: int) -> float:
+        """The cells of the largest message that computes a set at this clique; inf where a table is too large."""
         source = self.source(position, mask)
         stack, order = list(source.branches), []
         while stack:  # depth first, because trees can be deeper than Python's own stack
             pair = stack.pop()
-            if pair not in self.carried:
+            if pair not in self.largest_message:
                 order.append(pair)
                 stack += self.source(*pair).branches
         for child, below in reversed(order):
-            self.carried[child, below] = max(
+            self.largest_message[child, below] = max(
                 self.cells(below) * self.cells(self.separators[child]),
-                self.most_carried(self.source(child, below), child, self.separators[child]),
+                self.largest_below(self.source(child, below), child, self.separators[child]),
             )
-        return self.most_carried(source, position, 0)
+        return self.largest_below(source, position, 0)
 
-    def most_carried(self, source: _Source, position: int, up: int) -> float:
-        """The largest burden of the branches, if the clique's table that joins them is not too large."""
+    def largest_below(self, source: _Source, position: int, up: int) -> float:
+        """The cells of the largest message in the branches, if the clique's table that joins them is not too large."""
         if self.cells(self.local(source, up)) > LARGEST_LOCAL:
             return math.inf
-        return max((self.carried[pair] for pair in source.branches), default=0)
+        return max((self.largest_message[pair] for pair in source.branches), default=0)
 
     def local(self, source: _Source, up: int) -> int:
         """The attributes of a clique that take part in a product."""
@@ -210,7 +213,7 @@ class _Router:
         return mask
 
     def needed(self, tops: Iterable[tuple[int, int]]) -> dict[int, list[int]]:
-        """The attribute sets that each clique must hand up."""
+        """The attribute sets in the upward message of each clique."""
         needed: dict[int, dict[int, None]] = defaultdict(dict)
         stack = [pair for top in tops for pair in self.source(*top).branches]
         while stack:
@@ -222,7 +225,7 @@ class _Router:
 
     # -- blocks -----------------------------------------------------------------------------------------------------
 
-    def hand_up(self, position: int, masks: Iterable[int]) -> Iterator[Block]:
+    def upward_message(self, position: int, masks: Iterable[int]) -> Iterator[Block]:
         """The blocks that a clique stacks for its parent; notes which rows each attribute set has."""
         start = 0
         for own, chosen in self.products(position, masks):
@@ -251,11 +254,11 @@ class _Router:
                 yield own, dict(zip(children, chosen, strict=True))
 
     def split(self, chosen: dict[int, list[int]], cells: int) -> Iterator[dict[int, list[int]]]:
-        """The same combinations in parts of at most BLOCK_CELLS, where they can be split."""
+        """The same combinations in parts of at most MARGINAL_BLOCK, where they can be split."""
         sizes = {child: sum(map(self.cells, masks)) for child, masks in chosen.items()}
         child = max(chosen, key=lambda child: (len(chosen[child]) > 1, sizes[child]))
         masks = chosen[child]
-        if cells * math.prod(sizes.values()) <= BLOCK_CELLS or len(masks) == 1:
+        if cells * math.prod(sizes.values()) <= MARGINAL_BLOCK or len(masks) == 1:
             yield chosen
             return
         for half in (masks[: len(masks) // 2], masks[len(masks) // 2 :]):

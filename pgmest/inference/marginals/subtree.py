@@ -7,7 +7,6 @@ the marginals of its cliques.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -37,11 +36,10 @@ def connecting_subtree(tree: JunctionTree, asked: frozenset[str]) -> Subtree:
     """The smallest subtree for the attributes, each part rooted at the clique that keeps the most cells."""
     single = tree.containing(asked)
     if single is not None:
-        return Subtree((single,), (-1,), ((),), (_ordered(tree, asked),))
+        return Subtree((single,), (-1,), ((),), (tree.domain.ordered(asked),))
     neighbors = _pruned(tree, asked)
     kept = {
-        position: _ordered(
-            tree,
+        position: tree.domain.ordered(
             (asked | {name for other in near for name in tree.cliques[other]}).intersection(tree.cliques[position]),
         )
         for position, near in neighbors.items()
@@ -60,7 +58,7 @@ def connecting_subtree(tree: JunctionTree, asked: frozenset[str]) -> Subtree:
     return Subtree(
         tuple(position for position, _ in order),
         tuple(index.get(parent, -1) for _, parent in order),
-        tuple(_ordered(tree, names) for names in shared),
+        tuple(tree.domain.ordered(names) for names in shared),
         tuple(kept[position] for position, _ in order),
     )
 
@@ -91,8 +89,3 @@ def _pruned(tree: JunctionTree, asked: frozenset[str]) -> dict[int, set[int]]:
                 neighbors[other].discard(position)
                 ends += [other] if len(neighbors[other]) <= 1 else []
     return neighbors
-
-
-def _ordered(tree: JunctionTree, names: Iterable[str]) -> Clique:
-    wanted = set(names)
-    return tuple(name for name in tree.domain if name in wanted)

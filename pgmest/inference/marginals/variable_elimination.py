@@ -1,8 +1,8 @@
-"""Variable elimination: one marginal or factored query, without writing down what supports it (PGM Algorithm 3).
+"""Variable elimination: one marginal or factored query, the table that it is about not materialized (PGM Algorithm 3).
 
 Only the subtree that connects the attributes takes part. Each of its cliques contributes P(clique | separator),
 summed down to what is asked or shared; a query matrix is one more table, which takes its attribute away and leaves its
-rows; opt_einsum orders the contraction. A clique too large to be written down contributes its factors instead,
+rows; opt_einsum orders the contraction. A clique too large to be materialized contributes its factors instead,
 where that is cheaper.
 """
 
@@ -16,16 +16,16 @@ from functools import cached_property
 import numpy as np
 
 from pgmest._base.errors import MOST_AXES, ModelTooLarge
+from pgmest._base.memory import LARGEST_TABLE
 from pgmest.inference.marginals.calibrated_tree import (
     CELLS_PER_OPERATION,
-    SMALLEST_EXPONENT,
-    WIDE_CELLS,
+    MATERIALIZED_CELLS,
+    SAFE_EXPONENT,
     CalibratedTree,
     Factors,
 )
 from pgmest.inference.marginals.contraction import (
     EXACT_SEARCH,
-    MAX_CELLS,
     Contraction,
     Label,
     Labels,
@@ -33,19 +33,19 @@ from pgmest.inference.marginals.contraction import (
     contraction,
 )
 from pgmest.inference.marginals.subtree import Subtree, connecting_subtree
-from pgmest.queries import Query
+from pgmest.queries import MatrixQuery
 from pgmest.queries.matrices import Identity
 
 SMALL_CELLS = 1 << 14
 """A marginal of so few cells, inside one clique, is the quickest way to any query about it."""
 
 DENSE_ENTRIES = 1 << 20
-"""A query matrix of more entries is not written down; its products are taken instead."""
+"""A query matrix of more entries is not materialized; its products are taken instead."""
 
 
 def eliminate(
     calibrated: CalibratedTree,
-    queries: Mapping[str, Query | None],
+    queries: Mapping[str, MatrixQuery | None],
     evidence: Mapping[str, int] | None = None,
 ) -> np.ndarray:
     """The answers to a factored query about probabilities.
@@ -65,7 +65,7 @@ def eliminate(
 
 
 def eliminate_rows(
-    calibrated: CalibratedTree, queries: Mapping[str, Query], evidence: Mapping[str, int] | None = None
+    calibrated: CalibratedTree, queries: Mapping[str, MatrixQuery], evidence: Mapping[str, int] | None = None
 ) -> np.ndarray:
     """The answers to many factored queries of one row each, all in one contraction.
 
@@ -81,7 +81,7 @@ def eliminate_rows(
 
 
 @dataclass(frozen=True)
-class _Rows:
+class _QueryRows:
     """The label of the axis along which the rows of query matrices lie: of one attribute's, or of all alike (None)."""
 
     attribute: str | None
@@ -95,14 +95,14 @@ class _Elimination:
     """
 
     calibrated: CalibratedTree
-    queries: dict[str, Query | None]
+    queries: dict[str, MatrixQuery | None]
     evidence: dict[str, int]
     together: bool = False
 
     def answer(self) -> np.ndarray:
         """The answer, one axis per query: from the marginal itself where that is small, else by contraction."""
         shape = [query.rows if query else self.calibrated.domain[name] for name, query in self.queries.items()]
-        if math.prod(shape) > MAX_CELLS:
+        if math.prod(shape) > LARGEST_TABLE:
             raise ModelTooLarge.of_answer(self.queries, math.prod(shape))
         if len(shape) > MOST_AXES:
             raise ModelTooLarge.of_axes(self.queries)
@@ -120,7 +120,7 @@ class _Elimination:
 
     @cached_property
     def open(self) -> set[str]:
-        """Attributes that keep their own axis in the contraction: no query, or one too large to be written down."""
+        """Attributes that keep their own axis in the contraction: no query, or one too large to be materialized."""
         return {
             name
             for name, query in self.queries.items()
@@ -132,7 +132,7 @@ class _Elimination:
         """The label of an attribute's axis in the result of the contraction."""
         if name in self.open:
             return name
-        return _Rows(None if self.together else name)
+        return _QueryRows(None if self.together else name)
 
     def restricted(self, table: Table) -> Table:
         """The slice of a table that agrees with the evidence."""
@@ -145,7 +145,7 @@ class _Elimination:
         """The labels that a slice at the evidence keeps."""
         return tuple(label for label in labels if label not in self.evidence)
 
-    def apply_in_turn(self, table: Table, queries: Mapping[str, Query | None]) -> np.ndarray:
+    def apply_in_turn(self, table: Table, queries: Mapping[str, MatrixQuery | None]) -> np.ndarray:
         """Queries along the axes of a table of all the attributes, those that shrink it most first."""
         names = tuple(self.queries)
         cells = table.values.transpose([table.labels.index(name) for name in names])
@@ -160,7 +160,7 @@ class _Elimination:
         """The subtree's tables contracted with the query matrices."""
         factored = self.factored()
         schedule = self.schedule(factored)
-        if schedule.largest > MAX_CELLS:
+        if schedule.largest > LARGEST_TABLE:
             raise ModelTooLarge.of_answer([*self.queries, *self.evidence], schedule.largest)
         scale = math.exp(math.fsum(factors.log_scale for factors in factored.values()))
         return schedule.run(self.tables(factored)) * scale
@@ -171,18 +171,18 @@ class _Elimination:
         wide = [
             index
             for index, position in enumerate(tree.cliques)
-            if min(calibrated.tree.sizes[position], calibrated.cells(tree.kept[index])) >= WIDE_CELLS
+            if min(calibrated.tree.sizes[position], calibrated.cells(tree.kept[index])) >= MATERIALIZED_CELLS
         ]
         found = {index: calibrated.factors(tree.cliques[index], tree.separators[index]) for index in wide}
         safe = {index: factors for index, factors in found.items() if factors}
         terms = math.fsum(math.log(calibrated.tree.sizes[tree.cliques[index]]) for index in wide)
         scale = math.fsum(factors.log_scale for factors in safe.values())
-        if not wide or len(safe) < len(wide) or terms + scale > SMALLEST_EXPONENT:
+        if not wide or len(safe) < len(wide) or terms + scale > SAFE_EXPONENT:
             return {}
         tables = CELLS_PER_OPERATION * sum(calibrated.tree.sizes[tree.cliques[index]] for index in wide)
         return safe if self.schedule(safe).operations < self.schedule({}).operations + tables else {}
 
-    def schedule(self, factored: Mapping[int, Factors]) -> Schedule:
+    def schedule(self, factored: Mapping[int, Factors]) -> EliminationSchedule:
         """The contraction, with those cliques as their factors and the others as one table each."""
         tree = self.subtree
         labels: list[list[Labels]] = [
@@ -191,7 +191,7 @@ class _Elimination:
         ]
         for index, name in self.query_homes:
             labels[index].append((self.label(name), name))
-        return Schedule.of(
+        return EliminationSchedule.of(
             [[self.without_evidence(axes) for axes in part] for part in labels],
             tree.parents,
             [self.without_evidence(names) for names in tree.separators],
@@ -235,7 +235,7 @@ class _Elimination:
 
 
 @dataclass(frozen=True)
-class Schedule:
+class EliminationSchedule:
     """A contraction over a tree: all at once where there are few tables, else clique by clique, children first.
 
     Attributes:
@@ -259,7 +259,7 @@ class Schedule:
         separators: Sequence[Labels],
         output: Labels,
         sizes: Mapping[Label, int],
-    ) -> Schedule:
+    ) -> EliminationSchedule:
         """The schedule for tables with these labels.
 
         Args:

@@ -96,7 +96,7 @@ def _regions(domain: Domain, cliques: Iterable[Clique]) -> tuple[tuple[Clique, .
         frontier = {region & clique for region in frontier for clique in outer} - closure - {frozenset()}
         closure = closure | frontier
     closure |= set(measured).difference(outer)
-    ordered = {region: tuple(name for name in domain if name in region) for region in (*outer, *closure)}
+    ordered = {region: domain.ordered(region) for region in (*outer, *closure)}
     inner = sorted(closure, key=lambda region: (-len(region), domain.axes(ordered[region])))
     return tuple(ordered[region] for region in outer), tuple(ordered[region] for region in inner)
 

@@ -24,7 +24,7 @@ from pgmest.tables.clique_vector import Layout
 MOST_SWEEPS = 400
 BOUND_SWEEPS = 10
 SLOW = 20
-"""Where the disagreement has not halved in so many sweeps, steps are made shorter."""
+"""Where the disagreement has not halved in this many sweeps, steps are made shorter."""
 
 LARGEST_MOVE = 30.0
 """After a step by more than this (logs) a table is computed afresh, as cells may have underflowed."""
@@ -42,7 +42,7 @@ class RegionOracle:
         layout: the cliques whose marginals are asked for.
         counting: "convex" (one fixed point, whatever the start) or "loopy" (Kikuchi's: several, or it may not settle).
         tolerance: a run stops when no table disagrees with a neighbor by more than this (L1, of tables that sum to 1).
-        sweeps: or after so many sweeps.
+        sweeps: or after at most this many sweeps.
 
     Attributes:
         graph, tables: the regions, and where their cells lie.
@@ -109,6 +109,27 @@ class RegionOracle:
         """Count a call, and note how far these tables of the regions, its result, disagree."""
         self.calls += 1
         self.inconsistency = self.tables.disagreement(outer, inner)
+
+    def potentials(self, outer: Tables, inner: Tables) -> np.ndarray:
+        """Flat potentials of which these tables of the regions, if they agree, are the pseudo-marginals; A is 0 there.
+
+        The gradient of minus the entropy, sum_r c_r log tau_r, with the part of each inner region shared out among the
+        outer ones around it; -inf where a table is zero.
+        """
+        graph, spaces = self.graph, self.tables
+        with np.errstate(divide="ignore"):
+            shares = [
+                count / len(above) * np.log(np.where(table > 0, table, 1.0))
+                for count, above, table in zip(graph.inner_counts, graph.holders, inner, strict=True)
+            ]
+            thetas = [count * np.log(table) for count, table in zip(graph.outer_counts, outer, strict=True)]
+        for theta, inside in zip(thetas, spaces.inside, strict=True):
+            for i, position in inside:
+                theta += spaces.edges[i][position].spread(shares[i])
+        flat = np.empty(self.layout.cells)
+        spaces.write(flat, thetas, [np.zeros_like(table) for table in inner], 1.0)
+        flat[[start for clique, start in zip(self.layout.cliques, self.layout.offsets, strict=False) if not clique]] = 0
+        return flat
 
     def covariance(self, direction: np.ndarray) -> np.ndarray:
         """Not known: the fixed point is not differentiated.

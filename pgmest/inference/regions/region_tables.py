@@ -109,7 +109,7 @@ class RegionTables:
         regions = {region: place for place, region in enumerate((*self.graph.outer, *self.graph.inner))}
         offsets, hosts = self.layout.offsets.tolist(), []
         for position, clique in enumerate(self.layout.cliques):
-            region = tuple(name for name in self.graph.domain if name in clique)
+            region = self.graph.domain.ordered(clique)
             if region:
                 axes = tuple(clique.index(name) for name in region)
                 shape = self.layout.domains[position].shape

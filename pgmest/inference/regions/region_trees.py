@@ -5,11 +5,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 
-import numpy as np
-
 from pgmest.graph.junction_tree import JunctionTree
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
+from pgmest.tables.information import mutual_information
 
 
 def fitting_cliques(domain: Domain, ranked: Iterable[Clique], max_cells: int, most: int | None = None) -> list[Clique]:
@@ -41,8 +40,5 @@ def dependence(table: Factor) -> float:
     """
     total = 0.0
     for pair in itertools.combinations(table.domain, 2):
-        joint = table.project(pair).normalize().values
-        product = np.outer(joint.sum(axis=1), joint.sum(axis=0))
-        positive = joint > 0
-        total += float(joint[positive] @ np.log(joint[positive] / product[positive]))
+        total += mutual_information(table.project(pair), pair[:1], pair[1:])
     return total

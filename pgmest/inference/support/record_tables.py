@@ -55,7 +55,7 @@ class RecordTables:
                 hosts.append(clique)
             hosts[best] |= clique
             places[c] = best
-        ordered = tuple(tuple(name for name in domain if name in host) for host in hosts)
+        ordered = tuple(map(domain.ordered, hosts))
         return cls(layout, ordered, tuple(places))
 
     @cached_property

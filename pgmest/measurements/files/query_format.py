@@ -10,10 +10,10 @@ import numpy as np
 
 from pgmest import queries
 from pgmest._base.errors import ArgumentError, QueryError, listed
-from pgmest.queries import Kron, Query, as_query
+from pgmest.queries import Kron, LinearQuery, MatrixQuery, as_matrix_query
 
 # What each kind of query takes: its constructor, the fields it needs, and those it may have.
-KINDS: dict[str, tuple[Callable[..., Query], tuple[str, ...], tuple[str, ...]]] = {
+KINDS: dict[str, tuple[Callable[..., MatrixQuery], tuple[str, ...], tuple[str, ...]]] = {
     "identity": (queries.identity, (), ()),
     "total": (queries.total, (), ()),
     "prefix": (queries.prefix, (), ()),
@@ -26,21 +26,20 @@ KINDS: dict[str, tuple[Callable[..., Query], tuple[str, ...], tuple[str, ...]]] 
     "compress": (queries.compress, ("mapping",), ("count",)),
     "mean": (queries.mean, (), ("values",)),
     "moments": (queries.moments, ("k",), ("values",)),
-    "matrix": (lambda n, rows: as_query(rows), ("rows",), ()),
+    "matrix": (lambda n, rows: as_matrix_query(rows), ("rows",), ()),
     "sparse": (lambda n, **parts: _sparse(**parts), ("shape", "row", "column", "value"), ()),
 }
 
 
-def encode_query(query: Query | Kron, store: Callable[[np.ndarray], Any]) -> dict[str, Any]:
+def encode_query(query: LinearQuery, store: Callable[[np.ndarray], Any]) -> dict[str, Any]:
     """A query as a JSON object; `store` says what stands in it for an array.
 
     Raises:
         ArgumentError: a LinearOperator, whose entries are not known.
     """
-    if isinstance(query, Kron):
-        factors = [[name, encode_query(factor, store)] for name, factor in query.factors.items()]
-        return {"kind": "kron", "factors": factors}
     spec = dict(query.spec)
+    if spec["kind"] == "kron":
+        return spec | {"factors": [[name, encode_query(factor, store)] for name, factor in spec["factors"].items()]}
     if spec["kind"] not in KINDS:
         raise ArgumentError("a LinearOperator query cannot be saved; measure with its matrix, dense or sparse.")
     if spec["kind"] == "sparse":
@@ -79,7 +78,7 @@ def decode_query(spec: Any, sizes: Mapping[str, int], cells: int, answers: int, 
     return Kron([(name, decode_query(factor, {}, sizes[name], answers, load)) for name, factor in pairs])
 
 
-def _decode_factor(spec: dict[str, Any], n: int, answers: int, load: Callable[[Any], Any]) -> Query:
+def _decode_factor(spec: dict[str, Any], n: int, answers: int, load: Callable[[Any], Any]) -> MatrixQuery:
     kind = spec["kind"]
     if kind not in KINDS:
         raise QueryError(f"unknown kind {kind!r}; it must be one of {listed([*KINDS, 'kron'], 20)}.")
@@ -120,7 +119,7 @@ def _least_rows(kind: str, n: int, fields: Mapping[str, Any]) -> int:
     return {"all_range": n * (n + 1) // 2, "identity": n, "prefix": n, "haar": n, "hierarchical": n}.get(kind, 1)
 
 
-def _sparse(shape: list[int], row: Any, column: Any, value: Any) -> Query:
+def _sparse(shape: list[int], row: Any, column: Any, value: Any) -> MatrixQuery:
     from scipy import sparse
 
     indices = [np.asarray(part) for part in (row, column)]
@@ -128,7 +127,7 @@ def _sparse(shape: list[int], row: Any, column: Any, value: Any) -> Query:
         raise QueryError("the row and column of a sparse query must be integers.")
     values = np.asarray(value, dtype=np.float64)
     positions = tuple(part.astype(np.int64) for part in indices)
-    return as_query(sparse.coo_array((values, positions), shape=tuple(shape)))
+    return as_matrix_query(sparse.coo_array((values, positions), shape=tuple(shape)))
 
 
 def _integer(value: Any, what: str) -> int:

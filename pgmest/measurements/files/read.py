@@ -11,13 +11,16 @@ import numpy as np
 
 from pgmest._base.errors import MOST_AXES, FileFormatError, PgmestError, listed, memory_text
 from pgmest._base.files import read_text
+from pgmest._base.memory import LARGEST_TABLE
 from pgmest.measurements.files.archive import Archive
 from pgmest.measurements.files.query_format import decode_query
 from pgmest.measurements.files.write import FORMAT, VERSION, file_kind
-from pgmest.measurements.measurement import NOISES, LinearMeasurement, noise_stddev
+from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.measurements.noise import NOISES, noise_stddev
 from pgmest.tables.domain import Domain, as_domain
 
-FIELDS = ("clique", "values", "noise", "stddev", "scale", "query", "comment")
+MEASUREMENT_FIELDS = ("clique", "values", "noise", "stddev", "scale", "query", "comment")
+FORMAT_REMEDY = "See help(pgmest.measurements.files) for the format."
 EXACT_KINDS = {
     "exact": ("values",),
     "rounded": ("values", "random"),
@@ -25,9 +28,6 @@ EXACT_KINDS = {
     "low": ("high",),
 }
 """Fields that make a measurement one without noise, and those that go with them, besides clique, query and comment."""
-
-MOST_CELLS = 2**31
-REMEDY = "See help(pgmest.measurements.files) for the format."
 
 
 def load_measurements(
@@ -72,7 +72,7 @@ def _header(archive: Archive) -> str:
     try:
         return archive.take("header").astype(np.uint8).tobytes().decode("utf-8")
     except ValueError as error:
-        raise FileFormatError.of(archive.path, f"not a measurement file ({error}).", REMEDY) from None
+        raise FileFormatError.of(archive.path, f"not a measurement file ({error}).", FORMAT_REMEDY) from None
 
 
 def _parse(path: Path, text: str) -> list[Any]:
@@ -80,18 +80,18 @@ def _parse(path: Path, text: str) -> list[Any]:
     try:
         document = json.loads(text, object_pairs_hook=_object)
     except ValueError as error:
-        raise FileFormatError.of(path, f"not valid JSON ({error}).", REMEDY) from None
+        raise FileFormatError.of(path, f"not valid JSON ({error}).", FORMAT_REMEDY) from None
     except RecursionError:
-        raise FileFormatError.of(path, "nested too deeply.", REMEDY) from None
+        raise FileFormatError.of(path, "nested too deeply.", FORMAT_REMEDY) from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise FileFormatError.of(path, f'not a measurement file: "format" is not "{FORMAT}".', REMEDY)
+        raise FileFormatError.of(path, f'not a measurement file: "format" is not "{FORMAT}".', FORMAT_REMEDY)
     if document.get("version") not in range(1, VERSION + 1):
         read = f"this pgmest reads versions 1 to {VERSION}"
         raise FileFormatError.of(path, f"version {document.get('version')!r}, {read}.", "Upgrade pgmest.")
     unknown = [name for name in document if name not in ("format", "version", "measurements", "comment")]
     if unknown or not isinstance(document.get("measurements"), list):
         problem = f"unknown fields {listed(unknown)}." if unknown else '"measurements" is not a list.'
-        raise FileFormatError.of(path, problem, REMEDY)
+        raise FileFormatError.of(path, problem, FORMAT_REMEDY)
     return document["measurements"]
 
 
@@ -119,7 +119,7 @@ def _decode_all(
         try:
             measurements.append(_decode(entry, domain, take))
         except _FieldError as error:
-            raise FileFormatError.of(path, f"measurements[{position}]{error}", REMEDY) from None
+            raise FileFormatError.of(path, f"measurements[{position}]{error}", FORMAT_REMEDY) from None
     return measurements
 
 
@@ -129,9 +129,9 @@ def _decode(entry: Any, domain: Domain, take: Callable[[str], np.ndarray]) -> Li
     kind = next((name for name in EXACT_KINDS if name in entry), None)
     if kind is not None:
         return _decode_between(kind, entry, domain, take)
-    unknown = [name for name in entry if name not in FIELDS]
+    unknown = [name for name in entry if name not in MEASUREMENT_FIELDS]
     if unknown:
-        raise _FieldError(f" has unknown fields {listed(unknown)}; known are {listed(FIELDS)}.")
+        raise _FieldError(f" has unknown fields {listed(unknown)}; known are {listed(MEASUREMENT_FIELDS)}.")
     clique = _in_field("clique", lambda: _clique(entry, domain))
     values = _in_field("values", lambda: _numbers(_required(entry), take))
     noise = entry.get("noise", "gaussian")
@@ -217,7 +217,7 @@ def _clique(entry: dict[str, Any], domain: Domain) -> tuple[str, ...]:
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise ValueError(f"must be a list of attribute names, got {names!r}")
     clique = domain.clique(names)
-    if domain.size(clique) > MOST_CELLS:
+    if domain.size(clique) > LARGEST_TABLE:
         raise ValueError(f"its table has {domain.size(clique):,} cells, more than can be estimated")
     return clique
 

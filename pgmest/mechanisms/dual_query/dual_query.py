@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError
 from pgmest.data.dataset import Dataset
 from pgmest.estimation.estimate import estimate
 from pgmest.graph.junction_tree import JunctionTree
@@ -19,17 +18,24 @@ from pgmest.losses.dual_query import DualQueryLoss, DualQueryTranscript, cells_o
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.mechanisms.dual_query.best_record import WeightedCell, best_record
 from pgmest.mechanisms.mechanism import Mechanism, Outcome, cliques_of
+from pgmest.mechanisms.parameters import (
+    COUNT,
+    COUNT_SHARE,
+    ESTIMATOR,
+    MEGABYTES,
+    MODEL_MEGABYTES,
+    POSITIVE,
+    integer,
+    optional,
+    parameter,
+)
 from pgmest.models.exact import Model
 from pgmest.models.support import SupportModel
 from pgmest.privacy.budgets import Budget, Epsilon, Rho
 from pgmest.privacy.curator import Curator
+from pgmest.privacy.scores import AffineLogits, draw_cells
+from pgmest.queries.workloads import Workload
 from pgmest.tables.clique_vector import CliqueVector, Layout
-
-ESTIMATORS = ("pgm", "original")
-COUNT_SHARE = 0.02
-"""The share of the budget that the number of records gets where it is not public."""
-MAX_MEGABYTES = 8000.0
-"""The largest junction tree that estimator="pgm" takes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +81,7 @@ class DualQuery(Mechanism):
         estimator: "pgm" or "original".
         max_iterations: of the "pgm" estimate, each some fifty passes over the cells. More of them bring the model
             nearer to the most likely one, which need not be nearer to the truth.
+        max_megabytes: of "pgm": larger junction trees are refused.
         time_limit: seconds for finding one record, after which a greedy search may take its place;
             `result.details["greedy_records"]` says how often that happened.
 
@@ -83,35 +90,21 @@ class DualQuery(Mechanism):
         ModelTooLarge: the marginals' junction tree is too large for "pgm"; before anything is spent.
     """
 
-    samples: int = 50
-    eta: float = 2.0
-    steps: int | None = None
-    estimator: str = "pgm"
-    time_limit: float = 10.0
-    max_iterations: int = 100
+    samples: int = parameter(50, COUNT)
+    eta: float = parameter(2.0, POSITIVE)
+    steps: int | None = parameter(None, optional(integer(2)))
+    estimator: str = parameter("pgm", ESTIMATOR)
+    time_limit: float = parameter(10.0, POSITIVE)
+    max_iterations: int = parameter(100, COUNT)
+    max_megabytes: float = parameter(MODEL_MEGABYTES, MEGABYTES)
 
     definition: ClassVar[str] = "either"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.estimator not in ESTIMATORS:
-            raise ArgumentError.of("estimator", self.estimator, ESTIMATORS)
-        for name, value, least in (
-            ("samples", self.samples, 1),
-            ("steps", self.steps, 2),
-            ("max_iterations", self.max_iterations, 1),
-        ):
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
-                raise ArgumentError.of(name, value, f"an integer of at least {least}")
-        for name, value in (("eta", self.eta), ("time_limit", self.time_limit)):
-            if not 0 < value < math.inf:
-                raise ArgumentError.of(name, value, "a positive number")
-
-    def run(self, curator: Curator, workload: Any, rng: np.random.Generator) -> Outcome:
+    def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
         layout = _layout(curator, workload)
         if self.estimator == "pgm":
             ruled = [rule.attributes for rule in curator.structural_zeros]
-            JunctionTree.from_cliques(curator.domain, [*layout.cliques, *ruled]).check_size(MAX_MEGABYTES)
+            JunctionTree.from_cliques(curator.domain, [*layout.cliques, *ruled]).check_size(self.max_megabytes)
         total = curator.public_total or max(1.0, curator.count(curator.budget * COUNT_SHARE).values.item())
         steps, eta = self.schedule(curator.remaining, total, curator.neighbors.records)
         game = _Game(layout, eta, total)
@@ -160,10 +153,8 @@ class DualQuery(Mechanism):
         if not game.queries:  # uniform, and free
             return rng.integers(2 * game.layout.cells, size=self.samples)
 
-        def draw(data: Dataset, generator: np.random.Generator) -> list[int]:
-            return game.draw(data, self.samples, generator).tolist()
-
-        return np.array(curator.release(draw, spend, label=f"step {len(game.queries)}: {self.samples} queries"))
+        label = f"step {len(game.queries)}: {self.samples} queries"
+        return draw_cells(curator, game.layout.cliques, game.logits, self.samples, spend, label=label)
 
     def _estimate(self, transcript: DualQueryTranscript, rules: Sequence[Rule]) -> Any:
         if self.estimator == "original":
@@ -174,15 +165,15 @@ class DualQuery(Mechanism):
             transcript.domain,
             total=transcript.total,
             loss=DualQueryLoss(transcript),
-            init=_near_records(transcript, rules),
+            init=_near_records(transcript, rules, self.max_megabytes),
             structural_zeros=rules,
             tolerance=1 / (transcript.queries.size * math.log(transcript.workload)),
             max_iterations=self.max_iterations,
-            max_megabytes=MAX_MEGABYTES,
+            max_megabytes=self.max_megabytes,
         )
 
 
-def _near_records(transcript: DualQueryTranscript, rules: Sequence[Rule]) -> Model:
+def _near_records(transcript: DualQueryTranscript, rules: Sequence[Rule], max_megabytes: float) -> Model:
     """A model that fits the records' marginals as if they were samples: near enough to start from.
 
     The likelihood is steep far from the truth; from a uniform start it takes some fifty iterations to come as near.
@@ -201,19 +192,19 @@ def _near_records(transcript: DualQueryTranscript, rules: Sequence[Rule]) -> Mod
         structural_zeros=rules,
         tolerance=0.1,
         max_iterations=200,
-        max_megabytes=MAX_MEGABYTES,
+        max_megabytes=max_megabytes,
     )
 
 
 def _rate(budget: Budget, steps: int, samples: int, total: float) -> float:
-    """The learning rate for which so many steps cost the budget."""
+    """The learning rate for which this number of steps costs the budget."""
     if isinstance(budget, Epsilon):
         return budget.epsilon * total / (samples * steps * (steps - 1))
     assert isinstance(budget, Rho)
     return math.sqrt(12 * budget.rho / (samples * (steps - 1) * steps * (2 * steps - 1))) * total
 
 
-def _layout(curator: Curator, workload: Any) -> Layout:
+def _layout(curator: Curator, workload: Workload | None) -> Layout:
     """The marginals of the workload, each set of attributes once."""
     cliques = cliques_of(workload, curator.domain)
     return Layout.of(curator.domain, {frozenset(clique): clique for clique in reversed(cliques)}.values())
@@ -228,14 +219,10 @@ class _Game:
         self._records: list[list[int]] = []
         self._taken = np.zeros(layout.cells)  # how many of the records are in each cell
 
-    def draw(self, data: Dataset, samples: int, generator: np.random.Generator) -> np.ndarray:
-        """Queries for the next step."""
-        answers = np.concatenate([table.datavector() for table in data.project_many(self.layout.cliques)]) / self._total
-        logits = self._eta * (len(self._records) * answers - self._taken)
-        largest = max(logits.max(), -logits.min())
-        sums = np.cumsum(np.exp(np.concatenate([logits, -logits]) - largest))
-        places = np.searchsorted(sums, generator.random(samples) * sums[-1], side="right")
-        return np.minimum(places, len(sums) - 1)
+    @property
+    def logits(self) -> AffineLogits:
+        """Of the next step's draws."""
+        return AffineLogits(self._eta, len(self._records), self._total, self._taken)
 
     def cells(self, queries: np.ndarray) -> list[WeightedCell]:
         """The cells sampled, with how often; negations count against."""

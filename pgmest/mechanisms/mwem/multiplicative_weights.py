@@ -45,11 +45,12 @@ class MultiplicativeWeights:
     """
 
     def __init__(self, domain: Domain, components: Iterable[Clique], total: float):
-        self.domain, self.total = domain, total
-        self.components = tuple(components)
+        self.domain: Domain = domain
+        self.total: float = total
+        self.components: tuple[Clique, ...] = tuple(components)
         sizes = [domain.size(clique) for clique in self.components]
         shapes = [domain.project(clique).shape for clique in self.components]
-        self.tables = [np.full(shape, 1.0 / size) for shape, size in zip(shapes, sizes, strict=True)]
+        self.tables: list[np.ndarray] = [np.full(shape, 1.0 / size) for shape, size in zip(shapes, sizes, strict=True)]
 
     def cells_with(self, clique: Clique) -> int:
         """The cells of all tables once the components that `clique` connects have become one."""
@@ -100,4 +101,4 @@ class MultiplicativeWeights:
 def joined_component(components: Iterable[Clique], domain: Domain, clique: Clique) -> Clique:
     """The attributes of the components that `clique` connects, in domain order."""
     names = {name for component in components if set(component) & set(clique) for name in component}
-    return tuple(name for name in domain if name in names)
+    return domain.ordered(names)

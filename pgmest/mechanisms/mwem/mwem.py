@@ -3,23 +3,39 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any, ClassVar
 
 import numpy as np
 
 from pgmest._base.errors import ArgumentError
-from pgmest.mechanisms.mechanism import Mechanism, Outcome
-from pgmest.mechanisms.mwem.candidates import Candidate, candidates_of
-from pgmest.mechanisms.mwem.estimators import AveragedWeights, GraphicalModel, ReplayedWeights, RoundEstimator
+from pgmest.graph.tree_limit import MEGABYTES_PER_CELL
+from pgmest.mechanisms.adaptive import Adaptive, EqualRounds, Round
+from pgmest.mechanisms.estimation import GraphicalModel, tree_limit
+from pgmest.mechanisms.exponential_selection import Candidate
+from pgmest.mechanisms.mechanism import Mechanism, Outcome, relevant_workload
+from pgmest.mechanisms.mwem.candidates import candidates_of, measurable
+from pgmest.mechanisms.mwem.estimators import AveragedWeights, LimitedEstimator, ReplayedWeights
+from pgmest.mechanisms.mwem.multiplicative_weights import MultiplicativeWeights
+from pgmest.mechanisms.parameters import (
+    COUNT,
+    COUNT_SHARE,
+    ESTIMATOR,
+    FLAG,
+    MEASURING,
+    MEGABYTES,
+    SHARE,
+    TREE_MEGABYTES,
+    Renaming,
+    optional,
+    parameter,
+    share_of_selection,
+)
 from pgmest.privacy.curator import Curator
-from pgmest.queries.workloads import Workload, as_workload
+from pgmest.queries.workloads import Workload
 from pgmest.tables.domain import Clique
-
-ESTIMATORS = ("pgm", "original")
-COUNT_SHARE = 0.02
-"""The share of the budget that the number of records gets where it is not public."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,60 +43,42 @@ class SelectAndMeasure(Mechanism):
     """The rounds of MWEM, for any estimator between them: select an item, measure it, learn from it.
 
     Args:
-        rounds, selection, penalty: see `MWEM`.
+        rounds, measuring, penalty: see `MWEM`.
     """
 
-    rounds: int | None = None
-    selection: float = 0.1
-    penalty: bool = False
+    rounds: int | None = parameter(None, optional(COUNT))
+    measuring: float = parameter(MEASURING, SHARE)
+    penalty: bool = parameter(False, FLAG)
 
     definition: ClassVar[str] = "either"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.rounds is not None:
-            check_count("rounds", self.rounds)
-        if not 0 < self.selection < 1:
-            raise ArgumentError.of("selection", self.selection, "between 0 and 1")
+    old_names: ClassVar[Mapping[str, Renaming]] = {"selection": Renaming("measuring", share_of_selection)}
 
     @abstractmethod
-    def make_estimator(self, curator: Curator) -> RoundEstimator:
-        """What learns from the measurements."""
+    def make_estimator(self, curator: Curator) -> LimitedEstimator:
+        """What learns from the measurements, from what was measured already on."""
 
-    def run(self, curator: Curator, workload: Any, rng: np.random.Generator) -> Outcome:
-        domain, items = curator.domain, as_workload(curator.domain, workload)
+    def check_room(self, curator: Curator, cliques: Sequence[Clique]) -> None:
+        """See, before anything is spent, that one of these cliques could be measured."""
+
+    def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
+        domain = curator.domain
+        items = list(filter(measurable, relevant_workload(domain, workload)))
+        if not items:
+            raise ArgumentError("workload has no query that is not zero: give one at least, or None for all pairs.")
+        self.check_room(curator, [item.clique for item in items])
         rounds = self.rounds or min(len(items), len(domain))
-        estimator = self.make_estimator(curator)
         if curator.public_total is None:
             curator.count(curator.budget * COUNT_SHARE)
-        estimator.start(curator)
-        spend = curator.remaining / rounds
-        candidates = candidates_of(items, domain, spend * (1 - self.selection), curator.neighbors, self.penalty)
-        chosen: list[Clique] = []
-        for turn in range(rounds):
-            best = self._choose(curator, candidates, estimator, spend * self.selection, f"round {turn + 1}")
-            last = turn == rounds - 1
-            rest = curator.remaining if last else spend * (1 - self.selection)
-            curator.measure(best.item.clique, rest, best.measured, label=f"round {turn + 1}: {best.name}")
-            chosen.append(best.item.clique)
-            estimator.learn(curator, last)
+        estimator = self.make_estimator(curator)
+        spend = curator.remaining / rounds * self.measuring
+        every = candidates_of(items, domain, spend, curator.neighbors, self.penalty)
+
+        def candidates(turn: Round, model: Any) -> list[Candidate]:
+            admissible = set(estimator.admissible([candidate.clique for candidate in every]))
+            return [candidate for candidate in every if candidate.clique in admissible]
+
+        chosen = Adaptive(candidates, EqualRounds(rounds), estimator, self.measuring).run(curator)
         return Outcome(estimator.model, {"chosen": chosen, "rounds": rounds})
-
-    def _choose(
-        self, curator: Curator, candidates: Sequence[Candidate], estimator: RoundEstimator, spend: Any, label: str
-    ) -> Candidate:
-        """The item on which the model is far off, among those for which there is room."""
-        admissible = set(estimator.admissible([candidate.item.clique for candidate in candidates]))
-        options = [candidate for candidate in candidates if candidate.item.clique in admissible]
-        asked = Workload(tuple(candidate.item for candidate in options))
-        estimated = asked.answer(estimator.model)
-
-        def scores(data: Any) -> np.ndarray:
-            pairs = zip(options, asked.iterate(data), estimated, strict=True)
-            return np.array([option.score(float(np.abs(mine - model).sum())) for option, mine, model in pairs])
-
-        sensitivity = max(candidate.sensitivity for candidate in options)
-        return curator.select(options, scores, sensitivity, spend, label=f"{label}: one of {len(options)}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +110,8 @@ class MWEM(SelectAndMeasure):
         estimator: "pgm" or "original".
         factored: for "original", whether to use the factored version.
         replays: for the factored version, how often the measurements are gone through in each round.
-        selection: the share of each round's budget that choosing gets; 0.5 as published, which is seldom better.
+        measuring: the share of a round that pays for the measurement; the rest pays for the selection. 0.5 as
+            published, which is seldom better.
         penalty: whether the error that a measurement would have by its noise alone is subtracted from the error. It
             avoids large marginals: good where there are many small ones to choose from (all triples of Adult: a fifth
             less error), bad where large ones must be learnt all the same (15 triples of stroke: seven times as much).
@@ -121,48 +120,38 @@ class MWEM(SelectAndMeasure):
 
     Raises:
         ArgumentError: a parameter that is not valid; before anything is spent, a workload without an item that fits
-            into `max_megabytes`.
+            into `max_megabytes`, or without a query that is not zero.
     """
 
-    estimator: str = "pgm"
-    factored: bool = True
-    replays: int = 20
-    max_megabytes: float = 25.0
+    estimator: str = parameter("pgm", ESTIMATOR)
+    factored: bool = parameter(True, FLAG)
+    replays: int = parameter(20, COUNT)
+    max_megabytes: float = parameter(TREE_MEGABYTES, MEGABYTES)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.estimator not in ESTIMATORS:
-            raise ArgumentError.of("estimator", self.estimator, ESTIMATORS)
-        check_count("replays", self.replays)
-        if not self.max_megabytes > 0:
-            raise ArgumentError.of("max_megabytes", self.max_megabytes, "a positive number")
-
-    def run(self, curator: Curator, workload: Any, rng: np.random.Generator) -> Outcome:
-        items = as_workload(curator.domain, workload)
-        if not self.make_estimator(curator).admissible(items.cliques):
+    def check_room(self, curator: Curator, cliques: Sequence[Clique]) -> None:
+        if not self._fitting(curator, cliques):
             raise ArgumentError.of("max_megabytes", self.max_megabytes, "large enough for an item of the workload")
-        return super().run(curator, workload, rng)
+
+    def _fitting(self, curator: Curator, cliques: Iterable[Clique]) -> list[Clique]:
+        """The cliques of which one could be measured first."""
+        domain = curator.domain
+        if self.estimator == "pgm":
+            return tree_limit(curator, [], self.max_megabytes).fitting(cliques)
+        if self.factored:
+            weights = MultiplicativeWeights(domain, combinations(domain.attributes, 1), 1.0)
+            return [c for c in cliques if weights.cells_with(c) * MEGABYTES_PER_CELL <= self.max_megabytes]
+        return list(cliques) if domain.size() * MEGABYTES_PER_CELL <= self.max_megabytes else []
 
     def conclude(self, curator: Curator) -> Any:
         if self.estimator == "pgm":
             return super().conclude(curator)
-        estimator = self.make_estimator(curator)
-        estimator.start(curator)
-        return estimator.model
+        if curator.public_total is None and not curator.measurements:
+            raise KeyboardInterrupt
+        return self.make_estimator(curator).model
 
-    def make_estimator(self, curator: Curator) -> RoundEstimator:
+    def make_estimator(self, curator: Curator) -> LimitedEstimator:
         if self.estimator == "pgm":
-            return GraphicalModel(curator, self.max_megabytes)
+            return GraphicalModel(curator, tree_limit(curator, [], self.max_megabytes))
         if self.factored:
-            return ReplayedWeights(curator.domain, self.max_megabytes, self.replays)
-        return AveragedWeights(curator.domain, self.max_megabytes)
-
-
-def check_count(name: str, value: object) -> None:
-    """See that a parameter is a positive integer.
-
-    Raises:
-        ArgumentError: it is not.
-    """
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ArgumentError.of(name, value, "a positive integer")
+            return ReplayedWeights(curator, self.max_megabytes, self.replays)
+        return AveragedWeights(curator)

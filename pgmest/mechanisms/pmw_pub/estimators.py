@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
 from pgmest.data.counting import cell_numbers
 from pgmest.inference.support.support import Support
 from pgmest.measurements.measurement import LinearMeasurement
-from pgmest.mechanisms.estimation import estimate_measured
-from pgmest.mechanisms.mwem.estimators import FINAL_TOLERANCE, TOLERANCE, known_total
+from pgmest.mechanisms.estimation import estimate_measured, known_total
 from pgmest.models.support import SupportModel
 from pgmest.privacy.curator import Curator
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Clique
 from pgmest.tables.factor import Factor
 
+TOLERANCE, FINAL_TOLERANCE = 1e-2, 1e-3
+"""How exactly the weights are fitted between rounds, and at the end."""
+
 
 class PublicRecords:
-    """A support with its own weights, before anything is measured."""
+    """A support with its own weights, before anything about an attribute is measured."""
 
-    def __init__(self, support: Support):
-        self.support = support
+    def __init__(self, support: Support, curator: Curator):
+        self.support: Support = support
+        self.model: Any = _weighted(support, np.exp(support.log_weights), known_total(curator))
 
-    def admissible(self, cliques: Sequence[Clique]) -> list[Clique]:
+    def admissible(self, cliques: Iterable[Clique]) -> list[Clique]:
         """All: tables of public records take no more memory than the records."""
         return list(dict.fromkeys(cliques))
-
-    def start(self, curator: Curator) -> None:
-        """Begin with the public records' own weights."""
-        self.model = _weighted(self.support, np.exp(self.support.log_weights), known_total(curator))
 
 
 class EstimatedWeights(PublicRecords):
@@ -47,18 +47,16 @@ class EstimatedWeights(PublicRecords):
 
 
 class ReplayedPublicWeights(PublicRecords):
-    """Multiplicative weights: in each round all measurements so far are gone through several times."""
+    """Multiplicative weights: in each round all measurements so far are gone through several times.
 
-    def __init__(self, support: Support, replays: int):
-        super().__init__(support)
+    It begins with the public records' own weights, and with what was measured already.
+    """
+
+    def __init__(self, support: Support, curator: Curator, replays: int):
+        super().__init__(support, curator)
         self._replays = replays
+        self._p = np.exp(support.log_weights)
         self._cells: list[np.ndarray] = []
-
-    def start(self, curator: Curator) -> None:
-        """Begin with the public records' own weights, and with what was measured already."""
-        super().start(curator)
-        self._p = np.exp(self.support.log_weights)
-        self._cells = []
         self.learn(curator, last=False)
 
     def learn(self, curator: Curator, last: bool) -> None:

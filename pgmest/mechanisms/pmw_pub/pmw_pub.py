@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError, DomainError
+from pgmest._base.errors import DomainError
 from pgmest.data.dataset import Dataset
 from pgmest.inference.support.support import Support
 from pgmest.mechanisms.mechanism import Outcome
-from pgmest.mechanisms.mwem.estimators import RoundEstimator
-from pgmest.mechanisms.mwem.mwem import ESTIMATORS, SelectAndMeasure, check_count
+from pgmest.mechanisms.mwem.estimators import LimitedEstimator
+from pgmest.mechanisms.mwem.mwem import SelectAndMeasure
+from pgmest.mechanisms.parameters import COUNT, ESTIMATOR, METADATA, instance, parameter
 from pgmest.mechanisms.pmw_pub.estimators import EstimatedWeights, ReplayedPublicWeights
 from pgmest.privacy.curator import Curator
+from pgmest.queries.workloads import Workload
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +44,7 @@ class PMWPub(SelectAndMeasure):
         rounds: by default as many as there are items or attributes, whichever are fewer.
         estimator: "pgm" or "original".
         replays: for "original", how often the measurements are gone through in each round.
-        selection, penalty: see `MWEM`.
+        measuring, penalty: see `MWEM`.
 
     Raises:
         ArgumentError: a parameter that is not valid.
@@ -49,18 +52,15 @@ class PMWPub(SelectAndMeasure):
         DomainError: when fitted, before anything is spent: the private records are over other attributes.
     """
 
-    public: Dataset
-    estimator: str = "original"
-    replays: int = 20
+    public: Dataset = dataclasses.field(metadata={METADATA: instance(Dataset, "a Dataset of public records")})
+    estimator: str = parameter("original", ESTIMATOR)
+    replays: int = parameter(20, COUNT)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.estimator not in ESTIMATORS:
-            raise ArgumentError.of("estimator", self.estimator, ESTIMATORS)
-        check_count("replays", self.replays)
         Support(self.public)
 
-    def run(self, curator: Curator, workload: Any, rng: np.random.Generator) -> Outcome:
+    def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
         if self.public.domain != curator.domain:
             raise DomainError(
                 f"the public records are over {self.public.domain!r}, the private ones over {curator.domain!r}; "
@@ -71,13 +71,11 @@ class PMWPub(SelectAndMeasure):
     def conclude(self, curator: Curator) -> Any:
         if curator.public_total is None and not curator.measurements:
             raise KeyboardInterrupt
-        estimator = ReplayedPublicWeights(Support(self.public), self.replays)
-        estimator.start(curator)
-        return estimator.model
+        return ReplayedPublicWeights(Support(self.public), curator, self.replays).model
 
-    def make_estimator(self, curator: Curator) -> RoundEstimator:
+    def make_estimator(self, curator: Curator) -> LimitedEstimator:
         """The public records with their weights."""
         support = Support(self.public)
         if self.estimator == "pgm":
-            return EstimatedWeights(support)
-        return ReplayedPublicWeights(support, self.replays)
+            return EstimatedWeights(support, curator)
+        return ReplayedPublicWeights(support, curator, self.replays)

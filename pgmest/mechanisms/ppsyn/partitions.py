@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from pgmest.measurements.measurement import LinearMeasurement
-from pgmest.queries import Query, compress
+from pgmest.queries import MatrixQuery, compress
 from pgmest.tables.domain import Clique
 
-PRICE = 4.0
+BUCKET_PENALTY = 4.0
 """What a bucket costs in `denoised`, in variances of the noise. On the marginals of Adult and loans 4 to 9 are better
 than 2 for any noise, and much better for much noise."""
 
@@ -65,10 +65,10 @@ class MergingPath:
         widths, left = np.ones(len(sums)), np.arange(len(sums) - 1)
         boundaries, costs = [], []
         while len(left):
-            prices = cost(sums, widths)
-            at = int(np.argmin(prices))
+            growth = cost(sums, widths)
+            at = int(np.argmin(growth))
             boundaries.append(left[at])
-            costs.append(prices[at])
+            costs.append(growth[at])
             for array in (sums, widths):
                 array[at] += array[at + 1]
             sums, widths, left = (
@@ -111,7 +111,7 @@ def splitting_path(paths: Mapping[str, MergingPath], clique: Clique) -> Iterator
 
 
 def finest_grid(paths: Mapping[str, MergingPath], clique: Clique, buckets: float) -> tuple[int, ...]:
-    """The finest grid on the splitting path with at most so many buckets; at least the coarsest one."""
+    """The finest grid on the splitting path with at most `buckets` buckets; at least the coarsest one."""
     found = tuple(1 for _ in clique)
     for counts in splitting_path(paths, clique):
         if math.prod(counts) > buckets:
@@ -134,14 +134,14 @@ class Partition:
 
     @classmethod
     def of_grid(cls, paths: Mapping[str, MergingPath], clique: Clique, counts: tuple[int, ...]) -> Partition:
-        """The boxes of a grid with so many buckets along each attribute."""
+        """The boxes of a grid, from the number of buckets along each attribute."""
         boxes = np.zeros(1, dtype=np.int64)
         for name, count in zip(clique, counts, strict=True):
             boxes = (boxes[:, None] * count + paths[name].groups(count)).reshape(-1)
         return cls(boxes, math.prod(counts))
 
     @property
-    def query(self) -> Query | None:
+    def query(self) -> MatrixQuery | None:
         """The sums of the marginal over the boxes; None where every cell is a box of its own."""
         return None if self.count == len(self.boxes) else compress(len(self.boxes), self.boxes.tolist())
 
@@ -161,9 +161,9 @@ def denoised(measurement: LinearMeasurement) -> LinearMeasurement:
     Of the partitions on the merging path into buckets b of the noisy answers y, whose noise has variance s^2, the one
     that minimizes
 
-    .. math:: \sum_b \sum_{x \in b} (y_x - \bar y_b)^2 + \text{PRICE} \cdot s^2 \cdot \text{buckets}
+    .. math:: \sum_b \sum_{x \in b} (y_x - \bar y_b)^2 + \text{penalty} \cdot s^2 \cdot \text{buckets}
 
-    is taken. (At a price of 2 that is Stein's unbiased estimate of the squared error, for a partition that does not
+    is taken. (At a penalty of 2 that is Stein's unbiased estimate of the squared error, for a partition that does not
     depend on the noise. This one does, and merging more is better.) The answers are then sums over buckets, with the
     noise that sums have. It reads nothing but the noisy answers.
     """
@@ -172,7 +172,7 @@ def denoised(measurement: LinearMeasurement) -> LinearMeasurement:
     assert measurement.query is None
     path = MergingPath.of(measurement.values, squared_error)
     merges = np.arange(path.codes)
-    risks = np.concatenate([[0.0], np.cumsum(path.costs)]) - PRICE * stddev**2 * merges
+    risks = np.concatenate([[0.0], np.cumsum(path.costs)]) - BUCKET_PENALTY * stddev**2 * merges
     buckets = path.codes - int(np.argmin(risks))
     if buckets == path.codes:
         return measurement

@@ -4,24 +4,61 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from functools import partial
+from typing import ClassVar
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError
-from pgmest.graph.tree_limit import TreeLimit
-from pgmest.measurements.measurement import LinearMeasurement
-from pgmest.mechanisms.estimation import estimate_measured
-from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE, beyond_noise, most_wrong
+from pgmest.mechanisms.adaptive import Adaptive, Annealing, Round, planned_rounds
+from pgmest.mechanisms.aim import relevant_cliques
+from pgmest.mechanisms.estimation import GraphicalModel, tree_limit
+from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE, Candidate
 from pgmest.mechanisms.mechanism import Mechanism, Outcome
+from pgmest.mechanisms.parameters import (
+    CELLS,
+    COUNT,
+    MEASURING,
+    MEGABYTES,
+    NOT_NEGATIVE,
+    POSITIVE,
+    SHARE,
+    TREE_MEGABYTES,
+    number,
+    optional,
+    parameter,
+)
 from pgmest.mechanisms.ppsyn.partitions import MergingPath, Partition, denoised, finest_grid, joint_mass
-from pgmest.models.exact import Model
+from pgmest.models.distribution import Distribution
 from pgmest.privacy.allocation import least_error_weights
-from pgmest.privacy.budgets import Budget, Rho
+from pgmest.privacy.budgets import Rho
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.noise import noise_for
-from pgmest.queries.workloads import all_kway, as_workload
-from pgmest.tables.domain import Clique, Domain
+from pgmest.queries import LinearQuery
+from pgmest.queries.workloads import Item, Workload
+from pgmest.tables.domain import Clique
+
+UP_TO_ONE = number("a number above 0, and at most 1", lambda value: 0 < value <= 1)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PartitionedMarginal(Candidate):
+    """A marginal that would be measured as sums over boxes.
+
+    Attributes:
+        partition: the boxes.
+    """
+
+    partition: Partition
+
+    @property
+    def measured(self) -> LinearQuery | None:
+        """The sums over the boxes."""
+        return self.partition.query
+
+    @property
+    def groups(self) -> np.ndarray:
+        """The box of each cell."""
+        return self.partition.boxes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,21 +71,22 @@ class PPSyn(Mechanism):
     2. From the model's one-way marginals a merging path is made for each attribute, and from these a splitting path for
        each candidate marginal: ever finer grids, heavy buckets split first.
     3. In each round every candidate r has the finest grid P_r whose boxes hold `fineness` times the noise's standard
-       deviation on average. The candidate that contributes most per unit of budget is selected: all are offered at the
-       same price, so that is the largest
+       deviation on average. The candidate that contributes most per unit of budget is selected: all would cost the
+       round budget, so that is the largest
 
        .. math:: w_r \, (\lVert P_r (M_r(x) - M_r(\hat x)) \rVert_1 - \sqrt{2 / \pi} \, \sigma \lvert P_r \rvert).
 
-       Its sums over boxes are measured, as the linear measurement that they are: the model is not told that boxes are
-       uniform, and fills them with what it knows from elsewhere.
-    4. When the noise of a measurement is more than `eta` times what it changed, later rounds pay four times as much.
+       Its sums over boxes are measured, as the linear measurement that they are: boxes are not
+       assumed to be uniform in the model, which other measurements shape inside of them.
+    4. When the noise of a measurement is more than `eta` times what it changed, later rounds cost four times as much.
 
     **Why it is private.** As published, the partition of a marginal and the budget asked for it are computed from the
     true marginal and used without noise, and the score that selects it is an error divided by that budget, which no
     sensitivity bounds. Here the records are read by the curator alone, in two ways. (a) `measure`: queries and spends
     are functions of the domain, the workload and of answers that were paid for before: the paths come from the first
-    model, the fineness from the price, the price from the model's changes; so each is the Gaussian mechanism chosen by
-    post-processing. (b) `select`: the scores are those above. P_r sums disjoint cells, so ||P_r v||_1 <= ||v||_1, and
+    model, the fineness from the round budget, the round budget from the model's changes; so each is the Gaussian
+    mechanism chosen by post-processing. (b) `select`: the scores are those above. P_r sums disjoint cells, so
+    ||P_r v||_1 <= ||v||_1, and
     the model and P_r are the same for neighbors: one record moves a score by at most w_r, and the largest w_r is what
     the exponential mechanism is calibrated to. Both compose adaptively under zCDP, and the curator refuses what the
     budget does not cover.
@@ -60,11 +98,11 @@ class PPSyn(Mechanism):
     True
 
     Args:
-        dimensions: marginals of at most so many attributes are measured (d). Without a workload all pairs matter.
+        dimensions: the most attributes of a marginal that is measured (d). Without a workload all pairs matter.
         eta: how much noise a measurement may have, as a share of what it changes. At 1 as in AIM; below 1 the rounds
             are fewer and more accurate.
         fineness: how full boxes are, in standard deviations of the noise; 0 measures every cell.
-        rounds: how many rounds the first prices are made for, by default 16 per attribute. There will be fewer.
+        rounds: how many rounds the first round budgets are made for, by default 16 per attribute. There will be fewer.
         one_way: the share of the budget for the one-way marginals.
         measuring: the share of a round that pays for the measurement; the rest pays for the selection.
         max_megabytes: the largest junction tree, 8 bytes a cell.
@@ -77,127 +115,71 @@ class PPSyn(Mechanism):
         ArgumentError: a parameter out of its range.
     """
 
-    dimensions: int = 3
-    eta: float = 1.0
-    fineness: float = 4.0
-    rounds: int | None = None
-    one_way: float = 0.1
-    measuring: float = 0.9
-    max_megabytes: float = 80.0
-    max_cells: float = 1e6
-    tolerance: float = 1e-2
-    max_iterations: int = 60
+    dimensions: int = parameter(3, COUNT)
+    eta: float = parameter(1.0, UP_TO_ONE)
+    fineness: float = parameter(4.0, NOT_NEGATIVE)
+    rounds: int | None = parameter(None, optional(COUNT))
+    one_way: float = parameter(0.1, SHARE)
+    measuring: float = parameter(MEASURING, SHARE)
+    max_megabytes: float = parameter(TREE_MEGABYTES, MEGABYTES)
+    max_cells: float = parameter(1e6, CELLS)
+    tolerance: float = parameter(1e-2, POSITIVE)
+    max_iterations: int = parameter(60, COUNT)
 
     definition: ClassVar[str] = "zcdp"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("dimensions", "rounds"):
-            number = getattr(self, name)
-            if not (number is None and name == "rounds") and (not isinstance(number, int) or number < 1):
-                raise ArgumentError.of(name, number, "a positive integer")
-        for name in ("one_way", "measuring"):
-            if not 0 < getattr(self, name) < 1:
-                raise ArgumentError.of(name, getattr(self, name), "a share between 0 and 1")
-        if not 0 < self.eta <= 1:
-            raise ArgumentError.of("eta", self.eta, "a number above 0, and at most 1")
-        if not self.fineness >= 0:
-            raise ArgumentError.of("fineness", self.fineness, "a number of at least 0")
-        for name in ("max_megabytes", "max_cells", "tolerance"):
-            if not getattr(self, name) > 0:
-                raise ArgumentError.of(name, getattr(self, name), "a positive number")
+    def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
+        relevance = relevant_cliques(curator.domain, workload, self.max_cells, self.dimensions)
+        estimator = self._started(curator, relevance)
+        paths = merging_paths(estimator.model)
+        first = curator.remaining / planned_rounds(self.rounds, curator.domain)
+        candidates = partial(self._candidates, curator, relevance, paths, estimator)
+        chosen = Adaptive(candidates, Annealing(first, self.eta), estimator, self.measuring).run(curator)
+        return Outcome(estimator.model, {"chosen": chosen})
 
-    def run(self, curator: Curator, workload: Any, rng: np.random.Generator) -> Outcome:
-        relevance = self.relevance(curator.domain, workload)
-        ruled = [rule.attributes for rule in curator.structural_zeros]
+    def _started(self, curator: Curator, relevance: Mapping[Clique, float]) -> GraphicalModel:
+        """The model of the one-way marginals, measured with budgets proportional to c^(2/3), and neighbors merged."""
         one_way = [clique for clique in relevance if len(clique) == 1]
-        limit = TreeLimit(curator.domain, [*one_way, *ruled], self.max_megabytes)
-        used = self.measure_one_ways(curator, relevance)
-        model = self.estimate(curator, used)
-        paths = merging_paths(model)
-        price = curator.remaining / (self.rounds or 16 * len(curator.domain))
-        chosen: list[Clique] = []
-        last = False
-        while not last:
-            last = curator.remaining / price < 2
-            price = curator.remaining if last else price
-            spent = 1 - (curator.remaining - price) / curator.budget
-            offers = self._offers(curator, model, paths, limit.fitting(relevance, spent), price)
-            clique = self._select(curator, model, offers, relevance, price)
-            spend = curator.remaining if last else price * self.measuring
-            measurement = curator.measure(clique, spend, offers[clique].query)
-            used.append(measurement)
-            limit.add(clique)
-            chosen.append(clique)
-            model, before = self.estimate(curator, used, model, last), model
-            changed = np.abs(measurement.answer(model.project(clique)) - measurement.answer(before.project(clique)))
-            if self.eta * float(changed.sum()) <= MEAN_ABSOLUTE * float(np.mean(measurement.stddev)) * measurement.rows:
-                price = price * 4
-        return Outcome(model, {"chosen": chosen})
-
-    def relevance(self, domain: Domain, workload: Any) -> dict[Clique, float]:
-        """What could be measured, with its relevance to the workload (as in AIM)."""
-        relevant = as_workload(
-            domain, all_kway(domain, min(2, len(domain))) if workload is None else workload
-        ).closure()
-        return {
-            clique: weight
-            for clique, weight in relevant.items()
-            if weight > 0
-            and (len(clique) == 1 or (len(clique) <= self.dimensions and domain.size(clique) <= self.max_cells))
-        }
-
-    def measure_one_ways(self, curator: Curator, relevance: Mapping[Clique, float]) -> list[LinearMeasurement]:
-        """The one-way marginals, with budgets proportional to c^(2/3), and neighbors merged."""
-        cliques = [clique for clique in relevance if len(clique) == 1]
-        weights = least_error_weights(curator.domain, cliques, Rho)
-        measured = curator.measure_all(cliques, curator.budget * self.one_way, weights=weights)
-        return [denoised(measurement) for measurement in measured]
-
-    def estimate(
-        self, curator: Curator, used: Sequence[LinearMeasurement], init: Model | None = None, last: bool = False
-    ) -> Model:
-        """The model of the measurements used, starting from the last round's."""
-        effort = 10 if last else 1
-        return estimate_measured(
+        limit = tree_limit(curator, one_way, self.max_megabytes)
+        weights = least_error_weights(curator.domain, one_way, Rho)
+        measured = curator.measure_all(one_way, curator.budget * self.one_way, weights=weights)
+        return GraphicalModel(
             curator,
-            init,
-            measurements=used,
-            tolerance=self.tolerance / effort,
-            max_iterations=self.max_iterations * effort,
+            limit,
+            tolerance=self.tolerance,
+            max_iterations=self.max_iterations,
+            final_iterations=10 * self.max_iterations,
+            method=None,
+            first=[denoised(measurement) for measurement in measured],
         )
 
-    def _offers(
+    def _candidates(
         self,
         curator: Curator,
-        model: Model,
-        paths: Mapping[str, MergingPath],
-        candidates: Sequence[Clique],
-        price: Budget,
-    ) -> dict[Clique, Partition]:
-        """The grid on which each candidate would be measured at this price."""
-        fullness = self.fineness * noise_for(price * self.measuring, curator.neighbors).stddev
-        buckets = model.total / fullness if fullness else np.inf
-        return {clique: Partition.of_grid(paths, clique, finest_grid(paths, clique, buckets)) for clique in candidates}
-
-    def _select(
-        self,
-        curator: Curator,
-        model: Model,
-        offers: Mapping[Clique, Partition],
         relevance: Mapping[Clique, float],
-        price: Budget,
-    ) -> Clique:
-        """The candidate whose sums over boxes the model gets most wrong, beyond the noise of measuring them."""
-        noise = MEAN_ABSOLUTE * noise_for(price * self.measuring, curator.neighbors).stddev
-        weights = {clique: relevance[clique] for clique in offers}
+        paths: Mapping[str, MergingPath],
+        estimator: GraphicalModel,
+        turn: Round,
+        model: Distribution,
+    ) -> Sequence[Candidate]:
+        """The marginals for which there is room, each on the grid on which this round's noise lets it be measured."""
+        stddev = noise_for(turn.budget * self.measuring, curator.neighbors).stddev
+        buckets = model.total / (self.fineness * stddev) if self.fineness else np.inf
+        candidates = []
+        for clique in estimator.admissible(relevance, turn.spent(curator)):
+            partition = Partition.of_grid(paths, clique, finest_grid(paths, clique, buckets))
+            candidates.append(
+                PartitionedMarginal(
+                    item=Item(clique),
+                    weight=relevance[clique],
+                    expected_error=MEAN_ABSOLUTE * stddev * partition.count,
+                    sensitivity=relevance[clique] * curator.neighbors.l1_sensitivity(),
+                    partition=partition,
+                )
+            )
+        return candidates
 
-        def gain(clique: Clique, errors: np.ndarray) -> float:
-            return beyond_noise(offers[clique].sums(errors), noise)
 
-        return most_wrong(curator, model, weights, gain, price * (1 - self.measuring))
-
-
-def merging_paths(model: Model) -> dict[str, MergingPath]:
+def merging_paths(model: Distribution) -> dict[str, MergingPath]:
     """A path for each attribute that merges the lightest neighbors first, with costs as shares of the records."""
     return {name: MergingPath.of(model.project((name,)).values / model.total, joint_mass) for name in model.domain}

@@ -30,19 +30,15 @@ An individual of several records moves each score that many times as far.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
-from pgmest.data.dataset import Dataset
 from pgmest.privacy.neighbors import Neighbors
 from pgmest.tables.domain import Clique
 
-Family = tuple[str, Clique]
-"""An attribute, and its parents."""
-
-AT_ONCE = 4096
-"""So many families are counted together, which bounds the memory used."""
+Family = Clique
+"""An attribute, and then its parents."""
 
 
 def mutual_information_score(table: np.ndarray) -> float:
@@ -120,30 +116,6 @@ def sensitivity(score: str, neighbors: Neighbors, public_total: int | None, bina
     else:
         moved = 2 * math.log((n + 1) / 2) + (n - 1) * math.log((n + 1) / (n - 1))
     return neighbors.records * moved / information_scale(n)
-
-
-class FamilyScores:
-    """The scores of families, each computed once: most families are candidates again in the next round.
-
-    Only a curator may call it, and nothing else may read what it remembers.
-    """
-
-    def __init__(self, score: str):
-        self._score, self._known = SCORES[score], {}
-
-    def of(self, families: Sequence[Family]) -> Callable[[Dataset], list[float]]:
-        """The function that scores these families on records."""
-
-        def scores(data: Dataset) -> list[float]:
-            new = [family for family in families if family not in self._known]
-            for start in range(0, len(new), AT_ONCE):
-                part = new[start : start + AT_ONCE]
-                tables = data.project_many([(name, *parents) for name, parents in part])
-                for family, table in zip(part, tables, strict=True):
-                    self._known[family] = self._score(table.values.reshape(len(table.values), -1))
-            return [self._known[family] for family in families]
-
-        return scores
 
 
 def _xlogx(values: np.ndarray) -> float:

@@ -16,7 +16,7 @@ def maximal_parent_sets(
 ) -> list[Clique]:
     """The sets of attributes with at most `max_cells` cells, to which no other can be added (Zhang et al., Alg. 5).
 
-    They are all of them, or where there are more than `limit`, so many drawn at random; in domain order each.
+    They are all of them, or where there are more than `limit`, that many drawn at random; each in domain order.
 
     >>> domain = Domain({"a": 2, "b": 3, "c": 4})
     >>> maximal_parent_sets(domain, ["a", "b", "c"], 8, 10, np.random.default_rng(0))

@@ -12,21 +12,30 @@ import numpy as np
 from pgmest._base.errors import ArgumentError
 from pgmest.graph.junction_tree import JunctionTree
 from pgmest.mechanisms.estimation import estimate_measured
+from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE
 from pgmest.mechanisms.mechanism import Mechanism, Outcome
-from pgmest.mechanisms.privbayes.parent_scores import SCORES, Family, FamilyScores, sensitivity
+from pgmest.mechanisms.parameters import (
+    COUNT,
+    COUNT_SHARE,
+    ESTIMATOR,
+    MEGABYTES,
+    POSITIVE,
+    SHARE,
+    TREE_MEGABYTES,
+    choice,
+    parameter,
+)
+from pgmest.mechanisms.privbayes.parent_scores import SCORES, Family, sensitivity
 from pgmest.mechanisms.privbayes.parent_sets import maximal_parent_sets
 from pgmest.models.bayesian_network import BayesianNetwork
 from pgmest.privacy.budgets import Budget
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.noise import Noise, noise_for
+from pgmest.privacy.scores import TableScores
+from pgmest.queries.workloads import Workload
 from pgmest.solvers.total import estimate_total
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
-
-ESTIMATORS = ("pgm", "original")
-
-COUNT_SHARE = 0.02
-"""The share of the budget that counts the records, where their number is not public."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,31 +73,16 @@ class PrivBayes(Mechanism):
         ArgumentError: a parameter that is not valid; before anything is spent, score="F" on other domains.
     """
 
-    estimator: str = "pgm"
-    theta: float = 4.0
-    structure: float = 0.3
-    score: str = "auto"
-    max_candidates: int = 2000
-    max_megabytes: float = 25.0
+    estimator: str = parameter("pgm", ESTIMATOR)
+    theta: float = parameter(4.0, POSITIVE)
+    structure: float = parameter(0.3, SHARE)
+    score: str = parameter("auto", choice(("auto", *SCORES)))
+    max_candidates: int = parameter(2000, COUNT)
+    max_megabytes: float = parameter(TREE_MEGABYTES, MEGABYTES)
 
     definition: ClassVar[str] = "either"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.estimator not in ESTIMATORS:
-            raise ArgumentError.of("estimator", self.estimator, ESTIMATORS)
-        if not 0 < self.theta < math.inf:
-            raise ArgumentError.of("theta", self.theta, "a positive number")
-        if not 0 < self.structure < 1:
-            raise ArgumentError.of("structure", self.structure, "between 0 and 1")
-        if self.score not in ("auto", *SCORES):
-            raise ArgumentError.of("score", self.score, ("auto", *SCORES))
-        if not isinstance(self.max_candidates, int) or self.max_candidates < 1:
-            raise ArgumentError.of("max_candidates", self.max_candidates, "a positive integer")
-        if not self.max_megabytes > 0:
-            raise ArgumentError.of("max_megabytes", self.max_megabytes, "a positive number")
-
-    def run(self, curator: Curator, workload: Any, rng: np.random.Generator) -> Outcome:
+    def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
         domain = curator.domain
         score = self._score(domain)
         records = float(curator.public_total or 0)
@@ -100,7 +94,7 @@ class PrivBayes(Mechanism):
         network = self._network(curator, choosing, score, max_cells, rng)
         parents = within(domain, network, self.max_megabytes, [rule.attributes for rule in curator.structural_zeros])
         measured = _maximal([frozenset((name, *given)) for name, given in parents.items()])
-        cliques = [tuple(name for name in domain if name in members) for members in measured]
+        cliques = [domain.ordered(members) for members in measured]
         curator.measure_all(cliques, curator.remaining)
         return Outcome(self._estimate(curator, parents), {"parents": parents, "max_cells": max_cells})
 
@@ -117,14 +111,14 @@ class PrivBayes(Mechanism):
         domain = curator.domain
         rest = list(domain)
         parents: dict[str, Clique] = {rest.pop(int(rng.integers(len(rest)))): ()}
-        table = FamilyScores(score)
+        scores = TableScores(SCORES[score])
         for spend in choosing.split(len(rest)) if rest else []:
             families = self._candidates(domain, list(parents), rest, max_cells, rng)
-            binary = all(domain[name] <= 2 or domain.size(given) <= 2 for name, given in families)
+            binary = all(domain[name] <= 2 or domain.size(given) <= 2 for name, *given in families)
             moved = sensitivity(score, curator.neighbors, curator.public_total, binary)
             label = f"parents {len(parents)}: one of {len(families)}"
-            name, given = curator.select(families, table.of(families), moved, spend, label=label)
-            parents[name] = given
+            name, *given = curator.select(families, scores, moved, spend, label=label)
+            parents[name] = tuple(given)
             rest.remove(name)
         return parents
 
@@ -136,7 +130,7 @@ class PrivBayes(Mechanism):
             size: maximal_parent_sets(domain, inside, max_cells / size, limit, rng)
             for size in dict.fromkeys(domain[name] for name in rest)
         }
-        return [(name, given) for name in rest for given in by_size[domain[name]]]
+        return [(name, *given) for name in rest for given in by_size[domain[name]]]
 
     def _estimate(self, curator: Curator, parents: dict[str, Clique]) -> Any:
         if self.estimator == "pgm":
@@ -157,7 +151,7 @@ class PrivBayes(Mechanism):
 
 def mean_absolute(noise: Noise) -> float:
     """The mean absolute value of noise, in counts: sigma sqrt(2 / pi) for Gaussian, stddev / sqrt(2) for Laplace."""
-    return noise.stddev * (math.sqrt(2 / math.pi) if "gaussian" in noise.kind else math.sqrt(0.5))
+    return noise.stddev * (MEAN_ABSOLUTE if "gaussian" in noise.kind else math.sqrt(0.5))
 
 
 def within(

@@ -9,20 +9,29 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError
 from pgmest.graph.junction_tree import JunctionTree
 from pgmest.mechanisms.estimation import estimate_measured
 from pgmest.mechanisms.mechanism import Mechanism, Outcome, cliques_of
+from pgmest.mechanisms.parameters import (
+    CELLS,
+    COUNT,
+    ESTIMATOR,
+    MEGABYTES,
+    TREE_MEGABYTES,
+    choice,
+    optional,
+    parameter,
+)
 from pgmest.mechanisms.priview.design import best_cover, cover, random_views, subsets_of
-from pgmest.mechanisms.priview.views import RECONSTRUCTIONS, ViewModel, clipped
+from pgmest.models.view import RECONSTRUCTIONS, ViewModel, clipped
 from pgmest.privacy.allocation import least_error_weights
 from pgmest.privacy.budgets import Epsilon
 from pgmest.privacy.curator import Curator
+from pgmest.queries.workloads import Workload
 from pgmest.solvers.total import estimate_total
 from pgmest.synthesis import consistent_tables
 from pgmest.tables.domain import Clique
 
-ESTIMATORS = ("original", "pgm")
 DESIGNS = ("cover", "random")
 
 
@@ -34,7 +43,7 @@ class PriView(Mechanism):
     set of `strength` attributes. All are measured at once; the budget is shared so that the sum of their expected
     errors is least. They are then made consistent and non-negative, which also averages what they share.
 
-    estimator="original" reads a marginal from the views or reconstructs it from what they tell. estimator="pgm" fits a
+    estimator="original" reads a marginal from the views or reconstructs it from their marginals. estimator="pgm" fits a
     graphical model to the same measurements, or where its junction tree exceeds `max_megabytes`, which is usual with
     covers of all pairs, tables that agree (`pgmest.estimate` with oracle="convex").
 
@@ -58,32 +67,16 @@ class PriView(Mechanism):
         ArgumentError: a parameter out of its range.
     """
 
-    strength: int = 2
-    max_cells: float | None = None
-    design: str = "cover"
-    reconstruction: str = "maxent"
-    estimator: str = "original"
-    max_megabytes: float = 80.0
+    strength: int = parameter(2, COUNT)
+    max_cells: float | None = parameter(None, optional(CELLS))
+    design: str = parameter("cover", choice(DESIGNS))
+    reconstruction: str = parameter("maxent", choice(RECONSTRUCTIONS))
+    estimator: str = parameter("original", ESTIMATOR)
+    max_megabytes: float = parameter(TREE_MEGABYTES, MEGABYTES)
 
     definition: ClassVar[str] = "either"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if isinstance(self.strength, bool) or not isinstance(self.strength, int) or self.strength < 1:
-            raise ArgumentError.of("strength", self.strength, "a positive integer")
-        if self.max_cells is not None and not self.max_cells >= 1:
-            raise ArgumentError.of("max_cells", self.max_cells, "a positive number, or None")
-        if not self.max_megabytes > 0:
-            raise ArgumentError.of("max_megabytes", self.max_megabytes, "a positive number")
-        for name, options in (
-            ("design", DESIGNS),
-            ("reconstruction", RECONSTRUCTIONS),
-            ("estimator", ESTIMATORS),
-        ):
-            if getattr(self, name) not in options:
-                raise ArgumentError.of(name, getattr(self, name), options)
-
-    def run(self, curator: Curator, workload: Any, rng: np.random.Generator) -> Outcome:
+    def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
         views = self._views(curator, workload, rng)
         weights = least_error_weights(curator.domain, views, type(curator.budget))
         curator.measure_all(views, curator.budget, weights=weights)
@@ -110,7 +103,7 @@ class PriView(Mechanism):
         return random_views(domain, names, limit, len(views), rng)
 
     def _original(self, curator: Curator) -> ViewModel:
-        total = curator.public_total or estimate_total(curator.measurements, curator.domain).value
+        total = curator.public_total or max(1.0, estimate_total(curator.measurements, curator.domain).value)
         tables = consistent_tables(curator.measurements, curator.domain, total=total)
         return ViewModel(curator.domain, clipped(tables, total), float(total), self.reconstruction)
 

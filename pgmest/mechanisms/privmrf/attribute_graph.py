@@ -16,7 +16,7 @@ Dependence = Mapping[frozenset[str], float]
 """For each pair of attributes how far it is from independent: about the total variation distance, with noise."""
 
 PARENT_SETS = 200
-"""Of the sets of parents that an attribute could have, so many are compared."""
+"""At most this many sets of parents are compared for each attribute."""
 
 
 def attribute_graph(domain: Domain, dependence: Dependence, least: float, max_megabytes: float) -> tuple[Clique, ...]:
@@ -32,7 +32,7 @@ def attribute_graph(domain: Domain, dependence: Dependence, least: float, max_me
     for pair in sorted(dependence, key=lambda pair: -dependence[pair]):
         if dependence[pair] < least:
             break
-        for clique in limit.fitting([domain.clique(name for name in domain if name in pair)]):
+        for clique in limit.fitting([domain.ordered(pair)]):
             limit.add(clique)
     return limit.tree.cliques
 
@@ -62,7 +62,7 @@ def initial_marginals(
 
 
 def useful_marginals(domain: Domain, cliques: Iterable[Clique], size: int, max_cells: float) -> list[Clique]:
-    """The marginals of two to `size` attributes inside the cliques that have at most so many cells; smallest first."""
+    """The marginals of two to `size` attributes of at most `max_cells` cells inside the cliques; smallest first."""
     found: dict[Clique, None] = {}
     for clique in cliques:
         level: set[Clique] = {(name,) for name in clique}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, ClassVar
@@ -11,20 +11,34 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pgmest._base.errors import ArgumentError
-from pgmest.data.dataset import Dataset
-from pgmest.mechanisms.estimation import estimate_measured
-from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE, beyond_noise, most_wrong
+from pgmest.mechanisms.adaptive import Adaptive, EqualRounds, Round
+from pgmest.mechanisms.estimation import GraphicalModel, estimate_measured
+from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE, Candidate
 from pgmest.mechanisms.mechanism import Mechanism, Outcome, cliques_of
+from pgmest.mechanisms.parameters import (
+    COUNT,
+    MEASURING,
+    MEGABYTES,
+    METHOD,
+    NOT_NEGATIVE,
+    POSITIVE,
+    SHARE,
+    TREE_MEGABYTES,
+    Renaming,
+    integer,
+    parameter,
+    share_of_selection,
+)
 from pgmest.mechanisms.privmrf.attribute_graph import attribute_graph, initial_marginals, useful_marginals
 from pgmest.models.exact import Model
 from pgmest.privacy.allocation import least_error_weights
 from pgmest.privacy.budgets import Budget, Rho
 from pgmest.privacy.curator import Curator
-from pgmest.privacy.noise import Noise, make_backend, noise_for
-from pgmest.tables.domain import Clique
-
-GRID = 2.0**-10
-"""Dependence is rounded to multiples of this, in counts, before noise is added to it."""
+from pgmest.privacy.noise import noise_for
+from pgmest.privacy.scores import Distance, Distances, noisy_scores, score_noise
+from pgmest.queries.workloads import Item, Workload
+from pgmest.solvers.solver import Solver
+from pgmest.tables.domain import Clique, Domain
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,16 +58,17 @@ class PrivMRF(Mechanism):
 
     **Where the budget goes.** The published code adds noise for constants (a sensitivity divided by the number of
     records, a number of marginals, shares beta) that do not add up to the budget that it states. Here every step is
-    charged at its own price in rho:
+    charged for what it costs in rho:
 
-    - Step 1: discrete Gaussian noise, c^(2/3) shares; step 3 and the measurements of step 4: one price for each, so
-      that one theta fits all.
+    - Step 1: discrete Gaussian noise, c^(2/3) shares; step 3 and the measurements of step 4: one budget for each,
+      so that one theta fits all.
     - Step 2: the vector of all m distances ||M_ab(x) - M_a M_b / n||_1, whose product comes from noisy answers that
       were paid for and is the same for neighbors. One record changes one cell of each marginal by one, hence each
       distance by at most 1 (2 when a record is replaced) and their vector by sqrt(m) in l2, and Gaussian noise of
       sigma^2 = m / (2 rho) makes it rho-zCDP. (With the true one-way marginals in the product each distance could
-      change by 4.) The distances are rounded to a grid first; the noise is made for one step of it more.
-    - Step 4: the exponential mechanism, for `selecting` of what the step pays, on scores ||M_r(x) - M_r(model)||_1
+      change by 4.) The distances are rounded to a fine grid first, for which the noise is made, too
+      (`pgmest.privacy.scores.score_noise`).
+    - Step 4: the exponential mechanism, on scores ||M_r(x) - M_r(model)||_1
       - sqrt(2 / pi) sigma c_r, of sensitivity 1.
 
     The hierarchies of values that the published code can use need more than a domain, and are not here.
@@ -68,8 +83,8 @@ class PrivMRF(Mechanism):
         theta: how useful a marginal must be.
         one_way, graph: shares of the budget for steps 1 and 2.
         adaptive: how many marginals step 4 adds, for each attribute (t).
-        selecting: the share of a round of step 4 that pays for the selection.
-        max_attributes: marginals have at most so many attributes.
+        measuring: the share of a round of step 4 that pays for the measurement; the rest pays for the selection.
+        max_attributes: the most attributes of a marginal.
         max_megabytes: the largest junction tree, 8 bytes a cell.
         method: the solver of the last estimate. "mirror_flow", stopped early, is closer to the truth than the optimum.
         tolerance, max_iterations: of the solver in each round before.
@@ -78,105 +93,88 @@ class PrivMRF(Mechanism):
         ArgumentError: a parameter out of its range.
     """
 
-    theta: float = 4.0
-    one_way: float = 0.2
-    graph: float = 0.1
-    adaptive: float = 0.8
-    selecting: float = 0.1
-    max_attributes: int = 5
-    max_megabytes: float = 80.0
-    method: str = "mirror_flow"
-    tolerance: float = 1e-2
-    max_iterations: int = 5000
+    theta: float = parameter(4.0, POSITIVE)
+    one_way: float = parameter(0.2, SHARE)
+    graph: float = parameter(0.1, SHARE)
+    adaptive: float = parameter(0.8, NOT_NEGATIVE)
+    measuring: float = parameter(MEASURING, SHARE)
+    max_attributes: int = parameter(5, integer(2))
+    max_megabytes: float = parameter(TREE_MEGABYTES, MEGABYTES)
+    method: str | Solver[Any] = parameter("mirror_flow", METHOD)
+    tolerance: float = parameter(1e-2, POSITIVE)
+    max_iterations: int = parameter(5000, COUNT)
 
     definition: ClassVar[str] = "zcdp"
+    old_names: ClassVar[Mapping[str, Renaming]] = {"selecting": Renaming("measuring", share_of_selection)}
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("one_way", "graph", "selecting"):
-            if not 0 < getattr(self, name) < 1:
-                raise ArgumentError.of(name, getattr(self, name), "a share between 0 and 1")
         if not self.one_way + self.graph < 1:
             raise ArgumentError.of("graph", self.graph, "a share that leaves something beside one_way")
-        for name in ("theta", "max_megabytes", "tolerance"):
-            if not getattr(self, name) > 0:
-                raise ArgumentError.of(name, getattr(self, name), "a positive number")
-        if not self.adaptive >= 0:
-            raise ArgumentError.of("adaptive", self.adaptive, "a number of at least 0")
-        if not isinstance(self.max_attributes, int) or self.max_attributes < 2:
-            raise ArgumentError.of("max_attributes", self.max_attributes, "an integer of at least 2")
 
-    def run(self, curator: Curator, workload: Any, rng: np.random.Generator) -> Outcome:
+    def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
         named = {name for clique in cliques_of(workload, curator.domain) for name in clique}
-        domain = curator.domain.project([name for name in curator.domain if name in named])
-        if len(domain) < 2:
-            curator.measure_all([(name,) for name in domain], curator.budget)
-            return Outcome(self._estimate(curator, last=True), {"graph": [(name,) for name in domain]})
+        domain = curator.domain.project(curator.domain.ordered(named))
         ones = [(name,) for name in domain]
-        shares = least_error_weights(domain, ones, Rho)
-        curator.measure_all(ones, curator.budget * self.one_way, weights=shares)
-        model = self._estimate(curator)
-        pairs = list(combinations(domain.attributes, 2))
-        dependence = dict(zip(map(frozenset, pairs), self._dependence(curator, model, pairs), strict=True))
-
+        if len(domain) < 2:
+            curator.measure_all(ones, curator.budget)
+            return Outcome(estimate_measured(curator, method=self.method), {"graph": ones})
+        curator.measure_all(ones, curator.budget * self.one_way, weights=least_error_weights(domain, ones, Rho))
+        effort = {"tolerance": self.tolerance, "max_iterations": self.max_iterations}
+        model = estimate_measured(curator, **effort)
+        dependence = self._dependence(curator, model, list(combinations(domain.attributes, 2)))
         rounds = math.ceil(self.adaptive * len(domain))
-        price = curator.remaining / (len(domain) + rounds)
-        cells = model.total / (self.theta * noise_for(price * (1 - self.selecting), curator.neighbors).stddev)
-        useful = {pair: found for pair, found in dependence.items() if domain.size(tuple(pair)) <= cells}
-        spread = self._noise(curator, len(pairs), curator.budget * self.graph).stddev / (2 * model.total)
-        graph = attribute_graph(domain, useful, spread, self.max_megabytes)
+        cells = self._useful_cells(curator, model.total, curator.remaining / (len(domain) + rounds))
+        graph = self._graph(curator, domain, model, dependence, cells)
         initial = initial_marginals(domain, graph, dependence, cells, rng)[: len(domain)]
-        candidates = [*ones, *useful_marginals(domain, graph, self.max_attributes, cells)]
-        rounds = max(1, min(rounds, len(candidates)))
-        price = curator.remaining / (len(initial) + rounds)
-        curator.measure_all(initial, price * len(initial))
-        added = self._add(curator, self._estimate(curator, model), candidates, rounds)
-        return Outcome(added[0], {"graph": list(graph), "initial": initial, "chosen": added[1]})
+        useful = [*ones, *useful_marginals(domain, graph, self.max_attributes, cells)]
+        rounds = max(1, min(rounds, len(useful)))
+        curator.measure_all(initial, curator.remaining / (len(initial) + rounds) * len(initial))
+        estimator = GraphicalModel(curator, method=self.method, init=model, **effort)
 
-    def _add(
-        self, curator: Curator, model: Model, candidates: Sequence[Clique], rounds: int
-    ) -> tuple[Model, list[Clique]]:
-        """Step 4: marginals that the model gets most wrong, one after the other, for what remains of the budget."""
-        chosen: list[Clique] = []
-        for left in range(rounds, 0, -1):
-            price = curator.remaining / left
-            clique = self._select(curator, model, candidates, price)
-            curator.measure(clique, curator.remaining if left == 1 else price * (1 - self.selecting))
-            chosen.append(clique)
-            model = self._estimate(curator, model, last=left == 1)
-        return model, chosen
+        def candidates(turn: Round, model: Any) -> list[Candidate]:
+            return self._candidates(curator, useful, turn)
 
-    def _estimate(self, curator: Curator, init: Model | None = None, last: bool = False) -> Model:
-        if last:
-            return estimate_measured(curator, init, method=self.method)
-        return estimate_measured(curator, init, tolerance=self.tolerance, max_iterations=self.max_iterations)
+        chosen = Adaptive(candidates, EqualRounds(rounds), estimator, self.measuring).run(curator)
+        return Outcome(estimator.model, {"graph": list(graph), "initial": initial, "chosen": chosen})
 
-    def _noise(self, curator: Curator, pairs: int, spend: Budget) -> Noise:
-        """The noise on so many distances."""
-        each = curator.neighbors.l1_sensitivity() + GRID
-        single = noise_for(spend, curator.neighbors)
-        sensitivity = each * math.sqrt(pairs)
-        return Noise(single.kind, single.scale / single.sensitivity * sensitivity, sensitivity, GRID)
-
-    def _dependence(self, curator: Curator, model: Model, pairs: Sequence[Clique]) -> list[float]:
+    def _dependence(self, curator: Curator, model: Model, pairs: Sequence[Clique]) -> dict[frozenset[str], float]:
         """Step 2: for each pair about the total variation distance from independence, with noise."""
-        spend = curator.budget * self.graph
-        noise = self._noise(curator, len(pairs), spend)
-        independent = [marginal.values for marginal in model.project_many(pairs)]
+        independent = model.project_many(pairs)
+        distances = {
+            pair: Distance(Item(pair), marginal.datavector()) for pair, marginal in zip(pairs, independent, strict=True)
+        }
+        spend, label = curator.budget * self.graph, f"dependence of {len(pairs)} pairs"
+        sensitivity = curator.neighbors.l1_sensitivity()
+        noisy = noisy_scores(curator, pairs, Distances(distances), sensitivity, spend, label=label)
+        return {frozenset(pair): float(d) / (2 * model.total) for pair, d in zip(pairs, noisy, strict=True)}
 
-        def distances(data: Dataset, generator: np.random.Generator) -> list[float]:
-            truth = data.project_many(pairs)
-            exact = [float(np.abs(t.values - m).sum()) for t, m in zip(truth, independent, strict=True)]
-            backend = make_backend(self.backend, generator if self.backend == "simulation" else None)
-            return backend.add_noise(np.array(exact), noise, 0).tolist()
+    def _useful_cells(self, curator: Curator, total: float, budget: Budget) -> float:
+        """The most cells of a theta-useful marginal, for a round budget."""
+        return total / (self.theta * noise_for(budget * self.measuring, curator.neighbors).stddev)
 
-        noisy = curator.release(distances, spend, label=f"dependence of {len(pairs)} pairs", secure=True)
-        return [distance / (2 * model.total) for distance in noisy]
+    def _graph(
+        self,
+        curator: Curator,
+        domain: Domain,
+        model: Model,
+        dependence: Mapping[frozenset[str], float],
+        cells: float,
+    ) -> tuple[Clique, ...]:
+        """The attribute graph: pairs that are theta-useful and whose dependence stands out from its noise."""
+        useful = {pair: found for pair, found in dependence.items() if domain.size(tuple(pair)) <= cells}
+        sensitivity, spend = curator.neighbors.l1_sensitivity(), curator.budget * self.graph
+        spread = score_noise(sensitivity, len(dependence), spend).stddev / (2 * model.total)
+        return attribute_graph(domain, useful, spread, self.max_megabytes)
 
-    def _select(self, curator: Curator, model: Model, candidates: Sequence[Clique], price: Budget) -> Clique:
-        noise = MEAN_ABSOLUTE * noise_for(price * (1 - self.selecting), curator.neighbors).stddev
-
-        def gain(clique: Clique, errors: np.ndarray) -> float:
-            return beyond_noise(errors, noise)
-
-        return most_wrong(curator, model, dict.fromkeys(candidates, 1.0), gain, price * self.selecting)
+    def _candidates(self, curator: Curator, cliques: Sequence[Clique], turn: Round) -> list[Candidate]:
+        """Step 4: the marginals, with the error to expect of measuring them in this round."""
+        noise = MEAN_ABSOLUTE * noise_for(turn.budget * self.measuring, curator.neighbors).stddev
+        return [
+            Candidate(
+                item=Item(clique),
+                expected_error=noise * curator.domain.size(clique),
+                sensitivity=curator.neighbors.l1_sensitivity(),
+            )
+            for clique in cliques
+        ]

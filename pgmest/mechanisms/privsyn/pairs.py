@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from pgmest.data.dataset import Dataset
+from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE
 from pgmest.privacy.budgets import Budget
 from pgmest.privacy.curator import Curator
-from pgmest.privacy.neighbors import AddRemove, Neighbors
-from pgmest.privacy.noise import Noise, make_backend, noise_for
+from pgmest.privacy.neighbors import Neighbors
+from pgmest.privacy.scores import TableScores, noisy_scores
 from pgmest.tables.domain import Clique, Domain
 
-GRID = 2.0**-20
-"""Scores are rounded to multiples of this share of their sensitivity."""
-
 MOST_CLIQUES = 1 << 14
-"""So many cliques of each size are looked at when pairs are combined."""
+"""At most this many cliques of each size are looked at when pairs are combined."""
 
 
 def independent_difference(table: np.ndarray) -> float:
@@ -44,22 +40,10 @@ def difference_sensitivity(neighbors: Neighbors) -> float:
     return 4 * neighbors.l1_sensitivity()
 
 
-def noisy_differences(curator: Curator, pairs: Sequence[Clique], spend: Budget, backend: str) -> np.ndarray:
-    """InDif of each pair with Gaussian noise, in counts, for a Rho.
-
-    As one vector of m numbers its l2 sensitivity is sqrt(m) times that of each; rounding to a grid adds two steps.
-    """
-    sensitivity = difference_sensitivity(curator.neighbors)
-    step = 2.0 ** math.floor(math.log2(sensitivity * GRID))
-    norm = math.sqrt(len(pairs)) * (sensitivity + 2 * step)
-
-    def release(data: Dataset, generator: np.random.Generator) -> list[float]:
-        exact = np.array([independent_difference(data.project(pair).values) for pair in pairs])
-        noise = Noise("discrete_gaussian", norm * noise_for(spend, AddRemove()).scale, norm, step)
-        return make_backend(backend, generator).add_noise(exact, noise, 0).tolist()
-
-    label = f"how dependent {len(pairs)} pairs are"
-    return np.array(curator.release(release, spend, label=label, secure=True))
+def noisy_differences(curator: Curator, pairs: Sequence[Clique], spend: Budget) -> np.ndarray:
+    """InDif of each pair with Gaussian noise, in counts, for a Rho."""
+    scores, moved = TableScores(independent_difference), difference_sensitivity(curator.neighbors)
+    return noisy_scores(curator, pairs, scores, moved, spend, label=f"how dependent {len(pairs)} pairs are")
 
 
 def choose_pairs(
@@ -83,7 +67,7 @@ def choose_pairs(
         admissible: asked about each pair when its turn comes; others are left out.
     """
     parts = np.array([domain.size(pair) for pair in pairs]) ** (2 / 3)
-    scale, taken = math.sqrt(2 / math.pi) * noise, 0.0
+    scale, taken = MEAN_ABSOLUTE * noise, 0.0
     left, chosen = np.ones(len(pairs), dtype=bool), []
     while left.any():
         gains = differences - scale * ((taken + parts) ** 1.5 - taken**1.5)
@@ -97,7 +81,7 @@ def choose_pairs(
     return chosen
 
 
-def combine_pairs(pairs: Sequence[Clique], domain: Domain, max_cells: int) -> list[Clique]:
+def combine_pairs(pairs: Sequence[Clique], domain: Domain, max_cells: float) -> list[Clique]:
     """Larger marginals in place of pairs that connect all their attributes with each other (PrivSyn Algorithm 2).
 
     The cliques of the graph of pairs are taken largest first, if they have at most `max_cells` cells and at most two
@@ -117,9 +101,9 @@ def combine_pairs(pairs: Sequence[Clique], domain: Domain, max_cells: int) -> li
     return taken + [pair for pair in pairs if not any(set(pair) <= set(clique) for clique in taken)]
 
 
-def _cliques(pairs: Sequence[Clique], domain: Domain, max_cells: int) -> list[list[Clique]]:
+def _cliques(pairs: Sequence[Clique], domain: Domain, max_cells: float) -> list[list[Clique]]:
     """The cliques of three attributes, of four, and so on, with at most `max_cells` cells."""
-    level = [tuple(name for name in domain if name in pair) for pair in pairs]
+    level = [domain.ordered(pair) for pair in pairs]
     later: dict[str, set[str]] = {name: set() for pair in level for name in pair}
     for first, second in level:
         later[first].add(second)

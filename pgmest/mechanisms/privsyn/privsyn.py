@@ -2,33 +2,58 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError
 from pgmest.graph.tree_limit import TreeLimit
 from pgmest.inference.support.support import Support
 from pgmest.measurements.measurement import LinearMeasurement
-from pgmest.mechanisms.estimation import estimate_measured, lifted
+from pgmest.mechanisms.estimation import estimate_measured, lifted, tree_limit
 from pgmest.mechanisms.mechanism import Mechanism, Outcome, cliques_of
+from pgmest.mechanisms.parameters import (
+    CELLS,
+    DEVIATIONS,
+    ESTIMATOR,
+    MEGABYTES,
+    SHARE,
+    TREE_MEGABYTES,
+    Check,
+    choice,
+    parameter,
+)
 from pgmest.mechanisms.privsyn.pairs import choose_pairs, combine_pairs, noisy_differences
 from pgmest.models.support import SupportModel
 from pgmest.privacy.allocation import least_error_weights
 from pgmest.privacy.budgets import Budget, Rho
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.noise import noise_for
+from pgmest.queries.workloads import Workload
 from pgmest.solvers.total import estimate_total
 from pgmest.synthesis import GradualUpdate, MinCostFlow, consistent_tables, synthesize
-from pgmest.synthesis.synthesize import METHODS
+from pgmest.synthesis.synthesize import SYNTHESIS_METHODS
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Clique
 from pgmest.transforms.learned import rare_values
 from pgmest.transforms.transform import Transform
 
-ESTIMATORS = ("original", "pgm")
+
+def _shares(value: Any) -> tuple[float, ...]:
+    shares = tuple(SHARE("shares", share) for share in value)
+    if isinstance(value, str | Mapping) or len(shares) != 3 or abs(sum(shares) - 1) > 1e-9:
+        raise ValueError
+    return shares
+
+
+def _synthesis(value: Any) -> Any:
+    return value if isinstance(value, GradualUpdate | MinCostFlow) else choice(SYNTHESIS_METHODS)("synthesis", value)
+
+
+SHARES = Check("three positive numbers that sum to 1", _shares)
+SYNTHESIS = Check(f"a GradualUpdate, a MinCostFlow, or one of {', '.join(map(repr, SYNTHESIS_METHODS))}", _synthesis)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,30 +91,16 @@ class PrivSyn(Mechanism):
         ArgumentError: a parameter out of its range.
     """
 
-    estimator: str = "original"
-    synthesis: str | GradualUpdate | MinCostFlow = "gum"
-    shares: tuple[float, float, float] = (0.1, 0.1, 0.8)
-    threshold: float = 3.0
-    max_cells: int = 5000
-    max_megabytes: float = 80.0
+    estimator: str = parameter("original", ESTIMATOR)
+    synthesis: str | GradualUpdate | MinCostFlow = parameter("gum", SYNTHESIS)
+    shares: tuple[float, float, float] = parameter((0.1, 0.1, 0.8), SHARES)
+    threshold: float = parameter(3.0, DEVIATIONS)
+    max_cells: float = parameter(5000, CELLS)
+    max_megabytes: float = parameter(TREE_MEGABYTES, MEGABYTES)
 
     definition: ClassVar[str] = "zcdp"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.estimator not in ESTIMATORS:
-            raise ArgumentError.of("estimator", self.estimator, ESTIMATORS)
-        if not isinstance(self.synthesis, GradualUpdate | MinCostFlow) and self.synthesis not in METHODS:
-            raise ArgumentError.of("synthesis", self.synthesis, METHODS)
-        if len(self.shares) != 3 or not all(share > 0 for share in self.shares) or abs(sum(self.shares) - 1) > 1e-9:
-            raise ArgumentError.of("shares", self.shares, "three positive numbers that sum to 1")
-        for name in ("max_cells", "max_megabytes"):
-            if not getattr(self, name) > 0:
-                raise ArgumentError.of(name, getattr(self, name), "a positive number")
-        if np.isnan(self.threshold):
-            raise ArgumentError.of("threshold", self.threshold, "a number, or -inf")
-
-    def run(self, curator: Curator, workload: Any, rng: np.random.Generator) -> Outcome:
+    def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
         cliques = cliques_of(workload, curator.domain)
         pairs = list({frozenset(pair): pair for clique in cliques for pair in combinations(clique, 2)}.values())
         names = [(name,) for name in curator.domain if any(name in clique for clique in cliques)]
@@ -119,7 +130,7 @@ class PrivSyn(Mechanism):
 
     def _choose(self, curator: Curator, pairs: list[Clique], spend: Budget) -> list[Clique]:
         """The pairs to measure, which with "pgm" fit into the junction tree."""
-        differences = noisy_differences(curator, pairs, spend, self.backend)
+        differences = noisy_differences(curator, pairs, spend)
         noise = noise_for(curator.remaining, curator.neighbors).stddev
         if self.estimator == "original":
             return choose_pairs(pairs, differences, curator.domain, noise)
@@ -131,7 +142,7 @@ class PrivSyn(Mechanism):
         return choose_pairs(pairs, differences, curator.domain, noise, admissible)
 
     def _limit(self, curator: Curator) -> TreeLimit:
-        return TreeLimit(curator.domain, [rule.attributes for rule in curator.structural_zeros], self.max_megabytes)
+        return tree_limit(curator, [], self.max_megabytes)
 
     def _model(
         self,

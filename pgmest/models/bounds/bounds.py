@@ -14,7 +14,7 @@ from pgmest.models.bounds.ends import answer_ends
 from pgmest.models.bounds.polytope import TablePolytope
 from pgmest.models.bounds.program import finite_ends, proven_minimum
 from pgmest.models.intervals import Interval, check_level
-from pgmest.queries import Kron, Query, as_query
+from pgmest.queries import Kron, MatrixQuery, as_query
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Clique, Domain, as_domain
 from pgmest.tables.evidence import checked_evidence
@@ -137,20 +137,25 @@ class TableBounds:
                 clique = None
         if clique is None and isinstance(query, Kron):
             query.check(self.domain)
-            rows = (query.apply_transpose(unit).reshape(-1) for unit in _units(int(np.prod(query.shape))))
-            return query.attributes, dict(zip(query.attributes, query.shape, strict=True)), rows, False
+            rows = (query.transpose(unit).reshape(-1) for unit in _units(query.shape[0]))
+            return query.attributes, dict(zip(query.attributes, query.answer_shape, strict=True)), rows, False
         if clique is not None:
             names = self.domain.clique(clique)
             if isinstance(query, Kron):
                 raise QueryError("a Kron names its attributes itself: leave clique= out.")
-            one_row = not isinstance(query, Query) and np.ndim(query) == 1
+            one_row = not isinstance(query, MatrixQuery) and np.ndim(query) == 1
             matrix = as_query([query] if one_row else query)
             if matrix.columns != self.domain.size(names):
                 raise QueryError(
                     f"the query on {names}: expected {self.domain.size(names):,} columns, one per cell, got a matrix "
                     f"of shape {matrix.shape}."
                 )
-            return names, {",".join(names) or "total": matrix.rows}, map(matrix.row, range(matrix.rows)), False
+            return (
+                names,
+                {",".join(names) or "total": matrix.rows},
+                (matrix.transpose(unit) for unit in _units(matrix.rows)),
+                False,
+            )
         if isinstance(query, str | list | tuple) and not any(isinstance(one, Kron) for one in query):
             names = self.domain.clique((query,) if isinstance(query, str) else query)
             return names, dict(self.domain.project(names)), _units(self.domain.size(names)), True
@@ -175,13 +180,13 @@ def _whole(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.where(whole, np.maximum(inner, 0.0), np.maximum(low, 0.0)), np.where(whole, outer, high)
 
 
-def check_bounded(recipe: Any, measurements: Any) -> None:
+def check_bounded(refit: Any, measurements: Any) -> None:
     """See that a model knows what was measured.
 
     Raises:
         ArgumentError: it does not.
     """
-    if recipe is None or measurements is None:
+    if refit is None or measurements is None:
         raise ArgumentError(
             "this model does not know what it was estimated from, so there are no bounds: ask the model that "
             "pg.estimate returned, or pgmest.models.bounds.TableBounds with the measurements."

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import ndtri
 
-from pgmest.measurements.measurement import LinearMeasurement, noise_scale
+from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.measurements.noise import noise_scale
 
 LARGEST_GRID = 64.0
 """Discrete Gaussian noise of at most this scale has its tail summed; above, it is the normal one and one more."""

@@ -16,7 +16,6 @@ from scipy import sparse
 
 from pgmest.graph.junction_tree import JunctionTree
 from pgmest.measurements.measurement import LinearMeasurement
-from pgmest.queries import Kron
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Clique, Domain
 
@@ -178,10 +177,7 @@ def query_matrix(measurement: LinearMeasurement) -> sparse.csr_array:
     """Q, a column for each cell of the clique's table, row-major in the clique's order."""
     if measurement.query is None:
         return sparse.csr_array(sparse.eye_array(measurement.cells))
-    if isinstance(measurement.query, Kron):
-        dense = np.stack([measurement.answer_cells(unit) for unit in np.eye(measurement.cells)], axis=1)
-    else:
-        dense = measurement.query.matrix()
+    dense = np.stack([measurement.transpose_cells(unit) for unit in np.eye(measurement.rows)])
     return sparse.csr_array(dense)
 
 

@@ -24,7 +24,7 @@ from pgmest.losses.base import cell_positions, dot
 from pgmest.losses.likelihood import NegativeLogLikelihood
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.models.posterior.prior import NormalPrior
-from pgmest.solvers.refit import Recipe
+from pgmest.solvers.refit import Refit
 from pgmest.tables.clique_vector import Layout
 from pgmest.tables.domain import Clique
 
@@ -49,7 +49,7 @@ class PosteriorDensity:
     """U, its gradient and its curvature, for one thread.
 
     Args:
-        recipe: what the model was estimated with.
+        refit: what the model was estimated with.
         measurements: the answers.
         prior: of potentials and total.
         log_total: of the estimate; the total stays there if it is known.
@@ -59,24 +59,24 @@ class PosteriorDensity:
         gradients: how many have been computed.
     """
 
-    def __init__(self, recipe: Recipe, measurements: Sequence[LinearMeasurement], prior: NormalPrior, log_total: float):
-        self.recipe, self.prior, self.measurements = recipe, prior, tuple(measurements)
-        self.oracle = recipe.oracle()
+    def __init__(self, refit: Refit, measurements: Sequence[LinearMeasurement], prior: NormalPrior, log_total: float):
+        self.refit, self.prior, self.measurements = refit, prior, tuple(measurements)
+        self.oracle = refit.oracle()
         self.layout = self.oracle.layout
         self.likelihood = NegativeLogLikelihood(self.measurements, self.layout.domain)
-        self.base = recipe.base
+        self.base = refit.base
         self.open = np.isfinite(self.base)
         self.cells = len(self.base)
         self.size = self.cells + 1
         self.log_total = log_total
-        self.total_known = isinstance(recipe.total, int | float | np.number)
+        self.total_known = isinstance(refit.objective.total, int | float | np.number)
         self.gradients = 0
         self._read = _positions(self.layout, self.likelihood.cliques)
         self._slopes = np.zeros(self.cells)
 
     def twin(self) -> PosteriorDensity:
         """The same with an oracle of its own, for another thread."""
-        return PosteriorDensity(self.recipe, self.measurements, self.prior, self.log_total)
+        return PosteriorDensity(self.refit, self.measurements, self.prior, self.log_total)
 
     def start(self) -> np.ndarray:
         """The prior's center, with the estimated total."""
@@ -210,16 +210,16 @@ class Curvature:
 
 
 def check_answers(
-    recipe: Recipe | None, measurements: Sequence[LinearMeasurement] | None
-) -> tuple[Recipe, Sequence[LinearMeasurement]]:
+    refit: Refit | None, measurements: Sequence[LinearMeasurement] | None
+) -> tuple[Refit, Sequence[LinearMeasurement]]:
     """What a model was estimated with and from.
 
     Raises:
         ArgumentError: the model does not know.
     """
-    if recipe is None or measurements is None:
+    if refit is None or measurements is None:
         raise ArgumentError(
             "this model does not know what it was estimated from, so it has no posterior: ask the model that "
             "pg.estimate returned, not one that was loaded, conditioned or put together."
         )
-    return recipe, measurements
+    return refit, measurements

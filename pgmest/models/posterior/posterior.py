@@ -100,9 +100,9 @@ class Posterior:
 
     def models(self) -> Iterator[Model]:
         """The draws, chain after chain, as ordinary models."""
-        recipe = self.density.recipe
+        refit = self.density.refit
         for point, total in zip(self.points.reshape(len(self), -1), self.totals, strict=True):
-            yield self.make_model(recipe.potentials(self.density.base + point[:-1]), float(total), recipe.plan)
+            yield self.make_model(refit.potentials(self.density.base + point[:-1]), float(total), refit.plan)
 
     # -- questions --------------------------------------------------------------------------------------------------
 

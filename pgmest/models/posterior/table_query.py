@@ -9,7 +9,7 @@ import numpy as np
 
 from pgmest._base.errors import QueryError
 from pgmest.measurements.measurement import LinearMeasurement
-from pgmest.queries import Kron, Query, as_query
+from pgmest.queries import Kron, MatrixQuery, as_query
 from pgmest.tables.factor import Factor
 
 
@@ -25,11 +25,11 @@ def answer_table(table: Factor, query: Any, clique: Iterable[str] | str | None =
             return table
         clique = None if isinstance(query, Kron) else clique
     if isinstance(query, Kron):
-        values = query.apply_cells(table.transpose(query.attributes).values)
-        return Factor(dict(zip(query.attributes, query.shape, strict=True)), values)
+        values = query.apply(table)
+        return Factor(dict(zip(query.attributes, query.answer_shape, strict=True)), values)
     if clique is None:
         return table
-    one_row = not isinstance(query, Query) and np.ndim(query) == 1
+    one_row = not isinstance(query, MatrixQuery) and np.ndim(query) == 1
     matrix = as_query([query] if one_row else query)
     if matrix.columns != table.domain.size():
         raise QueryError(

@@ -14,7 +14,8 @@ import numpy as np
 from pgmest._base.errors import ArgumentError, QueryError, count_text
 from pgmest.data.counting import cell_numbers
 from pgmest.data.dataset import Dataset
-from pgmest.measurements.measurement import LinearMeasurement, noise_scale
+from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.measurements.noise import noise_scale
 from pgmest.tables.domain import Clique
 
 LARGEST_QUERY = 1 << 26

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from pgmest.data.dataset import Dataset
-from pgmest.measurements.measurement import LinearMeasurement, noise_scale
+from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.measurements.noise import noise_scale
 from pgmest.priors.ide.answers import PartialAnswer, record_cells
 from pgmest.priors.ide.penalized import penalized_update
 from pgmest.priors.ide.update import iterative_update
+from pgmest.sampling.systematic import systematic_sample
 from pgmest.tables.domain import Clique
 
 
@@ -41,7 +43,7 @@ class _GroupTable:
 
 
 @dataclass(frozen=True)
-class GroupedAnswers:
+class AnswersByGroup:
     """The noisy answers about all groups of a level, and which group each public record is of.
 
     Attributes:
@@ -61,7 +63,7 @@ class GroupedAnswers:
     @classmethod
     def of(
         cls, public: Dataset, by: Clique, counts: LinearMeasurement | None, marginals: Sequence[LinearMeasurement]
-    ) -> GroupedAnswers:
+    ) -> AnswersByGroup:
         """The answers laid out by group; a group's total is the inverse-variance mean of its counts and tables."""
         groups, size = record_cells(public, by), public.domain.size(by)
         tables, precision, sums = [], np.zeros(size), np.zeros(size)
@@ -103,7 +105,7 @@ class GroupUpdate:
     max_sweeps: int
     tolerance: float
 
-    def __call__(self, grouped: GroupedAnswers, group: int, parent: Prior, generator: np.random.Generator) -> Prior:
+    def __call__(self, grouped: AnswersByGroup, group: int, parent: Prior, generator: np.random.Generator) -> Prior:
         """The group's distribution: its prior, from the parent's, updated by the group's noisy answers."""
         prior = self._prior(grouped, group, parent, generator)
         answers = grouped.answers(group, prior.rows)
@@ -118,7 +120,7 @@ class GroupUpdate:
         held = weights > 0
         return Prior(prior.rows[held], weights[held])
 
-    def _prior(self, grouped: GroupedAnswers, group: int, parent: Prior, generator: np.random.Generator) -> Prior:
+    def _prior(self, grouped: AnswersByGroup, group: int, parent: Prior, generator: np.random.Generator) -> Prior:
         """The parent's distribution mixed with that of the group's own public records, thinned to `max_support`."""
         weights = parent.weights
         if np.isfinite(self.pooling):
@@ -130,16 +132,3 @@ class GroupUpdate:
             return Prior(parent.rows, weights)
         rows, copies = np.unique(systematic_sample(weights, self.max_support, generator), return_counts=True)
         return Prior(parent.rows[rows], copies / self.max_support)
-
-
-def systematic_sample(weights: np.ndarray, count: int, generator: np.random.Generator) -> np.ndarray:
-    """Positions drawn in proportion to their weights, at equal steps through their sum from a random start.
-
-    Each position comes up its expected number of times, rounded up or down, and so does each run of neighbors.
-
-    >>> systematic_sample(np.array([0.5, 0.25, 0.25]), 4, np.random.default_rng(0))
-    array([0, 0, 1, 2])
-    """
-    reached = np.cumsum(weights)
-    steps = (np.arange(count) + generator.random()) * (reached[-1] / count)
-    return np.minimum(np.searchsorted(reached, steps, side="right"), len(weights) - 1)

@@ -18,14 +18,16 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from pgmest._base.deprecation import renamed_names
 from pgmest._base.errors import ArgumentError, DomainError
 from pgmest.data.codes import read_only
 from pgmest.data.dataset import Dataset
 from pgmest.inference.exact.threads import get_threads
 from pgmest.measurements.measurement import LinearMeasurement
-from pgmest.priors.ide.groups import GroupedAnswers, GroupUpdate, Prior, systematic_sample
+from pgmest.priors.ide.groups import AnswersByGroup, GroupUpdate, Prior
 from pgmest.priors.ide.update import prior_fractions
 from pgmest.priors.ide.workload import normalized_information
+from pgmest.sampling.systematic import systematic_sample
 from pgmest.tables.domain import Clique, Domain
 
 
@@ -168,7 +170,7 @@ def synthesize_hierarchy(
     for position, answers in enumerate(measured):
         above = levels[position - 1] if position else None
         parents = _parents(public.domain, answers.level, above)
-        grouped = GroupedAnswers.of(public, answers.level.by, answers.counts, answers.marginals)
+        grouped = AnswersByGroup.of(public, answers.level.by, answers.counts, answers.marginals)
         last = position == len(measured) - 1
         update = GroupUpdate(prior_weight, pooling, max_support if last else None, max_sweeps, tolerance)
         priors = _update_groups(grouped, priors, parents, update, generator, threads, progress)
@@ -178,7 +180,7 @@ def synthesize_hierarchy(
 
 
 def _update_groups(
-    grouped: GroupedAnswers,
+    grouped: AnswersByGroup,
     priors: Sequence[Prior | None],
     parents: np.ndarray,
     update: GroupUpdate,
@@ -219,7 +221,7 @@ def _parents(domain: Domain, level: Level, above: Level | None) -> np.ndarray:
 
 
 def _alike_together(public: Dataset, grouping: set[str]) -> Dataset:
-    """The records ordered so that neighbors are alike: a systematic sample of them is then a stratified one."""
+    """The records sorted by similarity: a systematic sample of them is then a stratified one."""
     names = [name for name in public.domain if name not in grouping]
     if not names:
         raise DomainError("every attribute names groups; the public table needs others, which are to be synthesized.")
@@ -251,3 +253,6 @@ def _records(
         place = parents[place]
     data = Dataset.from_codes([columns[name] for name in public.domain], public.domain)
     return Synthesis(data, read_only(totals))
+
+
+__getattr__ = renamed_names(__name__, {"synthesise_hierarchy": "pgmest.priors.synthesize_hierarchy"})

@@ -12,11 +12,13 @@ from itertools import combinations
 
 import numpy as np
 
+from pgmest._base.deprecation import renamed_names
 from pgmest._base.errors import ArgumentError
 from pgmest.data.dataset import Dataset
-from pgmest.priors.public_model import mutual_information_of, occupied
+from pgmest.priors.public_model import occupied
 from pgmest.tables.domain import Clique
 from pgmest.tables.factor import Factor
+from pgmest.tables.information import mutual_information
 
 
 def normalized_information(data: Dataset, attributes: Iterable[str] | None = None) -> np.ndarray:
@@ -42,7 +44,7 @@ def normalized_information(data: Dataset, attributes: Iterable[str] | None = Non
     tables = data.project_many([(names[a], names[b]) for a, b in pairs])
     for (a, b), table in zip(pairs, tables, strict=True):
         least = min(entropies[a], entropies[b])
-        share = mutual_information_of(table) / least if least > 0 else 0.0
+        share = mutual_information(table, (names[a],), (names[b],)) / least if least > 0 else 0.0
         matrix[a, b] = matrix[b, a] = min(share, 1.0)  # above 1 by rounding
     return matrix
 
@@ -121,10 +123,13 @@ def _shared_with_groups(data: Dataset, name: str, groups: Clique) -> float:
     counts = data.project((*groups, name)).values.reshape(-1, data.domain[name])
     table = Factor({"group": counts.shape[0], "value": counts.shape[1]}, counts)
     held, values = occupied(table)
-    return mutual_information_of(table) - (values - 1) * (held - 1) / (2.0 * counts.sum())
+    return mutual_information(table, ("group",), ("value",)) - (values - 1) * (held - 1) / (2.0 * counts.sum())
 
 
 def _entropy(counts: np.ndarray) -> float:
     """In nats, of a table of counts."""
     fractions = counts[counts > 0] / counts.sum()
     return float(-(fractions @ np.log(fractions)))
+
+
+__getattr__ = renamed_names(__name__, {"normalised_information": "pgmest.priors.ide.workload.normalized_information"})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol, TypeGuard, runtime_checkable
@@ -16,15 +15,15 @@ from pgmest.tables.domain import Clique
 from pgmest.tables.factor import Factor
 
 TABLE_CELLS = 1 << 20
-"""A factored query about a larger table is answered without writing the table down, where the source can."""
+"""A factored query about a larger table is answered without materializing the table, where the source can."""
 
-BLOCK_CELLS = 1 << 24
-"""Marginals of at most so many cells in all (128 MB) are asked for, and held, at once."""
+ANSWERED_CELLS = 1 << 24
+"""Marginals of at most this many cells in all (128 MB) are asked for, and held, at once."""
 
-BLOCK_ITEMS = 1 << 14
+ANSWERED_ITEMS = 1 << 14
 
-ROWS_AT_ONCE = 1 << 16
-"""Records are looked up so many at a time, which bounds the memory used."""
+LOOKUP_ROWS = 1 << 16
+"""At most this many records are looked up at a time, which bounds the memory used."""
 
 
 class Projectable(Protocol):
@@ -61,7 +60,7 @@ def _blocks(source: Projectable, items: Sequence[Item]) -> Iterator[list[Item]]:
     cells, counted = 0, set()
     for item in items:
         size = 0 if _factored(source, item) or frozenset(item.clique) in counted else _cells(source, item)
-        if block and (cells + size > BLOCK_CELLS or len(block) == BLOCK_ITEMS):
+        if block and (cells + size > ANSWERED_CELLS or len(block) == ANSWERED_ITEMS):
             yield block
             block, cells, counted = [], 0, set()
         block.append(item)
@@ -84,19 +83,19 @@ def _block_answers(source: Projectable, items: Sequence[Item]) -> list[np.ndarra
 
 
 def _cells(source: Projectable, item: Item) -> int:
-    """The cells of the item's marginal; 0 where neither query nor source tells them."""
+    """The cells of the item's marginal; 0 where neither query nor source says."""
     if item.query is not None:
-        return math.prod(item.query.columns) if isinstance(item.query, Kron) else item.query.columns
+        return item.query.cells
     domain = getattr(source, "domain", None)
     return domain.size(item.clique) if domain is not None else 0
 
 
 def _factored(source: Projectable, item: Item) -> TypeGuard[Any]:
     """Whether the item is answered without its marginal: a large one, from records or from a model."""
-    if not isinstance(item.query, Kron) or math.prod(item.query.columns) <= TABLE_CELLS:
+    if item.query is None or item.query.attributes is None or item.query.cells <= TABLE_CELLS:
         return False
     if isinstance(source, Dataset):
-        return item.query.rows * source.records <= 64 * math.prod(item.query.columns)
+        return item.query.rows * source.records <= 64 * item.query.cells
     return isinstance(getattr(source, "model", source), Answering)
 
 
@@ -116,8 +115,8 @@ def _answer_from_records(data: Dataset, query: Kron) -> np.ndarray:
     """
     matrices = {name: factor.matrix() for name, factor in query.factors.items()}
     total = np.zeros(query.rows)
-    for start in range(0, data.records, ROWS_AT_ONCE):
-        rows = np.arange(start, min(start + ROWS_AT_ONCE, data.records))
+    for start in range(0, data.records, LOOKUP_ROWS):
+        rows = np.arange(start, min(start + LOOKUP_ROWS, data.records))
         weights = np.ones(len(rows)) if data.weights is None else data.weights[rows]
         for name in sorted(matrices, key=lambda name: len(matrices[name])):
             if len(matrices[name]) > 1:

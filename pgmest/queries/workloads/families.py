@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence, Set
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +16,9 @@ from pgmest.queries.workloads.workload import Workload
 from pgmest.tables.domain import Clique, Domain, as_domain
 
 ENUMERATED = 1 << 20
-"""Among so many sets of attributes a random choice is made by listing them, else by trial."""
+"""Among at most this many sets of attributes a random choice is made by listing them, else by trial."""
+
+WORKLOADS = "a pgmest.workloads.Workload, an iterable of cliques, or None"
 
 
 def marginals(cliques: Iterable[Iterable[str] | str], weights: Iterable[float] | None = None) -> Workload:
@@ -68,7 +71,7 @@ def random_kway(
         k: how many attributes to a marginal.
         count: how many marginals.
         seed: of the choice.
-        max_cells: choose among the marginals of at most so many cells.
+        max_cells: choose among the marginals of at most this many cells.
 
     Raises:
         ArgumentError: there are fewer such sets than `count`.
@@ -176,24 +179,42 @@ def random_ranges(
 
 
 def as_workload(
-    domain: Domain | Mapping[str, int], workload: Workload | Iterable[Iterable[str] | str] | None, k: int = 2
+    domain: Domain | Mapping[str, int], workload: Workload | Iterable[Item | Iterable[str] | str] | None, k: int = 2
 ) -> Workload:
-    """What a caller gave as a workload, checked: a Workload, cliques, or None for all k-way marginals.
+    """What a caller gave as a workload, checked: the one place where this is done.
+
+    Args:
+        domain: the attributes.
+        workload: a Workload, items of one, or cliques (tuples of names, or single names); None for all k-way marginals.
+        k: how many attributes to a marginal, by default, or all of them where there are fewer.
 
     Raises:
-        ArgumentError: it is empty or none of these.
-        UnknownAttributeError, QueryError: it does not fit the domain.
+        ArgumentError: it is none of these, empty, or has no item of positive weight.
+        UnknownAttributeError, DuplicateAttributeError, QueryError: it does not fit the domain.
     """
     known = as_domain(domain)
     if workload is None:
         return all_kway(known, min(k, len(known)))
-    if isinstance(workload, str) or not isinstance(workload, Iterable):
-        raise ArgumentError.of("workload", workload, "a pgmest.workloads.Workload, an iterable of cliques, or None")
-    made = workload if isinstance(workload, Workload) else marginals(workload)
+    made = workload if isinstance(workload, Workload) else _workload_of(workload)
     if not made:
         raise ArgumentError("workload is empty: give at least one clique, or None for all pairs.")
     made.check(known)
+    if not any(made.weights):
+        raise ArgumentError("workload has no item of positive weight, so nothing in it matters; give one a weight.")
     return made
+
+
+def _workload_of(given: Any) -> Workload:
+    """The workload of cliques or items."""
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+        raise ArgumentError.of("workload", given, f"{WORKLOADS}; a single clique in a list, such as [('age', 'sex')]")
+    entries = list(given)
+    for entry in entries:
+        if not isinstance(entry, str | Item | Sequence | Set) or isinstance(entry, bytes):
+            raise ArgumentError.of("workload", entry, f"{WORKLOADS}; each clique a tuple of names, or one name")
+    return Workload(
+        tuple(entry if isinstance(entry, Item) else Item(entry) for entry in entries)  # type: ignore[arg-type]
+    )
 
 
 def _cuts(size: int, rng: np.random.Generator) -> tuple[int, int]:

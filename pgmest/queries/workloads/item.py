@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pgmest._base.errors import ArgumentError, DuplicateAttributeError, QueryError
-from pgmest.queries import Kron, Query, as_query, identity
+from pgmest.queries import Kron, LinearQuery, as_query, identity
 from pgmest.queries.norms import largest_l1, largest_l2_squared
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
@@ -32,7 +32,7 @@ class Item:
     """
 
     clique: Clique
-    query: Query | Kron | None = None
+    query: LinearQuery | None = None
     weight: float = 1.0
 
     def __post_init__(self) -> None:
@@ -41,13 +41,13 @@ class Item:
             raise ArgumentError.of("clique", names, "attribute names, such as ('age', 'sex')")
         if len(set(names)) != len(names):
             raise DuplicateAttributeError.of(names, f"the clique {names}")
-        if self.query is not None and not isinstance(self.query, Kron):
-            object.__setattr__(self, "query", as_query(self.query))
-        if isinstance(self.query, Kron) and set(self.query.attributes) != set(names):
+        query = None if self.query is None else as_query(self.query)
+        if query is not None and query.attributes is not None and set(query.attributes) != set(names):
             raise QueryError(
-                f"the Kron over {self.query.attributes} on the clique {names}: it must be over exactly the clique's "
+                f"the Kron over {query.attributes} on the clique {names}: it must be over exactly the clique's "
                 "attributes. Leave the others out of the clique, or sum them out with pg.queries.total(n)."
             )
+        object.__setattr__(self, "query", query)
         object.__setattr__(self, "clique", names)
         object.__setattr__(self, "weight", checked_weight(self.weight))
 
@@ -57,10 +57,9 @@ class Item:
 
     def answer(self, marginal: Factor) -> np.ndarray:
         """The answers in counts about a marginal that covers the clique, shape (rows,), not weighted."""
-        if isinstance(self.query, Kron):
-            return self.query.apply(marginal).reshape(-1)
-        cells = marginal.project(self.clique).datavector()
-        return cells if self.query is None else self.query.apply(cells)
+        if self.query is None:
+            return marginal.project(self.clique).datavector()
+        return self.query.answer(marginal, self.clique)
 
     def check(self, domain: Domain) -> None:
         """See that the queries fit a domain.
@@ -69,14 +68,9 @@ class Item:
             UnknownAttributeError: the domain lacks an attribute.
             QueryError: a query made for another number of values.
         """
-        cells = domain.size(self.clique)
-        if isinstance(self.query, Kron):
-            self.query.check(domain)
-        elif self.query is not None and self.query.columns != cells:
-            raise QueryError(
-                f"the query on {self.clique}: expected {cells:,} columns, one per cell, got a matrix of shape "
-                f"{self.query.shape}."
-            )
+        domain.clique(self.clique)
+        if self.query is not None:
+            self.query.check(domain, self.clique)
 
     def kron(self, domain: Domain) -> Kron:
         """The same queries as a Kron; a plain marginal becomes identities.
@@ -84,12 +78,11 @@ class Item:
         Raises:
             QueryError: a query matrix on several attributes, which has no factors.
         """
-        if isinstance(self.query, Kron):
-            return self.query
         if self.query is None:
             return Kron({name: identity(domain[name]) for name in self.clique})
-        if len(self.clique) == 1:
-            return Kron({self.clique[0]: self.query})
+        names = self.query.attributes or self.clique
+        if len(names) == len(self.query.matrices):
+            return Kron(zip(names, self.query.matrices, strict=True))
         raise QueryError(f"the query {self.query} on {self.clique} is no Kronecker product; give it as a pg.Kron.")
 
     def max_column_norm(self, order: int = 2) -> float:

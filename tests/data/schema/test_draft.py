@@ -28,46 +28,46 @@ TABLE = pd.DataFrame(
 )
 EXPECTED = f"""\
 columns:
-  # id IS LEFT OUT: IT LOOKS LIKE AN IDENTIFIER OR FREE TEXT.
+  # id IS LEFT OUT: IT LOOKS LIKE AN IDENTIFIER OR FREE TEXT. READ FROM THE PRIVATE DATA.
   age:
-    type: integer
+    type: integer  {PRIVATE}
     min: 0  {PRIVATE}
     max: 59  {PRIVATE}
   sex:
-    type: categorical
+    type: categorical  {PRIVATE}
     values: [F, M]  {PRIVATE}
-    other: other
+    other: other  {PRIVATE}
     missing: ["?"]  {PRIVATE}
   zip:
-    type: categorical
+    type: categorical  {PRIVATE}
     values: ["01234", "02345"]  {PRIVATE}
-    other: other
+    other: other  {PRIVATE}
   price:
-    type: real
+    type: real  {PRIVATE}
     min: 0  {PRIVATE}
     max: 200  {PRIVATE}
-    bins: 20
+    bins: 20  {PRIVATE}
     decimals: 2  {PRIVATE}
   visit:
-    type: date
+    type: date  {PRIVATE}
     min: 2021-01-01  {PRIVATE}
     max: 2021-12-31  {PRIVATE}
-    unit: day
+    unit: day  {PRIVATE}
   member:
-    type: boolean
+    type: boolean  {PRIVATE}
     missing: true  {PRIVATE}
   "weird: 'name'":
-    type: categorical
+    type: categorical  {PRIVATE}
     values: ["- c", "a # b", yes]  {PRIVATE}
-    other: other
+    other: other  {PRIVATE}
     missing: ["null"]  {PRIVATE}
-  # empty IS LEFT OUT: IT HOLDS NO VALUES.
+  # empty IS LEFT OUT: IT HOLDS NO VALUES. READ FROM THE PRIVATE DATA.
   income:
-    type: integer
+    type: integer  {PRIVATE}
     min: 0  {PRIVATE}
     max: 199999  {PRIVATE}
-    bins: 50
-# What cannot"""
+    bins: 50  {PRIVATE}
+# If a person"""
 
 
 def test_draft_of_a_table_and_of_its_file(tmp_path):
@@ -85,6 +85,21 @@ def test_a_draft_is_a_schema_that_knows_what_it_is():
     data = schema.encode(TABLE)
     assert data.records == 120
     assert [name for name in schema.domain if data.project(name).values[-1] == 120] == []
+
+
+def test_every_line_that_was_read_from_the_records_must_be_replaced():
+    text = draft(TABLE)
+    marked = [number for number, line in enumerate(text.split("\n"), 1) if "READ FROM THE PRIVATE DATA" in line]
+    described = [number for number, line in enumerate(text.split("\n"), 1) if line.startswith("    ")]
+    assert set(described) < set(marked)
+    without_a_line = text.replace("drafted_from_private_data: true\n", "")
+    schema = Schema.parse(without_a_line)
+    assert schema.drafted
+    assert len(schema.marked_lines) == len(marked)
+    one_left = text.replace("drafted_from_private_data: true\n", "").replace(PRIVATE, "", len(marked) - 3)
+    assert Schema.parse(one_left).drafted
+    assert Schema.parse(one_left.lower()).drafted
+    assert not Schema.parse(without_a_line.replace("READ FROM THE PRIVATE DATA", "")).drafted
 
 
 def test_many_values_are_cut_to_the_most_frequent():

@@ -7,9 +7,11 @@ import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyarrow import parquet
 
 from pgmest._base.errors import ArgumentError, DataError, FileFormatError
 from pgmest.data.schema import Schema
@@ -112,8 +114,11 @@ def test_engines_report_what_is_asked_for(engine):
         schema.encode(engine(pl.DataFrame({"c": [1, 12]})))
     with pytest.raises(DataError, match="column 'c' has no value"):
         schema.encode(engine(pl.DataFrame({"c": [1, None]})))
-    with pytest.raises(DataError, match="is of type String, not a number"):
-        schema.encode(engine(pl.DataFrame({"c": ["1"]})))
+    assert schema.encode(engine(pl.DataFrame({"c": ["1", " 7"]}))).collect().column("c").tolist() == [0, 1]
+    with pytest.raises(DataError, match="column 'c' has the value 'x', but values are whole"):
+        schema.encode(engine(pl.DataFrame({"c": ["1", "x"]})))
+    with pytest.raises(DataError, match=r"column 'c' has the value 2\.5, but values are whole"):
+        schema.encode(engine(pl.DataFrame({"c": [1.0, 2.5]})))
 
 
 COLUMNS = {
@@ -187,13 +192,13 @@ def test_windows_line_ends_and_byte_order_mark(tmp_path):
     ("content", "error", "text"),
     [
         ("a,b\n1,2\n", DataError, "has no column 's'"),
-        ("a,s\n", DataError, "no rows"),
         ("", FileFormatError, "empty"),
         ("a,s\n1,F\n1\n", FileFormatError, "line 3 has 1 field where the header has 2"),
         ("a,s\n1,F,9\n", FileFormatError, "line 2 has 3 fields where the header has 2"),
         ("a,a,s\n1,1,F\n", FileFormatError, "several columns are named a"),
         ("1,2\n1,2\n", FileFormatError, "holds numbers"),
-        (b"a,s\n\xff,F\n", FileFormatError, "UTF-8"),
+        (b"a,\xff\n1,F\n", FileFormatError, "UTF-8"),
+        ("a,s\n".encode("utf-16"), FileFormatError, "UTF-8"),
     ],
 )
 def test_files_that_are_no_such_table(tmp_path, content, error, text):
@@ -210,5 +215,33 @@ def test_what_is_no_table():
         schema.encode([1, 2])
     with pytest.raises(DataError, match="did you mean 'A'"):
         schema.encode(pd.DataFrame({"A": [1]}))
-    with pytest.raises(DataError, match="no rows"):
-        schema.encode(pd.DataFrame({"a": []}))
+
+
+def test_a_table_without_rows_is_a_table(tmp_path):
+    schema = Schema.from_dict({"columns": {"a": AGE, "s": SEX}})
+    (tmp_path / "t.csv").write_text("a,s\n")
+    empty = pl.DataFrame({"a": [], "s": []}, schema={"a": pl.Int64, "s": pl.String})
+    empty.write_parquet(tmp_path / "t.parquet")
+    tables = (tmp_path / "t.csv", tmp_path / "t.parquet", empty, empty.to_pandas(), empty.to_arrow(), empty.lazy())
+    for table in (*tables, duckdb.from_arrow(empty.to_arrow())):
+        data = schema.encode(table)
+        assert (data.records, data.total) == (0, 0)
+        assert not data.project(("a", "s")).values.any()
+
+
+def test_no_field_of_a_file_is_an_error(tmp_path):
+    path = tmp_path / "t.csv"
+    long = "7" * 200_000
+    path.write_bytes(b'a,s\n7, "F,M"\n1,\xff\n' + long.encode() + b",M\n\xe9,\x00\n3,\n")
+    schema = Schema.from_dict({"columns": {"a": AGE | GAPS, "s": SEX}})
+    assert schema.encode(path).codes.tolist() == [[1, 2], [0, 2], [1, 1], [2, 2], [0, 2]]
+
+
+def test_texts_in_parquet_that_are_none(tmp_path):
+    broken = pa.array([b"F", b"\xff", None], pa.binary()).view(pa.string())
+    path = tmp_path / "t.parquet"
+    parquet.write_table(pa.table({"c": broken}), path)
+    schema = Schema.from_dict({"columns": {"c": SEX | GAPS}})
+    assert schema.encode(path).column("c").tolist() == [0, 2, 3]
+    frame = pa.table({"c": broken}).to_pandas(types_mapper=pd.ArrowDtype)
+    assert schema.encode(frame).column("c").tolist() == [0, 2, 3]

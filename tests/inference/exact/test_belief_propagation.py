@@ -236,7 +236,7 @@ def test_brute_force_is_refused_on_large_domains():
 @given(problems(), st.sampled_from([1, 8]))
 def test_results_do_not_depend_on_threads(problem, wide):
     assume(problem.possible)
-    with limited(EVERYTHING_SMALL | {"WIDE_CELLS": wide}):
+    with limited(EVERYTHING_SMALL | {"THREADED_CELLS": wide}):
         results = [problem.exact(threads) for threads in (1, 2, 3, 2)]
     runs = [oracle.run(problem.theta) for oracle in results]
     best = [oracle.maximum(problem.theta) for oracle in results]

@@ -109,7 +109,7 @@ class TestCombinations:
             (zeros.function("state", of="district", codes=[3] * 6), CodeRangeError, "state"),
             (zeros.function("state", of="district", codes={0: 1}), ArgumentError, "must have the keys 0..5"),
             (zeros.function("land", of="district", codes=[3] * 6), UnknownAttributeError, "land"),
-            ("sex", ArgumentError, "rules from pgmest.tables.zeros"),
+            ("sex", ArgumentError, "rules from pgmest.zeros"),
         ],
     )
     def test_what_does_not_fit_is_refused(self, rule, error, text) -> None:

@@ -71,7 +71,7 @@ def test_worker_processes_get_one_thread_each(method):
 
 
 def test_tasks_run_at_the_same_time():
-    everyone = threading.Barrier(3, timeout=10)
+    everyone = threading.Barrier(3, timeout=600)
     names = []
 
     def task() -> None:
@@ -115,6 +115,6 @@ def test_a_forked_process_makes_its_own_pool():
     assert double_in_two_threads(1) == 2
     process = multiprocessing.get_context("fork").Process(target=double_in_two_threads, args=(2,))
     process.start()
-    process.join(timeout=20)
+    process.join(timeout=600)
     process.kill()  # if it still waits for a thread that only its parent has
     assert process.exitcode == 0

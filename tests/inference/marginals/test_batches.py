@@ -47,7 +47,7 @@ def test_a_list_is_answered_like_each_of_its_queries(
         patch.setattr(workload, "TOGETHER", together)
         answers = answer_all(tree, asked, evidence)
     for query, answer in zip(asked, answers, strict=True):
-        assert answer.shape == query.shape
+        assert answer.shape == query.answer_shape
         np.testing.assert_allclose(answer, eliminate(tree, query.factors, evidence), rtol=0, atol=1e-10)
 
 

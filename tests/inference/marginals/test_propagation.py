@@ -41,7 +41,7 @@ def test_marginals_equal_those_of_the_joint_table(
     find_routes.cache_clear()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(routes, "BLOCK_CELLS", block)
-        patch.setattr(routes, "ALWAYS_CARRIED", carried)
+        patch.setattr(routes, "SMALL_MESSAGE", carried)
         patch.setattr(routes, "LARGEST_LOCAL", local)
         tables = propagate(CalibratedTree(problem.vector, problem.plan()), cliques, total=7.0)
     for clique, table in zip(cliques, tables, strict=True):
@@ -68,7 +68,7 @@ class TestRoutes:
     def test_marginals_in_a_clique_are_taken_from_it(self) -> None:
         found = find_routes(self.chain, (frozenset("ab"), frozenset("d"), frozenset()))
         assert [names for names, _ in found.inside] == [frozenset("ab"), frozenset("d"), frozenset()]
-        assert (found.alone, found.up, found.joined) == ((), (), ())
+        assert (found.by_elimination, found.upward, found.joined) == ((), (), ())
 
     def test_each_set_is_made_once(self) -> None:
         found = find_routes(self.chain, (frozenset("ae"), frozenset("ea"), frozenset("be"), frozenset("ad")))
@@ -78,7 +78,7 @@ class TestRoutes:
     def test_a_set_that_would_be_costly_to_carry_is_left_to_elimination(self) -> None:
         domain = Domain({"a": 2, "m": 300, "n": 300, "z": 2})
         tree = JunctionTree.from_cliques(domain, [("a", "m", "n"), ("m", "n", "z")])
-        assert find_routes(tree, (frozenset("az"),)).alone == (frozenset("az"),)
+        assert find_routes(tree, (frozenset("az"),)).by_elimination == (frozenset("az"),)
 
     def test_deep_trees_are_no_problem(self) -> None:
         names = [f"x{i}" for i in range(3000)]

@@ -18,7 +18,7 @@ from pgmest.inference.marginals import variable_elimination as elimination
 from pgmest.inference.marginals.calibrated_tree import CalibratedTree
 from pgmest.inference.marginals.subtree import connecting_subtree
 from pgmest.inference.marginals.variable_elimination import eliminate, eliminate_rows
-from pgmest.queries import Query, as_query
+from pgmest.queries import MatrixQuery, as_query
 from tests.inference.problems import Problem, problems
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -30,8 +30,8 @@ CHAIN_CLIQUES = [("a", "b"), ("b", "c"), ("c", "d")]
 def everything_wide() -> Iterator[None]:
     """Within this context every clique is contracted from its factors where the numbers allow it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(calibration, "WIDE_CELLS", 1)
-        patch.setattr(elimination, "WIDE_CELLS", 1)
+        patch.setattr(calibration, "MATERIALIZED_CELLS", 1)
+        patch.setattr(elimination, "MATERIALIZED_CELLS", 1)
         patch.setattr(elimination, "SMALL_CELLS", 0)
         patch.setattr(calibration, "CELLS_PER_OPERATION", 1e9)
         patch.setattr(elimination, "CELLS_PER_OPERATION", 1e9)
@@ -42,7 +42,7 @@ def calibrated(problem: Problem) -> CalibratedTree:
     return CalibratedTree(problem.vector, problem.plan())
 
 
-def expected(problem: Problem, factors: Mapping[str, Query | None], evidence: Mapping[str, int]) -> np.ndarray:
+def expected(problem: Problem, factors: Mapping[str, MatrixQuery | None], evidence: Mapping[str, int]) -> np.ndarray:
     """The same from the joint table, one axis at a time."""
     names = list(problem.sizes)
     index = tuple(evidence.get(name, slice(None)) for name in names)
@@ -59,13 +59,13 @@ def expected(problem: Problem, factors: Mapping[str, Query | None], evidence: Ma
 
 
 @st.composite
-def questions(draw: st.DrawFn) -> tuple[Problem, dict[str, Query | None], dict[str, int]]:
+def questions(draw: st.DrawFn) -> tuple[Problem, dict[str, MatrixQuery | None], dict[str, int]]:
     problem = draw(problems())
     assume(problem.possible)
     names = draw(st.permutations(list(problem.sizes)))
     roles = {name: draw(st.sampled_from(["out", "given", "itself", "prefix", "matrix", "identity"])) for name in names}
     rng = np.random.default_rng(problem.seed)
-    factors: dict[str, Query | None] = {}
+    factors: dict[str, MatrixQuery | None] = {}
     for name in names:
         size = problem.sizes[name]
         if roles[name] == "itself":
@@ -116,7 +116,7 @@ def test_a_matrix_too_large_to_write_down_is_applied_at_the_end(monkeypatch: pyt
     monkeypatch.setattr(elimination, "SMALL_CELLS", 0)
     problem = Problem(dict(CHAIN), tuple(CHAIN_CLIQUES))
     factors = {"d": queries.prefix(4), "a": queries.prefix(2), "b": queries.mean(3)}
-    monkeypatch.setattr(queries.base.Query, "matrix", lambda self: pytest.fail("written down"))
+    monkeypatch.setattr(queries.base.MatrixQuery, "matrix", lambda self: pytest.fail("written down"))
     answer = eliminate(calibrated(problem), factors)
     monkeypatch.undo()
     np.testing.assert_allclose(answer, expected(problem, factors, {}), atol=1e-12)
@@ -157,7 +157,7 @@ def test_an_answer_too_large_is_refused_before_it_is_made() -> None:
 
 
 def test_a_table_too_large_on_the_way_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(elimination, "MAX_CELLS", 5)
+    monkeypatch.setattr(elimination, "LARGEST_TABLE", 5)
     monkeypatch.setattr(elimination, "SMALL_CELLS", 0)
     tree = CalibratedTree(CliqueVector.zeros(CHAIN, CHAIN_CLIQUES))
     with pytest.raises(ModelTooLarge, match=r"^the answer about a, d needs a table of \d+ cells"):

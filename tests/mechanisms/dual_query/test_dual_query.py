@@ -12,6 +12,8 @@ from pgmest.mechanisms import DualQuery
 from pgmest.mechanisms.dual_query import dual_query
 from pgmest.mechanisms.dual_query.dual_query import _Game
 from pgmest.privacy import AddRemove, Epsilon, Replace, Rho, audit
+from pgmest.privacy.curator import Curator
+from pgmest.privacy.scores import draw_cells
 from pgmest.tables.clique_vector import Layout
 
 DOMAIN = pg.Domain({"a": 3, "b": 2, "c": 4})
@@ -69,7 +71,9 @@ def test_queries_are_drawn_with_the_probabilities_of_the_likelihood():
     game = _Game(layout, eta=1.5, total=500.0)
     for code in range(3):
         game.play(np.zeros(4, int), {"a": code, "b": 1, "c": 0})
-    drawn = np.bincount(game.draw(data, 20_000, np.random.default_rng(0)), minlength=2 * layout.cells)
+    curator = Curator(data, Rho(1.0), backend="simulation", seed=0)
+    queries = draw_cells(curator, layout.cliques, game.logits, 20_000, Rho(1.0), label="queries")
+    drawn = np.bincount(queries, minlength=2 * layout.cells)
     truth = pg.CliqueVector(DOMAIN, {clique: data.project(clique) for clique in CLIQUES})
     expected = []
     for query in range(2 * layout.cells):
@@ -154,8 +158,8 @@ def test_queries_count_as_their_marginals():
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"samples": 0}, "samples=0 is not valid: it must be an integer of at least 1."),
-        ({"steps": 1}, "steps=1 is not valid: it must be an integer of at least 2."),
+        ({"samples": 0}, "samples=0 is not valid: it must be a positive integer."),
+        ({"steps": 1}, "steps=1 is not valid: it must be an integer of at least 2, or None."),
         ({"eta": 0.0}, "eta=0.0 is not valid: it must be a positive number."),
         ({"time_limit": -1.0}, "time_limit=-1.0 is not valid: it must be a positive number."),
         ({"estimator": "lls"}, "estimator='lls' is not valid: it must be one of 'pgm', 'original'."),

@@ -7,6 +7,7 @@ import pgmest as pg
 from pgmest._base.errors import ArgumentError
 from pgmest.evaluation.workload_error import workload_error
 from pgmest.mechanisms import MWEM
+from pgmest.mechanisms.exponential_selection import distances
 from pgmest.mechanisms.mwem.candidates import candidates_of
 from pgmest.mechanisms.mwem.multiplicative_weights import MultiplicativeWeights
 from pgmest.privacy import AddRemove, Epsilon, Replace, Rho
@@ -104,9 +105,10 @@ def test_what_is_measured_leaves_less_error_and_scores_move_by_their_sensitivity
     found = candidates_of(items, DOMAIN, Epsilon(1.0), AddRemove(), penalty=True)
     assert [candidate.measured for candidate in found[:2]] == [None, None]
     assert found[2].measured is items[2].query
-    assert [candidate.norm for candidate in found] == [1.0, 4.0, 1.0]
+    assert [candidate.weight for candidate in found] == [1.0, 2.0 / 4.0, 1.0]
     assert [candidate.sensitivity for candidate in found] == [1.0, 2.0, 1.0]
-    assert found[1].score(found[1].expected_error + 8.0) == pytest.approx(4.0)
+    (distance,) = distances([found[1]], pg.Dataset.from_codes(np.zeros((0, 4), int), DOMAIN)).of.values()
+    assert distance.score(np.full(4, found[1].expected_error / 4 + 2.0)) == pytest.approx(4.0)
     rng, trials = np.random.default_rng(0), 4000
     noise = rng.laplace(scale=1.0, size=(trials, 4))
     assert found[0].expected_error == pytest.approx(np.sqrt(4 / np.pi) * np.sqrt(2) / np.sqrt(2) * 4, rel=0.3)
@@ -165,9 +167,9 @@ def test_an_interruption_keeps_what_was_paid_for(monkeypatch, estimator):
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"rounds": 0}, "rounds=0 is not valid: it must be a positive integer."),
+        ({"rounds": 0}, "rounds=0 is not valid: it must be a positive integer, or None."),
         ({"replays": 1.5}, "replays=1.5 is not valid: it must be a positive integer."),
-        ({"selection": 1.0}, "selection=1.0 is not valid: it must be between 0 and 1."),
+        ({"measuring": 1.0}, "measuring=1.0 is not valid: it must be a share between 0 and 1."),
         ({"max_megabytes": 0}, "max_megabytes=0 is not valid: it must be a positive number."),
         ({"estimator": "lls"}, "estimator='lls' is not valid: it must be one of 'pgm', 'original'."),
     ],

@@ -1,5 +1,7 @@
 """PMW-Pub: multiplicative weights and estimation on public records."""
 
+from typing import cast
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from pgmest.evaluation import workload_error
 from pgmest.mechanisms import Independent, PMWPub
 from pgmest.mechanisms.pmw_pub.estimators import ReplayedPublicWeights
 from pgmest.priors import Support
-from pgmest.privacy import Replace
+from pgmest.privacy import Curator, Replace
 from tests.mechanisms.auditing import DATA, DOMAIN, NEIGHBOUR, audit_mechanism
 
 CENSUS = pg.datasets.load("census").select(["age", "sex", "race", "relationship", "income>50K"])
@@ -56,8 +58,7 @@ def test_multiplicative_weights_reach_a_measured_marginal():
         public_total = None
 
     everything = pg.Dataset.from_codes(np.argwhere(np.ones(DOMAIN.shape)), DOMAIN)
-    estimator = ReplayedPublicWeights(Support(everything), replays=300)
-    estimator.start(Answers())
+    estimator = ReplayedPublicWeights(Support(everything), cast(Curator, Answers()), replays=300)
     assert estimator.model.project(("a", "c")).values == pytest.approx(np.array([[70, 10], [15, 5]]), abs=0.1)
     assert estimator.model.project(("b",)).values == pytest.approx([20, 40, 40], abs=0.1)
 
@@ -116,6 +117,6 @@ def test_errors_come_before_anything_is_spent():
     empty = pg.Dataset.from_codes(DATA.codes, DOMAIN, np.zeros(DATA.records))
     with pytest.raises(DataError, match="support is empty"):
         PMWPub(public=empty, epsilon=1.0)
-    for parameters in ({"estimator": "mw"}, {"replays": 0}, {"rounds": 0}, {"selection": 1.0}, {"public": None}):
+    for parameters in ({"estimator": "mw"}, {"replays": 0}, {"rounds": 0}, {"measuring": 1.0}, {"public": None}):
         with pytest.raises(ArgumentError, match=next(iter(parameters)) if "public" not in parameters else "Dataset"):
             PMWPub(**{"public": DATA, "epsilon": 1.0, **parameters})

@@ -15,7 +15,7 @@ from pgmest.mechanisms.ppsyn.partitions import (
     splitting_path,
     squared_error,
 )
-from pgmest.queries import Query
+from pgmest.queries import MatrixQuery
 
 VALUES = st.lists(st.integers(0, 50), min_size=1, max_size=9)
 
@@ -75,7 +75,7 @@ def test_the_boxes_of_a_grid():
     grid = Partition.of_grid(paths, ("a", "b"), (2, 2))
     assert grid.boxes.tolist() == [0, 1, 2, 3, 2, 3]
     query = grid.query
-    assert isinstance(query, Query)
+    assert isinstance(query, MatrixQuery)
     assert grid.sums(cells).tolist() == query.apply(cells.reshape(-1)).tolist() == [0.0, 1.0, 6.0, 8.0]
     assert grid.uniform_within(cells).tolist() == [[0.0, 1.0], [3.0, 4.0], [3.0, 4.0]]
     finest = Partition.of_grid(paths, ("a", "b"), (3, 2))
@@ -113,7 +113,7 @@ def test_merging_brings_smooth_marginals_closer_to_the_truth():
         noisy = LinearMeasurement(truth + rng.normal(0, 60, 90), ("a",), stddev=60.0)
         merged = denoised(noisy)
         before += np.square(noisy.values - truth).sum()
-        assert isinstance(merged.query, Query)
+        assert isinstance(merged.query, MatrixQuery)
         sizes = merged.query.apply(np.ones(90))
-        after += np.square(merged.query.apply_transpose(merged.values / sizes) - truth).sum()
+        after += np.square(merged.query.transpose(merged.values / sizes) - truth).sum()
     assert after < 0.4 * before

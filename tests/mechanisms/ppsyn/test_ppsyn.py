@@ -8,10 +8,12 @@ import pytest
 import pgmest as pg
 from pgmest._base.errors import ArgumentError
 from pgmest.mechanisms import Independent, PPSyn, PPSynAsPublishedNotPrivate
-from pgmest.mechanisms.exponential_selection import beyond_noise
+from pgmest.mechanisms.exponential_selection import distances
 from pgmest.mechanisms.ppsyn.partitions import Partition
+from pgmest.mechanisms.ppsyn.ppsyn import PartitionedMarginal
 from pgmest.mechanisms.ppsyn.published import LABEL, TrueMarginals
 from pgmest.privacy import AddRemove, Replace, Rho
+from pgmest.queries.workloads import Item
 from tests.mechanisms.auditing import DATA, NEIGHBOUR, audit_mechanism
 
 CENSUS = pg.datasets.load("census").select(["age", "education-num", "sex", "hours-per-week", "income>50K"])
@@ -106,9 +108,19 @@ def test_a_smaller_eta_makes_fewer_rounds():
 
 
 def test_the_score_by_hand():
-    errors = np.array([[3.0, -1.0], [2.0, 2.0]])
-    assert beyond_noise(Partition(np.arange(4), 4).sums(errors), 0.5) == 8 - 2
-    assert beyond_noise(Partition(np.array([0, 0, 1, 1]), 2).sums(errors), 0.5) == 6 - 1
+    domain = pg.Domain({"a": 2, "b": 2})
+    data = pg.Dataset.from_codes(np.array([[0, 0]] * 3 + [[1, 0]] * 2 + [[1, 1]] * 2), domain)
+    below = pg.Dataset.from_codes(np.array([[0, 1]]), domain)  # the errors are [[3, -1], [2, 2]]
+
+    def score(boxes):
+        partition = Partition(np.array(boxes), max(boxes) + 1)
+        candidate = PartitionedMarginal(
+            item=Item(("a", "b")), weight=2.0, expected_error=0.5 * partition.count, partition=partition
+        )
+        return distances([candidate], below).evaluate(data, [candidate])
+
+    assert score([0, 1, 2, 3]) == [2 * (8 - 2)]
+    assert score([0, 0, 1, 1]) == [2 * (6 - 1)]
 
 
 @pytest.mark.parametrize(
@@ -149,22 +161,18 @@ def test_the_published_variant_says_that_it_is_not_private():
 
 def test_the_published_budget_tells_neighbors_apart():
     model = [np.full((2, 3), 2.5)]
-    asked = [
-        TrueMarginals({("a", "b"): 1.0, ("a",): 1.0, ("b",): 1.0}, 0.5, AddRemove()).most_contributing(
-            data, [("a", "b")], model
-        )
-        for data in (DATA, NEIGHBOUR)
-    ]
+    truth = TrueMarginals({("a", "b"): 1.0, ("a",): 1.0, ("b",): 1.0}, 0.5, AddRemove())
+    asked = [truth.answer(truth.prepare(data), ([("a", "b")], model)) for data in (DATA, NEIGHBOUR)]
     assert asked[0]["rho"] != asked[1]["rho"]
 
 
 def test_the_published_budget_by_hand():
     truth = TrueMarginals({("a",): 1.0}, 0.5, AddRemove())
     data = pg.Dataset.from_codes(np.array([[0]] * 10 + [[1]] * 30), {"a": 2})
-    asked = truth.most_contributing(data, [("a",)], [np.array([20.0, 20.0])])
+    asked = truth.answer(truth.prepare(data), ([("a",)], [np.array([20.0, 20.0])]))
     # error 20, of which 10 may remain; the uniform grid leaves 20, so two boxes: sqrt(2 / pi) sigma 2 = 10
     assert (asked["boxes"], asked["count"]) == ([0, 1], 2)
     assert asked["rho"] == pytest.approx(0.5 / (10 / (2 * np.sqrt(2 / np.pi))) ** 2)
-    exact = truth.most_contributing(data, [("a",)], [np.array([10.0, 30.0])])
+    exact = truth.answer(truth.prepare(data), ([("a",)], [np.array([10.0, 30.0])]))
     assert exact["rho"] == 0.0
     assert replace(PPSynAsPublishedNotPrivate(rho=1.0), eta=0.3).eta == 0.3

@@ -12,7 +12,7 @@ from pgmest._base.errors import ArgumentError, ModelTooLarge, UnknownAttributeEr
 from pgmest.evaluation import workload_error
 from pgmest.mechanisms import Independent, PriView
 from pgmest.mechanisms.priview.design import best_cover, cover, random_views, subsets_of
-from pgmest.mechanisms.priview.views import ViewModel
+from pgmest.models.view import ViewModel
 from pgmest.privacy import Replace
 from tests.mechanisms.auditing import audit_mechanism
 

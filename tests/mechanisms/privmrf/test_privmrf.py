@@ -82,7 +82,7 @@ def test_dependence_gets_the_noise_that_is_charged():
     model = Independent(rho=1e6, backend="simulation").fit(DATA, seed=0).model
     exact = [np.abs(DATA.project(pair).values - model.project(pair).values).sum() / 30 for pair in pairs]
     found = [
-        mechanism._dependence(Curator(DATA, Rho(0.5), backend="simulation", seed=seed), model, pairs)
+        list(mechanism._dependence(Curator(DATA, Rho(0.5), backend="simulation", seed=seed), model, pairs).values())
         for seed in range(400)
     ]
     errors = 30 * (np.array(found) - exact)

@@ -66,13 +66,13 @@ def test_noisy_differences_have_the_noise_that_was_paid_for():
     found = []
     for seed in range(100):
         curator = Curator(DATA, Rho(1.0), backend="simulation", seed=seed)
-        found.append(noisy_differences(curator, pairs, Rho(0.5), "simulation"))
+        found.append(noisy_differences(curator, pairs, Rho(0.5)))
         assert curator.spent == Rho(0.5)
         assert curator.ledger[0].insecure
     assert np.mean(found, axis=0) == pytest.approx(exact, abs=2.5)
     assert np.std(found, axis=0) == pytest.approx(4 * np.sqrt(3), rel=0.2)  # sqrt(pairs) * 4 / sqrt(2 rho)
     curator = Curator(DATA, Rho(1e6))
-    assert noisy_differences(curator, pairs, Rho(1e6), "opendp") == pytest.approx(exact, abs=0.1)
+    assert noisy_differences(curator, pairs, Rho(1e6)) == pytest.approx(exact, abs=0.1)
     assert not curator.ledger[0].insecure
 
 

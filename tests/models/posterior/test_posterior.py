@@ -25,9 +25,9 @@ def noisy(table: pg.Factor = TABLE, stddev: float = 10.0, seed: int = 0, cliques
 
 
 def density_of(model: pg.Model, **prior) -> PosteriorDensity:
-    assert model.recipe is not None
+    assert model.refit is not None
     assert model.measurements is not None
-    return PosteriorDensity(model.recipe, model.measurements, NormalPrior(**prior), float(np.log(model.total)))
+    return PosteriorDensity(model.refit, model.measurements, NormalPrior(**prior), float(np.log(model.total)))
 
 
 @pytest.fixture(scope="module")

@@ -77,8 +77,8 @@ def test_large_tables_are_never_written_down(make, monkeypatch):
     source = make()
     expected = EVERY_KIND.answer(source)
     monkeypatch.setattr(answers, "TABLE_CELLS", 5)
-    monkeypatch.setattr(answers, "BLOCK_CELLS", 12)
-    monkeypatch.setattr(answers, "ROWS_AT_ONCE", 64)
+    monkeypatch.setattr(answers, "ANSWERED_CELLS", 12)
+    monkeypatch.setattr(answers, "LOOKUP_ROWS", 64)
     wide = [place for place, item in enumerate(EVERY_KIND) if answers._factored(source, item)]
     assert len(wide) > 10
     for mine, theirs in zip(EVERY_KIND.answer(source), expected, strict=True):
@@ -185,8 +185,8 @@ def test_sensitivity_bounds_what_one_record_moves(order):
 
 
 def test_an_item_as_a_kron():
-    assert Item(("age", "sex")).kron(DOMAIN).shape == (5, 2)
-    assert Item("age", queries.prefix(5)).kron(DOMAIN).shape == (5,)
+    assert Item(("age", "sex")).kron(DOMAIN).answer_shape == (5, 2)
+    assert Item("age", queries.prefix(5)).kron(DOMAIN).answer_shape == (5,)
     with pytest.raises(QueryError, match="no Kronecker product"):
         Item(("age", "sex"), np.ones((1, 10))).kron(DOMAIN)
 
@@ -220,3 +220,35 @@ def test_what_callers_give_becomes_a_workload():
 def test_mistakes_are_named(call, error, text):
     with pytest.raises(error, match=text):
         call()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "age",
+        b"age",
+        3,
+        2.5,
+        Ellipsis,
+        [3],
+        [None],
+        [("age", "sex"), 7],
+        [b"age"],
+        [np.zeros(2)],
+        {("age",): 2.0},
+        [(1,)],
+    ],
+    ids=repr,
+)
+def test_what_is_no_workload_is_refused(given):
+    with pytest.raises(ArgumentError):
+        W.as_workload(DOMAIN, given)
+
+
+def test_a_workload_in_which_nothing_matters_is_refused():
+    for weightless in (0 * W.all_kway(DOMAIN, 2), [Item("age", weight=0.0)]):
+        with pytest.raises(ArgumentError, match="no item of positive weight"):
+            W.as_workload(DOMAIN, weightless)
+    some = W.as_workload(DOMAIN, [Item("age", weight=0.0), Item(("age", "sex"), weight=2.0), "pay"])
+    assert some.weights == (0.0, 2.0, 1.0)
+    assert W.as_workload(DOMAIN, (clique for clique in [{"age"}, ["sex", "age"]])).cliques == (("age",), ("sex", "age"))

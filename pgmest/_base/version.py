@@ -1,0 +1,3 @@
+"""The version, as pyproject.toml has it."""
+
+__version__ = "1.0.0"

@@ -1,0 +1,202 @@
+"""Readings: what one value of a raw table says as text, as a number and as a day; None (or NaN) where it says none.
+
+The code of a value is that of its reading, which depends on the value alone: not on the type of its column, and not on
+the values beside it. A value reads as it is written: 5, 5.0 and "5" alike, True as true and, among numbers, as 1. The
+readers of whole arrays (in the kinds of columns) and those of engines (`engine.py`) agree with the readers here.
+No reader raises, whatever the object.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+import uuid
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+BLANKS = " \t\n\r\v\f"
+"""Stripped from text; the same few everywhere, since libraries do not agree on what else is blank."""
+
+LIMIT = 10**18
+"""Whole numbers are read up to this size, and larger ones as this: the bounds of a schema are below it."""
+
+WHOLE = re.compile(r"[+-]?[0-9]+(?:\.0*)?")
+NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?[iI][nN][fF](?:[iI][nN][iI][tT][yY])?")
+DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?=$|[T ])")
+MOST_INTEGER_BITS = 13_000  # of integers that Python writes out, which has a limit of 4,300 digits
+
+_FAILURES = (ValueError, ArithmeticError, TypeError, AttributeError, RecursionError)
+
+
+def text_of(value: object) -> str | None:
+    """How a value is written: 1 and 1.0 alike, true for True; None for what is not written at all, such as bytes.
+
+    >>> [text_of(value) for value in (1, 1.0, True, " a ", 2.5, b"a")]
+    ['1', '1', 'true', 'a', '2.5', None]
+    """
+    try:
+        return _text(_plain(value))
+    except _FAILURES:
+        return None
+
+
+def code_of(text: str | None, known: Mapping[str, int], folded: Mapping[str, int]) -> int:
+    """The code of a text among those known, or of its small letters among those folded; -1 for none."""
+    return -1 if text is None else known.get(text, folded.get(text.lower(), -1))
+
+
+def whole_of(value: object) -> tuple[int, bool] | None:
+    """The whole number at or below a value, at most `LIMIT` in size, and whether the value is that number.
+
+    Whole numbers are exact, others first rounded to the nearest float.
+
+    >>> whole_of("12"), whole_of(-0.5), whole_of(True), whole_of("x")
+    ((12, True), (-1, False), (1, True), None)
+    """
+    try:
+        return _whole(_plain(value))
+    except _FAILURES:
+        return None
+
+
+def real_of(value: object) -> float:
+    """The float nearest to a value.
+
+    >>> real_of("2.50"), real_of(False), real_of("1e400"), real_of("x")
+    (2.5, 0.0, inf, nan)
+    """
+    try:
+        return _real(_plain(value))
+    except OverflowError:  # of an integer
+        return math.inf if value > 0 else -math.inf  # type: ignore[operator]
+    except _FAILURES:
+        return math.nan
+
+
+def day_of(value: object, form: str | None) -> int | None:
+    """Days since 1970-01-01: of a date, of a time as its clock says it, of text as 2020-12-31 or in a format.
+
+    >>> day_of("1970-01-02T23:59:59", None), day_of("3.1.1970", "%d.%m.%Y"), day_of("1970-02-30", None)
+    (1, 2, None)
+    """
+    try:
+        return _day(_plain(value), form)
+    except _FAILURES:
+        return None
+
+
+def _plain(value: object) -> Any:
+    """A scalar of NumPy as one of Python, dates as numpy.datetime64 of the clock on the wall, texts stripped."""
+    if isinstance(value, np.datetime64):
+        return value
+    if isinstance(value, np.generic):
+        value = float(value) if isinstance(value, np.floating) else value.item()
+    if isinstance(value, str):
+        return str.__str__(value).strip(BLANKS)
+    if isinstance(value, datetime.datetime):
+        return np.datetime64(_timestamp(value))
+    if isinstance(value, datetime.date):
+        return np.datetime64(value, "D")
+    return value
+
+
+def _timestamp(value: datetime.datetime) -> Any:
+    import pandas as pd
+
+    if isinstance(value, pd.Timestamp):  # may lie outside what datetime holds
+        return value.tz_localize(None).to_datetime64()
+    return value.replace(tzinfo=None)
+
+
+def _text(value: Any) -> str | None:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return int.__str__(value) if value.bit_length() <= MOST_INTEGER_BITS else None
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() else float.__repr__(value)
+    if isinstance(value, Decimal):
+        return _decimal_text(value)
+    if isinstance(value, str):
+        return value
+    if isinstance(value, np.datetime64):
+        return _date_text(value)
+    if isinstance(value, datetime.time):
+        return _without_zeros(value.replace(tzinfo=None).isoformat())
+    return str(value) if isinstance(value, uuid.UUID) else None
+
+
+def _decimal_text(value: Decimal) -> str | None:
+    if not value.is_finite():
+        return None if value.is_nan() else str(float(value))
+    if abs(value.adjusted()) > 4000:
+        return None
+    text = format(value, "f")
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return "0" if text == "-0" else text
+
+
+def _date_text(value: np.datetime64) -> str:
+    """A day alone at midnight, else with its time."""
+    day, _, time = str(value).partition("T")
+    time = _without_zeros(time if time.count(":") == 2 or not time else f"{time}:00")
+    return day if time in ("", "00:00:00") else f"{day} {time}"
+
+
+def _without_zeros(time: str) -> str:
+    return time.rstrip("0").rstrip(".") if "." in time else time
+
+
+def _whole(value: Any) -> tuple[int, bool] | None:
+    if isinstance(value, str):
+        if value.lower() in ("true", "false"):
+            return int(value.lower() == "true"), True
+        if WHOLE.fullmatch(value):
+            return _whole_digits(value), True
+    elif isinstance(value, int):
+        return max(-LIMIT, min(int(value), LIMIT)), True
+    elif (
+        isinstance(value, Decimal)
+        and value.is_finite()
+        and value.adjusted() < 18
+        and value == value.to_integral_value()
+    ):
+        return int(value), True
+    number = _real(value)
+    if math.isnan(number):
+        return None
+    below = math.floor(max(-LIMIT, min(number, LIMIT)))
+    return below, below == number or not -LIMIT < number < LIMIT
+
+
+def _whole_digits(text: str) -> int:
+    digits = text.lstrip("+-").partition(".")[0].lstrip("0")
+    number = int(digits or "0") if len(digits) <= 18 else LIMIT
+    return -number if text.startswith("-") else number
+
+
+def _real(value: Any) -> float:
+    if isinstance(value, str):
+        if value.lower() in ("true", "false"):
+            return float(value.lower() == "true")
+        return float(value) if NUMBER.fullmatch(value) else math.nan
+    return float(value) if isinstance(value, int | float | Decimal) else math.nan
+
+
+def _day(value: Any, form: str | None) -> int | None:
+    if isinstance(value, np.datetime64):
+        day = value.astype("M8[D]")
+        return None if np.isnat(day) else int(day.astype(np.int64))
+    text = _text(value)
+    if text is None:
+        return None
+    if form is not None:
+        return datetime.datetime.strptime(text, form).toordinal() - datetime.date(1970, 1, 1).toordinal()
+    found = DAY.match(text)
+    if found is None:
+        return None
+    return datetime.date.fromisoformat(found.group()).toordinal() - datetime.date(1970, 1, 1).toordinal()

@@ -1,0 +1,71 @@
+"""The arguments of `estimate`: the types of those that do not decide what it returns, and their checks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any, Literal, TypedDict
+
+import numpy as np
+
+from pgmest._base.errors import ArgumentError, MeasurementError
+from pgmest._base.memory import check_room
+from pgmest.inference.exact.structural_zeros import StructuralZeros
+from pgmest.measurements.measurement import LARGEST_ANSWER, LinearMeasurement
+from pgmest.models.exact import Model
+from pgmest.models.support import SupportModel
+from pgmest.solvers.run import Callback
+from pgmest.solvers.solver import Solver
+from pgmest.tables.clique_vector import CliqueVector
+from pgmest.tables.domain import Domain
+
+
+class Options(TypedDict, total=False):
+    """Keyword arguments of `estimate` that its overloads share; what they mean is said there."""
+
+    total: float | Literal["fit"] | None
+    method: str | Solver[Any]
+    loss: Any
+    prior_weight: float | None
+    init: Model | SupportModel | CliqueVector | None
+    structural_zeros: StructuralZeros | None
+    tolerance: float
+    max_iterations: int
+    callback: Callback | None
+    max_megabytes: float | None
+
+
+def checked_measurements(measurements: Iterable[LinearMeasurement], domain: Domain) -> tuple[LinearMeasurement, ...]:
+    """The measurements, each of which fits the domain and whose marginal fits in memory.
+
+    Raises:
+        MeasurementError: one is no LinearMeasurement.
+        UnknownAttributeError, QueryError, ModelTooLarge: one does not fit.
+    """
+    if isinstance(measurements, LinearMeasurement):
+        measurements = [measurements]
+    checked = tuple(measurements)
+    for position, measurement in enumerate(checked):
+        if not isinstance(measurement, LinearMeasurement):
+            raise MeasurementError(
+                f"measurements[{position}] is a {type(measurement).__name__}, not a LinearMeasurement; "
+                "wrap the noisy values: LinearMeasurement(values, clique, stddev)."
+            )
+        measurement.check(domain)
+        check_room(f"the marginal of measurements[{position}]", measurement.cells)
+    return checked
+
+
+def check_numbers(total: Any, tolerance: Any, max_iterations: Any) -> None:
+    """See that they are numbers that make sense.
+
+    Raises:
+        ArgumentError: one does not.
+    """
+    number = isinstance(total, int | float | np.number) and 0 < total <= LARGEST_ANSWER
+    if not (total is None or number or (isinstance(total, str) and total == "fit")):
+        raise ArgumentError.of("total", total, 'a positive number of records, None to estimate it, or "fit"')
+    if not (isinstance(tolerance, int | float | np.number) and 0 <= tolerance < math.inf):
+        raise ArgumentError.of("tolerance", tolerance, "a number of at least 0, such as 1e-3")
+    if not isinstance(max_iterations, int | np.integer) or max_iterations < 0:
+        raise ArgumentError.of("max_iterations", max_iterations, "an integer of at least 0")

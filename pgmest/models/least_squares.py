@@ -1,0 +1,166 @@
+"""LeastSquaresModel: consistent answers about all marginals by least squares in closed form (HDMM's reconstruction).
+
+`pgmest.strategies` makes it of measurements: the space of tables splits into parts, one for each set of attributes, and
+the estimate on each part is a weighted mean of the measurements that see it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+import numpy as np
+
+from pgmest._base.errors import MOST_AXES, ModelTooLarge, QueryError, count_text, memory_text, plural
+from pgmest.models.archive import LEAST_SQUARES_MODEL, write_model
+from pgmest.models.base import ModelBase
+from pgmest.tables.domain import Clique, Domain
+from pgmest.tables.evidence import checked_evidence
+from pgmest.tables.factor import Factor
+
+PROJECTED_CELLS = 1 << 28
+"""Larger marginals (2 GB) are not put together from their parts."""
+
+
+@dataclass(frozen=True, eq=False)
+class LeastSquaresParts:
+    r"""The table of counts with the least squared residuals, and of these the smallest, split into its parts.
+
+    On an attribute of n values let A be its queries, K = A^T A, k = K^-1 1 and m = 1^T k (for identity, k = 1 and
+    m = n). Vectors on the attribute split into what the total determines, along k, and the rest; the part of a set of
+    attributes varies in all of these and in no others.
+
+    Attributes:
+        domain: the attributes.
+        cliques: what was measured.
+        parts: a set of attributes, in domain order -> its part, an axis for each of them.
+        directions: attribute -> k, shape (n,), where its queries were not identity.
+    """
+
+    domain: Domain
+    cliques: tuple[Clique, ...]
+    parts: Mapping[Clique, np.ndarray]
+    directions: Mapping[str, np.ndarray]
+
+    def fit(self, clique: Iterable[str]) -> tuple[int, int]:
+        """How well what was measured fits a clique: how many of its attributes together, and how few others."""
+        members = frozenset(clique)
+        return max((len(members.intersection(measured)), -len(measured)) for measured in self.cliques)
+
+    def project(self, names: Clique) -> Factor:
+        """The marginal on checked attributes."""
+        members = set(names)
+        ordered = tuple(name for name in self.domain if name in members)
+        place = {name: axis for axis, name in enumerate(ordered)}
+        inside = [part for part in self.parts if members.issuperset(part)]
+        total = np.zeros([self.domain[name] for name in ordered])
+        for part in sorted(inside, key=lambda part: (len(part), [place[name] for name in part])):
+            total += self._expanded(part, ordered)
+        return Factor.owning(self.domain.project(ordered), total).transpose(names)
+
+    def _expanded(self, part: Clique, clique: Clique) -> np.ndarray:
+        """What a part adds to the marginal of a clique."""
+        table = self.parts[part].reshape([self.domain[name] if name in part else 1 for name in clique])
+        for axis, name in enumerate(clique):
+            along = self.directions.get(name, np.ones(self.domain[name]))
+            root = np.sqrt(float(along.sum()))
+            table = table / root
+            if name not in part:
+                shape = [1] * len(clique)
+                shape[axis] = len(along)
+                table = table * (along / root).reshape(shape)
+        return table
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LeastSquaresModel(ModelBase):
+    """Least squares by group of measurements; each marginal is that of the group which measured most of its attributes.
+
+    Answers are unbiased and, within a group, consistent with each other, and may be negative: this is no distribution,
+    and there are no records to draw from it.
+
+    Args:
+        groups: at least one.
+    """
+
+    groups: tuple[LeastSquaresParts, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "groups", tuple(self.groups))
+
+    @property
+    def domain(self) -> Domain:
+        """All the attributes."""
+        return self.groups[0].domain
+
+    @property
+    def cliques(self) -> tuple[Clique, ...]:
+        """The measured cliques."""
+        return tuple(dict.fromkeys(clique for group in self.groups for clique in group.cliques))
+
+    @property
+    def total(self) -> float:
+        """The number of records, as least squares has it: about the truth, and possibly negative."""
+        return float(self.project(()))
+
+    def project(self, attributes: Iterable[str] | str, given: Mapping[str, int] | None = None) -> Factor:
+        """The marginal on any attributes, in counts; `given` codes of others, of the records with these codes only.
+
+        Raises:
+            UnknownAttributeError: an attribute that the domain does not have.
+            CodeRangeError, QueryError: evidence that is no code, or on attributes asked for.
+            ModelTooLarge: a table of more than 2^28 cells (2 GB).
+        """
+        names = self.domain.clique(attributes)
+        if given:
+            evidence = checked_evidence(self.domain, given, names)
+            return self.project((*names, *evidence)).condition(evidence)
+        if len(names) > MOST_AXES:
+            raise ModelTooLarge.of_axes(names)
+        cells = self.domain.size(names)
+        if cells > PROJECTED_CELLS:
+            raise ModelTooLarge(
+                f"the marginal over {plural(len(names), 'attribute')} has {count_text(cells)} cells "
+                f"({memory_text(8 * cells)}). Ask for fewer attributes at a time."
+            )
+        return max(self.groups, key=lambda group: group.fit(names)).project(names)
+
+    def sample(
+        self, n: int | None = None, method: str = "round", seed: int | np.random.Generator | None = None
+    ) -> NoReturn:
+        """Not possible.
+
+        Raises:
+            QueryError: always.
+        """
+        raise QueryError(
+            "least squares answers marginals, some of them negative, and is no distribution to draw records from; use "
+            'estimator="pgm".'
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Write the parts of each group to an npz file, which `pg.load` reads.
+
+        Raises:
+            FileFormatError: the file cannot be written; what was there before is untouched.
+        """
+        groups = [
+            {"cliques": group.cliques, "parts": list(group.parts), "directions": list(group.directions)}
+            for group in self.groups
+        ]
+        parts = _joined([table for group in self.groups for table in group.parts.values()])
+        directions = _joined([along for group in self.groups for along in group.directions.values()])
+        write_model(path, LEAST_SQUARES_MODEL, self, {"groups": groups}, tables=parts, directions=directions)
+
+    def __repr__(self) -> str:
+        parts = sum(len(group.parts) for group in self.groups)
+        return (
+            f"LeastSquaresModel: {self.total:,.1f} records, {plural(len(self.domain), 'attribute')}, "
+            f"{plural(parts, 'part')} in {plural(len(self.groups), 'group')}"
+        )
+
+
+def _joined(tables: Sequence[np.ndarray]) -> np.ndarray:
+    return np.concatenate([np.zeros(0), *(table.reshape(-1) for table in tables)])

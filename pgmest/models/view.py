@@ -1,0 +1,184 @@
+"""ViewModel: consistent views, and any other marginal reconstructed from what they say of it (PriView section 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from pgmest._base.errors import ArgumentError, ModelTooLarge, count_text, plural
+from pgmest.data.dataset import Dataset
+from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.models.archive import VIEW_MODEL, write_model
+from pgmest.models.base import checked_total
+from pgmest.models.distribution import Distribution
+from pgmest.models.fitted_model import fitted_model
+from pgmest.synthesis import norm_sub, shared_sets, synthesize
+from pgmest.tables.domain import Clique, Domain
+from pgmest.tables.evidence import checked_evidence
+from pgmest.tables.factor import Factor
+
+RECONSTRUCTIONS = ("maxent", "least_norm", "lp")
+ENTROPY_TOLERANCE, ENTROPY_ROUNDS = 1e-6, 200
+"""When iterative proportional fitting stops, which finds the table of maximum entropy."""
+
+RECONSTRUCTED_CELLS = 1 << 22
+"""Larger marginals are not reconstructed as one table."""
+
+DYKSTRA_ROUNDS = 200
+"""At most this many projections onto the known marginals, and as many onto non-negative tables, in turns."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ViewModel(Distribution):
+    """Views that agree with each other, and a number of records. No joint distribution.
+
+    A marginal inside a view is read from it. Of any other the views determine some marginals, and it is the table of
+    maximum entropy with these ("maxent"), that of least l2 norm ("least_norm"), both without negative counts, or one
+    whose marginals are at most t off, with the least t that is possible ("lp"). Records are made by GUM from all views.
+
+    Attributes:
+        domain: all the attributes; those in no view are uniform.
+        views: tables of non-negative counts.
+        total: the number of records.
+        reconstruction: "maxent", "least_norm" or "lp".
+
+    Raises:
+        ArgumentError: `total` is not a positive number, or there is no such reconstruction.
+    """
+
+    domain: Domain
+    views: tuple[Factor, ...]
+    total: float
+    reconstruction: str = "maxent"
+
+    def __post_init__(self) -> None:
+        if self.reconstruction not in RECONSTRUCTIONS:
+            raise ArgumentError.of("reconstruction", self.reconstruction, RECONSTRUCTIONS)
+        object.__setattr__(self, "views", tuple(self.views))
+        object.__setattr__(self, "total", checked_total(self.total))
+
+    @property
+    def cliques(self) -> tuple[Clique, ...]:
+        """The attributes of each view."""
+        return tuple(view.domain.attributes for view in self.views)
+
+    def project(self, attributes: Iterable[str] | str, given: Mapping[str, int] | None = None) -> Factor:
+        """The marginal on any attributes, in counts; `given` codes of others, of the records with these codes only.
+
+        Raises:
+            UnknownAttributeError: an attribute that the domain does not have.
+            CodeRangeError, QueryError: evidence that is no code, or on attributes asked for.
+            ModelTooLarge: a table of more than four million cells that no view holds.
+        """
+        clique = self.domain.clique(attributes)
+        if given:
+            evidence = checked_evidence(self.domain, given, clique)
+            return self.project((*clique, *evidence)).condition(evidence)
+        holding = [view for view in self.views if set(clique) <= set(view.domain)]
+        if holding:
+            return min(holding, key=lambda view: view.values.size).project(clique)
+        table = self.domain.project(clique)
+        if self.reconstruction == "maxent":
+            return self._most_entropy(clique)
+        if table.size() > RECONSTRUCTED_CELLS:
+            raise ModelTooLarge(
+                f"the marginal over {clique} has {count_text(table.size())} cells, and no view holds it. "
+                "Ask for fewer attributes at a time."
+            )
+        rebuild = _least_norm if self.reconstruction == "least_norm" else _least_violation
+        return Factor.owning(table, rebuild(table, self._known_marginals(clique), self.total))
+
+    def _drawn(self, n: int, method: str, seed: int | np.random.Generator | None) -> Dataset:
+        """Records whose marginals are close to the views; they come from no joint distribution, so only together."""
+        if method != "round":
+            raise ArgumentError.of("method", method, ("round",))
+        return synthesize(self.views, self.domain, n, seed=seed)
+
+    def _known_marginals(self, clique: Clique) -> list[Factor]:
+        """The largest marginals of a clique that the views hold, each once; at least the number of records."""
+        inside = [tuple(name for name in clique if name in view.domain) for view in self.views]
+        known = dict(zip(inside, self.views, strict=True))
+        largest = [part for part in known if not any(set(part) < set(other) for other in known)]
+        return [known[part].project(part) for part in largest if part] or [Factor({}, self.total)]
+
+    def _most_entropy(self, clique: Clique) -> Factor:
+        measured = [LinearMeasurement(table, table.domain.attributes) for table in self._known_marginals(clique)]
+        table = self.domain.project(clique)
+        return fitted_model(measured, table, self.total, ENTROPY_TOLERANCE, ENTROPY_ROUNDS).project(clique)
+
+    def save(self, path: str | Path) -> None:
+        """Write the views, the total and the way of reconstruction to an npz file, which `pg.load` reads.
+
+        Raises:
+            FileFormatError: the file cannot be written; what was there before is untouched.
+        """
+        tables = np.concatenate([np.zeros(0), *(view.datavector() for view in self.views)])
+        more = {"views": self.cliques, "reconstruction": self.reconstruction}
+        write_model(path, VIEW_MODEL, self, more, tables=tables)
+
+    def __repr__(self) -> str:
+        return (
+            f"ViewModel: {self.total:,.1f} records, {plural(len(self.domain), 'attribute')}, "
+            f"{plural(len(self.views), 'view')}, others by {self.reconstruction}"
+        )
+
+
+def _least_norm(domain: Domain, known: Sequence[Factor], total: float) -> np.ndarray:
+    """The table of least l2 norm among those without negative counts that have the known marginals.
+
+    Moving the table evenly onto one marginal after the other, smallest first, projects it onto all tables that have
+    them (see `consistent_tables`). Dykstra's algorithm turns that and cutting at 0 into a projection onto both.
+    """
+    targets = {
+        part: next(t for t in known if set(part) <= set(t.domain)).project(part).values
+        for part in [*shared_sets([t.domain for t in known]), *(t.domain.attributes for t in known)]
+    }
+    ordered = sorted(targets, key=len)
+    table, correction = np.zeros(domain.shape), np.zeros(domain.shape)
+    for _ in range(DYKSTRA_ROUNDS):
+        for part in ordered:
+            out = tuple(axis for axis, name in enumerate(domain) if name not in part)
+            inside = domain.ordered(part)
+            target = Factor.owning(domain.project(part), targets[part]).transpose(inside).values
+            cells = domain.size() / domain.size(part)
+            table = table + np.expand_dims((target - table.sum(axis=out)) / cells, out)
+        if -table.min() <= 1e-6 * total / table.size:
+            break
+        cut = np.maximum(table + correction, 0.0)
+        correction = table + correction - cut
+        table = cut
+    return norm_sub(table, total)
+
+
+def _least_violation(domain: Domain, known: Sequence[Factor], total: float) -> np.ndarray:
+    """A table whose marginals differ from the known ones by at most t in a cell, for the least t: a linear program."""
+    from scipy.optimize import linprog
+    from scipy.sparse import block_array, csr_array, vstack
+
+    cells = np.arange(domain.size())
+    codes = dict(zip(domain, np.unravel_index(cells, domain.shape), strict=True))
+    rows, goals = [], []
+    for table in known:
+        shape = table.domain.shape
+        places = np.ravel_multi_index([codes[name] for name in table.domain], shape) if shape else 0 * cells
+        rows.append(csr_array((np.ones(cells.size), (places, cells)), shape=(table.values.size, cells.size)))
+        goals.append(table.datavector())
+    marginals, wanted = vstack(rows), np.concatenate(goals)
+    slack = csr_array(np.full((wanted.size, 1), -1.0))
+    found = linprog(
+        np.append(np.zeros(cells.size), 1.0),
+        A_ub=block_array([[marginals, slack], [-marginals, slack]], format="csr"),
+        b_ub=np.concatenate([wanted, -wanted]),
+        A_eq=csr_array(np.append(np.ones(cells.size), 0.0)[None, :]),
+        b_eq=[total],
+        method="highs",
+    )
+    return found.x[:-1].reshape(domain.shape)
+
+
+def clipped(tables: Iterable[Factor], total: float) -> tuple[Factor, ...]:
+    """Tables without the negative counts that `consistent_tables` may leave."""
+    return tuple(Factor.owning(table.domain, norm_sub(table.values, total)) for table in tables)

@@ -1,0 +1,295 @@
+"""Scores that a curator evaluates: a mechanism states them without the records, and never sees what they come to.
+
+`Curator.select` takes `Scores` in place of a function of the records. They hold nothing but what is public (a model's
+answers, weights, expected noise); the curator evaluates them, and remembers the exact scores for as long as the
+mechanism holds on to the `Scores`. So no variable of a mechanism, no result and no traceback has a true score in it.
+
+Also here: scores published with noise (`noisy_scores`), draws in proportion to the exponential of scores
+(`draw_cells`), and, for comparisons that are not private, `release_remembering`.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass
+from types import BuiltinFunctionType, FunctionType
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import numpy as np
+
+from pgmest._base.errors import ArgumentError
+from pgmest.data.dataset import Dataset
+from pgmest.privacy.budgets import Budget
+from pgmest.privacy.neighbors import AddRemove
+from pgmest.privacy.noise import Noise, make_backend, noise_for
+from pgmest.queries.workloads.answers import answers
+from pgmest.queries.workloads.item import Item
+from pgmest.tables.domain import Clique
+
+if TYPE_CHECKING:
+    from pgmest.privacy.curator import Curator
+
+Candidate = TypeVar("Candidate", bound=Hashable)
+
+TABLES_AT_ONCE = 4096
+"""So many tables are counted together, which bounds the memory used."""
+
+GRID = 2.0**-20
+"""Scores that are published are rounded to multiples of this share of their sensitivity, or a power of 2 just below."""
+
+
+def answers_of(source: Any, items: Sequence[Item]) -> Iterable[np.ndarray]:
+    """The answers of a dataset or a model to each item, shape (rows,); of whole marginals without a detour."""
+    if any(item.query is not None for item in items) or not hasattr(source, "project_many"):
+        return answers(source, items)
+    return (table.datavector() for table in source.project_many([item.clique for item in items]))
+
+
+class Scores(ABC, Generic[Candidate]):
+    """A score for each candidate, as a function of the records that only a curator calls."""
+
+    @abstractmethod
+    def evaluate(self, data: Dataset, candidates: Sequence[Candidate]) -> list[float]:
+        """The scores of these candidates. It must not keep what it computes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Distance:
+    r"""A weighted l1 distance of answers about the records from expected ones: $w (\lVert W x - y \rVert_1 - e)$.
+
+    Attributes:
+        item: the clique and the queries W about it.
+        expected: y, in counts, shape (rows,); of a model, for instance.
+        groups: if given, the differences are summed within groups before absolute values are taken: the number of the
+            group of each row, shape (rows,).
+        weight: w; the weight of the item is not used.
+        expected_error: e, in counts.
+    """
+
+    item: Item
+    expected: np.ndarray
+    groups: np.ndarray | None = None
+    weight: float = 1.0
+    expected_error: float = 0.0
+
+    def score(self, exact: np.ndarray) -> float:
+        """The score where these are the answers about the records, shape (rows,)."""
+        errors = exact - self.expected
+        if self.groups is not None:
+            errors = np.bincount(self.groups, errors)
+        return self.weight * (float(np.abs(errors).sum()) - self.expected_error)
+
+
+@dataclass(frozen=True, eq=False)
+class Distances(Scores[Candidate]):
+    """Scores that are distances of the records from a model.
+
+    >>> from pgmest.privacy import Curator, Rho
+    >>> data = Dataset.from_codes([[0, 1, 1], [0, 0, 1]], {"sex": 2, "income": 2})
+    >>> even = {name: Distance(Item((name,)), np.array([1.5, 1.5])) for name in data.domain}
+    >>> curator = Curator(data, Rho(1000.0), backend="simulation", seed=0)
+    >>> curator.select(["sex", "income"], Distances(even), 1.0, Rho(500.0)) in data.domain
+    True
+
+    Attributes:
+        of: the distance of each candidate.
+    """
+
+    of: Mapping[Candidate, Distance]
+
+    def evaluate(self, data: Dataset, candidates: Sequence[Candidate]) -> list[float]:
+        """See `Scores`; marginals are counted together."""
+        asked = [self.of[candidate] for candidate in candidates]
+        exact = answers_of(data, [distance.item for distance in asked])
+        return [distance.score(values) for distance, values in zip(asked, exact, strict=True)]
+
+
+@dataclass(frozen=True, eq=False)
+class TableScores(Scores[Clique]):
+    """Scores that are a function of the candidate's table of counts.
+
+    Attributes:
+        function: of a table with a row for each code of the candidate's first attribute and a column for each cell of
+            its others. A plain function: a closure or an object with a state could keep what it is given.
+
+    Raises:
+        ArgumentError: another callable.
+    """
+
+    function: Callable[[np.ndarray], float]
+
+    def __post_init__(self) -> None:
+        plain = isinstance(self.function, FunctionType) and not self.function.__closure__
+        if not plain and not isinstance(self.function, BuiltinFunctionType):
+            raise ArgumentError.of("function", self.function, "a plain function, no closure")
+
+    def evaluate(self, data: Dataset, candidates: Sequence[Clique]) -> list[float]:
+        """See `Scores`."""
+        found: list[float] = []
+        for start in range(0, len(candidates), TABLES_AT_ONCE):
+            tables = data.project_many(candidates[start : start + TABLES_AT_ONCE])
+            found += [float(self.function(table.values.reshape(len(table.values), -1))) for table in tables]
+        return found
+
+
+def as_function(scores: Any, candidates: Sequence[Any], memo: MutableMapping[Any, Any]) -> Callable[[Dataset], Any]:
+    """The scores of the candidates as a function of the records; of `Scores` each is computed once.
+
+    Args:
+        scores: `Scores`, or a function already.
+        candidates: whose scores.
+        memo: the curator's, where what was computed is kept.
+    """
+    if not isinstance(scores, Scores):
+        return scores
+
+    def evaluated(data: Dataset) -> list[float]:
+        known = memo.setdefault(scores, {})
+        new = [candidate for candidate in dict.fromkeys(candidates) if candidate not in known]
+        known.update(zip(new, scores.evaluate(data, new), strict=True))
+        return [known[candidate] for candidate in candidates]
+
+    return evaluated
+
+
+# -- scores that are published with noise ----------------------------------------------------------------------------
+
+
+def score_noise(sensitivity: float, candidates: int, spend: Budget) -> Noise:
+    r"""The Gaussian noise on a vector of m scores, each of which neighbors move by at most `sensitivity`.
+
+    Together they move by at most $\sqrt m$ times that in l2. They are rounded to a grid first, and the noise is made
+    for two steps more: one for the rounding, one for the float errors made when the scores were computed.
+
+    Args:
+        sensitivity: of each score.
+        candidates: m.
+        spend: a Rho.
+    """
+    step = 2.0 ** math.floor(math.log2(sensitivity * GRID))
+    norm = math.sqrt(candidates) * (sensitivity + 2 * step)
+    return Noise("discrete_gaussian", norm * noise_for(spend, AddRemove()).scale, norm, step)
+
+
+def noisy_scores(
+    curator: Curator,
+    candidates: Sequence[Candidate],
+    scores: Scores[Candidate],
+    sensitivity: float,
+    spend: Budget,
+    *,
+    label: str,
+) -> np.ndarray:
+    """The score of every candidate with noise (`score_noise`), shape (candidates,).
+
+    Args:
+        curator: has the records.
+        candidates: whose scores.
+        scores: what they are.
+        sensitivity: the most that one score changes between neighbors.
+        spend: what to pay, a Rho.
+        label: what the ledger says it was for.
+
+    Raises:
+        BudgetExceeded, BudgetTypeError: as for `Curator.measure`.
+    """
+    noise = score_noise(sensitivity, len(candidates), spend)
+    scored = as_function(scores, candidates, curator._memo)
+
+    def draw(data: Dataset, generator: np.random.Generator) -> list[float]:
+        exact = np.array(scored(data))
+        simulated = curator._backend.insecure
+        backend = make_backend("simulation" if simulated else "opendp", generator if simulated else None)
+        return backend.add_noise(exact, noise, 0).tolist()
+
+    return np.array(curator.release(draw, spend, label=label, secure=True))
+
+
+# -- draws -----------------------------------------------------------------------------------------------------------
+
+
+def draw_cells(
+    curator: Curator,
+    cliques: Iterable[Clique],
+    logits: AffineLogits,
+    draws: int,
+    spend: Budget,
+    *,
+    label: str,
+) -> np.ndarray:
+    r"""Cells of marginals drawn with probability proportional to $\exp(\pm z)$ for a logit z of each.
+
+    Args:
+        curator: has the records.
+        cliques: the marginals; their cells are numbered one after the other, row-major.
+        logits: z as a function of the counts.
+        draws: how many, independently.
+        spend: what they cost, for which the caller answers.
+        label: what the ledger says it was for.
+
+    Returns:
+        shape (draws,): the number of a cell, drawn with exp(z), or cells + its number, drawn with exp(-z). Sampling is
+        NumPy's, in floating point, and the ledger marks it insecure.
+    """
+    wanted = list(cliques)
+
+    def draw(data: Dataset, generator: np.random.Generator) -> list[int]:
+        z = logits(np.concatenate([table.datavector() for table in data.project_many(wanted)]))
+        largest = max(z.max(), -z.min())
+        sums = np.cumsum(np.exp(np.concatenate([z, -z]) - largest))
+        places = np.searchsorted(sums, generator.random(draws) * sums[-1], side="right")
+        return np.minimum(places, len(sums) - 1).tolist()
+
+    return np.array(curator.release(draw, spend, label=label))
+
+
+@dataclass(frozen=True, eq=False)
+class AffineLogits:
+    """rate * (slope * counts / total - offsets): the logits of DualQuery.
+
+    Attributes:
+        rate: the learning rate.
+        slope: the number of steps so far.
+        total: the number of records.
+        offsets: how many synthetic records each cell has, shape (cells,).
+    """
+
+    rate: float
+    slope: float
+    total: float
+    offsets: np.ndarray
+
+    def __call__(self, counts: np.ndarray) -> np.ndarray:
+        return self.rate * (self.slope * (counts / self.total) - self.offsets)
+
+
+# -- not private -----------------------------------------------------------------------------------------------------
+
+
+class Prepared(ABC):
+    """A release whose preparation is a function of the records alone, and long: the curator keeps what it gives."""
+
+    @abstractmethod
+    def prepare(self, data: Dataset) -> Any:
+        """What all answers are computed from. It must not keep it."""
+
+    @abstractmethod
+    def answer(self, prepared: Any, question: Any) -> Any:
+        """What is released, in JSON's types. It must not keep what it is given."""
+
+
+def release_remembering(curator: Curator, release: Prepared, question: Any, spend: Budget, *, label: str) -> Any:
+    """`Curator.release` of an answer, prepared once: for comparisons, whose label must say that they are not private.
+
+    Raises:
+        BudgetExceeded, BudgetTypeError: as for `Curator.measure`.
+    """
+
+    def answer(data: Dataset, generator: np.random.Generator) -> Any:
+        if release not in curator._memo:
+            curator._memo[release] = release.prepare(data)
+        return release.answer(curator._memo[release], question)
+
+    return curator.release(answer, spend, label=label)

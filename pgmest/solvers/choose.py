@@ -1,0 +1,73 @@
+"""Which solver runs: for a name, for "auto", for a soft prior, and where the junction tree is too wide."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pgmest._base.errors import ArgumentError
+from pgmest.losses.base import FlatLoss
+from pgmest.losses.smoothed import KinkedLoss
+from pgmest.solvers.accelerated import AcceleratedMirrorDescent
+from pgmest.solvers.dual_averaging import DualAveraging
+from pgmest.solvers.ipf import IterativeProportionalFitting
+from pgmest.solvers.lbfgs import LBFGS
+from pgmest.solvers.local_least_squares import LocalLeastSquares
+from pgmest.solvers.mirror_descent import MirrorDescent
+from pgmest.solvers.mirror_flow import MirrorFlow
+from pgmest.solvers.penalty import EntropyPenalty
+from pgmest.solvers.problem import Problem
+from pgmest.solvers.smoothing import AcceleratedSmoothing
+from pgmest.solvers.solver import Solver
+from pgmest.solvers.universal import UniversalAccelerated
+
+SOLVERS: dict[str, type[Solver[Any]]] = {
+    "accelerated": AcceleratedMirrorDescent,
+    "mirror_descent": MirrorDescent,
+    "dual_averaging": DualAveraging,
+    "smoothing": AcceleratedSmoothing,
+    "universal": UniversalAccelerated,
+    "lbfgs": LBFGS,
+    "ipf": IterativeProportionalFitting,
+    "mirror_flow": MirrorFlow,
+}
+"""What `estimate(method=...)` calls them."""
+
+
+def choose_solver(method: str | Solver[Any], loss: FlatLoss) -> Solver[Any]:
+    """The solver asked for, or for "auto" the one that `pgmest.solvers` says.
+
+    Raises:
+        ArgumentError: no such method.
+    """
+    if isinstance(method, Solver):
+        return method
+    if not isinstance(method, str) or method not in ("auto", *SOLVERS):
+        raise ArgumentError.of("method", method, ["auto", *SOLVERS])
+    if method != "auto":
+        return SOLVERS[method]()
+    if loss.smooth:
+        return AcceleratedMirrorDescent()
+    return AcceleratedSmoothing() if isinstance(loss, KinkedLoss) else UniversalAccelerated()
+
+
+def penalized_solver(problem: Problem, prior_weight: float) -> Solver[Any]:
+    """The solver of loss + prior_weight * total * KL(p || prior), with the problem's base as prior."""
+    _, log_partition = problem.marginals(problem.base)
+    penalty = EntropyPenalty(problem.base, float(prior_weight) * problem.total, log_partition)
+    if problem.loss.smooth:
+        return AcceleratedMirrorDescent(penalty=penalty, name="penalized")
+    return AcceleratedSmoothing(penalty=penalty, name="penalized smoothing")
+
+
+def region_solver(problem: Problem, method: str | Solver[Any], oracle: str) -> Solver[Any]:
+    """The solver where the oracle is "convex" or "loopy".
+
+    Raises:
+        ArgumentError: no such method.
+    """
+    if isinstance(method, str) and method == "auto":
+        if oracle == "loopy":
+            return MirrorDescent()
+        if LocalLeastSquares.fits(problem):
+            return LocalLeastSquares()
+    return choose_solver(method, problem.loss)

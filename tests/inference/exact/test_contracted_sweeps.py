@@ -1,0 +1,144 @@
+"""Sweeps by contraction: the full joint table's marginals, or a refusal, and the kernels where it refuses."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pgmest as pg
+from pgmest._base.errors import ImpossibleModelError
+from pgmest.graph.junction_tree import JunctionTree
+from pgmest.inference.exact import belief_propagation
+from pgmest.inference.exact.belief_propagation import ExactOracle
+from pgmest.inference.exact.contracted_sweeps import ContractedSweeps
+from pgmest.inference.exact.plan import Plan
+from pgmest.tables.clique_vector import Layout
+from tests.inference.exact.test_belief_propagation import EXAMPLES, indicators
+from tests.inference.problems import Problem, problems
+
+pytestmark = pytest.mark.filterwarnings("error")
+quick = settings(max_examples=150, deadline=None)
+
+SIZES = {"a": 40, "b": 30, "c": 25, "d": 20, "e": 3}
+PAIRS = (("a", "b"), ("b", "c"), ("c", "d"), ("d", "a"), ("a", "c"), ("d", "e"))
+
+
+@pytest.fixture
+def contracting(monkeypatch):
+    """Every oracle contracts where it can."""
+    monkeypatch.setattr(belief_propagation, "CONTRACTED_CELLS", 0)
+    monkeypatch.setattr(belief_propagation, "NANOSECONDS_A_CELL", np.inf)
+
+
+def contracted(problem: Problem, total: float = 1.0) -> tuple[np.ndarray, float | None]:
+    sweeps = ContractedSweeps.of(problem.layout, problem.plan().tree)
+    mu = np.full(problem.layout.cells, np.nan)
+    return mu, sweeps.run(problem.theta, total, mu)
+
+
+@pytest.mark.parametrize("name", [name for name, problem in EXAMPLES.items() if problem.cliques])
+def test_examples(name):
+    problem = EXAMPLES[name]
+    mu, log_partition = contracted(problem, 250.0)
+    assert np.allclose(mu, 250.0 * indicators(problem) @ problem.joint.reshape(-1), rtol=0, atol=1e-10)
+    log_joint = problem.truth.log_joint(problem.theta).values
+    assert log_partition == pytest.approx(np.log(np.exp(log_joint).sum()), rel=1e-13, abs=1e-13)
+
+
+@quick
+@given(problem=problems())
+def test_it_agrees_with_the_full_table_or_refuses(problem):
+    if not problem.cliques:
+        return
+    mu, log_partition = contracted(problem)
+    if log_partition is None:
+        assert np.isnan(mu).all()
+        return
+    assert problem.possible
+    assert np.allclose(mu, indicators(problem) @ problem.joint.reshape(-1), rtol=0, atol=1e-10)
+    largest = problem.truth.log_joint(problem.theta).values.max()
+    expected = largest + np.log(np.exp(problem.truth.log_joint(problem.theta).values - largest).sum())
+    assert log_partition == pytest.approx(expected, rel=1e-11, abs=1e-11)
+
+
+@quick
+@given(magnitude=st.sampled_from([1.0, 50.0, 300.0, 1e4]), seed=st.integers(0, 1000), zeros=st.sampled_from([0.0, 0.3]))
+def test_the_oracle_is_right_at_every_magnitude(magnitude, seed, zeros):
+    sizes = {"a": 3, "b": 2, "c": 4, "d": 2}
+    problem = Problem(sizes, (("a", "b"), ("b", "c"), ("c", "d"), ("d", "a"), ("c",)), magnitude, zeros, seed)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(belief_propagation, "CONTRACTED_CELLS", 0)
+        patch.setattr(belief_propagation, "NANOSECONDS_A_CELL", np.inf)
+        oracle = problem.exact()
+    assert oracle.contracted is not None
+    if not problem.possible:
+        with pytest.raises(ImpossibleModelError):
+            oracle.run(problem.theta)
+        return
+    mu, _ = oracle.run(problem.theta)
+    assert np.allclose(mu, indicators(problem) @ problem.joint.reshape(-1), rtol=0, atol=1e-10)
+
+
+def test_maxima_that_exclude_one_another_are_refused_and_run_by_the_kernels(contracting):
+    """Each table's maximum is at a pair of values that the other tables hold to be exp(-900) times as likely."""
+    far = np.array([[0.0, -900.0], [-900.0, -1.0]])
+    problem = Problem({"a": 2, "b": 2}, (("a", "b"), ("b",), ("a",)))
+    theta = np.concatenate([far.reshape(-1), [-900.0, 0.0], [0.0, -900.0]])
+    assert ContractedSweeps.of(problem.layout, problem.plan().tree).run(theta, 1.0, np.empty(8)) is None
+    oracle = problem.exact()
+    assert oracle.contracted is not None
+    mu, log_partition = oracle.run(theta)
+    scores = far + np.array([-900.0, 0.0])[None, :] + np.array([0.0, -900.0])[:, None]
+    expected = np.exp(scores - scores.max()) / np.exp(scores - scores.max()).sum()
+    assert np.allclose(mu[:4], expected.reshape(-1), atol=1e-12)
+    assert log_partition == pytest.approx(scores.max() + np.log(np.exp(scores - scores.max()).sum()))
+
+
+def test_a_wide_cycle_is_contracted_by_itself_and_agrees_with_the_kernels():
+    vector = pg.CliqueVector.random(pg.Domain(SIZES), PAIRS, seed=0)
+    tree = JunctionTree.from_cliques(vector.domain, (*PAIRS, ("a", "b", "c", "d")))
+    oracle = ExactOracle(Plan.of(vector.layout, tree), threads=1)
+    assert oracle.contracted is not None
+    mu, log_partition = oracle.run(np.array(vector.flat), 1000.0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ExactOracle, "contracts", False)
+        kernels = ExactOracle(Plan.of(vector.layout, tree), threads=1)
+    expected, expected_log = kernels.run(np.array(vector.flat), 1000.0)
+    assert np.allclose(mu, expected, rtol=1e-11)
+    assert log_partition == pytest.approx(expected_log, rel=1e-13)
+
+
+def test_what_reads_the_workspace_finds_it_filled(contracting):
+    problem = Problem({"a": 3, "b": 2, "c": 4, "d": 2}, (("a", "b"), ("b", "c"), ("c", "d"), ("d", "a")))
+    oracle, total = problem.exact(), 50.0
+    mu, _ = oracle.run(problem.theta, total)
+    before = mu.copy()
+    direction = np.random.default_rng(0).normal(size=problem.layout.cells)
+    p = indicators(problem)
+    joint = problem.joint.reshape(-1)
+    covariance = (p * joint) @ p.T - np.outer(p @ joint, p @ joint)
+    assert np.allclose(oracle.covariance(direction), total * covariance @ direction, atol=1e-10)
+    oracle.run(problem.theta, total)
+    for position, clique in enumerate(oracle.plan.tree.cliques):
+        table = oracle.clique_table(position)
+        axes = tuple(axis for axis, name in enumerate(problem.sizes) if name not in clique)
+        truth = pg.Factor(problem.layout.domain, problem.joint).project(table.domain.attributes)
+        assert np.allclose(table.values, total * truth.values, atol=1e-10), axes
+    assert np.array_equal(mu, before)
+
+
+def test_calibrated_trees_never_contract(contracting):
+    vector = pg.CliqueVector.random(pg.Domain({"a": 3, "b": 2, "c": 4}), [("a", "b"), ("b", "c"), ("c", "a")], seed=1)
+    model = pg.Model(vector, 10.0)
+    truth = pg.Factor(vector.domain, np.exp(sum((vector[c].expand(vector.domain) for c in vector), start=0.0).values))
+    assert np.allclose(model.project(("c", "a")).values, truth.normalize(10.0).project(("c", "a")).values)
+
+
+def test_attributes_without_a_clique_count_in_the_partition_function():
+    layout = Layout.of(pg.Domain({"a": 2, "b": 3, "c": 5}), [("a",)])
+    sweeps = ContractedSweeps.of(layout, JunctionTree.from_cliques(layout.domain, [("a", "b")]))
+    mu = np.empty(2)
+    assert sweeps.run(np.log([1.0, 3.0]), 1.0, mu) == pytest.approx(np.log(4 * 15))
+    assert np.allclose(mu, [0.25, 0.75])

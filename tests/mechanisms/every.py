@@ -1,0 +1,33 @@
+"""Every mechanism with parameters under which it takes a moment on `DATA`, for tests that run over all of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pgmest import mechanisms
+from pgmest.mechanisms import Mechanism
+from tests.mechanisms.auditing import DATA
+
+NO_MECHANISMS = ("Mechanism", "Result")
+
+ZCDP: dict[str, Any] = {"rho": 0.5, "backend": "simulation"}
+
+GIVEN: dict[str, dict[str, Any]] = {
+    "AIM": {"rounds": 3},
+    "DualQuery": {"samples": 20, "steps": 3, "max_iterations": 5},
+    "MWEM": {"rounds": 2},
+    "PMWPub": {"public": DATA, "rounds": 2},
+    "PPSyn": {"rounds": 3},
+    "PPSynAsPublishedNotPrivate": {"rounds": 3},
+}
+"""What they are given beside a budget."""
+
+EVERY = [name for name in mechanisms.__all__ if name not in NO_MECHANISMS]
+
+
+def made(name: str, **parameters: Any) -> Mechanism:
+    """The mechanism of that name, with these parameters in place of its own."""
+    given = dict(ZCDP)
+    if name == "Transformed":
+        given = {"mechanism": mechanisms.Independent(**ZCDP)}
+    return getattr(mechanisms, name)(**{**given, **GIVEN.get(name, {}), **parameters})

@@ -1,0 +1,189 @@
+"""Scores that a curator evaluates: what they come to, that each is computed once, and who sees them."""
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+import pgmest as pg
+from pgmest._base.errors import ArgumentError, BudgetExceeded
+from pgmest.privacy import Curator, Epsilon, Rho
+from pgmest.privacy.scores import (
+    AffineLogits,
+    Distance,
+    Distances,
+    Prepared,
+    Scores,
+    TableScores,
+    draw_cells,
+    noisy_scores,
+    release_remembering,
+    score_noise,
+)
+from pgmest.queries.workloads import Item
+from pgmest.transforms import merge
+
+DOMAIN = pg.Domain({"a": 2, "b": 3})
+DATA = pg.Dataset.from_codes(np.array([[0, 0]] * 5 + [[1, 2]] * 4 + [[0, 1]]), DOMAIN)
+
+
+def curator(budget=None, seed=0):
+    return Curator(DATA, budget or Rho(1e6), backend="simulation", seed=seed)
+
+
+class Counted(Scores[str]):
+    """The number of records with code 0, and how often it was computed."""
+
+    def __init__(self):
+        self.asked = []
+
+    def evaluate(self, data, candidates):
+        self.asked += candidates
+        return [data.project(name).values[0] for name in candidates]
+
+
+def test_distances_by_hand():
+    expected = np.array([[4.0, 0.0, 0.0], [0.0, 2.0, 4.0]]).reshape(-1)
+    prefix = pg.Kron({"b": pg.queries.prefix(3)})
+    scores = Distances(
+        {
+            "plain": Distance(Item(("a", "b")), expected),
+            "weighted": Distance(Item(("a", "b")), expected, weight=2.0, expected_error=1.0),
+            "rows": Distance(Item(("a", "b")), expected, groups=np.array([0, 0, 0, 1, 1, 1])),
+            "turned": Distance(Item(("b", "a")), expected.reshape(2, 3).T.reshape(-1)),
+            "prefixes": Distance(Item(("b",), prefix), np.array([5.0, 5.0, 5.0])),
+        }
+    )
+    assert scores.evaluate(DATA, list(scores.of)) == [4.0, 6.0, 4.0, 4.0, 6.0]
+    assert scores.evaluate(DATA, ["prefixes"]) == [6.0]
+
+
+def test_scores_of_tables_have_the_first_attribute_in_rows():
+    scores = TableScores(first_row)
+    assert scores.evaluate(DATA, [("a",), ("b",), ("b", "a"), ("a", "b")]) == [6.0, 5.0, 5.0, 6.0]
+
+
+def first_row(table):
+    return table[0].sum()
+
+
+def test_functions_that_could_keep_what_they_see_are_refused():
+    seen = []
+
+    class Keeps:
+        """Has a state."""
+
+        def __call__(self, table):
+            seen.append(table)
+
+    for function in (lambda table: seen.append(table), Keeps(), seen.append.__self__):
+        with pytest.raises(ArgumentError, match="a plain function, no closure"):
+            TableScores(function)
+    assert TableScores(len).evaluate(DATA, [("a",)]) == [2.0]
+
+
+def test_selections_find_the_best_and_compute_each_score_once():
+    asked, scores = curator(), Counted()
+    assert asked.select(["a", "b"], scores, 1.0, Rho(1e5)) == "a"
+    assert asked.select(["b"], scores, 1.0, Rho(1e5)) == "b"
+    assert asked.select(["b", "a", "a"], scores, 1.0, Rho(1e5)) == "a"
+    assert scores.asked == ["a", "b"]
+    curator().select(["a"], scores, 1.0, Rho(1e5))
+    assert scores.asked == ["a", "b", "a"]  # another curator has another memo
+
+
+def test_scores_choose_as_a_function_of_the_records_does():
+    spend = Rho(0.5)
+    for seed in range(20):
+        by_function = curator(seed=seed).select(["a", "b"], lambda data: [6.0, 5.0], 1.0, spend)
+        assert curator(seed=seed).select(["a", "b"], Counted(), 1.0, spend) == by_function
+
+
+def test_what_cannot_be_paid_is_not_computed():
+    asked, scores = curator(Rho(0.1)), Counted()
+    with pytest.raises(BudgetExceeded):
+        asked.select(["a"], scores, 1.0, Rho(0.2))
+    with pytest.raises(BudgetExceeded):
+        noisy_scores(asked, ["a"], scores, 1.0, Rho(0.2), label="scores")
+    assert not scores.asked
+
+
+def test_the_memo_ends_with_the_scores_and_is_not_that_of_recoded_records():
+    asked, scores = curator(), Counted()
+    asked.select(["a"], scores, 1.0, Rho(1.0))
+    recoded = asked.through(merge(DOMAIN, ("a", "b"), "ab"))
+    recoded.select(["ab"], scores, 1.0, Rho(1.0))
+    assert scores.asked == ["a", "ab"]
+    gone = weakref.ref(scores)
+    assert len(asked._memo) == 1
+    del scores
+    gc.collect()
+    assert gone() is None
+    assert not asked._memo
+    assert not recoded._memo
+
+
+@pytest.mark.parametrize("budget", [Rho(1.0), Epsilon(1.0)])
+def test_candidates_must_be_there(budget):
+    with pytest.raises(ArgumentError, match="at least one candidate"):
+        curator(budget).select([], Counted(), 1.0, budget)
+
+
+# -- with noise ------------------------------------------------------------------------------------------------------
+
+
+def test_noisy_scores_have_the_noise_that_was_paid_for():
+    names, spend, found = ["a", "b"], Rho(0.5), []
+    for seed in range(300):
+        asked = curator(Rho(1.0), seed)
+        found.append(noisy_scores(asked, names, Counted(), 3.0, spend, label="scores"))
+        assert asked.spent == spend
+    assert np.mean(found, axis=0) == pytest.approx([6.0, 5.0], abs=1.0)
+    assert np.std(found) == pytest.approx(
+        3.0 * np.sqrt(2), rel=0.1
+    )  # sensitivity 3 sqrt(2), sigma = that / sqrt(2 rho)
+    assert score_noise(3.0, 2, spend).stddev == pytest.approx(3.0 * np.sqrt(2), rel=1e-5)
+    assert score_noise(3.0, 2, spend).stddev > 3.0 * np.sqrt(2)
+
+
+def test_noisy_scores_of_real_noise_are_not_insecure():
+    asked = Curator(DATA, Rho(1e8))
+    assert noisy_scores(asked, ["a"], Counted(), 1.0, Rho(1e8), label="scores") == pytest.approx([6.0], abs=0.1)
+    assert not asked.ledger[0].insecure
+
+
+# -- draws -----------------------------------------------------------------------------------------------------------
+
+
+def test_cells_are_drawn_in_proportion_to_their_exponentials():
+    counts = np.concatenate([DATA.project(name).values for name in ("a", "b")])
+    logits = AffineLogits(0.5, 2.0, 10.0, np.array([1.0, 0.0, 0.0, 1.0, 0.0]))
+    z = 0.5 * (2.0 * counts / 10.0 - [1.0, 0.0, 0.0, 1.0, 0.0])
+    drawn = draw_cells(curator(), [("a",), ("b",)], logits, 20_000, Rho(1.0), label="cells")
+    expected = np.exp(np.concatenate([z, -z]))
+    observed = np.bincount(drawn, minlength=10)
+    assert chisquare(observed, 20_000 * expected / expected.sum()).pvalue > 1e-3
+
+
+# -- comparisons that are not private --------------------------------------------------------------------------------
+
+
+def test_what_is_prepared_is_prepared_once_and_kept_by_the_curator():
+    prepared = []
+
+    class Total(Prepared):
+        """The number of records, times the question."""
+
+        def prepare(self, data):
+            prepared.append(data.records)
+            return data.records
+
+        def answer(self, prepared, question):
+            return prepared * question
+
+    asked, release = curator(), Total()
+    assert [release_remembering(asked, release, q, Rho(1.0), label="NOT PRIVATE") for q in (1, 2)] == [10, 20]
+    assert prepared == [10]
+    assert [entry.label for entry in asked.ledger] == ["NOT PRIVATE"] * 2
