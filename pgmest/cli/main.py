@@ -18,14 +18,13 @@ from pgmest.cli.compare import COMPARE
 from pgmest.cli.disclose import DISCLOSE
 from pgmest.cli.estimate import ESTIMATE, MEASURE
 from pgmest.cli.info import INFO
+from pgmest.cli.ledger import LEDGER
 from pgmest.cli.paths import check_files
 from pgmest.cli.query import QUERY, SAMPLE
 from pgmest.cli.synthesize import SCHEMA, SYNTHESIZE
 
-COMMANDS = {
-    command.name: command
-    for command in (SYNTHESIZE, SCHEMA, ESTIMATE, INFO, QUERY, SAMPLE, DISCLOSE, COMPARE, AUDIT, MEASURE)
-}
+ALL = (SYNTHESIZE, SCHEMA, ESTIMATE, INFO, QUERY, SAMPLE, DISCLOSE, COMPARE, AUDIT, LEDGER, MEASURE)
+COMMANDS = {command.name: command for command in ALL}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -97,6 +97,7 @@ class HDMM(Mechanism):
     max_megabytes: float = parameter(MODEL_MEGABYTES, MEGABYTES)
 
     definition: ClassVar[str] = "either"
+    gaussian_only: ClassVar[bool] = True
 
     def plan(self, domain: Domain | Mapping[str, int], workload: Any = None) -> MeasurementPlan:
         """What would be measured, and the error to expect.
