@@ -18,9 +18,9 @@ class NormalPrior:
     b is 0, or the potentials of the `prior=` and the structural zeros that the model was estimated with: so before any
     answer attributes are close to independent and uniform, or close to that prior. What cells have in common adds up:
     the effect of one attribute has the variance $s^2$ times the sum over its cliques of one over the number of cells
-    that share its value. At s = 3 a count may be off from what independent attributes would give by a factor of 400 either way, which
-    costs a prior density of e^-2; real tables fit into that, and empty cells stay near zero instead of taking half a
-    standard deviation of the noise each.
+    that share its value. At s = 3 a count may be off from what independent attributes would give by a factor of 400
+    either way, which costs a prior density of e^-2; real tables fit into that, and empty cells stay near zero instead
+    of taking half a standard deviation of the noise each.
 
     The number of records, where it is not known, has a flat prior on its positive values, or a log-normal one.
 
