@@ -263,9 +263,8 @@ class OptionalDependencyError(PgmestError, ImportError):
     """A feature that needs a package which is not installed."""
 
     @classmethod
-    def of(cls, package: str, feature: str, extra: str | None = None) -> OptionalDependencyError:
-        install = f"pgmest[{extra}]" if extra else package
-        return cls(f"{feature} needs the package '{package}', which is not installed: pip install '{install}'.")
+    def of(cls, package: str, feature: str) -> OptionalDependencyError:
+        return cls(f"{feature} needs the package '{package}', which is not installed: pip install {package}.")
 
 
 class BudgetTypeError(PgmestError, TypeError):

@@ -22,8 +22,9 @@ from pgmest.cli.ledger import LEDGER
 from pgmest.cli.paths import check_files
 from pgmest.cli.query import QUERY, SAMPLE
 from pgmest.cli.synthesize import SCHEMA, SYNTHESIZE
+from pgmest.cli.warm_up import WARM_UP
 
-ALL = (SYNTHESIZE, SCHEMA, ESTIMATE, INFO, QUERY, SAMPLE, DISCLOSE, COMPARE, AUDIT, LEDGER, MEASURE)
+ALL = (SYNTHESIZE, SCHEMA, ESTIMATE, INFO, QUERY, SAMPLE, DISCLOSE, COMPARE, AUDIT, LEDGER, MEASURE, WARM_UP)
 COMMANDS = {command.name: command for command in ALL}
 
 

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -320,7 +320,7 @@ class Dataset:
         pairs = zip((*self.columns, self.weights), (*other.columns, other.weights), strict=True)
         return all(np.array_equal(mine, theirs) for mine, theirs in pairs)  # type: ignore[arg-type]
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         weighted = "" if self.weights is None else f", weights summing to {self.total:,.6g}"

@@ -15,7 +15,12 @@ from pgmest.losses.robust import HuberLoss, L1Loss
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.tables.domain import Domain, as_domain
 
-LOSSES = {"l2": L2Loss, "l1": L1Loss, "huber": HuberLoss, "likelihood": NegativeLogLikelihood}
+LOSSES: dict[str, Callable[..., FlatLoss]] = {
+    "l2": L2Loss,
+    "l1": L1Loss,
+    "huber": HuberLoss,
+    "likelihood": NegativeLogLikelihood,
+}
 
 
 def make_loss(loss: Any, measurements: Iterable[LinearMeasurement], domain: Domain | Mapping[str, int]) -> FlatLoss:

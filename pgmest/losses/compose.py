@@ -10,7 +10,7 @@ import numpy as np
 
 from pgmest._base.errors import ArgumentError, UnknownCliqueError
 from pgmest.losses.base import FlatLoss, cell_positions, loss_layout
-from pgmest.tables.clique_vector import CliqueVector
+from pgmest.tables.clique_vector import CliqueVector, Layout
 from pgmest.tables.domain import Domain, as_domain
 
 
@@ -26,13 +26,15 @@ class SumLoss(FlatLoss):
     """
 
     def __init__(self, losses: Iterable[FlatLoss], weights: Sequence[float] | None = None):
-        self.losses = tuple(losses)
-        self.weights = (1.0,) * len(self.losses) if weights is None else tuple(float(weight) for weight in weights)
+        self.losses: tuple[FlatLoss, ...] = tuple(losses)
+        self.weights: tuple[float, ...] = (
+            (1.0,) * len(self.losses) if weights is None else tuple(float(weight) for weight in weights)
+        )
         _check_parts(self.losses, self.weights)
         cliques = [clique for loss in self.losses for clique in loss.cliques]
-        self.layout = loss_layout(self.losses[0].domain, cliques)
+        self.layout: Layout = loss_layout(self.losses[0].domain, cliques)
         self._cells = [self._positions(loss) for loss in self.losses]
-        self.smooth = all(loss.smooth for loss in self.losses)
+        self.smooth: bool = all(loss.smooth for loss in self.losses)
 
     def _positions(self, loss: FlatLoss) -> np.ndarray:
         index = np.arange(self.layout.cells)
@@ -99,7 +101,7 @@ class FunctionLoss(FlatLoss):
         smooth: bool = True,
     ):
         self.function = function
-        self.layout = loss_layout(as_domain(domain), cliques)
+        self.layout: Layout = loss_layout(as_domain(domain), cliques)
         self.lipschitz = lipschitz
         self.smooth = smooth
 

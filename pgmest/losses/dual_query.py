@@ -149,11 +149,11 @@ class DualQueryLoss(FlatLoss):
 
     def __init__(self, transcript: DualQueryTranscript):
         self.transcript = transcript
-        self.layout = transcript.layout
+        self.layout: Layout = transcript.layout
         steps, samples = transcript.queries.shape
         self._coefficients, self._constant = _linear_part(transcript)
         elapsed = np.arange(steps) * transcript.eta / transcript.total
-        self.lipschitz = float(samples * np.sum(elapsed**2)) * (1.0 if transcript.negations else 0.25)
+        self.lipschitz: float = float(samples * np.sum(elapsed**2)) * (1.0 if transcript.negations else 0.25)
         self._recorded = np.zeros(self.layout.cells, dtype=bool)
         self._recorded[transcript.record_cells.reshape(-1)] = True
         self._last = max(steps - 1, 1)  # the series wants times in 0..1

@@ -41,7 +41,7 @@ class NegativeLogLikelihood(KinkedLoss):
         self._high = self._by_row(lambda m: np.zeros(m.rows) if m.high is None else (m.high - m.values) / END + 1.0)
         self._constant = math.fsum(_log_normalizer(m) for m in self.measurements if m.noisy)
         self._uniform = self._by_row(_uniform_information)
-        self.smooth = bool((self._squared | self._between).all())
+        self.smooth: bool = bool((self._squared | self._between).all())
 
     def _by_row(self, of: Callable[[LinearMeasurement], np.ndarray]) -> np.ndarray:
         return np.concatenate([np.empty(0), *(of(measurement) for measurement in self.measurements)])

@@ -3,7 +3,7 @@
 What is and is not promised: docs/guides/privacy.md.
 """
 
-from pgmest._base.deprecation import renamed_names
+from pgmest._base.deprecation import Lookup, renamed_names
 from pgmest.privacy.allocation import least_error_weights
 from pgmest.privacy.audit import AuditReport, audit
 from pgmest.privacy.budgets import GDP, ApproxDP, Budget, Epsilon, Rho
@@ -36,4 +36,4 @@ __all__ = [
     "noise_table",
 ]
 
-__getattr__ = renamed_names(__name__, {"Neighbours": "pgmest.privacy.Neighbors"})
+__getattr__: Lookup = renamed_names(__name__, {"Neighbours": "pgmest.privacy.Neighbors"})

@@ -46,7 +46,11 @@ class ChainedFile(OneProcess):
     def __init__(
         self, path: str | Path, kind: str, version: int, name: str, error: type[PgmestError], create: bool = True
     ):
-        self.path, self.kind, self.version, self.name, self.error = Path(path), kind, version, name, error
+        self.path: Path = Path(path)
+        self.kind: str = kind
+        self.version: int = version
+        self.name: str = name
+        self.error: type[PgmestError] = error
         self.lines: list[dict[str, Any]] = []
         self._threads = threading.Lock()
         flags = os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0) | (os.O_CREAT if create else 0)

@@ -129,7 +129,7 @@ class Curator(OneProcess):
         self._measurements: list[LinearMeasurement] = []
         self._memo: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # exact scores, which nobody else may see
         self._outer: tuple[Curator, RecordTransform] | None = None
-        self.structural_zeros = tuple(structural_zeros)
+        self.structural_zeros: tuple[Rule, ...] = tuple(structural_zeros)
         """What cannot occur, which is public."""
         self.stopped = False
         """Set to True, from a signal handler say, it makes the next request raise KeyboardInterrupt, unpaid."""
@@ -138,7 +138,7 @@ class Curator(OneProcess):
             raise ArgumentError.of("neighbors", neighbors, "AddRemove(...) or Replace(...)")
         if self.public_total == 0:
             raise ArgumentError("under Replace the number of records is public, and 0: there is nothing to measure.")
-        self.ledger = Ledger(budget)
+        self.ledger: Ledger = Ledger(budget)
         self._spent_before: Budget = self.ledger.total
         if ledger is not None and self._backend.insecure:
             raise ArgumentError("simulated noise protects nobody, so no ledger of a dataset can account for it.")

@@ -76,7 +76,7 @@ class DatasetLedger(OneProcess):
 
     def __init__(self, path: str | Path, *, expect: str | None = None):
         self._file = ChainedFile(path, FORMAT, VERSION, NAME, LedgerError, create=False)
-        self.path = Path(path)
+        self.path: Path = Path(path)
         try:
             self.refresh()
             if expect is not None and (len(expect) < 8 or not any(head.startswith(expect) for head in self._heads())):
@@ -296,7 +296,9 @@ class LedgerRun(OneProcess):
     """
 
     def __init__(self, ledger: DatasetLedger, name: str, label: str):
-        self.ledger, self.name, self.label = ledger, name, label
+        self.ledger: DatasetLedger = ledger
+        self.name: str = name
+        self.label: str = label
         self._end = weakref.finalize(self, _end, ledger, name)
 
     def charge(self, label: str, kind: str, cost: Budget) -> None:

@@ -45,7 +45,7 @@ class Journal(OneProcess):
     """
 
     def __init__(self, path: str | Path, run: Mapping[str, Any]):
-        self.path = Path(path)
+        self.path: Path = Path(path)
         self._file = ChainedFile(path, FORMAT, VERSION, NAME, JournalError)
         try:
             self._file.hold()

@@ -32,10 +32,23 @@ class OneProcess:
         origin, process = self.__dict__["_made_in"]
         return origin is _origin and process == os.getpid()  # the number alone may be given to a later process
 
-    def _refuse(self, *_: Any) -> NoReturn:
+    def _refuse(self) -> NoReturn:
         raise CopyError.of(type(self).__name__)
 
-    __copy__ = __deepcopy__ = __reduce__ = __reduce_ex__ = __getstate__ = _refuse
+    def __copy__(self) -> NoReturn:
+        self._refuse()
+
+    def __deepcopy__(self, memo: Any) -> NoReturn:
+        self._refuse()
+
+    def __reduce__(self) -> NoReturn:
+        self._refuse()
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        self._refuse()
+
+    def __getstate__(self) -> NoReturn:
+        self._refuse()
 
 
 def _forked() -> None:

@@ -18,6 +18,7 @@ from pgmest.data.dataset import Dataset
 from pgmest.inference.exact.belief_propagation import ExactOracle
 from pgmest.sampling.clique_tables import Places, clique_tables
 from pgmest.sampling.records import SAMPLING_METHODS, IndependentRecords, RoundedRecords
+from pgmest.tables.domain import Domain
 
 BATCH = 1_000_000
 """The default number of records in a batch."""
@@ -51,7 +52,7 @@ class Sampler:
     """
 
     def __init__(self, oracle: ExactOracle):
-        self.domain = oracle.plan.tree.domain
+        self.domain: Domain = oracle.plan.tree.domain
         self._tables = clique_tables(oracle)
         self._codes_type = code_type(max(self.domain.shape, default=1))
         self._places = [Places.of(self.domain, table, self._codes_type) for table in self._tables]

@@ -15,7 +15,7 @@ from pgmest.synthesis.min_cost_flow import MinCostFlow
 from pgmest.tables.domain import Clique, Domain, as_domain
 from pgmest.tables.factor import Factor
 
-SYNTHESIS_METHODS = {"gum": GradualUpdate, "mcf": MinCostFlow}
+SYNTHESIS_METHODS: dict[str, type[GradualUpdate] | type[MinCostFlow]] = {"gum": GradualUpdate, "mcf": MinCostFlow}
 
 
 def synthesize(

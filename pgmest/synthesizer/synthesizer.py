@@ -64,7 +64,7 @@ class Synthesizer:
     ):
         if isinstance(mechanism, str):
             budget = {"epsilon": epsilon, "delta": delta, "rho": rho}
-            self.mechanism = named_mechanism(mechanism, **budget, **parameters)
+            self.mechanism: Mechanism = named_mechanism(mechanism, **budget, **parameters)
         elif not isinstance(mechanism, Mechanism) or parameters or (epsilon, delta, rho) != (None, None, None):
             raise ArgumentError.of("mechanism", mechanism, "a name, or a mechanism that has all parameters already")
         else:

@@ -280,8 +280,8 @@ def test_outputs_are_checked_before_any_work(folder, capsys, monkeypatch):
     assert "The name must end in .csv, .csv.gz, .parquet." in wrong_usage([*arguments, "x.xls"], capsys)
     assert "does not exist; make it first" in wrong_usage([*arguments, str(folder / "nowhere" / "x.csv")], capsys)
     monkeypatch.setattr("pgmest.cli.paths.find_spec", lambda name: None)
-    assert "pip install 'pgmest[parquet]'" in wrong_usage([*arguments, "x.parquet"], capsys)
-    assert "pip install 'pgmest[plot]'" in wrong_usage([*arguments, "x.csv", "--report", "r.html"], capsys)
+    assert "pip install pyarrow" in wrong_usage([*arguments, "x.parquet"], capsys)
+    assert "pip install matplotlib" in wrong_usage([*arguments, "x.csv", "--report", "r.html"], capsys)
 
 
 # -- values instead of codes ----------------------------------------------------------------------------------------

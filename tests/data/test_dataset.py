@@ -412,7 +412,7 @@ def test_to_frame_knows_three_libraries(data, monkeypatch):
     with pytest.raises(OptionalDependencyError) as missing:
         data.to_frame("polars")
     assert str(missing.value) == (
-        "to_frame(backend='polars') needs the package 'polars', which is not installed: pip install 'polars'."
+        "to_frame(backend='polars') needs the package 'polars', which is not installed: pip install polars."
     )
 
 

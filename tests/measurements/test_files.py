@@ -36,7 +36,7 @@ def every_measurement():
         queries.haar(5),
         queries.hierarchical(5, 3),
         rng.normal(size=(2, 5)),
-        sparse.random_array((4, 5), density=0.4, rng=rng),
+        sparse.csr_array(rng.uniform(size=(4, 5)) * (rng.random((4, 5)) < 0.4)),
     ]
     measurements = [LinearMeasurement(rng.normal(size=6), ("job", "sex"), stddev=rng.uniform(1, 2, size=6))]
     measurements += [

@@ -50,8 +50,9 @@ def _pandas(pd: Any, columns: Columns) -> Any:
 
 def _polars(pl: Any, columns: Columns) -> Any:
     made = [pl.Series(name, values) for name, (_, values, _) in columns.items()]
-    masks = [pl.Series(missing) for _, _, missing in columns.values()]
-    return pl.DataFrame([values.set(missing, None) for values, missing in zip(made, masks, strict=True)])
+    table = pl.DataFrame(made)
+    gaps = {name: pl.Series(missing, dtype=pl.Boolean) for name, (_, _, missing) in columns.items()}
+    return table.with_columns(pl.when(gap).then(None).otherwise(pl.col(name)).alias(name) for name, gap in gaps.items())
 
 
 def _pyarrow(pa: Any, columns: Columns) -> Any:

@@ -35,8 +35,8 @@ class SupportOracle:
     def __init__(self, support: Support, layout: Layout):
         self.support = support
         self.layout = layout
-        self.calls = 0
-        self.tables = RecordTables.of(layout, len(support))
+        self.calls: int = 0
+        self.tables: RecordTables = RecordTables.of(layout, len(support))
         self._kernels = load_kernels(support.codes.dtype.str)
         joint = self.tables.joint
         self._theta = np.empty(joint.cells)
