@@ -228,6 +228,29 @@ class ModelTooLarge(PgmestError, MemoryError):
         )
 
 
+class InconsistentMeasurementsError(PgmestError, ValueError):
+    """Measurements that no table can have, all at once.
+
+    Attributes:
+        answers: some that contradict each other, none of which can be left out, as (position of the measurement, row).
+    """
+
+    answers: tuple[tuple[int, int], ...] = ()
+
+    @classmethod
+    def of(cls, answers: Sequence[tuple[int, int]], texts: Sequence[str], noisy: bool) -> InconsistentMeasurementsError:
+        remedy = (
+            "Ask for a higher level, under which noisy answers may be further off, or correct one of them."
+            if noisy
+            else "Correct one of them, or say how it was rounded or suppressed."
+        )
+        lines = "\n".join(f"  {text}" for text in texts)
+        head = f"no table is compatible with all measurements. These {len(answers)} answers contradict each other:"
+        error = cls(f"{head}\n{lines}\n{remedy}")
+        error.answers = tuple(answers)
+        return error
+
+
 class FileFormatError(PgmestError, ValueError):
     """A file that is unreadable, truncated, or not in the format expected."""
 

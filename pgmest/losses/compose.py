@@ -42,6 +42,18 @@ class SumLoss(FlatLoss):
         return np.concatenate([index[:0], *parts])
 
     @property
+    def noise_floor(self) -> float:  # type: ignore[override]
+        """The weighted sum of the parts' floors."""
+        return math.fsum(weight * loss.noise_floor for loss, weight in zip(self.losses, self.weights, strict=True))
+
+    def curvature_floor(self) -> np.ndarray:
+        """The weighted sum of the parts' floors, by cell."""
+        floor = np.zeros(self.layout.cells)
+        for loss, weight, cells in zip(self.losses, self.weights, self._cells, strict=True):
+            floor[cells] += weight * loss.curvature_floor()
+        return floor
+
+    @property
     def lipschitz(self) -> float | None:  # type: ignore[override]
         """The weighted sum of the parts' constants; None where one has none."""
         constants = [loss.lipschitz for loss in self.losses]
