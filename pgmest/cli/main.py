@@ -35,6 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):  # a terminal shows what it can; files and pipes are UTF-8
             stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="backslashreplace")
     options = make_parser(COMMANDS.values()).parse_args(arguments)
+    code = None
     try:
         check_files(options)
         code = options.run(options)

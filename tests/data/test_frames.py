@@ -128,7 +128,6 @@ NOT_A_TABLE = "A table is comma-separated text whose first line names the column
             b"3,0.5\n1,2\n",
             "the first line (3, 0.5) holds numbers, not the names of the columns. Add a header line, such as a,b.",
         ),
-        (b"x" * 200_000 + b"\n1\n", f"not a CSV table (field larger than field limit (131072)). {NOT_A_TABLE}"),
     ],
 )
 @pytest.mark.parametrize("zipped", [False, True])
