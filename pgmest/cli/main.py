@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from pgmest._base.errors import PgmestError
 from pgmest.cli.audit import AUDIT
+from pgmest.cli.check import CHECK
 from pgmest.cli.command import make_parser, say
 from pgmest.cli.compare import COMPARE
 from pgmest.cli.estimate import ESTIMATE, MEASURE
@@ -22,7 +23,7 @@ from pgmest.cli.query import QUERY, SAMPLE
 from pgmest.cli.synthesize import SCHEMA, SYNTHESIZE
 
 COMMANDS = {
-    command.name: command for command in (SYNTHESIZE, SCHEMA, ESTIMATE, INFO, QUERY, SAMPLE, COMPARE, AUDIT, MEASURE)
+    command.name: command for command in (SYNTHESIZE, SCHEMA, CHECK, ESTIMATE, INFO, QUERY, SAMPLE, COMPARE, AUDIT, MEASURE)
 }
 
 

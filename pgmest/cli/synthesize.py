@@ -123,8 +123,9 @@ def _synthesize(options: argparse.Namespace) -> None:
         raise ArgumentError.of("--records-per-person", options.records_per_person, least)
     with input_table(options.table) as table:
         data = schema.encode(table)
+        checked = schema.check(table) if options.owner_report else None
     synthesizer.fit(data, schema, workload, seed=seed, checkpoint=options.checkpoint, allow_draft=options.allow_draft)
-    rows = _write(synthesizer, data, options)
+    rows = _write(synthesizer, data, checked, options)
     note = synthesizer.result_.details.get(ZEROS, HONORED)
     if note != HONORED:
         say(f"combinations that the schema calls impossible may occur in the table ({note})")
@@ -135,7 +136,7 @@ def _synthesize(options: argparse.Namespace) -> None:
         raise KeyboardInterrupt
 
 
-def _write(synthesizer: Synthesizer, data: Any, options: argparse.Namespace) -> int:
+def _write(synthesizer: Synthesizer, data: Any, checked: Any, options: argparse.Namespace) -> int:
     """Write every file asked for, what cannot be made again first; the number of rows."""
     if options.ledger:
         write_atomically(options.ledger, json.dumps(synthesizer.ledger_.to_json(), indent=1) + "\n")
@@ -150,7 +151,7 @@ def _write(synthesizer: Synthesizer, data: Any, options: argparse.Namespace) -> 
     if options.report:
         synthesizer.report(options.report)
     if options.owner_report:
-        synthesizer.owner_report(data, options.owner_report)
+        synthesizer.owner_report(data, options.owner_report, checked)
         say(f"{options.owner_report} shows the private data without protection: do NOT publish it.")
     if options.out == "-":  # last: the reader of a pipe may stop at any time
         write_table(table, options.out)

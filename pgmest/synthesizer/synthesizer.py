@@ -19,6 +19,7 @@ from pgmest.privacy.ledger import Ledger
 
 if TYPE_CHECKING:
     from pgmest.data.schema import Schema
+    from pgmest.data.schema.check import TableCheck
 
 
 class Synthesizer:
@@ -157,12 +158,17 @@ class Synthesizer:
         result = self._fitted()
         return report(None, result, out=out, schema=self.schema_)
 
-    def owner_report(self, table: Any, out: str | Path = "PRIVATE-report.html") -> Path:
+    def owner_report(
+        self, table: Any, out: str | Path = "PRIVATE-report.html", check: TableCheck | None = None
+    ) -> Path:
         """Write the page that compares with the private table, without noise: **it must not be published.**
+
+        It begins with what the schema made of the raw table (`Schema.check`), as everything below it compares codes.
 
         Args:
             table: what `fit` got.
             out: the file.
+            check: what `Schema.check` made of the raw table, where `table` is what the schema encoded.
 
         Raises:
             as `report`; and as `fit` for the table.
@@ -170,8 +176,10 @@ class Synthesizer:
         from pgmest.evaluation import report
 
         result = self._fitted()
-        data = table if isinstance(table, Dataset) else self.schema_.encode(table)
-        return report(data, result, out=out, schema=self.schema_)
+        if isinstance(table, Dataset):
+            return report(table, result, out=out, schema=self.schema_, check=check)
+        check = self.schema_.check(table) if check is None else check
+        return report(self.schema_.encode(table), result, out=out, schema=self.schema_, check=check)
 
     def _fitted(self) -> Result:
         if not hasattr(self, "result_"):

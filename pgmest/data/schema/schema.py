@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from pgmest.data.schema.grid import Integer, Real
 from pgmest.data.schema.notation import Node, node_of, parse_toml, parse_yaml
 from pgmest.data.schema.unit import Unit
 from pgmest.tables.domain import Clique, Domain
+
+if TYPE_CHECKING:
+    from pgmest.data.schema.check import TableCheck
 
 TYPES: dict[str, Any] = {
     "categorical": Categorical,
@@ -163,6 +166,23 @@ class Schema:
         from pgmest.data.schema.encoding import encode
 
         return encode(self.columns, self.unit, table, key)
+
+    def check(self, table: Any) -> TableCheck:
+        """What becomes of the values of a raw table under this schema: what is unreadable, clipped, other, missing.
+
+        **It is counted from the records without noise: for the owner of the table only.** Values that `outside: error`
+        would stop at are counted, too.
+
+        Args:
+            table: as for `encode`.
+
+        Raises:
+            DataError: the table has no rows, or lacks a column.
+            FileFormatError, ArgumentError: as for `encode`.
+        """
+        from pgmest.data.schema.check import check
+
+        return check(self, table)
 
     def decode(self, data: Dataset, seed: int | np.random.Generator | None = None, like: str = "pandas") -> Any:
         """Codes as a table of values: those listed, numbers and dates drawn uniformly within their bin, nulls.

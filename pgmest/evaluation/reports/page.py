@@ -38,6 +38,11 @@ def notice(text: str) -> str:
     return f'<p class="notice">{html.escape(text)}</p>'
 
 
+def bullets(texts: Iterable[str]) -> str:
+    """A list of plain texts."""
+    return "\n".join(["<ul>", *(f"<li>{html.escape(text)}</li>" for text in texts), "</ul>"])
+
+
 def preformatted(text: str) -> str:
     """Text whose columns line up."""
     return f"<pre>{html.escape(text)}</pre>"
