@@ -23,7 +23,8 @@ from pgmest.cli.query import QUERY, SAMPLE
 from pgmest.cli.synthesize import SCHEMA, SYNTHESIZE
 
 COMMANDS = {
-    command.name: command for command in (SYNTHESIZE, SCHEMA, CHECK, ESTIMATE, INFO, QUERY, SAMPLE, COMPARE, AUDIT, MEASURE)
+    command.name: command
+    for command in (SYNTHESIZE, SCHEMA, CHECK, ESTIMATE, INFO, QUERY, SAMPLE, COMPARE, AUDIT, MEASURE)
 }
 
 

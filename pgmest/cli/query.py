@@ -15,7 +15,7 @@ from pgmest._base.errors import SchemaError
 from pgmest.cli.cliques import CLIQUES, clique_of
 from pgmest.cli.command import Add, Command, count
 from pgmest.cli.paths import InputFile, output, output_table, overwrite_option
-from pgmest.cli.streams import write_table, write_text
+from pgmest.cli.streams import is_csv, write_table, write_text
 from pgmest.data.schema import Schema
 from pgmest.tables.factor import Factor
 
@@ -127,7 +127,10 @@ def _sample(options: argparse.Namespace) -> None:
     generator = np.random.default_rng(options.seed)
     schema = None if options.schema is None else _matching(Schema.load(options.schema), model)
     records = model.sample(options.rows, options.method, generator)
-    write_table(records.to_frame() if schema is None else schema.decode(records, generator), options.out)
+    if schema is None:
+        write_table(records.to_frame(), options.out)
+    else:
+        write_table(schema.decode(records, generator, written=is_csv(options.out)), options.out)
 
 
 def _matching(schema: Schema, model: object) -> Schema:

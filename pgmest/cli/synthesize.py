@@ -24,7 +24,7 @@ from pgmest.cli.paths import (
     overwrite_option,
     private_page,
 )
-from pgmest.cli.streams import input_table, write_table, write_text
+from pgmest.cli.streams import input_table, is_csv, write_table, write_text
 
 if TYPE_CHECKING:
     from pgmest.synthesizer.synthesizer import Synthesizer
@@ -145,7 +145,7 @@ def _write(synthesizer: Synthesizer, data: Any, checked: Any, options: argparse.
             synthesizer.model_.save(options.model)
         else:
             say(f"no model was written: {options.mechanism} makes one that has no file format.")
-    table = synthesizer.sample(options.rows, options.seed)
+    table = synthesizer.sample(options.rows, options.seed, written=is_csv(options.out))
     if options.out != "-":
         write_table(table, options.out)
     if options.report:

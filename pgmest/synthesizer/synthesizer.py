@@ -132,18 +132,21 @@ class Synthesizer:
         """What was spent, on what, in order."""
         return self._fitted().ledger
 
-    def sample(self, n: int | None = None, seed: int | np.random.Generator | None = None) -> Any:
+    def sample(
+        self, n: int | None = None, seed: int | np.random.Generator | None = None, *, written: bool = False
+    ) -> Any:
         """A synthetic table of the kind that `fit` got: polars, pyarrow, and pandas for all others.
 
         Args:
             n: how many rows; by default the model's estimated total, never the true number.
             seed: the same seed gives the same rows.
+            written: whether dates are texts in their column's `format`, as in a CSV file.
 
         Raises:
             ArgumentError: not fitted yet, or n is not an integer of at least 0.
         """
         result, generator = self._fitted(), np.random.default_rng(seed)
-        return self.schema_.decode(result.sample(n, generator), generator, self._like)
+        return self.schema_.decode(result.sample(n, generator), generator, self._like, written=written)
 
     def report(self, out: str | Path = "report.html") -> Path:
         """Write the page that may be published with the synthetic table; `owner_report` is the other one.

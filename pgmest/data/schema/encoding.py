@@ -65,7 +65,9 @@ def _lazy_dataset(columns: Sequence[Column], unit: Unit | None, frame: nw.LazyFr
     kinds = frame.collect_schema()
     read, states = [], []
     for position, column in enumerate(columns):
-        expressions, state = read_in_engine(column, EngineColumn(frame, column.name, kinds[column.name]), f"{position} ")
+        expressions, state = read_in_engine(
+            column, EngineColumn(frame, column.name, kinds[column.name]), f"{position} "
+        )
         read += expressions
         states.append(state)
     if unit:

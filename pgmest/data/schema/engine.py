@@ -74,11 +74,14 @@ class EngineColumn:
         frame: the lazy frame.
         name: of the column.
         kind: its type in the engine.
+        ignore, decimal: how texts write numbers, as `grid.Writing`.
     """
 
     frame: nw.LazyFrame[Any]
     name: str
     kind: nw.dtypes.DType
+    ignore: tuple[str, ...] = ()
+    decimal: str = "."
 
     @property
     def value(self) -> Any:
@@ -120,7 +123,17 @@ class EngineColumn:
             column = column.dt.replace_time_zone(None)
         if self.kind != nw.String:
             column = column.cast(nw.String)
-        return column.str.strip_chars(BLANKS) if self.form == "text" else column
+        return self._plain(column.str.strip_chars(BLANKS)) if self.form == "text" else column
+
+    def _plain(self, text: Any) -> Any:
+        """Texts without what is ignored, with a point as the decimal mark."""
+        if not self.ignore and self.decimal == ".":
+            return text
+        for ignored in self.ignore:
+            text = text.str.replace_all(ignored, "", literal=True)
+        if self.decimal != ".":
+            text = text.str.replace_all(".", "?", literal=True).str.replace_all(self.decimal, ".", literal=True)
+        return text.str.strip_chars(BLANKS)
 
     @property
     def written(self) -> Any:
@@ -167,9 +180,7 @@ class EngineColumn:
             return nw.lit(-1)
         return self._by_value(lambda value: code_of(text_of(value), known, folded), -1, nw.Int64)
 
-    def _looked_up(
-        self, known: Mapping[str, int], folded: Mapping[str, int], numbers: Mapping[str, int] | None
-    ) -> Any:
+    def _looked_up(self, known: Mapping[str, int], folded: Mapping[str, int], numbers: Mapping[str, int] | None) -> Any:
         """The codes of texts, of which those not known as they stand are looked up here."""
         import narwhals as nw
 

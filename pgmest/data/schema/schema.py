@@ -184,7 +184,14 @@ class Schema:
 
         return check(self, table)
 
-    def decode(self, data: Dataset, seed: int | np.random.Generator | None = None, like: str = "pandas") -> Any:
+    def decode(
+        self,
+        data: Dataset,
+        seed: int | np.random.Generator | None = None,
+        like: str = "pandas",
+        *,
+        written: bool = False,
+    ) -> Any:
         """Codes as a table of values: those listed, numbers and dates drawn uniformly within their bin, nulls.
 
         Whole numbers are integers, also with gaps; dates are dates. Encoding the table gives the codes again.
@@ -193,6 +200,7 @@ class Schema:
             data: over `domain`, such as what `model.sample()` returns.
             seed: of the draws.
             like: "pandas", "polars" or "pyarrow".
+            written: whether dates are texts in their column's `format`, as in a CSV file.
 
         Raises:
             SchemaError: the data are over another domain.
@@ -206,7 +214,7 @@ class Schema:
                 f"the data are over {data.domain}, but the schema describes {self.domain}. "
                 "Decode what was estimated with this schema."
             )
-        return decode(self.columns, data, np.random.default_rng(seed), like)
+        return decode(self.columns, data, np.random.default_rng(seed), like, written)
 
     def __repr__(self) -> str:
         sizes: Iterable[str] = (f"{name} ({size})" for name, size in self.domain.items())

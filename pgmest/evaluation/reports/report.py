@@ -98,7 +98,7 @@ def report(
     labels = _labels(schema, domain)
     paid = getattr(synthetic, "ledger", None) if ledger is None else ledger
     statement = _statement(synthetic, schema)
-    parts = [] if real is None else [raw_table(check)]
+    parts = [] if real is None or schema is None else [raw_table(check)]
     parts += [] if statement is None else [promise(statement)]
     parts.append(what_was_released(synthetic, domain, labels))
     asked = as_workload(domain, workload, k=2) if workload is not None else None

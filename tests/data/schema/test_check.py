@@ -94,7 +94,9 @@ def test_frames_files_and_engines_agree(files, error):
         assert found.left_out == expected.left_out
         for mine, theirs in zip(expected.columns, found.columns, strict=True):
             assert np.array_equal(mine.counts, theirs.counts), mine.name
-            assert {k: set(v) for k, v in mine.examples.items() if v} == {k: set(v) for k, v in theirs.examples.items() if v}
+            assert {k: set(v) for k, v in mine.examples.items() if v} == {
+                k: set(v) for k, v in theirs.examples.items() if v
+            }
 
 
 def test_the_check_agrees_with_the_codes():
@@ -185,3 +187,20 @@ def test_contradictions_are_refused(column, problem):
 
     with pytest.raises(SchemaError, match=problem):
         Schema.parse(f"columns:\n  x: {column}\n")
+
+
+@pytest.mark.parametrize("like", ["pandas", "polars", "pyarrow"])
+def test_dates_are_written_in_their_own_format_where_that_is_asked(like):
+    import narwhals as nw
+
+    schema = Schema.parse(
+        'columns:\n  born: {type: date, min: 0950-01-01, max: 1999-12-31, unit: year, format: "%d.%m.%Y", missing: true}\n'
+    )
+    data = schema.encode(pd.DataFrame({"born": ["03.05.1970", "", "31.12.0950"]}))
+    texts = nw.from_native(schema.decode(data, seed=0, like=like, written=True), eager_only=True)["born"].to_list()
+    assert texts[1] is None or texts[1] != texts[1]
+    assert texts[0].endswith(".1970") and texts[2].endswith(".0950")
+    again = schema.encode(schema.decode(data, seed=0, like=like, written=True))
+    assert again.codes.tolist() == data.codes.tolist()
+    typed = nw.from_native(schema.decode(data, seed=0, like=like), eager_only=True)["born"].to_list()
+    assert str(typed[0]).startswith("1970")
