@@ -19,12 +19,13 @@ from pgmest.cli.compare import COMPARE
 from pgmest.cli.estimate import ESTIMATE, MEASURE
 from pgmest.cli.info import INFO
 from pgmest.cli.paths import check_files
+from pgmest.cli.plan import PLAN
 from pgmest.cli.query import QUERY, SAMPLE
 from pgmest.cli.synthesize import SCHEMA, SYNTHESIZE
 
 COMMANDS = {
     command.name: command
-    for command in (SYNTHESIZE, SCHEMA, CHECK, ESTIMATE, INFO, QUERY, SAMPLE, COMPARE, AUDIT, MEASURE)
+    for command in (SYNTHESIZE, SCHEMA, CHECK, PLAN, ESTIMATE, INFO, QUERY, SAMPLE, COMPARE, AUDIT, MEASURE)
 }
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pgmest._base.errors import ArgumentError, plural
 from pgmest._base.files import write_atomically
-from pgmest.cli.budget import MECHANISMS, mechanism_of, mechanism_options
+from pgmest.cli.budget import MECHANISMS, mechanism_of, mechanism_options, question_delta
 from pgmest.cli.cliques import workload_of, workload_options
 from pgmest.cli.command import Add, Command, count, say
 from pgmest.cli.facts import unit_in_words
@@ -63,7 +63,9 @@ system's secure generator, and two runs with the same seed differ. With --insecu
 too, and the result is NOT private: for trying things out on public tables.
 
 --checkpoint FILE keeps each answer that was paid for, so that after a crash the same command goes on, and pays nothing
-twice. Ctrl-C stops early: the table is made of what was measured until then, and the exit code is 130.
+twice. Ctrl-C stops early: the table is made of what was measured until then, and the exit code is 130; a second Ctrl-C
+aborts, and no table is written. --most-seconds stops in the same way, with exit code 0. `pgmest plan` shows before
+anything is paid what noise, time and memory to expect.
 """
 
 
@@ -94,6 +96,9 @@ def _synthesize_options(add: Add) -> None:
     add("--out", required=True, metavar="FILE", type=output_table, help='.csv, .csv.gz or .parquet; "-" for CSV')
     mechanism_options(add)
     workload_options(add, "all pairs")
+    text = "after so many seconds the table is made of what was paid for until then"
+    add("--most-seconds", type=float, metavar="X", help=text)
+    add("--records-expected", type=count, metavar="N", help="a public guess, against which delta is checked")
     add("--rows", type=count, metavar="N", help="how many records (default: about as many as there are)")
     add("--report", metavar="FILE", type=output_page, help="a page about the result, which may be published")
     text = 'a page that compares with the private table; its name must contain "private"'
@@ -114,6 +119,7 @@ def _synthesize(options: argparse.Namespace) -> None:
     from pgmest.synthesizer.synthesizer import Synthesizer, check_public
 
     synthesizer = Synthesizer(mechanism_of(options, options.insecure_simulation))
+    question_delta(options)
     schema = Schema.load(options.schema)
     workload = workload_of(options, schema.domain)
     seed = 0 if options.seed is None and options.checkpoint else options.seed
@@ -124,7 +130,15 @@ def _synthesize(options: argparse.Namespace) -> None:
     with input_table(options.table) as table:
         data = schema.encode(table)
         checked = schema.check(table) if options.owner_report else None
-    synthesizer.fit(data, schema, workload, seed=seed, checkpoint=options.checkpoint, allow_draft=options.allow_draft)
+    synthesizer.fit(
+        data,
+        schema,
+        workload,
+        seed=seed,
+        checkpoint=options.checkpoint,
+        allow_draft=options.allow_draft,
+        time_limit=options.most_seconds,
+    )
     rows = _write(synthesizer, data, checked, options)
     note = synthesizer.result_.details.get(ZEROS, HONORED)
     if note != HONORED:
@@ -132,7 +146,7 @@ def _synthesize(options: argparse.Namespace) -> None:
     _summarize(synthesizer, rows, options)
     if options.insecure_simulation or options.allow_draft:
         say("the result is NOT private: " + ("simulated noise." if options.insecure_simulation else "a draft schema."))
-    if synthesizer.result_.interrupted:
+    if synthesizer.result_.interrupted and "time_limit" not in synthesizer.result_.details:
         raise KeyboardInterrupt
 
 

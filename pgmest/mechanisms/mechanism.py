@@ -8,8 +8,6 @@ shortest example; one that adapts to what it measured is `pgmest.mechanisms.adap
 from __future__ import annotations
 
 import contextlib
-import signal
-import threading
 import time
 import warnings
 from abc import ABC, ABCMeta, abstractmethod
@@ -38,6 +36,7 @@ from pgmest.mechanisms.parameters import (
     parameter,
     renamed_parameters,
 )
+from pgmest.mechanisms.stopping import Stop, check_time_limit, stopped_early
 from pgmest.models.base import names_attributes
 from pgmest.privacy.budgets import Epsilon, Rho
 from pgmest.privacy.curator import Curator
@@ -187,10 +186,12 @@ class Mechanism(ABC, metaclass=_TakesOldNames):
         *,
         progress: bool | Callable[[Curator], object] | None = None,
         checkpoint: str | Path | None = None,
+        time_limit: float | None = None,
     ) -> Result:
         """Spend the budget on the records and return what was learned.
 
-        Ctrl-C ends the run early: what was measured so far is paid for, and the result is the estimate made of it.
+        Ctrl-C ends the run early: what was measured so far is paid for, and the result is the estimate made of it. A
+        second Ctrl-C ends that, too, with KeyboardInterrupt.
 
         Args:
             data: the private records.
@@ -200,6 +201,8 @@ class Mechanism(ABC, metaclass=_TakesOldNames):
                 charge.
             checkpoint: a file that keeps every answer that was paid for. Where it is there already, its run goes on,
                 and pays for nothing twice; it needs the same mechanism, data, workload and an integer `seed`.
+            time_limit: seconds after which the run ends as by Ctrl-C; the last estimate is made after them. When it
+                ends depends on the clock of this machine, not on the records alone: see `Result.interrupted`.
 
         Raises:
             ArgumentError, DataError, JournalError: an argument that cannot be used; nothing was spent. Among them a
@@ -211,12 +214,13 @@ class Mechanism(ABC, metaclass=_TakesOldNames):
             raise ArgumentError.of("seed", seed, "an integer, so that the run can be repeated from checkpoint=")
         if not (progress is None or isinstance(progress, bool) or callable(progress)):
             raise ArgumentError.of("progress", progress, "None, True, False, or a function of a curator")
+        check_time_limit(time_limit)
         if not isinstance(data, Dataset):
             raise ArgumentError.of("data", type(data).__name__, "a pgmest.Dataset; see Dataset.from_frame and .load")
         relation = neighbors_of(data, self.neighbors)
         if relation != self.neighbors:
             raised = self.with_neighbors(relation)
-            return raised.fit(data, workload, seed, progress=progress, checkpoint=checkpoint)
+            return raised.fit(data, workload, seed, progress=progress, checkpoint=checkpoint, time_limit=time_limit)
         start = time.perf_counter()
         noise, choices = _generators(seed)
         relevant = None if workload is None else relevant_workload(data.domain, workload)
@@ -235,11 +239,11 @@ class Mechanism(ABC, metaclass=_TakesOldNames):
                 structural_zeros=rules,
             )
             try:
-                with _stopped_by_ctrl_c(curator):
+                with stopped_early(curator, time_limit, silent=progress is False) as stop:
                     made = self.run(curator, relevant, choices)
             except KeyboardInterrupt:
                 curator.stopped = True
-                made = self.conclude(curator)
+                made = self._concluded(curator, stop)
             finally:
                 curator.close()
         outcome = made if isinstance(made, Outcome) else Outcome(made)
@@ -252,12 +256,17 @@ class Mechanism(ABC, metaclass=_TakesOldNames):
             self,
             time.perf_counter() - start,
             curator.stopped,
-            {**outcome.details, **zeros},
+            {**outcome.details, **zeros, **({"time_limit": time_limit} if stop.timed_out else {})},
         )
 
     def with_neighbors(self, neighbors: Neighbors) -> Mechanism:
         """The same mechanism with another neighboring relation."""
         return replace(self, neighbors=neighbors)
+
+    def _concluded(self, curator: Curator, stop: Stop) -> Any:
+        if stop.timed_out and not curator.measurements:
+            raise ArgumentError.of("time_limit", stop.limit, "longer: nothing was measured in that time")
+        return self.conclude(curator)
 
     def conclude(self, curator: Curator) -> Any:
         """The estimate from what was measured before an interruption; where nothing was, the interruption goes on."""
@@ -280,7 +289,7 @@ class Result:
         domain: the attributes.
         mechanism: the mechanism, with its parameters.
         seconds: wall-clock time.
-        interrupted: whether Ctrl-C ended the run early.
+        interrupted: whether Ctrl-C or the time limit ended the run early.
         details: what the mechanism reports of its run.
     """
 
@@ -377,25 +386,6 @@ def _generators(seed: Any) -> list[np.random.Generator]:
         return np.random.default_rng(seed).spawn(2)
     except (TypeError, ValueError):
         raise ArgumentError.of("seed", seed, "an integer of at least 0, a NumPy generator, or None") from None
-
-
-@contextlib.contextmanager
-def _stopped_by_ctrl_c(curator: Curator) -> Iterator[None]:
-    """Ctrl-C stops the curator, too: `estimate` answers it by returning early, and the next round must not begin."""
-    before = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(before):
-        yield
-        return
-
-    def stop(number: int, frame: Any) -> None:
-        curator.stopped = True
-        before(number, frame)
-
-    signal.signal(signal.SIGINT, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 @contextlib.contextmanager

@@ -81,6 +81,7 @@ class Synthesizer:
         checkpoint: str | Path | None = None,
         allow_draft: bool = False,
         unit_key: bytes | None = None,
+        time_limit: float | None = None,
     ) -> Synthesizer:
         """Spend the budget on the records of a table.
 
@@ -96,7 +97,7 @@ class Synthesizer:
             schema: a `pgmest.data.schema.Schema`, the path of its file, or a dict of the same form. It must be public.
             workload: the marginals that matter, in terms of the schema's columns: None for the mechanism's default,
                 cliques, or a `pgmest.workloads` one.
-            seed, progress, checkpoint: as for `Mechanism.fit`. The secure noise never depends on a seed.
+            seed, progress, checkpoint, time_limit: as for `Mechanism.fit`. The secure noise never depends on a seed.
             allow_draft: whether a schema is accepted that still says `drafted_from_private_data: true`, or has lines
                 marked as read from the private data. What is made with it is not private.
             unit_key: as `key` of `Schema.encode`: which rows of a person are counted; by default a new one.
@@ -115,9 +116,10 @@ class Synthesizer:
         _check_bounded(known, data)
         if data.domain != known.domain:
             raise DomainError(f"the data are over {data.domain}, but the schema describes {known.domain}.")
-        rules = [*zero_rules(self.mechanism.structural_zeros), *zero_rules(known.structural_zeros)]
-        mechanism = dataclasses.replace(self.mechanism, structural_zeros=rules)
-        self.result_ = mechanism.fit(data, workload, seed, progress=progress, checkpoint=checkpoint)
+        mechanism = with_schema(self.mechanism, known)
+        self.result_ = mechanism.fit(
+            data, workload, seed, progress=progress, checkpoint=checkpoint, time_limit=time_limit
+        )
         self.schema_ = known
         self._like = _library(table)
         return self
@@ -191,6 +193,12 @@ class Synthesizer:
 
     def __repr__(self) -> str:
         return f"Synthesizer({self.mechanism!r}{', fitted' if hasattr(self, 'result_') else ''})"
+
+
+def with_schema(mechanism: Mechanism, schema: Schema) -> Mechanism:
+    """The mechanism, knowing what the schema calls impossible."""
+    rules = [*zero_rules(mechanism.structural_zeros), *zero_rules(schema.structural_zeros)]
+    return dataclasses.replace(mechanism, structural_zeros=rules)
 
 
 def check_public(schema: Schema, allow_draft: bool = False) -> None:
