@@ -3,6 +3,9 @@
 # make docs    guides, notebooks and reference as pages, build/docs/index.html; fails where a link leads nowhere
 # make lint    style; make types: static types; make bench: the benchmarks; make clean: what these made
 #
+# make compat  mbi's own tests on pgmest; make opendp: OpenDP's tables with our estimator; make dist: sdist and wheel;
+#              make sbom: what an installation consists of
+#
 # Each target first makes a virtual environment in $(VENV), or uses the one already there, and installs what it needs.
 # Needs Python 3.11 or newer with pip. Another interpreter: make demo PYTHON=python3.12
 
@@ -14,7 +17,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --ed
 
 COMPILE_KERNELS := import pgmest as pg; pg.estimate([pg.LinearMeasurement([1, 2], "a")], {"a": 2}).sample()
 
-.PHONY: demo test lint types docs bench clean
+.PHONY: demo test lint types docs bench compat opendp dist sbom clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed-plot
@@ -37,6 +40,23 @@ docs: $(VENV)/.installed-docs
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m experiments.benchmarks
 
+# MBI=path: the tests and mechanisms of a checkout of mbi, rather than those of its source distribution.
+compat: $(VENV)/.installed-compat
+	$(BIN)/python -m experiments.compat $(if $(MBI),--mbi $(MBI))
+
+opendp: build/compat/opendp/.installed
+	build/compat/opendp/bin/python -W ignore -m experiments.compat.opendp_tables --out build/compat/opendp.json
+
+dist: $(VENV)/.installed-dist
+	PYTHON=$(abspath $(BIN))/python .ci/distributions dist
+
+sbom: $(VENV)/.installed-dist
+	rm -rf build/sbom && $(PYTHON) -m venv build/sbom
+	build/sbom/bin/python -m pip install --quiet --disable-pip-version-check .
+	$(BIN)/python -m cyclonedx_py environment --output-reproducible --pyproject pyproject.toml \
+	  --output-file build/sbom.json build/sbom/bin/python
+	@echo 'wrote build/sbom.json'
+
 clean:
 	rm -rf demo-output build dist .pytest_cache .ruff_cache .hypothesis
 	find pgmest tests experiments -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
@@ -53,6 +73,20 @@ $(VENV)/.installed-dev: pyproject.toml | $(VENV)/.pip
 
 $(VENV)/.installed-docs: pyproject.toml | $(VENV)/.pip
 	$(INSTALL) '.[docs]'
+	@touch $@
+
+$(VENV)/.installed-compat: pyproject.toml | $(VENV)/.pip
+	$(INSTALL) '.[compat]'
+	@touch $@
+
+$(VENV)/.installed-dist: pyproject.toml | $(VENV)/.pip
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check build cyclonedx-bom
+	@touch $@
+
+# OpenDP pins mbi and polars, so it has an environment of its own.
+build/compat/opendp/.installed: pyproject.toml
+	$(PYTHON) -m venv build/compat/opendp
+	build/compat/opendp/bin/python -m pip install --quiet --disable-pip-version-check 'opendp[mbi]==0.16.0' --editable .
 	@touch $@
 
 $(VENV)/.installed-bench: pyproject.toml | $(VENV)/.pip

@@ -94,4 +94,4 @@ class Cell:
             error = workload_error(data, result, workload, norm="tv", per="answer")
         except (PgmestError, MemoryError) as failure:
             return {**row, "error": None, "seconds": None, "note": f"{type(failure).__name__}: {failure}"[:200]}
-        return {**row, "error": error, "seconds": result.seconds, "note": ""}
+        return {**row, "error": error, "seconds": result.owner_only.seconds, "note": ""}

@@ -7,8 +7,11 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
+Lookup = Callable[[str], Any]
+"""The `__getattr__` of a module."""
 
-def renamed_names(module: str, names: Mapping[str, str]) -> Callable[[str], Any]:
+
+def renamed_names(module: str, names: Mapping[str, str]) -> Lookup:
     """The `__getattr__` of a module in which public names were renamed.
 
     >>> __getattr__ = renamed_names("pgmest.queries", {"Query": "pgmest.queries.MatrixQuery"})

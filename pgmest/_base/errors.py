@@ -242,6 +242,29 @@ class ModelTooLarge(PgmestError, MemoryError):
         )
 
 
+class InconsistentMeasurementsError(PgmestError, ValueError):
+    """Measurements that no table can have, all at once.
+
+    Attributes:
+        answers: some that contradict each other, none of which can be left out, as (position of the measurement, row).
+    """
+
+    answers: tuple[tuple[int, int], ...] = ()
+
+    @classmethod
+    def of(cls, answers: Sequence[tuple[int, int]], texts: Sequence[str], noisy: bool) -> InconsistentMeasurementsError:
+        remedy = (
+            "Ask for a higher level, under which noisy answers may be further off, or correct one of them."
+            if noisy
+            else "Correct one of them, or say how it was rounded or suppressed."
+        )
+        lines = "\n".join(f"  {text}" for text in texts)
+        head = f"no table is compatible with all measurements. These {len(answers)} answers contradict each other:"
+        error = cls(f"{head}\n{lines}\n{remedy}")
+        error.answers = tuple(answers)
+        return error
+
+
 class FileFormatError(PgmestError, ValueError):
     """A file that is unreadable, truncated, or not in the format expected."""
 
@@ -254,9 +277,8 @@ class OptionalDependencyError(PgmestError, ImportError):
     """A feature that needs a package which is not installed."""
 
     @classmethod
-    def of(cls, package: str, feature: str, extra: str | None = None) -> OptionalDependencyError:
-        install = f"pgmest[{extra}]" if extra else package
-        return cls(f"{feature} needs the package '{package}', which is not installed: pip install '{install}'.")
+    def of(cls, package: str, feature: str) -> OptionalDependencyError:
+        return cls(f"{feature} needs the package '{package}', which is not installed: pip install {package}.")
 
 
 class BudgetTypeError(PgmestError, TypeError):
@@ -269,7 +291,10 @@ class BudgetTypeError(PgmestError, TypeError):
             ("Rho", "Epsilon"): "Convert it with epsilon.to_rho().",
             ("ApproxDP", "Epsilon"): "Convert it with epsilon.to_approx().",
             ("ApproxDP", "Rho"): "Convert it with rho.to_approx(delta).",
+            ("ApproxDP", "GDP"): "Convert it with gdp.to_approx(delta).",
             ("Rho", "ApproxDP"): "Use Rho.of(epsilon, delta), the largest rho that implies it.",
+            ("Rho", "GDP"): "Convert it with gdp.to_rho().",
+            ("GDP", "ApproxDP"): "Use GDP.of(epsilon, delta), the largest mu that implies it.",
         }.get((expected.__name__, kind), f"Give it as {expected.__name__}(...).")
         return cls(f"{what} is {got!r}, where a budget of type {expected.__name__} is needed. {remedy}")
 
@@ -283,6 +308,54 @@ class BudgetExceeded(PgmestError):
             f"{label} would cost {cost}, but only {remaining} of {budget} is left. Nothing was spent. Ask for less, "
             "give spend=curator.remaining, or start with a larger budget."
         )
+
+
+class ChargeError(PgmestError):
+    """Noise that would cost more than is charged for it, by the account of who draws it. Nothing was spent."""
+
+    @classmethod
+    def of(cls, label: str, price: float, charged: float, measure: str) -> ChargeError:
+        return cls(
+            f"{label}: the noise would cost {measure} {price:.6g}, but {charged:.6g} is charged for it. Nothing was "
+            "spent and no record was looked at. The calibration of the noise is wrong: please report this."
+        )
+
+
+class ScoreError(PgmestError, ValueError):
+    """Scores of candidates that no choice can be made by."""
+
+    @classmethod
+    def of(cls, candidates: int) -> ScoreError:
+        return cls(
+            f"one of {candidates} scores is not a number (NaN), so their sensitivity is not as stated. The request is "
+            "paid for, and stays unanswered. Give every table a number as its score, an empty one, too."
+        )
+
+
+class CopyError(PgmestError, TypeError):
+    """A copy or a pickle of what holds private records, or a budget, of which there must be one."""
+
+    @classmethod
+    def of(cls, name: str) -> CopyError:
+        return cls(
+            f"a {name} can be neither copied nor pickled: each copy would spend the whole budget. Pass on what it "
+            "returned; curator.ledger.statement() is a copy of the ledger that can be kept."
+        )
+
+
+class ProcessError(PgmestError):
+    """What spends a budget, used in another process than the one that made it."""
+
+    @classmethod
+    def of(cls, name: str, process: int) -> ProcessError:
+        return cls(
+            f"this {name} belongs to process {process}, and a forked process would spend its budget once more. Ask it "
+            "there, and pass on the answers."
+        )
+
+
+class LedgerError(PgmestError, ValueError):
+    """The ledger of a dataset that cannot be used: not one, edited, rolled back, copied, or of another relation."""
 
 
 class JournalError(PgmestError, ValueError):

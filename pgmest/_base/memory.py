@@ -8,6 +8,9 @@ import os
 
 from pgmest._base.errors import ArgumentError, ModelTooLarge, count_text, memory_text
 
+LARGEST_TABLE = 2**31
+"""No marginal, no answer, and no table on the way to one has more cells: 17 GB of them."""
+
 
 @functools.cache
 def physical_memory() -> float:

@@ -16,6 +16,7 @@ from pgmest._base.errors import ArgumentError, OptionalDependencyError
 from pgmest.data.dataset import Dataset
 from pgmest.data.schema.grid import real_numbers
 from pgmest.data.values import Values
+from pgmest.mechanisms.mechanism import Result
 from pgmest.mechanisms.registry import named_mechanism
 from pgmest.tables.domain import Domain
 
@@ -24,7 +25,7 @@ try:
     from sklearn.utils import check_random_state
     from sklearn.utils.validation import check_is_fitted, validate_data
 except ImportError:
-    raise OptionalDependencyError.of("scikit-learn", "pgmest.adapters.sklearn", "evaluate") from None
+    raise OptionalDependencyError.of("scikit-learn", "pgmest.adapters.sklearn") from None
 
 
 class DensityEstimator(DensityMixin, BaseEstimator):
@@ -85,11 +86,11 @@ class DensityEstimator(DensityMixin, BaseEstimator):
         budget = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
         mechanism = named_mechanism(self.mechanism, **budget, backend=self.backend)
         X = self._numbers(X, reset=True)
-        self.edges_ = _edges(self.bounds, self.bins, X.shape[1])
+        self.edges_: list[np.ndarray] = _edges(self.bounds, self.bins, X.shape[1])
         domain = Domain({f"x{column}": len(edges) - 1 for column, edges in enumerate(self.edges_)})
         data = Dataset.from_codes(list(self._codes(X)), domain)
         seed = int(check_random_state(self.random_state).randint(2**31))
-        self.result_ = mechanism.fit(data, self.workload, seed, progress=False)
+        self.result_: Result = mechanism.fit(data, self.workload, seed, progress=False)
         return self
 
     def score_samples(self, X: Any) -> np.ndarray:

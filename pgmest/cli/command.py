@@ -39,7 +39,7 @@ class Command:
         title: what it does, in a line.
         details: examples, and what one must know.
         options: adds the arguments to its parser.
-        run: does it.
+        run: does it, and may return an exit code.
         usage: what is shown after wrong usage, where all the options would be too much.
     """
 
@@ -47,7 +47,7 @@ class Command:
     title: str
     details: str
     options: Callable[[Add], None]
-    run: Callable[[argparse.Namespace], None]
+    run: Callable[[argparse.Namespace], int | None]
     usage: str | None = None
 
 

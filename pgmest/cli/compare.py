@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pgmest.data.dataset import Dataset
     from pgmest.data.schema import Schema
 
-DETAILS = f"""\
+COMPARE_DETAILS = f"""\
 examples:
   pgmest compare people.csv synthetic.csv --schema people.yaml
   pgmest compare people.csv model.npz --schema people.yaml --way 3 --json
@@ -104,7 +104,7 @@ def _table(path: str, schema: Schema | None, domain: Domain) -> Dataset:
 COMPARE = Command(
     "compare",
     "Compare the marginals of a table with those of another, or of a model.",
-    DETAILS,
+    COMPARE_DETAILS,
     _options,
     _run,
     "pgmest compare TABLE TABLE-OR-MODEL [--schema FILE | --domain FILE] [options]",

@@ -44,10 +44,8 @@ def schema_facts(schema: Schema) -> dict[str, Any]:
 
 def unit_in_words(unit: Unit) -> str:
     """Whose privacy is protected."""
-    return (
-        f"A person is all rows with one value of '{unit.column}'; at most {plural(unit.at_most, 'row')} of each "
-        "are counted, and the noise hides whether any one person is in the table."
-    )
+    rows = plural(unit.at_most, "row")
+    return f"A person is all rows with one value of '{unit.column}'; at most {rows} of each are counted."
 
 
 def finite(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from pgmest.cli.command import Add, Command
 from pgmest.cli.facts import model_facts, schema_facts, unit_in_words
 
-DETAILS = """\
+INFO_DETAILS = """\
 examples:
   pgmest info model.npz
   pgmest info model.npz --json
@@ -70,7 +70,7 @@ def _shown(labels: list[str]) -> str:
 INFO = Command(
     "info",
     "Show a model's domain, its junction tree with its cost, and how the estimate went; or a schema's codes.",
-    DETAILS,
+    INFO_DETAILS,
     _options,
     _run,
 )

@@ -16,28 +16,33 @@ from pgmest.cli.audit import AUDIT
 from pgmest.cli.check import CHECK
 from pgmest.cli.command import make_parser, say
 from pgmest.cli.compare import COMPARE
+from pgmest.cli.disclose import DISCLOSE
 from pgmest.cli.estimate import ESTIMATE, MEASURE
 from pgmest.cli.info import INFO
+from pgmest.cli.ledger import LEDGER
 from pgmest.cli.paths import check_files
 from pgmest.cli.plan import PLAN
 from pgmest.cli.query import QUERY, SAMPLE
 from pgmest.cli.synthesize import SCHEMA, SYNTHESIZE
+from pgmest.cli.warm_up import WARM_UP
 
-COMMANDS = {
-    command.name: command
-    for command in (SYNTHESIZE, SCHEMA, CHECK, PLAN, ESTIMATE, INFO, QUERY, SAMPLE, COMPARE, AUDIT, MEASURE)
-}
+ALL = (
+    *(SYNTHESIZE, SCHEMA, CHECK, PLAN, ESTIMATE, INFO, QUERY, SAMPLE),
+    *(DISCLOSE, COMPARE, AUDIT, LEDGER, MEASURE, WARM_UP),
+)
+COMMANDS = {command.name: command for command in ALL}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the exit code is 0 when done, 1 after an error, 2 for wrong usage, 130 when interrupted."""
+    """Run one command; the exit code is 0 when done, 1 after an error, 2 for wrong usage, 3 where `disclose` finds
+    something, 130 when interrupted."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal shows what it can; files and pipes are UTF-8
             stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="backslashreplace")
     options = make_parser(COMMANDS.values()).parse_args(arguments)
     try:
         check_files(options)
-        options.run(options)
+        code = options.run(options)
         sys.stdout.flush()
     except PgmestError as error:
         say(f"error: {error}")
@@ -51,4 +56,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         say("interrupted.")
         return 130
-    return 0
+    return code or 0

@@ -54,14 +54,14 @@ def output_table(path: str) -> OutputFile:
     except PgmestError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
     if kind == ".parquet" and find_spec("pyarrow") is None:
-        raise argparse.ArgumentTypeError(str(OptionalDependencyError.of("pyarrow", "writing Parquet files", "parquet")))
+        raise argparse.ArgumentTypeError(str(OptionalDependencyError.of("pyarrow", "writing Parquet files")))
     return OutputFile(path)
 
 
 def output_page(path: str) -> OutputFile:
     """An output page; it has pictures."""
     if find_spec("matplotlib") is None:
-        raise argparse.ArgumentTypeError(str(OptionalDependencyError.of("matplotlib", "a report", "plot")))
+        raise argparse.ArgumentTypeError(str(OptionalDependencyError.of("matplotlib", "a report")))
     return output(path)
 
 

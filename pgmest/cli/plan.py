@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 
 from pgmest._base.errors import ArgumentError
-from pgmest.cli.budget import MECHANISMS, mechanism_of, mechanism_options
+from pgmest.cli.budget import MECHANISM_HELP, mechanism_of, mechanism_options
 from pgmest.cli.cliques import workload_of, workload_options
 from pgmest.cli.command import Add, Command, count
 from pgmest.cli.paths import InputFile
@@ -24,7 +24,7 @@ and the plan may be published. The number of records is private, too: give a pub
 For each table that was measured: its cells, the noise (standard deviation, in records), the records in a cell on
 average, and the share of records that the noise alone would move. A mechanism that adapts may measure other tables of
 the real records. What to think over before paying is marked with "!".
-{MECHANISMS}"""
+{MECHANISM_HELP}"""
 
 
 def _options(add: Add) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pgmest._base.errors import ArgumentError, plural
 from pgmest._base.files import write_atomically
-from pgmest.cli.budget import MECHANISMS, mechanism_of, mechanism_options, question_delta
+from pgmest.cli.budget import MECHANISM_HELP, mechanism_of, mechanism_options, question_delta
 from pgmest.cli.cliques import workload_of, workload_options
 from pgmest.cli.command import Add, Command, count, say
 from pgmest.cli.facts import unit_in_words
@@ -48,19 +48,22 @@ SYNTHESIZE_DETAILS = f"""\
 examples:
   pgmest synthesize people.csv --schema people.yaml --epsilon 1 --out synthetic.csv --report report.html
   pgmest synthesize people.csv --schema people.yaml --epsilon 1 --delta 1e-9 --mechanism mst --out synthetic.csv \\
-      --model model.npz --ledger ledger.json
+      --model model.npz --spent spent.json --ledger people.ledger
   pgmest synthesize people.csv --schema people.yaml --rho 0.1 --workload age,income sex,income --out synthetic.parquet
   pgmest synthesize - --schema people.yaml --epsilon 1 --out - < people.csv > synthetic.csv
 
 Values come back in their original types: within a bin they are drawn at random, dates are dates, missing is missing.
 What is protected is one row; with a unit in the schema, one person with all rows, of which a number is counted.
-{MECHANISMS}
-May be published: the table, the model, the ledger, and the page of --report. Must not: the page of --owner-report,
+{MECHANISM_HELP}
+May be published: the table, the model, what was spent, and the page of --report. Must not: the page of --owner-report,
 which compares with the private records without noise, and the file of --checkpoint before the run is over.
 
 --seed fixes how records are drawn, and how the mechanism breaks ties, never the noise: that comes from the operating
 system's secure generator, and two runs with the same seed differ. With --insecure-simulation the seed fixes the noise,
 too, and the result is NOT private: for trying things out on public tables.
+
+--ledger FILE.ledger charges the ledger of the dataset, which counts all runs on the same private table, and refuses
+one that would exceed its total budget; `pgmest ledger --help` has more.
 
 --checkpoint FILE keeps each answer that was paid for, so that after a crash the same command goes on, and pays nothing
 twice. Ctrl-C stops early: the table is made of what was measured until then, and the exit code is 130; a second Ctrl-C
@@ -104,7 +107,9 @@ def _synthesize_options(add: Add) -> None:
     text = 'a page that compares with the private table; its name must contain "private"'
     add("--owner-report", metavar="FILE", type=private_page, help=text)
     add("--model", metavar="FILE", type=output, help="where the model goes, .npz, for pgmest query and sample")
-    add("--ledger", metavar="FILE", type=output, help="what was spent, on what, .json")
+    text = "the ledger of the dataset, which all runs on it charge (pgmest ledger create); its name ends in .ledger"
+    add("--ledger", metavar="FILE", type=continued, help=text)
+    add("--spent", metavar="FILE", type=output, help="where to write what this run spent, on what, .json")
     add("--checkpoint", metavar="FILE", type=continued, help="keeps what was paid for, to go on after a crash")
     overwrite_option(add)
     add("--seed", type=count, metavar="N", help="of drawing records and breaking ties; not of the noise")
@@ -124,6 +129,7 @@ def _synthesize(options: argparse.Namespace) -> None:
     workload = workload_of(options, schema.domain)
     seed = 0 if options.seed is None and options.checkpoint else options.seed
     check_public(schema, options.allow_draft)
+    _sort_ledgers(options)
     if schema.unit and options.records_per_person is not None and options.records_per_person < schema.unit.at_most:
         least = f"at least {schema.unit.at_most}, as the unit of {options.schema} says, or left out"
         raise ArgumentError.of("--records-per-person", options.records_per_person, least)
@@ -136,6 +142,7 @@ def _synthesize(options: argparse.Namespace) -> None:
         workload,
         seed=seed,
         checkpoint=options.checkpoint,
+        ledger=options.ledger,
         allow_draft=options.allow_draft,
         time_limit=options.most_seconds,
     )
@@ -150,10 +157,19 @@ def _synthesize(options: argparse.Namespace) -> None:
         raise KeyboardInterrupt
 
 
+def _sort_ledgers(options: argparse.Namespace) -> None:
+    """--ledger is the dataset's where its name ends in .ledger; others are what --spent was called before."""
+    if options.ledger and Path(options.ledger).suffix != ".ledger":
+        say("--ledger is now the ledger of the dataset, FILE.ledger; what a run spent is written by --spent FILE.")
+        options.spent, options.ledger = options.spent or options.ledger, None
+    if options.ledger and (options.allow_draft or options.insecure_simulation):
+        raise ArgumentError("a run that is not private cannot be put on the ledger of a dataset: leave out --ledger.")
+
+
 def _write(synthesizer: Synthesizer, data: Any, checked: Any, options: argparse.Namespace) -> int:
     """Write every file asked for, what cannot be made again first; the number of rows."""
-    if options.ledger:
-        write_atomically(options.ledger, json.dumps(synthesizer.ledger_.to_json(), indent=1) + "\n")
+    if options.spent:
+        write_atomically(options.spent, json.dumps(synthesizer.ledger_.to_json(), indent=1) + "\n")
     if options.model:
         if hasattr(synthesizer.model_, "save"):
             synthesizer.model_.save(options.model)
@@ -183,7 +199,7 @@ def _summarize(synthesizer: Synthesizer, rows: int, options: argparse.Namespace)
         facts = {
             "rows": rows,
             "out": options.out,
-            "seconds": round(result.seconds, 3),
+            "owner_only": {"seconds": round(result.owner_only.seconds or 0.0, 3)},
             "interrupted": result.interrupted,
             "unit": dataclasses.asdict(synthesizer.schema_.unit) if synthesizer.schema_.unit else None,
             **statement.to_json(),
@@ -191,7 +207,7 @@ def _summarize(synthesizer: Synthesizer, rows: int, options: argparse.Namespace)
         }
         print(json.dumps(facts), file=stream)
         return
-    print(f"{plural(rows, 'synthetic record')} in {options.out}, {result.seconds:.1f} s", file=stream)
+    print(f"{plural(rows, 'synthetic record')} in {options.out}", file=stream)
     print(statement, file=stream)
     if synthesizer.schema_.unit:
         print(unit_in_words(synthesizer.schema_.unit), file=stream)

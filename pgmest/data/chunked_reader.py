@@ -22,12 +22,12 @@ from pgmest.data.frames import (
 )
 from pgmest.data.values import Values, read_values
 
-ROWS_AT_ONCE = 1 << 17
+ROWS_A_PIECE = 1 << 17
 LONGEST_HEADER = 1 << 22  # bytes
 
 
 def read_pieces(
-    path: str | Path, names: Iterable[str] | None = None, rows: int = ROWS_AT_ONCE
+    path: str | Path, names: Iterable[str] | None = None, rows: int = ROWS_A_PIECE
 ) -> Iterator[dict[str, Values]]:
     """Columns of a `.csv`, `.csv.gz` or `.parquet` file, `rows` rows at a time; all columns by default.
 

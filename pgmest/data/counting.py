@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from pgmest._base.errors import MOST_AXES, ModelTooLarge, count_text, listed, memory_text
+from pgmest._base.memory import LARGEST_TABLE
 from pgmest.data.codes import code_type
 from pgmest.tables.domain import Domain
 
-MAX_CELLS = 2**31  # of one marginal: 17 GB of counts
 ROWS_AT_ONCE = 1 << 18  # the cell numbers of this many records stay in cache, and bound the memory used
 
 
@@ -24,7 +24,7 @@ def count_cells(columns: Sequence[np.ndarray], domain: Domain, weights: np.ndarr
         weights: shape (records,); None counts each record once.
 
     Raises:
-        ModelTooLarge: the table would have more than `MAX_CELLS` cells, or more than fit in memory.
+        ModelTooLarge: the table would have more than `LARGEST_TABLE` cells, or more than fit in memory.
     """
     counts = zero_table(domain)
     for start in range(0, len(columns[0]), ROWS_AT_ONCE):
@@ -42,7 +42,7 @@ def zero_table(domain: Domain) -> np.ndarray:
         ModelTooLarge: as for `count_cells`.
     """
     cells = domain.size()
-    if cells <= MAX_CELLS:
+    if cells <= LARGEST_TABLE:
         if len(domain) > MOST_AXES:
             raise ModelTooLarge.of_axes(domain)
         try:

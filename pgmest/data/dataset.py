@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from pgmest.data.frames import lazy_frame, read_columns, read_frame, write_frame
 from pgmest.tables.domain import Clique, Domain, as_domain
 from pgmest.tables.factor import Factor
 
-KEPT_CELLS = 1 << 24
+REMEMBERED_CELLS = 1 << 24
 """Tables of this many cells in all (128 MB) are kept, where they are, so that one asked for again is not counted."""
 
 
@@ -219,12 +219,12 @@ class Dataset:
     def remembering(self) -> Dataset:
         """The same records, which keep the tables that `project_many` counts for when they are asked for again.
 
-        They keep the latest ones, of `KEPT_CELLS` cells in all.
+        They keep the latest ones, of `REMEMBERED_CELLS` cells in all.
         """
         return replace(self, _kept={})
 
     def _keep(self, tables: Mapping[frozenset[str], Factor]) -> None:
-        """Remember the tables, and forget the oldest ones beyond `KEPT_CELLS`."""
+        """Remember the tables, and forget the oldest ones beyond `REMEMBERED_CELLS`."""
         if self._kept is None:
             return
         for key, table in tables.items():
@@ -232,7 +232,7 @@ class Dataset:
             self._kept[key] = table
         cells = sum(table.values.size for table in self._kept.values())
         for key in list(self._kept):
-            if cells <= KEPT_CELLS:
+            if cells <= REMEMBERED_CELLS:
                 break
             cells -= self._kept.pop(key).values.size
 
@@ -320,7 +320,7 @@ class Dataset:
         pairs = zip((*self.columns, self.weights), (*other.columns, other.weights), strict=True)
         return all(np.array_equal(mine, theirs) for mine, theirs in pairs)  # type: ignore[arg-type]
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         weighted = "" if self.weights is None else f", weights summing to {self.total:,.6g}"

@@ -70,7 +70,7 @@ def write_frame(frame: Any, path: str | Path) -> None:
             try:
                 table.write_parquet(temporary)
             except ImportError:
-                raise OptionalDependencyError.of("pyarrow", "writing Parquet files", "parquet") from None
+                raise OptionalDependencyError.of("pyarrow", "writing Parquet files") from None
             return
         content = table.write_csv().encode("utf-8")
         if kind == ".csv.gz":
@@ -190,7 +190,7 @@ def parquet_file(path: str | Path, wanted: list[str] | None) -> Iterator[tuple[A
     try:
         from pyarrow import ArrowException, parquet
     except ImportError:
-        raise OptionalDependencyError.of("pyarrow", "reading Parquet files", "parquet") from None
+        raise OptionalDependencyError.of("pyarrow", "reading Parquet files") from None
     with Path(path).open("rb") as handle:
         try:
             file = parquet.ParquetFile(handle)
@@ -213,7 +213,7 @@ def _read_csv(path: str | Path, wanted: list[str] | None, zipped: bool) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)  # pandas would drop the extra fields
-            table = pd.read_csv(io.BytesIO(content), index_col=False, low_memory=False)
+            table = pd.read_csv(io.BytesIO(content), index_col=False, low_memory=False, float_precision="round_trip")
     except (pd.errors.EmptyDataError, pd.errors.ParserError, pd.errors.ParserWarning) as error:
         check_widths(path, content)
         raise not_a_table(path, first_line(error)) from None

@@ -221,7 +221,8 @@ class LazyDataset(Dataset):
         """A dataset in an engine equals itself only: comparing would fetch the records."""
         return self is other
 
-    __hash__ = object.__hash__  # type: ignore[assignment]
+    def __hash__(self) -> int:  # type: ignore[override]
+        return object.__hash__(self)
 
     def __repr__(self) -> str:
         weighted = "" if self._weight is None else f", weights summing to {self.total:,.6g}"

@@ -11,7 +11,7 @@ import numpy as np
 from pgmest._base.errors import ArgumentError, MeasurementError
 from pgmest._base.memory import check_room
 from pgmest.inference.exact.structural_zeros import StructuralZeros
-from pgmest.measurements.measurement import LARGEST, LinearMeasurement
+from pgmest.measurements.measurement import LARGEST_ANSWER, LinearMeasurement
 from pgmest.models.exact import Model
 from pgmest.models.support import SupportModel
 from pgmest.solvers.run import Callback
@@ -62,7 +62,7 @@ def check_numbers(total: Any, tolerance: Any, max_iterations: Any) -> None:
     Raises:
         ArgumentError: one does not.
     """
-    number = isinstance(total, int | float | np.number) and 0 < total <= LARGEST
+    number = isinstance(total, int | float | np.number) and 0 < total <= LARGEST_ANSWER
     if not (total is None or number or (isinstance(total, str) and total == "fit")):
         raise ArgumentError.of("total", total, 'a positive number of records, None to estimate it, or "fit"')
     if not (isinstance(tolerance, int | float | np.number) and 0 <= tolerance < math.inf):

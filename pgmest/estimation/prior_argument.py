@@ -15,7 +15,7 @@ from pgmest.losses import FlatLoss
 from pgmest.losses.smoothed import KinkedLoss
 from pgmest.models.exact import Model
 from pgmest.models.support import SupportModel
-from pgmest.priors.public_model import MEGABYTES, public_model
+from pgmest.priors.public_model import PRIOR_MEGABYTES, public_model
 from pgmest.solvers.problem import Problem, SolverOracle
 from pgmest.tables.clique_vector import CliqueVector, Layout
 from pgmest.tables.domain import Domain
@@ -54,7 +54,7 @@ def prior_potentials(prior: Any, loss: FlatLoss, max_megabytes: float | None) ->
     """
     if isinstance(prior, Dataset):
         _check_domain(prior.domain, "prior", loss.domain)
-        limit = MEGABYTES if max_megabytes is None else min(MEGABYTES, max_megabytes)
+        limit = PRIOR_MEGABYTES if max_megabytes is None else min(PRIOR_MEGABYTES, max_megabytes)
         return public_model(prior, loss.cliques, max_megabytes=limit).potentials
     return potentials_of(prior, "prior", loss.domain)
 

@@ -147,4 +147,4 @@ def _scikit_learn(feature: str) -> None:
     try:
         import sklearn  # noqa: F401
     except ImportError:
-        raise OptionalDependencyError.of("scikit-learn", feature, "evaluate") from None
+        raise OptionalDependencyError.of("scikit-learn", feature) from None

@@ -139,7 +139,7 @@ def _search(kernel: _Kernel, effort: _Effort, share: float) -> Sequence[Eliminat
 
     Work is counted, not timed, so that the result does not depend on the machine.
     """
-    games = {weighted: _Game.start(kernel, weighted) for weighted in (False, True)}
+    games = {weighted: _EliminationGame.start(kernel, weighted) for weighted in (False, True)}
     rng = np.random.default_rng(0)
     best = _Trial("", np.ones(0))
     work = last_gain = 0
@@ -170,7 +170,7 @@ def _next_trial(run: int, best: _Trial, n: int, rng: np.random.Generator) -> _Tr
 
 
 @dataclass(slots=True)
-class _Game:
+class _EliminationGame:
     """The elimination game on a kernel: the graph as it shrinks, with every vertex's fill and clique size kept current.
 
     Both follow the edges that come and go and are never recounted: that is what makes a restart cheap.
@@ -190,7 +190,7 @@ class _Game:
     work: int = 0
 
     @classmethod
-    def start(cls, kernel: _Kernel, weighted: bool) -> _Game:
+    def start(cls, kernel: _Kernel, weighted: bool) -> _EliminationGame:
         sizes, graph = kernel.sizes, kernel.graph
         # Capped, so that the score of an absurdly large attribute still is a float.
         weights = [min(size, 10**9) if weighted else 1 for size in sizes]
@@ -204,7 +204,7 @@ class _Game:
         cells = [math.prod([sizes[u] for u in bits(near | 1 << vertex)]) for vertex, near in enumerate(graph)]
         return cls(kernel, weights, weigh if weighted else int.bit_count, graph, list(map(missing, graph)), cells)
 
-    def copy(self) -> _Game:
+    def copy(self) -> _EliminationGame:
         """The same position, to play on."""
         return replace(self, graph=self.graph[:], fill=self.fill[:], cells=self.cells[:])
 

@@ -42,7 +42,7 @@ class TreeGrowth:
         cliques = [step.group | step.separator for step in steps]
         self._maximal = [clique not in inside for clique in cliques]
         self._known_cells: dict[int, int] = {}
-        self.cells = sum(self._cells(clique) for clique in cliques if clique not in inside)
+        self.cells: int = sum(self._cells(clique) for clique in cliques if clique not in inside)
 
     def with_clique(self, clique: Clique) -> int:
         """The cells of the tree with this clique, too."""

@@ -44,7 +44,7 @@ class TreeLimit:
             inside = self._covered(clique)
             self._cliques.append(clique)
             if inside:  # the tree stays, but fill that it could do without is measured now
-                self.tree = replace(self.tree, measured=(*self.tree.measured, clique))
+                self.tree: JunctionTree = replace(self.tree, measured=(*self.tree.measured, clique))
                 self._growths = {}
             else:
                 self._adopt(self._cliques)

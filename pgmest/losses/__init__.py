@@ -25,6 +25,7 @@ from pgmest.losses.choose import make_loss
 from pgmest.losses.compose import FunctionLoss, SumLoss
 from pgmest.losses.divergence import KLLoss
 from pgmest.losses.dual_query import DualQueryLoss, DualQueryTranscript
+from pgmest.losses.interval import IntervalLoss
 from pgmest.losses.l2 import L2Loss
 from pgmest.losses.likelihood import NegativeLogLikelihood
 from pgmest.losses.robust import HuberLoss, L1Loss
@@ -35,6 +36,7 @@ __all__ = [
     "FlatLoss",
     "FunctionLoss",
     "HuberLoss",
+    "IntervalLoss",
     "KLLoss",
     "L1Loss",
     "L2Loss",

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from pgmest._base.errors import ArgumentError
 from pgmest.losses.base import FlatLoss
-from pgmest.losses.compose import FunctionLoss
+from pgmest.losses.compose import FunctionLoss, SumLoss
+from pgmest.losses.interval import IntervalLoss
 from pgmest.losses.l2 import L2Loss
 from pgmest.losses.likelihood import NegativeLogLikelihood
 from pgmest.losses.robust import HuberLoss, L1Loss
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.tables.domain import Domain, as_domain
 
-LOSSES = {"l2": L2Loss, "l1": L1Loss, "huber": HuberLoss, "likelihood": NegativeLogLikelihood}
+LOSSES: dict[str, Callable[..., FlatLoss]] = {
+    "l2": L2Loss,
+    "l1": L1Loss,
+    "huber": HuberLoss,
+    "likelihood": NegativeLogLikelihood,
+}
 
 
 def make_loss(loss: Any, measurements: Iterable[LinearMeasurement], domain: Domain | Mapping[str, int]) -> FlatLoss:
@@ -34,7 +40,7 @@ def make_loss(loss: Any, measurements: Iterable[LinearMeasurement], domain: Doma
     if isinstance(loss, str):
         if loss not in LOSSES:
             raise ArgumentError.of("loss", loss, [*LOSSES])
-        return LOSSES[loss](measurements, domain)
+        return _with_intervals(LOSSES[loss], tuple(measurements), domain)
     if isinstance(loss, FlatLoss):
         if loss.domain != domain:
             raise ArgumentError("the loss is over another domain than the measurements; make it over the same.")
@@ -47,3 +53,15 @@ def make_loss(loss: Any, measurements: Iterable[LinearMeasurement], domain: Doma
         if not callable(made):
             return make_loss(made, measurements, domain)
     raise ArgumentError.of("loss", loss, f"one of {', '.join(map(repr, LOSSES))}, or an object with the Loss protocol")
+
+
+def _with_intervals(
+    loss: Callable[..., FlatLoss], measurements: tuple[LinearMeasurement, ...], domain: Domain
+) -> FlatLoss:
+    """The loss of the noisy answers, and the distance from the ends of those known to lie between two."""
+    between = [measurement for measurement in measurements if not measurement.noisy]
+    if not between or loss is NegativeLogLikelihood:
+        return loss(measurements, domain)
+    noisy = [measurement for measurement in measurements if measurement.noisy]
+    intervals = IntervalLoss(between, domain)
+    return SumLoss([loss(noisy, domain), intervals]) if noisy else intervals

@@ -10,7 +10,7 @@ import numpy as np
 
 from pgmest._base.errors import ArgumentError, UnknownCliqueError
 from pgmest.losses.base import FlatLoss, cell_positions, loss_layout
-from pgmest.tables.clique_vector import CliqueVector
+from pgmest.tables.clique_vector import CliqueVector, Layout
 from pgmest.tables.domain import Domain, as_domain
 
 
@@ -26,18 +26,32 @@ class SumLoss(FlatLoss):
     """
 
     def __init__(self, losses: Iterable[FlatLoss], weights: Sequence[float] | None = None):
-        self.losses = tuple(losses)
-        self.weights = (1.0,) * len(self.losses) if weights is None else tuple(float(weight) for weight in weights)
+        self.losses: tuple[FlatLoss, ...] = tuple(losses)
+        self.weights: tuple[float, ...] = (
+            (1.0,) * len(self.losses) if weights is None else tuple(float(weight) for weight in weights)
+        )
         _check_parts(self.losses, self.weights)
         cliques = [clique for loss in self.losses for clique in loss.cliques]
-        self.layout = loss_layout(self.losses[0].domain, cliques)
+        self.layout: Layout = loss_layout(self.losses[0].domain, cliques)
         self._cells = [self._positions(loss) for loss in self.losses]
-        self.smooth = all(loss.smooth for loss in self.losses)
+        self.smooth: bool = all(loss.smooth for loss in self.losses)
 
     def _positions(self, loss: FlatLoss) -> np.ndarray:
         index = np.arange(self.layout.cells)
         parts = [index[cell_positions(self.layout, clique)] for clique in loss.cliques]
         return np.concatenate([index[:0], *parts])
+
+    @property
+    def noise_floor(self) -> float:  # type: ignore[override]
+        """The weighted sum of the parts' floors."""
+        return math.fsum(weight * loss.noise_floor for loss, weight in zip(self.losses, self.weights, strict=True))
+
+    def curvature_floor(self) -> np.ndarray:
+        """The weighted sum of the parts' floors, by cell."""
+        floor = np.zeros(self.layout.cells)
+        for loss, weight, cells in zip(self.losses, self.weights, self._cells, strict=True):
+            floor[cells] += weight * loss.curvature_floor()
+        return floor
 
     @property
     def lipschitz(self) -> float | None:  # type: ignore[override]
@@ -87,7 +101,7 @@ class FunctionLoss(FlatLoss):
         smooth: bool = True,
     ):
         self.function = function
-        self.layout = loss_layout(as_domain(domain), cliques)
+        self.layout: Layout = loss_layout(as_domain(domain), cliques)
         self.lipschitz = lipschitz
         self.smooth = smooth
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from pgmest._base.errors import ArgumentError
 from pgmest.losses.base import FlatLoss, dot, loss_layout
-from pgmest.tables.clique_vector import CliqueVector
+from pgmest.tables.clique_vector import CliqueVector, Layout
 
 SMALLEST_COUNT = 1e-280  # keeps count / SMALLEST_COUNT a float64
 
@@ -29,7 +29,7 @@ class KLLoss(FlatLoss):
     def __init__(self, target: CliqueVector):
         if not np.all((target.flat >= 0) & (target.flat < np.inf)):
             raise ArgumentError("the target marginals of a KL loss must be finite counts, none negative.")
-        self.layout = loss_layout(target.domain, target.cliques)
+        self.layout: Layout = loss_layout(target.domain, target.cliques)
         self._target = self.flatten(target)
 
     def flat_value_and_gradient(self, flat: np.ndarray, out: np.ndarray | None = None) -> tuple[float, np.ndarray]:

@@ -25,7 +25,7 @@ LARGEST_GROWTH = 300.0
 underflowed at the start of a block then stays negligible to its end."""
 
 BLOCK_STEPS = 16
-BLOCK_CELLS = 2**21
+SERIES_BLOCK = 2**21
 """The most steps, and the most steps times cells, that a block may have."""
 
 
@@ -149,11 +149,11 @@ class DualQueryLoss(FlatLoss):
 
     def __init__(self, transcript: DualQueryTranscript):
         self.transcript = transcript
-        self.layout = transcript.layout
+        self.layout: Layout = transcript.layout
         steps, samples = transcript.queries.shape
         self._coefficients, self._constant = _linear_part(transcript)
         elapsed = np.arange(steps) * transcript.eta / transcript.total
-        self.lipschitz = float(samples * np.sum(elapsed**2)) * (1.0 if transcript.negations else 0.25)
+        self.lipschitz: float = float(samples * np.sum(elapsed**2)) * (1.0 if transcript.negations else 0.25)
         self._recorded = np.zeros(self.layout.cells, dtype=bool)
         self._recorded[transcript.record_cells.reshape(-1)] = True
         self._last = max(steps - 1, 1)  # the series wants times in 0..1
@@ -215,7 +215,7 @@ class DualQueryLoss(FlatLoss):
     def _block_length(self, answers: np.ndarray) -> int:
         """How many steps to take together: few enough for the weights to stay in range, and in memory."""
         growth = self.transcript.eta * (1.0 + float(np.abs(answers).max()))
-        return max(1, int(min(BLOCK_STEPS, BLOCK_CELLS / len(answers), LARGEST_GROWTH / growth)))
+        return max(1, int(min(BLOCK_STEPS, SERIES_BLOCK / len(answers), LARGEST_GROWTH / growth)))
 
 
 def _block(logits: np.ndarray, drift: np.ndarray, push: float, cells: np.ndarray) -> np.ndarray:

@@ -30,7 +30,7 @@ class WeightedSquares(FlatLoss):
     def __init__(
         self, layout: Layout, target: np.ndarray, precision: np.ndarray | float, constant: float, noise_floor: float
     ):
-        self.layout = layout
+        self.layout: Layout = layout
         self.target = target
         self.precision = precision
         self.constant = constant
@@ -83,8 +83,8 @@ class L2Loss(FlatLoss):
     """
 
     def __init__(self, measurements: Iterable[LinearMeasurement], domain: Domain | Mapping[str, int]):
-        self.measurements = tuple(measurements)
-        self.layout = measured_layout(self.measurements, as_domain(domain))
+        self.measurements: tuple[LinearMeasurement, ...] = tuple(measurements)
+        self.layout: Layout = measured_layout(self.measurements, as_domain(domain))
         direct = [measurement for measurement in self.measurements if measurement.query is None]
         structured = [measurement for measurement in self.measurements if measurement.query is not None]
         self._direct = _merged(direct, self.layout)

@@ -26,13 +26,13 @@ class Residuals:
     """
 
     def __init__(self, measurements: Iterable[LinearMeasurement], layout: Layout, scales: Iterable[float | np.ndarray]):
-        self.layout = layout
-        self.measurements = tuple(measurements)
+        self.layout: Layout = layout
+        self.measurements: tuple[LinearMeasurement, ...] = tuple(measurements)
         self._cells = [cell_positions(layout, measurement.clique) for measurement in self.measurements]
         stops = np.cumsum([0, *(measurement.rows for measurement in self.measurements)])
         self._rows = [slice(start, stop) for start, stop in pairwise(stops)]
-        self.scales = np.empty(stops[-1])
-        self.targets = np.empty(stops[-1])
+        self.scales: np.ndarray = np.empty(stops[-1])
+        self.targets: np.ndarray = np.empty(stops[-1])
         for measurement, rows, scale in zip(self.measurements, self._rows, scales, strict=True):
             self.scales[rows] = scale
             self.targets[rows] = measurement.values
@@ -113,8 +113,8 @@ class ResidualLoss(FlatLoss):
     """
 
     def __init__(self, measurements: Iterable[LinearMeasurement], domain: Domain | Mapping[str, int]):
-        self.measurements = tuple(measurements)
-        self.layout = measured_layout(self.measurements, as_domain(domain))
+        self.measurements: tuple[LinearMeasurement, ...] = tuple(measurements)
+        self.layout: Layout = measured_layout(self.measurements, as_domain(domain))
         self._residuals = Residuals(self.measurements, self.layout, [self._scale(m) for m in self.measurements])
 
     @abstractmethod

@@ -9,6 +9,7 @@ import numpy as np
 
 from pgmest.losses.base import FlatLoss, dot
 from pgmest.losses.residual import ResidualLoss, Residuals
+from pgmest.tables.clique_vector import Layout
 
 CURVATURE_FLOOR = 1e-3
 """Added to each answer's share of the widths, relative to the mean: for answers about cells that hold no mass."""
@@ -78,17 +79,17 @@ class SmoothedLoss(FlatLoss):
         softness: float,
         centers: np.ndarray | None = None,
     ):
-        self.layout = residuals.layout
+        self.layout: Layout = residuals.layout
         self._residuals = residuals
         self._kinked = kinked
         self._constant = constant
         self._limits = np.where(kinked, 1.0, np.inf)  # z^2 / 2 is the same maximum with w = 1, c = 0 and any u
         curvature = (residuals.squared_answers(np.maximum(flat, 0.0)) / np.square(residuals.scales))[kinked]
         width = softness * max(_mean(np.abs(residuals.standardized(flat)[kinked])), 1.0)
-        self.widths = np.ones(len(kinked))
+        self.widths: np.ndarray = np.ones(len(kinked))
         self.widths[kinked] = width * _shares(curvature)
-        self.centers = np.zeros(len(kinked)) if centers is None else centers
-        self.stiffness = len(self.layout.cliques) * _mean(curvature) / width
+        self.centers: np.ndarray = np.zeros(len(kinked)) if centers is None else centers
+        self.stiffness: float = len(self.layout.cliques) * _mean(curvature) / width
         """A guess at the smoothness relative to the entropy, as the widths are meant to make it."""
 
     def recentered(self, flat: np.ndarray, softness: float) -> SmoothedLoss:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,10 +23,19 @@ from pgmest.queries.matrices import Identity
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
 
-__all__ = ["LARGEST", "NOISES", "SMALLEST_STDDEV", "LinearMeasurement", "noise_scale", "noise_stddev"]
+__all__ = ["LARGEST_ANSWER", "NOISES", "SMALLEST_STDDEV", "LinearMeasurement", "noise_scale", "noise_stddev"]
+
+BETWEEN = "between"
+"""The kind of a measurement without noise, whose true answers are known to lie between two ends."""
+
+EXACT_STDDEV = 0.05
+"""What an exact answer counts for where only a standard deviation is asked: a twentieth of a record."""
+
+OPEN_STDDEV = 1e6
+"""The same for an answer without an upper end."""
 
 SMALLEST_STDDEV = 1e-150  # a smaller one has an infinite precision
-LARGEST = 1e100  # of answers, their noise and totals: the squares of larger numbers are infinite
+LARGEST_ANSWER = 1e100  # of answers, their noise and totals: the squares of larger numbers are infinite
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -48,6 +58,11 @@ class LinearMeasurement:
             one column per cell of the clique; or a Kron over exactly the clique's attributes, in any order.
         noise: "gaussian", "laplace", "discrete_gaussian" or "discrete_laplace". Only likelihoods read it.
 
+    `LinearMeasurement.exact`, `.rounded`, `.suppressed` and `.between` make one of published answers without noise.
+
+    Attributes:
+        low, high: the ends of the true answers where `noise` is "between", else None.
+
     Raises:
         MeasurementError: values or stddev that are not finite numbers, stddev not positive, a Kron on other attributes.
         MeasurementShapeError: values, stddev or query whose shapes do not fit together.
@@ -61,6 +76,8 @@ class LinearMeasurement:
     stddev: float | np.ndarray = 1.0
     query: LinearQuery | None = None
     noise: str = "gaussian"
+    low: np.ndarray | None = field(init=False, default=None)
+    high: np.ndarray | None = field(init=False, default=None)
     _shape: tuple[int, ...] | None = field(init=False, repr=False)
 
     def __init__(
@@ -86,10 +103,107 @@ class LinearMeasurement:
             "query": kept,
             "noise": noise,
             "values": answers,
+            "low": None,
+            "high": None,
             "_shape": table_shape,
         }.items():
             object.__setattr__(self, name, value)
         object.__setattr__(self, "stddev", _checked_stddev(stddev, self.rows, where))
+
+    @classmethod
+    def between(cls, low: Any, high: Any, clique: Iterable[str] | str, query: Any = None) -> LinearMeasurement:
+        """Exact answers of which only ends are known, such as ranges, or counts that were top-coded (high = inf).
+
+        `noise` is then "between" and `values` the middle of the ends (the lower end where the upper is open).
+
+        >>> LinearMeasurement.between([3, 8], [7, 12], "sex")
+        LinearMeasurement(sex: 2 answers, identity, between ends 4 apart)
+
+        Args:
+            low, high: the ends, in counts; a scalar or an array as `values` may be, low <= high. high may be inf.
+            clique, query: as for a noisy measurement.
+
+        Raises:
+            MeasurementError: ends that are not numbers, low above high, or a lower end that is infinite.
+        """
+        below, above = np.broadcast_arrays(np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64))
+        where = f"the measurement of {_clique(clique)}"
+        if np.isnan(above).any() or not np.isfinite(below).all():
+            raise MeasurementError(
+                f"{where}: the ends must be numbers, and the lower ones finite; only high may be inf."
+            )
+        if (below > above).any():
+            first = np.argwhere(below > above)[0].tolist()
+            raise MeasurementError(f"{where}: low is above high at index {first}; give low <= high.")
+        closed = np.isfinite(above)
+        middle = np.where(closed, 0.5 * (below + np.where(closed, above, below)), below)
+        widths = np.where(closed, (np.where(closed, above, below) - below) / math.sqrt(12.0), OPEN_STDDEV)
+        made = cls(middle, clique, np.maximum(widths, EXACT_STDDEV).reshape(-1), query)
+        for name, end in {"noise": BETWEEN, "low": below, "high": above}.items():
+            kept = end if isinstance(end, str) else np.array(end, dtype=np.float64).reshape(-1)
+            if isinstance(kept, np.ndarray):
+                kept.flags.writeable = False
+            object.__setattr__(made, name, kept)
+        return made
+
+    @classmethod
+    def exact(cls, values: Any, clique: Iterable[str] | str, query: Any = None) -> LinearMeasurement:
+        """Answers without noise or rounding, in counts; errors as for `between`."""
+        return cls.between(values, values, clique, query)
+
+    @classmethod
+    def rounded(
+        cls, values: Any, clique: Iterable[str] | str, base: float, query: Any = None, *, random: bool = False
+    ) -> LinearMeasurement:
+        """Whole numbers that were rounded to multiples of a base.
+
+        Args:
+            values: the published multiples, in counts.
+            clique, query: as for a noisy measurement.
+            base: the base, 1 or more. Rounding to the nearest multiple moves a whole number by at most base // 2.
+            random: each was rounded to the multiple below or above at random, so that it moved by less than the base.
+
+        Raises:
+            MeasurementError: the base is not a number of at least 1, or values that are not numbers.
+        """
+        if isinstance(base, bool) or not 1 <= base < math.inf:
+            raise MeasurementError(f"the measurement of {_clique(clique)}: base must be at least 1, got {base!r}.")
+        reach = math.ceil(base) - 1 if random else math.floor(base / 2)
+        middle = np.asarray(values, dtype=np.float64)
+        low = middle - reach if query is not None else np.maximum(middle - reach, 0.0)
+        return cls.between(low, middle + reach, clique, query)
+
+    @classmethod
+    def suppressed(
+        cls, values: Any, clique: Iterable[str] | str, below: float, query: Any = None, *, least: float = 0.0
+    ) -> LinearMeasurement:
+        """Whole numbers of which those below a threshold were left out.
+
+        Args:
+            values: the published counts, exact; NaN where one was suppressed. +inf where it was suppressed to protect
+                another (complementary suppression): then it may be any count.
+            clique, query: as for a noisy measurement.
+            below: counts below this were suppressed.
+            least: the smallest count that is suppressed: 1 where zeros are published.
+
+        Raises:
+            MeasurementError: a published count below the threshold yet not below `least`, or values of no meaning.
+        """
+        table = np.asarray(values, dtype=np.float64)
+        hidden, complementary = np.isnan(table), np.isposinf(table)
+        if ((table < below) & (table >= max(least, 1.0))).any():
+            raise MeasurementError(
+                f"the measurement of {_clique(clique)}: a published value is below the threshold {below:g}; counts "
+                "that were suppressed are NaN, and other exact ones belong into LinearMeasurement.exact."
+            )
+        low = np.where(hidden, least, np.where(complementary, 0.0, table))
+        high = np.where(hidden, max(math.ceil(below) - 1, least), table)
+        return cls.between(low, high, clique, query)
+
+    @property
+    def noisy(self) -> bool:
+        """Whether the answers carry noise; else the true ones lie between `low` and `high`."""
+        return self.noise != BETWEEN
 
     @property
     def rows(self) -> int:
@@ -182,11 +296,23 @@ class LinearMeasurement:
 
     def __repr__(self) -> str:
         query = "identity" if self.query is None else str(self.query)
+        if not self.noisy:
+            assert self.low is not None
+            assert self.high is not None
+            return _between_text(", ".join(self.clique) or "no attributes", query, self.high - self.low)
         uniform = self.uniform_stddev
         spread = f"{np.min(self.stddev):.4g} to {np.max(self.stddev):.4g}" if uniform is None else f"{uniform:.4g}"
         answers = "1 noisy answer" if self.rows == 1 else f"{self.rows:,} noisy answers"
         names = ", ".join(self.clique) or "no attributes"
         return f"LinearMeasurement({names}: {answers}, {query}, {self.noise} stddev {spread})"
+
+
+def _between_text(names: str, query: str, widths: np.ndarray) -> str:
+    answers = "1 answer" if len(widths) == 1 else f"{len(widths):,} answers"
+    if not widths.any():
+        return f"LinearMeasurement({names}: {answers}, {query}, exact)"
+    spread = f"{widths.min():.4g}" if np.ptp(widths) == 0 else f"{widths.min():.4g} to {widths.max():.4g}"
+    return f"LinearMeasurement({names}: {answers}, {query}, between ends {spread} apart)"
 
 
 def _clique(attributes: Iterable[str] | str) -> Clique:
@@ -241,8 +367,8 @@ def _answers(array: np.ndarray, query: LinearQuery | None, clique: Clique, where
             )
     if array.size == 0:
         raise MeasurementError(f"{where} has no values; give one for each query.")
-    if np.abs(array).max() > LARGEST:
-        raise MeasurementError(f"{where}: values must be within {LARGEST} of 0; this cannot be a count.")
+    if np.abs(array).max() > LARGEST_ANSWER:
+        raise MeasurementError(f"{where}: values must be within {LARGEST_ANSWER} of 0; this cannot be a count.")
     answers = array.reshape(-1).copy()
     answers.flags.writeable = False
     return answers
@@ -257,8 +383,8 @@ def _checked_stddev(stddev: Any, rows: int, where: str) -> float | np.ndarray:
             f"{where}: stddev must be positive (at least {SMALLEST_STDDEV}), got {float(deviations.min())}. "
             "For exact answers give a small one."
         )
-    if (deviations > LARGEST).any():
-        raise MeasurementError(f"{where}: stddev must be at most {LARGEST}, got {float(deviations.max())}.")
+    if (deviations > LARGEST_ANSWER).any():
+        raise MeasurementError(f"{where}: stddev must be at most {LARGEST_ANSWER}, got {float(deviations.max())}.")
     if deviations.ndim == 0:
         return float(deviations)
     deviations = deviations.copy()

@@ -22,7 +22,7 @@ from pgmest.tables.domain import Domain, as_domain
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class MeasurementPlan:
     """What HDMM would measure, and the error to expect of least squares: all public, and free.
 
     Attributes:
@@ -49,7 +49,7 @@ class Plan:
             key=lambda row: -row[0],
         )
         lines = [
-            f"Plan of HDMM for {self.budget}: {plural(len(rows), 'measurement')}",
+            f"MeasurementPlan of HDMM for {self.budget}: {plural(len(rows), 'measurement')}",
             f"  expected error {self.expected_error:,.4g} counts a query, root mean squared ({tried})",
         ]
         for share, clique, query, *_ in rows[:12]:
@@ -76,7 +76,7 @@ class HDMM(Mechanism):
     >>> mechanism = HDMM(epsilon=1.0, backend="simulation", estimator="original")
     >>> plan = mechanism.plan(data.domain, [("age", "sex"), ("sex", "income>50K")])
     >>> print(plan)  # doctest: +ELLIPSIS
-    Plan of HDMM for Epsilon(1): ... measurements
+    MeasurementPlan of HDMM for Epsilon(1): ... measurements
       expected error ... counts a query, root mean squared (...)
     ...
     >>> result = mechanism.fit(data, [("age", "sex"), ("sex", "income>50K")], seed=0)
@@ -97,8 +97,9 @@ class HDMM(Mechanism):
     max_megabytes: float = parameter(MODEL_MEGABYTES, MEGABYTES)
 
     definition: ClassVar[str] = "either"
+    gaussian_only: ClassVar[bool] = True
 
-    def plan(self, domain: Domain | Mapping[str, int], workload: Any = None) -> Plan:
+    def plan(self, domain: Domain | Mapping[str, int], workload: Any = None) -> MeasurementPlan:
         """What would be measured, and the error to expect.
 
         Args:
@@ -115,7 +116,7 @@ class HDMM(Mechanism):
         errors = {
             strategy.name: math.sqrt(strategy.expected_error(budget, self.neighbors) / rows) for strategy in tried
         }
-        return Plan(known, budget, tried[0], errors)
+        return MeasurementPlan(known, budget, tried[0], errors)
 
     def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
         plan = self.plan(curator.domain, workload)

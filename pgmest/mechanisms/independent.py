@@ -30,6 +30,7 @@ class Independent(Mechanism):
     """
 
     definition: ClassVar[str] = "either"
+    gaussian_only: ClassVar[bool] = True
 
     def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Model:
         named = {name for clique in cliques_of(workload, curator.domain) for name in clique}

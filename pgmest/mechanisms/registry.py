@@ -13,7 +13,7 @@ from pgmest.mechanisms.mechanism import Mechanism
 NOT_NAMED = ("Mechanism", "Result", "Transformed", "PMWPub", "PPSynAsPublishedNotPrivate")
 """In `pgmest.mechanisms`, but no mechanisms, or ones that need more than numbers and texts, or not private."""
 
-DELTA = 1e-9
+DEFAULT_DELTA = 1e-9
 """Where a mechanism that spends zCDP is given epsilon alone."""
 
 
@@ -46,5 +46,5 @@ def named_mechanism(name: str, **parameters: Any) -> Mechanism:
             raise ArgumentError(f"'{given}' is not a parameter of {kind.__name__} ({listed(fields, 30)}).{hint}")
     alone = parameters.get("epsilon") is not None and parameters.get("rho") is None and parameters.get("delta") is None
     if kind.definition == "zcdp" and alone:
-        parameters["delta"] = DELTA
+        parameters["delta"] = DEFAULT_DELTA
     return kind(**parameters)

@@ -13,9 +13,9 @@ from pgmest.mechanisms.estimation import lifted
 from pgmest.mechanisms.mechanism import Mechanism, Outcome
 from pgmest.mechanisms.parameters import Check, check_parameters, instance, number, parameter
 from pgmest.models.exact import Model
-from pgmest.privacy.budgets import Budget, Epsilon, Rho
+from pgmest.privacy.budgets import GDP, Budget, Epsilon, Rho
 from pgmest.privacy.curator import Curator
-from pgmest.privacy.neighbors import Neighbors
+from pgmest.privacy.neighbors import AddRemove, Neighbors
 from pgmest.queries.workloads import Item, Workload
 from pgmest.transforms.transform import Transform
 
@@ -38,8 +38,8 @@ class Transformed(Mechanism):
     """Recode the records, run a mechanism on them, and undo the recoding in its model.
 
     The steps are made one after the other, each of the records that the last one made; together they get `share` of
-    the budget, what they leave of it goes to the mechanism. The budget, the backend and the neighboring relation are
-    those of the mechanism inside.
+    the budget, what they leave of it goes to the mechanism. The budget is that of the mechanism inside; the backend and
+    the neighboring relation may be stated here or there, and hold for both.
 
     >>> import pgmest as pg
     >>> from pgmest import transforms
@@ -56,8 +56,9 @@ class Transformed(Mechanism):
         share: the part of the budget that the steps may spend; 0 where they are public.
 
     Raises:
-        ArgumentError: no mechanism, a share outside 0 to 1, a budget stated here, too, or structural zeros stated for
-            the mechanism inside: they are given here, in terms of the attributes before the steps.
+        ArgumentError: no mechanism, a share outside 0 to 1, a budget stated here, too, two backends or relations, or
+            structural zeros stated for the mechanism inside: they are given here, in terms of the attributes before
+            the steps.
     """
 
     mechanism: Mechanism | None = parameter(None, instance(Mechanism, "a mechanism, such as pg.mechanisms.MST(...)"))
@@ -73,8 +74,17 @@ class Transformed(Mechanism):
         if self.inside.structural_zeros:
             raise ArgumentError("give structural_zeros to Transformed, in terms of the attributes before its steps.")
         super().__post_init__()
-        object.__setattr__(self, "backend", self.inside.backend)
-        object.__setattr__(self, "neighbors", self.inside.neighbors)
+        for name, unstated in (("backend", "opendp"), ("neighbors", AddRemove())):
+            self._agree(name, unstated)
+
+    def _agree(self, name: str, unstated: object) -> None:
+        """What is stated here or for the mechanism inside holds for both."""
+        here, there = getattr(self, name), getattr(self.inside, name)
+        if here != there and unstated not in (here, there):
+            raise ArgumentError.of(name, here, f"what its mechanism has, {there}, or stated in one of the two places")
+        stated = there if here == unstated else here
+        object.__setattr__(self, name, stated)
+        object.__setattr__(self, "mechanism", replace(self.inside, **{name: stated}))
 
     @property
     def inside(self) -> Mechanism:
@@ -82,13 +92,13 @@ class Transformed(Mechanism):
         assert self.mechanism is not None
         return self.mechanism
 
-    def budget(self) -> Epsilon | Rho:
+    def budget(self) -> Epsilon | Rho | GDP:
         """That of the mechanism."""
         return self.inside.budget()
 
     def with_neighbors(self, neighbors: Neighbors) -> Transformed:
         """The same around a mechanism with another neighboring relation."""
-        return replace(self, mechanism=self.inside.with_neighbors(neighbors))
+        return replace(self, neighbors=neighbors, mechanism=self.inside.with_neighbors(neighbors))
 
     def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
         made: list[tuple[Curator, Transform]] = []

@@ -15,7 +15,7 @@ import numpy as np
 
 from pgmest._base.errors import ArgumentError, QueryError, plural
 from pgmest.data.dataset import Dataset
-from pgmest.measurements.measurement import LARGEST, LinearMeasurement
+from pgmest.measurements.measurement import LARGEST_ANSWER, LinearMeasurement
 from pgmest.queries import Kron, LinearQuery, as_query
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.evidence import checked_evidence
@@ -199,6 +199,6 @@ def checked_total(total: Any) -> float:
     Raises:
         ArgumentError: it is not a positive number.
     """
-    if isinstance(total, bool) or not 0 < total <= LARGEST:
+    if isinstance(total, bool) or not 0 < total <= LARGEST_ANSWER:
         raise ArgumentError.of("total", total, "a positive number of records")
     return float(total)

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from pgmest.inference.exact.belief_propagation import ExactOracle
     from pgmest.inference.exact.plan import Plan
     from pgmest.inference.marginals.calibrated_tree import CalibratedTree
+    from pgmest.models.intervals import Interval
+    from pgmest.models.posterior import NormalPrior, Posterior
     from pgmest.models.uncertainty import Replicates, Uncertainty
     from pgmest.solvers.refit import Refit
 
@@ -67,6 +69,7 @@ class Model(Distribution):
     refit: Refit | None = None
     _calibrated: CalibratedTree | None = field(default=None, init=False)
     _replicates: Replicates | None = field(default=None, init=False)
+    _posterior: Posterior | None = field(default=None, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def __post_init__(self) -> None:
@@ -216,6 +219,130 @@ class Model(Distribution):
             object.__setattr__(self, "_replicates", found)
         twins = (Model(potentials, total, plan=self.plan) for potentials, total in found.estimates)
         return Uncertainty.of(answer, [ask(twin, query, clique, given) for twin in twins])
+
+    def posterior(
+        self,
+        draws: int = 1000,
+        seed: int = 0,
+        *,
+        chains: int = 4,
+        warm_up: int = 200,
+        prior: NormalPrior | None = None,
+        method: Literal["auto", "laplace", "hmc"] = "auto",
+    ) -> Posterior:
+        """Models that the answers allow, as draws from a posterior distribution; see `pgmest.models.posterior`.
+
+        The likelihood is that of each measurement's own noise, whatever loss the estimate had. Structural zeros and a
+        `prior=` of the estimate stay. The total is a parameter, too, unless `estimate` was told it.
+
+        Args:
+            draws: how many to keep, over all chains. Its report says how many independent ones they are worth.
+            seed: the same seed gives the same draws.
+            chains: how many, each in a thread.
+            warm_up: transitions of each chain that tune it, and are not kept.
+            prior: of potentials and total; by default `NormalPrior()`.
+            method: "laplace": normal around the mode, exact where noise is small against every count that matters;
+                "hmc": Hamiltonian Monte Carlo, exact up to Monte Carlo error; "auto" takes the first where a test says
+                that it holds.
+
+        Raises:
+            ArgumentError: the model was not made by `estimate`, or numbers that are not valid.
+        """
+        from pgmest.models.posterior.density import PosteriorDensity, check_answers
+        from pgmest.models.posterior.draw import check_settings, draw
+        from pgmest.models.posterior.posterior import Posterior
+        from pgmest.models.posterior.prior import NormalPrior
+
+        check_settings(draws, chains, warm_up, method)
+        refit, measurements = check_answers(self.refit, self.measurements)
+        prior = NormalPrior() if prior is None else prior
+        density = PosteriorDensity(refit, measurements, prior, float(np.log(self.total)))
+        found = draw(density, draws, chains, warm_up, method, seed)
+        return Posterior.of(found, density, lambda theta, total, plan: Model(theta, total, plan=plan), seed)
+
+    def interval(
+        self,
+        query: Any,
+        clique: Iterable[str] | str | None = None,
+        given: Mapping[str, int] | None = None,
+        *,
+        level: float = 0.95,
+        kind: Literal["noise", "posterior", "bounds"] = "posterior",
+        about: Literal["table", "population"] = "table",
+    ) -> Interval:
+        """The ends of an answer, in counts; the guide on answers says which kind to publish.
+
+        - "noise": the estimate, plus and minus its standard error from the noise (`uncertainty`).
+        - "posterior": credible intervals (`posterior`, with its default settings; the first call pays for the draws).
+        - "bounds": the least and the largest value in any table that is compatible with the measurements (`bounds`).
+
+        Args:
+            query, clique, given: as for `answer`, one query; or attributes, for their marginal; not for "bounds": a
+                function of a model.
+            level: the probability that goes with the ends.
+            about: the "table" that was measured, or the "population" that it was drawn from ("posterior" only).
+
+        Raises:
+            ArgumentError: the model was not made by `estimate`, or a kind or level that is not valid.
+            QueryError, UnknownAttributeError, ...: as for `answer` and `project`.
+        """
+        from pgmest.models.intervals import Interval, check_kind, check_level
+
+        check_kind(kind)
+        check_level(level)
+        if kind != "posterior" and about != "table":
+            raise ArgumentError.of("about", about, f"'table': intervals of kind {kind!r} are about nothing else")
+        if kind == "bounds":
+            return self.bounds(query, clique, given, level=level)
+        if kind == "noise":
+            return Interval(*self.uncertainty(query, clique, given).interval(level), level, kind)
+        if self._posterior is None:
+            object.__setattr__(self, "_posterior", self.posterior())
+        assert self._posterior is not None
+        return self._posterior.interval(query, clique, given, level=level, about=about)
+
+    def bounds(
+        self,
+        query: Any,
+        clique: Iterable[str] | str | None = None,
+        given: Mapping[str, int] | None = None,
+        *,
+        level: float = 0.95,
+        max_megabytes: float = 100.0,
+    ) -> Interval:
+        """The least and the largest answer that any table compatible with the measurements gives, in counts.
+
+        Nothing of the model is assumed but its structural zeros and a total that was given: these are bounds, proven by
+        the duals of linear programs over the junction tree's tables (`pgmest.models.bounds`), and as wide as what was
+        not measured leaves them. Compatible are tables whose true answers lie between the ends that were published, and
+        inside boxes around noisy answers that hold all of them at once with probability `level`.
+
+        Args:
+            query, clique, given: as for `answer` and `project`, one query.
+            level: of the boxes; without noise it does not matter.
+            max_megabytes: refuse junction trees whose tables would need more.
+
+        Raises:
+            InconsistentMeasurementsError: no table is compatible; it names answers that contradict each other.
+            ArgumentError: the model was not made by `estimate`, or nothing bounds the number of records.
+            ModelTooLarge: the tables of the query and the measurements together need too much memory.
+            QueryError, UnknownAttributeError, ...: as for `answer` and `project`.
+        """
+        from pgmest.models.bounds.bounds import TableBounds, check_bounded
+
+        check_bounded(self.refit, self.measurements)
+        assert self.refit is not None
+        assert self.measurements is not None
+        total = self.refit.objective.total if isinstance(self.refit.objective.total, int | float | np.number) else None
+        compatible = TableBounds(
+            self.measurements,
+            self.domain,
+            level=level,
+            total=None if total is None else float(total),
+            zeros=self.refit.start,
+            max_megabytes=max_megabytes,
+        )
+        return compatible.of(query, clique, given)
 
     # -- information ------------------------------------------------------------------------------------------------
 

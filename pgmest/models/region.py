@@ -29,7 +29,7 @@ from pgmest.tables.factor import Factor
 QUERY_CELLS, QUERY_CLIQUES = 200_000, 8
 """The junction tree behind an answer that no single table gives has at most this many cells and tables."""
 
-TREE_MEGABYTES = 16.0
+SAMPLED_TREE_MEGABYTES = 16.0
 """The same for the one tree that records are drawn from."""
 
 KEPT_MODELS = 64
@@ -125,7 +125,7 @@ class ApproximateModel(Distribution):
         cliques = fitting_cliques(self.domain, sorted(touching, key=rank), QUERY_CELLS, QUERY_CLIQUES)
         return self._fitted(cliques, dict.fromkeys((*names, *(name for clique in cliques for name in clique))))
 
-    def tree_model(self, max_megabytes: float = TREE_MEGABYTES) -> Model:
+    def tree_model(self, max_megabytes: float = SAMPLED_TREE_MEGABYTES) -> Model:
         """An ordinary model of all attributes: of maximum entropy given as many of the tables as fit into its tree.
 
         Tables are taken in the order of the dependence in them, then pairs of attributes from tables that did not fit.

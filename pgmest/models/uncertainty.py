@@ -153,6 +153,8 @@ def redraw(measurement: LinearMeasurement, answers: np.ndarray, generator: np.ra
 
     Answers of a model are no integers, so discrete Gaussian noise is drawn from the Gaussian of the same parameter.
     """
+    if measurement.low is not None and measurement.high is not None:
+        return _shifted(measurement, measurement.low, measurement.high, answers, generator)
     scale = noise_scale(measurement.noise, measurement.stddev)
     if measurement.noise == "laplace":
         noise = generator.laplace(0.0, scale, len(answers))
@@ -163,6 +165,21 @@ def redraw(measurement: LinearMeasurement, answers: np.ndarray, generator: np.ra
     return LinearMeasurement(
         answers + noise, measurement.clique, measurement.stddev, measurement.query, measurement.noise
     )
+
+
+def _shifted(
+    measurement: LinearMeasurement,
+    low: np.ndarray,
+    high: np.ndarray,
+    answers: np.ndarray,
+    generator: np.random.Generator,
+) -> LinearMeasurement:
+    """Ends as far apart, with the answers uniformly between them; open ends stay."""
+    closed = np.isfinite(high)
+    widths = np.where(closed, np.where(closed, high, low) - low, 0.0)
+    starts = np.where(closed, answers - generator.uniform(size=len(answers)) * widths, low)
+    ends = np.where(closed, starts + widths, high)
+    return LinearMeasurement.between(starts, ends, measurement.clique, measurement.query)
 
 
 def ask(model: Distribution, query: Any, clique: Iterable[str] | str | None, given: Mapping[str, int] | None) -> Factor:

@@ -9,7 +9,7 @@
 log-potentials, or the public Dataset itself.
 """
 
-from pgmest._base.deprecation import renamed_names
+from pgmest._base.deprecation import Lookup, renamed_names
 from pgmest.inference.support.support import Support
 from pgmest.models.support import SupportModel
 from pgmest.priors.ide.hierarchy import Level, measure_hierarchy, synthesize_hierarchy
@@ -27,4 +27,4 @@ __all__ = [
     "update_prior",
 ]
 
-__getattr__ = renamed_names(__name__, {"synthesise_hierarchy": "pgmest.priors.synthesize_hierarchy"})
+__getattr__: Lookup = renamed_names(__name__, {"synthesise_hierarchy": "pgmest.priors.synthesize_hierarchy"})

@@ -18,7 +18,7 @@ from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
 from pgmest.tables.information import mutual_information
 
-MEGABYTES = 4.0
+PRIOR_MEGABYTES = 4.0
 """The default limit: an oracle call on such a tree takes milliseconds."""
 
 RANKED_RECORDS = 1_000_000
@@ -32,7 +32,7 @@ def public_model(
     data: Dataset,
     measured: Iterable[Iterable[str] | str] = (),
     *,
-    max_megabytes: float = MEGABYTES,
+    max_megabytes: float = PRIOR_MEGABYTES,
     smoothing: float = 1.0,
 ) -> Model:
     r"""The maximum-likelihood model of a public table on the measured cliques and the most dependent pairs.

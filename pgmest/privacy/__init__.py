@@ -3,21 +3,24 @@
 What is and is not promised: docs/guides/privacy.md.
 """
 
-from pgmest._base.deprecation import renamed_names
+from pgmest._base.deprecation import Lookup, renamed_names
 from pgmest.privacy.allocation import least_error_weights
 from pgmest.privacy.audit import AuditReport, audit
-from pgmest.privacy.budgets import ApproxDP, Budget, Epsilon, Rho
+from pgmest.privacy.budgets import GDP, ApproxDP, Budget, Epsilon, Rho
 from pgmest.privacy.composition import NoiseChoice, best_noise, noise_choices, noise_table
 from pgmest.privacy.curator import Curator
-from pgmest.privacy.ledger import Entry, Ledger
+from pgmest.privacy.dataset_ledger import DatasetLedger
+from pgmest.privacy.ledger import Entry, Ledger, Statement
 from pgmest.privacy.neighbors import AddRemove, Neighbors, Replace
 
 __all__ = [
+    "GDP",
     "AddRemove",
     "ApproxDP",
     "AuditReport",
     "Budget",
     "Curator",
+    "DatasetLedger",
     "Entry",
     "Epsilon",
     "Ledger",
@@ -25,6 +28,7 @@ __all__ = [
     "NoiseChoice",
     "Replace",
     "Rho",
+    "Statement",
     "audit",
     "best_noise",
     "least_error_weights",
@@ -32,4 +36,4 @@ __all__ = [
     "noise_table",
 ]
 
-__getattr__ = renamed_names(__name__, {"Neighbours": "pgmest.privacy.Neighbors"})
+__getattr__: Lookup = renamed_names(__name__, {"Neighbours": "pgmest.privacy.Neighbors"})

@@ -1,4 +1,4 @@
-"""Privacy budgets as types: `Epsilon` (pure), `Rho` (zero-concentrated), `ApproxDP` (epsilon, delta).
+"""Privacy budgets as types: `Epsilon` (pure), `Rho` (zero-concentrated), `GDP` (Gaussian), `ApproxDP` (epsilon, delta).
 
 Each composes by addition. Types do not mix; conversions are calls, tight, and rounded so that what they promise holds.
 """
@@ -13,9 +13,7 @@ from numbers import Real
 from typing import Any, Self, TypeGuard
 
 from pgmest._base.errors import ArgumentError, BudgetTypeError
-
-SAFETY = 1e-12
-"""Conversions give away this share, far more than the rounding errors of the few float operations that they take."""
+from pgmest.privacy.gaussian import SAFETY, analytic_gaussian, gaussian_epsilon
 
 
 def rounded_down(exact: Fraction) -> float:
@@ -26,7 +24,10 @@ def rounded_down(exact: Fraction) -> float:
 
 def rounded_up(exact: Fraction) -> float:
     """The smallest float that is not below an exact number."""
-    nearest = float(exact)
+    try:
+        nearest = float(exact)
+    except OverflowError:
+        return math.inf
     return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
 
 
@@ -204,6 +205,55 @@ class Rho(Budget):
         t = math.expm1(high)
         bound = self.rho * (1 + t) + (level + t * (math.log(t) - high) - high) / t
         return ApproxDP(max(0.0, bound + SAFETY * (abs(bound) + self.rho * (1 + t))), delta)
+
+
+@dataclass(frozen=True, repr=False)
+class GDP(Budget):
+    """mu-Gaussian differential privacy, which composes by adding mu^2 (Dong, Roth, Su 2022).
+
+    It says more than zCDP about runs whose only randomness is Gaussian noise: their (epsilon, delta) is read off the
+    exact curve of the Gaussian. At epsilon 1 and delta 1e-9 the same promise takes 5 % less noise.
+
+    >>> GDP.of(1.0, 1e-9), Rho.of(1.0, 1e-9)
+    (GDP(0.0331148), Rho(0.0149731))
+    >>> GDP.of(1.0, 1e-9).to_rho()
+    Rho(0.0165574)
+
+    Args:
+        mu_squared: mu^2: of one Gaussian the square of l2 sensitivity / standard deviation.
+    """
+
+    mu_squared: float
+
+    @property
+    def mu(self) -> float:
+        """mu, rounded up."""
+        return math.sqrt(self.mu_squared) * (1 + SAFETY)
+
+    @classmethod
+    def of(cls, epsilon: float, delta: float) -> GDP:
+        """The largest mu^2 for which `to_approx(delta)` promises at most `epsilon`, rounded down.
+
+        Raises:
+            ArgumentError: epsilon or delta is not positive, or delta not below 1.
+        """
+        _check_delta(delta)
+        if not _is_number(epsilon) or not 0 < epsilon < math.inf:
+            raise ArgumentError.of("epsilon", epsilon, "a positive number")
+        return cls(analytic_gaussian(float(epsilon), float(delta)) ** -2 * (1 - 4 * SAFETY))
+
+    def to_approx(self, delta: float) -> ApproxDP:
+        """The smallest epsilon that mu-GDP implies, which is exact for Gaussian noise; rounded up.
+
+        Raises:
+            ArgumentError: delta is not between 0 and 1.
+        """
+        _check_delta(delta)
+        return ApproxDP(gaussian_epsilon(self.mu, float(delta)), delta)
+
+    def to_rho(self) -> Rho:
+        """mu^2 / 2-zCDP: mu-GDP is a post-processing of a Gaussian, whose Renyi divergence is mu^2 alpha / 2."""
+        return Rho(self.mu_squared / 2 * (1 + SAFETY))
 
 
 @dataclass(frozen=True, repr=False)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from pgmest._base.errors import ArgumentError
 from pgmest.privacy.budgets import ApproxDP, Budget, Epsilon, Rho
-from pgmest.privacy.noise import analytic_gaussian
+from pgmest.privacy.gaussian import analytic_gaussian
 
 
 @dataclass(frozen=True)

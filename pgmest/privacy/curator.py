@@ -1,29 +1,35 @@
-"""Curator: the only door to private records. It charges the ledger, then looks at the data, then adds noise."""
+"""Curator: the only door to private records. It charges the ledger, then looks at the data, then adds noise.
+
+How it looks at them is in `accesses`; what noise a budget buys in `noise` and `selection`.
+"""
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError, DataError, JournalError
+from pgmest._base.errors import ArgumentError, BudgetExceeded, ChargeError, DataError, JournalError, MeasurementError
 from pgmest.data.dataset import Dataset
 from pgmest.inference.exact.structural_zeros import Rule
 from pgmest.measurements.files.query_format import encode_query
-from pgmest.measurements.measurement import LinearMeasurement
-from pgmest.privacy import selection
-from pgmest.privacy.budgets import Budget
+from pgmest.measurements.measurement import LARGEST_ANSWER, SMALLEST_STDDEV, LinearMeasurement
+from pgmest.privacy import exponential, selection
+from pgmest.privacy.accesses import Access, Choice, Draws, NoisyAnswers, OwnMechanism
+from pgmest.privacy.budgets import ApproxDP, Budget, Epsilon, Rho
+from pgmest.privacy.dataset_ledger import DatasetLedger, LedgerRun
 from pgmest.privacy.grid import on_grid
-from pgmest.privacy.journal import Journal, digest
+from pgmest.privacy.journal import UNPAID, Journal, digest
 from pgmest.privacy.ledger import Entry, Ledger, amounts
 from pgmest.privacy.neighbors import AddRemove, Neighbors, Replace
-from pgmest.privacy.noise import Noise, cost_of, make_backend, noise_for
+from pgmest.privacy.noise import Noise, charge_of, cost_of, make_backend, noise_for, values_noise
+from pgmest.privacy.one_process import OneProcess
 from pgmest.privacy.scores import Scores, as_function
 from pgmest.queries import as_query
 from pgmest.tables.domain import Domain
@@ -41,7 +47,22 @@ class RecordTransform(Protocol):
     def pull_back(self, measurement: LinearMeasurement) -> LinearMeasurement: ...
 
 
-class Curator:
+@dataclass(frozen=True)
+class Request:
+    """A measurement that was checked and can be paid for: nothing that comes after may fail but the records' files.
+
+    Attributes:
+        question: the measurement, with its noise, without answers yet.
+        noise: of its answers.
+        cost: what it is charged.
+    """
+
+    question: LinearMeasurement
+    noise: Noise
+    cost: Budget
+
+
+class Curator(OneProcess):
     """Answers questions about records with noise, and keeps the books.
 
     Every request is checked, charged to the ledger, and only then answered. What a mechanism may see is what these
@@ -57,20 +78,28 @@ class Curator:
 
     Args:
         data: the private records, each counting once.
-        budget: what may be spent in all: `Epsilon`, `Rho` or `ApproxDP`; every spend must be of the same type.
+        budget: what may be spent in all: `Epsilon`, `Rho`, `GDP` or `ApproxDP`; every spend must be of the same type.
         neighbors: which datasets must be hard to tell apart.
         backend: "opendp", exact noise; or "simulation", seeded, for experiments, marked insecure in the ledger.
         seed: of the simulation.
         journal: a file that keeps each paid answer, so that the same sequence of requests in a later run is answered
             from there, without paying again.
+        ledger: the ledger of the dataset, which all runs on it charge: a file, or an open `DatasetLedger`. The whole
+            budget is reserved there at once, and what was not spent is given back at the end (`close`).
+        label: what the run is for, as the dataset's ledger will say.
         on_charge: called with the curator after each charge, to show progress.
         structural_zeros: rules of `pgmest.zeros` that hold for all possible records: public knowledge, which is kept
             here for the estimates made of the answers.
 
     Raises:
-        ArgumentError: an argument that is not valid.
+        ArgumentError: an argument that is not valid; `Replace` on a table without records, which has no neighbors.
         DataError: the records have weights, by which one individual could count for any number of records.
-        JournalError: `journal` belongs to another run.
+        JournalError: `journal` belongs to another run, or is not as it was written.
+        BudgetExceeded: the ledger of the dataset has not so much left.
+        LedgerError: it is for another relation, or not as it was written.
+
+    A curator can be neither copied nor pickled (`CopyError`), nor used in a forked process (`ProcessError`). Threads
+    are answered one after the other.
     """
 
     def __init__(
@@ -82,6 +111,8 @@ class Curator:
         backend: str = "opendp",
         seed: int | np.random.Generator | None = None,
         journal: str | Path | None = None,
+        ledger: str | Path | DatasetLedger | None = None,
+        label: str = "a run",
         on_charge: Callable[[Curator], object] | None = None,
         structural_zeros: Iterable[Rule] = (),
     ):
@@ -98,17 +129,22 @@ class Curator:
         self._measurements: list[LinearMeasurement] = []
         self._memo: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # exact scores, which nobody else may see
         self._outer: tuple[Curator, RecordTransform] | None = None
-        self.structural_zeros = tuple(structural_zeros)
+        self.structural_zeros: tuple[Rule, ...] = tuple(structural_zeros)
         """What cannot occur, which is public."""
         self.stopped = False
         """Set to True, from a signal handler say, it makes the next request raise KeyboardInterrupt, unpaid."""
         self.neighbors: Neighbors = AddRemove() if neighbors is None else neighbors
         if not isinstance(self.neighbors, Neighbors):
             raise ArgumentError.of("neighbors", neighbors, "AddRemove(...) or Replace(...)")
-        self.ledger = Ledger(budget)
+        if self.public_total == 0:
+            raise ArgumentError("under Replace the number of records is public, and 0: there is nothing to measure.")
+        self.ledger: Ledger = Ledger(budget)
         self._spent_before: Budget = self.ledger.total
+        if ledger is not None and self._backend.insecure:
+            raise ArgumentError("simulated noise protects nobody, so no ledger of a dataset can account for it.")
         run = {"budget": amounts(budget), "neighbors": repr(self.neighbors), "backend": backend}
         self._journal = None if journal is None else Journal(journal, {**run, "domain": list(data.domain.items())})
+        self._run = None if ledger is None else self._begin(ledger, label)
 
     @property
     def domain(self) -> Domain:
@@ -182,7 +218,8 @@ class Curator:
         if spend is None:
             assert stddev is not None
             spend = cost_of(float(stddev), type(self.budget), self.neighbors, question.query, step)
-        return self._measure(question, step, spend, label or " x ".join(question.clique), "measure")
+        with self.ledger.held():
+            return self._measure(question, step, spend, label or " x ".join(question.clique), "measure")
 
     def measure_all(
         self,
@@ -213,10 +250,45 @@ class Curator:
             raise ArgumentError.of("weights", weights, f"a positive number for each of the {len(wanted)} cliques")
         if not wanted:
             return []
-        for clique, query in zip(wanted, asked, strict=True):
-            self._checked(clique, query)
-        parts = self._affordable(spend, f"measuring {len(wanted)} cliques").split(shares)
-        return [self.measure(c, part, query) for c, part, query in zip(wanted, parts, asked, strict=True)]
+        checked = [self._checked(clique, query) for clique, query in zip(wanted, asked, strict=True)]
+        labels = [" x ".join(clique) or NUMBER for clique in wanted]
+        with self.ledger.held():
+            whole = self._affordable(spend, f"measuring {len(wanted)} cliques")
+            requests = [
+                self._request(question, step, part, label)
+                for (question, step), part, label in zip(checked, whole.split(shares), labels, strict=True)
+            ]
+            return [self._answered(one, label, "measure") for one, label in zip(requests, labels, strict=True)]
+
+    def measure_values(
+        self, values: Callable[[Dataset], Any], count: int, sensitivity: float, spend: Budget, *, label: str
+    ) -> np.ndarray:
+        """Numbers computed from the records, with Gaussian noise (Laplace for Epsilon), rounded to a grid.
+
+        Args:
+            values: called with the records, gives `count` numbers. It must not raise errors that depend on the records.
+            count: how many.
+            sensitivity: the most that each of them changes between neighbors.
+            spend: what to pay, of the budget's type.
+            label: what the ledger says it was for.
+
+        Returns:
+            the noisy numbers, shape (count,).
+
+        Raises:
+            as `measure` does; ScoreError: they are not numbers.
+        """
+        if not SMALLEST_STDDEV <= sensitivity <= LARGEST_ANSWER:
+            raise ArgumentError.of("sensitivity", sensitivity, f"a number from {SMALLEST_STDDEV} to {LARGEST_ANSWER}")
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise ArgumentError.of("count", count, "a positive integer")
+        with self.ledger.held():
+            cost = self._affordable(spend, label)
+            noise, steps = values_noise(cost, count, sensitivity)
+            self._check_price(label, noise, *charge_of(noise, cost, steps=steps))
+            parameters = {"values": count, "noise": noise.name, "stddev": noise.stddev, "grid": noise.step}
+            access = NoisyAnswers(lambda data: selection.checked_numbers(values(data), count), noise)
+            return np.array(self._pay(Entry(label, "measure", cost, parameters, self._backend.insecure), access))
 
     def select(
         self,
@@ -254,20 +326,73 @@ class Curator:
             raise ArgumentError.of("sensitivity", sensitivity, "a positive number")
         scored = as_function(scores, options, self._memo)
         label = label or f"one of {len(options)}"
-        cost = self._affordable(spend, label)
-        selection.noise_scale(cost, monotone)
-        parameters = {"candidates": len(options), "sensitivity": float(sensitivity), "monotone": monotone}
-        choose = partial(selection.choose, candidates=len(options), sensitivity=sensitivity, spend=cost)
-        position = self._pay(
-            Entry(label, "select", cost, parameters, self._backend.insecure),
-            lambda: choose(scored(self._data), monotone=monotone, backend=self._backend, request=len(self.ledger)),
-            options,
-        )
+        with self.ledger.held():
+            cost = self._affordable(spend, label)
+            scale = selection.noise_scale(cost, monotone)
+            pure = not isinstance(cost, Rho)
+            price = self._backend.selection_price(scale, selection.STEPS + 2, pure, monotone)
+            self._check_price_is(label, price, Fraction(cost.exact[0]), "epsilon" if pure else "rho")
+            parameters = {"candidates": len(options), "sensitivity": float(sensitivity), "monotone": monotone}
+            access = Choice(scored, len(options), sensitivity, scale, pure)
+            entry = Entry(label, "select", cost, parameters, self._backend.insecure)
+            position = self._pay(entry, access, options)
         if not isinstance(position, int) or not 0 <= position < len(options):  # what a journal says may be anything
             raise JournalError(
                 f"the journal's answer to '{label}' is {position!r}, not one of {len(options)} candidates."
             )
         return options[position]
+
+    def draw(
+        self,
+        exponents: Callable[[Dataset], Any],
+        candidates: int,
+        moved: int,
+        unit_power: int,
+        draws: int,
+        spend: Budget,
+        *,
+        label: str,
+    ) -> list[int]:
+        """Independent draws of candidates with probabilities proportional to exp(exponent * 2^unit_power), exactly.
+
+        Each draw is an exponential mechanism: between neighbors no two exponents move by more than 2 * moved against
+        each other, so with b = 2 moved 2^unit_power it is b-DP and b^2 / 8-zCDP (bounded range; Cesar, Rogers 2021).
+
+        Args:
+            exponents: called with the records, gives an integer for each candidate. It must not raise errors that
+                depend on the records.
+            candidates: how many.
+            moved: the most that an exponent moves, up or down, between neighbors.
+            unit_power: of the unit of the exponents, from -60 to 0.
+            draws: how many.
+            spend: what to pay, of the budget's type: Epsilon or Rho.
+            label: what the ledger says it was for.
+
+        Returns:
+            the positions drawn.
+
+        Raises:
+            ArgumentError: arguments that cannot be.
+            ChargeError: the draws cost more than `spend`; nothing was spent.
+            BudgetExceeded, BudgetTypeError: as for `measure`.
+        """
+        if not 0 < candidates <= exponential.MOST_CANDIDATES:
+            raise ArgumentError.of("candidates", candidates, f"at least 1, and at most {exponential.MOST_CANDIDATES}")
+        if not exponential.LEAST_POWER <= unit_power <= 0 or moved < 1 or draws < 1:
+            raise ArgumentError("draw needs moved and draws of at least 1, and a unit of 2^-60 to 1.")
+        with self.ledger.held():
+            cost = self._affordable(spend, label)
+            bounded_range = 2 * moved * Fraction(2) ** unit_power
+            if isinstance(cost, Rho):
+                price, measure = draws * bounded_range**2 / 8, "rho"
+            elif isinstance(cost, Epsilon | ApproxDP):
+                price, measure = draws * bounded_range, "epsilon"
+            else:
+                raise ArgumentError.of("spend", spend, "Epsilon or Rho: a draw is no Gaussian noise")
+            self._check_price_is(label, price, Fraction(cost.exact[0]), measure)
+            parameters = {"candidates": candidates, "draws": draws, "moved": moved * 2.0**unit_power}
+            access = Draws(lambda data: selection.checked_integers(exponents(data), candidates), unit_power, draws)
+            return self._pay(Entry(label, "select", cost, parameters, self._backend.insecure), access)
 
     def count(self, spend: Budget, *, label: str = "") -> LinearMeasurement:
         """The number of records with noise, a measurement of the clique ().
@@ -279,7 +404,8 @@ class Curator:
         """
         if self.public_total is not None:
             raise ArgumentError("under Replace the number of records is public: use curator.public_total, for nothing.")
-        return self._measure(*self._checked((), None), spend, label, "count")
+        with self.ledger.held():
+            return self._measure(*self._checked((), None), spend, label, "count")
 
     def release(
         self,
@@ -301,12 +427,11 @@ class Curator:
         Raises:
             BudgetExceeded, BudgetTypeError: as for `measure`.
         """
-        cost = self._affordable(spend, label)
-        insecure = self._backend.insecure or not secure
-        return self._pay(
-            Entry(label, "release", cost, {"noise": "the caller's"}, insecure),
-            lambda: mechanism(self._data, self._backend.generator(len(self.ledger))),
-        )
+        with self.ledger.held():
+            cost = self._affordable(spend, label)
+            insecure = self._backend.insecure or not secure
+            entry = Entry(label, "release", cost, {"noise": "the caller's"}, insecure)
+            return self._pay(entry, OwnMechanism(mechanism))
 
     def charge(self, spend: Budget, label: str) -> Budget:
         """Put something on the ledger that happens elsewhere, before it happens.
@@ -320,9 +445,10 @@ class Curator:
         """
         if self._journal is not None:
             raise JournalError("a journal cannot repeat what is charged here and answered elsewhere: use release(...).")
-        cost = self._affordable(spend, label)
-        self._record(Entry(label, "charge", cost))
-        return cost
+        with self.ledger.held():
+            cost = self._affordable(spend, label)
+            self._record(Entry(label, "charge", cost), fresh=True)
+            return cost
 
     def through(self, transform: RecordTransform) -> Curator:
         """A curator of the recoded records, with the same ledger and what is left of the budget as its budget.
@@ -333,7 +459,9 @@ class Curator:
         Raises:
             DomainError: the transform is of another domain.
         """
-        recoded = copy.copy(self)
+        self._check_process()
+        recoded = object.__new__(type(self))  # another view of the same: one ledger, one lock, one process
+        recoded.__dict__.update(self.__dict__)
         recoded._data = transform.encode(self._data).remembering()
         recoded.structural_zeros = transform.zeros(self.structural_zeros)
         recoded._spent_before = self.ledger.total
@@ -343,11 +471,25 @@ class Curator:
         return recoded
 
     def close(self) -> None:
-        """Let go of the journal's file, if there is one, so that another curator may go on with it."""
+        """Let go of the journal's file, so that another curator may go on with it; and give back to the dataset's
+        ledger what was not spent."""
         if self._journal is not None:
             self._journal.close()
+        if self._run is not None and self._in_its_process():
+            self._run.end()
 
     # -- how they are answered --------------------------------------------------------------------------------------
+
+    def _begin(self, ledger: str | Path | DatasetLedger, label: str) -> LedgerRun:
+        """The run on the dataset's ledger: the journal's, or a new one."""
+        try:
+            opened = ledger if isinstance(ledger, DatasetLedger) else DatasetLedger(ledger)
+            run = None if self._journal is None else self._journal.run
+            return opened.begin(self.ledger.budget, self.neighbors, label, run)
+        except BaseException:
+            if self._journal is not None:
+                self._journal.close()
+            raise
 
     def _checked(self, clique: Iterable[str] | str, query: Any) -> tuple[LinearMeasurement, float]:
         """The question as a measurement without answers yet, its query on a grid, and the grid's step."""
@@ -359,27 +501,52 @@ class Curator:
         return question, step
 
     def _affordable(self, spend: Any, label: str) -> Budget:
+        self._check_process()
         if self._outermost.stopped:
             raise KeyboardInterrupt
         return self.ledger.affordable(spend, label)
 
+    def _request(self, question: LinearMeasurement, step: float, cost: Budget, label: str) -> Request:
+        """Everything that could be refused, before anything is spent."""
+        if not cost:
+            raise ArgumentError.of("spend", cost, f"more, or other weights: the share of {label} is nothing")
+        noise = noise_for(cost, self.neighbors, question.query, step)
+        try:
+            asked = LinearMeasurement(question.values, question.clique, noise.stddev, question.query, noise.name)
+        except MeasurementError as error:
+            raise ArgumentError(f"the noise on {label} cannot be told: {error} Multiply the query's entries.") from None
+        if not noise.exact:
+            self._check_price(label, noise, *charge_of(noise, cost, self.neighbors, question.query))
+        return Request(asked, noise, cost)
+
+    def _check_price(self, label: str, noise: Noise, measure: str, sensitivity: float, charged: Fraction) -> None:
+        price = self._backend.price(noise, sensitivity, measure)
+        self._check_price_is(label, price, charged, {"zcdp": "rho", "pure": "epsilon"}[measure])
+
+    @staticmethod
+    def _check_price_is(label: str, price: float | Fraction, charged: Fraction, measure: str) -> None:
+        if not Fraction(price) <= charged:
+            raise ChargeError.of(label, float(price), float(charged), measure)
+
     def _measure(
         self, question: LinearMeasurement, step: float, spend: Any, label: str, kind: str
     ) -> LinearMeasurement:
-        clique, query, label = question.clique, question.query, label or "number of records"
-        cost = self._affordable(spend, label)
-        noise = noise_for(cost, self.neighbors, query, step)
-        parameters = {"clique": list(clique), "noise": noise.name, "stddev": noise.stddev}
+        label = label or NUMBER
+        return self._answered(self._request(question, step, self._affordable(spend, label), label), label, kind)
+
+    def _answered(self, request: Request, label: str, kind: str) -> LinearMeasurement:
+        question, noise, query = request.question, request.noise, request.question.query
+        parameters = {"clique": list(question.clique), "noise": noise.name, "stddev": noise.stddev}
         if query is not None:
             parameters["query"] = str(query)
         if noise.step != 1.0:
             parameters["grid"] = noise.step
         values = self._pay(
-            Entry(label, kind, cost, parameters, self._backend.insecure),
-            lambda: self._noisy(question, noise).tolist(),
+            Entry(label, kind, request.cost, parameters, self._backend.insecure),
+            NoisyAnswers(lambda data: question.answer(data.project(question.clique)), noise),
             encode_query(query, np.ndarray.tolist) if self._journal and query is not None else None,
         )
-        measurement = LinearMeasurement(values, clique, noise.stddev, query, noise.name)
+        measurement = LinearMeasurement(values, question.clique, noise.stddev, query, noise.name)
         self._keep(measurement)
         return measurement
 
@@ -389,25 +556,35 @@ class Curator:
             outer, transform = self._outer
             outer._keep(transform.pull_back(measurement))
 
-    def _noisy(self, question: LinearMeasurement, noise: Noise) -> np.ndarray:
-        exact = question.answer(self._data.project(question.clique))
-        return self._backend.add_noise(exact, noise, len(self.ledger)) if noise.sensitivity else exact
-
-    def _pay(self, entry: Entry, answer: Callable[[], Any], details: Any = None) -> Any:
+    def _pay(self, entry: Entry, access: Access, details: Any = None) -> Any:
         """Charge, then answer; or charge, and repeat what the journal has."""
         if self._journal is None:
-            self._record(entry)
-            return answer()
+            self._record(entry, fresh=True)
+            return self._look(entry, access)
         key = digest([entry.kind, entry.label, amounts(entry.cost), dict(entry.parameters), repr(details)])
         paid = self._journal.replay(entry.label, key)
-        self._record(entry)
-        if paid is not None:
+        self._record(entry, fresh=paid is UNPAID)
+        if paid is not UNPAID:
             return paid
-        fresh = answer()
+        fresh = self._look(entry, access)
         self._journal.append(entry.label, key, fresh)
         return fresh
 
-    def _record(self, entry: Entry) -> None:
+    def _look(self, entry: Entry, access: Access) -> Any:
+        """The only place where the records are looked at."""
+        return access.answer(self._data, self._backend, len(self.ledger))
+
+    def _record(self, entry: Entry, fresh: bool) -> None:
+        """Charge the dataset's ledger, unless a journal has the answer, and the run's own."""
+        self._check_process()
+        if any(amount > left for amount, left in zip(entry.cost.exact, self.ledger.left, strict=True)):
+            raise BudgetExceeded.of(entry.label, entry.cost, self.ledger.remaining, self.ledger.budget)
+        if fresh and self._run is not None:
+            self._run.charge(entry.label, entry.kind, entry.cost)
         self.ledger.charge(entry)
         if self._on_charge is not None:
             self._on_charge(self._outermost)
+
+
+NUMBER = "number of records"
+"""What a measurement of no attributes is called."""

@@ -21,7 +21,9 @@ MOST_BITS = 30
 """Of a query's largest entry, in steps: sums over 2^22 records, 4 million, are then still exact in float64."""
 
 SMALLEST_EXPONENT = -1022
-"""Of a step: powers of two below it are not normal numbers."""
+"""Of a factor's step: powers of two below it are not normal numbers."""
+EXPONENTS = range(SMALLEST_EXPONENT, 280)
+"""Of a query's step: with larger ones the answers to a full table could exceed what a measurement may hold."""
 
 
 def on_grid(query: LinearQuery | None) -> tuple[LinearQuery | None, float]:
@@ -50,6 +52,12 @@ def on_grid(query: LinearQuery | None) -> tuple[LinearQuery | None, float]:
         )
     if not real:
         return query, 1.0
+    exponent = sum(math.frexp(step)[1] - 1 for step in steps)  # their product may be none of float64
+    if exponent not in EXPONENTS:
+        raise QueryError(
+            f"the answers to {query} come in steps of 2^{exponent} counts: too "
+            f"{'small' if exponent < 0 else 'large'} for float64. Multiply its entries by a power of two."
+        )
     rounded = [_rounded(factor, step) for factor, step in zip(factors, steps, strict=True)]
     return query.with_matrices(rounded), math.prod(steps)
 

@@ -3,29 +3,36 @@
 Each answer is on disk before it is handed out. A run that starts again asks the same questions in the same order; the
 journal answers those that were paid for, without touching the data, and the curator pays for those that follow. The
 file holds only what was released, and its requests as digests: one JSON object a line, the first one about the run.
-Each answer stands with a check sum, so that a damaged file is not taken for what was answered.
+It is chained (`chain`): damaged, shortened and copied files are recognized, except where the file and its head file
+were both replaced by older ones of the same run. A ledger of the dataset sees that, too.
 """
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import hashlib
 import json
-import os
-import stat
-import weakref
+import secrets
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from pgmest._base.errors import FileFormatError, JournalError
+from pgmest._base.errors import JournalError
+from pgmest.privacy.chain import ChainedFile
+from pgmest.privacy.one_process import OneProcess
 
-FORMAT, VERSION = "pgmest-journal", 1
+FORMAT, VERSION = "pgmest-journal", 2
+NAME = "journal of paid answers"
 FIELDS = {"label", "digest", "answer", "check"}
 
 
-class Journal:
+class Unpaid:
+    """What `replay` returns where nothing was paid: None is an answer."""
+
+
+UNPAID: Final = Unpaid()
+
+
+class Journal(OneProcess):
     """The answers paid for so far, and the file to which more are added. One journal at a time has the file.
 
     Args:
@@ -33,42 +40,46 @@ class Journal:
         run: what must be the same when the run starts again: budget, neighbors, backend, domain. JSON values.
 
     Raises:
-        JournalError: the file is no journal, one of another run, or in use.
+        JournalError: the file is no journal, one of another run, not as it was written, or in use.
         FileFormatError: it cannot be opened.
     """
 
     def __init__(self, path: str | Path, run: Mapping[str, Any]):
-        self.path = Path(path)
+        self.path: Path = Path(path)
+        self._file = ChainedFile(path, FORMAT, VERSION, NAME, JournalError)
         try:
-            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o600)
-        except (OSError, ValueError) as error:  # ValueError: a path with a null character
-            reason = getattr(error, "strerror", None) or error
-            raise FileFormatError.of(path, f"cannot be opened: {reason}.", "Check the folder.") from None
-        self._close = weakref.finalize(self, os.close, self._file)
-        try:
-            _lock(self._file, self.path)
-            self._records = self._read({"format": FORMAT, "version": VERSION, **run})
+            self._file.hold()
+            self._file.read()
+            if not self._file.lines:
+                self._file.start({**run, "run": secrets.token_hex(16)})
+            self._check_run(run)
         except BaseException:
-            self._close()
+            self._file.close()
             raise
         self._replayed = 0
 
     @property
     def paid(self) -> int:
         """How many answers it holds."""
-        return len(self._records)
+        return len(self._file.lines) - 1
+
+    @property
+    def run(self) -> str:
+        """A name of the run that no other has."""
+        return str(self._file.lines[0]["run"])
 
     def replay(self, label: str, digest: str) -> Any:
-        """The answer to the next request if it was paid for, else None.
+        """The answer to the next request if it was paid for, else `UNPAID`.
 
         Raises:
             JournalError: another question was paid for at this place, or the journal is closed.
         """
-        if not self._close.alive:
+        self._check_process()
+        if not self._file.open:
             raise JournalError(f"{self.path} was closed; make another curator to go on with it.")
-        if self._replayed == len(self._records):
-            return None
-        record = self._records[self._replayed]
+        if self._replayed == self.paid:
+            return UNPAID
+        record = self._file.lines[self._replayed + 1]
         if record["digest"] != digest:
             raise JournalError(
                 f"{self.path}: answer {self._replayed + 1} of {self.paid} is to '{record['label']}', but this run asks "
@@ -84,95 +95,34 @@ class Journal:
         Raises:
             JournalError: it cannot be written, or is not of JSON's types; the file is as it was before.
         """
-        record = {"label": label, "digest": digest, "answer": answer}
         try:
-            check = check_sum(record)
-        except (TypeError, ValueError):
+            self._file.append({"label": label, "digest": digest, "answer": answer})
+        except (TypeError, ValueError) as error:
+            if isinstance(error, JournalError):
+                raise
             raise JournalError(
                 f"the answer to '{label}' was paid for, but cannot be kept in {self.path}: it is not of JSON's types. "
                 "Let the mechanism return numbers, text, and lists of these."
             ) from None
-        self._write({**record, "check": check})
-        self._records.append(record)
         self._replayed += 1
 
     def close(self) -> None:
         """Let go of the file."""
-        self._close()
+        self._file.close()
 
-    def _write(self, values: Mapping[str, Any]) -> None:
-        line, before = _line(values), os.fstat(self._file).st_size
-        try:
-            if os.write(self._file, line) != len(line):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            os.fsync(self._file)
-        except OSError as error:
-            with contextlib.suppress(OSError):
-                os.ftruncate(self._file, before)  # or the next answer would follow half a line
-            raise JournalError(
-                f"{self.path} cannot be written: {error.strerror}. No answer was handed out that is not in it; make "
-                "room and start the run again, which pays again only for what it lacks."
-            ) from None
-
-    def _read(self, header: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """The answers on file, after cutting off one that was not written to its end, and so was never handed out."""
-        text = _content(self._file, self.path)
-        whole = text[: text.rfind(b"\n") + 1]
-        if not whole and _line(header).startswith(text):  # a run that ended before its first line was written
-            os.ftruncate(self._file, 0)
-            self._write(header)
-            return []
-        try:
-            first, *records = map(json.loads, whole.splitlines())
-            if first["format"] != FORMAT:
-                raise ValueError
-        except (ValueError, KeyError, TypeError, RecursionError):
-            raise JournalError(f"{self.path} is not a journal of paid answers; name another file.") from None
-        here = json.loads(_line(header))
+    def _check_run(self, run: Mapping[str, Any]) -> None:
+        """See that the file is of this run, and its answers are such."""
+        here, there = json.loads(json.dumps(run)), self._file.lines[0]
         for name in sorted(here):
-            if first.get(name) != here[name]:
+            if there.get(name) != here[name]:
                 raise JournalError(
-                    f"{self.path} is the journal of another run: its {name} is {first.get(name)}, here it is "
+                    f"{self.path} is the journal of another run: its {name} is {there.get(name)}, here it is "
                     f"{here[name]}. Name another file, or make the run as it was."
                 )
-        for number, record in enumerate(records, 1):
-            if not isinstance(record, dict) or record.keys() != FIELDS or record.pop("check") != check_sum(record):
-                raise JournalError(
-                    f"{self.path} is damaged: answer {number} of {len(records)} is not as it was written. Restore the "
-                    "file, or name another one, whose run pays for everything anew."
-                )
-        os.ftruncate(self._file, len(whole))
-        return records
+        if "run" not in there or any(record.keys() != FIELDS for record in self._file.lines[1:]):
+            raise JournalError(f"{self.path} is not a {NAME}; name another file.")
 
 
 def digest(request: Any) -> str:
     """A short text that differs for different requests, which are JSON values."""
-    return hashlib.sha256(_line(request)).hexdigest()
-
-
-def check_sum(record: Mapping[str, Any]) -> str:
-    """A short text that differs for records that differ."""
-    return digest([record[name] for name in sorted(record)])[:16]
-
-
-def _line(values: Any) -> bytes:
-    return (json.dumps(values, sort_keys=True) + "\n").encode()
-
-
-def _lock(file: int, path: Path) -> None:
-    """Keep other processes from paying for the same run at the same time, where the system has such locks."""
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        return
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        raise JournalError(f"{path} is in use by another run; wait for it, or name another file.") from None
-
-
-def _content(file: int, path: Path) -> bytes:
-    """All of a plain file; a device would have no end."""
-    if not stat.S_ISREG(os.fstat(file).st_mode):
-        raise JournalError(f"{path} is not a plain file; name another one.")
-    return path.read_bytes()
+    return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()

@@ -1,14 +1,20 @@
-"""The ledger: what was spent, on what, in order. The only place where a budget is checked."""
+"""The ledger: what was spent, on what, in order. The only place where a budget is checked.
+
+There is one `Ledger`, in one process, and it charges atomically. What it says is a `Statement`, which can be kept.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import contextlib
+import threading
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
 from pgmest._base.errors import ArgumentError, BudgetExceeded, BudgetTypeError, plural
-from pgmest.privacy.budgets import Budget
+from pgmest.privacy.budgets import GDP, ApproxDP, Budget, Epsilon, Rho
+from pgmest.privacy.one_process import OneProcess
 
 ROUNDING = Fraction(1, 10**9)
 """A request that exceeds what is left by at most this share of itself is cut to what is left."""
@@ -36,32 +42,24 @@ class Entry:
         object.__setattr__(self, "parameters", dict(self.parameters))
 
 
-class Ledger:
-    """Append-only entries whose exact sum never exceeds the budget.
-
-    >>> from pgmest.privacy import Rho
-    >>> ledger = Ledger(Rho(1.0))
-    >>> ledger.charge(Entry("ages", "measure", Rho(0.25), {"noise": "discrete_gaussian", "stddev": 2.0}))
-    >>> ledger.remaining
-    Rho(0.75)
-    >>> print(ledger)
-    Ledger: Rho(0.25) of Rho(1) spent on 1 request
-      #  what for  kind     cost   share  details
-      1  ages      measure  0.25  25.0 %  discrete_gaussian, stddev 2
+class Statement:
+    """What was spent of a budget, on what, in order; nothing can be charged to it.
 
     Args:
-        budget: what may be spent in all.
+        budget: what could be spent in all.
+        entries: the charges.
 
     Raises:
-        ArgumentError: it is not a budget, or zero.
+        ArgumentError: the budget is not one, or zero.
     """
 
-    def __init__(self, budget: Budget):
+    def __init__(self, budget: Budget, entries: Iterable[Entry] = ()):
         if not isinstance(budget, Budget) or not budget:
-            raise ArgumentError.of("budget", budget, "a positive Epsilon, Rho or ApproxDP")
+            raise ArgumentError.of("budget", budget, "a positive Epsilon, Rho, GDP or ApproxDP")
         self.budget = budget
-        self._entries: list[Entry] = []
-        self._exact = [Fraction(0) for _ in budget.exact]
+        self._entries = list(entries)
+        sums = [sum(amounts) for amounts in zip(*(entry.cost.exact for entry in self._entries), strict=True)]
+        self._exact: list[Fraction] = [Fraction(amount) for amount in sums] or [Fraction(0) for _ in budget.exact]
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -82,36 +80,6 @@ class Ledger:
     def insecure(self) -> bool:
         """Whether any entry is."""
         return any(entry.insecure for entry in self._entries)
-
-    def affordable(self, cost: Any, label: str) -> Budget:
-        """The cost as it can be charged: as given, or cut to what is left where only rounding makes the difference.
-
-        Raises:
-            BudgetTypeError: the cost is not of the budget's type.
-            ArgumentError: it is zero.
-            BudgetExceeded: it is more than is left.
-        """
-        if type(cost) is not type(self.budget):
-            raise BudgetTypeError.of(f"the cost of {label}", type(self.budget), cost)
-        if not cost:
-            raise ArgumentError.of("spend", cost, "more than nothing")
-        cut = [min(amount, left) for amount, left in zip(cost.exact, self._left(), strict=True)]
-        if any(now < amount * (1 - ROUNDING) for now, amount in zip(cut, cost.exact, strict=True)):
-            raise BudgetExceeded.of(label, cost, self.remaining, self.budget)
-        return self.budget.below(cut)
-
-    def charge(self, entry: Entry) -> None:
-        """Append an entry.
-
-        Raises:
-            BudgetTypeError, BudgetExceeded: it cannot be afforded exactly; nothing was charged.
-        """
-        if type(entry.cost) is not type(self.budget):
-            raise BudgetTypeError.of(f"the cost of {entry.label}", type(self.budget), entry.cost)
-        if any(amount > left for amount, left in zip(entry.cost.exact, self._left(), strict=True)):
-            raise BudgetExceeded.of(entry.label, entry.cost, self.remaining, self.budget)
-        self._exact = [spent + amount for spent, amount in zip(self._exact, entry.cost.exact, strict=True)]
-        self._entries.append(entry)
 
     def _left(self) -> list[Fraction]:
         return [whole - spent for whole, spent in zip(self.budget.exact, self._exact, strict=True)]
@@ -169,9 +137,109 @@ class Ledger:
     __repr__ = __str__
 
 
+class Ledger(Statement, OneProcess):
+    """Append-only entries whose exact sum never exceeds the budget, in whatever order threads charge it.
+
+    It can be neither copied nor pickled, nor charged in a fork of the process: `statement()` is what can be kept.
+
+    >>> from pgmest.privacy import Rho
+    >>> ledger = Ledger(Rho(1.0))
+    >>> ledger.charge(Entry("ages", "measure", Rho(0.25), {"noise": "discrete_gaussian", "stddev": 2.0}))
+    >>> ledger.remaining
+    Rho(0.75)
+    >>> print(ledger)
+    Ledger: Rho(0.25) of Rho(1) spent on 1 request
+      #  what for  kind     cost   share  details
+      1  ages      measure  0.25  25.0 %  discrete_gaussian, stddev 2
+
+    Args:
+        budget: what may be spent in all.
+
+    Raises:
+        ArgumentError: it is not a budget, or zero.
+    """
+
+    def __init__(self, budget: Budget):
+        super().__init__(budget)
+        self._lock = threading.RLock()
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Held while a request is checked, charged and answered, so that requests come one after the other.
+
+        Raises:
+            ProcessError: this is a fork of the ledger's process, where a thread may hold it for ever.
+        """
+        self._check_process()
+        with self._lock:
+            yield
+
+    @property
+    def left(self) -> list[Fraction]:
+        """What is left of each amount, exactly."""
+        with self.held():
+            return self._left()
+
+    def statement(self) -> Statement:
+        """What it says now."""
+        with self.held():
+            return Statement(self.budget, self._entries)
+
+    def affordable(self, cost: Any, label: str) -> Budget:
+        """The cost as it can be charged: as given, or cut to what is left where only rounding makes the difference.
+
+        Raises:
+            BudgetTypeError: the cost is not of the budget's type.
+            ArgumentError: it is zero.
+            BudgetExceeded: it is more than is left.
+            ProcessError: this is a fork of the ledger's process.
+        """
+        self._check_process()
+        if type(cost) is not type(self.budget):
+            raise BudgetTypeError.of(f"the cost of {label}", type(self.budget), cost)
+        if not cost:
+            raise ArgumentError.of("spend", cost, "more than nothing")
+        with self.held():
+            left = self._left()
+        cut = [min(amount, rest) for amount, rest in zip(cost.exact, left, strict=True)]
+        if any(now < amount * (1 - ROUNDING) for now, amount in zip(cut, cost.exact, strict=True)):
+            raise BudgetExceeded.of(label, cost, self.remaining, self.budget)
+        return self.budget.below(cut)
+
+    def charge(self, entry: Entry) -> None:
+        """Append an entry.
+
+        Raises:
+            BudgetTypeError, BudgetExceeded: it cannot be afforded exactly; nothing was charged.
+            ProcessError: this is a fork of the ledger's process.
+        """
+        self._check_process()
+        if type(entry.cost) is not type(self.budget):
+            raise BudgetTypeError.of(f"the cost of {entry.label}", type(self.budget), entry.cost)
+        with self.held():
+            if any(amount > left for amount, left in zip(entry.cost.exact, self._left(), strict=True)):
+                raise BudgetExceeded.of(entry.label, entry.cost, self.remaining, self.budget)
+            self._exact = [spent + amount for spent, amount in zip(self._exact, entry.cost.exact, strict=True)]
+            self._entries.append(entry)
+
+
 def amounts(budget: Budget) -> dict[str, Any]:
     """A budget as JSON: its type and its amounts."""
     return {"type": type(budget).__name__, **vars(budget)}
+
+
+def budget_of(values: Mapping[str, Any]) -> Budget:
+    """The budget that `amounts` has written.
+
+    Raises:
+        ArgumentError: it has not.
+    """
+    kinds = {kind.__name__: kind for kind in (Epsilon, Rho, GDP, ApproxDP)}
+    try:
+        numbers = dict(values)
+        return kinds[numbers.pop("type")](**numbers)
+    except (KeyError, TypeError, ValueError):
+        raise ArgumentError.of("budget", values, "the type and amounts of a budget") from None
 
 
 def _details(entry: Entry) -> str:

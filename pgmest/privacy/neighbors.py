@@ -11,14 +11,12 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any
 
 from pgmest._base.errors import ArgumentError
-from pgmest.queries import as_query
-from pgmest.queries.norms import factors_of, largest_l1, largest_l2_squared, non_negative
-
-MOST_ENTRIES, MOST_COLUMNS = 2**20, 1024
-"""Query matrices up to this size are written down to find the largest distance of two columns."""
+from pgmest.privacy.budgets import rounded_up
+from pgmest.privacy.sensitivity import l1_diameter, l2_squared_diameter
+from pgmest.queries.norms import largest_l1, largest_l2_squared
 
 
 @dataclass(frozen=True)
@@ -44,12 +42,20 @@ class Neighbors(ABC):
         """How far one individual moves the number of records."""
 
     @abstractmethod
-    def l1_sensitivity(self, query: Any = None) -> float:
-        """The largest l1 distance between the answers of neighbors, rounded up; None is identity."""
+    def exact_l1(self, query: Any = None) -> Fraction:
+        """The largest l1 distance between the answers of neighbors; None is identity."""
 
     @abstractmethod
+    def exact_l2_squared(self, query: Any = None) -> Fraction:
+        """The largest squared l2 distance between the answers of neighbors; None is identity."""
+
+    def l1_sensitivity(self, query: Any = None) -> float:
+        """The largest l1 distance between the answers of neighbors, rounded up; None is identity."""
+        return rounded_up(self.exact_l1(query))
+
     def l2_sensitivity(self, query: Any = None) -> float:
         """The largest l2 distance between the answers of neighbors, rounded up; None is identity."""
+        return root_up(self.exact_l2_squared(query))
 
 
 @dataclass(frozen=True)
@@ -64,11 +70,11 @@ class AddRemove(Neighbors):
     def count_sensitivity(self) -> int:
         return self.records
 
-    def l1_sensitivity(self, query: Any = None) -> float:
-        return _up(self.records * largest_l1(query))
+    def exact_l1(self, query: Any = None) -> Fraction:
+        return self.records * largest_l1(query)
 
-    def l2_sensitivity(self, query: Any = None) -> float:
-        return _root_up(self.records**2 * largest_l2_squared(query))
+    def exact_l2_squared(self, query: Any = None) -> Fraction:
+        return self.records**2 * largest_l2_squared(query)
 
 
 @dataclass(frozen=True)
@@ -86,12 +92,19 @@ class Replace(Neighbors):
     def count_sensitivity(self) -> int:
         return 0
 
-    def l1_sensitivity(self, query: Any = None) -> float:
-        return _up(self.records * _diameter(query, "cityblock", 2 * largest_l1(query)))
+    def exact_l1(self, query: Any = None) -> Fraction:
+        return self.records * l1_diameter(query)
 
-    def l2_sensitivity(self, query: Any = None) -> float:
-        factor = 2 if all(map(non_negative, factors_of(query))) else 4  # such columns are at most at a right angle
-        return _root_up(self.records**2 * _diameter(query, "sqeuclidean", factor * largest_l2_squared(query)))
+    def exact_l2_squared(self, query: Any = None) -> Fraction:
+        return self.records**2 * l2_squared_diameter(query)
+
+
+def root_up(square: Fraction) -> float:
+    """The root of an exact number, rounded up."""
+    shift = 2 * max(0, 110 - (square.numerator.bit_length() - square.denominator.bit_length()) // 2)
+    scaled = -((-square.numerator << shift) // square.denominator)  # rounded up
+    root = math.isqrt(scaled)
+    return rounded_up(Fraction(root + (root * root < scaled), 1 << shift // 2))
 
 
 def neighbors_of(data: Any, stated: Neighbors | None = None) -> Neighbors:
@@ -119,27 +132,3 @@ def neighbors_of(data: Any, stated: Neighbors | None = None) -> Neighbors:
             f"AddRemove where the schema has a unit (at most {at_most}): it keeps no number public",
         )
     return replace(relation, records=max(relation.records, at_most))
-
-
-def _diameter(query: Any, metric: Literal["cityblock", "sqeuclidean"], bound: float) -> float:
-    """max_ij d(Q e_i, Q e_j) where Q is small enough, else the bound."""
-    if query is None:
-        return 2.0
-    matrix = as_query(query)
-    if matrix.cells > MOST_COLUMNS or matrix.cells * matrix.rows > MOST_ENTRIES:
-        return bound
-    from scipy.spatial import distance
-
-    return float(distance.pdist(matrix.matrix().T, metric).max(initial=0.0))
-
-
-def _up(value: float) -> float:
-    """An upper bound on a sum that was added up in floats: sums of integers are exact, others get a margin."""
-    return value if value.is_integer() and value < 2**53 else value * (1 + 1e-9)
-
-
-def _root_up(square: float) -> float:
-    """The root of such a sum, rounded up."""
-    square = _up(square)
-    root = math.sqrt(square)
-    return root if Fraction(root) ** 2 >= Fraction(square) else math.nextafter(root, math.inf)

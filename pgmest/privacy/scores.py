@@ -4,13 +4,12 @@
 answers, weights, expected noise); the curator evaluates them, and remembers the exact scores for as long as the
 mechanism holds on to the `Scores`. So no variable of a mechanism, no result and no traceback has a true score in it.
 
-Also here: scores published with noise (`noisy_scores`), draws in proportion to the exponential of scores
-(`draw_cells`), and, for comparisons that are not private, `release_remembering`.
+Also here: scores published with noise (`noisy_scores`), and, for comparisons that are not private,
+`release_remembering`.
 """
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
@@ -22,8 +21,7 @@ import numpy as np
 from pgmest._base.errors import ArgumentError
 from pgmest.data.dataset import Dataset
 from pgmest.privacy.budgets import Budget
-from pgmest.privacy.neighbors import AddRemove
-from pgmest.privacy.noise import Noise, make_backend, noise_for
+from pgmest.privacy.noise import Noise, values_noise
 from pgmest.queries.workloads.answers import answers
 from pgmest.queries.workloads.item import Item
 from pgmest.tables.domain import Clique
@@ -35,9 +33,6 @@ Candidate = TypeVar("Candidate", bound=Hashable)
 
 TABLES_AT_ONCE = 4096
 """So many tables are counted together, which bounds the memory used."""
-
-GRID = 2.0**-20
-"""Scores that are published are rounded to multiples of this share of their sensitivity, or a power of 2 just below."""
 
 
 def answers_of(source: Any, items: Sequence[Item]) -> Iterable[np.ndarray]:
@@ -146,7 +141,7 @@ def as_function(scores: Any, candidates: Sequence[Any], memo: MutableMapping[Any
         return scores
 
     def evaluated(data: Dataset) -> list[float]:
-        known = memo.setdefault(scores, {})
+        known = memo.setdefault(scores, {}).setdefault(id(data), {})  # a witness of an audit has two datasets
         new = [candidate for candidate in dict.fromkeys(candidates) if candidate not in known]
         known.update(zip(new, scores.evaluate(data, new), strict=True))
         return [known[candidate] for candidate in candidates]
@@ -158,19 +153,14 @@ def as_function(scores: Any, candidates: Sequence[Any], memo: MutableMapping[Any
 
 
 def score_noise(sensitivity: float, candidates: int, spend: Budget) -> Noise:
-    r"""The Gaussian noise on a vector of m scores, each of which neighbors move by at most `sensitivity`.
-
-    Together they move by at most $\sqrt m$ times that in l2. They are rounded to a grid first, and the noise is made
-    for two steps more: one for the rounding, one for the float errors made when the scores were computed.
+    r"""The noise on a vector of m scores, each of which neighbors move by at most `sensitivity` (`values_noise`).
 
     Args:
         sensitivity: of each score.
         candidates: m.
-        spend: a Rho.
+        spend: what they cost.
     """
-    step = 2.0 ** math.floor(math.log2(sensitivity * GRID))
-    norm = math.sqrt(candidates) * (sensitivity + 2 * step)
-    return Noise("discrete_gaussian", norm * noise_for(spend, AddRemove()).scale, norm, step)
+    return values_noise(spend, candidates, sensitivity)[0]
 
 
 def noisy_scores(
@@ -189,80 +179,14 @@ def noisy_scores(
         candidates: whose scores.
         scores: what they are.
         sensitivity: the most that one score changes between neighbors.
-        spend: what to pay, a Rho.
+        spend: what to pay, of the budget's type.
         label: what the ledger says it was for.
 
     Raises:
         BudgetExceeded, BudgetTypeError: as for `Curator.measure`.
     """
-    noise = score_noise(sensitivity, len(candidates), spend)
     scored = as_function(scores, candidates, curator._memo)
-
-    def draw(data: Dataset, generator: np.random.Generator) -> list[float]:
-        exact = np.array(scored(data))
-        simulated = curator._backend.insecure
-        backend = make_backend("simulation" if simulated else "opendp", generator if simulated else None)
-        return backend.add_noise(exact, noise, 0).tolist()
-
-    return np.array(curator.release(draw, spend, label=label, secure=True))
-
-
-# -- draws -----------------------------------------------------------------------------------------------------------
-
-
-def draw_cells(
-    curator: Curator,
-    cliques: Iterable[Clique],
-    logits: AffineLogits,
-    draws: int,
-    spend: Budget,
-    *,
-    label: str,
-) -> np.ndarray:
-    r"""Cells of marginals drawn with probability proportional to $\exp(\pm z)$ for a logit z of each.
-
-    Args:
-        curator: has the records.
-        cliques: the marginals; their cells are numbered one after the other, row-major.
-        logits: z as a function of the counts.
-        draws: how many, independently.
-        spend: what they cost, for which the caller answers.
-        label: what the ledger says it was for.
-
-    Returns:
-        shape (draws,): the number of a cell, drawn with exp(z), or cells + its number, drawn with exp(-z). Sampling is
-        NumPy's, in floating point, and the ledger marks it insecure.
-    """
-    wanted = list(cliques)
-
-    def draw(data: Dataset, generator: np.random.Generator) -> list[int]:
-        z = logits(np.concatenate([table.datavector() for table in data.project_many(wanted)]))
-        largest = max(z.max(), -z.min())
-        sums = np.cumsum(np.exp(np.concatenate([z, -z]) - largest))
-        places = np.searchsorted(sums, generator.random(draws) * sums[-1], side="right")
-        return np.minimum(places, len(sums) - 1).tolist()
-
-    return np.array(curator.release(draw, spend, label=label))
-
-
-@dataclass(frozen=True, eq=False)
-class AffineLogits:
-    """rate * (slope * counts / total - offsets): the logits of DualQuery.
-
-    Attributes:
-        rate: the learning rate.
-        slope: the number of steps so far.
-        total: the number of records.
-        offsets: how many synthetic records each cell has, shape (cells,).
-    """
-
-    rate: float
-    slope: float
-    total: float
-    offsets: np.ndarray
-
-    def __call__(self, counts: np.ndarray) -> np.ndarray:
-        return self.rate * (self.slope * (counts / self.total) - self.offsets)
+    return curator.measure_values(scored, len(candidates), sensitivity, spend, label=label)
 
 
 # -- not private -----------------------------------------------------------------------------------------------------

@@ -11,9 +11,10 @@ import math
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError, ShapeError
-from pgmest.privacy.budgets import SAFETY, ApproxDP, Budget, Epsilon, Rho
-from pgmest.privacy.noise import LARGEST, MOST_STEPS, Backend
+from pgmest._base.errors import ArgumentError, ScoreError, ShapeError
+from pgmest.privacy.budgets import GDP, ApproxDP, Budget, Epsilon, Rho
+from pgmest.privacy.gaussian import SAFETY
+from pgmest.privacy.noise import LARGEST, MOST_STEPS
 
 STEPS = 2**20
 """Steps of the score grid per sensitivity."""
@@ -25,6 +26,8 @@ def selection_epsilon(spend: Budget) -> float:
     Epsilon: itself. Rho: sqrt(8 rho), because the exponential mechanism is epsilon^2 / 8-zCDP (Cesar, Rogers 2021;
     bounded range). ApproxDP: its epsilon; delta is of no use here.
     """
+    if isinstance(spend, GDP):
+        raise ArgumentError.of("spend", spend, "another type of budget: a choice is no Gaussian noise; use Rho")
     if isinstance(spend, Rho):
         return math.sqrt(8 * spend.rho) * (1 - SAFETY)
     assert isinstance(spend, Epsilon | ApproxDP)
@@ -44,27 +47,62 @@ def noise_scale(spend: Budget, monotone: bool) -> float:
     return (1 if monotone else 2) * (STEPS + 2) / epsilon * (1 + SAFETY)
 
 
-def choose(
-    scores: np.ndarray,
-    candidates: int,
-    sensitivity: float,
-    spend: Budget,
-    monotone: bool,
-    backend: Backend,
-    request: int,
-) -> int:
-    """The position of the chosen candidate.
+def score_steps(scores: object, candidates: int, sensitivity: float) -> np.ndarray:
+    """Scores as integer numbers of steps.
 
-    Scores that are not numbers count as the lowest; those beyond 2^32 sensitivities are clipped. Neither raises an
-    error, which would tell about the records.
+    Those beyond 2^32 sensitivities, infinite ones too, are clipped, which moves no two of them further apart. What is
+    not a number has no sensitivity: there is no choice that it could be part of.
 
     Raises:
         ShapeError: not one score per candidate.
+        ScoreError: a score is not a number.
+    """
+    numbers = checked_numbers(scores, candidates)
+    with np.errstate(over="ignore"):
+        steps = np.rint(numbers * (STEPS / sensitivity))
+    return np.clip(steps, -LARGEST, LARGEST).astype(np.int64)
+
+
+def checked_numbers(scores: object, candidates: int) -> np.ndarray:
+    """Scores as float64.
+
+    Raises:
+        ShapeError: not one score per candidate.
+        ScoreError: a score is not a number.
     """
     numbers = np.asarray(scores, dtype=np.float64)
     if numbers.shape != (candidates,):
         raise ShapeError.of("scores", (candidates,), numbers.shape, "Give one score for each candidate.")
-    with np.errstate(over="ignore"):
-        steps = np.rint(np.nan_to_num(numbers * (STEPS / sensitivity), nan=-LARGEST))
-    integers = np.clip(steps, -LARGEST, LARGEST).astype(np.int64)
-    return backend.noisy_max(integers, noise_scale(spend, monotone), not isinstance(spend, Rho), request)
+    if np.isnan(numbers).any():
+        raise ScoreError.of(candidates)
+    return numbers
+
+
+def checked_integers(exponents: object, candidates: int) -> np.ndarray:
+    """Exponents as int64.
+
+    Raises:
+        ShapeError: not one per candidate, or no integers.
+    """
+    numbers = np.asarray(exponents)
+    if numbers.shape != (candidates,) or numbers.dtype.kind != "i":
+        raise ShapeError.of("exponents", (candidates,), numbers.shape, "Give an integer for each candidate.")
+    return numbers.astype(np.int64)
+
+
+def log_probabilities(steps: np.ndarray, scale: float, pure: bool) -> np.ndarray:
+    """The logs of the probabilities of each candidate, in floats, for audits.
+
+    Gumbel noise: steps / scale less the log of the sum of exponentials. Exponential noise, with
+    p_i = exp((steps_i - max) / scale): p_i times the integral over [0, 1] of the product over j != i of 1 - p_j t, a
+    polynomial, for which Gauss-Legendre quadrature is exact (McKenna, Sheldon 2020).
+    """
+    from scipy.special import logsumexp
+
+    logits = (steps - steps.max()) / scale
+    if not pure:
+        return logits - logsumexp(logits)
+    nodes, weights = np.polynomial.legendre.leggauss(len(steps) // 2 + 1)
+    keeps = np.log1p(-np.exp(logits)[:, None] * (nodes + 1) / 2)
+    others = keeps.sum(axis=0) - keeps
+    return logits + logsumexp(others, b=weights / 2, axis=1)

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from pgmest._base.errors import plural
 from pgmest._base.version import __version__
 from pgmest.privacy.budgets import Rho
-from pgmest.privacy.ledger import Ledger
+from pgmest.privacy.ledger import Statement
 from pgmest.privacy.neighbors import Neighbors, Replace
 
 LOOSE_EPSILON = 10.0
@@ -61,7 +61,7 @@ class PrivacyStatement:
 
     @classmethod
     def of(
-        cls, mechanism: Configured, ledger: Ledger, *, schema: str | None = None, drafted: bool = False
+        cls, mechanism: Configured, ledger: Statement, *, schema: str | None = None, drafted: bool = False
     ) -> PrivacyStatement:
         """The statement of a run.
 

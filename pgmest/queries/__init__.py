@@ -3,7 +3,7 @@
 Every query is a `LinearQuery`: a matrix that is applied to a table and transposed, but never densified.
 """
 
-from pgmest._base.deprecation import renamed_names
+from pgmest._base.deprecation import Lookup, renamed_names
 from pgmest.queries.base import MatrixQuery
 from pgmest.queries.kron import Kron
 from pgmest.queries.linear_query import LinearQuery
@@ -43,4 +43,4 @@ __all__ = [
     "total",
 ]
 
-__getattr__ = renamed_names(__name__, {"Query": "pgmest.queries.MatrixQuery"})
+__getattr__: Lookup = renamed_names(__name__, {"Query": "pgmest.queries.MatrixQuery"})

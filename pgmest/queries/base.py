@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmest._base.deprecation import renamed_names
+from pgmest._base.deprecation import Lookup, renamed_names
 from pgmest._base.errors import QueryError, ShapeError
 from pgmest.queries.linear_query import LinearQuery
 from pgmest.tables.domain import Clique, as_domain
@@ -161,4 +161,4 @@ def finite_vector(values: Any, n: int, what: str) -> np.ndarray:
     return vector
 
 
-__getattr__ = renamed_names(__name__, {"Query": "pgmest.queries.base.MatrixQuery"})
+__getattr__: Lookup = renamed_names(__name__, {"Query": "pgmest.queries.base.MatrixQuery"})

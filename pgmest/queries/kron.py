@@ -183,10 +183,14 @@ class ReorderedKron(LinearQuery):
     """
 
     def __init__(self, kron: Kron, clique: Clique):
-        self.kron, self.clique = kron, clique
-        self.spec, self.attributes = kron.spec, kron.attributes
-        self.shape, self.answer_shape, self.matrices = kron.shape, kron.answer_shape, kron.matrices
-        self.table_shape = tuple(kron.factors[name].columns for name in clique)
+        self.kron: Kron = kron
+        self.clique: Clique = clique
+        self.spec: Mapping[str, Any] = kron.spec
+        self.attributes: Clique | None = kron.attributes
+        self.shape: tuple[int, int] = kron.shape
+        self.answer_shape: tuple[int, ...] = kron.answer_shape
+        self.matrices: tuple[MatrixQuery, ...] = kron.matrices
+        self.table_shape: tuple[int, ...] = tuple(kron.factors[name].columns for name in clique)
         self._to_kron = tuple(clique.index(name) for name in kron.attributes)
         self._to_clique = tuple(kron.attributes.index(name) for name in clique)
 

@@ -64,4 +64,7 @@ class IndependentRecords:
             draw(cumulative, columns, first, last, place.separator, place.strides, place.new, place.codes, self._state)
 
 
-METHODS = {"round": RoundedRecords, "multinomial": IndependentRecords}
+SAMPLING_METHODS: dict[str, type[RoundedRecords] | type[IndependentRecords]] = {
+    "round": RoundedRecords,
+    "multinomial": IndependentRecords,
+}

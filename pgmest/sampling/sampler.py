@@ -17,12 +17,13 @@ from pgmest.data.codes import code_type, read_only
 from pgmest.data.dataset import Dataset
 from pgmest.inference.exact.belief_propagation import ExactOracle
 from pgmest.sampling.clique_tables import Places, clique_tables
-from pgmest.sampling.records import METHODS, IndependentRecords, RoundedRecords
+from pgmest.sampling.records import SAMPLING_METHODS, IndependentRecords, RoundedRecords
+from pgmest.tables.domain import Domain
 
 BATCH = 1_000_000
 """The default number of records in a batch."""
 
-BLOCK = 1 << 18
+RECORD_BLOCK = 1 << 18
 """Records made at a time: what they need stays in cache."""
 
 LARGEST_BLOCK = 1 << 22
@@ -51,12 +52,12 @@ class Sampler:
     """
 
     def __init__(self, oracle: ExactOracle):
-        self.domain = oracle.plan.tree.domain
+        self.domain: Domain = oracle.plan.tree.domain
         self._tables = clique_tables(oracle)
         self._codes_type = code_type(max(self.domain.shape, default=1))
         self._places = [Places.of(self.domain, table, self._codes_type) for table in self._tables]
         cells = sum(table.weights.size for table in self._tables)
-        self._block = min(max(BLOCK, cells), LARGEST_BLOCK)
+        self._block = min(max(RECORD_BLOCK, cells), LARGEST_BLOCK)
 
     def draw(self, n: int, method: str = "round", seed: int | np.random.Generator | None = None) -> Dataset:
         """n records in random order; `pgmest.sampling` describes the methods.
@@ -87,10 +88,10 @@ class Sampler:
     ) -> RoundedRecords | IndependentRecords:
         if n > MOST_RECORDS:
             raise ArgumentError.of("n", n, f"at most {MOST_RECORDS:,} records")
-        if method not in METHODS:
-            raise ArgumentError.of("method", method, METHODS)
+        if method not in SAMPLING_METHODS:
+            raise ArgumentError.of("method", method, SAMPLING_METHODS)
         number = int(np.random.default_rng(seed).integers(2**64, dtype=np.uint64))
-        return METHODS[method](self.domain, self._tables, self._places, n, number)
+        return SAMPLING_METHODS[method](self.domain, self._tables, self._places, n, number)
 
     def _dataset(self, records: RoundedRecords | IndependentRecords, size: int) -> Dataset:
         check_records(size, len(self.domain) * self._codes_type.itemsize)

@@ -92,7 +92,7 @@ def _parquet_file(path: Path, domain: Domain, kind: str) -> Iterator[Callable[[D
         import pyarrow as pa
         from pyarrow import parquet
     except ImportError:
-        raise OptionalDependencyError.of("pyarrow", "writing Parquet files", "parquet") from None
+        raise OptionalDependencyError.of("pyarrow", "writing Parquet files") from None
     empty = Dataset.from_codes(np.empty((0, len(domain)), dtype=np.uint8), domain)
 
     def as_table(dataset: Dataset) -> Any:

@@ -60,8 +60,8 @@ class LocalDual:
             self._places.append((slice(start, start + int(np.prod(shape))), shape, nodes))
             self._scales.append(np.sqrt(np.array(cells) * POSITIVE_SHARE).reshape(-1, *[1] * (len(shape) - 1)))
             start += int(np.prod(shape))
-        self.totals = slice(start, start + len(self._target))
-        self.size = start + len(self._target)
+        self.totals: slice = slice(start, start + len(self._target))
+        self.size: int = start + len(self._target)
         self._total_scales = np.array([np.sqrt(max(v.sum(), np.finfo(float).tiny)) for v in self._variance])
         self._total_scales *= np.sqrt(POSITIVE_SHARE)
 

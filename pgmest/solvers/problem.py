@@ -65,12 +65,12 @@ class Problem:
 
     def __init__(self, loss: FlatLoss, total: float, oracle: SolverOracle, base: np.ndarray):
         self._loss_of_counts = loss
-        self.loss = loss.of_fractions(float(total))
-        self.total = float(total)
+        self.loss: FlatLoss = loss.of_fractions(float(total))
+        self.total: float = float(total)
         self.oracle = oracle
-        self.layout = oracle.layout
+        self.layout: Layout = oracle.layout
         self.base = base
-        self.measured = slice(0, loss.layout.cells)
+        self.measured: slice = slice(0, loss.layout.cells)
         self._barrier = np.where(np.isneginf(base), -np.inf, 0.0) if np.isneginf(base).any() else None
 
     def with_total(self, total: float) -> Problem:

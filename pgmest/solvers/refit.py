@@ -85,6 +85,12 @@ class Refit:
         return CliqueVector.of(self.plan.layout, flat)
 
     @property
+    def start(self) -> CliqueVector:
+        """The base potentials, on the cliques of the problem; -inf where a cell is impossible."""
+        layout = self.plan.layout if self.collapse is None else self.collapse.outer
+        return CliqueVector.of(layout, self.base)
+
+    @property
     def tolerance(self) -> float:
         """At which relative gap it stopped."""
         return self.objective.stopping.tolerance

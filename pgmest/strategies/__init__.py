@@ -4,7 +4,7 @@
 each attribute, `selection` compares these with a union of products and takes the best.
 """
 
-from pgmest._base.deprecation import renamed_names
+from pgmest._base.deprecation import Lookup, renamed_names
 from pgmest.strategies.demand import Demand, demands_of
 from pgmest.strategies.p_identity import p_identity
 from pgmest.strategies.reconstruction import least_squares_parts
@@ -21,4 +21,4 @@ __all__ = [
     "select_strategy",
 ]
 
-__getattr__ = renamed_names(__name__, {"LeastSquaresAnswers": "pgmest.models.least_squares.LeastSquaresParts"})
+__getattr__: Lookup = renamed_names(__name__, {"LeastSquaresAnswers": "pgmest.models.least_squares.LeastSquaresParts"})

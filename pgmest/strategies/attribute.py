@@ -9,7 +9,7 @@ import numpy as np
 
 from pgmest.queries import MatrixQuery, as_matrix_query, identity
 
-STEPS = 255
+GRID_STEPS = 255
 """The largest entry of a strategy, in integers, so that its answers are exact and get integer noise."""
 
 
@@ -27,7 +27,7 @@ class AttributeStrategy:
     @classmethod
     def rounded(cls, strategy: np.ndarray) -> AttributeStrategy:
         """A real-valued strategy as an integer one, in proportion."""
-        return cls(strategy.shape[1], np.rint(strategy * (STEPS / strategy.max())))
+        return cls(strategy.shape[1], np.rint(strategy * (GRID_STEPS / strategy.max())))
 
     @cached_property
     def query(self) -> MatrixQuery:

@@ -14,7 +14,7 @@ from pgmest.queries.ranges import Ranges
 from pgmest.queries.workloads import Workload
 from pgmest.tables.domain import Clique, Domain
 
-BLOCK = 1 << 23
+ENTRIES_AT_ONCE = 1 << 23
 """Products of a query matrix with at most this many numbers are made at once."""
 
 
@@ -65,7 +65,7 @@ def _demand(
 def gram(query: MatrixQuery) -> np.ndarray:
     """Q^T Q, (n, n), without writing Q down."""
     identity = np.eye(query.columns)
-    step = max(1, BLOCK // query.rows)
+    step = max(1, ENTRIES_AT_ONCE // query.rows)
     parts = [query.transpose(query.apply(identity[:, start : start + step])) for start in range(0, query.columns, step)]
     return np.hstack(parts)
 

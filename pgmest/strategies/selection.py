@@ -25,7 +25,7 @@ from pgmest.tables.domain import Clique, Domain
 MOST_CANDIDATES = 2048
 """Where the workload's cliques have more subsets, only the cliques, single attributes and the total are candidates."""
 
-MOST_CELLS = 1 << 20
+LARGEST_CANDIDATE = 1 << 20
 """The product of all the workload's attributes is a candidate where it has at most this many cells."""
 
 CYCLES = 3
@@ -154,7 +154,7 @@ def _candidates(domain: Domain, demands: Sequence[Demand], neighbors: Neighbors)
     else:
         found = ((), *((name,) for name in names), *cliques)
     everything = domain.ordered(names)
-    if math.prod(domain[name] for name in everything) <= MOST_CELLS:
+    if math.prod(domain[name] for name in everything) <= LARGEST_CANDIDATE:
         found = (*found, everything)
     ordered = dict.fromkeys(map(domain.ordered, found))
     # Under Replace the total is public, and no individual moves its answer.

@@ -15,7 +15,7 @@ from pgmest.synthesis.min_cost_flow import MinCostFlow
 from pgmest.tables.domain import Clique, Domain, as_domain
 from pgmest.tables.factor import Factor
 
-METHODS = {"gum": GradualUpdate, "mcf": MinCostFlow}
+SYNTHESIS_METHODS: dict[str, type[GradualUpdate] | type[MinCostFlow]] = {"gum": GradualUpdate, "mcf": MinCostFlow}
 
 
 def synthesize(
@@ -52,9 +52,9 @@ def synthesize(
         UnknownAttributeError: a table over other attributes.
     """
     known, given = as_domain(domain), list(tables)
-    made_by = METHODS[method]() if isinstance(method, str) and method in METHODS else method
+    made_by = SYNTHESIS_METHODS[method]() if isinstance(method, str) and method in SYNTHESIS_METHODS else method
     if isinstance(made_by, str):
-        raise ArgumentError.of("method", method, METHODS)
+        raise ArgumentError.of("method", method, SYNTHESIS_METHODS)
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
         raise ArgumentError.of("n", n, "an integer of at least 0")
     generator = np.random.default_rng(seed)

@@ -15,7 +15,8 @@ from pgmest.data.dataset import Dataset
 from pgmest.inference.exact.structural_zeros import zero_rules
 from pgmest.mechanisms.mechanism import Mechanism, Result
 from pgmest.mechanisms.registry import named_mechanism
-from pgmest.privacy.ledger import Ledger
+from pgmest.privacy.dataset_ledger import DatasetLedger
+from pgmest.privacy.ledger import Statement
 
 if TYPE_CHECKING:
     from pgmest.data.schema import Schema
@@ -43,7 +44,7 @@ class Synthesizer:
 
     Attributes (after `fit`):
         schema_: the schema.
-        result_: what the mechanism returned; everything in it may be published.
+        result_: what the mechanism returned; everything in it but `owner_only` may be published.
         model_: its model.
         ledger_: what was spent, on what.
 
@@ -64,7 +65,7 @@ class Synthesizer:
     ):
         if isinstance(mechanism, str):
             budget = {"epsilon": epsilon, "delta": delta, "rho": rho}
-            self.mechanism = named_mechanism(mechanism, **budget, **parameters)
+            self.mechanism: Mechanism = named_mechanism(mechanism, **budget, **parameters)
         elif not isinstance(mechanism, Mechanism) or parameters or (epsilon, delta, rho) != (None, None, None):
             raise ArgumentError.of("mechanism", mechanism, "a name, or a mechanism that has all parameters already")
         else:
@@ -79,6 +80,7 @@ class Synthesizer:
         seed: int | np.random.Generator | None = None,
         progress: Any = None,
         checkpoint: str | Path | None = None,
+        ledger: str | Path | DatasetLedger | None = None,
         allow_draft: bool = False,
         unit_key: bytes | None = None,
         time_limit: float | None = None,
@@ -97,7 +99,8 @@ class Synthesizer:
             schema: a `pgmest.data.schema.Schema`, the path of its file, or a dict of the same form. It must be public.
             workload: the marginals that matter, in terms of the schema's columns: None for the mechanism's default,
                 cliques, or a `pgmest.workloads` one.
-            seed, progress, checkpoint, time_limit: as for `Mechanism.fit`. The secure noise never depends on a seed.
+            seed, progress, checkpoint, ledger, time_limit: as for `Mechanism.fit`. The secure noise never depends on a
+                seed.
             allow_draft: whether a schema is accepted that still says `drafted_from_private_data: true`, or has lines
                 marked as read from the private data. What is made with it is not private.
             unit_key: as `key` of `Schema.encode`: which rows of a person are counted; by default a new one.
@@ -118,7 +121,7 @@ class Synthesizer:
             raise DomainError(f"the data are over {data.domain}, but the schema describes {known.domain}.")
         mechanism = with_schema(self.mechanism, known)
         self.result_ = mechanism.fit(
-            data, workload, seed, progress=progress, checkpoint=checkpoint, time_limit=time_limit
+            data, workload, seed, progress=progress, checkpoint=checkpoint, ledger=ledger, time_limit=time_limit
         )
         self.schema_ = known
         self._like = _library(table)
@@ -130,7 +133,7 @@ class Synthesizer:
         return self._fitted().model
 
     @property
-    def ledger_(self) -> Ledger:
+    def ledger_(self) -> Statement:
         """What was spent, on what, in order."""
         return self._fitted().ledger
 

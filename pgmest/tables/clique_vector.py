@@ -120,7 +120,7 @@ class CliqueVector(Mapping[Clique, Factor]):
     __array_priority__ = 1000
 
     def __init__(self, domain: Domain | Mapping[str, int], tables: Mapping[Clique, Factor | Any]):
-        self.layout = Layout.of(as_domain(domain), tables)
+        self.layout: Layout = Layout.of(as_domain(domain), tables)
         if len(self.layout.cliques) != len(tables):
             raise ArgumentError(f"tables has two keys for the same clique ({list(tables)}); give each clique once.")
         values = np.empty(self.layout.cells)
@@ -129,7 +129,7 @@ class CliqueVector(Mapping[Clique, Factor]):
         ):
             values[start:end] = _table_values(self.layout.domain.project(clique), table)
         values.flags.writeable = False
-        self.flat = values
+        self.flat: np.ndarray = values
 
     @classmethod
     def of(cls, layout: Layout, values: np.ndarray) -> CliqueVector:

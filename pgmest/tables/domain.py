@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from pgmest._base.errors import (
     ArgumentError,
     DomainError,
@@ -210,7 +212,7 @@ def _check_attribute(name: object, size: object) -> None:
     if not isinstance(name, str) or not name:
         raise DomainError(f"attribute names must be non-empty strings, got {reprlib.repr(name)}.")
     try:
-        valid = not isinstance(size, bool) and operator.index(size) >= 1  # type: ignore[arg-type]
+        valid = not isinstance(size, bool | np.bool_) and operator.index(size) >= 1  # type: ignore[arg-type]
     except TypeError:
         valid = False
     if not valid:

@@ -58,8 +58,8 @@ class Factor:
                 f"factor over {domain.attributes}", domain.shape, array.shape, "Reshape or transpose it."
             )
         array.flags.writeable = False
-        self.domain = domain
-        self.values = array
+        self.domain: Domain = domain
+        self.values: np.ndarray = array
 
     @classmethod
     def zeros(cls, domain: Domain | Mapping[str, int]) -> Factor:

@@ -4,7 +4,7 @@ A `Transform` maps each record on its own, so what holds for the mechanism's pri
 records themselves. What is learned from the data (`compress_rare`, `learn_mapping`, ...) is measured and paid for.
 """
 
-from pgmest._base.deprecation import renamed_names
+from pgmest._base.deprecation import Lookup, renamed_names
 from pgmest.transforms.learned import compress_rare, learn_mapping, merge_and_compress, rare_values, refine
 from pgmest.transforms.public import bucketize, fill, merge
 from pgmest.transforms.transform import Column, Derived, Transform
@@ -23,4 +23,4 @@ __all__ = [
     "refine",
 ]
 
-__getattr__ = renamed_names(__name__, {"bucketise": "pgmest.transforms.bucketize"})
+__getattr__: Lookup = renamed_names(__name__, {"bucketise": "pgmest.transforms.bucketize"})

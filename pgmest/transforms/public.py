@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmest._base.deprecation import renamed_names
+from pgmest._base.deprecation import Lookup, renamed_names
 from pgmest._base.errors import ArgumentError
 from pgmest.tables.domain import Domain, as_domain
 from pgmest.transforms.transform import Column, Derived, Transform
@@ -89,4 +89,4 @@ def check_new(domain: Domain, merged: Iterable[str], name: str) -> None:
         raise ArgumentError.of("name", name, "a name that no other attribute has")
 
 
-__getattr__ = renamed_names(__name__, {"bucketise": "pgmest.transforms.bucketize"})
+__getattr__: Lookup = renamed_names(__name__, {"bucketise": "pgmest.transforms.bucketize"})

@@ -123,12 +123,12 @@ def test_memory_is_readable(size, text):
             "a.json: not a JSON object. Save it again.",
         ),
         (
-            OptionalDependencyError.of("pyarrow", "Reading parquet", "parquet"),
-            "Reading parquet needs the package 'pyarrow', which is not installed: pip install 'pgmest[parquet]'.",
+            OptionalDependencyError.of("pyarrow", "Reading parquet"),
+            "Reading parquet needs the package 'pyarrow', which is not installed: pip install pyarrow.",
         ),
         (
             OptionalDependencyError.of("torch", "torch_loss"),
-            "torch_loss needs the package 'torch', which is not installed: pip install 'torch'.",
+            "torch_loss needs the package 'torch', which is not installed: pip install torch.",
         ),
         (
             ModelTooLarge.of_tree(1_500_000, 2, "max_cells=1,000", 1_500_000, [("a, b", 10**6, ["(a)", "(b)"])]),

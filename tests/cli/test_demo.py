@@ -33,4 +33,4 @@ def test_demo_without_matplotlib_says_what_to_install(tmp_path, monkeypatch, cap
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert demo.main() == 1
-    assert "pip install 'pgmest[plot]'" in capsys.readouterr().err
+    assert "pip install matplotlib" in capsys.readouterr().err

@@ -23,5 +23,6 @@ def test_its_commands_run(tmp_path, monkeypatch, capsys):
             assert program == "pgmest"
             assert main(arguments) == 0, capsys.readouterr().err
             ran.append(arguments[0])
-    assert ran == ["schema", "info", "synthesize", "compare", "query", "sample"]
+    again = ["ledger", "synthesize", "ledger"]
+    assert ran == ["schema", "info", "synthesize", *again, "compare", "query", "sample"]
     assert len((tmp_path / "more.csv").read_text().splitlines()) == 100001

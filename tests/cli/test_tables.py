@@ -280,8 +280,8 @@ def test_outputs_are_checked_before_any_work(folder, capsys, monkeypatch):
     assert "The name must end in .csv, .csv.gz, .parquet." in wrong_usage([*arguments, "x.xls"], capsys)
     assert "does not exist; make it first" in wrong_usage([*arguments, str(folder / "nowhere" / "x.csv")], capsys)
     monkeypatch.setattr("pgmest.cli.paths.find_spec", lambda name: None)
-    assert "pip install 'pgmest[parquet]'" in wrong_usage([*arguments, "x.parquet"], capsys)
-    assert "pip install 'pgmest[plot]'" in wrong_usage([*arguments, "x.csv", "--report", "r.html"], capsys)
+    assert "pip install pyarrow" in wrong_usage([*arguments, "x.parquet"], capsys)
+    assert "pip install matplotlib" in wrong_usage([*arguments, "x.csv", "--report", "r.html"], capsys)
 
 
 # -- values instead of codes ----------------------------------------------------------------------------------------
@@ -379,15 +379,78 @@ def test_audit_does_not_contradict_a_private_mechanism(capsys):
     options = ["--mechanism", "independent", "--trials", "60", "--json"]
     assert main(["audit", *options]) == 0
     facts = json.loads(capsys.readouterr().out)
-    assert facts["claim"] == {"type": "Epsilon", "epsilon": 8.0}
-    assert 0.5 < facts["lower_bound"] < 8
+    assert facts["claim"] == {"type": "Epsilon", "epsilon": 1.0}
+    assert 0.0 <= facts["lower_bound"] < 1 < facts["most_that_can_be_shown"]
     assert facts["contradicted"] is False
+    assert facts["largest_share_charged"] == pytest.approx(1.0)
+    assert main(["audit", "--mechanism", "mst", "--trials", "150", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert 0.05 < facts["lower_bound"] < facts["claim"]["rho"]
+
+
+def test_audit_of_the_secure_noise(capsys):
+    options = ["--mechanism", "independent", "--rho", "2", "--trials", "200", "--exact-noise"]
+    assert main(["audit", *options]) == 0
+    assert "The claim is not contradicted." in capsys.readouterr().out
+
+
+def test_audit_refuses_trials_that_cannot_contradict(capsys):
+    assert "must be at least 219, to be able to contradict Epsilon(3)" in failure(
+        ["audit", "--mechanism", "hdmm", "--epsilon", "3", "--trials", "20"], capsys
+    )
+
+
+def test_audit_computes_what_an_answer_cost(capsys, monkeypatch):
+    exact = pg.privacy.AddRemove.exact_l1
+    monkeypatch.setattr(pg.privacy.AddRemove, "exact_l1", lambda self, query=None: exact(self, query) / 2)
+    assert main(["audit", "--mechanism", "independent", "--epsilon", "1", "--trials", "60"]) == 1
+    assert "an answer cost 2 of what was charged" in capsys.readouterr().out
 
 
 def test_audit_says_when_a_claim_is_false(capsys, monkeypatch):
-    found = pg.privacy.AuditReport(epsilon=9.0, delta=0.0, rho=9.0, trials=4, confidence=0.99)
+    found = pg.privacy.AuditReport(epsilon=9.0, delta=0.0, rho=9.0, trials=60, confidence=0.99)
     monkeypatch.setattr(pg.privacy, "audit", lambda *args, **options: found)
-    assert main(["audit", "--mechanism", "independent", "--trials", "4"]) == 1
+    assert main(["audit", "--mechanism", "independent", "--trials", "60"]) == 1
     captured = capsys.readouterr()
-    assert "lower bound:  epsilon 9, with confidence 0.99, 4 trials each\nThe claim is FALSE.\n" in captured.out
+    assert "lower bound:  epsilon 9, with confidence 0.99, 60 trials each\n" in captured.out
+    assert "The claim is FALSE.\n" in captured.out
     assert captured.err == "pgmest: error: the audit contradicts the claim of independent.\n"
+
+
+# -- the ledger of the dataset --------------------------------------------------------------------------------------
+
+
+def test_runs_on_the_same_table_charge_one_ledger(folder, tmp_path, capsys):
+    ledger = str(tmp_path / "people.ledger")
+    assert main(["ledger", "create", ledger, "--rho", "0.6", "--table", "people"]) == 0
+    run = ["synthesize", *paths(folder), "--mechanism", "independent", "--rho", "0.5", "--rows", "10"]
+    run += ["--overwrite", "--ledger", ledger, "--spent", str(tmp_path / "spent.json"), "--out"]
+    assert main([*run, str(tmp_path / "one.csv")]) == 0
+    assert json.loads((tmp_path / "spent.json").read_text())["budget"] == {"type": "Rho", "rho": 0.5}
+    assert "would cost Rho(0.5), but only Rho(0.1) of Rho(0.6) is left" in failure(
+        [*run, str(tmp_path / "two.csv")], capsys
+    )
+    assert not (tmp_path / "two.csv").exists()
+    assert main(["ledger", "show", ledger, "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert [run["label"] for run in facts["runs"]] == ["Independent"]
+    assert "cannot be put on the ledger" in failure([*run, str(tmp_path / "x.csv"), "--insecure-simulation"], capsys)
+    assert "cannot be opened" in failure([*run[:-1], "--ledger", str(tmp_path / "no.ledger"), "--out", "x.csv"], capsys)
+
+
+def test_the_unit_of_the_schema_is_followed_and_said(tmp_path, capsys):
+    (tmp_path / "u.csv").write_text("id,age\n7,3\n7,4\n7,5\n8,1\n")
+    (tmp_path / "u.yaml").write_text(
+        "columns:\n  age: {type: integer, min: 0, max: 9}\nunit: {column: id, at_most: 2}\n"
+    )
+    words = "A person is all rows with one value of 'id'; at most 2 rows of each are counted"
+    assert main(["info", str(tmp_path / "u.yaml")]) == 0
+    assert words in capsys.readouterr().out
+    run = ["synthesize", str(tmp_path / "u.csv"), "--schema", str(tmp_path / "u.yaml"), *TRIAL]
+    run += ["--out", str(tmp_path / "made.csv"), "--rows", "4"]
+    assert main(run) == 0
+    assert words in capsys.readouterr().out
+    assert (tmp_path / "made.csv").read_text().startswith("age\n")
+    (tmp_path / "made.csv").unlink()
+    assert main([*run, "--records-per-person", "1"]) == 1
+    assert "at least 2, as the unit of" in capsys.readouterr().err

@@ -145,7 +145,7 @@ def test_a_remembered_table_is_not_counted_again(monkeypatch):
 
 
 def test_no_more_is_remembered_than_fits(monkeypatch):
-    monkeypatch.setattr(dataset_module, "KEPT_CELLS", DOMAIN["sex"])
+    monkeypatch.setattr(dataset_module, "REMEMBERED_CELLS", DOMAIN["sex"])
     data = Dataset.from_codes(CODES, DOMAIN).remembering()
     data.project_many([("age",), ("sex",)])
     assert data._kept == {frozenset({"sex"}): data._kept[frozenset({"sex"})]}
@@ -412,7 +412,7 @@ def test_to_frame_knows_three_libraries(data, monkeypatch):
     with pytest.raises(OptionalDependencyError) as missing:
         data.to_frame("polars")
     assert str(missing.value) == (
-        "to_frame(backend='polars') needs the package 'polars', which is not installed: pip install 'polars'."
+        "to_frame(backend='polars') needs the package 'polars', which is not installed: pip install polars."
     )
 
 

@@ -243,7 +243,7 @@ def test_what_was_counted_is_not_counted_again(monkeypatch):
 
 
 def test_old_tables_are_forgotten(monkeypatch):
-    monkeypatch.setattr(dataset, "KEPT_CELLS", 5)
+    monkeypatch.setattr(dataset, "REMEMBERED_CELLS", 5)
     counted = Dataset.from_frame(in_polars(TABLE), DOMAIN)
     for name in ("age", "records", "income>50K"):
         counted.project(name)

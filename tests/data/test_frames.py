@@ -303,7 +303,7 @@ def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
     path = tmp_path / "t.parquet"
     path.write_bytes(b"")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    remedy = "needs the package 'pyarrow', which is not installed: pip install 'pgmest[parquet]'."
+    remedy = "needs the package 'pyarrow', which is not installed: pip install pyarrow."
     with pytest.raises(OptionalDependencyError) as reading:
         read_frame(path)
     assert str(reading.value) == f"reading Parquet files {remedy}"

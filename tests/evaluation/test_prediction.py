@@ -58,5 +58,5 @@ def test_mistakes_are_named(monkeypatch):
     with pytest.raises(ArgumentError, match="folds=1"):
         svm_misclassification(real, real, "target", folds=1)
     monkeypatch.setitem(sys.modules, "sklearn", None)
-    with pytest.raises(OptionalDependencyError, match=r"pip install 'pgmest\[evaluate\]'"):
+    with pytest.raises(OptionalDependencyError, match=r"pip install scikit-learn"):
         svm_misclassification(real, real, "target")

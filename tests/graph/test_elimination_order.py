@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from networkx.algorithms.approximation import treewidth_min_degree, treewidth_min_fill_in
 
 from pgmest._base.errors import ArgumentError
-from pgmest.graph.elimination_order import HEURISTICS, _Game, _Kernel, find_elimination
+from pgmest.graph.elimination_order import HEURISTICS, _EliminationGame, _Kernel, find_elimination
 from pgmest.graph.triangulation import Elimination, bits, connected_components, mask_of, maximal_cliques, triangulate
 
 
@@ -118,11 +118,11 @@ def test_an_unknown_effort_is_refused_with_the_known_ones():
 def test_scores_kept_current_equal_scores_counted_anew(seed, weighted):
     graph = random_graph(seed, vertices=8, cliques=12)
     sizes = np.random.default_rng(seed).integers(1, 9, 8).tolist()
-    game = _Game.start(_Kernel(list(range(8)), graph, sizes), weighted).copy()
+    game = _EliminationGame.start(_Kernel(list(range(8)), graph, sizes), weighted).copy()
     for vertex in np.random.default_rng(seed).permutation(8).tolist():
         game.eliminate(vertex)
         game.graph[vertex] = 0
-        fresh = _Game.start(_Kernel(list(range(8)), list(game.graph), sizes), weighted)
+        fresh = _EliminationGame.start(_Kernel(list(range(8)), list(game.graph), sizes), weighted)
         alive = [v for v in range(8) if game.graph[v]]
         assert [game.fill[v] for v in alive] == [fresh.fill[v] for v in alive]
         assert [game.cells[v] for v in alive] == [fresh.cells[v] for v in alive]
@@ -134,7 +134,7 @@ def test_the_cost_of_a_run_is_the_cells_of_its_maximal_cliques(seed, name):
     sizes = np.random.default_rng(seed).integers(1, 9, 9).tolist()
     for component in connected_components(graph, (1 << 9) - 1):
         kernel = _Kernel.of(component, graph, sizes)
-        game = _Game.start(kernel, HEURISTICS[name].weighted)
+        game = _EliminationGame.start(kernel, HEURISTICS[name].weighted)
         factors = np.random.default_rng(seed).uniform(1, 3, len(kernel.vertices)).tolist()
         cost, steps = game.copy().play(HEURISTICS[name].score, factors, math.inf)
         assert cost == total_cells(steps, kernel.sizes)

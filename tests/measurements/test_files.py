@@ -36,7 +36,7 @@ def every_measurement():
         queries.haar(5),
         queries.hierarchical(5, 3),
         rng.normal(size=(2, 5)),
-        sparse.random_array((4, 5), density=0.4, rng=rng),
+        sparse.csr_array(rng.uniform(size=(4, 5)) * (rng.random((4, 5)) < 0.4)),
     ]
     measurements = [LinearMeasurement(rng.normal(size=6), ("job", "sex"), stddev=rng.uniform(1, 2, size=6))]
     measurements += [
@@ -261,8 +261,8 @@ def test_a_file_that_is_not_of_the_format_is_named(tmp_path, text, problem):
 
 def test_other_files_are_refused(tmp_path):
     path = tmp_path / "m.json"
-    write(path, [], version=2)
-    with pytest.raises(FileFormatError, match=r"version 2, this pgmest reads version 1\. Upgrade pgmest\."):
+    write(path, [], version=3)
+    with pytest.raises(FileFormatError, match=r"version 3, this pgmest reads versions 1 to 2\. Upgrade pgmest\."):
         load_measurements(path, DOMAIN)
     with pytest.raises(FileFormatError, match=r"m.json: holds 67 bytes, more than the 10 bytes allowed"):
         load_measurements(path, DOMAIN, max_bytes=10)
@@ -344,3 +344,49 @@ def test_damage_is_a_file_format_error(tmp_path_factory, data, ending):
     path.write_bytes(content)
     with contextlib.suppress(FileFormatError):
         load_measurements(path, DOMAIN)
+
+
+PUBLISHED = [
+    LinearMeasurement.exact([3, 4], "sex"),
+    LinearMeasurement.rounded([[5, 10], [0, 5], [20, 25]], ("age", "sex"), 5, random=True),
+    LinearMeasurement.suppressed([12, np.nan, np.inf], "age", 10, least=1),
+    LinearMeasurement.between([1, 2, 3], [4, 5, np.inf], "age", query=queries.prefix(3)),
+]
+
+
+@pytest.mark.parametrize("ending", [".json", ".npz"])
+def test_published_tables_survive(tmp_path, ending):
+    path = tmp_path / f"m{ending}"
+    save_measurements(path, PUBLISHED)
+    for one, other in zip(PUBLISHED, load_measurements(path, {"age": 3, "sex": 2}), strict=True):
+        np.testing.assert_array_equal(one.low, other.low)
+        np.testing.assert_array_equal(one.high, other.high)
+        assert (one.noise, one.clique, repr(one)) == (other.noise, other.clique, repr(other))
+
+
+def test_noisy_tables_alone_are_written_as_version_1(tmp_path):
+    save_measurements(tmp_path / "m.json", [LinearMeasurement([3.0, 4.0], "sex", 2.0)])
+    assert '"version": 1' in (tmp_path / "m.json").read_text()
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"clique": ["sex"], "values": [1, 2], "exact": False}, "must be true"),
+        ({"clique": ["sex"], "values": [1, 2], "rounded": "5"}, "must be a number"),
+        ({"clique": ["sex"], "values": [1, 2], "rounded": 0}, "base must be at least 1"),
+        ({"clique": ["sex"], "values": [1, 2], "rounded": 5, "random": 1}, "true or false"),
+        ({"clique": ["sex"], "values": [1, 2], "exact": True, "stddev": 3}, "unknown fields stddev"),
+        ({"clique": ["sex"], "values": [5, None], "suppressed": 10}, "below the threshold"),
+        ({"clique": ["sex"], "low": [1, 2]}, "'high': is missing"),
+        ({"clique": ["sex"], "low": [1, 2], "high": [0, 3]}, "low is above high"),
+        ({"clique": ["sex"], "low": [None, 2], "high": [0, 3]}, "finite"),
+        ({"clique": ["sex"], "values": [None, 2], "exact": True}, "numbers"),
+        ({"clique": ["sex"], "values": [1, 2, 3], "exact": True}, "expected shape"),
+    ],
+)
+def test_wrong_published_tables_are_refused(tmp_path, entry, message):
+    path = tmp_path / "m.json"
+    write(path, [entry], version=2)
+    with pytest.raises(FileFormatError, match=message):
+        load_measurements(path, {"age": 3, "sex": 2})

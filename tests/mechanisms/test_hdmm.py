@@ -82,7 +82,7 @@ def test_laplace_strategies_beat_identity_and_a_hierarchy(query, ratio):
 
 
 def test_gram_matrices_do_not_need_the_queries_written_down(monkeypatch):
-    monkeypatch.setattr("pgmest.strategies.demand.BLOCK", 100)
+    monkeypatch.setattr("pgmest.strategies.demand.ENTRIES_AT_ONCE", 100)
     matrix = queries.all_range(20).matrix()
     assert gram(queries.all_range(20)) == pytest.approx(matrix.T @ matrix)
 

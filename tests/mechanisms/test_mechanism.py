@@ -13,8 +13,8 @@ import pgmest as pg
 from pgmest._base.errors import ArgumentError, JournalError, QueryError, UnknownAttributeError
 from pgmest.mechanisms import Independent
 from pgmest.mechanisms.mechanism import Mechanism, Outcome, cliques_of
-from pgmest.privacy import Epsilon, Replace, Rho
-from pgmest.privacy import curator as curator_module
+from pgmest.privacy import GDP, Epsilon, Replace, Rho
+from pgmest.privacy.noise import Simulation
 from tests.mechanisms.auditing import DATA, DOMAIN, audit_mechanism, measured, outlier_count
 
 
@@ -53,7 +53,7 @@ class Pure(Independent):
         (Rounds, {"rho": 0.5}, Rho(0.5)),
         (Rounds, {"epsilon": 1.0, "delta": 1e-9}, Rho.of(1.0, 1e-9)),
         (Independent, {"epsilon": 0.5}, Epsilon(0.5)),
-        (Independent, {"epsilon": 1, "delta": 1e-9}, Rho.of(1.0, 1e-9)),
+        (Independent, {"epsilon": 1, "delta": 1e-9}, GDP.of(1.0, 1e-9)),
         (Independent, {"rho": 1}, Rho(1.0)),
     ],
 )
@@ -90,10 +90,14 @@ def test_a_result_answers_like_its_model():
     assert result.sample(7, seed=0).records == 7
     assert result.sample(seed=0) == result.sample(seed=0)
     assert (len(result.measurements), len(result.details["chosen"]), len(result.ledger)) == (3, 3, 6)
-    assert str(result).startswith("Rounds: 3 measurements, ")
+    assert str(result).startswith("Rounds: 3 measurements\n")
     assert "Rho(2) of Rho(2) spent on 6 requests" in str(result)
     assert result.domain == DOMAIN
-    assert str(pickle.loads(pickle.dumps(result)).ledger) == str(result.ledger)
+    kept = pickle.loads(pickle.dumps(result))
+    assert str(kept.ledger) == str(result.ledger)
+    assert (kept.owner_only.seconds, result.owner_only.seconds > 0) == (None, True)
+    with pytest.warns(DeprecationWarning, match="owner_only"):
+        assert result.seconds == result.owner_only.seconds
     with pytest.raises(UnknownAttributeError):
         result.project("z")
 
@@ -180,7 +184,7 @@ def test_progress_is_a_function_of_the_curator():
     mechanism = Rounds(rho=2.0, backend="simulation")
     mechanism.fit(DATA, seed=0, progress=lambda curator: shares.append(curator.spent / curator.budget))
     assert shares == pytest.approx([i / 6 for i in range(1, 7)])
-    assert mechanism.fit(DATA, seed=0, progress=True).seconds > 0
+    assert mechanism.fit(DATA, seed=0, progress=True).owner_only.seconds > 0
 
 
 def test_the_cliques_of_a_workload():
@@ -220,9 +224,11 @@ class MeasuresOnly(Independent):
 
 
 def test_a_mechanism_with_half_the_noise_is_caught(monkeypatch):
-    noise_for = curator_module.noise_for
-    monkeypatch.setattr(
-        curator_module, "noise_for", lambda *given: replace(noise_for(*given), scale=noise_for(*given).scale / 2)
-    )
+    add_noise = Simulation.add_noise
+
+    def halved(self, answers, noise, request):
+        return add_noise(self, answers, replace(noise, scale=noise.scale / 2), request)
+
+    monkeypatch.setattr(Simulation, "add_noise", halved)
     mechanism = MeasuresOnly(rho=0.5, backend="simulation")
     assert audit_mechanism(mechanism, trials=600).contradicts(mechanism.budget())

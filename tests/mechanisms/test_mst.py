@@ -1,5 +1,6 @@
 """MST, and mechanisms on recoded records."""
 
+import dataclasses
 import math
 
 import networkx as nx
@@ -12,6 +13,7 @@ from pgmest._base.errors import ArgumentError
 from pgmest.evaluation import workload_error
 from pgmest.mechanisms import MST, Independent, Transformed
 from tests.mechanisms.auditing import audit_mechanism
+from tests.privacy.interrupted import interrupted_after
 
 CENSUS = pg.datasets.load("census").select(["age", "sex", "native-country", "relationship", "income>50K"])
 PAIRS = pg.workloads.all_kway(CENSUS.domain, 2)
@@ -52,7 +54,7 @@ def test_a_single_attribute_has_no_pairs():
 def test_the_same_seed_gives_the_same_run_and_a_checkpoint_goes_on(tmp_path):
     whole = MST(**BUDGET).fit(CENSUS, seed=1, progress=False, checkpoint=tmp_path / "run")
     text = (tmp_path / "run").read_text()
-    (tmp_path / "run").write_text("".join(text.splitlines(keepends=True)[:7]))
+    interrupted_after(tmp_path / "run", 7)
     again = MST(**BUDGET).fit(CENSUS, seed=1, progress=False, checkpoint=tmp_path / "run")
     assert (tmp_path / "run").read_text() == text
     assert np.array_equal(again.model.potentials.flat, whole.model.potentials.flat)
@@ -97,3 +99,19 @@ def test_transformed_needs_a_mechanism_and_takes_its_budget(parameters):
 def test_the_budget_is_not_stated_twice():
     with pytest.raises(ArgumentError, match="state epsilon"):
         Transformed(mechanism=MST(**BUDGET), rho=1.0)
+
+
+def test_what_is_stated_for_the_recoded_mechanism_holds_for_both():
+    steps = [lambda curator, spend: pg.transforms.merge(curator.domain, ("sex", "income>50K"), "both")]
+    inside, five = Independent(rho=0.5), pg.privacy.AddRemove(5)
+    for here, there in ((five, None), (None, five), (five, five)):
+        stated = {} if here is None else {"neighbors": here}
+        one = dataclasses.replace(inside, **({} if there is None else {"neighbors": there}))
+        both = Transformed(mechanism=one, steps=steps, share=0.0, backend="simulation", **stated)
+        assert (both.neighbors, both.inside.neighbors) == (five, five)
+        assert (both.backend, both.inside.backend) == ("simulation", "simulation")
+        result = both.fit(CENSUS, seed=0, progress=False)
+        assert result.measurements[0].stddev > 5
+    for options in ({"neighbors": pg.privacy.Replace()}, {"neighbors": pg.privacy.AddRemove(2)}):
+        with pytest.raises(ArgumentError, match="stated in one of the two places"):
+            Transformed(mechanism=dataclasses.replace(inside, neighbors=five), **options)

@@ -47,7 +47,8 @@ def test_more_budget_means_less_noise_and_fewer_warnings():
 
 
 def test_made_up_records_depend_on_the_domain_and_seed_alone():
-    assert DATA.records == 500 and DATA.domain == DOMAIN
+    assert DATA.records == 500
+    assert DATA.domain == DOMAIN
     assert np.array_equal(DATA.codes, made_up(DOMAIN, 500).codes)
     pair = DATA.project(("a", "c")).values / 500
     assert np.abs(pair - np.outer(pair.sum(1), pair.sum(0))).sum() > 0.1
@@ -80,7 +81,8 @@ def test_the_command(tmp_path, capsys):
     assert main(arguments) == 0
     text = capsys.readouterr().out
     assert "age x sex" in text or "sex" in text
-    assert "noise on a cell of 10 records" in text and "!  the noise exceeds" in text
+    assert "noise on a cell of 10 records" in text
+    assert "!  the noise exceeds" in text
     assert main([*arguments, "--delta", "0.5", "--json"]) == 0
     assert any("delta 0.5" in warning for warning in json.loads(capsys.readouterr().out)["warnings"])
 
@@ -107,7 +109,8 @@ def slow():
 
 def test_a_limit_of_time_keeps_what_was_paid_for(capsys):
     result = slow().fit(DATA, seed=0, time_limit=0.2)
-    assert result.interrupted and result.details["time_limit"] == 0.2
+    assert result.interrupted
+    assert result.details["time_limit"] == 0.2
     assert [m.clique for m in result.measurements] == [("a",), ("b",)]
     assert result.model.project("a").values.sum() > 0
     assert "0.2 s are over" in capsys.readouterr().err
@@ -119,21 +122,25 @@ def test_a_limit_of_time_in_another_thread():
     thread = threading.Thread(target=lambda: found.append(slow().fit(DATA, seed=0, time_limit=0.1, progress=False)))
     thread.start()
     thread.join(30)
-    assert found[0].interrupted and len(found[0].measurements) == 2
+    assert found[0].interrupted
+    assert len(found[0].measurements) == 2
 
 
 def test_a_run_that_is_faster_than_the_limit_is_left_alone():
     result = pg.mechanisms.Independent(rho=0.1, backend="simulation").fit(DATA, seed=0, time_limit=60)
-    assert not result.interrupted and "time_limit" not in result.details
+    assert not result.interrupted
+    assert "time_limit" not in result.details
     assert threading.active_count() < 20
 
 
 def test_ctrl_c_says_at_once_what_happens_next(capsys):
     threading.Timer(0.2, lambda: signal.raise_signal(signal.SIGINT)).start()
     result = slow().fit(DATA, seed=0)
-    assert result.interrupted and "time_limit" not in result.details
+    assert result.interrupted
+    assert "time_limit" not in result.details
     text = capsys.readouterr().err
-    assert "nothing more is asked of the data" in text and "2 answers so far (66.7 % of the budget)" in text
+    assert "nothing more is asked of the data" in text
+    assert "2 answers so far (66.7 % of the budget)" in text
 
 
 def test_a_second_ctrl_c_aborts(monkeypatch):
@@ -169,7 +176,8 @@ def test_a_handler_of_another_program_stays(capsys):
         curator = pg.privacy.Curator(DATA, pg.privacy.Rho(0.1), backend="simulation")
         with stopped_early(curator, None, silent=True):
             signal.raise_signal(signal.SIGINT)
-        assert seen == [1] and curator.stopped
+        assert seen == [1]
+        assert curator.stopped
         assert signal.getsignal(signal.SIGINT) is not before
     finally:
         signal.signal(signal.SIGINT, before)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgmest._base.errors import ArgumentError, BudgetTypeError
-from pgmest.privacy import ApproxDP, Epsilon, Rho
+from pgmest.privacy import GDP, ApproxDP, Epsilon, Rho
 
 AMOUNTS = st.floats(1e-9, 1e6)
 DELTAS = st.sampled_from([1e-12, 1e-9, 1e-5, 0.01, 0.5])
@@ -119,3 +119,32 @@ def test_pure_dp_implies_the_rho_of_randomized_response(epsilon):
     assert (divergence / orders).max() <= rho * (1 + 1e-6) + 1e-10
     assert rho <= epsilon**2 / 2 * (1 + 1e-9)
     assert Epsilon(epsilon).to_approx() == ApproxDP(epsilon, 0.0)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.01, 1e-9), (1.0, 1e-9), (1.0, 1e-5), (8.0, 1e-12), (1e-3, 0.1)])
+def test_a_gaussian_budget_is_the_exact_curve(epsilon, delta):
+    from scipy.integrate import quad
+
+    budget = GDP.of(epsilon, delta)
+    assert budget.to_approx(delta).epsilon == pytest.approx(epsilon, rel=1e-6)
+    assert budget.to_approx(delta).epsilon <= epsilon * (1 + 1e-9)
+    mu = budget.mu
+
+    def excess(loss):  # delta is the mean of (1 - exp(epsilon - loss))+, of a privacy loss normal around mu^2 / 2
+        return (
+            -math.expm1(epsilon - loss)
+            * math.exp(-((loss - mu**2 / 2) ** 2) / (2 * mu**2))
+            / mu
+            / math.sqrt(2 * math.pi)
+        )
+
+    found = quad(excess, epsilon, epsilon + 40 * mu, epsabs=0, epsrel=1e-9, limit=400)[0]
+    assert found == pytest.approx(delta, rel=1e-5)
+    assert budget.to_rho().rho >= Rho.of(epsilon, delta).rho
+    assert GDP(0.25) + GDP(0.25) == GDP(0.5)
+    assert GDP(0.0).to_approx(1e-9).epsilon == 0.0
+
+
+def test_a_gaussian_budget_takes_four_to_seven_percent_less_noise():
+    for epsilon in (0.01, 0.1, 1.0):
+        assert 0.93 < math.sqrt(Rho.of(epsilon, 1e-9).rho * 2 / GDP.of(epsilon, 1e-9).mu_squared) < 0.96

@@ -10,13 +10,15 @@ from pgmest._base.errors import (
     ArgumentError,
     BudgetExceeded,
     BudgetTypeError,
+    ChargeError,
     DataError,
     MeasurementError,
     QueryError,
+    ScoreError,
     ShapeError,
     UnknownAttributeError,
 )
-from pgmest.privacy import AddRemove, ApproxDP, Curator, Epsilon, Replace, Rho, least_error_weights
+from pgmest.privacy import GDP, AddRemove, ApproxDP, Curator, Epsilon, Replace, Rho, least_error_weights
 from pgmest.queries import Kron
 
 DOMAIN = pg.Domain({"a": 3, "b": 4, "c": 2})
@@ -122,6 +124,37 @@ def refused_requests():
         "no matrix": (lambda c: c.measure("a", Rho(0.1), [1.0, "x"]), QueryError),
         "weights": (lambda c: c.measure_all(["a", "b"], Rho(0.1), weights=[1.0, 0.0]), ArgumentError),
         "few weights": (lambda c: c.measure_all(["a", "b"], Rho(0.1), weights=[1.0]), ArgumentError),
+        "weights too far apart": (
+            lambda c: c.measure_all(["a", "b"], Rho(0.1), weights=[1e300, 1e-300]),
+            ArgumentError,
+        ),
+        "a share of nothing": (
+            lambda c: c.measure_all(["a", "b"], Rho(0.1), weights=[1.7e308, 5e-324]),
+            ArgumentError,
+        ),
+        "stddev untellable": (
+            lambda c: c.measure("a", stddev=1e-160, query=[[1e-170, 0, 0]]),
+            (ArgumentError, BudgetExceeded),
+        ),
+        "query untellable": (lambda c: c.measure("a", Rho(0.5), [[1e-170, 0, 0], [0, 1e-170, 0]]), ArgumentError),
+        "query of tiny factors": (
+            lambda c: c.measure(("a", "b"), Rho(0.5), Kron({"a": [[1e-100] * 3], "b": [[1e-100] * 4]})),
+            ArgumentError,
+        ),
+        "query too large": (lambda c: c.measure("a", Rho(0.5), [[1e300, 0.5, 0]]), QueryError),
+        "values of nothing": (lambda c: c.measure_values(lambda d: [], 0, 1.0, Rho(0.1), label="x"), ArgumentError),
+        "values untellable": (
+            lambda c: c.measure_values(lambda d: [0.0], 1, 1e-300, Rho(0.1), label="x"),
+            ArgumentError,
+        ),
+        "draws cost more": (
+            lambda c: c.draw(lambda d: np.zeros(2, int), 2, 2**20, -20, 5, Rho(0.1), label="x"),
+            ChargeError,
+        ),
+        "draws of nothing": (
+            lambda c: c.draw(lambda d: np.zeros(2, int), 2, 0, -20, 5, Rho(0.1), label="x"),
+            ArgumentError,
+        ),
         "few queries": (lambda c: c.measure_all(["a", "b"], Rho(0.1), queries=[None]), ArgumentError),
         "no candidates": (lambda c: c.select([], lambda data: [], 1.0, Rho(0.1)), ArgumentError),
         "sensitivity": (lambda c: c.select("xy", lambda data: [0, 1], 0.0, Rho(0.1)), ArgumentError),
@@ -231,3 +264,86 @@ def test_records_in_an_engine_are_counted_there():
     lazy = Curator(pg.Dataset.from_frame(frame, DOMAIN), Rho(1.0), backend="simulation", seed=0)
     here = curator(Rho(1.0))
     assert np.array_equal(lazy.measure(("a", "c"), Rho(0.5)).values, here.measure(("a", "c"), Rho(0.5)).values)
+
+
+@BACKENDS
+def test_a_query_of_small_entries_gets_the_noise_of_its_rounded_matrix(backend):
+    """Entries whose squares underflow: released with noise, never as they are."""
+    asked = curator(Rho(1.0), backend=backend)
+    measurement = asked.measure("a", Rho(0.01), [[1e-140, 0, 0], [0, 1e-140, 0]])
+    assert measurement.stddev == pytest.approx(1e-140 / math.sqrt(0.02), rel=1e-6)
+    exact = measurement.answer(DATA.project("a"))
+    assert np.abs(measurement.values - exact).min() > 0
+
+
+@BACKENDS
+def test_the_charge_is_compared_with_what_draws_the_noise(backend, monkeypatch):
+    asked = seal(curator(Rho(1.0), backend=backend))
+    kind = type(asked._backend)
+    monkeypatch.setattr(kind, "price", lambda *given: 0.2)
+    monkeypatch.setattr(kind, "selection_price", lambda *given: 0.2)
+    for request in (
+        lambda: asked.measure("a", Rho(0.1)),
+        lambda: asked.measure_all(["a", "b"], Rho(0.1)),
+        lambda: asked.count(Rho(0.1)),
+        lambda: asked.select("xy", lambda data: [0, 1], 1.0, Rho(0.1)),
+        lambda: asked.measure_values(lambda data: [0.0], 1, 1.0, Rho(0.1), label="x"),
+    ):
+        with pytest.raises(ChargeError, match=r"would cost rho 0\.2, but 0\.\d+ is charged"):
+            request()
+    assert len(asked.ledger) == 0
+
+
+def test_an_empty_table_under_replace_is_refused_and_otherwise_is_like_any_other():
+    none, one = (pg.Dataset.from_codes(np.zeros((records, 3), int), DOMAIN) for records in (0, 1))
+    with pytest.raises(ArgumentError, match="nothing to measure"):
+        Curator(none, Rho(1.0), neighbors=Replace())
+    for data in (none, one):
+        asked = Curator(data, Rho(1e-3), backend="simulation", seed=0)
+        assert asked.public_total is None
+        asked.measure_all(["a", ("a", "b"), ()], Rho(1e-4))
+        asked.select("xy", lambda data: [data.records, 0], 1.0, Rho(1e-4))
+        asked.measure_values(lambda data: [float(data.records)], 1, 1.0, Rho(1e-4), label="x")
+        asked.draw(lambda data: np.array([data.records, 0]), 2, 1, -20, 3, Rho(1e-4), label="x")
+
+
+def test_scores_that_are_no_numbers_are_paid_for_and_refused():
+    asked = curator(Rho(1.0))
+    with pytest.raises(ScoreError, match="not a number"):
+        asked.select("xy", lambda data: [0.0, math.nan], 1.0, Rho(0.25))
+    with pytest.raises(ScoreError):
+        asked.measure_values(lambda data: [math.nan], 1, 1.0, Rho(0.25), label="x")
+    assert asked.spent == Rho(0.5)
+
+
+@pytest.mark.parametrize("budget", [Rho(0.5), GDP(1.0), ApproxDP(1.0, 1e-5), Epsilon(1.0)], ids=str)
+@BACKENDS
+def test_values_get_the_noise_that_is_paid_for(backend, budget):
+    exact = np.array([3.25, -17.0, 1e6])
+    found = np.array(
+        [
+            curator(budget, backend=backend, seed=seed).measure_values(lambda d: exact, 3, 2.0, budget, label="x")
+            for seed in range(150)
+        ]
+    )
+    each = {Rho: math.sqrt(3) * 2, GDP: math.sqrt(3) * 2, Epsilon: 6 * math.sqrt(2)}.get(
+        type(budget), math.sqrt(3) * 2 * 3.7306
+    )
+    assert (found - exact).std() == pytest.approx(each, rel=0.2)
+    assert np.abs((found - exact).mean(axis=0)).max() < 5 * each / math.sqrt(150)
+
+
+def test_a_gaussian_budget_takes_less_noise_and_makes_no_choices():
+    one, two = GDP.of(1.0, 1e-9), Rho.of(1.0, 1e-9)
+    less = curator(one).measure("a", one).stddev / curator(two).measure("a", two).stddev
+    assert 0.93 < less < 0.96
+    asked = curator(one)
+    for request in (
+        lambda: asked.select("xy", lambda data: [0, 1], 1.0, one / 2),
+        lambda: asked.draw(lambda data: np.zeros(2, int), 2, 1, -20, 1, one / 2, label="x"),
+    ):
+        with pytest.raises(ArgumentError, match="no Gaussian noise"):
+            request()
+    measurement = asked.measure("a", stddev=100.0)
+    assert measurement.stddev == pytest.approx(100.0, rel=1e-4)
+    assert asked.spent.mu == pytest.approx(0.01, rel=1e-4)

@@ -70,5 +70,8 @@ def test_it_prints_as_a_table_and_converts_to_json():
     assert values["spent"] == {"type": "Epsilon", "epsilon": 1.5}
     assert values["insecure"] is True
     assert values["entries"][0]["parameters"]["clique"] == ["age"]
-    assert str(pickle.loads(pickle.dumps(ledger))) == str(ledger)
+    kept = pickle.loads(pickle.dumps(ledger.statement()))
+    assert (str(kept), kept.total, kept.remaining) == (str(ledger), ledger.total, ledger.remaining)
+    ledger.charge(Entry("more", "charge", Epsilon(0.5)))
+    assert len(kept) == 2
     assert str(Ledger(Rho(1.0))) == "Ledger: Rho(0) of Rho(1) spent on 0 requests"

@@ -1,6 +1,7 @@
 """Sensitivities against all neighbors of small datasets, and grids against the matrices they round."""
 
-from itertools import combinations_with_replacement
+from fractions import Fraction
+from itertools import combinations, combinations_with_replacement
 
 import numpy as np
 import pytest
@@ -13,10 +14,10 @@ from scipy.sparse.linalg import aslinearoperator
 from pgmest import queries
 from pgmest._base.errors import ArgumentError, QueryError
 from pgmest.privacy import AddRemove, Replace
-from pgmest.privacy import neighbors as module
+from pgmest.privacy import sensitivity as module
 from pgmest.privacy.grid import on_grid
+from pgmest.privacy.neighbors import root_up
 from pgmest.queries import Kron
-from pgmest.queries.norms import absolute
 
 MATRICES = st.tuples(st.integers(1, 4), st.integers(1, 4)).flatmap(
     lambda shape: arrays(np.float64, shape, elements=st.integers(-3, 3).map(float))
@@ -106,7 +107,6 @@ def test_rounding_is_to_multiples_of_the_step_and_near(matrix):
         assert np.array_equal(dense / step, np.rint(dense / step))
         assert np.abs(dense - matrix).max() <= step / 2
         assert step <= max(1e-6 * np.abs(matrix).max(), 1.0)
-        assert np.array_equal(absolute(rounded).matrix(), np.abs(dense))
 
 
 def test_answers_on_the_grid_are_exact():
@@ -128,3 +128,60 @@ def test_queries_that_cannot_be_put_on_a_grid():
         on_grid(queries.as_query([[1e12]]))
     with pytest.raises(QueryError, match="too large to count exactly"):
         on_grid(Kron({"a": [[1e6]], "b": [[1e6]]}))
+    with pytest.raises(QueryError, match=r"steps of 2\^-\d+ counts: too small"):
+        on_grid(Kron({name: [[1e-100, 2.5e-100]] for name in "abcd"}))
+
+
+FLOATS = st.one_of(
+    st.integers(-(2**40), 2**40).map(float),
+    st.floats(-4, 4),
+    st.sampled_from([0.0, 1e-170, -5e-324, 1.7e308, 2.0**30, -(2.0**31), 1 / 3]),
+)
+
+
+def column_distances(matrix, order):
+    """The exact norms of the columns, and of their differences, in rational numbers."""
+    columns = [[Fraction(entry) for entry in column] for column in matrix.T.tolist()]
+    norms = [sum(abs(entry) ** order for entry in column) for column in columns]
+    apart = [sum(abs(a - b) ** order for a, b in zip(*pair, strict=True)) for pair in combinations(columns, 2)]
+    return max(norms), max(apart, default=0)
+
+
+@given(st.tuples(st.integers(1, 4), st.integers(1, 4)).flatmap(lambda s: arrays(np.float64, s, elements=FLOATS)))
+def test_sensitivity_is_exact_for_all_floats(matrix):
+    for query in (queries.as_query(matrix), queries.as_query(sparse.csr_array(matrix))):
+        for order, norm, apart in ((1, "exact_l1", "exact_l1"), (2, "exact_l2_squared", "exact_l2_squared")):
+            largest, widest = column_distances(matrix, order)
+            assert getattr(AddRemove(), norm)(query) == largest
+            assert getattr(Replace(), apart)(query) == widest
+            assert getattr(AddRemove(3), norm)(query) == 3**order * largest
+
+
+@given(st.lists(arrays(np.float64, (2, 3), elements=FLOATS), min_size=1, max_size=3))
+def test_sensitivity_of_a_product_is_that_of_its_matrix(factors):
+    query = Kron(dict(zip("abc", factors, strict=False)))
+    exact = np.ones((1, 1), dtype=object)
+    for factor in factors:
+        exact = np.kron(exact, np.array([[Fraction(entry) for entry in row] for row in factor.tolist()], dtype=object))
+    for order, name in ((1, "exact_l1"), (2, "exact_l2_squared")):
+        largest, widest = column_distances(exact, order)
+        assert getattr(AddRemove(), name)(query) == largest
+        assert getattr(Replace(), name)(query) == widest
+
+
+@pytest.mark.parametrize("relation", [AddRemove(), Replace(2)])
+def test_no_sensitivity_underflows(relation):
+    tiny = [[1e-170, 0.0], [0.0, 1e-170]]
+    products = Kron({name: [[1e-100, 0.0], [0.0, 1e-100]] for name in "ab"}), Kron({"a": tiny, "b": tiny})
+    for query in (tiny, sparse.csr_array(tiny), *products, [[5e-324, 0.0]]):
+        assert relation.l1_sensitivity(query) > 0.0
+        assert relation.l2_sensitivity(query) > 0.0
+        assert relation.exact_l2_squared(query) > 0
+
+
+@given(st.fractions(min_value=0, max_value=10**30), st.integers(-700, 700))
+def test_roots_are_rounded_up_and_near(square, exponent):
+    exact = square * Fraction(2) ** (2 * (exponent // 2))
+    root = root_up(exact)
+    assert Fraction(root) ** 2 >= exact
+    assert Fraction(root) ** 2 <= exact * (1 + Fraction(1, 10**15)) or root < 1e-300

@@ -6,13 +6,23 @@ import math
 import numpy as np
 import pytest
 
-from pgmest._base.errors import ArgumentError, ShapeError
+from pgmest._base.errors import ArgumentError, ScoreError, ShapeError
 from pgmest.privacy import ApproxDP, Epsilon, Rho
+from pgmest.privacy.accesses import Choice
 from pgmest.privacy.noise import OpenDP, Simulation
-from pgmest.privacy.selection import STEPS, choose, noise_scale, selection_epsilon
+from pgmest.privacy.selection import STEPS, noise_scale, selection_epsilon
 
 BACKENDS = pytest.mark.parametrize("backend", [Simulation(0), OpenDP()], ids=["simulation", "opendp"])
 SCORES = np.array([0.0, 1.0, 3.0])
+
+
+def access(scores, candidates, sensitivity, spend):
+    scale = noise_scale(spend, False)
+    return Choice(lambda data: scores, candidates, sensitivity, scale, not isinstance(spend, Rho))
+
+
+def choose(scores, candidates, sensitivity, spend, backend, request):
+    return access(scores, candidates, sensitivity, spend).answer(None, backend, request)
 
 
 def exponential_mechanism(scores, epsilon):
@@ -45,10 +55,11 @@ def permute_and_flip(scores, epsilon):
 )
 def test_choices_follow_their_distribution(backend, spend, expected):
     trials = 3000
-    picks = [choose(SCORES * 7, 3, 7.0, spend, False, backend, request) for request in range(trials)]
+    picks = [choose(SCORES * 7, 3, 7.0, spend, backend, request) for request in range(trials)]
     seen = np.bincount(picks, minlength=3) / trials
     assert np.abs(seen - expected).max() < 5 * math.sqrt(0.25 / trials)
     assert seen.sum() == 1.0
+    assert np.exp(access(SCORES * 7, 3, 7.0, spend).log_probabilities(None)) == pytest.approx(expected, abs=1e-5)
 
 
 def test_monotone_scores_need_half_the_noise():
@@ -70,9 +81,11 @@ def test_opendp_agrees_that_the_noise_is_enough(spend):
 
 
 @BACKENDS
-def test_scores_that_are_no_numbers_or_huge_raise_nothing(backend):
-    assert choose(np.array([np.nan, -np.inf, 1.0]), 3, 1.0, Epsilon(50.0), False, backend, 0) == 2
-    assert choose(np.array([1e300, 0.0]), 2, 1e-9, Rho(50.0), False, backend, 0) == 0
-    assert choose(np.array([0.0, np.inf]), 2, 1.0, Rho(50.0), False, backend, 0) == 1
+def test_huge_scores_raise_nothing_and_those_that_are_no_numbers_are_refused(backend):
+    with pytest.raises(ScoreError, match="one of 3 scores is not a number"):
+        choose(np.array([np.nan, 0.0, 1.0]), 3, 1.0, Epsilon(50.0), backend, 0)
+    assert choose(np.array([-1e300, -np.inf, 1.0]), 3, 1.0, Epsilon(50.0), backend, 0) == 2
+    assert choose(np.array([1e300, 0.0]), 2, 1e-9, Rho(50.0), backend, 0) == 0
+    assert choose(np.array([0.0, np.inf]), 2, 1.0, Rho(50.0), backend, 0) == 1
     with pytest.raises(ShapeError, match=r"scores: expected shape \(3,\), got \(2,\)"):
-        choose(np.zeros(2), 3, 1.0, Rho(1.0), False, backend, 0)
+        choose(np.zeros(2), 3, 1.0, Rho(1.0), backend, 0)

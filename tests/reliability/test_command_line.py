@@ -59,7 +59,7 @@ COMMANDS: dict[str, list[str]] = {
         "--mechanism",
         "independent",
     ],
-    "audit": ["--mechanism", "independent", "--epsilon", "1", "--trials", "4"],
+    "audit": ["--mechanism", "independent", "--epsilon", "1", "--trials", "40"],
 }
 ALWAYS = {"synthesize": ["--insecure-simulation"]}
 

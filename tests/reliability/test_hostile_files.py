@@ -6,6 +6,7 @@ import io
 import json
 import os
 import pickle
+import re
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -146,7 +147,7 @@ def test_a_newer_version_is_refused(examples: Path, name: str) -> None:
         write_members(path, with_header(contents, header_of(contents) | {"version": 99}))
     else:
         first, *lines = (examples / name).read_text().splitlines(keepends=True)
-        path.write_text("".join([first, *lines]).replace('"version": 1', '"version": 99', 1))
+        path.write_text("".join([re.sub(r'"version": \d', '"version": 99', first, count=1), *lines]))
     with pytest.raises(PgmestError, match=r"version.* 99"):
         READERS[name](path)
 
@@ -158,7 +159,11 @@ class TestJournals:
         path = tmp_path / "run.journal"
         path.write_bytes(first[: int(len(first) * share)])
         run_with_journal(path)
-        assert path.read_bytes() == (examples / "run.journal").read_bytes()
+        first, second = (
+            [json.loads(line).get("answer") for line in one.read_text().splitlines()]
+            for one in (path, examples / "run.journal")
+        )
+        assert first == second  # the runs have names of their own, and so other digests
 
     def test_another_digit_in_an_answer_is_noticed(self, examples: Path, tmp_path: Path) -> None:
         header, first, *rest = (examples / "run.journal").read_text().splitlines(keepends=True)
@@ -166,7 +171,7 @@ class TestJournals:
         record["answer"][0] += 1
         (tmp_path / "run.journal").write_text("".join([header, json.dumps(record, sort_keys=True) + "\n", *rest]))
         before = (tmp_path / "run.journal").read_bytes()
-        with pytest.raises(JournalError, match="is damaged: answer 1 of 4 is not as it was written"):
+        with pytest.raises(JournalError, match="is damaged: line 2 of 5 is not as it was written"):
             run_with_journal(tmp_path / "run.journal")
         assert (tmp_path / "run.journal").read_bytes() == before
 

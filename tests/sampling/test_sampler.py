@@ -20,7 +20,7 @@ METHODS = ("round", "multinomial")
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Make records few at a time, so that small draws go through several blocks."""
-    monkeypatch.setattr(sampler, "BLOCK", 2)
+    monkeypatch.setattr(sampler, "RECORD_BLOCK", 2)
     monkeypatch.setattr(sampler, "LARGEST_BLOCK", 2)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pgmest._base.errors import count_text
-from pgmest.data.schema.notation import Node
+from pgmest.data.schema.notation import SchemaNode
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -25,7 +25,7 @@ def draw_whole(codes: np.ndarray, starts: Sequence[float], high: float, generato
     return generator.integers(np.array(starts, dtype=np.int64)[codes], ends[codes])
 
 
-def whole_bins(node: Node, fields: dict[str, Node], read: Any) -> tuple[int, tuple[int, ...]]:
+def whole_bins(node: SchemaNode, fields: dict[str, SchemaNode], read: Any) -> tuple[int, tuple[int, ...]]:
     """The upper bound and the starts of bins of whole numbers, `read` from nodes of the schema."""
     if "edges" in fields:
         starts = _edges(node, fields, read)
@@ -44,7 +44,7 @@ def whole_bins(node: Node, fields: dict[str, Node], read: Any) -> tuple[int, tup
     return high, tuple(range(low, high + 1, width))
 
 
-def real_edges(node: Node, fields: dict[str, Node]) -> list[float]:
+def real_edges(node: SchemaNode, fields: dict[str, SchemaNode]) -> list[float]:
     """The least number of each bin of real numbers, and the greatest number of the last."""
     if "edges" in fields:
         return _edges(node, fields, lambda edge: float(edge.number()))
@@ -66,7 +66,7 @@ def real_edges(node: Node, fields: dict[str, Node]) -> list[float]:
     return edges
 
 
-def _edges(node: Node, fields: dict[str, Node], read: Any) -> list[Any]:
+def _edges(node: SchemaNode, fields: dict[str, SchemaNode], read: Any) -> list[Any]:
     """`edges: [a, b, c]`: bins from a to below b, and from b to c (of whole numbers: to below c)."""
     for key in ("min", "max", "bins", "width"):
         if key in fields:
@@ -81,7 +81,7 @@ def _edges(node: Node, fields: dict[str, Node], read: Any) -> list[Any]:
     return edges
 
 
-def _bounds(node: Node, fields: dict[str, Node], read: Any) -> tuple[Any, Any]:
+def _bounds(node: SchemaNode, fields: dict[str, SchemaNode], read: Any) -> tuple[Any, Any]:
     for key in ("min", "max"):
         if key not in fields:
             node.fail(f"needs '{key}:', a public bound of its values.")
@@ -90,13 +90,13 @@ def _bounds(node: Node, fields: dict[str, Node], read: Any) -> tuple[Any, Any]:
     return read(fields["min"]), read(fields["max"])
 
 
-def _bin_count(node: Node) -> int:
+def _bin_count(node: SchemaNode) -> int:
     bins = node.integer(1)
     _check_count(node, bins)
     return bins
 
 
-def _check_count(node: Node, bins: int) -> None:
+def _check_count(node: SchemaNode, bins: int) -> None:
     if bins > MOST_BINS:
         node.fail(f"makes {count_text(bins)} bins, more than {MOST_BINS:,}; make them wider.")
 

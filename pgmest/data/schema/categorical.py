@@ -10,9 +10,9 @@ from typing import ClassVar
 import numpy as np
 
 from pgmest._base.errors import listed
-from pgmest.data.schema.column import COMMON_KEYS, Column, Found, gap_keys, outside_key
+from pgmest.data.schema.column import COMMON_KEYS, Found, SchemaColumn, gap_keys, outside_key
 from pgmest.data.schema.engine import EngineColumn, EngineFound, Reading
-from pgmest.data.schema.notation import Node
+from pgmest.data.schema.notation import SchemaNode
 from pgmest.data.schema.readings import code_of, text_of
 from pgmest.data.values import Values
 
@@ -20,7 +20,7 @@ Value = str | int | float | bool
 
 
 @dataclass(frozen=True)
-class Categorical(Column):
+class Categorical(SchemaColumn):
     """A column whose values are listed, with a code for all others if `other` gives it a label.
 
     Values match by how they are written (`readings.text_of`): numbers the listed text, text the listed number; true
@@ -41,7 +41,7 @@ class Categorical(Column):
     ignore_case: bool = False
 
     @classmethod
-    def from_node(cls, name: str, node: Node) -> Categorical:
+    def from_node(cls, name: str, node: SchemaNode) -> Categorical:
         fields = node.fields((*COMMON_KEYS, "values", "other", "aliases", "ignore_case"), ("values",))
         missing, markers = gap_keys(fields)
         values = [_value(item) for item in fields["values"].items()]
@@ -66,7 +66,7 @@ class Categorical(Column):
             made._check_cases(fields["ignore_case"])
         return made
 
-    def _check_cases(self, node: Node) -> None:
+    def _check_cases(self, node: SchemaNode) -> None:
         codes: dict[str, int] = {}
         for text, code in self._known.items():
             if codes.setdefault(text.lower(), code) != code:
@@ -140,7 +140,7 @@ class Categorical(Column):
     def labels(self) -> list[str]:
         return [written(value) for value in (*self.values, *([] if self.other is None else [self.other]))]
 
-    def codes_within(self, node: Node) -> list[int]:
+    def codes_within(self, node: SchemaNode) -> list[int]:
         key = written(_value(node))
         labels = self.labels()
         if key not in labels:
@@ -167,7 +167,7 @@ class Boolean(Categorical):
     aliases: ClassVar[Mapping[str, int]] = BOOLEAN_TEXTS
 
     @classmethod
-    def from_node(cls, name: str, node: Node) -> Boolean:
+    def from_node(cls, name: str, node: SchemaNode) -> Boolean:
         fields = node.fields((*COMMON_KEYS, "labels", "aliases"))
         missing, markers = gap_keys(fields)
         outside = outside_key(fields, ("missing",) if missing else ("clip",), missing)
@@ -185,7 +185,7 @@ class Boolean(Categorical):
     def _numbers(self) -> Mapping[str, int]:
         return {}
 
-    def codes_within(self, node: Node) -> list[int]:
+    def codes_within(self, node: SchemaNode) -> list[int]:
         code = code_of(written(_value(node)), self._known, self._folded)
         return [code] if code >= 0 else super().codes_within(node)
 
@@ -194,7 +194,7 @@ class Boolean(Categorical):
         return f"true or false{named}"
 
 
-def _labels(node: Node) -> tuple[Value, ...]:
+def _labels(node: SchemaNode) -> tuple[Value, ...]:
     """The texts of false and of true."""
     texts = [written(_value(item)) for item in node.items()]
     if len(texts) != 2 or len({text.lower() for text in texts}) != 2:
@@ -205,7 +205,7 @@ def _labels(node: Node) -> tuple[Value, ...]:
     return tuple(texts)
 
 
-def _spellings(node: Node | None, keys: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+def _spellings(node: SchemaNode | None, keys: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
     """`aliases: {yes: [ja, oui]}`: other ways to write a value, with its code."""
     spelled: dict[str, int] = {}
     named = {} if node is None else node.mapping("a mapping of values to lists of other ways to write them")
@@ -224,7 +224,7 @@ def written(value: Value) -> str:
     return text_of(value) or ""
 
 
-def _value(node: Node) -> Value:
+def _value(node: SchemaNode) -> Value:
     value = node.scalar()
     if value is None:
         node.fail("must not be null: say missing: true for missing values.")

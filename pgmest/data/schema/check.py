@@ -19,7 +19,7 @@ from pgmest._base.errors import DataError, listed, percent_text
 from pgmest.data.chunked_reader import column_names, read_pieces
 from pgmest.data.frames import collected, lazy_frame
 from pgmest.data.schema.categorical import Boolean, Categorical
-from pgmest.data.schema.column import FATES, FORESEEN, MISSING, OUTSIDE, UNREADABLE, Column, shown_value
+from pgmest.data.schema.column import FATES, FORESEEN, MISSING, OUTSIDE, UNREADABLE, SchemaColumn, shown_value
 from pgmest.data.schema.encoding import read_in_engine
 from pgmest.data.schema.engine import EngineColumn
 from pgmest.data.schema.grid import Grid
@@ -55,7 +55,7 @@ class ColumnCheck:
         examples: of the fates that lose a value, a few such values, as they stand in the table.
     """
 
-    column: Column
+    column: SchemaColumn
     counts: np.ndarray
     examples: Mapping[int, Sequence[str]]
 
@@ -279,7 +279,7 @@ def check(schema: Schema, table: Any) -> TableCheck:
     return TableCheck(checks, left_out, schema.source)
 
 
-def _counted(columns: Sequence[Column], pieces: Iterator[dict[str, Values]]) -> tuple[ColumnCheck, ...]:
+def _counted(columns: Sequence[SchemaColumn], pieces: Iterator[dict[str, Values]]) -> tuple[ColumnCheck, ...]:
     counts = [np.zeros((len(FATES), column.size), dtype=np.int64) for column in columns]
     examples: list[dict[int, list[str]]] = [{UNREADABLE: [], OUTSIDE: []} for _ in columns]
     for piece in pieces:
@@ -298,7 +298,7 @@ def _few(shown: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(shown))[:EXAMPLES]
 
 
-def _counted_in_engine(column: Column, frame: nw.LazyFrame[Any]) -> ColumnCheck:
+def _counted_in_engine(column: SchemaColumn, frame: nw.LazyFrame[Any]) -> ColumnCheck:
     """The check of one column, by the engine that holds it."""
     import narwhals as nw
 

@@ -1,4 +1,4 @@
-"""Column: what is public about one column of a raw table, and how its values become codes and codes values again.
+"""SchemaColumn: what is public about one column of a raw table, and how its values become codes and codes values again.
 
 The codes of a column are those of its values, in order, then one for all `other` values if it has one, then one for
 missing values if it has one.
@@ -15,7 +15,7 @@ import numpy as np
 
 from pgmest._base.errors import DataError
 from pgmest.data.codes import code_type
-from pgmest.data.schema.notation import Node
+from pgmest.data.schema.notation import SchemaNode
 from pgmest.data.schema.readings import code_of, text_of
 from pgmest.data.values import Values
 
@@ -46,7 +46,7 @@ class Found(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Column(abc.ABC):
+class SchemaColumn(abc.ABC):
     """One column; its kinds are Categorical, Boolean, Integer, Real and Date.
 
     The code of a value depends on that value and the schema alone: never on the values beside it, nor on the type that
@@ -93,7 +93,7 @@ class Column(abc.ABC):
         """What each code but that of missing values stands for."""
 
     @abc.abstractmethod
-    def codes_within(self, node: Node) -> list[int]:
+    def codes_within(self, node: SchemaNode) -> list[int]:
         """The codes of the values that a constraint names: a value, or what else the kind of column offers."""
 
     @abc.abstractmethod
@@ -181,7 +181,7 @@ class Column(abc.ABC):
         return np.array(found, dtype=bool)[positions]
 
 
-def gap_keys(fields: dict[str, Node]) -> tuple[bool, frozenset[str]]:
+def gap_keys(fields: dict[str, SchemaNode]) -> tuple[bool, frozenset[str]]:
     """`missing:` as whether there is a code for missing values, and the texts that mean one."""
     node = fields.get("missing")
     if node is None or isinstance(node.value, bool):
@@ -189,12 +189,12 @@ def gap_keys(fields: dict[str, Node]) -> tuple[bool, frozenset[str]]:
     return True, frozenset({"", *(_marker(item) for item in node.items())})
 
 
-def _marker(node: Node) -> str:
+def _marker(node: SchemaNode) -> str:
     value = node.scalar()
     return "" if value is None else text_of(value) or ""
 
 
-def outside_key(fields: dict[str, Node], allowed: tuple[str, ...], missing: bool) -> str:
+def outside_key(fields: dict[str, SchemaNode], allowed: tuple[str, ...], missing: bool) -> str:
     """`outside:`, by default the first of `allowed`."""
     node = fields.get("outside")
     if node is None:

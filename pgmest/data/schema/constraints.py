@@ -18,15 +18,15 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from pgmest._base.errors import count_text
-from pgmest.data.schema.column import Column
-from pgmest.data.schema.notation import INTEGER, REAL, Node
+from pgmest.data.schema.column import SchemaColumn
+from pgmest.data.schema.notation import INTEGER, REAL, SchemaNode
 from pgmest.tables.domain import Clique
 
-MOST_CELLS = 10**8
+MOST_COMBINATIONS = 10**8
 """Of the table of one constraint."""
 
 
-def read_zeros(node: Node, columns: Mapping[str, Column]) -> Iterator[tuple[Clique, np.ndarray]]:
+def read_zeros(node: SchemaNode, columns: Mapping[str, SchemaColumn]) -> Iterator[tuple[Clique, np.ndarray]]:
     """The attributes of each constraint, and a boolean table over their codes: True where impossible.
 
     Raises:
@@ -40,7 +40,7 @@ def read_zeros(node: Node, columns: Mapping[str, Column]) -> Iterator[tuple[Cliq
         yield FORMS[form](body.called(f"the constraint '{form}'"), columns)
 
 
-def _impossible(node: Node, columns: Mapping[str, Column]) -> tuple[Clique, np.ndarray]:
+def _impossible(node: SchemaNode, columns: Mapping[str, SchemaColumn]) -> tuple[Clique, np.ndarray]:
     named = node.mapping("a mapping of columns to values")
     clique = _clique(node, [item.called(name) for name, item in named.items()], list(named), columns)
     mask = _table(node, clique, columns)
@@ -48,21 +48,21 @@ def _impossible(node: Node, columns: Mapping[str, Column]) -> tuple[Clique, np.n
     return clique, mask
 
 
-def _determines(node: Node, columns: Mapping[str, Column]) -> tuple[Clique, np.ndarray]:
+def _determines(node: SchemaNode, columns: Mapping[str, SchemaColumn]) -> tuple[Clique, np.ndarray]:
     fields = node.fields(("from", "to", "table"), ("from", "to", "table"))
     clique = _clique(node, [fields["from"], fields["to"]], [fields["from"].text(), fields["to"].text()], columns)
     source, target = (columns[name] for name in clique)
     mask = _table(node, clique, columns)
     for key, values in fields["table"].mapping("a mapping of values to values").items():
         where = f"{node.name}: table: {key}"
-        rows = _codes(Node(_scalar(key), values.source, values.line, where), source)
+        rows = _codes(SchemaNode(_scalar(key), values.source, values.line, where), source)
         impossible = np.ones(target.size, dtype=bool)
         impossible[_codes(values.called(where), target)] = False
         mask[rows] = impossible & ~_missing(target)
     return clique, mask
 
 
-def _possible(node: Node, columns: Mapping[str, Column]) -> tuple[Clique, np.ndarray]:
+def _possible(node: SchemaNode, columns: Mapping[str, SchemaColumn]) -> tuple[Clique, np.ndarray]:
     fields = node.fields(("columns", "rows"), ("columns", "rows"))
     names = fields["columns"].items()
     clique = _clique(node, names, [name.text() for name in names], columns)
@@ -80,7 +80,9 @@ def _possible(node: Node, columns: Mapping[str, Column]) -> tuple[Clique, np.nda
 FORMS = {"impossible": _impossible, "determines": _determines, "possible": _possible}
 
 
-def _clique(node: Node, places: list[Node], names: list[str], columns: Mapping[str, Column]) -> Clique:
+def _clique(
+    node: SchemaNode, places: list[SchemaNode], names: list[str], columns: Mapping[str, SchemaColumn]
+) -> Clique:
     for place, name in zip(places, names, strict=True):
         if name not in columns:
             place.called(node.name).fail(f"names '{name}', which is no column of the schema ({', '.join(columns)}).")
@@ -91,14 +93,14 @@ def _clique(node: Node, places: list[Node], names: list[str], columns: Mapping[s
     return tuple(names)
 
 
-def _table(node: Node, clique: Clique, columns: Mapping[str, Column]) -> np.ndarray:
+def _table(node: SchemaNode, clique: Clique, columns: Mapping[str, SchemaColumn]) -> np.ndarray:
     shape = tuple(columns[name].size for name in clique)
-    if math.prod(shape) > MOST_CELLS:
+    if math.prod(shape) > MOST_COMBINATIONS:
         node.fail(f"is about {count_text(math.prod(shape))} combinations, too many; name fewer columns, or widen bins.")
     return np.zeros(shape, dtype=bool)
 
 
-def _codes(node: Node, column: Column) -> list[int]:
+def _codes(node: SchemaNode, column: SchemaColumn) -> list[int]:
     """The codes of a value, of a range, of null, or of a list of these."""
     if isinstance(node.value, list):
         return sorted({code for item in node.items() for code in _codes(item, column)})
@@ -109,7 +111,7 @@ def _codes(node: Node, column: Column) -> list[int]:
     return column.codes_within(node)
 
 
-def _missing(column: Column) -> np.ndarray:
+def _missing(column: SchemaColumn) -> np.ndarray:
     return np.arange(column.size) == (column.gap_code if column.missing else -1)
 
 

@@ -12,7 +12,7 @@ from pgmest.data.schema.bins import draw_whole, whole_bin_expression, whole_bins
 from pgmest.data.schema.column import COMMON_KEYS, gap_keys, outside_key
 from pgmest.data.schema.engine import EngineColumn, Reading
 from pgmest.data.schema.grid import Grid, Numbers
-from pgmest.data.schema.notation import Node
+from pgmest.data.schema.notation import SchemaNode
 from pgmest.data.schema.readings import day_of
 from pgmest.data.values import Values
 
@@ -40,7 +40,7 @@ class Date(Grid):
         return "date"
 
     @classmethod
-    def from_node(cls, name: str, node: Node) -> Date:
+    def from_node(cls, name: str, node: SchemaNode) -> Date:
         fields = node.fields((*COMMON_KEYS, "min", "max", "bins", "width", "edges", "unit", "format"))
         missing, markers = gap_keys(fields)
         unit = UNITS[fields["unit"].choice(tuple(UNITS))] if "unit" in fields else "D"
@@ -81,7 +81,7 @@ class Date(Grid):
     def written(self, number: float) -> str:
         return str(np.datetime64(int(number), "D"))
 
-    def number_of(self, node: Node) -> float:
+    def number_of(self, node: SchemaNode) -> float:
         return int(_day(node).astype(int))
 
     def expected(self) -> str:
@@ -92,7 +92,7 @@ class Date(Grid):
         return self.high if code == self.regular - 1 else self.starts[code + 1] - 1
 
 
-def _format(node: Node) -> str:
+def _format(node: SchemaNode) -> str:
     """A format of dates, found to be one that a date is written and read in."""
     form, day = node.text(), datetime.datetime(2001, 2, 3, tzinfo=datetime.UTC)
     try:
@@ -104,7 +104,7 @@ def _format(node: Node) -> str:
     return form
 
 
-def _day(node: Node) -> np.datetime64:
+def _day(node: SchemaNode) -> np.datetime64:
     try:
         return np.datetime64(datetime.date.fromisoformat(node.text()), "D")
     except ValueError:

@@ -10,14 +10,14 @@ import numpy as np
 
 from pgmest._base.errors import ArgumentError, OptionalDependencyError
 from pgmest.data.dataset import Dataset
-from pgmest.data.schema.column import Column
+from pgmest.data.schema.column import SchemaColumn
 from pgmest.data.schema.date import Date
 
 LIBRARIES = ("pandas", "polars", "pyarrow")
 
 
 def decode(
-    columns: Sequence[Column], data: Dataset, generator: np.random.Generator, like: str, written: bool = False
+    columns: Sequence[SchemaColumn], data: Dataset, generator: np.random.Generator, like: str, written: bool = False
 ) -> Any:
     """See `Schema.decode`."""
     if like not in LIBRARIES:
@@ -30,7 +30,7 @@ def decode(
     return build(library, {column.name: _made(column, data, generator, written) for column in columns})
 
 
-def _values(column: Column, data: Dataset, generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def _values(column: SchemaColumn, data: Dataset, generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """The value of each record, and where there is none (the value there means nothing)."""
     codes = data.column(column.name).astype(np.int64)
     missing = codes == column.gap_code if column.missing else np.zeros(len(codes), dtype=bool)
@@ -38,8 +38,8 @@ def _values(column: Column, data: Dataset, generator: np.random.Generator) -> tu
 
 
 def _made(
-    column: Column, data: Dataset, generator: np.random.Generator, written: bool
-) -> tuple[Column, np.ndarray, np.ndarray]:
+    column: SchemaColumn, data: Dataset, generator: np.random.Generator, written: bool
+) -> tuple[SchemaColumn, np.ndarray, np.ndarray]:
     values, missing = _values(column, data, generator)
     if written and isinstance(column, Date) and column.format is not None:
         values = date_texts(values, column.format)
@@ -57,7 +57,7 @@ def date_texts(days: np.ndarray, form: str) -> np.ndarray:
     return np.array([*texts, None], dtype=object)[:-1][positions.reshape(-1)]
 
 
-Columns = dict[str, tuple[Column, np.ndarray, np.ndarray]]
+Columns = dict[str, tuple[SchemaColumn, np.ndarray, np.ndarray]]
 
 
 def _pandas(pd: Any, columns: Columns) -> Any:
@@ -73,8 +73,9 @@ def _pandas(pd: Any, columns: Columns) -> Any:
 
 def _polars(pl: Any, columns: Columns) -> Any:
     made = [pl.Series(name, values) for name, (_, values, _) in columns.items()]
-    masks = [pl.Series(missing) for _, _, missing in columns.values()]
-    return pl.DataFrame([values.set(missing, None) for values, missing in zip(made, masks, strict=True)])
+    table = pl.DataFrame(made)
+    gaps = {name: pl.Series(missing, dtype=pl.Boolean) for name, (_, _, missing) in columns.items()}
+    return table.with_columns(pl.when(gap).then(None).otherwise(pl.col(name)).alias(name) for name, gap in gaps.items())
 
 
 def _pyarrow(pa: Any, columns: Columns) -> Any:

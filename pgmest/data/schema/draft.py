@@ -33,11 +33,11 @@ FEWEST_ROWS, LONG = 20, 6
 MARKERS = ("", "?", "-", ".", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "none", "missing")
 """Texts that are taken for missing values."""
 
-PRIVATE = f"# {DRAFT_MARK}"
+PRIVATE_MARK = f"# {DRAFT_MARK}"
 
 HEADER = f"""\
 # A DRAFT, GUESSED FROM THE RECORDS. IT IS NOT SAFE TO PUBLISH, AND NEITHER IS ANYTHING MADE WITH IT.
-# REPLACE EVERY LINE MARKED '{PRIVATE.removeprefix("# ")}' BY PUBLIC KNOWLEDGE: A CODE BOOK, A LAW, COMMON SENSE.
+# REPLACE EVERY LINE MARKED '{PRIVATE_MARK.removeprefix("# ")}' BY PUBLIC KNOWLEDGE: A CODE BOOK, A LAW, COMMON SENSE.
 # THAT IS ALL OF IT: THE TYPES AND BINS, TOO, WERE CHOSEN BY THE VALUES. DELETE EACH MARK WHEN ITS LINE IS PUBLIC,
 # THEN THESE LINES AND THE NEXT ONE: AS LONG AS ONE MARK IS LEFT, THE SCHEMA IS REFUSED.
 drafted_from_private_data: true
@@ -67,13 +67,13 @@ def draft(table: Any) -> str:
     >>> print(text[text.index("columns:") : text.index("# If")])
     columns:
       age:
-        type: integer  # READ FROM THE PRIVATE DATA
-        min: 0  # READ FROM THE PRIVATE DATA
-        max: 59  # READ FROM THE PRIVATE DATA
+        type: integer  # READ FROM THE PRIVATE_MARK DATA
+        min: 0  # READ FROM THE PRIVATE_MARK DATA
+        max: 59  # READ FROM THE PRIVATE_MARK DATA
       sex:
-        type: categorical  # READ FROM THE PRIVATE DATA
-        values: [F, M]  # READ FROM THE PRIVATE DATA
-        other: other  # READ FROM THE PRIVATE DATA
+        type: categorical  # READ FROM THE PRIVATE_MARK DATA
+        values: [F, M]  # READ FROM THE PRIVATE_MARK DATA
+        other: other  # READ FROM THE PRIVATE_MARK DATA
     <BLANKLINE>
 
     Args:
@@ -116,7 +116,7 @@ def _entry(name: str, values: np.ndarray) -> Iterator[str]:
     guess = _guess(known) if len(known) else None
     if guess is None or not guess.lines:
         reason = "HOLDS NO VALUES" if guess is None else guess.left_out
-        yield f"  # {_quoted(name)} IS LEFT OUT: IT {reason}. {PRIVATE.removeprefix('# ')}."
+        yield f"  # {_quoted(name)} IS LEFT OUT: IT {reason}. {PRIVATE_MARK.removeprefix('# ')}."
         return
     yield f"  {_quoted(name)}:"
     markers = [*markers, *guess.markers]
@@ -125,8 +125,8 @@ def _entry(name: str, values: np.ndarray) -> Iterator[str]:
         lines.append(f"missing: [{', '.join(map(_marker, markers))}]")
     elif gaps.any() or guess.odd:
         lines.append("missing: true")
-    yield from (f"    {line}  {PRIVATE}" for line in lines)
-    yield from (f"    # {note} {PRIVATE.removeprefix('# ')}." for note in guess.notes)
+    yield from (f"    {line}  {PRIVATE_MARK}" for line in lines)
+    yield from (f"    # {note} {PRIVATE_MARK.removeprefix('# ')}." for note in guess.notes)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from pgmest.data.codes import code_type
 from pgmest.data.dataset import Dataset
 from pgmest.data.frames import collected, lazy_frame
 from pgmest.data.lazy_dataset import LazyDataset
-from pgmest.data.schema.column import Column
+from pgmest.data.schema.column import SchemaColumn
 from pgmest.data.schema.engine import EngineColumn, Reading
 from pgmest.data.schema.unit import Persons, Unit, bounded, checked_key, person_in_engine
 from pgmest.data.values import Values, read_values
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import narwhals as nw
 
 
-def encode(columns: Sequence[Column], unit: Unit | None, table: Any, key: bytes | None = None) -> Dataset:
+def encode(columns: Sequence[SchemaColumn], unit: Unit | None, table: Any, key: bytes | None = None) -> Dataset:
     """See `Schema.encode`."""
     key = checked_key(key)
     names = [*(column.name for column in columns), *([unit.column] if unit else [])]
@@ -39,7 +39,9 @@ def encode(columns: Sequence[Column], unit: Unit | None, table: Any, key: bytes 
     return _dataset(columns, unit, iter([read_values(table, names)]), key)
 
 
-def _dataset(columns: Sequence[Column], unit: Unit | None, pieces: Iterator[dict[str, Values]], key: bytes) -> Dataset:
+def _dataset(
+    columns: Sequence[SchemaColumn], unit: Unit | None, pieces: Iterator[dict[str, Values]], key: bytes
+) -> Dataset:
     codes = [[np.empty(0, dtype=code_type(column.size))] for column in columns]
     persons, records = Persons(), 0
     for piece in pieces:
@@ -56,11 +58,11 @@ def _dataset(columns: Sequence[Column], unit: Unit | None, pieces: Iterator[dict
     return Dataset.from_codes(whole, _domain(columns), trusted=True, records_per_person=at_most)
 
 
-def _domain(columns: Sequence[Column]) -> Domain:
+def _domain(columns: Sequence[SchemaColumn]) -> Domain:
     return Domain({column.name: column.size for column in columns})
 
 
-def _lazy_dataset(columns: Sequence[Column], unit: Unit | None, frame: nw.LazyFrame[Any], key: bytes) -> Dataset:
+def _lazy_dataset(columns: Sequence[SchemaColumn], unit: Unit | None, frame: nw.LazyFrame[Any], key: bytes) -> Dataset:
     """A dataset whose codes are expressions that the engine computes."""
     kinds = frame.collect_schema()
     read, states = [], []
@@ -96,7 +98,7 @@ class Read(NamedTuple):
     marked: nw.Expr
 
 
-def read_in_engine(column: Column, held: EngineColumn, prefix: str) -> tuple[list[nw.Expr], Read]:
+def read_in_engine(column: SchemaColumn, held: EngineColumn, prefix: str) -> tuple[list[nw.Expr], Read]:
     """What a column says, as expressions under names of their own, and how to refer to these."""
     import narwhals as nw
 
@@ -107,8 +109,8 @@ def read_in_engine(column: Column, held: EngineColumn, prefix: str) -> tuple[lis
     return expressions, Read(reading, nw.col(names["null"]), nw.col(names["marked"]))
 
 
-def _placed(column: Column, read: Read) -> tuple[nw.Expr, nw.Expr]:
-    """The code of a column, and which values `outside: error` refuses, as expressions; as `Column.encode`."""
+def _placed(column: SchemaColumn, read: Read) -> tuple[nw.Expr, nw.Expr]:
+    """The code of a column, and which values `outside: error` refuses, as expressions; as `SchemaColumn.encode`."""
     import narwhals as nw
 
     codes, outside = column.place_in_engine(read.reading)
@@ -122,7 +124,7 @@ def _placed(column: Column, read: Read) -> tuple[nw.Expr, nw.Expr]:
     return nw.when(code.is_null()).then(nw.lit(column.gap_code)).otherwise(code), refused
 
 
-def _refuse_first(column: Column, frame: nw.LazyFrame[Any], refused: nw.Expr) -> None:
+def _refuse_first(column: SchemaColumn, frame: nw.LazyFrame[Any], refused: nw.Expr) -> None:
     found = collected(frame.filter(refused).select(column.name).head(1))[column.name].to_list()
     if found:
         column.refuse(found[0], None)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pgmest.data.schema.bins import bin_expression, draw_whole, real_edges, whole_bin_expression, whole_bins
-from pgmest.data.schema.column import COMMON_KEYS, Column, Found, gap_keys, outside_key
+from pgmest.data.schema.column import COMMON_KEYS, Found, SchemaColumn, gap_keys, outside_key
 from pgmest.data.schema.engine import EngineColumn, EngineFound, Reading
-from pgmest.data.schema.notation import Node
+from pgmest.data.schema.notation import SchemaNode
 from pgmest.data.schema.readings import BLANKS, LIMIT, real_of, whole_of
 from pgmest.data.values import Values
 
@@ -37,7 +37,7 @@ class Writing:
     decimal: str = "."
 
     @classmethod
-    def from_fields(cls, fields: dict[str, Node]) -> Writing:
+    def from_fields(cls, fields: dict[str, SchemaNode]) -> Writing:
         ignore = [_ignored(item) for item in fields["ignore"].items()] if "ignore" in fields else []
         decimal = fields["decimal"].choice((".", ",")) if "decimal" in fields else "."
         if decimal in ignore:
@@ -63,7 +63,7 @@ class Writing:
         return replace(column, ignore=self.ignore, decimal=self.decimal)
 
 
-def _ignored(node: Node) -> str:
+def _ignored(node: SchemaNode) -> str:
     text = node.text()
     if not text or any(char.isdigit() or char in "+-" for char in text):
         node.fail(f"must be signs that are no part of a number, such as $ or a comma, not {node.shown}.")
@@ -85,7 +85,7 @@ class Numbers(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Grid(Column):
+class Grid(SchemaColumn):
     """A column of numbers between bounds: bin i goes from starts[i] to where bin i + 1 starts, the last to `high`.
 
     Attributes:
@@ -105,7 +105,7 @@ class Grid(Column):
         """A number of the scale as people write it."""
 
     @abc.abstractmethod
-    def number_of(self, node: Node) -> float:
+    def number_of(self, node: SchemaNode) -> float:
         """What a node of the schema says, as a number of the scale."""
 
     @property
@@ -135,7 +135,7 @@ class Grid(Column):
         """As `bins_of`, as an expression."""
         return bin_expression(number, self.starts)
 
-    def codes_within(self, node: Node) -> list[int]:
+    def codes_within(self, node: SchemaNode) -> list[int]:
         """A value's bin; or, for `{min: a, max: b}`, the bins all of whose values are in that range."""
         if not isinstance(node.value, dict):
             return [int(self.bins_of(np.array([self._within(node)]))[0])]
@@ -154,7 +154,7 @@ class Grid(Column):
         """The greatest number of a bin (of a real one: what it stays below)."""
         return self.high if code == self.regular - 1 else self.starts[code + 1]
 
-    def _within(self, node: Node) -> float:
+    def _within(self, node: SchemaNode) -> float:
         number = self.number_of(node)
         if not self.low <= number <= self.high:
             node.fail(f"must be {self.expected()}, the range of column '{self.name}', not {node.shown}.")
@@ -178,7 +178,7 @@ class Integer(Grid):
         return "integer"
 
     @classmethod
-    def from_node(cls, name: str, node: Node) -> Integer:
+    def from_node(cls, name: str, node: SchemaNode) -> Integer:
         fields = node.fields((*COMMON_KEYS, *RANGE_KEYS, *WRITING_KEYS))
         missing, markers = gap_keys(fields)
         high, starts = whole_bins(node, fields, _bound)
@@ -204,7 +204,7 @@ class Integer(Grid):
     def written(self, number: float) -> str:
         return f"{number:.0f}"
 
-    def number_of(self, node: Node) -> float:
+    def number_of(self, node: SchemaNode) -> float:
         return node.integer()
 
     def _last(self, code: int) -> float:
@@ -231,7 +231,7 @@ class Real(Grid):
         return "real"
 
     @classmethod
-    def from_node(cls, name: str, node: Node) -> Real:
+    def from_node(cls, name: str, node: SchemaNode) -> Real:
         fields = node.fields((*COMMON_KEYS, *RANGE_KEYS, *WRITING_KEYS, "decimals"))
         missing, markers = gap_keys(fields)
         edges = real_edges(node, fields)
@@ -282,7 +282,7 @@ class Real(Grid):
     def written(self, number: float) -> str:
         return f"{number:.12g}"
 
-    def number_of(self, node: Node) -> float:
+    def number_of(self, node: SchemaNode) -> float:
         return float(node.number())
 
     def expected(self) -> str:
@@ -323,7 +323,7 @@ def real_numbers(values: Values) -> Numbers:
     return Numbers(numbers, np.isnan(numbers), np.zeros(len(values), dtype=bool))
 
 
-def _bound(node: Node) -> int:
+def _bound(node: SchemaNode) -> int:
     number = node.integer()
     if not -LIMIT < number < LIMIT:
         node.fail(f"must have at most 18 digits, not {node.shown}.")

@@ -1,4 +1,4 @@
-"""Guesses of what a column of a table holds, for drafts: numbers with currency signs, dates day first, few odd values."""
+"""Guesses of what a column holds, for drafts: numbers with currency signs, dates day first, few odd values."""
 
 from __future__ import annotations
 

@@ -20,11 +20,11 @@ REAL = r"^[-+]?(?:(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[0-9]+[eE][-+]
 
 
 @dataclass(frozen=True)
-class Node:
-    """A value of the schema: a mapping of name to Node, a list of Nodes, or a scalar; and where it stands.
+class SchemaNode:
+    """A value of the schema: a mapping of name to SchemaNode, a list of Nodes, or a scalar; and where it stands.
 
     Attributes:
-        value: dict of str to Node, list of Node, or text, int, float, bool, None.
+        value: dict of str to SchemaNode, list of SchemaNode, or text, int, float, bool, None.
         source: the file, or "schema".
         line: from 1; None where the notation has no lines.
         name: what the value is of, such as "column 'age': min".
@@ -43,16 +43,16 @@ class Node:
         """Raise a SchemaError that names the place."""
         raise SchemaError(f"{self.place}: {self.name} {problem}")
 
-    def called(self, name: str) -> Node:
+    def called(self, name: str) -> SchemaNode:
         """The same node under another name."""
-        return Node(self.value, self.source, self.line, name)
+        return SchemaNode(self.value, self.source, self.line, name)
 
-    def mapping(self, what: str = "a mapping of names to values") -> dict[str, Node]:
+    def mapping(self, what: str = "a mapping of names to values") -> dict[str, SchemaNode]:
         if not isinstance(self.value, dict):
             self.fail(f"must be {what}, not {self.shown}.")
         return self.value
 
-    def fields(self, allowed: tuple[str, ...], required: tuple[str, ...] = ()) -> dict[str, Node]:
+    def fields(self, allowed: tuple[str, ...], required: tuple[str, ...] = ()) -> dict[str, SchemaNode]:
         """A mapping with keys among `allowed`, all of `required` there; each node named after its key."""
         fields = self.mapping()
         for key, node in fields.items():
@@ -65,7 +65,7 @@ class Node:
                 self.fail(f"needs '{key}:'.")
         return {key: node.called(f"{self.name}: {key}") for key, node in fields.items()}
 
-    def items(self) -> list[Node]:
+    def items(self) -> list[SchemaNode]:
         if not isinstance(self.value, list):
             self.fail(f"must be a list, such as [a, b], not {self.shown}.")
         return [node.called(self.name) for node in self.value]
@@ -108,18 +108,18 @@ class Node:
         return "a list" if isinstance(self.value, list) else repr(self.value)
 
 
-def node_of(value: Any, source: str = "schema") -> Node:
+def node_of(value: Any, source: str = "schema") -> SchemaNode:
     """Plain data of Python as a node without lines."""
     if isinstance(value, Mapping):
-        return Node({str(key): node_of(inner, source) for key, inner in value.items()}, source)
+        return SchemaNode({str(key): node_of(inner, source) for key, inner in value.items()}, source)
     if isinstance(value, list | tuple):
-        return Node([node_of(inner, source) for inner in value], source)
+        return SchemaNode([node_of(inner, source) for inner in value], source)
     if value is not None and not isinstance(value, str | int | float | bool):
         value = str(value)  # dates of TOML and of Python
-    return Node(value, source)
+    return SchemaNode(value, source)
 
 
-def parse_toml(text: str, source: str) -> Node:
+def parse_toml(text: str, source: str) -> SchemaNode:
     """Raises FileFormatError where the text is no TOML."""
     try:
         return node_of(tomllib.loads(text), source)
@@ -127,7 +127,7 @@ def parse_toml(text: str, source: str) -> Node:
         raise FileFormatError.of(source, f"not valid TOML ({error}).", "Repair the line.") from None
 
 
-def parse_yaml(text: str, source: str = "schema") -> Node:
+def parse_yaml(text: str, source: str = "schema") -> SchemaNode:
     """The one YAML (or JSON) document in a text.
 
     Raises:
@@ -141,7 +141,7 @@ def parse_yaml(text: str, source: str = "schema") -> Node:
         raise OptionalDependencyError.of("pyyaml", "reading schemas in YAML") from None
     try:
         root = yaml.compose(text, Loader=_loader())
-        return Node(None, source, 1) if root is None else _node(root, source)
+        return SchemaNode(None, source, 1) if root is None else _node(root, source)
     except RecursionError:
         raise FileFormatError.of(source, "nested too deeply.", "A schema is flat.") from None
     except yaml.YAMLError as error:
@@ -177,7 +177,7 @@ def _loader() -> type:
     return PlainLoader
 
 
-def _node(node: Any, source: str) -> Node:
+def _node(node: Any, source: str) -> SchemaNode:
     import yaml
 
     line = node.start_mark.line + 1
@@ -194,16 +194,16 @@ def _node(node: Any, source: str) -> Node:
     if kind not in readers or (kind in ("map", "seq")) != isinstance(node, yaml.CollectionNode):
         raise FileFormatError.of(source, f"line {line}: the tag {node.tag} is not read.", "Write plain values.")
     if isinstance(node, yaml.MappingNode):
-        return Node(dict(_pairs(node, source)), source, line)
+        return SchemaNode(dict(_pairs(node, source)), source, line)
     if isinstance(node, yaml.SequenceNode):
-        return Node([_node(inner, source) for inner in node.value], source, line)
+        return SchemaNode([_node(inner, source) for inner in node.value], source, line)
     try:
-        return Node(readers[kind](node.value), source, line)
+        return SchemaNode(readers[kind](node.value), source, line)
     except ValueError:  # an integer of thousands of digits, or a tag on what it does not fit
         raise FileFormatError.of(source, f"line {line}: a value cannot be read.", "Write plain values.") from None
 
 
-def _pairs(mapping: Any, source: str) -> Iterator[tuple[str, Node]]:
+def _pairs(mapping: Any, source: str) -> Iterator[tuple[str, SchemaNode]]:
     seen: dict[str, int] = {}
     for key, value in mapping.value:
         line = key.start_mark.line + 1
@@ -214,4 +214,4 @@ def _pairs(mapping: Any, source: str) -> Iterator[tuple[str, Node]]:
             raise SchemaError(f"{source}, line {line}: '{name}' stands here a second time, after line {seen[name]}.")
         seen[name] = line
         inner = _node(value, source)
-        yield name, Node(inner.value, source, line)
+        yield name, SchemaNode(inner.value, source, line)

@@ -30,7 +30,7 @@ DECIMALS = re.compile(r"-?(?:0|[1-9][0-9]*)\.[0-9]*")
 """Numbers that a listed number may be written as, with more decimals than it needs."""
 
 DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?=$|[T ])")
-MOST_BITS = 13_000  # of integers that Python writes out, which has a limit of 4,300 digits
+MOST_INTEGER_BITS = 13_000  # of integers that Python writes out, which has a limit of 4,300 digits
 
 _FAILURES = (ValueError, ArithmeticError, TypeError, AttributeError, RecursionError)
 
@@ -140,7 +140,7 @@ def _text(value: Any) -> str | None:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
-        return int.__str__(value) if value.bit_length() <= MOST_BITS else None
+        return int.__str__(value) if value.bit_length() <= MOST_INTEGER_BITS else None
     if isinstance(value, float):
         return str(int(value)) if value.is_integer() else float.__repr__(value)
     if isinstance(value, Decimal):

@@ -13,11 +13,11 @@ from pgmest._base.errors import SchemaError, listed
 from pgmest._base.files import read_text
 from pgmest.data.dataset import Dataset
 from pgmest.data.schema.categorical import Boolean, Categorical
-from pgmest.data.schema.column import Column
+from pgmest.data.schema.column import SchemaColumn
 from pgmest.data.schema.constraints import read_zeros
 from pgmest.data.schema.date import Date
 from pgmest.data.schema.grid import Integer, Real
-from pgmest.data.schema.notation import Node, node_of, parse_toml, parse_yaml
+from pgmest.data.schema.notation import SchemaNode, node_of, parse_toml, parse_yaml
 from pgmest.data.schema.unit import Unit
 from pgmest.tables.domain import Clique, Domain
 
@@ -65,7 +65,7 @@ class Schema:
         marked_lines: the lines, from 1, that are still marked as read from the records, as `draft` marks them.
     """
 
-    columns: tuple[Column, ...]
+    columns: tuple[SchemaColumn, ...]
     structural_zeros: Mapping[Clique, np.ndarray] = field(default_factory=dict)
     source: str = "schema"
     drafted: bool = False
@@ -102,9 +102,9 @@ class Schema:
         return cls._from_node(node_of(description))
 
     @classmethod
-    def _from_node(cls, node: Node) -> Schema:
+    def _from_node(cls, node: SchemaNode) -> Schema:
         fields = node.fields(("columns", "constraints", "unit", "drafted_from_private_data"), ("columns",))
-        columns: dict[str, Column] = {}
+        columns: dict[str, SchemaColumn] = {}
         for name, described in fields["columns"].mapping("a mapping of columns to what they hold").items():
             columns[name] = _column(name, described.called(f"column '{name}'"))
         if not columns:
@@ -124,7 +124,7 @@ class Schema:
         """The attributes and their numbers of codes."""
         return Domain({column.name: column.size for column in self.columns})
 
-    def column(self, name: str) -> Column:
+    def column(self, name: str) -> SchemaColumn:
         """The column of that name.
 
         Raises:
@@ -222,7 +222,7 @@ class Schema:
         return f"Schema({self.source}: {listed(sizes)}{zeros})"
 
 
-def _column(name: str, node: Node) -> Column:
+def _column(name: str, node: SchemaNode) -> SchemaColumn:
     if not name:
         node.fail("needs a name.")
     fields = node.mapping("a mapping such as {type: integer, min: 0, max: 99}")

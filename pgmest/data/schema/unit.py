@@ -23,7 +23,7 @@ import numpy as np
 
 from pgmest._base.errors import ArgumentError, DataError
 from pgmest.data.schema.engine import EngineColumn
-from pgmest.data.schema.notation import Node
+from pgmest.data.schema.notation import SchemaNode
 from pgmest.data.schema.readings import text_of
 from pgmest.data.values import Unread, Values
 
@@ -48,7 +48,7 @@ class Unit:
     at_most: int
 
     @classmethod
-    def from_node(cls, node: Node, columns: Sequence[str]) -> Unit:
+    def from_node(cls, node: SchemaNode, columns: Sequence[str]) -> Unit:
         """`unit:` of a schema with these columns.
 
         Raises:

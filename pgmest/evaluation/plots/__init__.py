@@ -1,4 +1,4 @@
-"""Pictures of marginals, junction trees, convergence, budgets; they need matplotlib (`pip install 'pgmest[plot]'`).
+"""Pictures of marginals, junction trees, convergence, budgets; they need matplotlib (`pip install matplotlib`).
 
 All in one style (style.py) that can be read in gray. Every function returns a matplotlib figure, to be shown or saved.
 """

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pgmest._base.errors import ArgumentError
-from pgmest.evaluation.plots.marginals import Projectable
 from pgmest.evaluation.plots.style import COLORS, pyplot_for, shown, style
-from pgmest.models.information import mutual_information
-from pgmest.tables.domain import Clique
+from pgmest.queries.workloads import Projectable
+from pgmest.queries.workloads.answers import marginals
 from pgmest.tables.factor import Factor
+from pgmest.tables.information import mutual_information
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,7 +37,7 @@ def dependences(source: Projectable, attributes: Sequence[str]) -> np.ndarray:
     pairs = list(combinations(attributes, 2))
     found = np.eye(len(attributes))
     places = {name: place for place, name in enumerate(attributes)}
-    for (a, b), table in zip(pairs, _tables(source, pairs), strict=True):
+    for (a, b), table in zip(pairs, marginals(source, pairs), strict=True):
         clipped = Factor(table.domain, np.maximum(table.values, 0.0))
         information = mutual_information(clipped, (a,), (b,)) if clipped.values.any() else 0.0
         found[places[a], places[b]] = found[places[b], places[a]] = np.sqrt(-np.expm1(-2 * max(information, 0.0)))
@@ -72,8 +72,3 @@ def draw_dependences(source: Projectable, attributes: Iterable[str], title: str 
         axes.set_title(title)
         figure.colorbar(image, ax=axes, fraction=0.04, pad=0.02, label="dependence, 0 (none) to 1")
     return figure
-
-
-def _tables(source: Projectable, pairs: Sequence[Clique]) -> list[Factor]:
-    together = getattr(source, "project_many", None)
-    return together(pairs) if callable(together) else [source.project(pair) for pair in pairs]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from pgmest.evaluation.plots.style import (
     shown,
     style,
 )
+from pgmest.queries.workloads import Projectable
 from pgmest.tables.domain import Clique
 from pgmest.tables.factor import Factor
 
@@ -32,12 +33,6 @@ ROOM_FOR_LABELS = 0.6
 """Inches that each row of panels is higher by where values have labels."""
 
 Labels = Mapping[str, Sequence[str]]
-
-
-class Projectable(Protocol):
-    """Whatever has marginals in counts: a Dataset, a Model, a mechanism's result."""
-
-    def project(self, attributes: Clique, /) -> Factor: ...
 
 
 def compare_marginals(

@@ -34,7 +34,7 @@ LINES: tuple[dict[str, Any], ...] = tuple(
     )
 )
 """How the first, second, ... of the lines that are compared looks; after the last from the start again."""
-STYLE = {
+PICTURE_STYLE: dict[str, Any] = {
     "font.size": 9,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -84,7 +84,7 @@ def pyplot_for(feature: str) -> Any:
     try:
         from matplotlib import pyplot
     except ImportError:
-        raise OptionalDependencyError.of("matplotlib", feature, "plot") from None
+        raise OptionalDependencyError.of("matplotlib", feature) from None
     pyplot.draw_if_interactive()  # chooses the backend: done inside rc_context, notebooks forget that they show figures
     return pyplot
 
@@ -117,7 +117,7 @@ def shown(text: str) -> str:
 
 def style() -> dict[str, Any]:
     """What matplotlib's `rc_context` is to be given."""
-    return {**STYLE, "font.family": list(fonts())}
+    return {**PICTURE_STYLE, "font.family": list(fonts())}
 
 
 def mark_codes(axis: Axis, size: int, labels: Sequence[str] | None = None, most: int = 12) -> None:

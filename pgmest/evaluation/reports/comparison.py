@@ -42,8 +42,8 @@ def raw_table(check: TableCheck | None) -> str:
         )
         return section(heading, paragraph(text))
     text = (
-        f"Of the values in the raw table {percent_text(check.kept, 1)} are as the schema foresees them. All errors further "
-        "down are of the table after that: what is lost here is lost, however small they are."
+        f"Of the values in the raw table {percent_text(check.kept, 1)} are as the schema foresees them. All errors "
+        "further down are of the table after that: what is lost here is lost, however small they are."
     )
     remarks = [f"{name}: {remark}" for name, remark, _ in check.remarks()]
     left = f"Not in the schema, so left out: {listed(check.left_out, 20)}." if check.left_out else ""

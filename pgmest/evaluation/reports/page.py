@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
-STYLE = """
+PAGE_STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #10233f; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.7rem; } h2 { font-size: 1.25rem; margin-top: 2.5rem; border-bottom: 1px solid #a9cbe4; }
 .wide { overflow-x: auto; }
@@ -90,7 +90,7 @@ def page(title: str, *parts: str) -> str:
             '<html lang="en"><head><meta charset="utf-8">',
             f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{html.escape(title)}</title><style>{STYLE}</style></head><body>",
+            f"<title>{html.escape(title)}</title><style>{PAGE_STYLE}</style></head><body>",
             f"<h1>{html.escape(title)}</h1>",
             *parts,
             "</body></html>\n",

@@ -31,16 +31,16 @@ if TYPE_CHECKING:
     from pgmest.data.schema import Schema
     from pgmest.data.schema.check import TableCheck
 
-PUBLIC_PAGE, PRIVATE_PAGE = "report.html", "PRIVATE-report.html"
+PUBLIC_PAGE, PRIVATE_PAGE = "report.html", "PRIVATE_NOTICE-report.html"
 PAIRS = 2000
 PAIR_CELLS = 1 << 20
 CHECKED_AGAINST = 50_000
 
-PRIVATE = (
+PRIVATE_NOTICE = (
     "For the data owner's eyes only. This page compares the release with the private data, without noise. The numbers "
     "and pictures below are not protected: do not publish them. report(None, ...) makes a page that may be published."
 )
-PUBLIC = (
+PUBLIC_NOTICE = (
     "This page was made from the release alone, without a look at the private data: it says nothing that the release "
     "does not, and is as private as that."
 )
@@ -123,7 +123,7 @@ def report(
         others = None if holdout is None else holdout.select(domain)
         parts.append(privacy_section(real, _records(synthetic, seed), others, tuple(numeric), seed))
     parts.append(cost(paid))
-    warning = notice(PUBLIC if real is None else PRIVATE)
+    warning = notice(PUBLIC_NOTICE if real is None else PRIVATE_NOTICE)
     path = Path(out if out is not None else PUBLIC_PAGE if real is None else PRIVATE_PAGE)
     write_atomically(path, page(title, warning, *parts, paragraph("Made with pgmest.")))
     return path

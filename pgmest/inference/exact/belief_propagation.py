@@ -10,16 +10,17 @@ from __future__ import annotations
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, cached_property, partial
 from itertools import pairwise
 from types import ModuleType
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from pgmest._base.errors import ArgumentError, ImpossibleModelError, MeasurementError, ShapeError
+from pgmest._base.kernel_cache import kernels_are_kept
 from pgmest._base.memory import check_room
 from pgmest.inference.exact import plan_columns as f
 from pgmest.inference.exact.contracted_sweeps import ContractedSweeps
@@ -73,18 +74,18 @@ class ExactOracle:
 
     def __init__(self, plan: Plan, threads: int | None = None):
         self.plan = plan
-        self.layout = plan.layout
-        self.threads = get_threads() if threads is None else threads
+        self.layout: Layout = plan.layout
+        self.threads: int = get_threads() if threads is None else threads
         if self.threads < 1:
             raise ArgumentError.of("threads", threads, "a positive integer, or None for the default")
-        self.calls = 0
+        self.calls: int = 0
         self._kernels = load_kernels()
         nodes = plan.nodes
         wide = (nodes[:, f.CELLS] >= THREADED_CELLS) & (nodes[:, f.SLOT] == 0) & (nodes[:, f.N_OUT] >= self.threads)
         self._wide: list[int] = np.flatnonzero(wide).tolist() if self.threads > 1 else []
         shared = max((int(nodes[i, [f.SEPARATOR, f.SPREAD_SIZE]].max()) for i in self._wide), default=0)
         self._private = shared + BUFFERS * plan.row  # cells that each further thread has to itself
-        self.contracted = self._faster_contraction() if self.contracts else None
+        self.contracted: ContractedSweeps | None = self._faster_contraction() if self.contracts else None
         self._settled = True  # whether the workspace holds what the last run leaves there
         self._roots = np.flatnonzero(nodes[:, f.PARENT] < 0)
         self._tables = (nodes, plan.children, plan.maps)
@@ -317,7 +318,12 @@ class ExactOracle:
 def _compile_notice() -> Iterator[None]:
     """Say what takes so long, should the block take long: kernels are compiled at their first use, then cached."""
     text = "pgmest: compiling its kernels, once per installation (about 10 s)..."
-    notice = threading.Timer(2.0, partial(print, text, file=sys.stderr))
+    if not kernels_are_kept():
+        text = (
+            "pgmest: compiling its kernels (about 20 s), in every process again, because no folder can be written to. "
+            "Run `pgmest warm-up` where one can, or name a folder with PGMEST_CACHE_DIR."
+        )
+    notice = threading.Timer(4.0, partial(print, text, file=sys.stderr))
     notice.daemon = True
     notice.start()
     try:
@@ -345,13 +351,30 @@ def load_kernels() -> ModuleType:
     with _compile_notice():
         from pgmest.inference.exact import kernels
 
-        t = _Tiny()
-        kernels.upward(*t.tables, *t.nodes, t.theta, t.mu, t.arena, t.buffer)
-        kernels.downward(*t.tables, *t.nodes, t.theta, t.mu, t.arena, t.buffer, 1.0)
-        kernels.upward_max(*t.tables, *t.nodes, t.theta, t.arena, t.messages, t.buffer)
-        kernels.downward_max(*t.tables, *t.nodes, t.theta, t.mu, t.arena, *t.copies, t.buffer, 0.0)
-        kernels.clique_table(*t.tables, 0, t.theta, t.mu, t.arena, t.buffer, np.zeros(2))
+        for run in _sweeps(kernels).values():
+            run()
     return kernels
+
+
+def _sweeps(kernels: ModuleType) -> dict[str, Callable[[], Any]]:
+    """Each kernel of the sweeps, run once on the smallest plan."""
+    t = _Tiny()
+    return {
+        "upward": lambda: kernels.upward(*t.tables, *t.nodes, t.theta, t.mu, t.arena, t.buffer),
+        "downward": lambda: kernels.downward(*t.tables, *t.nodes, t.theta, t.mu, t.arena, t.buffer, 1.0),
+        "upward_max": lambda: kernels.upward_max(*t.tables, *t.nodes, t.theta, t.arena, t.messages, t.buffer),
+        "downward_max": lambda: kernels.downward_max(
+            *t.tables, *t.nodes, t.theta, t.mu, t.arena, *t.copies, t.buffer, 0.0
+        ),
+        "clique_table": lambda: kernels.clique_table(*t.tables, 0, t.theta, t.mu, t.arena, t.buffer, np.zeros(2)),
+    }
+
+
+def compile_sweep(name: str) -> None:
+    """Compile one kernel of the sweeps into the cache; several processes may do so for several kernels."""
+    from pgmest.inference.exact import kernels
+
+    _sweeps(kernels)[name]()
 
 
 @cache

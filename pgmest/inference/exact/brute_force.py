@@ -22,7 +22,7 @@ class BruteForceOracle:
                 f"the joint table over {len(layout.domain)} attributes is too large for brute force; use ExactOracle."
             )
         self.layout = layout
-        self.calls = 0
+        self.calls: int = 0
 
     def log_joint(self, theta: np.ndarray) -> Factor:
         """The total potential of every record."""

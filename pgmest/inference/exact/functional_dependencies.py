@@ -119,7 +119,7 @@ class CollapsedOracle:
     def __init__(self, inner: ExactOracle, collapse: Collapse):
         self.inner = inner
         self.collapse = collapse
-        self.layout = collapse.outer
+        self.layout: Layout = collapse.outer
 
     @property
     def plan(self) -> Plan:

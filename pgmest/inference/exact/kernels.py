@@ -40,9 +40,10 @@ from typing import Any
 import numba
 import numpy as np
 from llvmlite import ir
-from numba.core import types
+from numba.core import config, types
 from numba.extending import intrinsic
 
+from pgmest._base.kernel_cache import numba_cache
 from pgmest.inference.exact.plan_columns import (
     BASE,
     CELLS,
@@ -81,7 +82,8 @@ def _cached(function: Any) -> Any:
     """Compile on first call, keeping the machine code on disk where some folder is writable."""
     options = {**_SETTINGS, "fastmath": {"contract"}}
     try:
-        return numba.njit(cache=True, **options)(function)
+        with numba_cache(config):
+            return numba.njit(cache=True, **options)(function)
     except RuntimeError:  # a read-only installation and no writable user cache: compile in memory
         return numba.njit(**options)(function)
 

@@ -43,7 +43,7 @@ VECTOR_CELLS = 32
 
 
 @dataclass
-class Node:
+class PlanNode:
     """One node under construction: its axes in table order, the separator axes first or last among them."""
 
     axes: Clique
@@ -114,7 +114,7 @@ class _Compiler:
         self.tree = tree
         self.domain: Domain = layout.domain
         self.sizes = dict(layout.domain.items())
-        self.nodes: list[Node] = []
+        self.nodes: list[PlanNode] = []
         self.clique_nodes: list[int] = []
         self.maps: list[np.ndarray] = []
         self.maps_length = 0
@@ -140,7 +140,7 @@ class _Compiler:
             clique = self.tree.cliques[index]
             parent = upper_node[index]
             separator = tuple(a for a in clique if parent >= 0 and a in self.nodes[parent].axes)
-            me = self.add(Node(clique, separator, parent))
+            me = self.add(PlanNode(clique, separator, parent))
             self.clique_nodes[index] = me
             self.order_axes(self.nodes[me], hosted[index])
             slots = self.place_slots(me, [p for p in hosted[index] if p != self.nodes[me].base])
@@ -181,7 +181,7 @@ class _Compiler:
                 stack.extend((n, clique) for n in reversed(under))
                 yield clique, under
 
-    def add(self, node: Node) -> int:
+    def add(self, node: PlanNode) -> int:
         position = len(self.nodes)
         self.nodes.append(node)
         if node.parent >= 0:
@@ -225,7 +225,7 @@ class _Compiler:
                 return position, True
         return None
 
-    def order_axes(self, node: Node, hosted: list[int]) -> None:
+    def order_axes(self, node: PlanNode, hosted: list[int]) -> None:
         """Choose the axis order: a measured clique's own where its rows come out long enough, else large axes last."""
         separator = set(node.separator)
         aligned = self.alignment(node.axes, separator, hosted)
@@ -254,9 +254,9 @@ class _Compiler:
             parent = self.smallest_host(owner, slots, set(clique))
             transposed = tuple(name for name in axes if name in clique)
             if parent == owner and transposed != clique and self.cells(axes) >= TRANSPOSE_RATIO * self.cells(clique):
-                parent = self.add(Node(transposed, transposed, parent, slot=True))
+                parent = self.add(PlanNode(transposed, transposed, parent, slot=True))
                 slots.append(parent)
-            slots.append(self.add(Node(clique, clique, parent, slot=True, base=position)))
+            slots.append(self.add(PlanNode(clique, clique, parent, slot=True, base=position)))
         return slots
 
     def smallest_host(self, owner: int, slots: list[int], attributes: set[str]) -> int:
@@ -268,7 +268,7 @@ class _Compiler:
 
     # -- how each table is walked -----------------------------------------------------------------------------------
 
-    def choose_rows(self, node: Node) -> None:
+    def choose_rows(self, node: PlanNode) -> None:
         """Make a row of as many of the last axes as costs least: long rows, few looked-up entries."""
         cells = self.cells(node.axes)
         if node.slot or node.separator_first:
@@ -288,7 +288,7 @@ class _Compiler:
         inputs = sum(self.cells(self.nodes[c].separator) for c in node.children)
         node.streamed = not node.slot and node.base < 0 and cells >= max(STREAM_CELLS, STREAM_RATIO * inputs)
 
-    def link_kind(self, parent: Node, inner: int, separator: Clique) -> tuple[int, int]:
+    def link_kind(self, parent: PlanNode, inner: int, separator: Clique) -> tuple[int, int]:
         """How a child's separator lies along a row made of the parent's last `inner` axes, and its block length."""
         row = [name for name in parent.axes[len(parent.axes) - inner :] if self.sizes[name] > 1]
         shared = [name for name in row if name in separator]
@@ -365,11 +365,11 @@ class _Compiler:
             row=longest,
         )
 
-    def grouped(self, node: Node) -> list[int]:
+    def grouped(self, node: PlanNode) -> list[int]:
         """The node's children, those whose entries lie along its rows in the same way next to each other."""
         return sorted(node.children, key=lambda c: self.link_kind(node, node.inner, self.nodes[c].separator))
 
-    def node_row(self, node: Node) -> list[int]:
+    def node_row(self, node: PlanNode) -> list[int]:
         row = [-1] * f.N_FIELDS
         n_out, n_in = node.rows
         separator = n_out * n_in if node.slot else self.cells(node.separator)
@@ -379,7 +379,7 @@ class _Compiler:
         row[f.BASE] = int(self.layout.offsets[node.base]) if node.base >= 0 else -1
         return row
 
-    def link(self, parent: Node, child: Node, row: list[int]) -> None:
+    def link(self, parent: PlanNode, child: PlanNode, row: list[int]) -> None:
         """The index maps from the parent's rows and columns to the child's separator entries."""
         kind, block = self.link_kind(parent, parent.inner, child.separator)
         strides = dict.fromkeys(parent.axes, 0)

@@ -19,6 +19,7 @@ import numpy as np
 from pgmest._base.errors import ArgumentError, ImpossibleModelError
 from pgmest.inference.exact import plan_columns as f
 from pgmest.inference.exact.plan import Plan
+from pgmest.tables.clique_vector import Layout
 from pgmest.tables.factor import divide, subtract_logs
 
 
@@ -27,8 +28,8 @@ class ReferenceOracle:
 
     def __init__(self, plan: Plan):
         self.plan = plan
-        self.layout = plan.layout
-        self.calls = 0
+        self.layout: Layout = plan.layout
+        self.calls: int = 0
         self._count = len(plan.nodes)
         self._roots = np.flatnonzero(plan.nodes[:, f.PARENT] < 0)
         self._entries = [self._entries_in_parent(i) for i in range(self._count)]

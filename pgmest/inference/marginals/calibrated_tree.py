@@ -16,12 +16,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pgmest.graph.junction_tree import JunctionTree
 from pgmest.inference.exact import plan_columns as f
 from pgmest.inference.exact.belief_propagation import ExactOracle
 from pgmest.inference.exact.plan import Plan
 from pgmest.inference.marginals.contraction import Table, contraction, sum_axes
 from pgmest.tables.clique_vector import CliqueVector
-from pgmest.tables.domain import Clique
+from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor, divide
 
 KEPT_CELLS = 1 << 25
@@ -33,7 +34,7 @@ MATERIALIZED_CELLS = 1 << 20
 CELLS_PER_OPERATION = 4
 """Writing a cell of a clique and reading it again takes as long as this many multiplications of a contraction."""
 
-SMALLEST_EXPONENT = 700.0
+SAFE_EXPONENT = 700.0
 """exp(-700) is still far from underflow."""
 
 
@@ -149,14 +150,15 @@ class CalibratedTree:
     """
 
     def __init__(self, potentials: CliqueVector, plan: Plan | None = None):
-        self.plan = Plan.of(potentials.layout) if plan is None else plan
-        self.tree = self.plan.tree
-        self.domain = potentials.domain
+        self.plan: Plan = Plan.of(potentials.layout) if plan is None else plan
+        self.tree: JunctionTree = self.plan.tree
+        self.domain: Domain = potentials.domain
         self.potentials = potentials
-        self.oracle = _Messages(self.plan)
-        self.lock = threading.RLock()
-        flat, self.log_partition = self.oracle.run(potentials.flat)
-        self.probabilities = CliqueVector.of(potentials.layout, flat)
+        self.oracle: _Messages = _Messages(self.plan)
+        self.lock: threading.RLock = threading.RLock()
+        flat, log_partition = self.oracle.run(potentials.flat)
+        self.log_partition: float = log_partition
+        self.probabilities: CliqueVector = CliqueVector.of(potentials.layout, flat)
         self._rank = {name: rank for rank, name in enumerate(self.domain)}
         self._logs: dict[int, list[Factor]] = {}
         self._tables = _Tables(KEPT_CELLS)
@@ -259,7 +261,7 @@ class CalibratedTree:
                 logs = _multiplied_in(logs, Factor.owning(self.domain.project(given), inverse))
         scales = [float(factor.values.max()) for factor in logs]
         log_scale = math.fsum(scales)
-        if math.log(self.tree.sizes[position]) + log_scale > SMALLEST_EXPONENT:
+        if math.log(self.tree.sizes[position]) + log_scale > SAFE_EXPONENT:
             return None
         tables = [
             Table(factor.domain.attributes, np.exp(factor.values - scale))

@@ -18,9 +18,6 @@ import numpy as np
 Label = Hashable
 Labels = tuple[Label, ...]
 
-MAX_CELLS = 1 << 31
-"""No answer, and no table on the way to it, may have more cells."""
-
 EXACT_SEARCH = 12
 """Up to this many tables the best order is searched for by dynamic programming; beyond, a greedy one is taken."""
 

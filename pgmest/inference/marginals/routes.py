@@ -16,12 +16,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pgmest._base.memory import LARGEST_TABLE
 from pgmest.graph.junction_tree import JunctionTree
 from pgmest.graph.triangulation import bits
-from pgmest.inference.marginals.contraction import MAX_CELLS
 from pgmest.tables.domain import Clique
 
-BLOCK_CELLS = 1 << 20
+MARGINAL_BLOCK = 1 << 20
 """Marginals are made in blocks of about this many cells, which fit into a cache."""
 
 LARGEST_LOCAL = 1 << 22
@@ -147,7 +147,7 @@ class _Router:
             mask = self.mask(names)
             top = self.lowest_cover(mask)
             cells = self.cells(mask)
-            if cells > MAX_CELLS or self.message_cells(top, mask) > max(SMALL_MESSAGE, MESSAGE_RATIO * cells):
+            if cells > LARGEST_TABLE or self.message_cells(top, mask) > max(SMALL_MESSAGE, MESSAGE_RATIO * cells):
                 by_elimination.append(names)
             else:
                 tops[top, mask] = None
@@ -254,11 +254,11 @@ class _Router:
                 yield own, dict(zip(children, chosen, strict=True))
 
     def split(self, chosen: dict[int, list[int]], cells: int) -> Iterator[dict[int, list[int]]]:
-        """The same combinations in parts of at most BLOCK_CELLS, where they can be split."""
+        """The same combinations in parts of at most MARGINAL_BLOCK, where they can be split."""
         sizes = {child: sum(map(self.cells, masks)) for child, masks in chosen.items()}
         child = max(chosen, key=lambda child: (len(chosen[child]) > 1, sizes[child]))
         masks = chosen[child]
-        if cells * math.prod(sizes.values()) <= BLOCK_CELLS or len(masks) == 1:
+        if cells * math.prod(sizes.values()) <= MARGINAL_BLOCK or len(masks) == 1:
             yield chosen
             return
         for half in (masks[: len(masks) // 2], masks[len(masks) // 2 :]):

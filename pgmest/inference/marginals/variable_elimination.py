@@ -16,16 +16,16 @@ from functools import cached_property
 import numpy as np
 
 from pgmest._base.errors import MOST_AXES, ModelTooLarge
+from pgmest._base.memory import LARGEST_TABLE
 from pgmest.inference.marginals.calibrated_tree import (
     CELLS_PER_OPERATION,
     MATERIALIZED_CELLS,
-    SMALLEST_EXPONENT,
+    SAFE_EXPONENT,
     CalibratedTree,
     Factors,
 )
 from pgmest.inference.marginals.contraction import (
     EXACT_SEARCH,
-    MAX_CELLS,
     Contraction,
     Label,
     Labels,
@@ -81,7 +81,7 @@ def eliminate_rows(
 
 
 @dataclass(frozen=True)
-class _Rows:
+class _QueryRows:
     """The label of the axis along which the rows of query matrices lie: of one attribute's, or of all alike (None)."""
 
     attribute: str | None
@@ -102,7 +102,7 @@ class _Elimination:
     def answer(self) -> np.ndarray:
         """The answer, one axis per query: from the marginal itself where that is small, else by contraction."""
         shape = [query.rows if query else self.calibrated.domain[name] for name, query in self.queries.items()]
-        if math.prod(shape) > MAX_CELLS:
+        if math.prod(shape) > LARGEST_TABLE:
             raise ModelTooLarge.of_answer(self.queries, math.prod(shape))
         if len(shape) > MOST_AXES:
             raise ModelTooLarge.of_axes(self.queries)
@@ -132,7 +132,7 @@ class _Elimination:
         """The label of an attribute's axis in the result of the contraction."""
         if name in self.open:
             return name
-        return _Rows(None if self.together else name)
+        return _QueryRows(None if self.together else name)
 
     def restricted(self, table: Table) -> Table:
         """The slice of a table that agrees with the evidence."""
@@ -160,7 +160,7 @@ class _Elimination:
         """The subtree's tables contracted with the query matrices."""
         factored = self.factored()
         schedule = self.schedule(factored)
-        if schedule.largest > MAX_CELLS:
+        if schedule.largest > LARGEST_TABLE:
             raise ModelTooLarge.of_answer([*self.queries, *self.evidence], schedule.largest)
         scale = math.exp(math.fsum(factors.log_scale for factors in factored.values()))
         return schedule.run(self.tables(factored)) * scale
@@ -177,12 +177,12 @@ class _Elimination:
         safe = {index: factors for index, factors in found.items() if factors}
         terms = math.fsum(math.log(calibrated.tree.sizes[tree.cliques[index]]) for index in wide)
         scale = math.fsum(factors.log_scale for factors in safe.values())
-        if not wide or len(safe) < len(wide) or terms + scale > SMALLEST_EXPONENT:
+        if not wide or len(safe) < len(wide) or terms + scale > SAFE_EXPONENT:
             return {}
         tables = CELLS_PER_OPERATION * sum(calibrated.tree.sizes[tree.cliques[index]] for index in wide)
         return safe if self.schedule(safe).operations < self.schedule({}).operations + tables else {}
 
-    def schedule(self, factored: Mapping[int, Factors]) -> Schedule:
+    def schedule(self, factored: Mapping[int, Factors]) -> EliminationSchedule:
         """The contraction, with those cliques as their factors and the others as one table each."""
         tree = self.subtree
         labels: list[list[Labels]] = [
@@ -191,7 +191,7 @@ class _Elimination:
         ]
         for index, name in self.query_homes:
             labels[index].append((self.label(name), name))
-        return Schedule.of(
+        return EliminationSchedule.of(
             [[self.without_evidence(axes) for axes in part] for part in labels],
             tree.parents,
             [self.without_evidence(names) for names in tree.separators],
@@ -235,7 +235,7 @@ class _Elimination:
 
 
 @dataclass(frozen=True)
-class Schedule:
+class EliminationSchedule:
     """A contraction over a tree: all at once where there are few tables, else clique by clique, children first.
 
     Attributes:
@@ -259,7 +259,7 @@ class Schedule:
         separators: Sequence[Labels],
         output: Labels,
         sizes: Mapping[Label, int],
-    ) -> Schedule:
+    ) -> EliminationSchedule:
         """The schedule for tables with these labels.
 
         Args:

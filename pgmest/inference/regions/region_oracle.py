@@ -55,12 +55,13 @@ class RegionOracle:
         if not tolerance > 0:
             raise ArgumentError.of("tolerance", tolerance, "a positive number")
         self.layout = layout
-        self.graph = RegionGraph.of(layout, counting)
-        self.tables = RegionTables(layout, self.graph)
+        self.graph: RegionGraph = RegionGraph.of(layout, counting)
+        self.tables: RegionTables = RegionTables(layout, self.graph)
         self.tolerance = tolerance
         self.sweeps = sweeps
-        self.calls = self.sweeps_run = 0
-        self.inconsistency = 0.0
+        self.calls: int = 0
+        self.sweeps_run: int = 0
+        self.inconsistency: float = 0.0
         self._messages = [[np.zeros(edge.shape) for edge in edges] for edges in self.tables.edges]
         self._bounding = [[np.zeros(edge.shape) for edge in edges] for edges in self.tables.edges]
         counts, inner = self.graph.outer_counts, self.graph.inner_counts

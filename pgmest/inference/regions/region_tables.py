@@ -56,7 +56,7 @@ class RegionTables:
     def __init__(self, layout: Layout, graph: RegionGraph):
         self.layout = layout
         self.graph = graph
-        self.edges = [
+        self.edges: list[list[Edge]] = [
             [Edge(o, graph.outer[o], region, graph.domain.project(region).shape) for o in above]
             for region, above in zip(graph.inner, graph.holders, strict=True)
         ]

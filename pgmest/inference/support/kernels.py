@@ -25,7 +25,7 @@ import numpy as np
 
 from pgmest.inference.exact.kernels import _cached, _inlined
 
-BLOCK = 512
+RECORDS_AT_ONCE = 512
 """Records at a time."""
 
 
@@ -57,8 +57,8 @@ def accumulate(codes, first, axis, size, offset, theta, logs, start, stop, cells
     shift, total = -np.inf, 0.0
     for i in range(len(mass)):
         mass[i] = 0.0
-    for low in range(start, stop, BLOCK):
-        count = min(BLOCK, stop - low)
+    for low in range(start, stop, RECORDS_AT_ONCE):
+        count = min(RECORDS_AT_ONCE, stop - low)
         largest = _score_block(codes, first, axis, size, offset, theta, logs, low, count, cells, scores)
         if largest == -np.inf:
             continue
@@ -79,8 +79,8 @@ def accumulate(codes, first, axis, size, offset, theta, logs, start, stop, cells
 @_cached
 def score(codes, first, axis, size, offset, theta, logs, start, stop, cells, scores, out):
     """The score of each record, written to `out`."""
-    for low in range(start, stop, BLOCK):
-        count = min(BLOCK, stop - low)
+    for low in range(start, stop, RECORDS_AT_ONCE):
+        count = min(RECORDS_AT_ONCE, stop - low)
         _score_block(codes, first, axis, size, offset, theta, logs, low, count, cells, scores)
         for i in range(count):
             out[low + i] = scores[i]
@@ -91,8 +91,8 @@ def spread(codes, first, axis, size, offset, theta, logs, weights, start, stop, 
     """Given weights (theta and logs are not used but to find the cells), scattered into `mass`."""
     for i in range(len(mass)):
         mass[i] = 0.0
-    for low in range(start, stop, BLOCK):
-        count = min(BLOCK, stop - low)
+    for low in range(start, stop, RECORDS_AT_ONCE):
+        count = min(RECORDS_AT_ONCE, stop - low)
         _score_block(codes, first, axis, size, offset, theta, logs, low, count, cells, scores)
         for i in range(count):
             for t in range(len(offset)):
@@ -103,8 +103,8 @@ def spread(codes, first, axis, size, offset, theta, logs, weights, start, stop, 
 def largest(codes, first, axis, size, offset, theta, logs, start, stop, cells, scores, peak):
     """peak[0] = the largest score of a record."""
     best = -np.inf
-    for low in range(start, stop, BLOCK):
-        count = min(BLOCK, stop - low)
+    for low in range(start, stop, RECORDS_AT_ONCE):
+        count = min(RECORDS_AT_ONCE, stop - low)
         best = max(best, _score_block(codes, first, axis, size, offset, theta, logs, low, count, cells, scores))
     peak[0] = best
 
@@ -114,8 +114,8 @@ def largest_by_cell(codes, first, axis, size, offset, theta, logs, start, stop, 
     """The largest score of a record in each cell, -inf where no record falls."""
     for i in range(len(best)):
         best[i] = -np.inf
-    for low in range(start, stop, BLOCK):
-        count = min(BLOCK, stop - low)
+    for low in range(start, stop, RECORDS_AT_ONCE):
+        count = min(RECORDS_AT_ONCE, stop - low)
         _score_block(codes, first, axis, size, offset, theta, logs, low, count, cells, scores)
         for i in range(count):
             for t in range(len(offset)):

@@ -35,8 +35,8 @@ class SupportOracle:
     def __init__(self, support: Support, layout: Layout):
         self.support = support
         self.layout = layout
-        self.calls = 0
-        self.tables = RecordTables.of(layout, len(support))
+        self.calls: int = 0
+        self.tables: RecordTables = RecordTables.of(layout, len(support))
         self._kernels = load_kernels(support.codes.dtype.str)
         joint = self.tables.joint
         self._theta = np.empty(joint.cells)
@@ -50,7 +50,7 @@ class SupportOracle:
         threads = max(1, min(get_threads(), len(support) // SMALLEST_SHARE))
         cuts = np.linspace(0, len(support), threads + 1).astype(int).tolist()
         self._shares = list(pairwise(cuts))
-        block = self._kernels.BLOCK
+        block = self._kernels.RECORDS_AT_ONCE
         self._cells = [np.empty((max(len(axes), 1), block), dtype=np.int32) for _ in self._shares]
         self._scores = [np.empty(block) for _ in self._shares]
         self._masses = [np.empty(joint.cells) for _ in self._shares]
@@ -152,7 +152,7 @@ def load_kernels(code_type: str) -> ModuleType:
     logs = np.zeros(1)
     logs.flags.writeable = False
     inputs = (codes, np.zeros(2, dtype=np.int32), none, none, np.zeros(1, dtype=np.int32), one)
-    buffers = (0, 1, np.empty((1, kernels.BLOCK), dtype=np.int32), np.empty(kernels.BLOCK))
+    buffers = (0, 1, np.empty((1, kernels.RECORDS_AT_ONCE), dtype=np.int32), np.empty(kernels.RECORDS_AT_ONCE))
     with _compile_notice():
         kernels.accumulate(*inputs, logs, *buffers, np.zeros(1), np.zeros(2))
         kernels.largest(*inputs, logs, *buffers, np.zeros(1))

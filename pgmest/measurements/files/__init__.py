@@ -48,6 +48,29 @@ Fields of a measurement:
   ("factors": [attribute, query] pairs, whose order is the order of the answers).
   Queries other than a kron weigh the cells of the clique's table, row-major.
 
+Published tables without noise have, instead of noise and its scale, one of (from version 2 of the format on):
+
+- "exact": true. The values are what they are.
+- "rounded": the base, of whole numbers rounded to its multiples; with "random": true to the one above or below at
+  random.
+- "suppressed": the threshold; in the values null stands for a count below it, "complementary" for one that was hidden
+  to protect others. "least" is the smallest count that is hidden (0; 1 where zeros are published).
+- "low" and "high" instead of values: the ends of each answer; null as an upper end is none.
+
+>>> PUBLISHED = '''
+... {"format": "pgmest-measurements", "version": 2, "measurements": [
+...   {"clique": ["sex"], "values": [61, 39], "exact": true},
+...   {"clique": ["age", "sex"], "values": [[20, 10], [30, 20], [10, 10]], "rounded": 10, "random": true},
+...   {"clique": ["age"], "values": [30, null, "complementary"], "suppressed": 10, "least": 1},
+...   {"clique": ["age"], "low": [25, 0, 0], "high": [35, 9, null]}]}'''
+>>> characters = path.write_text(PUBLISHED)
+>>> for measurement in load_measurements(path, {"age": 3, "sex": 2}):
+...     print(measurement)
+LinearMeasurement(sex: 2 answers, identity, exact)
+LinearMeasurement(age, sex: 6 answers, identity, between ends 18 apart)
+LinearMeasurement(age: 3 answers, identity, between ends 0 to inf apart)
+LinearMeasurement(age: 3 answers, identity, between ends 9 to inf apart)
+
 An .npz file holds the same object as UTF-8 text in the member "header", where any list of numbers may be replaced by
 {"array": name}, the name of another member (used once). No pickled objects are written or read.
 """

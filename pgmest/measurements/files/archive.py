@@ -26,7 +26,7 @@ DAMAGE = (
     TypeError,
     ValueError,
 )
-REMEDY = "Write the file again with save_measurements."
+ARCHIVE_REMEDY = "Write the file again with save_measurements."
 
 
 class Archive:
@@ -47,7 +47,7 @@ class Archive:
         except OSError as error:
             raise FileFormatError.of(path, f"cannot be read: {error.strerror}.", "Check the path.") from None
         except DAMAGE as error:
-            raise FileFormatError.of(path, f"not an npz file, or truncated ({error}).", REMEDY) from None
+            raise FileFormatError.of(path, f"not an npz file, or truncated ({error}).", ARCHIVE_REMEDY) from None
         self._members = {info.filename.removesuffix(".npy"): info for info in self._file.infolist()}
         size = sum(info.file_size for info in self._members.values())
         if size > max_bytes:

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from pgmest._base.errors import FileFormatError, PgmestError, listed, memory_text
+from pgmest._base.errors import MOST_AXES, FileFormatError, PgmestError, listed, memory_text
 from pgmest._base.files import read_text
+from pgmest._base.memory import LARGEST_TABLE
 from pgmest.measurements.files.archive import Archive
 from pgmest.measurements.files.query_format import decode_query
 from pgmest.measurements.files.write import FORMAT, VERSION, file_kind
@@ -18,9 +19,15 @@ from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.measurements.noise import NOISES, noise_stddev
 from pgmest.tables.domain import Domain, as_domain
 
-FIELDS = ("clique", "values", "noise", "stddev", "scale", "query", "comment")
-MOST_CELLS = 2**31
-REMEDY = "See help(pgmest.measurements.files) for the format."
+MEASUREMENT_FIELDS = ("clique", "values", "noise", "stddev", "scale", "query", "comment")
+FORMAT_REMEDY = "See help(pgmest.measurements.files) for the format."
+EXACT_KINDS = {
+    "exact": ("values",),
+    "rounded": ("values", "random"),
+    "suppressed": ("values", "least"),
+    "low": ("high",),
+}
+"""Fields that make a measurement one without noise, and those that go with them, besides clique, query and comment."""
 
 
 def load_measurements(
@@ -65,7 +72,7 @@ def _header(archive: Archive) -> str:
     try:
         return archive.take("header").astype(np.uint8).tobytes().decode("utf-8")
     except ValueError as error:
-        raise FileFormatError.of(archive.path, f"not a measurement file ({error}).", REMEDY) from None
+        raise FileFormatError.of(archive.path, f"not a measurement file ({error}).", FORMAT_REMEDY) from None
 
 
 def _parse(path: Path, text: str) -> list[Any]:
@@ -73,19 +80,18 @@ def _parse(path: Path, text: str) -> list[Any]:
     try:
         document = json.loads(text, object_pairs_hook=_object)
     except ValueError as error:
-        raise FileFormatError.of(path, f"not valid JSON ({error}).", REMEDY) from None
+        raise FileFormatError.of(path, f"not valid JSON ({error}).", FORMAT_REMEDY) from None
     except RecursionError:
-        raise FileFormatError.of(path, "nested too deeply.", REMEDY) from None
+        raise FileFormatError.of(path, "nested too deeply.", FORMAT_REMEDY) from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise FileFormatError.of(path, f'not a measurement file: "format" is not "{FORMAT}".', REMEDY)
-    if document.get("version") != VERSION:
-        raise FileFormatError.of(
-            path, f"version {document.get('version')!r}, this pgmest reads version {VERSION}.", "Upgrade pgmest."
-        )
+        raise FileFormatError.of(path, f'not a measurement file: "format" is not "{FORMAT}".', FORMAT_REMEDY)
+    if document.get("version") not in range(1, VERSION + 1):
+        read = f"this pgmest reads versions 1 to {VERSION}"
+        raise FileFormatError.of(path, f"version {document.get('version')!r}, {read}.", "Upgrade pgmest.")
     unknown = [name for name in document if name not in ("format", "version", "measurements", "comment")]
     if unknown or not isinstance(document.get("measurements"), list):
         problem = f"unknown fields {listed(unknown)}." if unknown else '"measurements" is not a list.'
-        raise FileFormatError.of(path, problem, REMEDY)
+        raise FileFormatError.of(path, problem, FORMAT_REMEDY)
     return document["measurements"]
 
 
@@ -113,16 +119,19 @@ def _decode_all(
         try:
             measurements.append(_decode(entry, domain, take))
         except _FieldError as error:
-            raise FileFormatError.of(path, f"measurements[{position}]{error}", REMEDY) from None
+            raise FileFormatError.of(path, f"measurements[{position}]{error}", FORMAT_REMEDY) from None
     return measurements
 
 
 def _decode(entry: Any, domain: Domain, take: Callable[[str], np.ndarray]) -> LinearMeasurement:
     if not isinstance(entry, dict):
         raise _FieldError(" is not an object.")
-    unknown = [name for name in entry if name not in FIELDS]
+    kind = next((name for name in EXACT_KINDS if name in entry), None)
+    if kind is not None:
+        return _decode_between(kind, entry, domain, take)
+    unknown = [name for name in entry if name not in MEASUREMENT_FIELDS]
     if unknown:
-        raise _FieldError(f" has unknown fields {listed(unknown)}; known are {listed(FIELDS)}.")
+        raise _FieldError(f" has unknown fields {listed(unknown)}; known are {listed(MEASUREMENT_FIELDS)}.")
     clique = _in_field("clique", lambda: _clique(entry, domain))
     values = _in_field("values", lambda: _numbers(_required(entry), take))
     noise = entry.get("noise", "gaussian")
@@ -139,6 +148,61 @@ def _decode(entry: Any, domain: Domain, take: Callable[[str], np.ndarray]) -> Li
     return _in_field(given[0], lambda: LinearMeasurement(values, clique, deviations, query, noise))
 
 
+def _decode_between(
+    kind: str, entry: dict[str, Any], domain: Domain, take: Callable[[str], np.ndarray]
+) -> LinearMeasurement:
+    """A measurement without noise: exact, rounded, suppressed, or between two ends."""
+    known = ("clique", "query", "comment", kind, *EXACT_KINDS[kind])
+    unknown = [name for name in entry if name not in known]
+    if unknown:
+        raise _FieldError(f" has unknown fields {listed(unknown)}; with '{kind}' known are {listed(known)}.")
+    clique = _in_field("clique", lambda: _clique(entry, domain))
+    if kind == "low":
+        low, values = (_in_field(end, lambda end=end: _ends(entry.get(end), take, np.inf)) for end in ("low", "high"))
+    else:
+        low, values = None, _in_field("values", lambda: _ends(_required(entry), take, np.nan))
+    query = _in_field("query", lambda: _query(entry, domain.project(clique), values.size, take))
+    made = _in_field(kind, lambda: _between(kind, entry, low, values, clique, query))
+    _in_field("values" if query is None else "query", lambda: made.check(domain))
+    return made
+
+
+def _between(kind: str, entry: dict[str, Any], low: Any, values: np.ndarray, clique: Any, query: Any) -> Any:
+    if kind == "low":
+        return LinearMeasurement.between(low, values, clique, query)
+    setting = entry[kind]
+    if kind == "exact":
+        if setting is not True:
+            raise ValueError(f"must be true, got {setting!r}")
+        return LinearMeasurement.exact(values, clique, query)
+    if isinstance(setting, bool) or not isinstance(setting, int | float):
+        raise ValueError(f"must be a number, got {setting!r}")
+    if kind == "suppressed":
+        least = entry.get("least", 0)
+        if isinstance(least, bool) or not isinstance(least, int | float):
+            raise ValueError(f"'least' must be a number, got {least!r}")
+        return LinearMeasurement.suppressed(values, clique, setting, query, least=least)
+    if not isinstance(entry.get("random", False), bool):
+        raise ValueError(f"'random' must be true or false, got {entry['random']!r}")
+    return LinearMeasurement.rounded(values, clique, setting, query, random=entry.get("random", False))
+
+
+def _ends(value: Any, take: Callable[[str], np.ndarray], null: float) -> np.ndarray:
+    """Numbers; null stands for a value that was left out, "complementary" for one hidden to protect others."""
+    if value is None:
+        raise ValueError("is missing")
+    value = _loaded(value, take)
+    if isinstance(value, np.ndarray):
+        return _numbers(value, take)
+    return _numbers(_without_null(value, null, 0), take)
+
+
+def _without_null(value: Any, null: float, depth: int) -> Any:
+    if isinstance(value, list) and depth < MOST_AXES:
+        return [_without_null(one, null, depth + 1) for one in value]
+    return null if value is None else np.inf if value == "complementary" and np.isnan(null) else value
+
+
 def _in_field(field: str, read: Callable[[], Any]) -> Any:
     """What `read` returns; its complaints name the field."""
     try:
@@ -153,7 +217,7 @@ def _clique(entry: dict[str, Any], domain: Domain) -> tuple[str, ...]:
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise ValueError(f"must be a list of attribute names, got {names!r}")
     clique = domain.clique(names)
-    if domain.size(clique) > MOST_CELLS:
+    if domain.size(clique) > LARGEST_TABLE:
         raise ValueError(f"its table has {domain.size(clique):,} cells, more than can be estimated")
     return clique
 

@@ -15,7 +15,8 @@ from pgmest.measurements.files.query_format import encode_query
 from pgmest.measurements.measurement import LinearMeasurement
 
 FORMAT = "pgmest-measurements"
-VERSION = 1
+VERSION = 2
+"""Files without answers between two ends are written as version 1, which every pgmest reads."""
 
 
 def save_measurements(path: str | Path, measurements: Iterable[LinearMeasurement]) -> None:
@@ -59,6 +60,8 @@ def file_kind(path: Path) -> str:
 
 
 def _encode(measurement: LinearMeasurement, store: Callable[[np.ndarray], Any]) -> dict[str, Any]:
+    if measurement.low is not None and measurement.high is not None:
+        return _encode_between(measurement, measurement.low, measurement.high, store)
     deviations = measurement.stddev
     encoded: dict[str, Any] = {"clique": list(measurement.clique)}
     if measurement.query is not None:
@@ -69,7 +72,21 @@ def _encode(measurement: LinearMeasurement, store: Callable[[np.ndarray], Any]) 
     return encoded
 
 
+def _encode_between(
+    measurement: LinearMeasurement, low: np.ndarray, high: np.ndarray, store: Callable[[np.ndarray], Any]
+) -> dict[str, Any]:
+    """The ends as lists; null stands for an upper end that is not there, which JSON cannot write as a number."""
+    encoded: dict[str, Any] = {"clique": list(measurement.clique)}
+    if measurement.query is not None:
+        encoded["query"] = encode_query(measurement.query, store)
+    encoded["low"] = store(low)
+    ends = store(high)
+    encoded["high"] = [None if end == np.inf else end for end in ends] if isinstance(ends, list) else ends
+    return encoded
+
+
 def _json(measurements: list[dict[str, Any]]) -> str:
     """The file's object with one measurement a line."""
+    version = VERSION if any("low" in measurement for measurement in measurements) else 1
     lines = ",\n".join(f"  {json.dumps(measurement)}" for measurement in measurements)
-    return f'{{\n "format": "{FORMAT}",\n "version": {VERSION},\n "measurements": [\n{lines}\n ]\n}}\n'
+    return f'{{\n "format": "{FORMAT}",\n "version": {version},\n "measurements": [\n{lines}\n ]\n}}\n'

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from pgmest._base.errors import ArgumentError
 from pgmest.data.dataset import Dataset
 from pgmest.estimation.estimate import estimate
 from pgmest.graph.junction_tree import JunctionTree
@@ -33,9 +34,12 @@ from pgmest.models.exact import Model
 from pgmest.models.support import SupportModel
 from pgmest.privacy.budgets import Budget, Epsilon, Rho
 from pgmest.privacy.curator import Curator
-from pgmest.privacy.scores import AffineLogits, draw_cells
+from pgmest.privacy.exponential import LEAST_POWER, MOST_CANDIDATES
 from pgmest.queries.workloads import Workload
 from pgmest.tables.clique_vector import CliqueVector, Layout
+
+RATE_BITS, ROUNDING = 28, 3e-9
+"""Of the learning rate as an integer; by how much it is lowered, so that rounding never raises a cost."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +64,8 @@ class DualQuery(Mechanism):
     - zCDP: rho = samples * sum_t b_t^2 / 8 = eta^2 samples (T - 1) T (2 T - 1) k^2 / (12 N^2), which implies more
       steps for the same (epsilon, delta) than the paper's advanced composition.
 
-    The sampling is NumPy's, in floating point, and the ledger marks it insecure with every backend.
+    The draws are exact (`pgmest.privacy.exponential`): exponents are integers in units so fine that the rate is lowered
+    by less than a hundred-millionth, and no probability is rounded.
 
     estimator="original" has the records themselves as its answer, scaled to N. estimator="pgm" fits a graphical model
     to the likelihood of all that was sampled (PGM C.3, `pgmest.losses.dual_query`).
@@ -105,9 +110,11 @@ class DualQuery(Mechanism):
         if self.estimator == "pgm":
             ruled = [rule.attributes for rule in curator.structural_zeros]
             JunctionTree.from_cliques(curator.domain, [*layout.cliques, *ruled]).check_size(self.max_megabytes)
+        if 2 * layout.cells > MOST_CANDIDATES:
+            raise ArgumentError.of("workload", workload, f"one of {MOST_CANDIDATES // 2} cells at most")
         total = curator.public_total or max(1.0, curator.count(curator.budget * COUNT_SHARE).values.item())
         steps, eta = self.schedule(curator.remaining, total, curator.neighbors.records)
-        game = _Game(layout, eta, total)
+        game = _Game(layout, eta, total, steps)
         exact = 0
         for step in range(steps):
             spend = self._cost(curator, eta, step, total)
@@ -153,8 +160,12 @@ class DualQuery(Mechanism):
         if not game.queries:  # uniform, and free
             return rng.integers(2 * game.layout.cells, size=self.samples)
 
-        label = f"step {len(game.queries)}: {self.samples} queries"
-        return draw_cells(curator, game.layout.cliques, game.logits, self.samples, spend, label=label)
+        made = len(game.queries)
+        moved = game.rate * made * curator.neighbors.records
+        candidates, label = 2 * game.layout.cells, f"step {made}: {self.samples} queries"
+        return np.array(
+            curator.draw(game.exponents, candidates, moved, game.unit_power, self.samples, spend, label=label)
+        )
 
     def _estimate(self, transcript: DualQueryTranscript, rules: Sequence[Rule]) -> Any:
         if self.estimator == "original":
@@ -211,18 +222,27 @@ def _layout(curator: Curator, workload: Workload | None) -> Layout:
 
 
 class _Game:
-    """The players' moves so far: queries sampled and records made."""
+    """The players' moves so far: queries sampled and records made.
 
-    def __init__(self, layout: Layout, eta: float, total: float):
+    The exponents eta (t a_q - sum_s q(x_s)) are integers in units of 2^unit_power: `rate` of them for each step and
+    record, which is eta / N rounded down, and N times that for each record made.
+    """
+
+    def __init__(self, layout: Layout, eta: float, total: float, steps: int):
         self.layout, self.queries = layout, []
-        self._eta, self._total = eta, total
+        bits = max(8, min(RATE_BITS, 60 - math.frexp(total)[1] - steps.bit_length()))
+        self.unit_power = min(0, max(LEAST_POWER, math.frexp(eta / total)[1] - bits))
+        self.rate = max(1, math.floor(math.ldexp(eta / total, -self.unit_power) * (1 - ROUNDING)))
+        self._eta, self._total = math.ldexp(self.rate, self.unit_power) * total, total
         self._records: list[list[int]] = []
-        self._taken = np.zeros(layout.cells)  # how many of the records are in each cell
+        self._taken = np.zeros(layout.cells, dtype=np.int64)  # how many of the records are in each cell
 
-    @property
-    def logits(self) -> AffineLogits:
-        """Of the next step's draws."""
-        return AffineLogits(self._eta, len(self._records), self._total, self._taken)
+    def exponents(self, data: Dataset) -> np.ndarray:
+        """Of the queries for the next step: the cells, then their negations."""
+        counts = np.concatenate([table.datavector() for table in data.project_many(self.layout.cliques)])
+        taken = round(self.rate * self._total) * self._taken
+        steps = self.rate * len(self._records) * np.rint(counts).astype(np.int64) - taken
+        return np.concatenate([steps, -steps])
 
     def cells(self, queries: np.ndarray) -> list[WeightedCell]:
         """The cells sampled, with how often; negations count against."""
@@ -241,7 +261,7 @@ class _Game:
         """A step is over."""
         self.queries.append(queries)
         self._records.append([record[name] for name in self.layout.domain])
-        self._taken[cells_of_records(self._dataset(self._records[-1:]), self.layout)] += 1.0
+        self._taken[cells_of_records(self._dataset(self._records[-1:]), self.layout)] += 1
 
     def transcript(self) -> DualQueryTranscript:
         """All that may be published."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.models.exact import Model
-from pgmest.privacy.neighbors import largest_l2_squared
+from pgmest.queries.norms import largest_l2_squared
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
@@ -70,7 +70,7 @@ class MultiplicativeWeights:
         others = tuple(axis for axis, name in enumerate(component) if name not in names)
         marginal = Factor(component.project(names), table.sum(axis=others)).transpose(measurement.clique)
         residual = measurement.values.reshape(-1) - self.total * measurement.answer(marginal)
-        curvature = max(1.0, largest_l2_squared(measurement.query))
+        curvature = max(1.0, float(largest_l2_squared(measurement.query)))
         exponents = measurement.transpose(residual, marginal.domain) / (2 * self.total * curvature)
         factors = np.exp(exponents - exponents.max())
         factors = Factor(marginal.domain, factors / np.sum(factors * marginal.values)).transpose(names).values

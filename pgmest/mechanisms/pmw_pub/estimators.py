@@ -43,7 +43,7 @@ class EstimatedWeights(PublicRecords):
             KeyboardInterrupt: Ctrl-C.
         """
         tolerance = FINAL_TOLERANCE if last else TOLERANCE
-        self.model = estimate_measured(curator, self.model, prior=self.support, tolerance=tolerance)
+        self.model: Any = estimate_measured(curator, self.model, prior=self.support, tolerance=tolerance)
 
 
 class ReplayedPublicWeights(PublicRecords):
@@ -69,7 +69,7 @@ class ReplayedPublicWeights(PublicRecords):
         for _ in range(self._replays):
             for measurement, cells in zip(about, self._cells, strict=True):
                 self._update(measurement, cells)
-        self.model = _weighted(self.support, self._p, self.model.total)
+        self.model: Any = _weighted(self.support, self._p, self.model.total)
 
     def _update(self, measurement: LinearMeasurement, cells: np.ndarray) -> None:
         """p <- p exp(Q^T (y - n Q p) / (2 n c)), as `MultiplicativeWeights.update` has it for tables."""

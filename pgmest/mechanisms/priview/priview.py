@@ -75,6 +75,7 @@ class PriView(Mechanism):
     max_megabytes: float = parameter(TREE_MEGABYTES, MEGABYTES)
 
     definition: ClassVar[str] = "either"
+    gaussian_only: ClassVar[bool] = True
 
     def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
         views = self._views(curator, workload, rng)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE
 from pgmest.privacy.budgets import Budget
 from pgmest.privacy.curator import Curator
-from pgmest.privacy.neighbors import Neighbors
+from pgmest.privacy.neighbors import Neighbors, Replace
 from pgmest.privacy.scores import TableScores, noisy_scores
 from pgmest.tables.domain import Clique, Domain
 
@@ -30,20 +31,36 @@ def independent_difference(table: np.ndarray) -> float:
     return float(np.abs(table - np.outer(table.sum(axis=1), table.sum(axis=0)) / total).sum())
 
 
-def difference_sensitivity(neighbors: Neighbors) -> float:
+def difference_sensitivity(neighbors: Neighbors, total: int | None = None) -> float:
     r"""The most that `independent_difference` changes between neighbors: 4 for each record more or less.
 
     Let p and q be the one-way marginals as fractions. A record in cell (i, j) changes the table of differences by
     exactly $\frac{N}{N + 1} (e_i - p)(e_j - q)^T$, whose l1 norm is $\frac{N}{N + 1} \, 2(1 - p_i) \, 2(1 - q_j) < 4$;
-    it is approached where values are rare, so 4 is the least bound. A record replaced is one less and one more.
+    it is approached where values are rare, so 4 is the least bound.
+
+    A record that moves from cell (i, j) to (k, l) leaves N as it is, and changes the table by
+
+    .. math::
+
+        e_k e_l^T - e_i e_j^T - \frac{1}{N} \bigl( r (e_l - e_j)^T + (e_k - e_i) c^T + (e_k - e_i)(e_l - e_j)^T \bigr)
+
+    with row sums r and column sums c, which are N in l1: by 2 + 2 + 2 + 4 / N at most. That is 6 + 4 / N instead of the
+    8 of one record less and one more.
+
+    Args:
+        neighbors: the relation.
+        total: N, where it is public, as under `Replace`.
     """
+    if isinstance(neighbors, Replace) and total:
+        return neighbors.records * min(8.0, math.nextafter(6 + 4 / total, math.inf))
     return 4 * neighbors.l1_sensitivity()
 
 
 def noisy_differences(curator: Curator, pairs: Sequence[Clique], spend: Budget) -> np.ndarray:
-    """InDif of each pair with Gaussian noise, in counts, for a Rho."""
-    scores, moved = TableScores(independent_difference), difference_sensitivity(curator.neighbors)
-    return noisy_scores(curator, pairs, scores, moved, spend, label=f"how dependent {len(pairs)} pairs are")
+    """InDif of each pair with Gaussian noise, in counts."""
+    moved = difference_sensitivity(curator.neighbors, curator.public_total)
+    label = f"how dependent {len(pairs)} pairs are"
+    return noisy_scores(curator, pairs, TableScores(independent_difference), moved, spend, label=label)
 
 
 def choose_pairs(

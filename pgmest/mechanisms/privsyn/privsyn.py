@@ -34,7 +34,7 @@ from pgmest.privacy.noise import noise_for
 from pgmest.queries.workloads import Workload
 from pgmest.solvers.total import estimate_total
 from pgmest.synthesis import GradualUpdate, MinCostFlow, consistent_tables, synthesize
-from pgmest.synthesis.synthesize import METHODS
+from pgmest.synthesis.synthesize import SYNTHESIS_METHODS
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Clique
 from pgmest.transforms.learned import rare_values
@@ -49,11 +49,11 @@ def _shares(value: Any) -> tuple[float, ...]:
 
 
 def _synthesis(value: Any) -> Any:
-    return value if isinstance(value, GradualUpdate | MinCostFlow) else choice(METHODS)("synthesis", value)
+    return value if isinstance(value, GradualUpdate | MinCostFlow) else choice(SYNTHESIS_METHODS)("synthesis", value)
 
 
 SHARES = Check("three positive numbers that sum to 1", _shares)
-SYNTHESIS = Check(f"a GradualUpdate, a MinCostFlow, or one of {', '.join(map(repr, METHODS))}", _synthesis)
+SYNTHESIS = Check(f"a GradualUpdate, a MinCostFlow, or one of {', '.join(map(repr, SYNTHESIS_METHODS))}", _synthesis)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,6 +99,7 @@ class PrivSyn(Mechanism):
     max_megabytes: float = parameter(TREE_MEGABYTES, MEGABYTES)
 
     definition: ClassVar[str] = "zcdp"
+    gaussian_only: ClassVar[bool] = True
 
     def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
         cliques = cliques_of(workload, curator.domain)

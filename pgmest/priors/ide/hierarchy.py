@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from pgmest._base.deprecation import renamed_names
+from pgmest._base.deprecation import Lookup, renamed_names
 from pgmest._base.errors import ArgumentError, DomainError
 from pgmest.data.codes import read_only
 from pgmest.data.dataset import Dataset
@@ -255,4 +255,4 @@ def _records(
     return Synthesis(data, read_only(totals))
 
 
-__getattr__ = renamed_names(__name__, {"synthesise_hierarchy": "pgmest.priors.synthesize_hierarchy"})
+__getattr__: Lookup = renamed_names(__name__, {"synthesise_hierarchy": "pgmest.priors.synthesize_hierarchy"})

@@ -12,7 +12,7 @@ from itertools import combinations
 
 import numpy as np
 
-from pgmest._base.deprecation import renamed_names
+from pgmest._base.deprecation import Lookup, renamed_names
 from pgmest._base.errors import ArgumentError
 from pgmest.data.dataset import Dataset
 from pgmest.priors.public_model import occupied
@@ -132,4 +132,6 @@ def _entropy(counts: np.ndarray) -> float:
     return float(-(fractions @ np.log(fractions)))
 
 
-__getattr__ = renamed_names(__name__, {"normalised_information": "pgmest.priors.ide.workload.normalized_information"})
+__getattr__: Lookup = renamed_names(
+    __name__, {"normalised_information": "pgmest.priors.ide.workload.normalized_information"}
+)

@@ -87,7 +87,7 @@ class Item:
 
     def max_column_norm(self, order: int = 2) -> float:
         """The largest l1 or l2 norm of a column of the query matrix, without the weight."""
-        return largest_l1(self.query) if order == 1 else math.sqrt(largest_l2_squared(self.query))
+        return float(largest_l1(self.query)) if order == 1 else math.sqrt(largest_l2_squared(self.query))
 
 
 def checked_weight(weight: Any) -> float:

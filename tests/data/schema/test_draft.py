@@ -186,7 +186,9 @@ def test_a_few_odd_values_do_not_make_a_date_column_labels():
     days = [f"{1 + i % 28:02}.{1 + i % 12:02}.19{40 + i % 50}" for i in range(500)]
     odd = [f"about {1900 + i}" for i in range(49)]
     schema, lines = drafted(born=[*days, *odd])
-    assert "type: date" in lines and 'format: "%d.%m.%Y"' in lines and "missing: true" in lines
+    assert "type: date" in lines
+    assert 'format: "%d.%m.%Y"' in lines
+    assert "missing: true" in lines
     assert not any("about" in line for line in lines)
     assert schema.check(pd.DataFrame({"born": days})).kept == 1
     _, lines = drafted(born=[*days, *["unknown"] * 9, *["?"] * 3])
@@ -197,7 +199,8 @@ def test_day_or_month_first_is_told_by_the_values_or_asked():
     assert 'format: "%m/%d/%Y"' in drafted(a=["12/31/2020", "01/02/2020"] * 20)[1]
     assert 'format: "%d/%m/%Y"' in drafted(a=["31/12/2020", "01/02/2020"] * 20)[1]
     doubtful = drafted(a=["01/02/2020", "03/04/2020"] * 20)[1]
-    assert 'format: "%d/%m/%Y"' in doubtful and any("IT COULD AS WELL BE WRITTEN %m/%d/%Y" in line for line in doubtful)
+    assert 'format: "%d/%m/%Y"' in doubtful
+    assert any("IT COULD AS WELL BE WRITTEN %m/%d/%Y" in line for line in doubtful)
 
 
 @pytest.mark.parametrize(
@@ -214,7 +217,8 @@ def test_currency_signs_and_separators_are_proposed(values, ignore, decimal):
     frame = pd.DataFrame({"a": values * 10})
     schema, lines = drafted(a=values * 10)
     assert schema.column("a").kind in ("integer", "real")
-    assert (ignore is None or ignore in lines) and (decimal is None or decimal in lines)
+    assert ignore is None or ignore in lines
+    assert decimal is None or decimal in lines
     assert schema.check(frame).kept == 1
     again = schema.check(pl.from_pandas(frame).lazy())
     assert [c.counts.tolist() for c in again.columns] == [c.counts.tolist() for c in schema.check(frame).columns]
@@ -232,10 +236,12 @@ def test_numbers_for_missing_values_are_proposed():
 
 def test_mixed_case_is_one_value_and_booleans_keep_their_labels():
     schema, lines = drafted(a=["Red", "RED", "red", "Red", "Blue"] * 30)
-    assert "values: [Blue, Red]" in lines and "ignore_case: true" in lines
+    assert "values: [Blue, Red]" in lines
+    assert "ignore_case: true" in lines
     assert schema.domain["a"] == 3
     schema, lines = drafted(a=["Yes", "YES", "no", "Yes", "no"] * 30)
-    assert "type: boolean" in lines and "labels: [no, Yes]" in lines
+    assert "type: boolean" in lines
+    assert "labels: [no, Yes]" in lines
     assert set(schema.decode(schema.encode(pd.DataFrame({"a": ["YES", "n"]})), seed=0)["a"]) == {"Yes", "no"}
 
 
@@ -246,7 +252,8 @@ def test_sentences_and_rare_values_are_not_printed():
     assert not any("kind" in line for line in lines)
     cities = ["Bonn", "Ulm"] * 200 + ["Jane Doe"]
     _, lines = drafted(city=cities)
-    assert "values: [Bonn, Ulm]" in lines and not any("Jane" in line for line in lines)
+    assert "values: [Bonn, Ulm]" in lines
+    assert not any("Jane" in line for line in lines)
     _, lines = drafted(answer=["Never worked for pay in the last twelve months", "Worked for pay"] * 50)
     assert "type: categorical" in lines
 

@@ -157,7 +157,7 @@ def test_an_answer_too_large_is_refused_before_it_is_made() -> None:
 
 
 def test_a_table_too_large_on_the_way_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(elimination, "MAX_CELLS", 5)
+    monkeypatch.setattr(elimination, "LARGEST_TABLE", 5)
     monkeypatch.setattr(elimination, "SMALL_CELLS", 0)
     tree = CalibratedTree(CliqueVector.zeros(CHAIN, CHAIN_CLIQUES))
     with pytest.raises(ModelTooLarge, match=r"^the answer about a, d needs a table of \d+ cells"):

@@ -1,20 +1,21 @@
 """DualQuery: its accounting, its moves, both its answers, and what it says about itself."""
 
+import random
+
 import numpy as np
 import pytest
 from scipy.stats import chisquare
 
 import pgmest as pg
-from pgmest._base.errors import ArgumentError, ModelTooLarge
+from pgmest._base.errors import ArgumentError, ChargeError, ModelTooLarge
 from pgmest.evaluation.workload_error import workload_error
 from pgmest.losses.dual_query import DualQueryLoss
 from pgmest.mechanisms import DualQuery
 from pgmest.mechanisms.dual_query import dual_query
 from pgmest.mechanisms.dual_query.dual_query import _Game
-from pgmest.privacy import AddRemove, Epsilon, Replace, Rho, audit
-from pgmest.privacy.curator import Curator
-from pgmest.privacy.scores import draw_cells
+from pgmest.privacy import AddRemove, Curator, Epsilon, Replace, Rho, audit, exponential
 from pgmest.tables.clique_vector import Layout
+from tests.privacy.interrupted import interrupted_after
 
 DOMAIN = pg.Domain({"a": 3, "b": 2, "c": 4})
 CLIQUES = (("a", "b"), ("c", "b"))
@@ -41,7 +42,7 @@ def test_the_whole_budget_is_spent_and_no_more(stated, neighbors, steps):
     assert result.ledger.total <= result.ledger.budget
     assert result.ledger.remaining / result.ledger.budget < 1e-6
     assert result.details["steps"] >= 2
-    assert len([entry for entry in result.ledger if entry.kind == "release"]) == result.details["steps"] - 1
+    assert len([entry for entry in result.ledger if entry.kind == "select"]) == result.details["steps"] - 1
 
 
 def test_the_schedule_is_that_of_the_formulas():
@@ -68,12 +69,11 @@ def test_the_pure_cost_is_that_of_the_transcript():
 def test_queries_are_drawn_with_the_probabilities_of_the_likelihood():
     data = records(500)
     layout = Layout.of(DOMAIN, CLIQUES)
-    game = _Game(layout, eta=1.5, total=500.0)
+    game = _Game(layout, eta=1.5, total=500.0, steps=10)
     for code in range(3):
         game.play(np.zeros(4, int), {"a": code, "b": 1, "c": 0})
-    curator = Curator(data, Rho(1.0), backend="simulation", seed=0)
-    queries = draw_cells(curator, layout.cliques, game.logits, 20_000, Rho(1.0), label="queries")
-    drawn = np.bincount(queries, minlength=2 * layout.cells)
+    places = exponential.draw(game.exponents(data), game.unit_power, 20_000, random.Random(0).randrange)
+    drawn = np.bincount(places, minlength=2 * layout.cells)
     truth = pg.CliqueVector(DOMAIN, {clique: data.project(clique) for clique in CLIQUES})
     expected = []
     for query in range(2 * layout.cells):
@@ -88,7 +88,7 @@ def test_queries_are_drawn_with_the_probabilities_of_the_likelihood():
 
 def test_each_record_is_the_best_for_its_queries():
     layout = Layout.of(DOMAIN, CLIQUES)
-    game = _Game(layout, eta=1.0, total=10.0)
+    game = _Game(layout, eta=1.0, total=10.0, steps=2)
     cells = game.cells(np.array([0, 0, 7, 7 + layout.cells, layout.cells + 3]))
     assert [(cell.clique, cell.codes, cell.weight) for cell in cells] == [
         (("a", "b"), (0, 0), 2.0),
@@ -117,9 +117,7 @@ def test_a_seed_repeats_a_run_and_a_checkpoint_resumes_it(tmp_path, estimator):
     one = mechanism(estimator=estimator)
     first = one.fit(data, CLIQUES, seed=3, progress=False)
     second = one.fit(data, CLIQUES, seed=3, progress=False, checkpoint=path)
-    with path.open() as file:
-        lines = file.readlines()
-    path.write_text("".join(lines[: len(lines) // 2]))
+    interrupted_after(path, len(path.read_text().splitlines()) // 2)
     third = one.fit(data, CLIQUES, seed=3, progress=False, checkpoint=path)
     for other in (second, third):
         np.testing.assert_array_equal(first.project(("a", "c")).values, other.project(("a", "c")).values)
@@ -136,8 +134,8 @@ def test_an_interruption_keeps_the_records_made(monkeypatch):
             raise KeyboardInterrupt
         return release(*args, **kwargs)
 
-    release = pg.privacy.Curator.release
-    monkeypatch.setattr(pg.privacy.Curator, "release", interrupted)
+    release = pg.privacy.Curator.draw
+    monkeypatch.setattr(pg.privacy.Curator, "draw", interrupted)
     result = mechanism(estimator="original").fit(records(), CLIQUES, seed=0, progress=False)
     assert result.details["steps"] == 4 < result.details["planned_steps"]
     assert result.ledger.remaining
@@ -201,7 +199,13 @@ def test_an_audit_does_not_contradict_the_ledger_and_catches_a_rate_too_high(mon
         return audited.fit(data, [("b",)], seed=seed, progress=False)
 
     assert 0.1 < audit(run, HERE, THERE, statistic=fitting, trials=TRIALS).epsilon <= 3.0
-    cost, schedule = DualQuery._cost, DualQuery.schedule
-    monkeypatch.setattr(DualQuery, "_cost", lambda *arguments: cost(*arguments) / 10)
-    monkeypatch.setattr(DualQuery, "schedule", lambda *arguments: (2, 10 * schedule(*arguments)[1]))
+    game, draw = dual_query._Game, Curator.draw
+    monkeypatch.setattr(dual_query, "_Game", lambda layout, eta, *rest: game(layout, 10 * eta, *rest))
+    with pytest.raises(ChargeError, match="please report"):
+        run(HERE, 0)
+
+    def understated(curator, exponents, candidates, moved, *rest, **options):
+        return draw(curator, exponents, candidates, moved // 10, *rest, **options)
+
+    monkeypatch.setattr(Curator, "draw", understated)
     assert audit(run, HERE, THERE, statistic=fitting, trials=TRIALS).epsilon > 3.0

@@ -13,6 +13,7 @@ from pgmest.mechanisms.mwem.multiplicative_weights import MultiplicativeWeights
 from pgmest.privacy import AddRemove, Epsilon, Replace, Rho
 from pgmest.queries.workloads import Item
 from tests.mechanisms.auditing import audit_mechanism
+from tests.privacy.interrupted import interrupted_after
 
 DOMAIN = pg.Domain({"a": 3, "b": 2, "c": 4, "d": 2})
 ESTIMATORS = [
@@ -138,8 +139,7 @@ def test_a_seed_repeats_a_run_and_a_checkpoint_resumes_it(tmp_path, estimator):
     path = tmp_path / "run.jsonl"
     one, data = mechanism(rounds=4, **estimator), records()
     first = one.fit(data, seed=3, progress=False, checkpoint=path)
-    lines = path.read_text().splitlines(keepends=True)
-    path.write_text("".join(lines[: len(lines) // 2]))
+    interrupted_after(path, len(path.read_text().splitlines()) // 2)
     second = one.fit(data, seed=3, progress=False, checkpoint=path)
     assert first.details == second.details
     np.testing.assert_array_equal(first.project(("a", "d")).values, second.project(("a", "d")).values)

@@ -13,6 +13,7 @@ from pgmest.mechanisms.pmw_pub.estimators import ReplayedPublicWeights
 from pgmest.priors import Support
 from pgmest.privacy import Curator, Replace
 from tests.mechanisms.auditing import DATA, DOMAIN, NEIGHBOUR, audit_mechanism
+from tests.privacy.interrupted import interrupted_after
 
 CENSUS = pg.datasets.load("census").select(["age", "sex", "race", "relationship", "income>50K"])
 PAIRS = pg.workloads.all_kway(CENSUS.domain, 2)
@@ -84,7 +85,7 @@ def test_the_same_seed_gives_the_same_run_and_a_checkpoint_pays_once(tmp_path):
     mechanism = PMWPub(public=SKEWED, epsilon=0.5, backend="simulation")
     mechanism.fit(PRIVATE, seed=2, progress=False, checkpoint=path)
     lines = path.read_text().splitlines(keepends=True)
-    path.write_text("".join(lines[:5]))
+    interrupted_after(path, 5)
     resumed = mechanism.fit(PRIVATE, seed=2, progress=False, checkpoint=path)
     assert path.read_text() == "".join(lines)
     assert resumed.details == first.details

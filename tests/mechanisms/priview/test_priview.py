@@ -15,6 +15,7 @@ from pgmest.mechanisms.priview.design import best_cover, cover, random_views, su
 from pgmest.models.view import ViewModel
 from pgmest.privacy import Replace
 from tests.mechanisms.auditing import audit_mechanism
+from tests.privacy.interrupted import interrupted_after
 
 CENSUS = pg.datasets.load("census").select(["workclass", "sex", "race", "relationship", "income>50K", "education-num"])
 PAIRS = pg.workloads.all_kway(CENSUS.domain, 2)
@@ -191,7 +192,7 @@ def test_the_same_seed_gives_the_same_run_and_a_checkpoint_pays_once(tmp_path):
     path = tmp_path / "run"
     mechanism.fit(CENSUS, seed=3, progress=False, checkpoint=path)
     lines = path.read_text().splitlines(keepends=True)
-    path.write_text("".join(lines[:3]))
+    interrupted_after(path, 3)
     resumed = mechanism.fit(CENSUS, seed=3, progress=False, checkpoint=path)
     assert path.read_text() == "".join(lines)
     assert resumed.details == first.details

@@ -1,6 +1,6 @@
 """PrivSyn: InDif and its sensitivity, the choice of pairs, and the mechanism."""
 
-from itertools import combinations
+from itertools import combinations, combinations_with_replacement, product
 
 import numpy as np
 import pytest
@@ -23,6 +23,7 @@ from pgmest.mechanisms.privsyn.pairs import (
 from pgmest.privacy import AddRemove, Curator, Replace, Rho
 from pgmest.synthesis import GradualUpdate
 from tests.mechanisms.auditing import DATA, audit_mechanism, outlier_count
+from tests.privacy.interrupted import interrupted_after
 
 CENSUS = pg.datasets.load("census").select(["age", "sex", "race", "relationship", "income>50K"])
 PAIRS = pg.workloads.all_kway(CENSUS.domain, 2)
@@ -105,7 +106,7 @@ def test_combined_marginals_cover_the_pairs_and_nothing_else(pairs, max_cells):
 def test_it_spends_its_budget_and_beats_independence(estimator):
     result = fitted(estimator=estimator)
     assert result.ledger.remaining / result.ledger.budget < 1e-9
-    assert {entry.kind for entry in result.ledger} == {"measure", "release"}
+    assert {entry.kind for entry in result.ledger} == {"measure"}
     assert len(result.measurements) == 5 + len(result.details["marginals"])
     baseline = Independent(epsilon=1.0, delta=1e-9, backend="simulation").fit(CENSUS, seed=0)
     assert workload_error(CENSUS, result, PAIRS) < 0.5 * workload_error(CENSUS, baseline, PAIRS)
@@ -171,7 +172,7 @@ def test_a_run_goes_on_from_its_checkpoint(tmp_path):
     mechanism = PrivSyn(epsilon=1.0, delta=1e-9, backend="simulation")
     mechanism.fit(CENSUS, seed=0, progress=False, checkpoint=path)
     lines = path.read_text().splitlines(keepends=True)
-    path.write_text("".join(lines[:8]))
+    interrupted_after(path, 8)
     resumed = mechanism.fit(CENSUS, seed=0, progress=False, checkpoint=path)
     assert resumed.details == whole.details
     assert path.read_text() == "".join(lines)
@@ -215,3 +216,38 @@ def test_the_audit_does_not_contradict_the_claim(statistic):
 def test_parameters_out_of_range_are_refused(parameters):
     with pytest.raises(ArgumentError, match=next(iter(parameters))):
         PrivSyn(rho=1.0, **parameters)
+
+
+@pytest.mark.parametrize(("records", "shape"), [(1, (2, 2)), (2, (2, 3)), (3, (3, 3)), (5, (2, 2)), (6, (3, 3))])
+def test_the_dependence_of_neighbors_differs_by_no_more_than_stated(records, shape):
+    """All tables of so many records, and all ways to replace one; some come near to 6 + 4 / N, and none exceeds it."""
+    cells = list(np.ndindex(shape))
+    moved = 0.0
+    for who in combinations_with_replacement(range(len(cells)), records):
+        table = np.bincount(who, minlength=len(cells)).astype(float).reshape(shape)
+        before = independent_difference(table)
+        for out, new in product({cells[i] for i in who}, cells):
+            after = table.copy()
+            after[out] -= 1
+            after[new] += 1
+            moved = max(moved, abs(independent_difference(after) - before))
+    bound = difference_sensitivity(Replace(), records)
+    assert moved <= bound <= 6 + 4 / records + 1e-9
+    assert difference_sensitivity(Replace(3), records) == pytest.approx(3 * bound)
+    assert difference_sensitivity(Replace(), 1) == 8.0
+    assert difference_sensitivity(AddRemove(2)) == 8.0
+
+
+def test_the_table_of_differences_moves_by_nearly_the_whole_bound():
+    """Values that are rare except for the record: the l1 norm of the change, not only of the difference of norms."""
+    size, records = 60, 3600
+    table = np.full((size, size), 1.0)
+    after = table.copy()
+    after[0, 0] -= 1
+    after[1, 1] += 1
+    change = _differences(after) - _differences(table)
+    assert 0.95 * (6 + 4 / records) < np.abs(change).sum() <= 6 + 4 / records
+
+
+def _differences(table):
+    return table - np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum()

@@ -229,7 +229,7 @@ def test_mistakes_are_named(call, error, text):
         b"age",
         3,
         2.5,
-        object(),
+        Ellipsis,
         [3],
         [None],
         [("age", "sex"), 7],

@@ -1,0 +1,1 @@
+"""Other libraries' own tests and mechanisms, run on pgmest: `make compat`."""

@@ -1,0 +1,74 @@
+"""mbi (private-pgm) on pgmest: `import pgmest.adapters.mbi as mbi` is enough for code written for it.
+
+Domains, records, factors, measurements, losses and constraints are mbi's own types. Estimation, inference, marginals
+and synthetic records are pgmest's: `mbi.estimation`, `mbi.marginal_oracles` and `mbi.MarkovRandomField` below. Every
+other name is passed on to the mbi that is installed; releases 1.1 and 2.0 are what it is tested with.
+
+`from_mbi...` and `to_mbi...` convert each type, for code that uses both.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pgmest.adapters.mbi import estimation, marginal_oracles
+from pgmest.adapters.mbi import peer as _peer
+from pgmest.adapters.mbi.estimation import (
+    ApproxMirrorDescent,
+    Estimator,
+    MirrorDescent,
+    estimate,
+    mirror_descent,
+    reweighted_records,
+)
+from pgmest.adapters.mbi.field import EstimatedModel, MarkovRandomField, PseudoMarginals, SupportField, from_mbi, to_mbi
+from pgmest.adapters.mbi.measurements import from_mbi_measurement, from_mbi_measurements, to_mbi_measurement
+from pgmest.adapters.mbi.names import from_mbi_dataset, from_mbi_domain, labels_of, to_mbi_dataset, to_mbi_domain
+from pgmest.adapters.mbi.queries import MatrixQuery
+from pgmest.adapters.mbi.replacement import replacing_mbi
+from pgmest.adapters.mbi.tables import from_mbi_factor, from_mbi_potentials, to_mbi_factor, to_mbi_tables
+
+__all__ = [
+    "ApproxMirrorDescent",
+    "EstimatedModel",
+    "Estimator",
+    "MarkovRandomField",
+    "MatrixQuery",
+    "MirrorDescent",
+    "PseudoMarginals",
+    "SupportField",
+    "estimate",
+    "estimation",
+    "from_mbi",
+    "from_mbi_dataset",
+    "from_mbi_domain",
+    "from_mbi_factor",
+    "from_mbi_measurement",
+    "from_mbi_measurements",
+    "from_mbi_potentials",
+    "labels_of",
+    "marginal_oracles",
+    "mirror_descent",
+    "replacing_mbi",
+    "reweighted_records",
+    "to_mbi",
+    "to_mbi_dataset",
+    "to_mbi_domain",
+    "to_mbi_factor",
+    "to_mbi_measurement",
+    "to_mbi_tables",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """What is not here is mbi's own: `Domain`, `Dataset`, `LinearMeasurement`, `callbacks`, `junction_tree`, ..."""
+    found = getattr(_peer.mbi, name, None)
+    if found is None:
+        found = _peer.available(f"mbi.{name}")
+    if found is None:
+        raise AttributeError(f"neither pgmest.adapters.mbi nor mbi has {name!r}")
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *dir(_peer.mbi)})

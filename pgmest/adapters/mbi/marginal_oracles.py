@@ -1,0 +1,166 @@
+"""`mbi.marginal_oracles` on pgmest: marginals of potentials, by one exact oracle whatever the function is called.
+
+Inside a function that JAX traces (`jax.jit`, `jax.grad`) there are no numbers yet, and mbi's own oracle runs.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pgmest._base.errors import ArgumentError
+from pgmest.adapters.mbi.field import MarkovRandomField
+from pgmest.adapters.mbi.peer import available, installed, mbi, traced
+from pgmest.adapters.mbi.tables import to_mbi_factor
+from pgmest.queries import Kron
+
+_peer = installed("mbi.marginal_oracles")
+_extensions = available("mbi.extensions.message_passing")
+
+ORACLES = (
+    "message_passing_stable",
+    "message_passing_fast",
+    "message_passing_hugin",
+    "message_passing_shafer_shenoy",
+    "message_passing_implicit",
+    "brute_force_marginals",
+    "einsum_marginals",
+)
+"""The functions of mbi's that give the marginals on the cliques of the potentials."""
+
+
+def _field(potentials: Any, total: Any, constraints: Iterable[Any]) -> MarkovRandomField:
+    return MarkovRandomField(potentials, None, float(total), tuple(constraints))
+
+
+def marginals(potentials: Any, total: Any = 1.0, *, constraints: Sequence[Any] = ()) -> Any:
+    """The marginals on exactly the cliques of the potentials, as an `mbi.CliqueVector`."""
+    return _many(_field(potentials, total, constraints), potentials.cliques)
+
+
+def _many(field: MarkovRandomField, cliques: Iterable[Sequence[Any]]) -> Any:
+    wanted = [tuple(clique) for clique in cliques]
+    tables = field.model.project_many([field._names.clique(clique) for clique in wanted])
+    factors = {clique: to_mbi_factor(table, field._names) for clique, table in zip(wanted, tables, strict=True)}
+    return mbi.CliqueVector(field.domain, wanted, factors)
+
+
+def _on_pgmest(original: Callable[..., Any]) -> Callable[..., Any]:
+    """mbi's oracle, replaced wherever it is asked for marginals of numbers and nothing else."""
+
+    @functools.wraps(original)
+    def oracle(potentials: Any, total: Any = 1.0, *args: Any, constraints: Sequence[Any] = (), **options: Any) -> Any:
+        if traced(potentials, total, constraints) or args or options.get("jtree") or options.get("return_messages"):
+            extra = {"constraints": constraints} if constraints else {}
+            return original(potentials, total, *args, **extra, **options)
+        return marginals(potentials, total, constraints=constraints)
+
+    for attribute in ("lower", "trace", "eval_shape", "clear_cache"):  # a function that JAX has compiled has these
+        if hasattr(original, attribute):
+            setattr(oracle, attribute, getattr(original, attribute))
+    return oracle
+
+
+message_passing_stable: Any
+message_passing_fast: Any
+message_passing_hugin: Any
+message_passing_shafer_shenoy: Any
+message_passing_implicit: Any
+brute_force_marginals: Any
+einsum_marginals: Any
+for _name in ORACLES:
+    if hasattr(_peer, _name):
+        globals()[_name] = _on_pgmest(getattr(_peer, _name))
+CONSTRAINED = {
+    name: _on_pgmest(getattr(_extensions, name))
+    for name in ("shafer_shenoy", "implicit")
+    if _extensions is not None and hasattr(_extensions, name)
+}
+"""The oracles of `mbi.extensions.message_passing`."""
+
+
+def variable_elimination(
+    potentials: Any,
+    clique: Any,
+    total: Any = 1.0,
+    evidence: Mapping[Any, int] | None = None,
+    *,
+    constraints: Sequence[Any] = (),
+) -> Any:
+    """The marginal on any attributes, an `mbi.Factor` that sums to `total`; with evidence, among the records with it.
+
+    Raises:
+        QueryError: evidence on attributes asked for.
+    """
+    if traced(potentials, total, evidence, constraints):
+        extra = {"evidence": evidence} if evidence else {}
+        return _peer.variable_elimination(potentials, clique, total, **extra, **_unless_empty(constraints))
+    field = _field(potentials, total, constraints)
+    names = field._names
+    given = {names.of[attribute]: int(code) for attribute, code in (evidence or {}).items()}
+    table = field.model.project(names.clique(clique), given)
+    return to_mbi_factor(table.normalize(float(total)) if given else table, names)
+
+
+def bulk_variable_elimination(
+    potentials: Any, marginal_queries: Iterable[Any], total: Any = 1.0, *, constraints: Sequence[Any] = ()
+) -> Any:
+    """The marginals on many sets of attributes, as an `mbi.CliqueVector`; shared work is done once."""
+    if traced(potentials, total, constraints):
+        return _peer.bulk_variable_elimination(potentials, marginal_queries, total, **_unless_empty(constraints))
+    return _many(_field(potentials, total, constraints), marginal_queries)
+
+
+def calculate_many_marginals(
+    potentials: Any,
+    marginal_queries: Iterable[Any],
+    total: Any = 1.0,
+    belief_propagation_oracle: Any = None,
+    *,
+    constraints: Sequence[Any] = (),
+) -> Any:
+    """As `bulk_variable_elimination`; no oracle needs to be given."""
+    return bulk_variable_elimination(potentials, marginal_queries, total, constraints=constraints)
+
+
+def precompile_bulk_variable_elimination(*args: Any, **options: Any) -> concurrent.futures.Future[None]:
+    """Nothing is compiled for a query: a future that is done."""
+    done: concurrent.futures.Future[None] = concurrent.futures.Future()
+    done.set_result(None)
+    return done
+
+
+def kron_query(
+    potentials: Any,
+    query_factors: Mapping[Any, Any],
+    total: Any = 1,
+    suffix: str = "_answer",
+    *,
+    constraints: Sequence[Any] = (),
+) -> Any:
+    """The answers to a product of query matrices, an `mbi.Factor` over the attributes with `suffix`.
+
+    Raises:
+        ArgumentError: two attributes would get the same name.
+    """
+    field = _field(potentials, total, constraints)
+    names = field._names
+    matrices = {names.of[attribute]: np.asarray(matrix, float) for attribute, matrix in query_factors.items()}
+    answers = field.model.answer(Kron(matrices)).transpose(matrices)
+    renamed = [f"{attribute}{suffix}" for attribute in query_factors]
+    if len(set(renamed)) != len(renamed):
+        raise ArgumentError.of("suffix", suffix, "a text that keeps the attributes' names apart")
+    return mbi.Factor(mbi.Domain(renamed, answers.domain.shape), np.asarray(answers.values))
+
+
+def _unless_empty(constraints: Sequence[Any]) -> dict[str, Any]:
+    return {"constraints": constraints} if constraints else {}
+
+
+def __getattr__(name: str) -> Any:
+    """What is not here is mbi's own."""
+    return getattr(_peer, name)

@@ -1,0 +1,85 @@
+"""`pgmest warm-up`: compile the kernels now, so that no later process waits for them."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from pgmest._base.errors import PgmestError
+from pgmest._base.kernel_cache import PACKAGE, PREPARED, kernel_folder, prepared_folder, writable
+from pgmest.cli.command import Add, Command, say
+
+DETAILS = """\
+Kernels are compiled at their first use, which takes 10 to 20 s, and kept. Where the home folder of those who run pgmest
+cannot be written to, such as in a container, run this when the image is built: later processes find the kernels and
+start within seconds.
+
+examples:
+  pgmest warm-up                          into the installation, or else the user's cache
+  PGMEST_CACHE_DIR=/opt/kernels pgmest warm-up     into a folder; later processes need the same variable
+"""
+
+SWEEPS = ("upward", "downward", "upward_max", "downward_max", "clique_table")
+_ESTIMATE = """
+import pgmest as pg
+domain = {"a": 2, "b": 3}
+noisy = [pg.LinearMeasurement([[4.0, 3, 2], [1, 5, 6]], ("a", "b"), 1.0)]
+model = pg.estimate(noisy, domain)
+"""
+USES = {
+    "records": _ESTIMATE + "[model.sample(20, method=kind, seed=0) for kind in ('round', 'multinomial')]",
+    "questions": _ESTIMATE + "model.project_many([('a',), ('b', 'a')]); model.map_record(); model.entropy()",
+    "error bars": _ESTIMATE + "pg.estimate(noisy, domain, method='lbfgs', max_iterations=5)",
+    "public records": _ESTIMATE
+    + "pg.estimate(noisy, domain, prior=pg.priors.Support(model.sample(20, seed=0))).sample()",
+}
+"""What else compiles something, as a program each."""
+
+
+def _options(add: Add) -> None:
+    add("--processes", type=int, metavar="N", help="how many to compile in at once (default: one a core)")
+
+
+def _run(options: argparse.Namespace) -> None:
+    started = time.perf_counter()
+    folder = prepared_folder()
+    if folder is None:
+        folder = PREPARED if writable(PACKAGE) else kernel_folder()
+    if folder is None or not writable(folder):
+        raise PgmestError(
+            f"no folder for kernels can be written to, nor {PACKAGE}; name one with PGMEST_CACHE_DIR, or run this as "
+            "whoever installed pgmest."
+        )
+    say(f"compiling into {folder} ...")
+    count = options.processes or os.cpu_count() or 1
+    compile_all(folder, count)
+    print(f"kernels are ready in {folder} ({time.perf_counter() - started:.0f} s)")
+
+
+def compile_all(folder: Path, processes: int) -> None:
+    """Every kernel into a folder, several processes at once: first those of the sweeps, then what needs them.
+
+    Raises:
+        PgmestError: a process failed.
+    """
+    environment = {**os.environ, "PGMEST_CACHE_DIR": str(folder), "PYTHONPATH": os.pathsep.join(sys.path)}
+    sweep = "from pgmest.inference.exact.belief_propagation import compile_sweep; compile_sweep({!r})"
+
+    def run(program: str) -> None:
+        done = subprocess.run(
+            [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise PgmestError(f"compiling failed: {(done.stderr.strip().splitlines() or ['no message'])[-1]}")
+
+    with ThreadPoolExecutor(processes) as pool:
+        for programs in ([sweep.format(name) for name in SWEEPS], list(USES.values())):
+            list(pool.map(run, programs))
+
+
+WARM_UP = Command("warm-up", "Compile the kernels now, for all later processes.", DETAILS, _options, _run)

@@ -1,0 +1,194 @@
+"""The tables compatible with answers between ends, as linear constraints on a junction tree's tables.
+
+Tables on the cliques of a junction tree that agree on its separators are the marginals of some table over all
+attributes, so nothing is lost: the constraints are exact for real-valued tables. Every answer is a variable, too, tied
+to the tables by an equation; then each constraint is either an equation or the two ends of a variable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from pgmest.graph.junction_tree import JunctionTree
+from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.tables.clique_vector import CliqueVector
+from pgmest.tables.domain import Clique, Domain
+
+
+@dataclass(frozen=True, eq=False)
+class TablePolytope:
+    """{(x, s): equations (x, s) = 0 but for the total's, low <= (x, s) <= high}.
+
+    x are the cells of the tree's tables, s the answers of all measurements, one after the other.
+
+    Attributes:
+        equations: a sparse matrix, a column for each x, then for each s.
+        right: its right-hand side.
+        low, high: the ends of all variables; inf where there is none.
+        answers: for each s, the position of its measurement and its row there.
+    """
+
+    tree: JunctionTree
+    equations: sparse.csr_array
+    right: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    answers: np.ndarray
+    offsets: np.ndarray
+
+    @classmethod
+    def of(
+        cls,
+        domain: Domain,
+        measurements: Sequence[LinearMeasurement],
+        ends: Sequence[tuple[np.ndarray, np.ndarray]],
+        *,
+        total: float | None = None,
+        zeros: CliqueVector | None = None,
+        extra: Iterable[Clique] = (),
+        max_megabytes: float | None = None,
+    ) -> TablePolytope:
+        """The constraints.
+
+        Args:
+            domain: the attributes.
+            measurements: checked against the domain.
+            ends: of the answers of each.
+            total: the number of records, where it is known.
+            zeros: potentials whose -inf cells are impossible.
+            extra: cliques that are asked about, to be inside one of the tree's.
+            max_megabytes: refuse trees whose tables would take more.
+
+        Raises:
+            ModelTooLarge: they would.
+        """
+        cliques = [*(m.clique for m in measurements), *(zeros.cliques if zeros is not None else ()), *extra]
+        tree = JunctionTree.from_cliques(domain, cliques, max_megabytes=max_megabytes)
+        offsets = np.cumsum([0, *tree.sizes])
+        blocks = _Blocks(domain, tree, offsets, sum(m.rows for m in measurements))
+        for (parent, child), separator in zip(tree.edges, tree.separators, strict=True):
+            blocks.equate(parent, child, separator)
+        roots = [position for position, parent in enumerate(tree.parents) if parent < 0]
+        for other in roots[1:]:
+            blocks.equate(roots[0], other, ())
+        if total is not None and roots:
+            blocks.fix_total(roots[0], total)
+        for measurement in measurements:
+            blocks.answer(measurement)
+        low = np.zeros(blocks.columns)
+        high = np.full(blocks.columns, np.inf)
+        if zeros is not None:
+            high[: offsets[-1]] = np.where(_impossible(blocks, zeros), 0.0, np.inf)
+        start = int(offsets[-1])
+        if ends:
+            low[start:], high[start:] = (np.concatenate([pair[side] for pair in ends]) for side in (0, 1))
+        answers = [(position, row) for position, m in enumerate(measurements) for row in range(m.rows)]
+        matrix, right = blocks.assembled()
+        return cls(tree, matrix, right, low, high, np.array(answers, dtype=np.int64).reshape(-1, 2), offsets)
+
+    @property
+    def cells(self) -> int:
+        """The number of table cells x."""
+        return int(self.offsets[-1])
+
+    def total_row(self) -> np.ndarray:
+        """The objective whose value is the number of records."""
+        row = np.zeros(len(self.low))
+        if len(self.offsets) > 1:
+            row[: self.offsets[1]] = 1.0
+        return row
+
+    def objective(self, names: Clique, weights: np.ndarray) -> np.ndarray:
+        """The objective that weighs the cells of the marginal on `names`, row-major, inside a clique of the tree."""
+        position = self.tree.containing(names)
+        assert position is not None
+        row = np.zeros(len(self.low))
+        index = cell_index(self.tree.domain, self.tree.cliques[position], names)
+        row[self.offsets[position] : self.offsets[position + 1]] = weights[index]
+        return row
+
+
+def cell_index(domain: Domain, clique: Clique, names: Clique) -> np.ndarray:
+    """For each cell of the clique's table, row-major, the cell of the marginal on `names` that it belongs to."""
+    codes = dict(zip(clique, np.indices(domain.project(clique).shape, sparse=True), strict=True))
+    index = np.zeros(domain.project(clique).shape, dtype=np.int64)
+    for name in names:
+        index = index * domain[name] + codes[name]
+    return index.reshape(-1)
+
+
+class _Blocks:
+    """The equations, collected."""
+
+    def __init__(self, domain: Domain, tree: JunctionTree, offsets: np.ndarray, answers: int):
+        self.domain, self.tree, self.offsets = domain, tree, offsets
+        self.columns = int(offsets[-1]) + answers
+        self._entries: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+        self._right: list[np.ndarray] = []
+        self._rows = 0
+        self._next_answer = int(offsets[-1])
+
+    def marginal(self, position: int, names: Clique) -> sparse.csr_array:
+        """The matrix that sums a clique's table to its marginal on `names`, in the columns of all variables."""
+        index = cell_index(self.domain, self.tree.cliques[position], names)
+        columns = np.arange(self.offsets[position], self.offsets[position + 1])
+        return sparse.csr_array((np.ones(len(index)), (index, columns)), shape=(self.domain.size(names), self.columns))
+
+    def add(self, matrix: Any, right: np.ndarray) -> None:
+        entries = matrix.tocoo()
+        self._entries.append((entries.row + self._rows, entries.col, entries.data))
+        self._right.append(right)
+        self._rows += len(right)
+
+    def equate(self, one: int, other: int, names: Clique) -> None:
+        difference = self.marginal(one, names) - self.marginal(other, names)
+        self.add(sparse.csr_array(difference), np.zeros(self.domain.size(names)))
+
+    def fix_total(self, root: int, total: float) -> None:
+        self.add(self.marginal(root, ()), np.array([total]))
+
+    def answer(self, measurement: LinearMeasurement) -> None:
+        """Q mu - s = 0."""
+        position = self.tree.containing(measurement.clique)
+        assert position is not None
+        rows = measurement.rows
+        columns = np.arange(self._next_answer, self._next_answer + rows)
+        self._next_answer += rows
+        own = sparse.csr_array((np.ones(rows), (np.arange(rows), columns)), shape=(rows, self.columns))
+        answers = query_matrix(measurement) @ self.marginal(position, measurement.clique)
+        self.add(sparse.csr_array(answers - own), np.zeros(rows))
+
+    def assembled(self) -> tuple[sparse.csr_array, np.ndarray]:
+        rows, columns, values = (
+            np.concatenate([np.zeros(0), *(entry[part] for entry in self._entries)]) for part in range(3)
+        )
+        matrix = sparse.csr_array(
+            (values, (rows.astype(np.int64), columns.astype(np.int64))), shape=(self._rows, self.columns)
+        )
+        return matrix, np.concatenate([np.zeros(0), *self._right])
+
+
+def query_matrix(measurement: LinearMeasurement) -> sparse.csr_array:
+    """Q, a column for each cell of the clique's table, row-major in the clique's order."""
+    if measurement.query is None:
+        return sparse.csr_array(sparse.eye_array(measurement.cells))
+    dense = np.stack([measurement.transpose_cells(unit) for unit in np.eye(measurement.rows)])
+    return sparse.csr_array(dense)
+
+
+def _impossible(blocks: _Blocks, zeros: CliqueVector) -> np.ndarray:
+    """Which cells of the tree's tables are impossible."""
+    found = np.zeros(int(blocks.offsets[-1]), dtype=bool)
+    for clique, factor in zeros.items():
+        barred = np.isneginf(factor.datavector())
+        if barred.any():
+            position = blocks.tree.containing(clique)
+            assert position is not None
+            index = cell_index(blocks.domain, blocks.tree.cliques[position], clique)
+            found[blocks.offsets[position] : blocks.offsets[position + 1]] |= barred[index]
+    return found

@@ -1,0 +1,225 @@
+r"""The posterior density of the potentials and the total, by the marginal oracle.
+
+With the marginals $\mu(\theta)$ of total 1, their covariance $C(\theta)$, N records and the likelihood's L,
+
+.. math:: U(\theta, \log N) = L(N \mu(\theta)) + |\theta - b|^2 / 2 s^2 + U_0(\log N) , \qquad
+          \nabla_\theta U = N C \nabla L + (\theta - b) / s^2 ,
+
+is minus the log-density. A gradient is two sweeps over the junction tree: one for the marginals, one for the covariance
+times a vector. Two more give the product with the Gauss-Newton Hessian $N^2 C W C + I / s^2$, where W is the Fisher
+information of the answers about the marginals.
+
+Points are flat arrays: $\theta - b$ on the problem's cliques, then log N. Cells that are structural zeros never move.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from pgmest._base.errors import ArgumentError
+from pgmest.losses.base import cell_positions, dot
+from pgmest.losses.likelihood import NegativeLogLikelihood
+from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.models.posterior.prior import NormalPrior
+from pgmest.solvers.refit import Refit
+from pgmest.tables.clique_vector import Layout
+from pgmest.tables.domain import Clique
+
+LARGEST_LOG_TOTAL = 200.0
+"""A total beyond e^200 has no likelihood; without a bound its marginals overflow before that is seen."""
+
+GRID_CELLS = 4096
+GRID_NEAR, GRID_FAR = np.linspace(-4.0, 4.0, 60), np.linspace(-4.0, 4.0, 60)
+"""The one-dimensional densities of so many cells at a time are evaluated on points within four standard deviations of
+the curvature, and of the prior."""
+
+SMALLEST_PULL = 1e-12
+
+
+def _positions(layout: Layout, cliques: Sequence[Clique]) -> np.ndarray:
+    """Where the cells that a likelihood reads lie in the layout, whose cliques may be in another order."""
+    index = np.arange(layout.cells)
+    return np.concatenate([index[:0], *(index[cell_positions(layout, clique)] for clique in cliques)])
+
+
+class PosteriorDensity:
+    """U, its gradient and its curvature, for one thread.
+
+    Args:
+        refit: what the model was estimated with.
+        measurements: the answers.
+        prior: of potentials and total.
+        log_total: of the estimate; the total stays there if it is known.
+
+    Attributes:
+        size: the length of a point.
+        gradients: how many have been computed.
+    """
+
+    def __init__(self, refit: Refit, measurements: Sequence[LinearMeasurement], prior: NormalPrior, log_total: float):
+        self.refit, self.prior, self.measurements = refit, prior, tuple(measurements)
+        self.oracle = refit.oracle()
+        self.layout = self.oracle.layout
+        self.likelihood = NegativeLogLikelihood(self.measurements, self.layout.domain)
+        self.base = refit.base
+        self.open = np.isfinite(self.base)
+        self.cells = len(self.base)
+        self.size = self.cells + 1
+        self.log_total = log_total
+        self.total_known = isinstance(refit.objective.total, int | float | np.number)
+        self.gradients = 0
+        self._read = _positions(self.layout, self.likelihood.cliques)
+        self._slopes = np.zeros(self.cells)
+
+    def twin(self) -> PosteriorDensity:
+        """The same with an oracle of its own, for another thread."""
+        return PosteriorDensity(self.refit, self.measurements, self.prior, self.log_total)
+
+    def start(self) -> np.ndarray:
+        """The prior's center, with the estimated total."""
+        return np.append(np.zeros(self.cells), self.log_total)
+
+    def marginals(self, point: np.ndarray) -> np.ndarray:
+        """The marginals at a point, in counts, on the problem's cliques."""
+        return self.oracle.run(self.base + point[:-1], math.exp(point[-1]))[0]
+
+    def energy(self, point: np.ndarray, tempering: float = 1.0) -> tuple[float, np.ndarray]:
+        """U and its gradient; the likelihood counts `tempering` times."""
+        self.gradients += 1
+        gradient = np.empty(self.size)
+        if not abs(point[-1]) < LARGEST_LOG_TOTAL:
+            return math.inf, gradient
+        theta = point[:-1]
+        counts = self.marginals(point)[self._read].copy()
+        value, slopes = self.likelihood.flat_value_and_gradient(counts)
+        self._slopes[self._read] = slopes
+        if not math.isfinite(value):
+            return math.inf, gradient
+        self.oracle.covariance(self._slopes, out=gradient[:-1])
+        gradient[:-1] *= tempering
+        gradient[:-1] += theta / self.prior.scale**2
+        total, gradient[-1] = self.prior.total_energy(point[-1])
+        gradient[-1] += tempering * dot(slopes, counts)
+        value = tempering * value + 0.5 * dot(theta, theta) / self.prior.scale**2 + total
+        if self.total_known:
+            gradient[-1] = 0.0
+        return value, gradient
+
+    def curvature(self, point: np.ndarray, tempering: float = 1.0) -> Curvature:
+        """The Gauss-Newton Hessian at a point; the density may not be evaluated while it is used."""
+        return Curvature(self, point, tempering)
+
+
+class Curvature:
+    """The Gauss-Newton Hessian of U at one point, as products with vectors, and what approximates its diagonal."""
+
+    def __init__(self, density: PosteriorDensity, point: np.ndarray, tempering: float):
+        self._density, self._tempering = density, tempering
+        self.counts = density.marginals(point).copy()
+        self._read = density._read
+        likelihood, read = density.likelihood, self.counts[density._read]
+        self._weights = likelihood.information(read)
+        information = likelihood.information_diagonal(self._weights)
+        share = 1.0 - self.counts / math.exp(point[-1])
+        diagonal = np.full(density.size, 1.0 / density.prior.scale**2)
+        diagonal[self._read] += tempering * information * np.square(self.counts * share)[self._read]
+        diagonal[-1] = tempering * dot(likelihood.information_product(self._weights, read), read)
+        diagonal[-1] += density.prior.total_precision()
+        if density.total_known or not diagonal[-1] > 0:
+            diagonal[-1] = 1.0
+        self.diagonal = diagonal
+
+    def product(self, direction: np.ndarray) -> np.ndarray:
+        """The Hessian times a vector."""
+        density, product = self._density, np.empty(self._density.size)
+        moved = density.oracle.covariance(np.ascontiguousarray(direction[:-1]))
+        if not density.total_known:
+            moved += self.counts * direction[-1]
+        weights = np.zeros(density.cells)
+        weights[self._read] = density.likelihood.information_product(
+            self._weights, np.ascontiguousarray(moved[self._read])
+        )
+        density.oracle.covariance(weights, out=product[:-1])
+        product[:-1] *= self._tempering
+        product[:-1] += direction[:-1] / density.prior.scale**2
+        product[-1] = self._tempering * dot(weights, self.counts) + density.prior.total_precision() * direction[-1]
+        if density.total_known:
+            product[-1] = direction[-1]
+        return product
+
+    def noise(self, generator: np.random.Generator) -> np.ndarray:
+        """A normal vector whose covariance is the Hessian."""
+        density = self._density
+        answers = density.likelihood.standard_noise(self._weights, generator)
+        weights = np.zeros(density.cells)
+        weights[self._read] = answers
+        found = np.append(density.oracle.covariance(weights), dot(weights, self.counts))
+        found[:-1] += generator.standard_normal(density.cells) / density.prior.scale
+        found[-1] += generator.standard_normal() * math.sqrt(density.prior.total_precision())
+        if density.total_known:
+            found[-1] = generator.standard_normal()
+        return found
+
+    def scales(self, point: np.ndarray) -> np.ndarray:
+        """The standard deviation of each coordinate with all others held fixed, more exactly than by the diagonal.
+
+        The count of a cell that is not many standard deviations of the noise above zero has a log with a long tail
+        to the left, which the curvature at one point does not show. So the density of each potential alone is
+        integrated on a grid, its answers taken to be about its own cell.
+        """
+        density, found = self._density, 1.0 / np.sqrt(self.diagonal)
+        spread = density.prior.scale
+        information = np.zeros(density.cells)
+        information[self._read] = density.likelihood.information_diagonal(self._weights)
+        for start in range(0, density.cells, GRID_CELLS):
+            part = slice(start, start + GRID_CELLS)
+            theta, counts, weights = point[:-1][part], self.counts[part], information[part]
+            pull = theta / (spread**2 * np.maximum(weights * counts, SMALLEST_PULL))
+            target = counts + np.where(counts * weights > SMALLEST_PULL, pull, 0.0)  # where the gradient is zero
+            near = theta + GRID_NEAR[:, None] * found[:-1][part]
+            grid = np.sort(np.concatenate([near, np.broadcast_to(spread * GRID_FAR[:, None], near.shape)]), axis=0)
+            away = counts * np.exp(np.minimum(grid - theta, LARGEST_LOG_TOTAL)) - target
+            logs = -0.5 * (weights * away**2 + (grid / spread) ** 2)
+            mass = np.exp(logs - logs.max(axis=0)) * np.gradient(grid, axis=0)
+            mass /= mass.sum(axis=0)
+            mean = np.sum(mass * grid, axis=0)
+            found[:-1][part] = np.sqrt(np.maximum(np.sum(mass * (grid - mean) ** 2, axis=0), SMALLEST_PULL))
+        return found
+
+    def solve(self, target: np.ndarray, tolerance: float = 1e-4, most: int = 400) -> np.ndarray:
+        """Conjugate gradients with the diagonal as preconditioner, until the residual has fallen by `tolerance`."""
+        found, residual = np.zeros_like(target), target.copy()
+        scaled = residual / self.diagonal
+        direction, size = scaled.copy(), dot(residual, scaled)
+        enough = tolerance**2 * size
+        for _ in range(most):
+            if size <= enough:
+                break
+            product = self.product(direction)
+            step = size / dot(direction, product)
+            found += step * direction
+            residual -= step * product
+            scaled = residual / self.diagonal
+            before, size = size, dot(residual, scaled)
+            direction *= size / before
+            direction += scaled
+        return found
+
+
+def check_answers(
+    refit: Refit | None, measurements: Sequence[LinearMeasurement] | None
+) -> tuple[Refit, Sequence[LinearMeasurement]]:
+    """What a model was estimated with and from.
+
+    Raises:
+        ArgumentError: the model does not know.
+    """
+    if refit is None or measurements is None:
+        raise ArgumentError(
+            "this model does not know what it was estimated from, so it has no posterior: ask the model that "
+            "pg.estimate returned, not one that was loaded, conditioned or put together."
+        )
+    return refit, measurements

@@ -1,0 +1,327 @@
+"""Posterior: draws of models that the answers allow, and what they say about any question."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from pgmest._base.errors import ArgumentError, OptionalDependencyError, at_least, plural
+from pgmest._base.memory import check_room
+from pgmest.data.dataset import Dataset
+from pgmest.models.intervals import Interval, check_level
+from pgmest.models.posterior.density import PosteriorDensity
+from pgmest.models.posterior.draw import Draws
+from pgmest.models.posterior.prior import NormalPrior
+from pgmest.models.posterior.report import PosteriorReport
+from pgmest.models.uncertainty import ask
+from pgmest.queries import Kron
+from pgmest.tables.clique_vector import CliqueVector
+from pgmest.tables.domain import Clique, Domain
+from pgmest.tables.factor import Factor
+
+if TYPE_CHECKING:
+    from pgmest.inference.exact.plan import Plan
+    from pgmest.models.exact import Model
+
+About = Literal["table", "population"]
+MakeModel = Callable[[CliqueVector, float, "Plan"], "Model"]
+
+CLOSE = 1e-6
+"""Ends of intervals of whole numbers are rounded outwards, but not for a rounding error."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Posterior:
+    r"""Draws from $P(\theta, N \mid y)$: log-linear models of the measured cliques, each with its number of records.
+
+    The likelihood is that of each measurement's own noise, the prior a `NormalPrior`. `Model.posterior` makes it.
+
+    What an interval is about:
+
+    - `about="table"`: the table that was measured. For what lies inside a measured clique the only doubt is the noise,
+      and a draw's marginals are what the table may have. For anything else a draw is a model of the table, and counts
+      of a table of N records around it are drawn, too: they scatter even where the model is right.
+    - `about="population"`: what tables of that many records from the same population would have on average: as far from
+      the table as one sample from it is.
+
+    Neither knows of dependence that was not measured: see `Model.bounds` for what holds without any model.
+
+    Args:
+        points: theta minus base, and the log total, shape (chains, draws, cells + 1).
+        density: what they were drawn from.
+        report: the diagnostics.
+        make_model: a model of potentials, a total and the plan that runs them.
+        seed: of the records and tables drawn around the models.
+    """
+
+    points: np.ndarray
+    density: PosteriorDensity
+    report: PosteriorReport
+    make_model: MakeModel
+    seed: int = 0
+    _answers: dict[Any, np.ndarray] = field(default_factory=dict, init=False)
+
+    @classmethod
+    def of(cls, draws: Draws, density: PosteriorDensity, make_model: MakeModel, seed: int) -> Posterior:
+        """From draws of a density."""
+        return cls(draws.points, density, draws.report, make_model, seed)
+
+    @property
+    def domain(self) -> Domain:
+        """All the attributes."""
+        return self.density.layout.domain
+
+    @property
+    def cliques(self) -> tuple[Clique, ...]:
+        """The measured cliques."""
+        return self.density.likelihood.cliques
+
+    @property
+    def prior(self) -> NormalPrior:
+        """What was thought before the answers."""
+        return self.density.prior
+
+    def __len__(self) -> int:
+        return self.points.shape[0] * self.points.shape[1]
+
+    @cached_property
+    def totals(self) -> np.ndarray:
+        """The numbers of records of the draws, shape (draws,)."""
+        return np.exp(self.points[:, :, -1]).reshape(-1)
+
+    @property
+    def total(self) -> float:
+        """The posterior mean of the number of records."""
+        return float(self.totals.mean())
+
+    def models(self) -> Iterator[Model]:
+        """The draws, chain after chain, as ordinary models."""
+        refit = self.density.refit
+        for point, total in zip(self.points.reshape(len(self), -1), self.totals, strict=True):
+            yield self.make_model(refit.potentials(self.density.base + point[:-1]), float(total), refit.plan)
+
+    # -- questions --------------------------------------------------------------------------------------------------
+
+    def draws(
+        self,
+        query: Any,
+        clique: Iterable[str] | str | None = None,
+        given: Mapping[str, int] | None = None,
+        *,
+        about: About = "table",
+    ) -> tuple[Domain, np.ndarray]:
+        """The answer of every draw: its axes, and an array of shape (draws, *axes), in counts.
+
+        Args:
+            query: as for `Model.answer`, but one query only; or attributes, for their marginal; or a function that
+                makes a Factor or a number of a Model.
+            clique, given: as for `Model.answer` and `Model.project`.
+            about: "table" or "population"; see the class. For a function of a model "population" is refused: make a
+                function of records, and ask `sample_tables`.
+
+        Raises:
+            ArgumentError: `about` is neither, or cannot be answered.
+            QueryError, UnknownAttributeError, ...: as for `Model.answer` and `Model.project`.
+        """
+        if about not in ("table", "population"):
+            raise ArgumentError.of("about", about, ("table", "population"))
+        names = _names(query, clique, self.domain)
+        wanted = None if names is None else (*names, *(given or ()))
+        scatters = about == "population" or (wanted is not None and not self._measured(wanted))
+        if scatters and names is None and about == "population":
+            raise ArgumentError(
+                "intervals of a function of a model are about the table: for the population apply the function to "
+                "posterior.sample_tables(m) and combine the results by pgmest.inference.combine."
+            )
+        if not given and names is not None and self._measured(names):
+            domain, tables = self._tables(names)
+            answers = self._answered(tables, domain, query, clique, scatters)
+        else:
+            answers = self._asked(query, clique, given, names, scatters)
+        return answers[0].domain, np.stack([answer.values for answer in answers])
+
+    def project(self, attributes: Iterable[str] | str, given: Mapping[str, int] | None = None) -> Factor:
+        """The posterior mean of the marginal on any attributes, in counts; as `Model.project`."""
+        return self.answer(self.domain.clique(attributes), given=given)
+
+    def answer(
+        self, query: Any, clique: Iterable[str] | str | None = None, given: Mapping[str, int] | None = None
+    ) -> Factor:
+        """The posterior mean of an answer; arguments and errors as for `draws`."""
+        domain, values = self.draws(query, clique, given)
+        return Factor(domain, values.mean(axis=0))
+
+    def interval(
+        self,
+        query: Any,
+        clique: Iterable[str] | str | None = None,
+        given: Mapping[str, int] | None = None,
+        *,
+        level: float = 0.95,
+        about: About = "table",
+    ) -> Interval:
+        """Equal-tailed credible intervals, in counts.
+
+        Marginals of the table itself are whole numbers, and ends are rounded outwards to these.
+
+        Args:
+            level: the posterior probability inside.
+            query, clique, given, about: as for `draws`.
+
+        Raises:
+            ArgumentError: `level` is not between 0 and 1.
+            QueryError, UnknownAttributeError, ...: as for `draws`.
+        """
+        check_level(level)
+        domain, values = self.draws(query, clique, given, about=about)
+        low, high = np.quantile(values, (0.5 - 0.5 * level, 0.5 + 0.5 * level), axis=0)
+        if about == "table" and clique is None and _is_names(query):
+            low, high = np.floor(low + CLOSE), np.ceil(high - CLOSE)
+        return Interval(Factor(domain, low), Factor(domain, high), level, "posterior", about)
+
+    # -- records ----------------------------------------------------------------------------------------------------
+
+    def sample_tables(
+        self,
+        m: int,
+        n: int | None = None,
+        *,
+        about: About = "population",
+        seed: int | np.random.Generator | None = None,
+    ) -> list[Dataset]:
+        """m synthetic tables, each of another draw, for analyses whose results `pgmest.inference.combine` joins.
+
+        Args:
+            m: how many, at most as many as there are draws; taken evenly from all chains.
+            n: the records of each; by default the draw's own number.
+            about: "population": independent records, as the combining rules for populations need them; "table": records
+                as close to the draw as whole numbers are, so that tables differ by noise alone.
+            seed: the same seed gives the same tables.
+
+        Raises:
+            ArgumentError: `m` is not such a number, or `about` is neither.
+        """
+        if at_least("m", m, 1) > len(self):
+            raise ArgumentError.of("m", m, f"at most {len(self):,}, the number of draws; raise draws= of posterior()")
+        if about not in ("table", "population"):
+            raise ArgumentError.of("about", about, ("table", "population"))
+        generator = np.random.default_rng(seed)
+        chosen = set(np.linspace(0, len(self) - 1, m).round().astype(int).tolist())
+        method = "round" if about == "table" else "multinomial"
+        models = (model for index, model in enumerate(self.models()) if index in chosen)
+        return [model.sample(n, method, generator) for model in models]
+
+    def to_inference_data(self) -> Any:
+        """The draws of totals and of the measured marginals as ArviZ's InferenceData (DataTree from ArviZ 1 on).
+
+        Raises:
+            OptionalDependencyError: ArviZ is not installed.
+        """
+        try:
+            import arviz  # pyright: ignore[reportMissingImports]
+        except ImportError:
+            raise OptionalDependencyError.of("arviz", "InferenceData", "posterior") from None
+        shape = self.points.shape[:2]
+        found: dict[str, np.ndarray] = {"total": self.totals.reshape(shape)}
+        dims: dict[str, list[str]] = {}
+        for clique in self.cliques:
+            domain, values = self._tables(clique)
+            name = ",".join(clique) or "records"
+            found[name] = values.reshape(*shape, *domain.shape)
+            dims[name] = list(clique)
+        coords = {attribute: np.arange(size) for attribute, size in self.domain.items()}
+        try:
+            return arviz.from_dict({"posterior": found}, dims=dims, coords=coords)
+        except TypeError:  # before ArviZ 1
+            return arviz.from_dict(posterior=found, dims=dims, coords=coords)
+
+    # -- how ---------------------------------------------------------------------------------------------------------
+
+    def _measured(self, names: Iterable[str]) -> bool:
+        """Whether one measured clique holds all these attributes."""
+        wanted = set(names)
+        return any(wanted <= set(clique) for clique in self.cliques)
+
+    def _tables(self, names: Clique) -> tuple[Domain, np.ndarray]:
+        """The marginals of all draws on attributes inside a measured clique, shape (draws, *shape); kept."""
+        holding = min((c for c in self.cliques if set(names) <= set(c)), key=self.domain.size)
+        domain = self.domain.project(names)
+        if names not in self._answers:
+            position, _ = self.density.layout.find(holding)
+            start, stop = (int(end) for end in self.density.layout.offsets[position : position + 2])
+            table = self.density.layout.domains[position]
+            check_room("the marginals of all draws", len(self) * domain.size())
+            found = np.empty((len(self), *domain.shape))
+            for row, point in enumerate(self.points.reshape(len(self), -1)):
+                values = self.density.marginals(point)[start:stop].reshape(table.shape)
+                found[row] = Factor(table, values).project(names).values
+            self._answers[names] = found
+        return domain, self._answers[names]
+
+    def _answered(self, tables: np.ndarray, domain: Domain, query: Any, clique: Any, scatters: bool) -> list[Factor]:
+        """A query about attributes whose marginals are at hand."""
+        from pgmest.models.posterior.table_query import answer_table
+
+        generator = np.random.default_rng(self.seed)
+        return [
+            answer_table(Factor(domain, _scattered(table, generator) if scatters else table), query, clique)
+            for table in tables
+        ]
+
+    def _asked(
+        self, query: Any, clique: Any, given: Mapping[str, int] | None, names: Clique | None, scatters: bool
+    ) -> list[Factor]:
+        """A query asked of each draw's model."""
+        from pgmest.models.posterior.table_query import answer_table
+
+        if not scatters or names is None:
+            return [ask(model, query, clique, given) for model in self.models()]
+        generator = np.random.default_rng(self.seed)
+        return [
+            answer_table(Factor(table.domain, _scattered(table.values, generator, model.total)), query, clique)
+            for model in self.models()
+            for table in [model.project(names, given)]
+        ]
+
+    def __repr__(self) -> str:
+        lines = [
+            f"Posterior: {plural(len(self), 'draw')} of models on {plural(len(self.cliques), 'measured clique')}, "
+            f"{self.total:,.1f} records (standard deviation {self.totals.std():,.3g})",
+            f"  prior        potentials normal with standard deviation {self.prior.scale:g} around their base",
+        ]
+        return "\n".join([*lines, *(f"  {line}" for line in str(self.report).splitlines())])
+
+
+def _scattered(table: np.ndarray, generator: np.random.Generator, total: float | None = None) -> np.ndarray:
+    """Counts of independent records around expected ones; `total` is the number of records in and outside the table."""
+    expected = np.maximum(table.reshape(-1), 0.0)
+    whole = expected.sum() if total is None else total
+    rest = max(whole - expected.sum(), 0.0)
+    shares = np.append(expected, rest) / (expected.sum() + rest)
+    drawn = generator.multinomial(max(1, round(whole)), shares)[:-1]
+    return drawn.reshape(table.shape).astype(np.float64)
+
+
+def _is_names(query: Any) -> bool:
+    names = (query,) if isinstance(query, str) else query
+    return isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
+
+
+def _names(query: Any, clique: Any, domain: Domain) -> Clique | None:
+    """The attributes that a query reads; None for a function of a model."""
+    from pgmest.measurements.measurement import LinearMeasurement
+
+    if clique is not None:
+        return domain.clique(clique)
+    if isinstance(query, LinearMeasurement):
+        return domain.clique(query.clique)
+    if isinstance(query, Kron):
+        query.check(domain)
+        return domain.clique(query.attributes)
+    if _is_names(query):
+        return domain.clique(query)
+    return None

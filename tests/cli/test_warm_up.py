@@ -1,0 +1,33 @@
+"""`pgmest warm-up`: programs that run, in the folder that is named."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from pgmest._base.errors import PgmestError
+from pgmest.cli import warm_up
+from pgmest.cli.main import main
+
+
+@pytest.mark.parametrize("program", warm_up.USES.values(), ids=warm_up.USES)
+def test_what_is_compiled_is_what_people_call(program):
+    exec(program, {})
+
+
+def test_it_goes_where_the_environment_says(tmp_path, monkeypatch, capsys):
+    seen = []
+    monkeypatch.setenv("PGMEST_CACHE_DIR", str(tmp_path / "kernels"))
+    monkeypatch.setattr(warm_up, "compile_all", lambda folder, processes: seen.append((folder, processes)))
+    assert main(["warm-up", "--processes", "3"]) == 0
+    assert seen == [(tmp_path / "kernels", 3)]
+    assert f"kernels are ready in {tmp_path / 'kernels'}" in capsys.readouterr().out
+
+
+def test_a_program_that_fails_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.setattr(warm_up, "SWEEPS", ())
+    monkeypatch.setattr(warm_up, "USES", {"broken": "raise SystemExit('no compiler')"})
+    with pytest.raises(PgmestError, match="compiling failed: no compiler"):
+        warm_up.compile_all(tmp_path, 1)
+    assert os.environ.get("PGMEST_CACHE_DIR") != str(tmp_path)

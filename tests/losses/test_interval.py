@@ -1,0 +1,115 @@
+"""Answers between two ends: the loss, the likelihood, and estimates from published tables."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from pgmest.errors import MeasurementError
+from scipy.stats import norm
+
+import pgmest as pg
+from pgmest.losses import IntervalLoss, NegativeLogLikelihood, make_loss
+
+M = pg.LinearMeasurement
+DOMAIN = pg.Domain({"a": 3, "b": 2, "c": 2})
+TABLE = pg.Factor(DOMAIN, np.random.default_rng(0).integers(0, 60, DOMAIN.shape).astype(float))
+PUBLISHED = [
+    M.rounded(5 * np.round(TABLE.project(("a", "b")).values / 5), ("a", "b"), 5),
+    M.exact(TABLE.project("c").values, "c"),
+    M.between([[0, 0], [0, 0]], [[300, 300], [300, np.inf]], ("b", "c")),
+]
+NOISY = M(TABLE.project(("b", "c")).values + np.array([[3.0, -8.0], [5.0, 1.0]]), ("b", "c"), 6.0)
+
+
+class TestLoss:
+    @pytest.mark.parametrize("name", ["l2", "huber", "likelihood"])
+    def test_gradients_are_those_of_finite_differences(self, name) -> None:
+        loss = make_loss(name, [*PUBLISHED, NOISY], DOMAIN)
+        generator = np.random.default_rng(1)
+        flat, step = generator.uniform(0, 60, loss.layout.cells), 1e-5 * generator.normal(size=loss.layout.cells)
+        _, gradient = loss.flat_value_and_gradient(flat)
+        ahead, behind = (loss.flat_value_and_gradient(flat + sign * step)[0] for sign in (1, -1))
+        assert 0.5 * (ahead - behind) == pytest.approx(float(gradient @ step), rel=1e-5)
+
+    def test_is_zero_exactly_on_compatible_tables(self) -> None:
+        loss = IntervalLoss(PUBLISHED, DOMAIN)
+        exact = pg.CliqueVector(DOMAIN, {clique: TABLE.project(clique) for clique in loss.cliques})
+        assert loss.value(exact) == 0.0
+        one = IntervalLoss(PUBLISHED[1:2], DOMAIN)
+        off = pg.CliqueVector(DOMAIN, {("c",): TABLE.project("c")}) + 0.25
+        assert one.value(off) == pytest.approx(0.5 * 2 * 0.5**2)  # two exact answers, each off by half a unit
+
+    def test_the_likelihood_is_that_of_a_softened_interval(self) -> None:
+        loss = NegativeLogLikelihood([M.between([3], [7], ())], DOMAIN)
+        for count in (2.0, 2.9, 5.0, 7.4):
+            mass = norm.cdf((7.25 - count) / 0.25) - norm.cdf((2.75 - count) / 0.25)
+            assert loss.flat_value_and_gradient(np.array([count]))[0] == pytest.approx(-np.log(mass), rel=1e-6)
+        far, near = (loss.flat_value_and_gradient(np.array([count]))[0] for count in (-400.0, 410.0))
+        assert far == pytest.approx(near, rel=1e-6)  # as far outside on either side
+
+    def test_noise_is_refused(self) -> None:
+        with pytest.raises(MeasurementError, match="L2Loss"):
+            IntervalLoss([NOISY], DOMAIN)
+
+
+class TestEstimates:
+    def test_are_compatible_and_certified(self) -> None:
+        model = pg.estimate(PUBLISHED, DOMAIN)
+        assert model.report.converged
+        for measurement in PUBLISHED:
+            answers = model.answer(measurement).datavector()
+            assert np.all(answers >= measurement.low - 0.1)
+            assert np.all(answers <= measurement.high + 0.1)
+
+    def test_of_exact_tables_are_those_of_maximum_entropy(self) -> None:
+        exact = [M.exact(TABLE.project(clique).values, clique) for clique in (("a", "b"), ("b", "c"))]
+        model = pg.estimate(exact, DOMAIN, tolerance=1e-6)
+        ab, bc = (TABLE.project(clique).values for clique in (("a", "b"), ("b", "c")))
+        expected = ab[:, :, None] * bc[None] / bc.sum(1)[None, :, None]
+        np.testing.assert_allclose(model.project(("a", "b", "c")).values, expected, atol=0.1)
+
+    def test_mixed_with_noise_and_every_loss(self) -> None:
+        for loss in ("l2", "l1", "huber", "likelihood"):
+            model = pg.estimate([*PUBLISHED, NOISY], DOMAIN, loss=loss)
+            np.testing.assert_allclose(model.project("c").values, TABLE.project("c").values, atol=1.0)
+            assert np.abs(model.project(("b", "c")).values - NOISY.values.reshape(2, 2)).max() < 20
+
+    def test_posteriors_stay_between_the_ends(self) -> None:
+        posterior = pg.estimate([*PUBLISHED[:2], NOISY], DOMAIN).posterior(40, chains=2, warm_up=60)
+        _, counts = posterior.draws(("a", "b"))
+        low, high = (end.reshape(3, 2) for end in (PUBLISHED[0].low, PUBLISHED[0].high))
+        assert np.all(counts >= low - 1.5)
+        assert np.all(counts <= high + 1.5)
+
+    def test_error_bars_are_as_wide_as_the_rounding(self) -> None:
+        found = pg.estimate([M.rounded([500, 700], "b", 100)], DOMAIN).uncertainty("b", replicates=60)
+        assert np.all((found.stddev.values > 20) & (found.stddev.values < 70))
+
+
+class TestMeasurements:
+    def test_ends(self) -> None:
+        assert M.rounded([5, 0], "b", 5).low.tolist() == [3, 0]
+        assert M.rounded([5, 0], "b", 5).high.tolist() == [7, 2]
+        assert M.rounded([6, 0], "b", 3, random=True).high.tolist() == [8, 2]
+        assert M.rounded([10], "b", 10, query=[[1, -1]]).low.tolist() == [5]
+        hidden = M.suppressed([np.nan, np.inf], "b", 10, least=1)
+        assert (hidden.low.tolist(), hidden.high.tolist()) == ([1, 0], [9, np.inf])
+        assert not hidden.noisy
+        assert NOISY.noisy
+        assert NOISY.low is None
+
+    @pytest.mark.parametrize(
+        ("make", "message"),
+        [
+            (lambda: M.between([3], [2], "b"), "low is above high"),
+            (lambda: M.between([-np.inf], [2], "b"), "finite"),
+            (lambda: M.between([np.nan], [2], "b"), "finite"),
+            (lambda: M.between([1], [np.nan], "b"), "numbers"),
+            (lambda: M.rounded([1], "b", 0), "base"),
+            (lambda: M.rounded([1], "b", True), "base"),
+            (lambda: M.suppressed([5], "b", 10), "below the threshold"),
+        ],
+    )
+    def test_refusals(self, make, message) -> None:
+        with pytest.raises(MeasurementError, match=message):
+            make()

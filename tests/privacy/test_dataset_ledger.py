@@ -1,0 +1,179 @@
+"""The ledger of a dataset: all runs together spend no more than its total, whoever runs them, and however they end."""
+
+import gc
+import multiprocessing
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from pgmest.errors import ArgumentError, BudgetExceeded, BudgetTypeError, LedgerError
+
+import pgmest as pg
+from pgmest.cli.main import main
+from pgmest.privacy import GDP, AddRemove, ApproxDP, Curator, DatasetLedger, Epsilon, Replace, Rho
+from tests.privacy.interrupted import interrupted_after
+
+DATA = pg.Dataset.from_codes(np.random.default_rng(0).integers(0, (3, 4), (100, 2)), {"a": 3, "b": 4})
+
+
+@pytest.fixture
+def path(tmp_path):
+    DatasetLedger.create(tmp_path / "people.ledger", Rho(1.0), table="people").close()
+    return tmp_path / "people.ledger"
+
+
+def test_a_second_run_that_would_exceed_it_is_refused_before_it_looks(path):
+    first = Curator(DATA, Rho(0.75), ledger=path, label="first")
+    with pytest.raises(BudgetExceeded, match=r"second, a run on .* would cost Rho\(0.5\), but only Rho\(0.25\)"):
+        Curator(DATA, Rho(0.5), ledger=path, label="second")
+    first.measure("a", Rho(0.5))
+    first.close()  # gives back a quarter
+    Curator(DATA, Rho(0.5), ledger=path, label="second").measure("a", Rho(0.5))
+    ledger = DatasetLedger(path)
+    assert (ledger.committed, ledger.remaining) == (Rho(1.0), Rho(0.0))
+    assert [run.label for run in ledger.runs] == ["first", "second"]
+    with pytest.raises(BudgetExceeded):
+        Curator(DATA, Rho(1e-9), ledger=path)
+
+
+def test_mechanisms_charge_it(path):
+    for _ in range(2):
+        result = pg.mechanisms.MST(rho=0.5).fit(DATA, ledger=path, progress=False)
+        assert result.ledger.remaining.rho < 1e-9
+    with pytest.raises(BudgetExceeded):
+        pg.mechanisms.MST(rho=0.01).fit(DATA, ledger=path, progress=False)
+    assert [len(run.charges) for run in DatasetLedger(path).runs] == [4, 4]
+
+
+def test_a_run_that_is_dropped_or_raises_gives_back_what_it_did_not_spend(path):
+    curator = Curator(DATA, Rho(0.75), ledger=path)
+    curator.measure("a", Rho(0.25))
+    del curator
+    gc.collect()
+    assert DatasetLedger(path).committed == Rho(0.25)
+
+
+def test_a_crash_keeps_what_was_reserved_until_the_journal_goes_on(path, tmp_path):
+    program = (
+        "import os, sys, numpy as np, pgmest as pg\nfrom pgmest.privacy import Curator, Rho\n"
+        "data = pg.Dataset.from_codes(np.zeros((5, 2), int), {'a': 3, 'b': 4})\n"
+        f"c = Curator(data, Rho(0.5), ledger={str(path)!r}, journal={str(tmp_path / 'run')!r})\n"
+        "c.measure('a', Rho(0.25)); os._exit(1)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", program], cwd=os.getcwd(), check=False).returncode == 1
+    assert DatasetLedger(path).committed == Rho(0.5)
+    with pytest.raises(BudgetExceeded):
+        Curator(DATA, Rho(0.75), ledger=path)
+    again = Curator(DATA, Rho(0.5), ledger=path, journal=tmp_path / "run")
+    again.measure("a", Rho(0.25))  # from the journal
+    assert len(DatasetLedger(path).runs[0].charges) == 1
+    again.measure("b", Rho(0.125))
+    again.close()
+    assert DatasetLedger(path).committed == Rho(0.375)
+
+
+def test_a_journal_that_was_rolled_back_is_charged_for_its_second_answers(path, tmp_path):
+    """What the journal itself cannot see: the ledger counts every fresh answer of a run."""
+    for fresh in (True, False):
+        curator = Curator(DATA, Rho(0.5), ledger=path, journal=tmp_path / "run")
+        curator.measure("a", Rho(0.25))
+        curator.close()
+        assert len(DatasetLedger(path).runs[0].charges) == 1, fresh
+    interrupted_after(tmp_path / "run", 1)
+    curator = Curator(DATA, Rho(0.5), ledger=path, journal=tmp_path / "run")
+    curator.measure("a", Rho(0.25))
+    curator.close()
+    assert DatasetLedger(path).committed == Rho(0.5)
+    interrupted_after(tmp_path / "run", 1)
+    curator = Curator(DATA, Rho(0.5), ledger=path, journal=tmp_path / "run")
+    with pytest.raises(BudgetExceeded):
+        curator.measure("a", Rho(0.25))
+
+
+def spend_in_small_parts(path, spent):
+    ledger, count = DatasetLedger(path), 0
+    while True:
+        try:
+            run = ledger.begin(Rho(1 / 64), AddRemove(), "part")
+        except BudgetExceeded:
+            break
+        run.charge("x", "charge", Rho(1 / 64))
+        run.end()
+        count += 1
+    spent.put(count)
+
+
+def test_processes_share_it(path):
+    context = multiprocessing.get_context("spawn")
+    spent = context.Queue()
+    workers = [context.Process(target=spend_in_small_parts, args=(path, spent)) for _ in range(3)]
+    for worker in workers:
+        worker.start()
+    counts = [spent.get(timeout=120) for _ in workers]
+    for worker in workers:
+        worker.join()
+    assert sum(counts) == 64
+    assert DatasetLedger(path).remaining == Rho(0.0)
+
+
+def test_types_are_converted_where_that_is_a_bound(path, tmp_path):
+    for budget in (Epsilon(0.5), GDP(0.25)):
+        curator = Curator(DATA, budget, ledger=path)
+        curator.measure("a", curator.remaining)
+        curator.close()
+    committed = DatasetLedger(path).committed
+    assert committed.rho == pytest.approx(Epsilon(0.5).to_rho().rho + 0.125, rel=1e-9)
+    with pytest.raises(BudgetTypeError, match=r"Use Rho\.of"):
+        Curator(DATA, ApproxDP(0.1, 1e-9), ledger=path)
+    basic = DatasetLedger.create(tmp_path / "basic.ledger", ApproxDP(1.0, 1e-6))
+    Curator(DATA, Epsilon(0.5), ledger=basic).close()
+    with pytest.raises(BudgetTypeError, match=r"Convert it with rho\.to_approx"):
+        Curator(DATA, Rho(0.1), ledger=basic)
+
+
+def test_what_cannot_be_put_on_it(path):
+    with pytest.raises(LedgerError, match="their costs cannot be added up"):
+        Curator(DATA, Rho(0.1), ledger=path, neighbors=Replace())
+    with pytest.raises(ArgumentError, match="simulated noise protects nobody"):
+        Curator(DATA, Rho(0.1), ledger=path, backend="simulation")
+    with pytest.raises(LedgerError, match="exists already"):
+        DatasetLedger.create(path, Rho(9.0))
+    assert DatasetLedger(path).runs == ()
+
+
+def test_a_head_kept_elsewhere_shows_that_both_files_were_replaced(path):
+    old = {file: file.read_bytes() for file in (path, path.with_name("people.ledger.head"))}
+    Curator(DATA, Rho(0.5), ledger=path, label="one").close()
+    head = DatasetLedger(path).head
+    Curator(DATA, Rho(0.25), ledger=path, label="two").close()
+    assert DatasetLedger(path, expect=head[:16]).runs  # it has grown from there
+    for file, content in old.items():
+        file.write_bytes(content)
+    assert DatasetLedger(path).runs == ()
+    for expected in (head, head[:16], "", "00"):
+        with pytest.raises(LedgerError, match="no line with the digest"):
+            DatasetLedger(path, expect=expected)
+
+
+def test_an_edited_ledger_is_refused(path):
+    text = path.read_text()
+    path.write_text(text.replace('"rho": 1.0', '"rho": 9.0'))
+    with pytest.raises(LedgerError, match="line 1 of 1 is not as it was written"):
+        Curator(DATA, Rho(0.5), ledger=path)
+
+
+def test_the_command_line(path, tmp_path, capsys):
+    new = str(tmp_path / "new.ledger")
+    assert main(["ledger", "create", new, "--epsilon", "1", "--delta", "1e-9", "--table", "x"]) == 0
+    assert main(["ledger", "show", new]) == 0
+    out = capsys.readouterr().out
+    assert "Ledger of x: Rho(0) of Rho(0.0149731) taken by 0 runs" in out
+    head = out.split()[-1]
+    assert main(["ledger", "show", new, "--expect", head[:12], "--json"]) == 0
+    assert main(["ledger", "show", new, "--expect", "0" * 64]) == 1
+    assert main(["ledger", "adopt", new]) == 0
+    assert main(["ledger", "create", new, "--rho", "1"]) == 1
+    assert main(["ledger", "create", str(tmp_path / "other.ledger")]) == 1
+    assert main(["ledger", "show", str(tmp_path / "none.ledger")]) == 1
