@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal shows what it can; files and pipes are UTF-8
             stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="backslashreplace")
-    options = make_parser(COMMANDS.values()).parse_args(arguments)
+    options, code = make_parser(COMMANDS.values()).parse_args(arguments), 0
     try:
         check_files(options)
         code = options.run(options)

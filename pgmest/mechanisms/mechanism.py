@@ -23,6 +23,7 @@ from pgmest._base.errors import ArgumentError, PgmestError, QueryError, plural
 from pgmest.data.dataset import Dataset
 from pgmest.inference.exact.structural_zeros import Rule, StructuralZeros, zero_rules
 from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.mechanisms.error_bars import with_refit
 from pgmest.mechanisms.known_zeros import ZEROS, check_possible, honored
 from pgmest.mechanisms.parameters import (
     BACKENDS,
@@ -48,6 +49,9 @@ from pgmest.queries import Kron
 from pgmest.queries.workloads import Workload, as_workload
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
+
+if TYPE_CHECKING:
+    from pgmest.models.uncertainty import Uncertainty
 
 
 class ModelLike(Protocol):
@@ -266,6 +270,7 @@ class Mechanism(ABC, metaclass=_TakesOldNames):
             finally:
                 curator.close()
         outcome = made if isinstance(made, Outcome) else Outcome(made)
+        outcome = replace(outcome, model=with_refit(outcome.model, curator))
         zeros = {ZEROS: honored(outcome.model, rules, data.domain)} if rules else {}
         return Result(
             outcome.model,
@@ -368,6 +373,18 @@ class Result:
             raise QueryError(f"a {type(self.model).__name__} answers a pg.Kron only, got a {type(query).__name__}.")
         shape = dict(zip(query.attributes, query.answer_shape, strict=True))
         return Factor(shape, query.apply(self.model.project(query.attributes)))
+
+    def uncertainty(self, query: Any, **options: Any) -> Uncertainty:
+        """Standard errors and intervals of an answer: as `Model.uncertainty`, whose options it takes.
+
+        They cover the noise of what was measured, not the choice of what to measure, nor dependences that were not.
+
+        Raises:
+            ArgumentError: the model is of a kind that has no error bars; or as `Model.uncertainty`.
+        """
+        if not hasattr(self.model, "uncertainty"):
+            raise ArgumentError(f"a {type(self.model).__name__} has no error bars; a pgmest.Model has.")
+        return self.model.uncertainty(query, **options)
 
     def sample(self, n: int | None = None, seed: int | np.random.Generator | None = None) -> Dataset:
         """Synthetic records; by default as many as the model's estimated total, never the true number."""

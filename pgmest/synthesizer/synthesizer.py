@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError, DomainError, SchemaError, listed, plural
+from pgmest._base.errors import ArgumentError, DomainError, FileFormatError, SchemaError, listed, plural
 from pgmest.data.dataset import Dataset
 from pgmest.inference.exact.structural_zeros import zero_rules
 from pgmest.mechanisms.mechanism import Mechanism, Result
 from pgmest.mechanisms.registry import named_mechanism
+from pgmest.models.base import ModelBase
 from pgmest.privacy.dataset_ledger import DatasetLedger
 from pgmest.privacy.ledger import Statement
+from pgmest.privacy.statement import PrivacyStatement
+from pgmest.synthesizer.completion import completed
 
 if TYPE_CHECKING:
     from pgmest.data.schema import Schema
@@ -54,6 +57,7 @@ class Synthesizer:
 
     schema_: Schema
     result_: Result
+    _loaded: Any
 
     def __init__(
         self,
@@ -125,12 +129,60 @@ class Synthesizer:
         )
         self.schema_ = known
         self._like = _library(table)
+        self._describe()
         return self
+
+    def _describe(self) -> None:
+        """Let the model say, in its file, too, what its codes stand for and what is promised of it."""
+        if isinstance(self.model_, ModelBase):
+            source = Path(self.schema_.source).name
+            statement = PrivacyStatement.of(
+                self.result_.mechanism, self.result_.ledger, schema=source, drafted=self.schema_.drafted
+            )
+            schema = {**self.schema_.description, **({"drafted_from_private_data": True} if statement.drafted else {})}
+            self.model_.describe(schema=schema, privacy=statement.to_json())
 
     @property
     def model_(self) -> Any:
         """The model of the result."""
-        return self._fitted().model
+        return self._loaded if hasattr(self, "_loaded") else self._fitted().model
+
+    @property
+    def privacy_(self) -> Mapping[str, Any]:
+        """What is promised of the model, in words and numbers (`pgmest.privacy.PrivacyStatement`)."""
+        return self.model_.about.get("privacy", {})
+
+    def save(self, path: str | Path) -> None:
+        """Write the model with the schema and the privacy statement to an npz file; all in it may be published.
+
+        `load` reads it, and so does `pgmest.load`, for the model alone. Result and ledger are not in it.
+
+        Raises:
+            ArgumentError: not fitted yet, or a model without a file format.
+            FileFormatError: the file cannot be written.
+        """
+        if not isinstance(self.model_, ModelBase):
+            raise ArgumentError(f"a {type(self.model_).__name__} has no file format.")
+        self.model_.save(path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Synthesizer:
+        """A synthesizer that `save` wrote: it samples, and has `model_`, `schema_` and `privacy_`.
+
+        Raises:
+            FileFormatError: the file cannot be read, or has no schema.
+        """
+        from pgmest.data.schema import Schema
+        from pgmest.models.files import load
+
+        model = load(path)
+        if "schema" not in model.about:
+            remedy = "pgmest.load reads a model alone; Synthesizer.save writes one with its schema."
+            raise FileFormatError.of(path, "a model without a schema.", remedy)
+        loaded = cls.__new__(cls)
+        loaded._loaded, loaded._like = model, "pandas"
+        loaded.schema_ = dataclasses.replace(Schema.from_dict(model.about["schema"]), source=str(path))
+        return loaded
 
     @property
     def ledger_(self) -> Statement:
@@ -138,7 +190,12 @@ class Synthesizer:
         return self._fitted().ledger
 
     def sample(
-        self, n: int | None = None, seed: int | np.random.Generator | None = None, *, written: bool = False
+        self,
+        n: int | None = None,
+        seed: int | np.random.Generator | None = None,
+        *,
+        written: bool = False,
+        given: Any = None,
     ) -> Any:
         """A synthetic table of the kind that `fit` got: polars, pyarrow, and pandas for all others.
 
@@ -146,12 +203,18 @@ class Synthesizer:
             n: how many rows; by default the model's estimated total, never the true number.
             seed: the same seed gives the same rows.
             written: whether dates are texts in their column's `format`, as in a CSV file.
+            given: a dataframe with some of the columns. Each of its rows is completed: the other columns are drawn
+                given what it says, and its own columns stay as they are. `n` is then left out.
 
         Raises:
+            ImpossibleModelError: a row of `given` has probability 0.
+            DataError: `given` has a column that the schema does not have, or none.
             ArgumentError: not fitted yet, or n is not an integer of at least 0.
         """
-        result, generator = self._fitted(), np.random.default_rng(seed)
-        return self.schema_.decode(result.sample(n, generator), generator, self._like, written=written)
+        model, generator = self.model_, np.random.default_rng(seed)
+        if given is not None:
+            return completed(model, self.schema_, given, n, generator, written)
+        return self.schema_.decode(model.sample(n, seed=generator), generator, self._like, written=written)
 
     def report(self, out: str | Path = "report.html") -> Path:
         """Write the page that may be published with the synthetic table; `owner_report` is the other one.
@@ -190,11 +253,15 @@ class Synthesizer:
         return report(self.schema_.encode(table), result, out=out, schema=self.schema_, check=check)
 
     def _fitted(self) -> Result:
+        if hasattr(self, "_loaded"):
+            raise ArgumentError("this Synthesizer was loaded from a file, which has no result and no ledger.")
         if not hasattr(self, "result_"):
             raise ArgumentError("this Synthesizer has not seen a table yet: call fit(table, schema) first.")
         return self.result_
 
     def __repr__(self) -> str:
+        if hasattr(self, "_loaded"):
+            return f"Synthesizer(loaded, {self._loaded!r})"
         return f"Synthesizer({self.mechanism!r}{', fitted' if hasattr(self, 'result_') else ''})"
 
 

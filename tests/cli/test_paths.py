@@ -32,6 +32,7 @@ FILES = {  # every option and argument that names a file, with an ending that it
         "--owner-report": ".csv",
         "--model": ".csv",
         "--ledger": ".csv",
+        "--spent": ".csv",
         "--checkpoint": ".csv",
     },
     "schema": {"table": ".csv", "--out": ".csv"},

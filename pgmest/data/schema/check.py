@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pgmest._base.errors import DataError, listed, percent_text
+from pgmest._base.html import html_text
 from pgmest.data.chunked_reader import column_names, read_pieces
 from pgmest.data.frames import collected, lazy_frame
 from pgmest.data.schema.categorical import Boolean, Categorical
@@ -255,6 +256,9 @@ class TableCheck:
         remarks = [f"{'!!' if alarm else '! '} {name}: {text}" for name, text, alarm in self.remarks()]
         left = [f"   not in the schema, so left out: {listed(self.left_out, 20)}"] if self.left_out else []
         return "\n".join([PRIVATE, *lines, *([""] if remarks or left else []), *remarks, *left])
+
+    def _repr_html_(self) -> str:
+        return html_text(self)
 
     __repr__ = __str__
 

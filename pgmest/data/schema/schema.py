@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pgmest._base.errors import SchemaError, listed
+from pgmest._base.errors import FileFormatError, SchemaError, listed
 from pgmest._base.files import read_text
 from pgmest.data.dataset import Dataset
 from pgmest.data.schema.categorical import Boolean, Categorical
@@ -31,6 +31,8 @@ TYPES: dict[str, Any] = {
     "real": Real,
     "date": Date,
 }
+
+TABLE_ENDINGS = (".csv", ".csv.gz", ".tsv", ".parquet", ".xlsx", ".npz")
 
 DRAFT_MARK = "READ FROM THE PRIVATE DATA"
 """Stands on each line of a draft that was read from the records; a schema with such a line is not public."""
@@ -62,6 +64,7 @@ class Schema:
         source: the file it is from, for errors.
         drafted: whether it still says `drafted_from_private_data: true`, as `draft` writes it, or has marked lines.
         unit: whose rows are bounded where a person can have several; None where each row is a person's only one.
+        description: all that it says, as plain data of the file's form; `from_dict` reads it.
         marked_lines: the lines, from 1, that are still marked as read from the records, as `draft` marks them.
     """
 
@@ -71,6 +74,7 @@ class Schema:
     drafted: bool = False
     unit: Unit | None = None
     marked_lines: tuple[int, ...] = ()
+    description: Mapping[str, Any] = field(default_factory=dict)
 
     # -- making one -------------------------------------------------------------------------------------------------
 
@@ -83,6 +87,10 @@ class Schema:
             SchemaError: it is no schema; names the line.
             OptionalDependencyError: a YAML or JSON file, and no PyYAML.
         """
+        if any(str(path).lower().endswith(ending) for ending in TABLE_ENDINGS):
+            raise FileFormatError.of(
+                path, "a table, not a schema.", "A schema is a .yaml, .yml, .json or .toml file; see `pgmest schema`."
+            )
         return cls.parse(read_text(path), source=str(path), toml=Path(path).suffix.lower() == ".toml")
 
     @classmethod
@@ -115,7 +123,7 @@ class Schema:
                 zeros[clique] = mask | zeros.get(clique, False)
         drafted = "drafted_from_private_data" in fields and fields["drafted_from_private_data"].flag()
         unit = Unit.from_node(fields["unit"], list(columns)) if "unit" in fields else None
-        return cls(tuple(columns.values()), zeros, node.source, drafted, unit)
+        return cls(tuple(columns.values()), zeros, node.source, drafted, unit, description=node.plain())
 
     # -- what it says -----------------------------------------------------------------------------------------------
 

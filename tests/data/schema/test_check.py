@@ -139,7 +139,7 @@ def test_a_wrong_column_in_csv_lists_the_columns_and_the_nearest(files, capsys):
     assert "member" in text
 
 
-# -- how listed values are met --------------------------------------------------------------------------------------------
+# -- how listed values are met ----------------------------------------------------------------------------------------
 
 
 LISTED = """\
@@ -200,7 +200,7 @@ def test_dates_are_written_in_their_own_format_where_that_is_asked(like):
     import narwhals as nw
 
     schema = Schema.parse(
-        'columns:\n  born: {type: date, min: 0950-01-01, max: 1999-12-31, unit: year, format: "%d.%m.%Y", missing: true}\n'
+        'columns:\n  born: {type: date, min: 0950-01-01, max: 1999-12-31, format: "%d.%m.%Y", missing: true}'
     )
     data = schema.encode(pd.DataFrame({"born": ["03.05.1970", "", "31.12.0950"]}))
     texts = nw.from_native(schema.decode(data, seed=0, like=like, written=True), eager_only=True)["born"].to_list()
