@@ -79,6 +79,9 @@ class Outcome:
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
+CONCLUDING_ITERATIONS = 500
+"""Of the estimate after an interruption: who stops a run does not want to wait for the last thousandth."""
+
 POSITIVE_BUDGET = optional(number("a positive number", lambda value: 0 < value < float("inf")))
 DELTA = optional(number("a number between 0 and 1, well below 1 / records, such as 1e-9", lambda value: 0 < value < 1))
 NEIGHBORS = instance(Neighbors, "AddRemove(...) or Replace(...)")
@@ -297,7 +300,7 @@ class Mechanism(ABC, metaclass=_TakesOldNames):
         from pgmest.mechanisms.estimation import estimate_measured
 
         try:
-            return estimate_measured(curator)
+            return estimate_measured(curator, max_iterations=CONCLUDING_ITERATIONS)
         except PgmestError:
             raise KeyboardInterrupt from None
 

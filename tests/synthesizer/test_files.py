@@ -33,7 +33,8 @@ def test_a_synthesizer_comes_back_with_schema_promise_and_error_bars(fitted, tmp
     pd.testing.assert_frame_equal(loaded.sample(50, seed=1), fitted.sample(50, seed=1))
     assert loaded.schema_.domain == fitted.schema_.domain
     assert loaded.privacy_ == fitted.privacy_
-    assert loaded.privacy_["mechanism"] == "MST" and loaded.privacy_["private"] is False
+    assert loaded.privacy_["mechanism"] == "MST"
+    assert loaded.privacy_["private"] is False
     kept, found = (one.model_.uncertainty("sex", replicates=4) for one in (fitted, loaded))
     np.testing.assert_allclose(kept.stddev.values, found.stddev.values)
     np.testing.assert_allclose(kept.stddev.values, fitted.result_.uncertainty("sex", replicates=4).stddev.values)
@@ -45,7 +46,8 @@ def test_query_of_such_a_file_needs_no_schema_and_has_error_bars(fitted, tmp_pat
     fitted.save(tmp_path / "s.npz")
     assert main(["query", str(tmp_path / "s.npz"), "sex"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "sex,count,+-" and [line.split(",")[0] for line in lines[1:]] == ["F", "M", "missing"]
+    assert lines[0] == "sex,count,+-"
+    assert [line.split(",")[0] for line in lines[1:]] == ["F", "M", "missing"]
     assert main(["query", str(tmp_path / "s.npz"), "sex", "--codes", "--replicates", "0"]) == 0
     assert capsys.readouterr().out.splitlines()[1].startswith("0,")
     assert main(["sample", str(tmp_path / "s.npz"), "--rows", "3", "--out", "-"]) == 0
@@ -84,7 +86,8 @@ def test_a_table_in_the_place_of_a_schema_is_not_printed(tmp_path, capsys, name)
     arguments = ["synthesize", str(path), "--schema", str(path), "--epsilon", "1", "--out", str(tmp_path / "o.csv")]
     assert main(arguments) == 1
     text = capsys.readouterr().err
-    assert "Jane" not in text and len(text) < 500
+    assert "Jane" not in text
+    assert len(text) < 500
 
 
 def test_notebooks_show_tables_and_escape_them(fitted):
@@ -92,6 +95,7 @@ def test_notebooks_show_tables_and_escape_them(fitted):
     factor = pg.Factor(domain, [1, 2])
     for shown in (domain, factor, fitted.model_, fitted.ledger_, fitted.result_.model):
         assert shown._repr_html_().startswith(("<table>", "<pre>"))
-    assert "&lt;b&gt;" in factor._repr_html_() and "<b>" not in factor._repr_html_()
+    assert "&lt;b&gt;" in factor._repr_html_()
+    assert "<b>" not in factor._repr_html_()
     assert factor.to_frame({"<b>": ["x", "y"]})["<b>"].tolist() == ["x", "y"]
     assert fitted.model_.project("sex").to_frame(fitted.schema_)["sex"].tolist() == ["F", "M", "missing"]
