@@ -13,10 +13,11 @@ if TYPE_CHECKING:
     from pgmest.mechanisms.mechanism import Mechanism
 
 MECHANISM_HELP = """\
-Which mechanism: aim and mst are good for most tables (aim is slower and more accurate, mst takes seconds); mwem for a
-workload of its own; independent is the baseline, which loses all dependence. A budget is --epsilon with --delta (well
-below 1 / records; 1e-9 where it is needed and not given), or --rho of zCDP. Smaller is more private: epsilon 1 is
-common, above 10 promises little. `pgmest audit` tries a mechanism out.
+Which mechanism: aim and mst are good for most tables (aim is slower and more accurate, mst takes seconds); pgm, with
+--delta, is more accurate than both on most, and its model is weighted records; mwem for a workload of its own;
+independent is the baseline, which loses all dependence. A budget is --epsilon with --delta (well below 1 / records, and
+1e-9 where it is needed and not given), or --rho of zCDP. Smaller is more private: epsilon 1 is common, above 10
+promises little. `pgmest audit` tries a mechanism out.
 """
 
 

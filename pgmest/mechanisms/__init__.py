@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pgmest.mechanisms.mechanism import Mechanism, Result
     from pgmest.mechanisms.mst import MST
     from pgmest.mechanisms.mwem.mwem import MWEM
+    from pgmest.mechanisms.pgm.pgm import PGM
     from pgmest.mechanisms.pmw_pub.pmw_pub import PMWPub
     from pgmest.mechanisms.ppsyn.ppsyn import PPSyn
     from pgmest.mechanisms.ppsyn.published import PPSynAsPublishedNotPrivate
@@ -31,6 +32,7 @@ MECHANISMS = {
     "MST": "pgmest.mechanisms.mst",
     "MWEM": "pgmest.mechanisms.mwem.mwem",
     "Mechanism": "pgmest.mechanisms.mechanism",
+    "PGM": "pgmest.mechanisms.pgm.pgm",
     "PMWPub": "pgmest.mechanisms.pmw_pub.pmw_pub",
     "PPSyn": "pgmest.mechanisms.ppsyn.ppsyn",
     "PPSynAsPublishedNotPrivate": "pgmest.mechanisms.ppsyn.published",
@@ -48,6 +50,7 @@ __all__ = [
     "HDMM",
     "MST",
     "MWEM",
+    "PGM",
     "DualQuery",
     "Independent",
     "Mechanism",

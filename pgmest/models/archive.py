@@ -97,7 +97,8 @@ def write_model(
     }
     encoded = np.frombuffer(json.dumps(header, default=operator.methodcaller("item")).encode(), dtype=np.uint8)
     with atomic_path(path) as temporary, temporary.open("wb") as file:
-        np.savez(file, header=encoded, **arrays)  # before NumPy 2.1, allow_pickle= would become a member
+        members: dict[str, Any] = {"header": encoded, **arrays}
+        np.savez(file, **members)  # before NumPy 2.1, allow_pickle= would become a member
 
 
 @dataclass(frozen=True)

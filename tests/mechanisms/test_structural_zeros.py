@@ -48,6 +48,7 @@ def made(name: str, **parameters: Any) -> Mechanism:
 
 
 HONEST = [
+    ("PGM", {"records": 5000}),
     ("AIM", {"rounds": 6}),
     ("AIM", {"rounds": 6, "method": "auto"}),
     ("MST", {}),

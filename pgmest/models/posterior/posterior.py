@@ -224,7 +224,7 @@ class Posterior:
         try:
             import arviz  # pyright: ignore[reportMissingImports]
         except ImportError:
-            raise OptionalDependencyError.of("arviz", "InferenceData", "posterior") from None
+            raise OptionalDependencyError.of("arviz", "InferenceData") from None
         shape = self.points.shape[:2]
         found: dict[str, np.ndarray] = {"total": self.totals.reshape(shape)}
         dims: dict[str, list[str]] = {}

@@ -1,0 +1,115 @@
+"""What PGM's errors are, beside those of the others: a table per budget, the cases it loses, and a picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from pgmest._base.files import atomic_path, write_atomically
+
+RESULTS = Path(__file__).resolve().parents[1] / "results"
+PICTURE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "pgm.png"
+"""For the guide, beside the one of the report."""
+NOT_COMPARED = ("PMWPub", "MST, estimated by mbi", "AIM, estimated by mbi")
+"""Needs a public table; and estimates of measurements that are compared already."""
+
+HEAD = """# PGM against all other mechanisms
+
+`python -m experiments.flagship`. The error is that of [compare.md](compare.md): the average total variation distance of
+pairs, of the model. PGM: the mean over the seeds run. The others: one seed each, as compare.csv has them, their
+junction trees limited to 1 MB. *Best other* is the one that happens to be best on that table and budget, which nobody
+knows beforehand. *Records* is the error of as many sampled records, divided by the model's. Seconds are of a processor.
+Every run and every table that was used is here; PMWPub, which needs a public table, is left out.
+"""
+
+
+def others() -> pd.DataFrame:
+    """The errors of all other mechanisms: table, epsilon, mechanism, error."""
+    rows = pd.read_csv(RESULTS / "compare.csv")
+    return rows[~rows["mechanism"].isin([*NOT_COMPARED, "PGM"]) & rows["error"].notna()]
+
+
+def compared(runs: pd.DataFrame) -> pd.DataFrame:
+    """A row for each table and budget: PGM's means, and the best of the others."""
+    means = runs.groupby(["table", "epsilon"], sort=False).mean(numeric_only=True)
+    means["seeds"] = runs.groupby(["table", "epsilon"], sort=False).size()
+    rivals = others()
+    best = rivals.loc[rivals.groupby(["table", "epsilon"])["error"].idxmin()].set_index(["table", "epsilon"])
+    baseline = rivals[rivals["mechanism"].eq("Independent")].set_index(["table", "epsilon"])["error"]
+    found = means.assign(best=best["error"], best_name=best["mechanism"], independent=baseline)
+    found["ratio"] = found["error"] / found["best"]
+    found["to_independent"] = found["error"] / found["independent"]
+    return found.reset_index()
+
+
+def write(runs: pd.DataFrame) -> None:
+    """Write the tables and the picture."""
+    if runs.empty:
+        return
+    with atomic_path(RESULTS / "flagship.csv") as path:
+        runs.to_csv(path, index=False, float_format="%.5g")
+    table = compared(runs)
+    lines = [HEAD, *_summary(table)]
+    for epsilon, rows in table.groupby("epsilon"):
+        lines += ["", f"## Epsilon {epsilon:g}", "", *_rows(rows)]
+    lines += ["", "![error over epsilon](flagship.png)"]
+    write_atomically(RESULTS / "flagship.md", "\n".join(lines) + "\n")
+    _draw(table)
+
+
+def _summary(table: pd.DataFrame) -> list[str]:
+    mean = float(np.exp(np.log(table["ratio"]).mean()))
+    lost, below = table[table["ratio"] > 1.03], table[table["to_independent"] > 1.01]
+
+    def named(rows: pd.DataFrame, value: str) -> str:
+        cases = [f"{row.table} at {row.epsilon:g} ({getattr(row, value):.2f})" for row in rows.itertuples()]
+        return ", ".join(cases) or "none"
+
+    return [
+        f"Over {len(table)} tables and budgets PGM has {mean:.3f} times the error of the best other (geometric mean).",
+        f"It is more than 3 % worse than that one: {named(lost, 'ratio')}.",
+        f"It is more than 1 % worse than Independent: {named(below, 'to_independent')}.",
+    ]
+
+
+def _rows(rows: pd.DataFrame) -> list[str]:
+    lines = [
+        "| | PGM | best other | | ratio | Independent | records | pairs | seconds | seeds |",
+        "|---|---:|---:|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    for row in rows.itertuples():
+        lines.append(
+            f"| {row.table} | {row.error:.4f} | {row.best:.4f} | {row.best_name} | {row.ratio:.2f} | "
+            f"{row.independent:.4f} | {row.records / row.error:.2f} | {row.pairs:.0f} | {row.seconds:.0f} | "
+            f"{row.seeds} |"
+        )
+    return lines
+
+
+def _draw(table: pd.DataFrame) -> None:
+    """A panel per table: all others in grey, PGM in black."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    rivals, names = others(), list(dict.fromkeys(table["table"]))
+    figure, panels = plt.subplots(-(-len(names) // 4), 4, figsize=(11, 2.4 * -(-len(names) // 4)), squeeze=False)
+    for panel, name in zip(panels.flat, names, strict=False):
+        for mechanism, rows in rivals[rivals["table"].eq(name)].groupby("mechanism"):
+            color = "tab:blue" if mechanism == "Independent" else "0.75"
+            panel.plot(rows["epsilon"], rows["error"], color=color, linewidth=1)
+        mine = table[table["table"].eq(name)].sort_values("epsilon")
+        panel.plot(mine["epsilon"], mine["error"], color="black", marker="o", markersize=3)
+        top = 1.5 * float(rivals[rivals["table"].eq(name) & rivals["mechanism"].eq("Independent")]["error"].max())
+        panel.set(xscale="log", yscale="log", title=name, ylim=(0.5 * float(mine["error"].min()), top))
+    for panel in list(panels.flat)[len(names) :]:
+        panel.axis("off")
+    figure.suptitle("Error over epsilon. Black: PGM; blue: Independent; grey: all others", fontsize=10)
+    figure.tight_layout()
+    for picture in (RESULTS / "flagship.png", PICTURE):
+        with atomic_path(picture) as path:
+            figure.savefig(path, dpi=100, format="png")
+    plt.close(figure)

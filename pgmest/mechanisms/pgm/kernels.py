@@ -1,0 +1,27 @@
+"""The compiled kernel that weights records: the weight in each cell of a marginal, and weights moved to match it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pgmest.inference.exact.kernels import _cached
+
+
+@_cached
+def rake(rows, columns, width, weights, target, counts, power, most):
+    """Multiply each record's weight by (target / counts)^power of its cell; the l1 distance before.
+
+    rows, columns: the row and the column of each record's cell, in a table with `width` columns.
+    target: of each cell; counts: space for as many numbers. Ratios are at most `most`, and at least its inverse.
+    """
+    counts[:] = 0.0
+    for i in range(len(weights)):
+        counts[np.int64(rows[i]) * width + columns[i]] += weights[i]
+    distance = 0.0
+    for c in range(len(counts)):
+        distance += abs(target[c] - counts[c])
+        if counts[c] > 0:
+            counts[c] = min(most, max(1.0 / most, target[c] / counts[c])) ** power
+    for i in range(len(weights)):
+        weights[i] *= counts[np.int64(rows[i]) * width + columns[i]]
+    return distance

@@ -1,0 +1,176 @@
+"""What PGM would do with its budget, before it spends any; and what it did, afterwards."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pgmest._base.errors import plural
+from pgmest.mechanisms.pgm.allocation import (
+    MEAN_ABSOLUTE,
+    Dependence,
+    Prices,
+    histogram,
+    pair_offer,
+)
+from pgmest.mechanisms.pgm.groups import is_identity, nested_groups, summed
+from pgmest.tables.domain import Clique, Domain
+
+SHOWN = 12
+"""Rows of a printed table."""
+
+
+@dataclass(frozen=True)
+class Purchase:
+    """What was bought in one of the rounds, and why.
+
+    Attributes:
+        round: 0 for the one-way marginals that come first.
+        clique: what was measured.
+        groups: into how many groups of codes each attribute was divided.
+        share: of the budget.
+        stddev: of the noise.
+        before: the total variation by which the model was thought to be wrong, by noisy scores; None for an attribute.
+        after: by which it is expected to be wrong afterwards.
+    """
+
+    round: int
+    clique: Clique
+    groups: tuple[int, ...]
+    share: float
+    stddev: float
+    before: float | None = None
+    after: float | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a budget can carry on a table of so many records, from public knowledge alone.
+
+    Attributes:
+        records: the number of records that it is made for.
+        first_stddev: of the noise in the first count of each attribute.
+        one_way_errors: the expected error of each attribute's marginal, as a total variation distance, if nothing but
+            one-way marginals is bought, and its values are equally frequent (the worst case).
+        score_stddev: of the noise in the scores, as a total variation distance.
+        least_dependence: of each pair the least dependence (total variation from independence) that is worth measuring
+            if as many pairs are bought as join all attributes; inf where even the strongest possible is not.
+    """
+
+    records: int
+    first_stddev: dict[str, float]
+    one_way_errors: dict[str, float]
+    score_stddev: float
+    least_dependence: dict[Clique, float]
+
+    @property
+    def independent_only(self) -> bool:
+        """Whether no pair can be worth its price, so that `Independent` would do as well."""
+        return all(math.isinf(least) for least in self.least_dependence.values())
+
+    def __str__(self) -> str:
+        lines = [f"PGM on {self.records:,} records of {plural(len(self.one_way_errors), 'attribute')}", ""]
+        lines.append(f"{'attribute':24} {'stddev at first':>15} {'expected error':>15}")
+        worst = sorted(self.one_way_errors, key=lambda name: -self.one_way_errors[name])
+        lines += [
+            f"{name[:24]:24} {self.first_stddev[name]:15.1f} {self.one_way_errors[name]:15.4f}"
+            for name in worst[:SHOWN]
+        ]
+        if len(worst) > SHOWN:
+            lines.append(f"... and {plural(len(worst) - SHOWN, 'attribute')} with less")
+        possible = [least for least in self.least_dependence.values() if not math.isinf(least)]
+        lines += ["", f"{len(possible)} of {plural(len(self.least_dependence), 'pair')} can be worth measuring"]
+        if possible:
+            lines[-1] += f", if {min(possible):.3f} (the median {np.median(possible):.3f}) or more from independence"
+        lines.append(f"scores of pairs have a standard error of {self.score_stddev:.4f}")
+        if self.independent_only:
+            lines.append(
+                "WARNING: this budget carries one-way marginals only. Independent would do as well; take more budget, "
+                "more records, or fewer values."
+            )
+        return "\n".join(lines)
+
+
+def planned(
+    domain: Domain,
+    records: int,
+    pairs: Sequence[Clique],
+    first: dict[str, float],
+    score_stddev: float,
+    prices: Prices,
+    worth: float,
+    coarse_level: int,
+) -> Plan:
+    """The plan for a table of so many records.
+
+    Args:
+        domain: the attributes.
+        records: how many there may be; an assumption, not read from the data.
+        pairs: those that matter.
+        first: the share of the budget for each attribute, of the first one-way marginals.
+        score_stddev: in counts.
+        prices: of noise.
+        worth, coarse_level: as `PGM` has them.
+    """
+    stddev = {name: float(prices.precision(share)) ** -0.5 for name, share in first.items()}
+    whole = sum(first.values())
+    errors = {
+        name: min(1.0, MEAN_ABSOLUTE * domain[name] * float(prices.precision(share / whole)) ** -0.5 / (2 * records))
+        for name, share in first.items()
+    }
+    fair = (1 - whole) / max(1, len(first) - 1)
+    kinds = {
+        pair: tuple(sorted(domain[name] for name in pair)) for pair in pairs
+    }  # pairs of equal sizes have equal prices
+    least = {kind: _least_dependence(kind, records, fair, prices, worth, coarse_level) for kind in set(kinds.values())}
+    return Plan(
+        records, stddev, errors, score_stddev / (2 * records), {pair: least[kind] for pair, kind in kinds.items()}
+    )
+
+
+def _least_dependence(
+    sizes: tuple[int, ...], records: int, share: float, prices: Prices, worth: float, coarse_level: int
+) -> float:
+    """The least dependence of a pair that a share of the budget takes the part `worth` of away."""
+    uniform = [np.full(size, records / size) for size in sizes]
+    levels = [nested_groups(counts) for counts in uniform]
+    depth = range(max(map(len, levels)))
+    groups = [[side[min(level, len(side) - 1)] for side in levels] for level in depth]
+    sides = [tuple(histogram(summed(c, (g,))) for c, g in zip(uniform, at, strict=True)) for at in groups]
+    finest = [all(map(is_identity, at)) for at in groups]
+
+    def pays(dependence: float) -> bool:
+        counts = 2 * records * dependence
+        found = Dependence(counts, counts)
+        offer = pair_offer(("a", "b"), sides, finest, found, coarse_level, float(records), prices)
+        return offer.reduction(share) >= worth
+
+    low, high = 0.0, 1 - 1 / min(sizes)
+    if high == 0.0 or not pays(high):
+        return math.inf
+    while high - low > 1e-4:
+        middle = (low + high) / 2
+        low, high = (low, middle) if pays(middle) else (middle, high)
+    return high
+
+
+def told(purchases: Iterable[Purchase]) -> str:
+    """What was bought, why, and with what gain, as text: the pairs, the largest gain first."""
+    bought = list(purchases)
+    singles = sum(p.share for p in bought if len(p.clique) == 1)
+    pairs = [p for p in bought if len(p.clique) == 2 and p.before is not None and p.after is not None]
+    names = {p.clique for p in bought if len(p.clique) == 2}
+    lines = [f"{singles:.0%} of the budget for one-way marginals, the rest for {plural(len(names), 'pair')} and scores"]
+    if pairs:
+        lines.append(f"{'pair':40} {'round':>5} {'groups':>9} {'share':>7} {'error before':>12} {'expected':>9}")
+    gain = {id(p): (p.before or 0.0) - (p.after or 0.0) for p in pairs}
+    for p in sorted(pairs, key=lambda p: -gain[id(p)])[:SHOWN]:
+        size = "x".join(map(str, p.groups))
+        name = " x ".join(p.clique)[:40]
+        lines.append(f"{name:40} {p.round:5} {size:>9} {p.share:7.2%} {p.before:12.4f} {p.after:9.4f}")
+    if len(pairs) > SHOWN:
+        lines.append(f"... and {plural(len(pairs) - SHOWN, 'purchase')} with less gain")
+    return "\n".join(lines)

@@ -1,0 +1,111 @@
+"""Records of a junction-tree model, weighted until they have the tables that no junction tree could hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+
+from pgmest.data.dataset import Dataset
+from pgmest.inference.exact.structural_zeros import Rule
+from pgmest.inference.support.support import Support
+from pgmest.mechanisms.pgm.grouped_model import GroupedModel
+from pgmest.models.support import SupportModel
+from pgmest.tables.clique_vector import CliqueVector
+
+SWEEPS = 20
+DAMPING = 0.1
+"""Sweep k moves weights by the ratio to the power 1 / (1 + DAMPING k), so that tables that disagree come to terms."""
+LEAST_WEIGHT = 1e-100
+"""Records of less, in shares of the largest weight, are left out."""
+MOST_STEPS, LEAST_SWEEPS = 4e9, 8
+"""There are fewer sweeps where there are many tables and records."""
+NOISY_CELLS, MOST_CELLS = 1e-3, 1_000_000
+"""A pair that was not measured is held to the model where it has more cells than this for each record: there drawing
+records alone would change it."""
+MOST_RATIO = 1e3
+LEAST_TARGET = 1e-9
+
+
+def weighted_records(
+    model: GroupedModel, count: int, rules: Sequence[Rule], generator: np.random.Generator
+) -> SupportModel:
+    """Records with weights that fit all measured tables and one-way marginals, close to the model they come from.
+
+    Records are drawn from a model that has the strongest dependences exactly. Iterative proportional fitting of their
+    weights (raking; Deming and Stephan 1940) then finds the nearest weights, in relative entropy, that have all the
+    tables: a sample of the distribution of maximum entropy given everything that was measured, at a cost that does not
+    depend on a junction tree.
+
+    Args:
+        model: of what fits into a junction tree.
+        count: how many records.
+        rules: what cannot occur; such records are left out, unless nothing remains.
+        generator: to draw with.
+    """
+    records = _possible(model.records(count, generator), rules)
+    weights = raked(records, model, generator)
+    weights[weights < LEAST_WEIGHT * weights.max()] = 0.0
+    weighted = Dataset(records.domain, records.columns, records.records, weights)
+    return SupportModel(Support(weighted), CliqueVector.zeros(records.domain, []), model.evidence.total)
+
+
+def raked(records: Dataset, model: GroupedModel, generator: np.random.Generator) -> np.ndarray:
+    """Weights of records, summing to the total, that fit the evidence, and elsewhere the model."""
+    from pgmest.mechanisms.pgm.kernels import rake
+
+    evidence = model.evidence
+    weights = np.full(records.records, evidence.total / max(1, records.records))
+    goals = _goals(records, model)
+    sweeps = int(np.clip(MOST_STEPS / (len(goals) * records.records), LEAST_SWEEPS, SWEEPS))
+    for sweep in range(sweeps):
+        power = 1 / (1 + DAMPING * sweep)
+        for place in generator.permutation(len(goals)):
+            rows, columns, target, space = goals[place]
+            rake(rows, columns, target.shape[1], weights, target.ravel(), space, power, MOST_RATIO)
+        weights *= evidence.total / weights.sum()
+    return weights
+
+
+def _goals(records: Dataset, model: GroupedModel) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+    """Row and column of each record in each table, the table, and space for as many counts."""
+    evidence = model.evidence
+    nothing = np.zeros(records.records, dtype=np.uint8)
+    goals = []
+    for answer, table in zip(evidence.answers, evidence.tables, strict=True):
+        rows, columns = (
+            labels.astype(np.uint16)[records.column(name)]
+            for name, labels in zip(answer.clique, answer.groups, strict=True)
+        )
+        goals.append((rows, columns, _target(table, evidence.total), np.empty(table.size)))
+    for name in evidence.noisy:
+        counts = evidence.counts(name)[None, :]
+        codes = np.asarray(records.column(name)).astype(np.uint16)
+        goals.append((nothing, codes, _target(counts, evidence.total), np.empty(counts.size)))
+    measured = {answer.clique for answer in evidence.answers}
+    domain = evidence.domain
+    noisy = [
+        pair
+        for pair in combinations(evidence.noisy, 2)
+        if pair not in measured and NOISY_CELLS * records.records <= domain.size(pair) <= MOST_CELLS
+    ]
+    for pair, table in zip(noisy, model.tables(noisy), strict=True):
+        rows, columns = (np.asarray(records.column(name)).astype(np.uint16) for name in pair)
+        goals.append((rows, columns, _target(table, evidence.total), np.empty(table.size)))
+    return goals
+
+
+def _target(table: np.ndarray, total: float) -> np.ndarray:
+    positive = np.ascontiguousarray(np.maximum(table, LEAST_TARGET))
+    return positive * (total / positive.sum())
+
+
+def _possible(records: Dataset, rules: Sequence[Rule]) -> Dataset:
+    """The records that break no rule; all, if all do."""
+    keep = np.ones(records.records, dtype=bool)
+    for rule in rules:
+        names = records.domain.clique(rule.attributes)
+        mask = np.asarray(rule.mask(records.domain))
+        keep &= ~mask[tuple(np.asarray(records.column(name)) for name in names)]
+    return records.take(keep) if keep.any() else records

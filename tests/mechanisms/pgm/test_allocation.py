@@ -1,0 +1,108 @@
+"""What PGM thinks an answer is worth, and how it shares a budget."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pgmest.mechanisms.pgm.allocation import (
+    SHARES,
+    Dependence,
+    Offer,
+    Prices,
+    allocate,
+    expected_errors,
+    fill,
+    one_way_offer,
+    pair_offer,
+    worthwhile,
+)
+from pgmest.privacy import AddRemove, Epsilon, Rho
+
+PAIRS = [("a", "b"), ("a", "c"), ("b", "c")]
+
+
+NOISE = Prices(100.0, 1.0)
+
+
+def singles(size=4, stddev=50.0, prices=NOISE):
+    return [one_way_offer((name,), np.full(size, 1000.0 / size), stddev, prices) for name in "abc"]
+
+
+def offered(pair, dependence, size=4):
+    cells = (np.array([float(size)]), np.array([1000.0 / size]))
+    return pair_offer(pair, [(cells, cells)], [True], Dependence(dependence, dependence), 2, 1000.0, NOISE)
+
+
+def test_noise_is_priced_as_the_curator_does():
+    assert Prices.of(Rho(0.5), AddRemove()).precision(1.0) == pytest.approx(1.0)
+    assert Prices.of(Rho(0.5), AddRemove()).precision(0.25) == pytest.approx(0.25)
+    laplace = Prices.of(Epsilon(0.1), AddRemove())
+    assert laplace.precision(0.5) == pytest.approx(laplace.precision(1.0) / 4)
+
+
+def test_the_error_before_anything_is_measured_is_the_dependence_and_falls_to_nothing():
+    offer = offered(("a", "b"), 300.0)
+    assert offer.errors[0] == pytest.approx(300.0)
+    assert (np.diff(offer.errors) <= 0).all()
+    assert expected_errors(np.array([4.0]), np.array([1e3]), np.array([1e12]))[0] == pytest.approx(0, abs=1e-2)
+
+
+def test_the_error_is_that_of_the_best_linear_shrinkage():
+    rng = np.random.default_rng(0)
+    truth, noise = 30 * rng.standard_normal(200_000), 40 * rng.standard_normal(200_000)
+    weight = 30**2 / (30**2 + 40**2)
+    found = expected_errors(np.array([1.0]), np.array([30.0]), np.array([40.0**-2]))[0]
+    assert found == pytest.approx(np.abs(weight * (truth + noise) - truth).mean(), rel=0.01)
+
+
+@given(st.lists(st.floats(1.0, 1e4), min_size=2, max_size=6), st.floats(0.01, 1.0))
+@settings(max_examples=50, deadline=None)
+def test_shares_fill_the_budget_and_no_other_split_tried_is_better(spreads, budget):
+    curves = np.array([expected_errors(np.array([10.0]), np.array([s]), SHARES / 100.0) for s in spreads])
+    weights = np.ones(len(curves))
+    shares = fill(curves, weights, budget)
+    assert shares.sum() == pytest.approx(budget)
+
+    def total(split):
+        return sum(np.interp(share, SHARES, curve) for share, curve in zip(split, curves, strict=True))
+
+    rng = np.random.default_rng(0)
+    others = [budget * rng.dirichlet(np.ones(len(curves))) for _ in range(20)]
+    assert total(shares) <= min(map(total, others)) * 1.02 + 1e-9
+
+
+def test_strong_pairs_get_more_and_weak_ones_are_left_out():
+    offers = [*singles(), offered(("a", "b"), 600.0), offered(("a", "c"), 400.0), offered(("b", "c"), 1.0)]
+    plan = worthwhile(offers, PAIRS, np.ones(3), 0.8, least=0.5)
+    assert ("b", "c") not in plan
+    assert plan[("a", "b")][1] > 0
+    assert sum(share for _, share in plan.values()) == pytest.approx(0.8)
+    shares = allocate(offers, PAIRS, np.array([1.0, 1e-6, 1e-6]), 0.8)
+    assert shares[3] > 10 * shares[4]
+
+
+def test_where_no_pair_pays_everything_goes_to_the_attributes():
+    noise = Prices(1e8, 1.0)
+    cells = (np.array([4.0]), np.array([250.0]))
+    offers = singles(prices=noise) + [
+        pair_offer(pair, [(cells, cells)], [True], Dependence(50.0, 50.0), 2, 1000.0, noise) for pair in PAIRS
+    ]
+    plan = worthwhile(offers, PAIRS, np.ones(3), 1.0, least=0.5)
+    assert set(plan) == {("a",), ("b",), ("c",)}
+
+
+def test_a_pair_is_measured_more_finely_for_more():
+    fine, coarse = (np.array([64.0]), np.array([1000 / 64])), (np.array([4.0]), np.array([250.0]))
+    offer = pair_offer(
+        ("a", "b"),
+        [(coarse, coarse), (fine, fine)],
+        [False, True],
+        Dependence(300.0, 320.0),
+        0,
+        1e3,
+        Prices(0.001, 1.0),
+    )
+    assert isinstance(offer, Offer)
+    assert offer.level(1e-6) == 0
+    assert offer.level(1.0) == 1

@@ -1,0 +1,180 @@
+"""PGM: the mechanism as a whole."""
+
+import numpy as np
+import pytest
+
+import pgmest as pg
+from pgmest._base.errors import ArgumentError, JournalError
+from pgmest.evaluation import workload_error
+from pgmest.mechanisms import PGM, Independent
+from pgmest.models.support import SupportModel
+from pgmest.privacy import Replace
+from tests.mechanisms.auditing import audit_mechanism, outlier_count
+
+CENSUS = pg.datasets.load("census").select(["age", "sex", "race", "relationship", "income>50K"])
+PAIRS = pg.workloads.all_kway(CENSUS.domain, 2)
+
+
+def fitted(seed=0, workload=None, **parameters):
+    given = {"epsilon": 1.0, "delta": 1e-9, "backend": "simulation", "records": 20_000, **parameters}
+    return PGM(**given).fit(CENSUS, workload, seed=seed, progress=False)
+
+
+def error(result):
+    return workload_error(CENSUS, result, PAIRS, norm="tv", per="record")
+
+
+@pytest.mark.parametrize("budget", [{"epsilon": 1.0, "delta": 1e-9}, {"epsilon": 1.0, "delta": None}])
+def test_it_spends_its_budget_and_beats_independence(budget):
+    result = fitted(**budget)
+    assert result.ledger.remaining / result.ledger.budget < 1e-9
+    assert {"measure"} <= {entry.kind for entry in result.ledger} <= {"measure", "release"}
+    baseline = Independent(**budget, backend="simulation").fit(CENSUS, seed=0)
+    assert error(result) < 0.5 * error(baseline)
+
+
+def test_where_all_pairs_cost_no_more_than_scores_all_are_measured():
+    rng = np.random.default_rng(0)
+    first = rng.integers(0, 2, 5000)
+    data = pg.Dataset.from_codes([first, first, *rng.integers(0, 2, (6, 5000))], dict.fromkeys("abcdefgh", 2))
+    result = PGM(rho=0.1, backend="simulation", records=5000).fit(data, seed=0, progress=False)
+    assert {entry.kind for entry in result.ledger} == {"measure"}
+    assert len({p.clique for p in result.details["purchases"] if len(p.clique) == 2}) == 28
+    assert result.ledger.remaining / result.ledger.budget < 1e-9
+    assert result.project(("a", "b")).values[0, 1] < 0.05 * 5000
+
+
+def test_with_next_to_no_budget_it_is_no_worse_than_independence():
+    found, baseline = [], []
+    for seed in range(5):
+        result = fitted(seed=seed, epsilon=None, delta=None, rho=1e-7)
+        found.append(error(result))
+        baseline.append(error(Independent(rho=1e-7, backend="simulation").fit(CENSUS, seed=seed)))
+    assert np.mean(found) < 1.01 * np.mean(baseline)
+
+
+def test_with_much_budget_it_is_close_to_the_data_and_finds_what_a_tree_cannot_hold():
+    result = fitted(epsilon=None, delta=None, rho=1e4, max_megabytes=0.02)
+    assert error(result) < 0.01
+
+
+def test_its_model_is_weighted_records_and_sampled_ones_are_as_close():
+    result = fitted()
+    assert isinstance(result.model, SupportModel)
+    assert result.model.total == pytest.approx(CENSUS.records, rel=0.02)
+    records = result.sample(seed=0)
+    assert records.records == round(result.model.total)
+    assert workload_error(CENSUS, records, PAIRS) < 1.1 * workload_error(CENSUS, result, PAIRS)
+
+
+def test_it_tells_what_it_bought():
+    result = fitted()
+    bought = result.details["purchases"]
+    assert sum(purchase.share for purchase in bought) == pytest.approx(1 - 0.04)
+    assert [p.clique for p in bought if p.round == 0] == [(name,) for name in CENSUS.domain]
+    assert len(bought) == len(result.measurements)
+    for purchase, measurement in zip(bought, result.measurements, strict=True):
+        assert purchase.clique == measurement.clique
+        assert np.prod(purchase.groups) == measurement.rows
+        if len(purchase.clique) == 2:
+            assert 0 <= purchase.after <= purchase.before
+
+
+def test_a_workload_says_which_pairs_matter():
+    result = fitted(workload=[("age", "sex"), ("sex", "income>50K")])
+    asked = {p.clique for p in result.details["purchases"] if len(p.clique) == 2}
+    assert asked <= {("age", "sex"), ("sex", "income>50K")}
+    assert result.project("race").values.std() < 0.02 * CENSUS.records
+    alone = fitted(workload=["age"])
+    assert alone.ledger.remaining / alone.ledger.budget < 1e-9
+    triples = fitted(workload=[("age", "sex", "race")])
+    assert {n for p in triples.details["purchases"] for n in p.clique} == {"age", "sex", "race"}
+
+
+def test_where_the_number_of_records_is_public_it_is_used():
+    assert fitted(neighbors=Replace()).model.total == CENSUS.records
+
+
+@pytest.mark.parametrize("sizes", [{"a": 1}, {"a": 1, "b": 1}, {"a": 3}, {"a": 1, "b": 4, "c": 2}])
+def test_small_domains_are_no_exception(sizes):
+    rng = np.random.default_rng(0)
+    data = pg.Dataset.from_codes([rng.integers(0, size, 50) for size in sizes.values()], pg.Domain(sizes))
+    result = PGM(rho=1.0, backend="simulation", records=1000).fit(data, seed=0)
+    assert result.project(data.domain.attributes).values.sum() == pytest.approx(result.model.total)
+
+
+def test_no_records_at_all_are_no_exception():
+    data = pg.Dataset.from_codes(np.empty((0, 3), dtype=int), {"a": 3, "b": 4, "c": 2})
+    assert PGM(rho=1.0, backend="simulation", records=1000).fit(data, seed=0).model.total > 0
+
+
+def test_the_same_seed_gives_the_same_run():
+    first, second, other = fitted(seed=3), fitted(seed=3), fitted(seed=4)
+    assert first.sample(100, seed=0) == second.sample(100, seed=0)
+    assert first.sample(100, seed=0) != other.sample(100, seed=0)
+
+
+def test_a_run_goes_on_from_its_checkpoint(tmp_path):
+    path, whole = tmp_path / "run", fitted()
+    mechanism = PGM(epsilon=1.0, delta=1e-9, backend="simulation", records=20_000)
+    mechanism.fit(CENSUS, seed=0, progress=False, checkpoint=path)
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:9]))
+    resumed = mechanism.fit(CENSUS, seed=0, progress=False, checkpoint=path)
+    assert resumed.details == whole.details
+    assert path.read_text() == "".join(lines)
+    assert resumed.sample(50, seed=0) == whole.sample(50, seed=0)
+    with pytest.raises(JournalError, match=r"goes|run|asks"):
+        PGM(epsilon=1.0, delta=1e-9, backend="simulation", first=0.2).fit(
+            CENSUS, seed=0, progress=False, checkpoint=path
+        )
+
+
+@pytest.mark.parametrize("charges", [1, 5, 6, 9])
+def test_an_interrupted_run_keeps_what_was_paid(charges):
+    def stop(curator):
+        if len(curator.ledger) == charges:
+            raise KeyboardInterrupt
+
+    result = (
+        PGM(rho=1.0, backend="simulation", records=5000).fit(CENSUS, seed=0, progress=stop) if charges > 1 else None
+    )
+    if result is None:
+        with pytest.raises(KeyboardInterrupt):
+            PGM(rho=1.0, backend="simulation").fit(CENSUS, seed=0, progress=stop)
+        return
+    assert result.interrupted
+    assert len(result.measurements) >= 4
+    assert result.model.total == pytest.approx(CENSUS.records, rel=0.02)
+
+
+@pytest.mark.parametrize("statistic", [None, outlier_count])
+@pytest.mark.parametrize("budget", [{"rho": 0.5}, {"epsilon": 1.0}])
+def test_the_audit_does_not_contradict_the_claim(statistic, budget):
+    mechanism = PGM(**budget, backend="simulation", records=200)
+    options = {} if statistic is None else {"statistic": statistic}
+    assert not audit_mechanism(mechanism, trials=50, **options).contradicts(mechanism.budget())
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"first": 0.0},
+        {"first": 0.97},
+        {"scoring": 1.0},
+        {"rounds": 0},
+        {"records": 2.5},
+        {"worth": 1.5},
+        {"max_megabytes": 0},
+    ],
+)
+def test_parameters_are_checked_before_anything_is_paid(parameters):
+    with pytest.raises(ArgumentError, match=next(iter(parameters)) if parameters != {"first": 0.97} else "scoring"):
+        PGM(rho=1.0, **parameters)
+
+
+def test_a_workload_that_cannot_be_used_costs_nothing():
+    charges = []
+    with pytest.raises(pg.errors.UnknownAttributeError if hasattr(pg, "errors") else Exception):
+        PGM(rho=1.0, backend="simulation").fit(CENSUS, [("age", "nothing")], seed=0, progress=charges.append)
+    assert charges == []

@@ -1,0 +1,53 @@
+"""What PGM says before it spends, and after."""
+
+import math
+
+import pytest
+
+import pgmest as pg
+from pgmest._base.errors import ArgumentError
+from pgmest.mechanisms import PGM
+from pgmest.mechanisms.pgm.plan import Purchase, told
+
+DOMAIN = {"age": 85, "sex": 2, "income": 2, "nothing": 1}
+
+
+def test_a_plan_spends_nothing_and_grows_with_the_budget():
+    poor, rich = (PGM(rho=rho).plan(DOMAIN, 10_000) for rho in (1e-9, 1.0))
+    assert poor.independent_only
+    assert "WARNING: this budget carries one-way marginals only" in str(poor)
+    assert not rich.independent_only
+    assert "WARNING" not in str(rich)
+    assert rich.one_way_errors["age"] < poor.one_way_errors["age"]
+    assert rich.score_stddev < poor.score_stddev
+    assert math.isinf(rich.least_dependence[("age", "nothing")])
+    assert 0 < rich.least_dependence[("sex", "income")] < rich.least_dependence[("age", "sex")] < 0.5
+
+
+def test_the_plan_agrees_with_what_the_run_does_first():
+    census = pg.datasets.load("census").select(["age", "sex", "income>50K"])
+    mechanism = PGM(rho=0.1, backend="simulation", records=5000)
+    plan = mechanism.plan(census.domain, census.records)
+    bought = mechanism.fit(census, seed=0, progress=False).details["purchases"]
+    for purchase in bought[:3]:
+        assert plan.first_stddev[purchase.clique[0]] == pytest.approx(purchase.stddev, rel=0.01)
+
+
+def test_arguments_of_a_plan_are_checked():
+    with pytest.raises(ArgumentError, match="records"):
+        PGM(rho=1.0).plan(DOMAIN, 0)
+    assert PGM(epsilon=1.0).plan(DOMAIN, 100, workload=["age"]).least_dependence == {}
+
+
+def test_the_report_says_what_was_bought_and_why():
+    bought = [
+        Purchase(0, ("age",), (85,), 0.2, 3.0),
+        Purchase(1, ("age", "sex"), (8, 2), 0.5, 2.0, 0.3, 0.01),
+        Purchase(2, ("sex", "income"), (2, 2), 0.1, 5.0, 0.1, 0.02),
+    ]
+    lines = told(bought).splitlines()
+    assert lines[0] == "20% of the budget for one-way marginals, the rest for 2 pairs and scores"
+    assert lines[2].split() == ["age", "x", "sex", "1", "8x2", "50.00%", "0.3000", "0.0100"]
+    assert told(bought[:1]).count("\n") == 0
+    many = [Purchase(1, ("a", "b"), (2, 2), 0.01, 1.0, 0.2, 0.1)] * 20
+    assert told(many).endswith("and 8 purchases with less gain")

@@ -1,0 +1,90 @@
+"""The noisy scores of PGM: their sensitivity by brute force, and their noise."""
+
+from itertools import combinations, pairwise, product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+import pgmest as pg
+from pgmest.mechanisms.pgm.groups import nested_groups, summed
+from pgmest.mechanisms.pgm.scores import STEP, distance, noisy_scores, score_sensitivity, scores_stddev
+from pgmest.privacy import AddRemove, Curator, Epsilon, Replace, Rho
+from tests.mechanisms.auditing import DATA
+
+COUNTS = arrays.arrays(np.float64, (3, 4), elements=st.integers(0, 30))
+EXPECTED = arrays.arrays(np.float64, (3, 4), elements=st.floats(0, 50))
+GROUPS = (np.array([0, 0, 1]), np.array([0, 1, 1, 2]))
+
+
+@given(COUNTS, EXPECTED, st.booleans())
+@settings(max_examples=100, deadline=None)
+def test_no_neighbor_moves_a_score_by_more_than_its_sensitivity(counts, expected, coarse):
+    groups = GROUPS if coarse else tuple(np.arange(n) for n in counts.shape)
+    goal = summed(expected, groups)
+    before = distance(summed(counts, groups), goal)
+    assert before == np.rint(before / STEP) * STEP
+    for cell in product(*map(range, counts.shape)):
+        more = counts.copy()
+        more[cell] += 1
+        after = distance(summed(more, groups), goal)
+        assert abs(after - before) <= score_sensitivity(AddRemove())
+        for other in np.argwhere(counts > 0).tolist():
+            replaced = more.copy()
+            replaced[tuple(other)] -= 1
+            assert abs(distance(summed(replaced, groups), goal) - before) <= score_sensitivity(Replace())
+
+
+def test_the_sensitivity_is_attained_and_grows_with_the_records_of_an_individual():
+    counts, expected = np.array([[5.0, 0.0]]), np.array([[4.0, 3.0]])
+    first, second = np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])
+    assert distance(counts + first, expected) - distance(counts, expected) == 1
+    assert distance(counts + first, expected) - distance(counts + second, expected) == 2
+    assert [score_sensitivity(n) for n in (AddRemove(), AddRemove(3), Replace(), Replace(2))] == [1, 3, 2, 4]
+
+
+@pytest.mark.parametrize(("budget", "stddev"), [(Rho(0.5), np.sqrt(3)), (Epsilon(2.0), 3 / np.sqrt(2))])
+def test_scores_have_the_noise_that_was_paid_for(budget, stddev):
+    pairs = list(combinations(DATA.domain, 2))
+    whole = {pair: tuple(np.arange(DATA.domain[name]) for name in pair) for pair in pairs}
+    questions = [(pair, whole[pair], np.full(DATA.domain.project(pair).shape, 2.0)) for pair in pairs]
+    exact = [distance(DATA.project(pair).values, expected) for pair, _, expected in questions]
+    found = []
+    for seed in range(200):
+        curator = Curator(DATA, budget * 2, backend="simulation", seed=seed)
+        found.append(noisy_scores(curator, questions, budget, "simulation"))
+        assert curator.spent == budget
+        assert curator.ledger[0].insecure
+    assert scores_stddev(3, budget, AddRemove()) == pytest.approx(stddev, rel=0.01)
+    assert np.mean(found, axis=0) == pytest.approx(exact, abs=4 * stddev / np.sqrt(200))
+    assert np.std(found, axis=0) == pytest.approx(stddev, rel=0.2)
+
+
+def test_secure_scores_are_marked_so_and_close_to_the_truth_with_much_budget():
+    pairs = list(combinations(DATA.domain, 2))
+    whole = {pair: tuple(np.arange(DATA.domain[name]) for name in pair) for pair in pairs}
+    questions = [(pair, whole[pair], np.zeros(DATA.domain.project(pair).shape)) for pair in pairs]
+    curator = Curator(DATA, Rho(1e6))
+    assert noisy_scores(curator, questions, Rho(1e6), "opendp") == pytest.approx([DATA.records] * 3, abs=0.1)
+    assert not curator.ledger[0].insecure
+
+
+@given(arrays.arrays(np.float64, st.integers(1, 70), elements=st.floats(0, 1e6)))
+@settings(max_examples=100, deadline=None)
+def test_groups_are_nested_ranges_that_end_with_every_code(mass):
+    levels = nested_groups(mass)
+    assert np.array_equal(levels[-1], np.arange(len(mass)))
+    for level in levels:
+        assert level[0] == 0
+        assert set(np.diff(level)) <= {0, 1}
+    for coarse, fine in pairwise(levels):
+        assert len(set(zip(coarse, fine, strict=True))) == fine[-1] + 1
+        assert fine[-1] + 1 <= max(2 * (coarse[-1] + 1), len(mass))
+
+
+def test_sums_over_groups_keep_the_total_and_match_the_domain():
+    table = np.arange(12.0).reshape(3, 4)
+    assert summed(table, GROUPS).tolist() == [[4, 14, 10], [8, 19, 11]]
+    assert pg.Domain({"a": 3, "b": 4}).shape == table.shape

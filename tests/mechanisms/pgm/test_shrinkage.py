@@ -1,0 +1,61 @@
+"""How PGM moves noisy counts towards what is expected of them."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from pgmest.mechanisms.pgm.shrinkage import fitted_to, one_way, posterior_means, shrunk, two_way
+
+
+def l1(a, b):
+    return float(np.abs(a - b).sum())
+
+
+def test_with_little_noise_counts_stay_and_with_much_they_are_pulled_together():
+    rng = np.random.default_rng(0)
+    truth = np.array([1000.0, 300.0, *[10.0] * 60])
+    assert posterior_means(truth, 1e-3) == pytest.approx(truth, abs=0.1)
+    noisy = truth + 40 * rng.standard_normal(len(truth))
+    assert l1(one_way(noisy, 40.0, truth.sum()), truth) < 0.5 * l1(noisy, truth)
+
+
+def test_a_table_without_dependence_is_shrunk_to_independence_and_one_with_much_is_kept():
+    rng = np.random.default_rng(1)
+    expected = np.full((20, 20), 50.0)
+    noisy = expected + 30 * rng.standard_normal(expected.shape)
+    assert l1(shrunk(noisy, expected, 30.0), expected) < 0.4 * l1(noisy, expected)
+    truth = np.diag(np.full(20, 1000.0))
+    noisy = truth + rng.standard_normal(truth.shape)
+    assert l1(shrunk(noisy, expected, 1.0), truth) < 1.05 * l1(noisy, truth)
+
+
+@given(
+    arrays.arrays(np.float64, st.tuples(st.integers(1, 5), st.integers(1, 5)), elements=st.floats(-1e4, 1e4)),
+    st.floats(0.01, 1e4),
+)
+@settings(max_examples=200, deadline=None)
+def test_any_noisy_table_becomes_a_positive_one_with_the_one_way_marginals(noisy, stddev):
+    rows, columns = np.linspace(1, 2, noisy.shape[0]), np.linspace(2, 1, noisy.shape[1])
+    rows, columns = 100 * rows / rows.sum(), 100 * columns / columns.sum()
+    table = two_way(noisy, stddev, rows, columns)
+    assert (table > 0).all()
+    assert table.sum(axis=0) == pytest.approx(columns, rel=1e-9)
+    assert l1(table.sum(axis=1), rows) < 0.05 * rows.sum()
+
+
+@given(arrays.arrays(np.float64, st.integers(1, 40), elements=st.floats(-1e5, 1e5)), st.floats(0.01, 1e5))
+@settings(max_examples=200, deadline=None)
+def test_any_noisy_counts_become_a_one_way_marginal(noisy, stddev):
+    counts = one_way(noisy, stddev, 500.0)
+    assert (counts > 0).all()
+    assert counts.sum() == pytest.approx(500.0)
+
+
+def test_a_table_is_fitted_to_its_marginals():
+    table = fitted_to(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([6.0, 4.0]), np.array([5.0, 5.0]))
+    assert table.sum(axis=0) == pytest.approx([5, 5])
+    assert table.sum(axis=1) == pytest.approx([6, 4], rel=1e-3)
+    odds = table[0, 0] * table[1, 1] / (table[0, 1] * table[1, 0])
+    assert odds == pytest.approx(4 / 6)
