@@ -51,7 +51,7 @@ def raw_table(check: TableCheck | None) -> str:
         heading,
         notice(check.verdict) if check.alarming else paragraph(check.verdict),
         bullets(remarks) if remarks else "",
-        table(*check.table()),
+        table(*check.table(), texts=("commonest",)),
         paragraph(left) if left else "",
         paragraph(text),
     )
