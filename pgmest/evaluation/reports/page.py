@@ -24,7 +24,8 @@ table.facts th { border: 0; vertical-align: top; white-space: nowrap; }
 img { max-width: 100%; }
 pre { overflow-x: auto; background: #f3f7fa; padding: .8rem; font-size: .85rem; }
 .notice { border: 2px solid #10233f; padding: .6rem 1rem; font-weight: 600; }
-@media (max-width: 36rem) { table.facts th, table.facts td { display: block; } table.facts td { padding-bottom: .5rem; } }
+@media (max-width: 36rem) { table.facts th, table.facts td { display: block; }
+  table.facts td { padding-bottom: .5rem; } }
 @media print { body { margin: 0; max-width: none; font-size: 10pt; } pre { white-space: pre-wrap; }
   img, tr { break-inside: avoid; } h2 { break-after: avoid; } }
 """
