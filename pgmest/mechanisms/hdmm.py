@@ -49,7 +49,7 @@ class MeasurementPlan:
             key=lambda row: -row[0],
         )
         lines = [
-            f"MeasurementPlan of HDMM for {self.budget}: {plural(len(rows), 'measurement')}",
+            f"Plan of HDMM for {self.budget}: {plural(len(rows), 'measurement')}",
             f"  expected error {self.expected_error:,.4g} counts a query, root mean squared ({tried})",
         ]
         for share, clique, query, *_ in rows[:12]:

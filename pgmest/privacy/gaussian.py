@@ -45,6 +45,8 @@ def analytic_gaussian(epsilon: float, delta: float) -> float:
         low, high = high, 2 * high
     while high - low > 1e-13 * high:
         middle = (low + high) / 2
+        if not low < middle < high or not math.isfinite(1 / middle):  # nothing lies between, or its inverse does not
+            break
         low, high = (middle, high) if gaussian_delta(1 / middle, epsilon) > delta * (1 - 1e-9) else (low, middle)
     return high * (1 + SAFETY)
 
@@ -63,5 +65,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
         low, high = high, 2 * high
     while high - low > 1e-13 * high:
         middle = (low + high) / 2
+        if not low < middle < high or not math.isfinite(1 / middle):  # nothing lies between, or its inverse does not
+            break
         low, high = (middle, high) if gaussian_delta(mu, middle) > delta else (low, middle)
     return high * (1 + SAFETY)

@@ -25,6 +25,7 @@ from pgmest.privacy.noise import Noise, values_noise
 from pgmest.queries.workloads.answers import answers
 from pgmest.queries.workloads.item import Item
 from pgmest.tables.domain import Clique
+from pgmest.tables.groups import summed
 
 if TYPE_CHECKING:
     from pgmest.privacy.curator import Curator
@@ -99,6 +100,61 @@ class Distances(Scores[Candidate]):
         asked = [self.of[candidate] for candidate in candidates]
         exact = answers_of(data, [distance.item for distance in asked])
         return [distance.score(values) for distance, values in zip(asked, exact, strict=True)]
+
+
+@dataclass(frozen=True, eq=False)
+class GroupedDistance:
+    """How far the counts of a marginal are from expected ones, over groups of codes.
+
+    Attributes:
+        clique: the marginal.
+        groups: for each of its attributes the group of each code, ranges numbered in order.
+        expected: in counts, an axis for each attribute and an entry for each group.
+    """
+
+    clique: Clique
+    groups: tuple[np.ndarray, ...]
+    expected: np.ndarray
+
+    def score(self, counts: np.ndarray) -> float:
+        """The l1 distance; neighbors move it by no more than they move the counts in l1 (the triangle inequality)."""
+        return float(np.abs(summed(counts, self.groups) - self.expected).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class GroupedDistances(Scores[int]):
+    """Distances over groups of codes; candidates are their positions.
+
+    Attributes:
+        of: the distances.
+    """
+
+    of: tuple[GroupedDistance, ...]
+
+    def evaluate(self, data: Dataset, candidates: Sequence[int]) -> list[float]:
+        """See `Scores`; marginals are counted together."""
+        asked = [self.of[position] for position in candidates]
+        tables = data.project_many([distance.clique for distance in asked])
+        return [distance.score(table.values) for distance, table in zip(asked, tables, strict=True)]
+
+
+@dataclass(frozen=True, eq=False)
+class CountExponents:
+    """Integer exponents of cells and of their negations, linear in counts: for `Curator.draw`, which alone calls it.
+
+    Attributes:
+        cliques: the marginals whose cells these are.
+        slope, taken: the exponents are slope * counts - taken, then the same with the other sign; shape (cells,).
+    """
+
+    cliques: tuple[Clique, ...]
+    slope: int
+    taken: np.ndarray
+
+    def __call__(self, data: Dataset) -> np.ndarray:
+        counts = np.concatenate([table.datavector() for table in data.project_many(self.cliques)])
+        steps = self.slope * np.rint(counts).astype(np.int64) - self.taken
+        return np.concatenate([steps, -steps])
 
 
 @dataclass(frozen=True, eq=False)

@@ -100,7 +100,7 @@ def test_an_existing_output_is_kept_unless_given_up(command, name, tmp_path, mon
     monkeypatch.chdir(tmp_path)
     Path("private.csv").write_text("precious")
     options = parsed(command, {name: "private.csv"})
-    if name in ("--checkpoint", "--ledger"):  # a later run goes on with them
+    if name in ("--checkpoint", "--ledger"):
         check_files(options)
         return
     with pytest.raises(ArgumentError, match=rf"^{name}: private\.csv exists already: name another file, or say --over"):

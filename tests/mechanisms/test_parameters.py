@@ -102,7 +102,7 @@ def test_numbers_of_numpy_are_numbers(name):
     for field in dataclasses.fields(mechanism):
         value = getattr(mechanism, field.name)
         kinds = {
-            int: (np.int64, np.uint16),
+            int: (np.int64, np.uint32),
             float: (np.float64, np.float32, Fraction),
             bool: (np.bool,),
             str: (np.str_,),

@@ -67,13 +67,13 @@ def draft(table: Any) -> str:
     >>> print(text[text.index("columns:") : text.index("# If")])
     columns:
       age:
-        type: integer  # READ FROM THE PRIVATE_MARK DATA
-        min: 0  # READ FROM THE PRIVATE_MARK DATA
-        max: 59  # READ FROM THE PRIVATE_MARK DATA
+        type: integer  # READ FROM THE PRIVATE DATA
+        min: 0  # READ FROM THE PRIVATE DATA
+        max: 59  # READ FROM THE PRIVATE DATA
       sex:
-        type: categorical  # READ FROM THE PRIVATE_MARK DATA
-        values: [F, M]  # READ FROM THE PRIVATE_MARK DATA
-        other: other  # READ FROM THE PRIVATE_MARK DATA
+        type: categorical  # READ FROM THE PRIVATE DATA
+        values: [F, M]  # READ FROM THE PRIVATE DATA
+        other: other  # READ FROM THE PRIVATE DATA
     <BLANKLINE>
 
     Args:

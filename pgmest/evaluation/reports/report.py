@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pgmest.data.schema import Schema
     from pgmest.data.schema.check import TableCheck
 
-PUBLIC_PAGE, PRIVATE_PAGE = "report.html", "PRIVATE_NOTICE-report.html"
+PUBLIC_PAGE, PRIVATE_PAGE = "report.html", "PRIVATE-report.html"
 PAIRS = 2000
 PAIR_CELLS = 1 << 20
 CHECKED_AGAINST = 50_000

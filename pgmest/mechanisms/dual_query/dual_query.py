@@ -35,6 +35,7 @@ from pgmest.models.support import SupportModel
 from pgmest.privacy.budgets import Budget, Epsilon, Rho
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.exponential import LEAST_POWER, MOST_CANDIDATES
+from pgmest.privacy.scores import CountExponents
 from pgmest.queries.workloads import Workload
 from pgmest.tables.clique_vector import CliqueVector, Layout
 
@@ -164,7 +165,7 @@ class DualQuery(Mechanism):
         moved = game.rate * made * curator.neighbors.records
         candidates, label = 2 * game.layout.cells, f"step {made}: {self.samples} queries"
         return np.array(
-            curator.draw(game.exponents, candidates, moved, game.unit_power, self.samples, spend, label=label)
+            curator.draw(game.exponents(), candidates, moved, game.unit_power, self.samples, spend, label=label)
         )
 
     def _estimate(self, transcript: DualQueryTranscript, rules: Sequence[Rule]) -> Any:
@@ -237,12 +238,10 @@ class _Game:
         self._records: list[list[int]] = []
         self._taken = np.zeros(layout.cells, dtype=np.int64)  # how many of the records are in each cell
 
-    def exponents(self, data: Dataset) -> np.ndarray:
+    def exponents(self) -> CountExponents:
         """Of the queries for the next step: the cells, then their negations."""
-        counts = np.concatenate([table.datavector() for table in data.project_many(self.layout.cliques)])
         taken = round(self.rate * self._total) * self._taken
-        steps = self.rate * len(self._records) * np.rint(counts).astype(np.int64) - taken
-        return np.concatenate([steps, -steps])
+        return CountExponents(self.layout.cliques, self.rate * len(self._records), taken)
 
     def cells(self, queries: np.ndarray) -> list[WeightedCell]:
         """The cells sampled, with how often; negations count against."""

@@ -9,10 +9,11 @@ from functools import cached_property
 import numpy as np
 
 from pgmest.measurements.measurement import LinearMeasurement
-from pgmest.mechanisms.pgm.groups import is_identity, spread, summed
+from pgmest.mechanisms.pgm.groups import spread
 from pgmest.mechanisms.pgm.shrinkage import one_way, two_way
 from pgmest.queries import Kron, compress, identity
 from pgmest.tables.domain import Clique, Domain
+from pgmest.tables.groups import is_identity, summed
 
 
 @dataclass(frozen=True, eq=False)

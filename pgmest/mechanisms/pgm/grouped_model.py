@@ -11,10 +11,11 @@ from pgmest.data.dataset import Dataset
 from pgmest.graph.tree_limit import TreeLimit
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.mechanisms.pgm.evidence import Evidence
-from pgmest.mechanisms.pgm.groups import refined, spread, summed
+from pgmest.mechanisms.pgm.groups import refined, spread
 from pgmest.models.exact import Model
 from pgmest.models.fitted_model import fitted_model
 from pgmest.tables.domain import Clique, Domain
+from pgmest.tables.groups import summed
 
 FIT_TOLERANCE, FIT_ROUNDS = 1e-4, 10
 """The tables agree, but for a little."""

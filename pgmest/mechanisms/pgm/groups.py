@@ -41,20 +41,6 @@ def _halves(cumulative: np.ndarray, start: int, end: int) -> list[tuple[int, int
     return [(start, cut), (cut, end)]
 
 
-def is_identity(groups: np.ndarray) -> bool:
-    """Whether each code is a group of its own."""
-    return len(groups) == int(groups[-1]) + 1 if len(groups) else True
-
-
-def summed(table: np.ndarray, groups: Sequence[np.ndarray]) -> np.ndarray:
-    """The sums of a table over groups along each axis; groups are ranges, numbered in order."""
-    for axis, labels in enumerate(groups):
-        if not is_identity(labels):
-            starts = np.flatnonzero(np.diff(labels, prepend=-1))
-            table = np.add.reduceat(table, starts, axis=axis)
-    return table
-
-
 def refined(groups: Sequence[np.ndarray], count: int) -> np.ndarray:
     """The coarsest grouping into ranges that is at least as fine as each of these."""
     cuts = np.zeros(count, dtype=np.int64)

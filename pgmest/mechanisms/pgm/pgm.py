@@ -12,6 +12,7 @@ import numpy as np
 
 from pgmest._base.errors import ArgumentError, at_least
 from pgmest.mechanisms.mechanism import Mechanism, Outcome
+from pgmest.mechanisms.parameters import COUNT, MEGABYTES, SHARE, number, parameter
 from pgmest.mechanisms.pgm.allocation import (
     MEAN_ABSOLUTE,
     Dependence,
@@ -24,19 +25,23 @@ from pgmest.mechanisms.pgm.allocation import (
 )
 from pgmest.mechanisms.pgm.evidence import Evidence, grouping_query
 from pgmest.mechanisms.pgm.grouped_model import GroupedModel, spanning
-from pgmest.mechanisms.pgm.groups import is_identity, nested_groups, summed
+from pgmest.mechanisms.pgm.groups import nested_groups
 from pgmest.mechanisms.pgm.plan import Plan, Purchase, planned, told
-from pgmest.mechanisms.pgm.scores import noisy_scores, scores_stddev
+from pgmest.mechanisms.pgm.scores import noisy_distances, scores_stddev
 from pgmest.mechanisms.pgm.shrinkage import posterior_means
 from pgmest.mechanisms.pgm.weighting import weighted_records
 from pgmest.models.support import SupportModel
 from pgmest.privacy.allocation import least_error_weights
 from pgmest.privacy.curator import Curator
+from pgmest.privacy.scores import GroupedDistance
 from pgmest.queries.workloads import as_workload
 from pgmest.tables.domain import Clique, Domain, as_domain
+from pgmest.tables.groups import is_identity, summed
 
 COARSE_LEVEL = 2
 """Scores are released over groups of this level, counted from 0, eight at most, and over all codes."""
+
+PART = number("a number from 0 to 1", lambda value: 0 <= value <= 1)
 
 CHEAP = 2.0
 """Scores are not asked for where measuring all pairs leaves errors of less than so many of their standard errors."""
@@ -63,7 +68,7 @@ class PGM(Mechanism):
        bought before gets as much again as it should have had.
        Where measuring all pairs costs no more than scores do, as with binary attributes, that is done instead.
     4. Each noisy table is shrunk towards independence as far as its noise demands. Those with most dependence are
-       fitted by a junction tree within `max_megabytes`; `records` records of it get weights so that they have all
+       fitted by a junction tree within `base_megabytes`; `records` records of it get weights so that they have all
        tables. These weighted records are the model.
 
     >>> import pgmest as pg
@@ -80,36 +85,26 @@ class PGM(Mechanism):
         scoring: the share for the scores of all rounds.
         rounds: how many.
         worth: see above, between 0 and 1.
-        max_megabytes: the largest junction tree, 8 bytes a cell.
+        base_megabytes: the largest junction tree, 8 bytes a cell.
         records: the number of weighted records; of large tables twice as many as they have, up to a million.
 
     Raises:
         ArgumentError: a parameter out of its range.
     """
 
-    first: float = 0.12
-    scoring: float = 0.04
-    rounds: int = 3
-    worth: float = 0.5
-    max_megabytes: float = 8.0
-    records: int = 200_000
+    first: float = parameter(0.12, SHARE)
+    scoring: float = parameter(0.04, SHARE)
+    rounds: int = parameter(3, COUNT)
+    worth: float = parameter(0.5, PART)
+    base_megabytes: float = parameter(8.0, MEGABYTES)
+    records: int = parameter(200_000, COUNT)
 
     definition: ClassVar[str] = "either"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("first", "scoring"):
-            if not 0 < getattr(self, name) < 1:
-                raise ArgumentError.of(name, getattr(self, name), "a share between 0 and 1")
         if not self.first + self.scoring < 1:
             raise ArgumentError.of("scoring", self.scoring, f"less than the {1 - self.first:g} that first= leaves")
-        for name in ("rounds", "records"):
-            if not isinstance(getattr(self, name), int) or getattr(self, name) < 1:
-                raise ArgumentError.of(name, getattr(self, name), "a positive integer")
-        if not 0 <= self.worth <= 1:
-            raise ArgumentError.of("worth", self.worth, "between 0 and 1")
-        if not self.max_megabytes > 0:
-            raise ArgumentError.of("max_megabytes", self.max_megabytes, "a positive number")
 
     def run(self, curator: Curator, workload: Any, rng: np.random.Generator) -> Outcome:
         state = _State.start(self, curator, workload)
@@ -154,7 +149,7 @@ class PGM(Mechanism):
         return self._model(curator, np.random.default_rng(0))
 
     def _model(self, curator: Curator, rng: np.random.Generator) -> SupportModel:
-        model = GroupedModel.of(_evidence(curator), self.max_megabytes)
+        model = GroupedModel.of(_evidence(curator), self.base_megabytes)
         count = max(self.records, min(MOST_RECORDS, round(2 * model.evidence.total)))
         return weighted_records(model, count, curator.structural_zeros, rng)
 
@@ -267,10 +262,10 @@ class _State:
         asked = [(pair, tuple(coarse[name] for name in pair)) for pair in self.pairs]
         finer = [pair for pair, groups in asked if not all(map(is_identity, groups))]
         asked += [(pair, tuple(self.levels[name][-1] for name in pair)) for pair in finer]
-        questions = [(pair, groups, summed(expected[pair], groups)) for pair, groups in asked]
+        questions = [GroupedDistance(pair, groups, summed(expected[pair], groups)) for pair, groups in asked]
         spend = curator.budget * (mechanism.scoring / mechanism.rounds)
         stddev = scores_stddev(len(questions), spend, curator.neighbors)
-        noisy = noisy_scores(curator, questions, spend, mechanism.backend)
+        noisy = noisy_distances(curator, questions, spend)
         count = len(self.pairs)
         blurred, whole = self._debiased(asked[:count], noisy[:count], stddev), dict[Clique, float]()
         if finer:
@@ -284,7 +279,7 @@ class _State:
         if not self.evidence.answers:
             counts = {name: self.evidence.counts(name) for name in self.attributes}
             return {(a, b): np.outer(counts[a], counts[b]) / self.evidence.total for a, b in self.pairs}
-        model = GroupedModel.of(self.evidence, self.mechanism.max_megabytes)
+        model = GroupedModel.of(self.evidence, self.mechanism.base_megabytes)
         return dict(zip(self.pairs, model.tables(self.pairs), strict=True))
 
     def _debiased(

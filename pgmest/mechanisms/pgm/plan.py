@@ -16,8 +16,9 @@ from pgmest.mechanisms.pgm.allocation import (
     histogram,
     pair_offer,
 )
-from pgmest.mechanisms.pgm.groups import is_identity, nested_groups, summed
+from pgmest.mechanisms.pgm.groups import nested_groups
 from pgmest.tables.domain import Clique, Domain
+from pgmest.tables.groups import is_identity, summed
 
 SHOWN = 12
 """Rows of a printed table."""

@@ -40,7 +40,7 @@ def test_marginals_equal_those_of_the_joint_table(
     cliques = data.draw(st.lists(st.sampled_from(subsets), max_size=12))
     find_routes.cache_clear()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(routes, "BLOCK_CELLS", block)
+        patch.setattr(routes, "MARGINAL_BLOCK", block)
         patch.setattr(routes, "SMALL_MESSAGE", carried)
         patch.setattr(routes, "LARGEST_LOCAL", local)
         tables = propagate(CalibratedTree(problem.vector, problem.plan()), cliques, total=7.0)

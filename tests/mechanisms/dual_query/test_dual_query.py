@@ -72,7 +72,7 @@ def test_queries_are_drawn_with_the_probabilities_of_the_likelihood():
     game = _Game(layout, eta=1.5, total=500.0, steps=10)
     for code in range(3):
         game.play(np.zeros(4, int), {"a": code, "b": 1, "c": 0})
-    places = exponential.draw(game.exponents(data), game.unit_power, 20_000, random.Random(0).randrange)
+    places = exponential.draw(game.exponents()(data), game.unit_power, 20_000, random.Random(0).randrange)
     drawn = np.bincount(places, minlength=2 * layout.cells)
     truth = pg.CliqueVector(DOMAIN, {clique: data.project(clique) for clique in CLIQUES})
     expected = []

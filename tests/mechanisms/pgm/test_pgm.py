@@ -9,6 +9,7 @@ from pgmest.evaluation import workload_error
 from pgmest.mechanisms import PGM, Independent
 from pgmest.models.support import SupportModel
 from pgmest.privacy import Replace
+from pgmest.privacy.dataset_ledger import adopt_file
 from tests.mechanisms.auditing import audit_mechanism, outlier_count
 
 CENSUS = pg.datasets.load("census").select(["age", "sex", "race", "relationship", "income>50K"])
@@ -54,7 +55,7 @@ def test_with_next_to_no_budget_it_is_no_worse_than_independence():
 
 
 def test_with_much_budget_it_is_close_to_the_data_and_finds_what_a_tree_cannot_hold():
-    result = fitted(epsilon=None, delta=None, rho=1e4, max_megabytes=0.02)
+    result = fitted(epsilon=None, delta=None, rho=1e4, base_megabytes=0.02)
     assert error(result) < 0.01
 
 
@@ -120,6 +121,7 @@ def test_a_run_goes_on_from_its_checkpoint(tmp_path):
     mechanism.fit(CENSUS, seed=0, progress=False, checkpoint=path)
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join(lines[:9]))
+    adopt_file(path)  # or else it is seen that answers were cut off
     resumed = mechanism.fit(CENSUS, seed=0, progress=False, checkpoint=path)
     assert resumed.details == whole.details
     assert path.read_text() == "".join(lines)
@@ -165,7 +167,7 @@ def test_the_audit_does_not_contradict_the_claim(statistic, budget):
         {"rounds": 0},
         {"records": 2.5},
         {"worth": 1.5},
-        {"max_megabytes": 0},
+        {"base_megabytes": 0},
     ],
 )
 def test_parameters_are_checked_before_anything_is_paid(parameters):
