@@ -28,6 +28,20 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
+def percent_text(part: float, whole: float) -> str:
+    """A part of a whole in percent, never rounded to none or to all of it; "-" for none.
+
+    >>> percent_text(0, 10), percent_text(1, 100_000), percent_text(999_999, 10**6), percent_text(1, 8)
+    ('-', '<0.1 %', '>99.9 %', '12.5 %')
+    """
+    if not part or not whole:
+        return "-"
+    percent = 100 * part / whole
+    if part < whole and percent >= 99.95:
+        return ">99.9 %"
+    return "<0.1 %" if percent < 0.1 else f"{percent:.3g} %"
+
+
 def count_text(count: int) -> str:
     """A count as people read it: "1,234", and "10^30" where the digits would say nothing."""
     return f"{count:,}" if count < 10**15 else f"10^{math.log10(count):.0f}"

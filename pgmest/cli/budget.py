@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from pgmest._base.errors import ArgumentError
-from pgmest.cli.command import Add
+from pgmest.cli.command import Add, say
 
 if TYPE_CHECKING:
     from pgmest.mechanisms.mechanism import Mechanism
@@ -33,6 +33,14 @@ def mechanism_options(add: Add) -> None:
     add("--records-per-person", type=int, metavar="K", help=help_text)
     text = "a parameter of the mechanism, such as max_megabytes=200; may be repeated"
     add("--parameter", action="append", default=[], metavar="NAME=VALUE", help=text)
+
+
+def question_delta(options: argparse.Namespace) -> None:
+    """Say so where the delta asked for promises little; N itself is private, so it is compared with public numbers."""
+    from pgmest.mechanisms.rehearsal import delta_warnings
+
+    for warning in delta_warnings(options.delta, getattr(options, "records_expected", None)):
+        say(f"WARNING: {warning}")
 
 
 def mechanism_of(options: argparse.Namespace, simulation: bool = False) -> Mechanism:

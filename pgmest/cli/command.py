@@ -14,6 +14,8 @@ Add = Callable[..., Any]  # the add_argument of a command's parser
 EXAMPLES = """\
 from a raw table to a synthetic one:
   pgmest schema people.csv --out people.yaml         (then edit people.yaml: it says what and why)
+  pgmest check people.csv people.yaml                (for the owner: what the schema makes of the table)
+  pgmest plan people.yaml --records-expected 6000 --epsilon 1        (noise, time: nothing is read, nothing paid)
   pgmest synthesize people.csv --schema people.yaml --epsilon 1 --out synthetic.csv --report report.html
 
 from noisy measurements to synthetic records:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from pgmest._base.errors import PgmestError
 from pgmest.cli.audit import AUDIT
+from pgmest.cli.check import CHECK
 from pgmest.cli.command import make_parser, say
 from pgmest.cli.compare import COMPARE
 from pgmest.cli.disclose import DISCLOSE
@@ -20,11 +21,15 @@ from pgmest.cli.estimate import ESTIMATE, MEASURE
 from pgmest.cli.info import INFO
 from pgmest.cli.ledger import LEDGER
 from pgmest.cli.paths import check_files
+from pgmest.cli.plan import PLAN
 from pgmest.cli.query import QUERY, SAMPLE
 from pgmest.cli.synthesize import SCHEMA, SYNTHESIZE
 from pgmest.cli.warm_up import WARM_UP
 
-ALL = (SYNTHESIZE, SCHEMA, ESTIMATE, INFO, QUERY, SAMPLE, DISCLOSE, COMPARE, AUDIT, LEDGER, MEASURE, WARM_UP)
+ALL = (
+    *(SYNTHESIZE, SCHEMA, CHECK, PLAN, ESTIMATE, INFO, QUERY, SAMPLE),
+    *(DISCLOSE, COMPARE, AUDIT, LEDGER, MEASURE, WARM_UP),
+)
 COMMANDS = {command.name: command for command in ALL}
 
 
@@ -34,8 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal shows what it can; files and pipes are UTF-8
             stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="backslashreplace")
-    options = make_parser(COMMANDS.values()).parse_args(arguments)
-    code = None
+    options, code = make_parser(COMMANDS.values()).parse_args(arguments), 0
     try:
         check_files(options)
         code = options.run(options)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pgmest._base.files import write_atomically
-from pgmest.data.frames import write_frame
+from pgmest.data.frames import file_format, write_frame
 
 
 @contextlib.contextmanager
@@ -44,3 +44,8 @@ def write_table(frame: Any, path: str) -> None:
         sys.stdout.write(nw.from_native(frame, eager_only=True).write_csv())
     else:
         write_frame(frame, path)
+
+
+def is_csv(path: str) -> bool:
+    """Whether a table there is text, in which dates are written in formats of their own."""
+    return path == "-" or file_format(path) != ".parquet"

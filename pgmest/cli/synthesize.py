@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pgmest._base.errors import ArgumentError, plural
 from pgmest._base.files import write_atomically
-from pgmest.cli.budget import MECHANISM_HELP, mechanism_of, mechanism_options
+from pgmest.cli.budget import MECHANISM_HELP, mechanism_of, mechanism_options, question_delta
 from pgmest.cli.cliques import workload_of, workload_options
 from pgmest.cli.command import Add, Command, count, say
 from pgmest.cli.facts import unit_in_words
@@ -24,7 +24,7 @@ from pgmest.cli.paths import (
     overwrite_option,
     private_page,
 )
-from pgmest.cli.streams import input_table, write_table, write_text
+from pgmest.cli.streams import input_table, is_csv, write_table, write_text
 
 if TYPE_CHECKING:
     from pgmest.synthesizer.synthesizer import Synthesizer
@@ -66,7 +66,9 @@ too, and the result is NOT private: for trying things out on public tables.
 one that would exceed its total budget; `pgmest ledger --help` has more.
 
 --checkpoint FILE keeps each answer that was paid for, so that after a crash the same command goes on, and pays nothing
-twice. Ctrl-C stops early: the table is made of what was measured until then, and the exit code is 130.
+twice. Ctrl-C stops early: the table is made of what was measured until then, and the exit code is 130; a second Ctrl-C
+aborts, and no table is written. --most-seconds stops in the same way, with exit code 0. `pgmest plan` shows before
+anything is paid what noise, time and memory to expect.
 """
 
 
@@ -97,6 +99,9 @@ def _synthesize_options(add: Add) -> None:
     add("--out", required=True, metavar="FILE", type=output_table, help='.csv, .csv.gz or .parquet; "-" for CSV')
     mechanism_options(add)
     workload_options(add, "all pairs")
+    text = "after so many seconds the table is made of what was paid for until then"
+    add("--most-seconds", type=float, metavar="X", help=text)
+    add("--records-expected", type=count, metavar="N", help="a public guess, against which delta is checked")
     add("--rows", type=count, metavar="N", help="how many records (default: about as many as there are)")
     add("--report", metavar="FILE", type=output_page, help="a page about the result, which may be published")
     text = 'a page that compares with the private table; its name must contain "private"'
@@ -119,6 +124,7 @@ def _synthesize(options: argparse.Namespace) -> None:
     from pgmest.synthesizer.synthesizer import Synthesizer, check_public
 
     synthesizer = Synthesizer(mechanism_of(options, options.insecure_simulation))
+    question_delta(options)
     schema = Schema.load(options.schema)
     workload = workload_of(options, schema.domain)
     seed = 0 if options.seed is None and options.checkpoint else options.seed
@@ -129,16 +135,25 @@ def _synthesize(options: argparse.Namespace) -> None:
         raise ArgumentError.of("--records-per-person", options.records_per_person, least)
     with input_table(options.table) as table:
         data = schema.encode(table)
-    files = {"checkpoint": options.checkpoint, "ledger": options.ledger}
-    synthesizer.fit(data, schema, workload, seed=seed, allow_draft=options.allow_draft, **files)
-    rows = _write(synthesizer, data, options)
+        checked = schema.check(table) if options.owner_report else None
+    synthesizer.fit(
+        data,
+        schema,
+        workload,
+        seed=seed,
+        checkpoint=options.checkpoint,
+        ledger=options.ledger,
+        allow_draft=options.allow_draft,
+        time_limit=options.most_seconds,
+    )
+    rows = _write(synthesizer, data, checked, options)
     note = synthesizer.result_.details.get(ZEROS, HONORED)
     if note != HONORED:
         say(f"combinations that the schema calls impossible may occur in the table ({note})")
     _summarize(synthesizer, rows, options)
     if options.insecure_simulation or options.allow_draft:
         say("the result is NOT private: " + ("simulated noise." if options.insecure_simulation else "a draft schema."))
-    if synthesizer.result_.interrupted:
+    if synthesizer.result_.interrupted and "time_limit" not in synthesizer.result_.details:
         raise KeyboardInterrupt
 
 
@@ -151,7 +166,7 @@ def _sort_ledgers(options: argparse.Namespace) -> None:
         raise ArgumentError("a run that is not private cannot be put on the ledger of a dataset: leave out --ledger.")
 
 
-def _write(synthesizer: Synthesizer, data: Any, options: argparse.Namespace) -> int:
+def _write(synthesizer: Synthesizer, data: Any, checked: Any, options: argparse.Namespace) -> int:
     """Write every file asked for, what cannot be made again first; the number of rows."""
     if options.spent:
         write_atomically(options.spent, json.dumps(synthesizer.ledger_.to_json(), indent=1) + "\n")
@@ -160,13 +175,13 @@ def _write(synthesizer: Synthesizer, data: Any, options: argparse.Namespace) -> 
             synthesizer.model_.save(options.model)
         else:
             say(f"no model was written: {options.mechanism} makes one that has no file format.")
-    table = synthesizer.sample(options.rows, options.seed)
+    table = synthesizer.sample(options.rows, options.seed, written=is_csv(options.out))
     if options.out != "-":
         write_table(table, options.out)
     if options.report:
         synthesizer.report(options.report)
     if options.owner_report:
-        synthesizer.owner_report(data, options.owner_report)
+        synthesizer.owner_report(data, options.owner_report, checked)
         say(f"{options.owner_report} shows the private data without protection: do NOT publish it.")
     if options.out == "-":  # last: the reader of a pipe may stop at any time
         write_table(table, options.out)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, cast
 
+from pgmest._base.errors import DataError
 from pgmest.data.frames import (
     check_header,
     check_widths,
@@ -17,6 +18,7 @@ from pgmest.data.frames import (
     not_a_table,
     parquet_file,
     reading,
+    table_columns,
 )
 from pgmest.data.values import Values, read_values
 
@@ -63,6 +65,9 @@ def _csv(path: str | Path, wanted: list[str] | None, zipped: bool, rows: int) ->
     with _opened(path, zipped) as handle:
         start = handle.read(LONGEST_HEADER)
     header = check_header(path, start, wanted, raw=True)
+    absent = [name for name in wanted or () if name not in header]
+    if absent:
+        raise DataError.missing_columns(absent, header)
     lines = start.removeprefix(codecs.BOM_UTF8).splitlines()
     blank = next((place for place, line in enumerate(lines) if line.strip()), 0)
     with _opened(path, zipped) as handle, warnings.catch_warnings():
@@ -98,3 +103,20 @@ def _opened(path: str | Path, zipped: bool) -> IO[bytes]:
 def _check_all_widths(path: str | Path, zipped: bool) -> None:
     with _opened(path, zipped) as handle:
         check_widths(path, handle.read(), raw=True)
+
+
+def column_names(table: Any) -> list[str]:
+    """The names of all columns of a dataframe of any library or of a file; no rows are read.
+
+    Raises:
+        FileFormatError, ArgumentError: as for `read_pieces` and `narrowed`.
+    """
+    if not isinstance(table, str | Path):
+        return table_columns(table)
+    kind = file_format(table)
+    with reading(table):
+        if kind == ".parquet":
+            with parquet_file(table, None) as (_, names):
+                return names
+        with _opened(table, kind == ".csv.gz") as handle:
+            return check_header(table, handle.read(LONGEST_HEADER), None, raw=True)

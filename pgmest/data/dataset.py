@@ -23,6 +23,7 @@ from pgmest._base.errors import (
     OptionalDependencyError,
     ShapeError,
 )
+from pgmest._base.html import html_text
 from pgmest.data.codes import as_codes, as_weights, code_type, read_only
 from pgmest.data.counting import count_cells
 from pgmest.data.frames import lazy_frame, read_columns, read_frame, write_frame
@@ -321,6 +322,9 @@ class Dataset:
         return all(np.array_equal(mine, theirs) for mine, theirs in pairs)  # type: ignore[arg-type]
 
     __hash__: ClassVar[None] = None  # type: ignore[assignment]
+
+    def _repr_html_(self) -> str:
+        return html_text(repr(self))
 
     def __repr__(self) -> str:
         weighted = "" if self.weights is None else f", weights summing to {self.total:,.6g}"

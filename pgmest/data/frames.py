@@ -114,6 +114,15 @@ def lazy_frame(frame: Any, names: Iterable[str]) -> nw.LazyFrame[Any] | None:
     return _selected(table, list(dict.fromkeys(names))) if isinstance(table, nw.LazyFrame) else None
 
 
+def table_columns(frame: Any) -> list[str]:
+    """The names of the columns of a dataframe of any library.
+
+    Raises:
+        ArgumentError: `frame` is not a dataframe.
+    """
+    return _narwhal(frame).collect_schema().names()
+
+
 def collected(frame: Any) -> Any:
     """A dataframe of any library as one of narwhals with its rows in memory."""
     import narwhals as nw

@@ -28,7 +28,7 @@ from pgmest.models.region import ApproximateModel
 from pgmest.models.support import SupportModel
 from pgmest.solvers.choose import SOLVERS, choose_solver, penalized_solver, region_solver
 from pgmest.solvers.problem import Problem, SolverOracle
-from pgmest.solvers.refit import Objective, starting_total
+from pgmest.solvers.refit import Objective, Refit, Total, starting_total
 from pgmest.solvers.report import ApproximateReport, EstimationReport
 from pgmest.solvers.run import Callback, Stopping
 from pgmest.solvers.solver import Solver, State
@@ -190,6 +190,27 @@ def estimate(
     if isinstance(problem.oracle, RegionOracle):
         return _region_model(oracle, problem.oracle, *solved, measurements, spread)
     return solved_model(*solved, objective, measurements, spread)
+
+
+def refit_of(
+    measurements: Iterable[LinearMeasurement],
+    domain: Domain | Mapping[str, int],
+    *,
+    total: Total = None,
+    structural_zeros: StructuralZeros | None = None,
+    tolerance: float = 1e-3,
+    max_iterations: int = 5000,
+    max_megabytes: float | None = 8000,
+) -> Refit:
+    """How `estimate` would estimate from these measurements by least squares, without doing it; raises as it does."""
+    domain = as_domain(domain)
+    checked = checked_measurements(measurements, domain)
+    loss = make_loss("l2", checked, domain)
+    rules = zero_rules(structural_zeros)
+    base = [zero_potentials(rules, domain)] if rules else []
+    oracle = partial(oracle_with_functions, zeros=rules, max_megabytes=max_megabytes)
+    problem = Problem.of(loss, starting_total(total, checked, domain).value, base, oracle=oracle)
+    return Refit.of(problem, Objective(total, "l2", choose_solver("auto", loss), Stopping(tolerance, max_iterations)))
 
 
 def _support_model(

@@ -76,7 +76,7 @@ class AIM(Mechanism):
     max_cells: float = parameter(1e6, CELLS)
     method: str | Solver[Any] = parameter("mirror_flow", METHOD)
     tolerance: float = parameter(1e-2, POSITIVE)
-    max_iterations: int = parameter(200, COUNT)
+    max_iterations: int = parameter(40, COUNT)
 
     definition: ClassVar[str] = "zcdp"
     old_names: ClassVar[Mapping[str, Renaming]] = {"round_iterations": Renaming("max_iterations")}

@@ -8,8 +8,6 @@ shortest example; one that adapts to what it measured is `pgmest.mechanisms.adap
 from __future__ import annotations
 
 import contextlib
-import signal
-import threading
 import time
 import warnings
 from abc import ABC, ABCMeta, abstractmethod
@@ -25,6 +23,7 @@ from pgmest._base.errors import ArgumentError, PgmestError, QueryError, plural
 from pgmest.data.dataset import Dataset
 from pgmest.inference.exact.structural_zeros import Rule, StructuralZeros, zero_rules
 from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.mechanisms.error_bars import with_refit
 from pgmest.mechanisms.known_zeros import ZEROS, check_possible, honored
 from pgmest.mechanisms.parameters import (
     BACKENDS,
@@ -38,6 +37,7 @@ from pgmest.mechanisms.parameters import (
     parameter,
     renamed_parameters,
 )
+from pgmest.mechanisms.stopping import Stop, check_time_limit, stopped_early
 from pgmest.models.base import names_attributes
 from pgmest.privacy.budgets import GDP, Epsilon, Rho
 from pgmest.privacy.curator import Curator
@@ -49,6 +49,9 @@ from pgmest.queries import Kron
 from pgmest.queries.workloads import Workload, as_workload
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
+
+if TYPE_CHECKING:
+    from pgmest.models.uncertainty import Uncertainty
 
 
 class ModelLike(Protocol):
@@ -75,6 +78,9 @@ class Outcome:
     model: Any
     details: Mapping[str, Any] = field(default_factory=dict)
 
+
+CONCLUDING_ITERATIONS = 500
+"""Of the estimate after an interruption: who stops a run does not want to wait for the last thousandth."""
 
 POSITIVE_BUDGET = optional(number("a positive number", lambda value: 0 < value < float("inf")))
 DELTA = optional(number("a number between 0 and 1, well below 1 / records, such as 1e-9", lambda value: 0 < value < 1))
@@ -193,11 +199,13 @@ class Mechanism(ABC, metaclass=_TakesOldNames):
         *,
         progress: bool | Callable[[Curator], object] | None = None,
         checkpoint: str | Path | None = None,
+        time_limit: float | None = None,
         ledger: str | Path | DatasetLedger | None = None,
     ) -> Result:
         """Spend the budget on the records and return what was learned.
 
-        Ctrl-C ends the run early: what was measured so far is paid for, and the result is the estimate made of it.
+        Ctrl-C ends the run early: what was measured so far is paid for, and the result is the estimate made of it. A
+        second Ctrl-C ends that, too, with KeyboardInterrupt.
 
         Args:
             data: the private records.
@@ -207,6 +215,8 @@ class Mechanism(ABC, metaclass=_TakesOldNames):
                 charge.
             checkpoint: a file that keeps every answer that was paid for. Where it is there already, its run goes on,
                 and pays for nothing twice; it needs the same mechanism, data, workload and an integer `seed`.
+            time_limit: seconds after which the run ends as by Ctrl-C; the last estimate is made after them. When it
+                ends depends on the clock of this machine, not on the records alone: see `Result.interrupted`.
             ledger: the ledger of the dataset, which all runs on it charge (`DatasetLedger`); a file, or an open one.
 
         Raises:
@@ -220,12 +230,21 @@ class Mechanism(ABC, metaclass=_TakesOldNames):
             raise ArgumentError.of("seed", seed, "an integer, so that the run can be repeated from checkpoint=")
         if not (progress is None or isinstance(progress, bool) or callable(progress)):
             raise ArgumentError.of("progress", progress, "None, True, False, or a function of a curator")
+        check_time_limit(time_limit)
         if not isinstance(data, Dataset):
             raise ArgumentError.of("data", type(data).__name__, "a pgmest.Dataset; see Dataset.from_frame and .load")
         relation = neighbors_of(data, self.neighbors)
         if relation != self.neighbors:
             raised = self.with_neighbors(relation)
-            return raised.fit(data, workload, seed, progress=progress, checkpoint=checkpoint, ledger=ledger)
+            return raised.fit(
+                data,
+                workload,
+                seed,
+                progress=progress,
+                checkpoint=checkpoint,
+                ledger=ledger,
+                time_limit=time_limit,
+            )
         start = time.perf_counter()
         noise, choices = _generators(seed)
         relevant = None if workload is None else relevant_workload(data.domain, workload)
@@ -246,14 +265,15 @@ class Mechanism(ABC, metaclass=_TakesOldNames):
                 structural_zeros=rules,
             )
             try:
-                with _stopped_by_ctrl_c(curator):
+                with stopped_early(curator, time_limit, silent=progress is False) as stop:
                     made = self.run(curator, relevant, choices)
             except KeyboardInterrupt:
                 curator.stopped = True
-                made = self.conclude(curator)
+                made = self._concluded(curator, stop)
             finally:
                 curator.close()
         outcome = made if isinstance(made, Outcome) else Outcome(made)
+        outcome = replace(outcome, model=with_refit(outcome.model, curator))
         zeros = {ZEROS: honored(outcome.model, rules, data.domain)} if rules else {}
         return Result(
             outcome.model,
@@ -262,7 +282,7 @@ class Mechanism(ABC, metaclass=_TakesOldNames):
             data.domain,
             self,
             curator.stopped,
-            {**outcome.details, **zeros},
+            {**outcome.details, **zeros, **({"time_limit": time_limit} if stop.timed_out else {})},
             OwnerOnly(time.perf_counter() - start),
         )
 
@@ -270,12 +290,17 @@ class Mechanism(ABC, metaclass=_TakesOldNames):
         """The same mechanism with another neighboring relation."""
         return replace(self, neighbors=neighbors)
 
+    def _concluded(self, curator: Curator, stop: Stop) -> Any:
+        if stop.timed_out and not curator.measurements:
+            raise ArgumentError.of("time_limit", stop.limit, "longer: nothing was measured in that time")
+        return self.conclude(curator)
+
     def conclude(self, curator: Curator) -> Any:
         """The estimate from what was measured before an interruption; where nothing was, the interruption goes on."""
         from pgmest.mechanisms.estimation import estimate_measured
 
         try:
-            return estimate_measured(curator)
+            return estimate_measured(curator, max_iterations=CONCLUDING_ITERATIONS)
         except PgmestError:
             raise KeyboardInterrupt from None
 
@@ -307,7 +332,7 @@ class Result:
         measurements: the noisy answers, in order.
         domain: the attributes.
         mechanism: the mechanism, with its parameters.
-        interrupted: whether Ctrl-C ended the run early.
+        interrupted: whether Ctrl-C or the time limit ended the run early.
         details: what the mechanism reports of its run.
         owner_only: how long it took, which may depend on the records.
     """
@@ -351,6 +376,18 @@ class Result:
             raise QueryError(f"a {type(self.model).__name__} answers a pg.Kron only, got a {type(query).__name__}.")
         shape = dict(zip(query.attributes, query.answer_shape, strict=True))
         return Factor(shape, query.apply(self.model.project(query.attributes)))
+
+    def uncertainty(self, query: Any, **options: Any) -> Uncertainty:
+        """Standard errors and intervals of an answer: as `Model.uncertainty`, whose options it takes.
+
+        They cover the noise of what was measured, not the choice of what to measure, nor dependences that were not.
+
+        Raises:
+            ArgumentError: the model is of a kind that has no error bars; or as `Model.uncertainty`.
+        """
+        if not hasattr(self.model, "uncertainty"):
+            raise ArgumentError(f"a {type(self.model).__name__} has no error bars; a pgmest.Model has.")
+        return self.model.uncertainty(query, **options)
 
     def sample(self, n: int | None = None, seed: int | np.random.Generator | None = None) -> Dataset:
         """Synthetic records; by default as many as the model's estimated total, never the true number."""
@@ -412,25 +449,6 @@ def _generators(seed: Any) -> list[np.random.Generator]:
         return np.random.default_rng(seed).spawn(2)
     except (TypeError, ValueError):
         raise ArgumentError.of("seed", seed, "an integer of at least 0, a NumPy generator, or None") from None
-
-
-@contextlib.contextmanager
-def _stopped_by_ctrl_c(curator: Curator) -> Iterator[None]:
-    """Ctrl-C stops the curator, too: `estimate` answers it by returning early, and the next round must not begin."""
-    before = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(before):
-        yield
-        return
-
-    def stop(number: int, frame: Any) -> None:
-        curator.stopped = True
-        before(number, frame)
-
-    signal.signal(signal.SIGINT, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 @contextlib.contextmanager

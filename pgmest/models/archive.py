@@ -3,6 +3,11 @@
     header.npy       UTF-8 bytes of a JSON object: format, version, domain, cliques, total, total_stddev, report
     potentials.npy   the tables of the cliques one after the other, each row-major, float64
 
+A model that keeps what it was estimated from, for error bars, has "estimate" and "measurements" in its header, and
+
+    base.npy         the potentials that the estimate started from, as potentials.npy
+    answers.npy      of each measurement its noisy answers and their standard deviations, float64
+
 A model on a support has the number of records in its header besides, and
 
     codes.npy        the codes, attribute after attribute, in the smallest unsigned type for all of them
@@ -63,6 +68,7 @@ SUPPORT_MODEL = Kind("pgmest-support-model", 1, ("header.npy", "potentials.npy",
 APPROXIMATE_MODEL = Kind("pgmest-approximate-model", 1, ("header.npy", "marginals.npy"), ApproximateReport)
 BAYESIAN_NETWORK = Kind("pgmest-bayesian-network", 1, ("header.npy", "conditionals.npy"))
 VIEW_MODEL = Kind("pgmest-view-model", 1, ("header.npy", "tables.npy"))
+MEASURED_MODEL = Kind("pgmest-measured-model", 1, ("header.npy", "potentials.npy", "base.npy", "answers.npy"))
 LEAST_SQUARES_MODEL = Kind("pgmest-least-squares-model", 1, ("header.npy", "tables.npy", "directions.npy"))
 
 
@@ -86,6 +92,7 @@ def write_model(
         "total": model.total,
         "total_stddev": model.total_stddev,
         "report": None if model.report is None else model.report.to_json(),
+        **({"about": dict(model.about)} if model.about else {}),
         **(more or {}),
     }
     encoded = np.frombuffer(json.dumps(header, default=operator.methodcaller("item")).encode(), dtype=np.uint8)

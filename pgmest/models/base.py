@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from pgmest._base.errors import ArgumentError, QueryError, plural
+from pgmest._base.html import html_text
 from pgmest.data.dataset import Dataset
 from pgmest.measurements.measurement import LARGEST_ANSWER, LinearMeasurement
 from pgmest.queries import Kron, LinearQuery, as_query
@@ -39,6 +40,15 @@ class ModelBase(ABC):
     total: float
     total_stddev: float | None = None
     report: EstimationReport | None = None
+
+    @property
+    def about(self) -> Mapping[str, Any]:
+        """What is known of how it came about, as values of JSON, kept in its file: "schema" and "privacy", if any."""
+        return self.__dict__.get("_about", {})
+
+    def describe(self, **facts: Any) -> None:
+        """Put facts into `about`; they must be public, and values of JSON."""
+        object.__setattr__(self, "_about", {**self.about, **facts})
 
     # -- what each kind of model gives ------------------------------------------------------------------------------
 
@@ -176,6 +186,9 @@ class ModelBase(ABC):
         )
 
     # -- text -------------------------------------------------------------------------------------------------------
+
+    def _repr_html_(self) -> str:
+        return html_text(repr(self))
 
     def __repr__(self) -> str:
         spread = f" (standard error {self.total_stddev:,.3g})" if self.total_stddev is not None else ""

@@ -14,7 +14,7 @@ from pgmest._base.errors import ArgumentError, MeasurementError, count_text, lis
 from pgmest.data.dataset import Dataset
 from pgmest.graph.junction_tree import JunctionTree
 from pgmest.measurements.measurement import LinearMeasurement
-from pgmest.models.archive import MODEL, write_model
+from pgmest.models.archive import MEASURED_MODEL, MODEL, write_model
 from pgmest.models.base import checked_total
 from pgmest.models.distribution import Distribution
 from pgmest.models.information import entropy, kl_divergence, log_probabilities
@@ -217,7 +217,8 @@ class Model(Distribution):
         if found is None or (found.asked, found.seed) != (replicates, seed):
             found = replicate(self, self.refit, self.measurements, replicates, seed)
             object.__setattr__(self, "_replicates", found)
-        twins = (Model(potentials, total, plan=self.plan) for potentials, total in found.estimates)
+        plan = self.refit.plan if self.refit is not None else None
+        twins = (Model(potentials, total, plan=plan) for potentials, total in found.estimates)
         return Uncertainty.of(answer, [ask(twin, query, clique, given) for twin in twins])
 
     def posterior(
@@ -397,12 +398,21 @@ class Model(Distribution):
         return Sampler(self.oracle).batches(n, batch, method, seed)
 
     def save(self, path: str | Path) -> None:
-        """Write the potentials, the total and the report to an npz file, which `load` reads; measurements are left out.
+        """Write the potentials, the total, the report and what the model was estimated from to an npz file for `load`.
+
+        What it was estimated from, which the error bars need, is left out where a loss or solver of one's own was used.
 
         Raises:
             FileFormatError: the file cannot be written; what was there before is untouched.
         """
-        write_model(path, MODEL, self, potentials=self.potentials.flat)
+        from pgmest.models.measured import measured_parts
+
+        parts = measured_parts(self)
+        if parts is None:
+            write_model(path, MODEL, self, potentials=self.potentials.flat)
+        else:
+            more, base, answers = parts
+            write_model(path, MEASURED_MODEL, self, more, potentials=self.potentials.flat, base=base, answers=answers)
 
     def __reduce__(self) -> tuple[Any, ...]:
         refit = self.refit if self.refit is not None and self.refit.picklable else None

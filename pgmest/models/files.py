@@ -20,6 +20,7 @@ from pgmest.models.archive import (
     APPROXIMATE_MODEL,
     BAYESIAN_NETWORK,
     LEAST_SQUARES_MODEL,
+    MEASURED_MODEL,
     MODEL,
     SUPPORT_MODEL,
     VIEW_MODEL,
@@ -34,6 +35,7 @@ from pgmest.models.base import ModelBase
 from pgmest.models.bayesian_network import BayesianNetwork
 from pgmest.models.exact import Model
 from pgmest.models.least_squares import LeastSquaresModel, LeastSquaresParts
+from pgmest.models.measured import read_measured
 from pgmest.models.region import ApproximateModel
 from pgmest.models.support import SupportModel
 from pgmest.models.view import ViewModel
@@ -71,7 +73,11 @@ def _read(archive: zipfile.ZipFile) -> ModelBase:
     for kind, read in READERS:
         if members == sorted(kind.members):
             try:
-                return read(archive, Header.read(archive, kind))
+                header = Header.read(archive, kind)
+                model, about = read(archive, header), header.fields.get("about")
+                if isinstance(about, dict):
+                    model.describe(**about)
+                return model
             except PgmestError as error:
                 raise Unreadable(str(error).rstrip(".")) from None
     raise Unreadable(f"its members are not {' and '.join(MODEL.members)}")
@@ -80,6 +86,14 @@ def _read(archive: zipfile.ZipFile) -> ModelBase:
 def _model(archive: zipfile.ZipFile, header: Header) -> Model:
     potentials = read_array(archive, "potentials.npy", np.float64, header.layout.cells)
     return Model(CliqueVector.of(header.layout, potentials), header.total, header.report, header.total_stddev)
+
+
+def _measured_model(archive: zipfile.ZipFile, header: Header) -> Model:
+    potentials = read_array(archive, "potentials.npy", np.float64, header.layout.cells)
+    base = read_array(archive, "base.npy", np.float64, header.layout.cells)
+    kept = CliqueVector.of(header.layout, potentials)
+    measurements, refit = read_measured(header, base, lambda rows: read_array(archive, "answers.npy", np.float64, rows))
+    return Model(kept, header.total, header.report, header.total_stddev, measurements, refit.plan, refit)
 
 
 def _support_model(archive: zipfile.ZipFile, header: Header) -> SupportModel:
@@ -144,6 +158,7 @@ def _least_squares_model(archive: zipfile.ZipFile, header: Header) -> LeastSquar
 
 READERS: Sequence[tuple[Kind, Callable[[zipfile.ZipFile, Header], ModelBase]]] = (
     (MODEL, _model),
+    (MEASURED_MODEL, _measured_model),
     (SUPPORT_MODEL, _support_model),
     (APPROXIMATE_MODEL, _approximate_model),
     (BAYESIAN_NETWORK, _bayesian_network),

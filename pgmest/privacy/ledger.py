@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from pgmest._base.errors import ArgumentError, BudgetExceeded, BudgetTypeError, plural
+from pgmest._base.html import html_text
 from pgmest.privacy.budgets import GDP, ApproxDP, Budget, Epsilon, Rho
 from pgmest.privacy.one_process import OneProcess
 
@@ -110,6 +111,9 @@ class Statement:
 
     def __getitem__(self, position: int) -> Entry:
         return self._entries[position]
+
+    def _repr_html_(self) -> str:
+        return html_text(self)
 
     def __str__(self) -> str:
         lines = [f"Ledger: {self.total} of {self.budget} spent on {plural(len(self), 'request')}"]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+from pgmest._base.html import html_text
 from pgmest.solvers.status import Status
 
 
@@ -64,6 +65,9 @@ class EstimationReport:
             if not isinstance(values[name], kinds[kind]) or isinstance(values[name], bool):
                 raise ValueError(f"its report has {name}={values[name]!r}")
         return cls(status=_status(values), **{name: values[name] for name in names})
+
+    def _repr_html_(self) -> str:
+        return html_text(self)
 
     def __str__(self) -> str:
         state = "converged" if self.converged else "not converged"

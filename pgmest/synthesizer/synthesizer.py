@@ -10,16 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError, DomainError, SchemaError, listed, plural
+from pgmest._base.errors import ArgumentError, DomainError, FileFormatError, SchemaError, listed, plural
 from pgmest.data.dataset import Dataset
 from pgmest.inference.exact.structural_zeros import zero_rules
 from pgmest.mechanisms.mechanism import Mechanism, Result
 from pgmest.mechanisms.registry import named_mechanism
+from pgmest.models.base import ModelBase
 from pgmest.privacy.dataset_ledger import DatasetLedger
 from pgmest.privacy.ledger import Statement
+from pgmest.privacy.statement import PrivacyStatement
+from pgmest.synthesizer.completion import completed
 
 if TYPE_CHECKING:
     from pgmest.data.schema import Schema
+    from pgmest.data.schema.check import TableCheck
 
 
 class Synthesizer:
@@ -53,6 +57,7 @@ class Synthesizer:
 
     schema_: Schema
     result_: Result
+    _loaded: Any
 
     def __init__(
         self,
@@ -82,6 +87,7 @@ class Synthesizer:
         ledger: str | Path | DatasetLedger | None = None,
         allow_draft: bool = False,
         unit_key: bytes | None = None,
+        time_limit: float | None = None,
     ) -> Synthesizer:
         """Spend the budget on the records of a table.
 
@@ -97,7 +103,8 @@ class Synthesizer:
             schema: a `pgmest.data.schema.Schema`, the path of its file, or a dict of the same form. It must be public.
             workload: the marginals that matter, in terms of the schema's columns: None for the mechanism's default,
                 cliques, or a `pgmest.workloads` one.
-            seed, progress, checkpoint, ledger: as for `Mechanism.fit`. The secure noise never depends on a seed.
+            seed, progress, checkpoint, ledger, time_limit: as for `Mechanism.fit`. The secure noise never depends on a
+                seed.
             allow_draft: whether a schema is accepted that still says `drafted_from_private_data: true`, or has lines
                 marked as read from the private data. What is made with it is not private.
             unit_key: as `key` of `Schema.encode`: which rows of a person are counted; by default a new one.
@@ -116,35 +123,98 @@ class Synthesizer:
         _check_bounded(known, data)
         if data.domain != known.domain:
             raise DomainError(f"the data are over {data.domain}, but the schema describes {known.domain}.")
-        rules = [*zero_rules(self.mechanism.structural_zeros), *zero_rules(known.structural_zeros)]
-        mechanism = dataclasses.replace(self.mechanism, structural_zeros=rules)
-        self.result_ = mechanism.fit(data, workload, seed, progress=progress, checkpoint=checkpoint, ledger=ledger)
+        mechanism = with_schema(self.mechanism, known)
+        self.result_ = mechanism.fit(
+            data, workload, seed, progress=progress, checkpoint=checkpoint, ledger=ledger, time_limit=time_limit
+        )
         self.schema_ = known
         self._like = _library(table)
+        self._describe()
         return self
+
+    def _describe(self) -> None:
+        """Let the model say, in its file, too, what its codes stand for and what is promised of it."""
+        if isinstance(self.model_, ModelBase):
+            source = Path(self.schema_.source).name
+            statement = PrivacyStatement.of(
+                self.result_.mechanism, self.result_.ledger, schema=source, drafted=self.schema_.drafted
+            )
+            schema = {**self.schema_.description, **({"drafted_from_private_data": True} if statement.drafted else {})}
+            self.model_.describe(schema=schema, privacy=statement.to_json())
 
     @property
     def model_(self) -> Any:
         """The model of the result."""
-        return self._fitted().model
+        return self._loaded if hasattr(self, "_loaded") else self._fitted().model
+
+    @property
+    def privacy_(self) -> Mapping[str, Any]:
+        """What is promised of the model, in words and numbers (`pgmest.privacy.PrivacyStatement`)."""
+        return self.model_.about.get("privacy", {})
+
+    def save(self, path: str | Path) -> None:
+        """Write the model with the schema and the privacy statement to an npz file; all in it may be published.
+
+        `load` reads it, and so does `pgmest.load`, for the model alone. Result and ledger are not in it.
+
+        Raises:
+            ArgumentError: not fitted yet, or a model without a file format.
+            FileFormatError: the file cannot be written.
+        """
+        if not isinstance(self.model_, ModelBase):
+            raise ArgumentError(f"a {type(self.model_).__name__} has no file format.")
+        self.model_.save(path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Synthesizer:
+        """A synthesizer that `save` wrote: it samples, and has `model_`, `schema_` and `privacy_`.
+
+        Raises:
+            FileFormatError: the file cannot be read, or has no schema.
+        """
+        from pgmest.data.schema import Schema
+        from pgmest.models.files import load
+
+        model = load(path)
+        if "schema" not in model.about:
+            remedy = "pgmest.load reads a model alone; Synthesizer.save writes one with its schema."
+            raise FileFormatError.of(path, "a model without a schema.", remedy)
+        loaded = cls.__new__(cls)
+        loaded._loaded, loaded._like = model, "pandas"
+        loaded.schema_ = dataclasses.replace(Schema.from_dict(model.about["schema"]), source=str(path))
+        return loaded
 
     @property
     def ledger_(self) -> Statement:
         """What was spent, on what, in order."""
         return self._fitted().ledger
 
-    def sample(self, n: int | None = None, seed: int | np.random.Generator | None = None) -> Any:
+    def sample(
+        self,
+        n: int | None = None,
+        seed: int | np.random.Generator | None = None,
+        *,
+        written: bool = False,
+        given: Any = None,
+    ) -> Any:
         """A synthetic table of the kind that `fit` got: polars, pyarrow, and pandas for all others.
 
         Args:
             n: how many rows; by default the model's estimated total, never the true number.
             seed: the same seed gives the same rows.
+            written: whether dates are texts in their column's `format`, as in a CSV file.
+            given: a dataframe with some of the columns. Each of its rows is completed: the other columns are drawn
+                given what it says, and its own columns stay as they are. `n` is then left out.
 
         Raises:
+            ImpossibleModelError: a row of `given` has probability 0.
+            DataError: `given` has a column that the schema does not have, or none.
             ArgumentError: not fitted yet, or n is not an integer of at least 0.
         """
-        result, generator = self._fitted(), np.random.default_rng(seed)
-        return self.schema_.decode(result.sample(n, generator), generator, self._like)
+        model, generator = self.model_, np.random.default_rng(seed)
+        if given is not None:
+            return completed(model, self.schema_, given, n, generator, written)
+        return self.schema_.decode(model.sample(n, seed=generator), generator, self._like, written=written)
 
     def report(self, out: str | Path = "report.html") -> Path:
         """Write the page that may be published with the synthetic table; `owner_report` is the other one.
@@ -159,12 +229,17 @@ class Synthesizer:
         result = self._fitted()
         return report(None, result, out=out, schema=self.schema_)
 
-    def owner_report(self, table: Any, out: str | Path = "PRIVATE-report.html") -> Path:
+    def owner_report(
+        self, table: Any, out: str | Path = "PRIVATE-report.html", check: TableCheck | None = None
+    ) -> Path:
         """Write the page that compares with the private table, without noise: **it must not be published.**
+
+        It begins with what the schema made of the raw table (`Schema.check`), as everything below it compares codes.
 
         Args:
             table: what `fit` got.
             out: the file.
+            check: what `Schema.check` made of the raw table, where `table` is what the schema encoded.
 
         Raises:
             as `report`; and as `fit` for the table.
@@ -172,16 +247,28 @@ class Synthesizer:
         from pgmest.evaluation import report
 
         result = self._fitted()
-        data = table if isinstance(table, Dataset) else self.schema_.encode(table)
-        return report(data, result, out=out, schema=self.schema_)
+        if isinstance(table, Dataset):
+            return report(table, result, out=out, schema=self.schema_, check=check)
+        check = self.schema_.check(table) if check is None else check
+        return report(self.schema_.encode(table), result, out=out, schema=self.schema_, check=check)
 
     def _fitted(self) -> Result:
+        if hasattr(self, "_loaded"):
+            raise ArgumentError("this Synthesizer was loaded from a file, which has no result and no ledger.")
         if not hasattr(self, "result_"):
             raise ArgumentError("this Synthesizer has not seen a table yet: call fit(table, schema) first.")
         return self.result_
 
     def __repr__(self) -> str:
+        if hasattr(self, "_loaded"):
+            return f"Synthesizer(loaded, {self._loaded!r})"
         return f"Synthesizer({self.mechanism!r}{', fitted' if hasattr(self, 'result_') else ''})"
+
+
+def with_schema(mechanism: Mechanism, schema: Schema) -> Mechanism:
+    """The mechanism, knowing what the schema calls impossible."""
+    rules = [*zero_rules(mechanism.structural_zeros), *zero_rules(schema.structural_zeros)]
+    return dataclasses.replace(mechanism, structural_zeros=rules)
 
 
 def check_public(schema: Schema, allow_draft: bool = False) -> None:

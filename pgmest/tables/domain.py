@@ -20,6 +20,7 @@ from pgmest._base.errors import (
     UnknownAttributeError,
 )
 from pgmest._base.files import read_text, write_atomically
+from pgmest._base.html import html_table
 
 Clique = tuple[str, ...]
 
@@ -180,6 +181,9 @@ class Domain(Mapping[str, int]):
 
     def __hash__(self) -> int:
         return hash((self._attributes, self._shape))
+
+    def _repr_html_(self) -> str:
+        return html_table(("attribute", "values"), [(name, f"{size:,}") for name, size in self.items()])
 
     def __repr__(self) -> str:
         return f"Domain({self._sizes})"

@@ -14,7 +14,11 @@ from typing import Any
 import numpy as np
 
 from pgmest._base.errors import CodeRangeError, DomainError, ShapeError
+from pgmest._base.html import html_table
 from pgmest.tables.domain import Domain, as_domain
+
+SHOWN_CELLS = 60
+"""Of a table in a notebook."""
 
 
 class Factor:
@@ -237,6 +241,37 @@ class Factor:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self.values, dtype=dtype) if copy else np.asarray(self.values, dtype=dtype)
 
+    def to_frame(self, labels: Any = None, name: str = "count") -> Any:
+        """The cells as a pandas DataFrame: a column for each attribute, then the values; a row a cell, row-major.
+
+        >>> Factor({"sex": 2}, [3, 4]).to_frame({"sex": ["F", "M"]}).to_dict("list")
+        {'sex': ['F', 'M'], 'count': [3.0, 4.0]}
+
+        Args:
+            labels: what codes stand for: a mapping of attributes to lists of labels, or a schema; by default codes.
+            name: of the column of values.
+
+        Raises:
+            ShapeError: an attribute has another number of labels than of codes.
+        """
+        import pandas as pd
+
+        codes = np.indices(self.domain.shape).reshape(len(self.domain), -1)
+        columns: dict[str, Any] = {}
+        for (attribute, size), found in zip(self.domain.items(), codes, strict=True):
+            shown = _labels_of(labels, attribute)
+            if shown is not None and len(shown) != size:
+                raise ShapeError.of(f"labels of '{attribute}'", (size,), (len(shown),), "Give one for each code.")
+            columns[attribute] = found if shown is None else np.array([*shown, None], dtype=object)[:-1][found]
+        return pd.DataFrame({**columns, name: self.values.reshape(-1)})
+
+    def _repr_html_(self) -> str:
+        cells = self.values.reshape(-1)
+        codes = np.indices(self.domain.shape).reshape(len(self.domain), -1).T[:SHOWN_CELLS]
+        rows = [(*map(str, place), f"{cell:,.6g}") for place, cell in zip(codes, cells, strict=False)]
+        more = f"{cells.size:,} cells in all" if cells.size > SHOWN_CELLS else ""
+        return html_table((*self.domain.attributes, "value"), rows, more)
+
     def __repr__(self) -> str:
         return f"Factor({dict(self.domain)}, values={np.array2string(self.values, threshold=12, edgeitems=2)})"
 
@@ -267,3 +302,10 @@ def _repaired(operation: np.ufunc, left: Any, right: Any, repair: Callable[[Any]
     except FloatingPointError:
         with np.errstate(invalid="ignore", divide="ignore"):
             return repair(operation(left, right))
+
+
+def _labels_of(labels: Any, attribute: str) -> Any:
+    """The labels of an attribute, of a mapping or a schema; None for codes."""
+    if labels is None:
+        return None
+    return labels.get(attribute) if isinstance(labels, Mapping) else labels.labels(attribute)

@@ -24,5 +24,5 @@ def test_its_commands_run(tmp_path, monkeypatch, capsys):
             assert main(arguments) == 0, capsys.readouterr().err
             ran.append(arguments[0])
     again = ["ledger", "synthesize", "ledger"]
-    assert ran == ["schema", "info", "synthesize", *again, "compare", "query", "sample"]
+    assert ran == ["schema", "info", "check", "plan", "synthesize", *again, "compare", "query", "sample"]
     assert len((tmp_path / "more.csv").read_text().splitlines()) == 100001

@@ -218,3 +218,21 @@ def test_a_schema_of_other_attributes_is_refused(tmp_path):
     with pytest.raises(DomainError, match="schema= describes"):
         report(None, MODEL, out=tmp_path / "r.html", schema=other)
     assert list(tmp_path.iterdir()) == []
+
+
+# -- the raw table ----------------------------------------------------------------------------------------------------
+
+
+def test_the_owners_page_begins_with_what_the_schema_made_of_the_raw_table(tmp_path):
+    import pandas as pd
+
+    raw = pd.DataFrame({"<b>age</b>": ["x<y"] * 9 + ["7"], "$pay$": ["$0"] * 10, "sex": ["F"] * 10})
+    found = read(report(REAL, MODEL, out=tmp_path / "r.html", schema=SCHEMA, check=SCHEMA.check(raw)))
+    assert found.headings[0] == "What the schema made of the raw table"
+    assert "THE SCHEMA DOES NOT FIT THE TABLE in <b>age</b>" in found.text
+    assert "'x<y'" in found.text
+    without = read(report(REAL, MODEL, out=tmp_path / "r.html", schema=SCHEMA))
+    assert without.headings[0] == found.headings[0]
+    assert "pgmest check TABLE SCHEMA" in without.text
+    with pytest.raises(ArgumentError, match="would make the page private"):
+        report(None, MODEL, out=tmp_path / "p.html", check=SCHEMA.check(raw))

@@ -182,8 +182,15 @@ class TestReplicates:
 
 
 class TestRefusals:
-    def test_models_that_do_not_know_their_measurements(self, model, tmp_path) -> None:
+    def test_a_loaded_model_has_the_same_error_bars(self, model, tmp_path) -> None:
         model.save(tmp_path / "model.npz")
+        loaded = pg.load(tmp_path / "model.npz")
+        kept, found = model.uncertainty(("a", "b"), replicates=5), loaded.uncertainty(("a", "b"), replicates=5)
+        np.testing.assert_allclose(found.stddev.values, kept.stddev.values, rtol=1e-9)
+        assert [m.clique for m in loaded.measurements] == [m.clique for m in model.measurements]
+
+    def test_models_that_do_not_know_their_measurements(self, model, tmp_path) -> None:
+        pg.Model(model.potentials, 5.0).save(tmp_path / "model.npz")
         for other in (pg.load(tmp_path / "model.npz"), model.condition({"a": 0}), pg.Model(model.potentials, 5.0)):
             with pytest.raises(ArgumentError, match=r"the model that pg\.estimate returned"):
                 other.uncertainty("b")

@@ -26,17 +26,23 @@ class Categorical(SchemaColumn):
     Values match by how they are written (`readings.text_of`): numbers the listed text, text the listed number; true
     and false in capitals or small letters.
 
+    A listed number also meets text with more decimals, 22 the text 22.0.
+
     Attributes:
         values: the listed ones.
         other: the value that stands for all others, or None.
+        spellings: other ways to write listed values, with the code of the value.
+        ignore_case: whether capital and small letters are the same.
     """
 
     values: tuple[Value, ...]
     other: Value | None
+    spellings: tuple[tuple[str, int], ...] = ()
+    ignore_case: bool = False
 
     @classmethod
     def from_node(cls, name: str, node: SchemaNode) -> Categorical:
-        fields = node.fields((*COMMON_KEYS, "values", "other"), ("values",))
+        fields = node.fields((*COMMON_KEYS, "values", "other", "aliases", "ignore_case"), ("values",))
         missing, markers = gap_keys(fields)
         values = [_value(item) for item in fields["values"].items()]
         if not values:
@@ -52,7 +58,19 @@ class Categorical(SchemaColumn):
             node.fail("must say what becomes of other values: other: <label>, or missing: true, or outside: error.")
         allowed = ("missing",) if other is None and missing else ("other",) if other is not None else ()
         outside = outside_key(fields, allowed or ("error",), missing)
-        return cls(name, missing, markers - set(keys), outside, node.place, tuple(values), other)
+        spellings = _spellings(fields.get("aliases"), dict(zip(keys, range(len(keys)), strict=True)))
+        ignore_case = "ignore_case" in fields and fields["ignore_case"].flag()
+        markers -= {*keys, *dict(spellings)}
+        made = cls(name, missing, markers, outside, node.place, tuple(values), other, spellings, ignore_case)
+        if ignore_case:
+            made._check_cases(fields["ignore_case"])
+        return made
+
+    def _check_cases(self, node: SchemaNode) -> None:
+        codes: dict[str, int] = {}
+        for text, code in self._known.items():
+            if codes.setdefault(text.lower(), code) != code:
+                node.fail(f"makes one value of two, {self.labels()[codes[text.lower()]]!r} and {text!r}.")
 
     @property
     def regular(self) -> int:
@@ -73,7 +91,7 @@ class Categorical(SchemaColumn):
 
     def find(self, values: Values) -> Found:
         positions, distinct = values.distinct()
-        found = [code_of(text_of(value), self._known, self._folded) for value in distinct]
+        found = [code_of(text_of(value), self._known, self._folded, self._numbers) for value in distinct]
         codes = np.array(found, dtype=np.int64)[positions]
         outside = codes < 0
         return Found(np.where(outside, self.outside_code, codes), outside, np.zeros_like(outside))
@@ -81,7 +99,7 @@ class Categorical(SchemaColumn):
     def read_in_engine(self, column: EngineColumn) -> Reading:
         import narwhals as nw
 
-        return Reading(column.lookup(self._known, self._folded), nw.lit(False), nw.lit(False))
+        return Reading(column.lookup(self._known, self._folded, self._numbers), nw.lit(False), nw.lit(False))
 
     def place_in_engine(self, reading: Reading) -> EngineFound:
         import narwhals as nw
@@ -96,14 +114,20 @@ class Categorical(SchemaColumn):
 
     @cached_property
     def _known(self) -> dict[str, int]:
-        return {written(value): code for code, value in enumerate(self.values)}
+        return {written(value): code for code, value in enumerate(self.values)} | dict(self.spellings)
+
+    @cached_property
+    def _numbers(self) -> Mapping[str, int]:
+        """Of the values that are numbers."""
+        kinds = ((value, code) for code, value in enumerate(self.values) if isinstance(value, int | float))
+        return {written(value): code for value, code in kinds if not isinstance(value, bool)}
 
     @cached_property
     def _folded(self) -> Mapping[str, int]:
-        """By small letters: true and false, if they are listed."""
+        """By small letters: all with `ignore_case`, else true and false, if they are listed."""
         folded: dict[str, int] = {}
         for text, code in self._known.items():
-            if text.lower() in ("true", "false"):
+            if self.ignore_case or text.lower() in ("true", "false"):
                 folded.setdefault(text.lower(), code)
         return folded
 
@@ -127,28 +151,72 @@ class Categorical(SchemaColumn):
         return f"those listed: {listed(map(written, self.values))}"
 
 
+BOOLEAN_TEXTS: Mapping[str, int] = {
+    **dict.fromkeys(("false", "f", "no", "n", "0"), 0),
+    **dict.fromkeys(("true", "t", "yes", "y", "1"), 1),
+}
+
+
 @dataclass(frozen=True)
 class Boolean(Categorical):
-    """False and true; in text also no and yes, 0 and 1, and first letters."""
+    """False and true; in text also no and yes, 0 and 1, and first letters, all in capitals or small letters.
 
-    aliases: ClassVar[Mapping[str, int]] = {
-        **dict.fromkeys(("false", "f", "no", "n", "0"), 0),
-        **dict.fromkeys(("true", "t", "yes", "y", "1"), 1),
-    }
+    With `labels: [no, yes]`, false's and then true's, values are these texts in the synthetic table.
+    """
+
+    aliases: ClassVar[Mapping[str, int]] = BOOLEAN_TEXTS
 
     @classmethod
     def from_node(cls, name: str, node: SchemaNode) -> Boolean:
-        fields = node.fields(COMMON_KEYS)
+        fields = node.fields((*COMMON_KEYS, "labels", "aliases"))
         missing, markers = gap_keys(fields)
         outside = outside_key(fields, ("missing",) if missing else ("clip",), missing)
-        return cls(name, missing, markers, outside, node.place, (False, True), None)
+        values = _labels(fields["labels"]) if "labels" in fields else (False, True)
+        keys = {**BOOLEAN_TEXTS, **{written(value): code for code, value in enumerate(values)}}
+        spellings = _spellings(fields.get("aliases"), keys)
+        markers -= {written(value) for value in values}
+        return cls(name, missing, markers, outside, node.place, values, None, spellings, True)
 
     @cached_property
     def _folded(self) -> Mapping[str, int]:
-        return self.aliases
+        return {**BOOLEAN_TEXTS, **{text.lower(): code for text, code in self._known.items()}}
+
+    @property
+    def _numbers(self) -> Mapping[str, int]:
+        return {}
+
+    def codes_within(self, node: SchemaNode) -> list[int]:
+        code = code_of(written(_value(node)), self._known, self._folded)
+        return [code] if code >= 0 else super().codes_within(node)
 
     def expected(self) -> str:
-        return "true or false"
+        named = f" ({self.values[0]} or {self.values[1]})" if self.kind == "text" else ""
+        return f"true or false{named}"
+
+
+def _labels(node: SchemaNode) -> tuple[Value, ...]:
+    """The texts of false and of true."""
+    texts = [written(_value(item)) for item in node.items()]
+    if len(texts) != 2 or len({text.lower() for text in texts}) != 2:
+        node.fail("must be two texts: false's, then true's, such as [no, yes].")
+    for code, text in enumerate(texts):
+        if BOOLEAN_TEXTS.get(text.lower(), code) != code:
+            node.fail(f"must be false's, then true's, such as [no, yes]; {text!r} means {('false', 'true')[1 - code]}.")
+    return tuple(texts)
+
+
+def _spellings(node: SchemaNode | None, keys: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+    """`aliases: {yes: [ja, oui]}`: other ways to write a value, with its code."""
+    spelled: dict[str, int] = {}
+    named = {} if node is None else node.mapping("a mapping of values to lists of other ways to write them")
+    for value, others in named.items():
+        if value not in keys:
+            others.fail(f"names {value!r}, which is not a value of the column ({listed(keys)}).")
+        for item in others.items():
+            text = written(_value(item))
+            if keys.get(text, keys[value]) != keys[value] or spelled.setdefault(text, keys[value]) != keys[value]:
+                item.fail(f"lists {text!r}, which already means another value.")
+    return tuple(spelled.items())
 
 
 def written(value: Value) -> str:

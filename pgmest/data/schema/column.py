@@ -16,13 +16,19 @@ import numpy as np
 from pgmest._base.errors import DataError
 from pgmest.data.codes import code_type
 from pgmest.data.schema.notation import SchemaNode
-from pgmest.data.schema.readings import text_of
+from pgmest.data.schema.readings import code_of, text_of
 from pgmest.data.values import Values
 
 if TYPE_CHECKING:
     from pgmest.data.schema.engine import EngineColumn, EngineFound, Reading
 
 COMMON_KEYS = ("type", "missing", "outside")
+
+FATES = ("foreseen", "missing", "unreadable", "outside")
+"""What can become of a value: one that the schema foresees; none, or a marker of none; not to be read as what the
+column holds; or readable, but beyond the bounds or not listed."""
+
+FORESEEN, MISSING, UNREADABLE, OUTSIDE = range(len(FATES))
 
 
 class Found(NamedTuple):
@@ -138,6 +144,19 @@ class SchemaColumn(abc.ABC):
         wrong = np.where(marked, not self.missing, outside | unreadable)
         return np.where(to_gap, self.gap_code, codes).astype(code_type(self.size)), wrong
 
+    def fates(self, values: Values) -> tuple[np.ndarray, np.ndarray]:
+        """The code of each value, gaps included, and its fate: an index of `FATES`, each of shape (rows,).
+
+        Nothing is raised, also with `outside: error`.
+        """
+        positions, condensed = values.where(~values.gaps).condensed()
+        _, outside, unreadable = self.find(condensed)
+        codes, _ = self.judge(condensed)
+        fate = np.select([self._marked(condensed), unreadable, outside], [MISSING, UNREADABLE, OUTSIDE], FORESEEN)
+        code, found = np.full(len(values), self.gap_code), np.full(len(values), MISSING)
+        code[~values.gaps], found[~values.gaps] = codes[positions], fate[positions]
+        return code, found
+
     def refuse(self, value: Any, row: int | None) -> None:
         """Raise the DataError of `outside: error`."""
         at = "" if row is None else f", row {row}"
@@ -157,7 +176,9 @@ class SchemaColumn(abc.ABC):
         if values.array.dtype.kind != "O" and not any(map(could_be_written, self.markers)):
             return np.zeros(len(values), dtype=bool)
         positions, distinct = values.distinct()
-        return np.array([text_of(value) in self.markers for value in distinct], dtype=bool)[positions]
+        known, numbers = dict.fromkeys(self.markers, 0), dict.fromkeys(filter(could_be_written, self.markers), 0)
+        found = [code_of(text_of(value), known, {}, numbers) == 0 for value in distinct]
+        return np.array(found, dtype=bool)[positions]
 
 
 def gap_keys(fields: dict[str, SchemaNode]) -> tuple[bool, frozenset[str]]:

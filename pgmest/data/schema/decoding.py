@@ -11,11 +11,14 @@ import numpy as np
 from pgmest._base.errors import ArgumentError, OptionalDependencyError
 from pgmest.data.dataset import Dataset
 from pgmest.data.schema.column import SchemaColumn
+from pgmest.data.schema.date import Date
 
 LIBRARIES = ("pandas", "polars", "pyarrow")
 
 
-def decode(columns: Sequence[SchemaColumn], data: Dataset, generator: np.random.Generator, like: str) -> Any:
+def decode(
+    columns: Sequence[SchemaColumn], data: Dataset, generator: np.random.Generator, like: str, written: bool = False
+) -> Any:
     """See `Schema.decode`."""
     if like not in LIBRARIES:
         raise ArgumentError.of("like", like, LIBRARIES)
@@ -24,7 +27,7 @@ def decode(columns: Sequence[SchemaColumn], data: Dataset, generator: np.random.
     except ImportError:
         raise OptionalDependencyError.of(like, f"decode(like='{like}')") from None
     build = {"pandas": _pandas, "polars": _polars, "pyarrow": _pyarrow}[like]
-    return build(library, {column.name: (column, *_values(column, data, generator)) for column in columns})
+    return build(library, {column.name: _made(column, data, generator, written) for column in columns})
 
 
 def _values(column: SchemaColumn, data: Dataset, generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -32,6 +35,26 @@ def _values(column: SchemaColumn, data: Dataset, generator: np.random.Generator)
     codes = data.column(column.name).astype(np.int64)
     missing = codes == column.gap_code if column.missing else np.zeros(len(codes), dtype=bool)
     return column.draw(np.where(missing, 0, codes), generator), missing
+
+
+def _made(
+    column: SchemaColumn, data: Dataset, generator: np.random.Generator, written: bool
+) -> tuple[SchemaColumn, np.ndarray, np.ndarray]:
+    values, missing = _values(column, data, generator)
+    if written and isinstance(column, Date) and column.format is not None:
+        values = date_texts(values, column.format)
+    return column, values, missing
+
+
+def date_texts(days: np.ndarray, form: str) -> np.ndarray:
+    """Days as texts in a format of `strftime`; years have four digits, which some systems leave to the caller.
+
+    >>> date_texts(np.array(["0912-02-01"], dtype="M8[D]"), "%d.%m.%Y").tolist()
+    ['01.02.0912']
+    """
+    distinct, positions = np.unique(days, return_inverse=True)
+    texts = [day.strftime(form.replace("%Y", f"{day.year:04}")) for day in distinct.astype("M8[D]").astype(object)]
+    return np.array([*texts, None], dtype=object)[:-1][positions.reshape(-1)]
 
 
 Columns = dict[str, tuple[SchemaColumn, np.ndarray, np.ndarray]]
@@ -43,7 +66,7 @@ def _pandas(pd: Any, columns: Columns) -> Any:
     series = {}
     for name, (column, values, missing) in columns.items():
         kind = nullable.get(column.kind) if column.missing else None
-        made = pd.Series(values).astype("str") if column.kind == "text" else pd.Series(values, dtype=kind)
+        made = pd.Series(values).astype("str") if values.dtype == object else pd.Series(values, dtype=kind)
         series[name] = made.mask(missing) if column.missing else made
     return pd.DataFrame(series)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from pgmest._base.errors import DataError
 from pgmest.data.chunked_reader import read_pieces
+from pgmest.data.schema.guess import MOST_MARKERS, Dates, Numeric, booleans, dates_in, free_text, numbers_in, sentinels
 from pgmest.data.schema.schema import DRAFT_MARK
 from pgmest.data.values import Values, read_values
 
@@ -21,6 +23,12 @@ ROWS_READ = 1_000_000
 
 MOST_LISTED = 50
 """Values of a categorical column; the most frequent ones are listed."""
+
+MANY_ROWS, RARE = 100, 3
+"""From so many rows on, values that fewer than so many of them have are not listed."""
+
+FEWEST_ROWS, LONG = 20, 6
+"""From so many rows on, a column with another text of about that length in each of them is an identifier."""
 
 MARKERS = ("", "?", "-", ".", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "none", "missing")
 """Texts that are taken for missing values."""
@@ -49,8 +57,10 @@ FOOTER = """\
 def draft(table: Any) -> str:
     """A schema in YAML for a raw table, to edit: **its bounds and values are those of the records**, and it says so.
 
-    Bounds are rounded outwards; of text the most frequent values are listed; columns that look like identifiers are
-    left out, with a comment.
+    Bounds are rounded outwards; of text the most frequent values are listed, rare ones never; columns that look like
+    identifiers or free text are left out, with a comment. Currency signs, thousands separators, formats of dates (day
+    first where both are possible), capital and small letters, and numbers that stand for missing values, such as -99,
+    are proposed; a few odd values do not change what a column is.
 
     >>> import pandas as pd
     >>> text = draft(pd.DataFrame({"age": [23, 58, 41], "sex": ["F", "M", "F"]}))
@@ -99,69 +109,105 @@ def _entry(name: str, values: np.ndarray) -> Iterator[str]:
     gaps = np.asarray(pd.isna(values), dtype=bool)
     markers: list[str] = []
     if values.dtype.kind in "OUT":
-        text = as_text(values)
-        words = _words_among_numbers(text[~gaps & ~text.isin(MARKERS).to_numpy()])
-        marked = text.isin([*MARKERS, *words]).to_numpy() & ~gaps
-        markers = sorted(set(text[marked]) - {""})
+        marked = as_text(values).isin(MARKERS).to_numpy() & ~gaps
+        markers = sorted(set(as_text(values[marked])) - {""})
         gaps = gaps | marked
     known = values[~gaps]
-    described = _described(known) if len(known) else None
-    if described is None:
-        reason = "HOLDS NO VALUES" if not len(known) else "LOOKS LIKE AN IDENTIFIER OR FREE TEXT"
+    guess = _guess(known) if len(known) else None
+    if guess is None or not guess.lines:
+        reason = "HOLDS NO VALUES" if guess is None else guess.left_out
         yield f"  # {_quoted(name)} IS LEFT OUT: IT {reason}. {PRIVATE_MARK.removeprefix('# ')}."
         return
     yield f"  {_quoted(name)}:"
+    markers = [*markers, *guess.markers]
+    lines = [*guess.lines]
     if markers:
-        described = [*described, f"missing: [{', '.join(map(_quoted, markers))}]"]
-    elif gaps.any():
-        described = [*described, "missing: true"]
-    yield from (f"    {line}  {PRIVATE_MARK}" for line in described)
+        lines.append(f"missing: [{', '.join(map(_marker, markers))}]")
+    elif gaps.any() or guess.odd:
+        lines.append("missing: true")
+    yield from (f"    {line}  {PRIVATE_MARK}" for line in lines)
+    yield from (f"    # {note} {PRIVATE_MARK.removeprefix('# ')}." for note in guess.notes)
 
 
-def _described(values: np.ndarray) -> list[str] | None:
-    """The lines of a column without missing values; None for identifiers."""
-    import pandas as pd
+@dataclass(frozen=True)
+class Guess:
+    """What a column holds: lines of a schema, markers of missing values, notes; or why it is left out."""
 
+    lines: Sequence[str] = ()
+    markers: Sequence[str] = ()
+    odd: int = 0
+    notes: Sequence[str] = ()
+    left_out: str = "LOOKS LIKE AN IDENTIFIER OR FREE TEXT"
+
+
+def _guess(values: np.ndarray) -> Guess:
+    """Of a column without missing values."""
     if values.dtype.kind == "M":
-        return _date(values.astype("M8[D]"))
+        return Guess(_date(values.astype("M8[D]")))
     text = as_text(values)
-    if values.dtype.kind == "b" or set(text.str.lower().unique()) == {"true", "false"}:
-        return ["type: boolean"]
-    if text.str.fullmatch(r"\d{4}-\d\d-\d\d(?:[T ].*)?").all():
-        days = pd.to_datetime(text.str.slice(0, 10), format="%Y-%m-%d", errors="coerce").dropna()
-        if len(days):  # not only 2020-02-30
-            return _date(days.to_numpy().astype("M8[D]"))
-    if _all_numbers(values, text):
-        return _number(text)
     counts = text.value_counts()
-    if len(counts) > max(MOST_LISTED, len(values) // 2):
-        return None
-    listed = sorted(counts.index[:MOST_LISTED])
-    other = next(label for label in ("other", "any other", "not listed") if label not in counts.index[:MOST_LISTED])
-    return [
-        "type: categorical",
-        f"values: [{', '.join(map(_quoted, listed))}]",
-        f"other: {other}",
-    ]
-
-
-def _all_numbers(values: np.ndarray, text: Any) -> bool:
+    labels = [] if values.dtype.kind == "b" else booleans(counts)
+    if labels is not None:
+        return Guess(["type: boolean", *([f"labels: [{', '.join(map(_quoted, labels))}]"] if labels else [])])
     if values.dtype.kind in "iuf":
-        return bool(np.isfinite(values.astype(np.float64)).all())
-    return bool(_plain_numbers(text).all() and np.isfinite(text.astype(float)).all())  # 1e400 is none
+        return _numeric(Numeric(text, text[:0])) if np.isfinite(values.astype(np.float64)).all() else Guess()
+    dates = dates_in(text)
+    if dates is not None:
+        return _dated(dates)
+    numbers = numbers_in(text)
+    if numbers is not None:
+        return _numeric(numbers)
+    return _listed(text, counts)
 
 
-def _plain_numbers(text: Any) -> Any:
-    """Which texts are numbers: 7 and -2.5 are, 007 is a label."""
-    form = r"(?=.*\d)[-+]?(?:0|[1-9]\d*)?(?:\.\d*)?(?:[eE][-+]?\d+)?"
-    return text.str.fullmatch(form)
+def _dated(dates: Dates) -> Guess:
+    form = [] if dates.form is None else [f'format: "{dates.form}"']
+    doubt = [f"IT COULD AS WELL BE WRITTEN {dates.doubtful}: ASK."] if dates.doubtful else []
+    return _with_odd([*_date(dates.days), *form], dates.odd, doubt, "A DATE")
 
 
-def _words_among_numbers(text: Any) -> list[str]:
-    """The texts in a column of numbers, such as "unknown", where there are few; they stand for missing values."""
-    words = text[~_plain_numbers(text).astype(bool)]
-    few = len(words) <= len(text) // 20 and words.nunique() <= 5
-    return sorted(words.unique()) if few else []
+def _numeric(found: Numeric) -> Guess:
+    numbers = found.numbers.astype(float)
+    markers = sentinels(numbers)
+    kept = found.numbers[~numbers.isin(markers)]
+    ignore = [f"ignore: [{', '.join(map(_quoted, found.ignore))}]"] if found.ignore else []
+    decimal = [f'decimal: "{found.decimal}"'] if found.decimal != "." else []
+    return _with_odd([*_number(kept), *ignore, *decimal], found.odd, [], "A NUMBER", [str(mark) for mark in markers])
+
+
+def _with_odd(lines: list[str], odd: Any, notes: list[str], kind: str, markers: Sequence[str] = ()) -> Guess:
+    """Few odd values, such as "unknown", stand for missing ones; many are not listed."""
+    words = sorted(odd.unique())
+    if len(words) <= MOST_MARKERS:
+        return Guess(lines, [*markers, *words], len(odd), notes)
+    note = f"{len(odd):,} VALUES ARE NOT {kind}, AND WILL BE MISSING."
+    return Guess(lines, markers, len(odd), [*notes, note])
+
+
+def _listed(text: Any, counts: Any) -> Guess:
+    """The most frequent values, but for those that few rows have; one spelling of each."""
+    unique = len(counts) == len(text) >= FEWEST_ROWS and text.str.len().mean() >= LONG
+    if unique or len(counts) > max(MOST_LISTED, len(text) // 2):
+        return Guess()
+    if free_text(text, counts):
+        return Guess(left_out="IS FREE TEXT")
+    folded = counts.groupby(counts.index.str.lower()).agg("sum")
+    spelled = counts.groupby(counts.index.str.lower()).agg("idxmax")
+    commonest = folded.sort_values(ascending=False, kind="stable")
+    rare = commonest < RARE if len(text) >= MANY_ROWS else commonest < 0
+    listed = sorted(spelled[commonest[~rare].index[:MOST_LISTED]])
+    if not listed:
+        return Guess()
+    taken = {label.lower() for label in listed}
+    other = next(label for label in ("other", "any other", "not listed") if label not in taken)
+    ignore_case = ["ignore_case: true"] if len(folded) < len(counts) else []
+    left = [f"{rare.sum():,} RARE VALUES ARE NOT LISTED, AND WILL BE '{other}'."] if rare.any() else []
+    values = f"values: [{', '.join(map(_quoted, listed))}]"
+    return Guess(["type: categorical", values, f"other: {other}", *ignore_case], notes=left)
+
+
+def _marker(text: str) -> str:
+    return text if re.fullmatch(r"-?(?:0|[1-9]\d*)", text) else _quoted(text)
 
 
 def _number(text: Any) -> list[str]:

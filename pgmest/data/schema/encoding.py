@@ -67,7 +67,9 @@ def _lazy_dataset(columns: Sequence[SchemaColumn], unit: Unit | None, frame: nw.
     kinds = frame.collect_schema()
     read, states = [], []
     for position, column in enumerate(columns):
-        expressions, state = _read(column, EngineColumn(frame, column.name, kinds[column.name]), f"{position} ")
+        expressions, state = read_in_engine(
+            column, EngineColumn(frame, column.name, kinds[column.name]), f"{position} "
+        )
         read += expressions
         states.append(state)
     if unit:
@@ -96,7 +98,7 @@ class Read(NamedTuple):
     marked: nw.Expr
 
 
-def _read(column: SchemaColumn, held: EngineColumn, prefix: str) -> tuple[list[nw.Expr], Read]:
+def read_in_engine(column: SchemaColumn, held: EngineColumn, prefix: str) -> tuple[list[nw.Expr], Read]:
     """What a column says, as expressions under names of their own, and how to refer to these."""
     import narwhals as nw
 

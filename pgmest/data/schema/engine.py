@@ -33,6 +33,10 @@ ANY = (
 )
 """Numbers that `readings.real_of` reads."""
 
+DECIMALS = r"^-?[0-9]+\.[0-9]*$"
+PLAIN_LABELS = ("false", "true", "f", "t", "no", "yes", "n", "y", "0", "1")
+"""Labels whose small letters are the same in every engine."""
+
 ISO_DAY = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}(?:$|[T ])"
 FIELDS = {
     "Y": ("[0-9]{4}", 4),
@@ -70,11 +74,14 @@ class EngineColumn:
         frame: the lazy frame.
         name: of the column.
         kind: its type in the engine.
+        ignore, decimal: how texts write numbers, as `grid.Writing`.
     """
 
     frame: nw.LazyFrame[Any]
     name: str
     kind: nw.dtypes.DType
+    ignore: tuple[str, ...] = ()
+    decimal: str = "."
 
     @property
     def value(self) -> Any:
@@ -116,7 +123,17 @@ class EngineColumn:
             column = column.dt.replace_time_zone(None)
         if self.kind != nw.String:
             column = column.cast(nw.String)
-        return column.str.strip_chars(BLANKS) if self.form == "text" else column
+        return self._plain(column.str.strip_chars(BLANKS)) if self.form == "text" else column
+
+    def _plain(self, text: Any) -> Any:
+        """Texts without what is ignored, with a point as the decimal mark."""
+        if not self.ignore and self.decimal == ".":
+            return text
+        for ignored in self.ignore:
+            text = text.str.replace_all(ignored, "", literal=True)
+        if self.decimal != ".":
+            text = text.str.replace_all(".", "?", literal=True).str.replace_all(self.decimal, ".", literal=True)
+        return text.str.strip_chars(BLANKS)
 
     @property
     def written(self) -> Any:
@@ -137,14 +154,19 @@ class EngineColumn:
 
     def marked(self, markers: frozenset[str]) -> Any:
         """Where the value is written as one of the markers."""
-        return self.lookup(dict.fromkeys(sorted(markers), 1), {}) == 1
+        numbers = {marker: 1 for marker in sorted(markers) if marker[:1] in "-0123456789" and marker}
+        return self.lookup(dict.fromkeys(sorted(markers), 1), {}, numbers) == 1
 
     # -- readings -----------------------------------------------------------------------------------------------------
 
-    def lookup(self, known: Mapping[str, int], folded: Mapping[str, int]) -> Any:
-        """The code of each value by how it is written (`readings.text_of`), -1 for none; `folded` is of lower case."""
+    def lookup(
+        self, known: Mapping[str, int], folded: Mapping[str, int], numbers: Mapping[str, int] | None = None
+    ) -> Any:
+        """The code of each value by how it is written (`readings.text_of`), -1 for none; as `readings.code_of`."""
         import narwhals as nw
 
+        if self.form == "text" and (numbers or not set(folded) <= set(PLAIN_LABELS)):
+            return self._looked_up(known, folded, numbers)
         if self.form in ("text", "integer"):
             codes = _mapped(self.text, known, -1, nw.Int64)
             again = _mapped(self.text.str.to_lowercase(), folded, -1, nw.Int64)
@@ -157,6 +179,15 @@ class EngineColumn:
         if self.form == "unread":
             return nw.lit(-1)
         return self._by_value(lambda value: code_of(text_of(value), known, folded), -1, nw.Int64)
+
+    def _looked_up(self, known: Mapping[str, int], folded: Mapping[str, int], numbers: Mapping[str, int] | None) -> Any:
+        """The codes of texts, of which those not known as they stand are looked up here."""
+        import narwhals as nw
+
+        codes = _mapped(self.text, known, -1, nw.Int64)
+        maybe = codes < 0 if folded else (codes < 0) & self.text.str.contains(DECIMALS)
+        again = self._others(maybe, lambda text: code_of(text, known, folded, numbers), nw.Int64, -1)
+        return nw.when(codes >= 0).then(codes).otherwise(again)
 
     def whole(self) -> Reading:
         """As `readings.whole_of`."""

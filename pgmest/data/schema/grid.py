@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -14,13 +14,60 @@ from pgmest.data.schema.bins import bin_expression, draw_whole, real_edges, whol
 from pgmest.data.schema.column import COMMON_KEYS, Found, SchemaColumn, gap_keys, outside_key
 from pgmest.data.schema.engine import EngineColumn, EngineFound, Reading
 from pgmest.data.schema.notation import SchemaNode
-from pgmest.data.schema.readings import LIMIT, real_of, whole_of
+from pgmest.data.schema.readings import BLANKS, LIMIT, real_of, whole_of
 from pgmest.data.values import Values
 
 if TYPE_CHECKING:
     import narwhals as nw
 
 RANGE_KEYS = ("min", "max", "bins", "width", "edges")
+WRITING_KEYS = ("ignore", "decimal")
+
+
+@dataclass(frozen=True)
+class Writing:
+    """How texts write numbers: $9,934.79 with `ignore: ["$", ","]`, 9.934,79 with `ignore: ["."]` and `decimal: ","`.
+
+    Attributes:
+        ignore: what is left out wherever it stands, such as currency signs and separators of thousands.
+        decimal: the decimal mark.
+    """
+
+    ignore: tuple[str, ...] = ()
+    decimal: str = "."
+
+    @classmethod
+    def from_fields(cls, fields: dict[str, SchemaNode]) -> Writing:
+        ignore = [_ignored(item) for item in fields["ignore"].items()] if "ignore" in fields else []
+        decimal = fields["decimal"].choice((".", ",")) if "decimal" in fields else "."
+        if decimal in ignore:
+            fields["ignore"].fail(f"must not hold {decimal!r}, which is the decimal mark; say decimal: if it is not.")
+        return cls(tuple(ignore), decimal)
+
+    def plain(self, value: object) -> object:
+        """A text as one that is read as a number; any other value as it is."""
+        if not isinstance(value, str):
+            return value
+        for text in self.ignore:
+            value = value.replace(text, "")
+        return (value if self.decimal == "." else value.replace(".", "?").replace(",", ".")).strip(BLANKS)
+
+    def read(self, values: Values) -> Values:
+        """Values without gaps, the texts among them as they are read."""
+        if self == Writing() or values.array.dtype.kind != "O":
+            return values
+        return Values.of_items([self.plain(value) for value in values.array])
+
+    def in_engine(self, column: EngineColumn) -> EngineColumn:
+        """A column that an engine holds, its texts as they are read."""
+        return replace(column, ignore=self.ignore, decimal=self.decimal)
+
+
+def _ignored(node: SchemaNode) -> str:
+    text = node.text()
+    if not text or any(char.isdigit() or char in "+-" for char in text):
+        node.fail(f"must be signs that are no part of a number, such as $ or a comma, not {node.shown}.")
+    return text
 
 
 class Numbers(NamedTuple):
@@ -119,7 +166,12 @@ class Integer(Grid):
     """Whole numbers from `min` to `max`, one a bin, or `width` a bin, or in `bins` bins of nearly equal width.
 
     Other numbers count as the whole one below.
+
+    Attributes:
+        writing: how texts write numbers.
     """
+
+    writing: Writing = Writing()
 
     @property
     def kind(self) -> str:
@@ -127,17 +179,17 @@ class Integer(Grid):
 
     @classmethod
     def from_node(cls, name: str, node: SchemaNode) -> Integer:
-        fields = node.fields((*COMMON_KEYS, *RANGE_KEYS))
+        fields = node.fields((*COMMON_KEYS, *RANGE_KEYS, *WRITING_KEYS))
         missing, markers = gap_keys(fields)
         high, starts = whole_bins(node, fields, _bound)
         outside = outside_key(fields, ("clip",), missing)
-        return cls(name, missing, markers, outside, node.place, starts, high)
+        return cls(name, missing, markers, outside, node.place, starts, high, Writing.from_fields(fields))
 
     def numbers(self, values: Values) -> Numbers:
-        return whole_numbers(values)
+        return whole_numbers(self.writing.read(values))
 
     def read_in_engine(self, column: EngineColumn) -> Reading:
-        return column.whole()
+        return self.writing.in_engine(column).whole()
 
     def bins_in_engine(self, number: nw.Expr) -> nw.Expr:
         return whole_bin_expression(number, self.starts)
@@ -168,9 +220,11 @@ class Real(Grid):
 
     Attributes:
         decimals: drawn values have at most that many decimal places; None for all.
+        writing: how texts write numbers.
     """
 
     decimals: int | None
+    writing: Writing = Writing()
 
     @property
     def kind(self) -> str:
@@ -178,12 +232,13 @@ class Real(Grid):
 
     @classmethod
     def from_node(cls, name: str, node: SchemaNode) -> Real:
-        fields = node.fields((*COMMON_KEYS, *RANGE_KEYS, "decimals"))
+        fields = node.fields((*COMMON_KEYS, *RANGE_KEYS, *WRITING_KEYS, "decimals"))
         missing, markers = gap_keys(fields)
         edges = real_edges(node, fields)
         outside = outside_key(fields, ("clip",), missing)
         decimals = min(fields["decimals"].integer(0), 300) if "decimals" in fields else None
-        column = cls(name, missing, markers, outside, node.place, tuple(edges[:-1]), edges[-1], decimals)
+        writing = Writing.from_fields(fields)
+        column = cls(name, missing, markers, outside, node.place, tuple(edges[:-1]), edges[-1], decimals, writing)
         if decimals is not None and not max(abs(edges[0]), abs(edges[-1])) * 10.0**decimals < 2**53:
             fields["decimals"].fail(f"of {decimals} are more than numbers of that size have.")
         if decimals is not None and (column._grid_points[0] > column._grid_points[1]).any():
@@ -193,10 +248,10 @@ class Real(Grid):
         return column
 
     def numbers(self, values: Values) -> Numbers:
-        return real_numbers(values)
+        return real_numbers(self.writing.read(values))
 
     def read_in_engine(self, column: EngineColumn) -> Reading:
-        return column.real()
+        return self.writing.in_engine(column).real()
 
     def draw(self, codes: np.ndarray, generator: np.random.Generator) -> np.ndarray:
         if self.decimals is not None:

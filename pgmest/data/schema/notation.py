@@ -19,6 +19,10 @@ INTEGER = r"^[-+]?(?:0|[1-9][0-9]*)$"
 REAL = r"^[-+]?(?:(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[0-9]+[eE][-+]?[0-9]+)$"
 
 
+LONGEST_SHOWN = 60
+"""Of values in errors: what is no schema may be a private table, which an error must not print."""
+
+
 @dataclass(frozen=True)
 class SchemaNode:
     """A value of the schema: a mapping of name to SchemaNode, a list of Nodes, or a scalar; and where it stands.
@@ -101,11 +105,20 @@ class SchemaNode:
             self.fail(f"must be one of {listed(allowed)}, not {self.shown}.")
         return self.value
 
+    def plain(self) -> Any:
+        """As plain data of Python, which `node_of` takes."""
+        if isinstance(self.value, dict):
+            return {name: node.plain() for name, node in self.value.items()}
+        return [node.plain() for node in self.value] if isinstance(self.value, list) else self.value
+
     @property
     def shown(self) -> str:
         if isinstance(self.value, dict):
             return "a mapping"
-        return "a list" if isinstance(self.value, list) else repr(self.value)
+        if isinstance(self.value, list):
+            return "a list"
+        text = repr(self.value)
+        return text if len(text) <= LONGEST_SHOWN else f"a text of {len(text):,} characters"
 
 
 def node_of(value: Any, source: str = "schema") -> SchemaNode:

@@ -26,6 +26,9 @@ LIMIT = 10**18
 
 WHOLE = re.compile(r"[+-]?[0-9]+(?:\.0*)?")
 NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?[iI][nN][fF](?:[iI][nN][iI][tT][yY])?")
+DECIMALS = re.compile(r"-?(?:0|[1-9][0-9]*)\.[0-9]*")
+"""Numbers that a listed number may be written as, with more decimals than it needs."""
+
 DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?=$|[T ])")
 MOST_INTEGER_BITS = 13_000  # of integers that Python writes out, which has a limit of 4,300 digits
 
@@ -44,9 +47,30 @@ def text_of(value: object) -> str | None:
         return None
 
 
-def code_of(text: str | None, known: Mapping[str, int], folded: Mapping[str, int]) -> int:
-    """The code of a text among those known, or of its small letters among those folded; -1 for none."""
-    return -1 if text is None else known.get(text, folded.get(text.lower(), -1))
+def code_of(
+    text: str | None, known: Mapping[str, int], folded: Mapping[str, int], numbers: Mapping[str, int] | None = None
+) -> int:
+    """The code of a text among those known, of its small letters among those folded, or of the number that it writes.
+
+    >>> code_of("22.0", {"22": 1}, {}, {"22": 1}), code_of("22.0", {"22": 1}, {})
+    (1, -1)
+    """
+    if text is None:
+        return -1
+    code = known.get(text, folded.get(text.lower(), -1))
+    return numbers.get(trimmed(text), -1) if numbers and code < 0 else code
+
+
+def trimmed(text: str) -> str:
+    """A number without zeros at the end of its decimals, as `text_of` writes numbers; any other text as it is.
+
+    >>> trimmed("22.0"), trimmed("17.50"), trimmed("007.0"), trimmed("v1.0")
+    ('22', '17.5', '007.0', 'v1.0')
+    """
+    if not DECIMALS.fullmatch(text):
+        return text
+    short = text.rstrip("0").rstrip(".")
+    return "0" if short == "-0" else short
 
 
 def whole_of(value: object) -> tuple[int, bool] | None:

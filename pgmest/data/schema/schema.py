@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pgmest._base.errors import SchemaError, listed
+from pgmest._base.errors import FileFormatError, SchemaError, listed
 from pgmest._base.files import read_text
 from pgmest.data.dataset import Dataset
 from pgmest.data.schema.categorical import Boolean, Categorical
@@ -21,6 +21,9 @@ from pgmest.data.schema.notation import SchemaNode, node_of, parse_toml, parse_y
 from pgmest.data.schema.unit import Unit
 from pgmest.tables.domain import Clique, Domain
 
+if TYPE_CHECKING:
+    from pgmest.data.schema.check import TableCheck
+
 TYPES: dict[str, Any] = {
     "categorical": Categorical,
     "boolean": Boolean,
@@ -28,6 +31,8 @@ TYPES: dict[str, Any] = {
     "real": Real,
     "date": Date,
 }
+
+TABLE_ENDINGS = (".csv", ".csv.gz", ".tsv", ".parquet", ".xlsx", ".npz")
 
 DRAFT_MARK = "READ FROM THE PRIVATE DATA"
 """Stands on each line of a draft that was read from the records; a schema with such a line is not public."""
@@ -59,6 +64,7 @@ class Schema:
         source: the file it is from, for errors.
         drafted: whether it still says `drafted_from_private_data: true`, as `draft` writes it, or has marked lines.
         unit: whose rows are bounded where a person can have several; None where each row is a person's only one.
+        description: all that it says, as plain data of the file's form; `from_dict` reads it.
         marked_lines: the lines, from 1, that are still marked as read from the records, as `draft` marks them.
     """
 
@@ -68,6 +74,7 @@ class Schema:
     drafted: bool = False
     unit: Unit | None = None
     marked_lines: tuple[int, ...] = ()
+    description: Mapping[str, Any] = field(default_factory=dict)
 
     # -- making one -------------------------------------------------------------------------------------------------
 
@@ -80,6 +87,10 @@ class Schema:
             SchemaError: it is no schema; names the line.
             OptionalDependencyError: a YAML or JSON file, and no PyYAML.
         """
+        if any(str(path).lower().endswith(ending) for ending in TABLE_ENDINGS):
+            raise FileFormatError.of(
+                path, "a table, not a schema.", "A schema is a .yaml, .yml, .json or .toml file; see `pgmest schema`."
+            )
         return cls.parse(read_text(path), source=str(path), toml=Path(path).suffix.lower() == ".toml")
 
     @classmethod
@@ -112,7 +123,7 @@ class Schema:
                 zeros[clique] = mask | zeros.get(clique, False)
         drafted = "drafted_from_private_data" in fields and fields["drafted_from_private_data"].flag()
         unit = Unit.from_node(fields["unit"], list(columns)) if "unit" in fields else None
-        return cls(tuple(columns.values()), zeros, node.source, drafted, unit)
+        return cls(tuple(columns.values()), zeros, node.source, drafted, unit, description=node.plain())
 
     # -- what it says -----------------------------------------------------------------------------------------------
 
@@ -164,7 +175,31 @@ class Schema:
 
         return encode(self.columns, self.unit, table, key)
 
-    def decode(self, data: Dataset, seed: int | np.random.Generator | None = None, like: str = "pandas") -> Any:
+    def check(self, table: Any) -> TableCheck:
+        """What becomes of the values of a raw table under this schema: what is unreadable, clipped, other, missing.
+
+        **It is counted from the records without noise: for the owner of the table only.** Values that `outside: error`
+        would stop at are counted, too.
+
+        Args:
+            table: as for `encode`.
+
+        Raises:
+            DataError: the table has no rows, or lacks a column.
+            FileFormatError, ArgumentError: as for `encode`.
+        """
+        from pgmest.data.schema.check import check
+
+        return check(self, table)
+
+    def decode(
+        self,
+        data: Dataset,
+        seed: int | np.random.Generator | None = None,
+        like: str = "pandas",
+        *,
+        written: bool = False,
+    ) -> Any:
         """Codes as a table of values: those listed, numbers and dates drawn uniformly within their bin, nulls.
 
         Whole numbers are integers, also with gaps; dates are dates. Encoding the table gives the codes again.
@@ -173,6 +208,7 @@ class Schema:
             data: over `domain`, such as what `model.sample()` returns.
             seed: of the draws.
             like: "pandas", "polars" or "pyarrow".
+            written: whether dates are texts in their column's `format`, as in a CSV file.
 
         Raises:
             SchemaError: the data are over another domain.
@@ -186,7 +222,7 @@ class Schema:
                 f"the data are over {data.domain}, but the schema describes {self.domain}. "
                 "Decode what was estimated with this schema."
             )
-        return decode(self.columns, data, np.random.default_rng(seed), like)
+        return decode(self.columns, data, np.random.default_rng(seed), like, written)
 
     def __repr__(self) -> str:
         sizes: Iterable[str] = (f"{name} ({size})" for name, size in self.domain.items())

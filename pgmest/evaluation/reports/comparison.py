@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pgmest._base.errors import plural
+from pgmest._base.errors import listed, percent_text, plural
 from pgmest.data.dataset import Dataset
 from pgmest.evaluation.membership import membership_check, nearest_distances
-from pgmest.evaluation.reports.page import paragraph, picture, section, table
+from pgmest.evaluation.reports.page import bullets, notice, paragraph, picture, section, table
 from pgmest.evaluation.workload_error import marginal_errors, workload_error
 from pgmest.queries.workloads import Projectable, Workload
 from pgmest.queries.workloads.answers import marginals
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
+
+if TYPE_CHECKING:
+    from pgmest.data.schema.check import TableCheck
 
 SHOWN = 6
 MATRIX_ATTRIBUTES = 60
@@ -26,6 +30,31 @@ MEANING = (
     "comparison, the sampling error is how far a second survey of as many people would typically be from this one: "
     "errors of that size are of no account."
 )
+
+
+def raw_table(check: TableCheck | None) -> str:
+    """What the schema made of the raw table, before anything that compares codes with codes."""
+    heading = "What the schema made of the raw table"
+    if check is None:
+        text = (
+            "This page compares the release with the table as it was encoded, not with the raw table: it cannot tell "
+            "what the schema clipped, could not read, or put into one bin. `pgmest check TABLE SCHEMA` tells."
+        )
+        return section(heading, paragraph(text))
+    text = (
+        f"Of the values in the raw table {percent_text(check.kept, 1)} are as the schema foresees them. All errors "
+        "further down are of the table after that: what is lost here is lost, however small they are."
+    )
+    remarks = [f"{name}: {remark}" for name, remark, _ in check.remarks()]
+    left = f"Not in the schema, so left out: {listed(check.left_out, 20)}." if check.left_out else ""
+    return section(
+        heading,
+        notice(check.verdict) if check.alarming else paragraph(check.verdict),
+        bullets(remarks) if remarks else "",
+        table(*check.table(), texts=("commonest",)),
+        paragraph(left) if left else "",
+        paragraph(text),
+    )
 
 
 def one_way(real: Projectable, released: Projectable, domain: Domain, labels: Mapping[str, Sequence[str]]) -> str:

@@ -17,12 +17,15 @@ body { font: 16px/1.5 system-ui, sans-serif; color: #10233f; max-width: 60rem; m
 h1 { font-size: 1.7rem; } h2 { font-size: 1.25rem; margin-top: 2.5rem; border-bottom: 1px solid #a9cbe4; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; margin: 1rem 0; } td, th { padding: .2rem .9rem .2rem 0; text-align: left; }
+td.number { white-space: nowrap; }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
 th { border-bottom: 1px solid #10233f; }
 table.facts th { border: 0; vertical-align: top; white-space: nowrap; }
 img { max-width: 100%; }
 pre { overflow-x: auto; background: #f3f7fa; padding: .8rem; font-size: .85rem; }
 .notice { border: 2px solid #10233f; padding: .6rem 1rem; font-weight: 600; }
+@media (max-width: 36rem) { table.facts th, table.facts td { display: block; }
+  table.facts td { padding-bottom: .5rem; } }
 @media print { body { margin: 0; max-width: none; font-size: 10pt; } pre { white-space: pre-wrap; }
   img, tr { break-inside: avoid; } h2 { break-after: avoid; } }
 """
@@ -38,6 +41,11 @@ def notice(text: str) -> str:
     return f'<p class="notice">{html.escape(text)}</p>'
 
 
+def bullets(texts: Iterable[str]) -> str:
+    """A list of plain texts."""
+    return "\n".join(["<ul>", *(f"<li>{html.escape(text)}</li>" for text in texts), "</ul>"])
+
+
 def preformatted(text: str) -> str:
     """Text whose columns line up."""
     return f"<pre>{html.escape(text)}</pre>"
@@ -48,13 +56,14 @@ def section(heading: str, *parts: str) -> str:
     return f"<section><h2>{html.escape(heading)}</h2>\n" + "\n".join(parts) + "\n</section>"
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table of texts; the first column is to the left, the others are numbers."""
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]], texts: Sequence[str] = ()) -> str:
+    """A table of texts; the first column is to the left, and those named in `texts`; the others are numbers."""
+    left = [place == 0 or name in texts for place, name in enumerate(columns)]
 
     def line(cells: Sequence[str], tag: str) -> str:
-        kinds = ["", *[' class="number"'] * (len(cells) - 1)]
-        texts = (f"<{tag}{kind}>{html.escape(cell)}</{tag}>" for kind, cell in zip(kinds, cells, strict=True))
-        return f"<tr>{''.join(texts)}</tr>"
+        kinds = ["" if plain else ' class="number"' for plain in left]
+        filled = (f"<{tag}{kind}>{html.escape(cell)}</{tag}>" for kind, cell in zip(kinds, cells, strict=True))
+        return f"<tr>{''.join(filled)}</tr>"
 
     lines = [line(columns, "th"), *(line(row, "td") for row in rows)]
     return "\n".join(['<div class="wide"><table>', *lines, "</table></div>"])

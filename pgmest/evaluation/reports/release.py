@@ -55,7 +55,7 @@ def _attributes(domain: Domain, labels: Mapping[str, Sequence[str]]) -> str:
     if not labels:
         return table(("attribute", "values"), [(name, f"{size:,}") for name, size in domain.items()])
     rows = [(name, f"{size:,}", listed(labels[name], SHOWN_LABELS)) for name, size in domain.items()]
-    return table(("attribute", "values", "which are"), rows)
+    return table(("attribute", "values", "which are"), rows, texts=("which are",))
 
 
 def agreement_with_answers(model: Model) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pgmest._base.errors import ArgumentError, DomainError
 from pgmest._base.files import write_atomically
 from pgmest.data.dataset import Dataset
-from pgmest.evaluation.reports.comparison import one_way, privacy_section, two_way, workload_section
+from pgmest.evaluation.reports.comparison import one_way, privacy_section, raw_table, two_way, workload_section
 from pgmest.evaluation.reports.page import notice, page, paragraph
 from pgmest.evaluation.reports.release import (
     agreement_with_answers,
@@ -29,6 +29,7 @@ from pgmest.tables.domain import Domain
 
 if TYPE_CHECKING:
     from pgmest.data.schema import Schema
+    from pgmest.data.schema.check import TableCheck
 
 PUBLIC_PAGE, PRIVATE_PAGE = "report.html", "PRIVATE-report.html"
 PAIRS = 2000
@@ -55,6 +56,7 @@ def report(
     holdout: Dataset | None = None,
     structural_zeros: StructuralZeros | None = None,
     schema: Schema | None = None,
+    check: TableCheck | None = None,
     numeric: Iterable[str] = (),
     title: str = "Report on a synthetic data release",
     seed: int = 0,
@@ -78,6 +80,7 @@ def report(
         holdout: real records of the same population that the release was not made from, for the membership check.
         structural_zeros: combinations that cannot occur, as for `pg.estimate`; by default the schema's.
         schema: what the attributes' codes stand for; with it values have their labels, on the page and in pictures.
+        check: with real records, what the schema made of the raw table (`Schema.check`); the page begins with it.
         numeric: attributes whose codes have an order, for distances between records.
         title: of the page.
         seed: of records drawn for the check, and of the choice among more than 2,000 pairs.
@@ -91,11 +94,12 @@ def report(
         DomainError: the domains differ, or the schema's does.
         FileFormatError: the file cannot be written.
     """
-    domain = _checked_domain(real, synthetic, holdout)
+    domain = _checked_domain(real, synthetic, holdout, check)
     labels = _labels(schema, domain)
     paid = getattr(synthetic, "ledger", None) if ledger is None else ledger
     statement = _statement(synthetic, schema)
-    parts = [] if statement is None else [promise(statement)]
+    parts = [] if real is None or schema is None else [raw_table(check)]
+    parts += [] if statement is None else [promise(statement)]
     parts.append(what_was_released(synthetic, domain, labels))
     asked = as_workload(domain, workload, k=2) if workload is not None else None
     if real is None:
@@ -125,7 +129,7 @@ def report(
     return path
 
 
-def _checked_domain(real: Any, synthetic: Any, holdout: Any) -> Domain:
+def _checked_domain(real: Any, synthetic: Any, holdout: Any, check: Any = None) -> Domain:
     domain = getattr(synthetic, "domain", None)
     if not isinstance(domain, Domain) or not callable(getattr(synthetic, "project", None)):
         raise ArgumentError.of("synthetic", synthetic, "a Dataset, a Model, or a mechanism's result")
@@ -136,6 +140,8 @@ def _checked_domain(real: Any, synthetic: Any, holdout: Any) -> Domain:
             raise ArgumentError.of(name, records, "a Dataset with at least one record, or None")
         if dict(records.domain) != dict(domain):
             raise DomainError(f"{name}= and synthetic= are over different attributes; select(...) the same ones.")
+    if real is None and check is not None:
+        raise ArgumentError.of("check", "of a raw table", "None where real is None: it would make the page private")
     if real is None and holdout is not None:
         raise ArgumentError.of("holdout", holdout, "None where real is None: it would make the page private")
     return domain

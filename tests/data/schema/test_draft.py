@@ -171,3 +171,93 @@ def test_days_that_do_not_exist_and_numbers_that_are_infinite(tmp_path):
 def test_a_file_that_begins_with_an_empty_line(tmp_path):
     (tmp_path / "late.csv").write_text("\nsex\nF\nM\n")
     assert Schema.parse(draft(tmp_path / "late.csv")).labels("sex")[:2] == ["F", "M"]
+
+
+# -- messy tables -----------------------------------------------------------------------------------------------------
+
+
+def drafted(**columns):
+    text = draft(pd.DataFrame(columns))
+    lines = [line.removesuffix(PRIVATE).strip() for line in text[text.index("columns:") :].split("\n")[1:]]
+    return Schema.parse(text), lines
+
+
+def test_a_few_odd_values_do_not_make_a_date_column_labels():
+    days = [f"{1 + i % 28:02}.{1 + i % 12:02}.19{40 + i % 50}" for i in range(500)]
+    odd = [f"about {1900 + i}" for i in range(49)]
+    schema, lines = drafted(born=[*days, *odd])
+    assert "type: date" in lines
+    assert 'format: "%d.%m.%Y"' in lines
+    assert "missing: true" in lines
+    assert not any("about" in line for line in lines)
+    assert schema.check(pd.DataFrame({"born": days})).kept == 1
+    _, lines = drafted(born=[*days, *["unknown"] * 9, *["?"] * 3])
+    assert 'missing: ["?", unknown]' in lines
+
+
+def test_day_or_month_first_is_told_by_the_values_or_asked():
+    assert 'format: "%m/%d/%Y"' in drafted(a=["12/31/2020", "01/02/2020"] * 20)[1]
+    assert 'format: "%d/%m/%Y"' in drafted(a=["31/12/2020", "01/02/2020"] * 20)[1]
+    doubtful = drafted(a=["01/02/2020", "03/04/2020"] * 20)[1]
+    assert 'format: "%d/%m/%Y"' in doubtful
+    assert any("IT COULD AS WELL BE WRITTEN %m/%d/%Y" in line for line in doubtful)
+
+
+@pytest.mark.parametrize(
+    ("values", "ignore", "decimal"),
+    [
+        (["$9,934.79", "$12.50", "$1,000,000"], 'ignore: ["$", ","]', None),
+        (["9.934,79 €", "12,50 €", "1.000.000 €"], 'ignore: ["€", "."]', 'decimal: ","'),
+        (["1,000", "2,500", "12,345,678"], 'ignore: [","]', None),
+        (["12 %", "7 %", "55 %"], 'ignore: ["%"]', None),
+        (["12,5", "7,25", "0,5"], None, 'decimal: ","'),
+    ],
+)
+def test_currency_signs_and_separators_are_proposed(values, ignore, decimal):
+    frame = pd.DataFrame({"a": values * 10})
+    schema, lines = drafted(a=values * 10)
+    assert schema.column("a").kind in ("integer", "real")
+    assert ignore is None or ignore in lines
+    assert decimal is None or decimal in lines
+    assert schema.check(frame).kept == 1
+    again = schema.check(pl.from_pandas(frame).lazy())
+    assert [c.counts.tolist() for c in again.columns] == [c.counts.tolist() for c in schema.check(frame).columns]
+
+
+def test_numbers_for_missing_values_are_proposed():
+    assert "missing: [-99]" in drafted(a=[-99, -99, *range(60)])[1]
+    assert "missing: [-99]" in drafted(a=["-99", "-99", *map(str, range(60))])[1]
+    assert "missing: [999]" in drafted(a=[999, 999, *range(60)])[1]
+    assert not any("missing" in line for line in drafted(a=[-99, *range(-300, 60)])[1])
+    schema, _ = drafted(a=[-99.0, -99.0, 1.5, 2.5, 7.0])
+    checked = schema.check(pd.DataFrame({"a": ["-99.0", "-99", "2.5"]})).columns[0]
+    assert (checked.missing, checked.clipped) == (2, 0)
+
+
+def test_mixed_case_is_one_value_and_booleans_keep_their_labels():
+    schema, lines = drafted(a=["Red", "RED", "red", "Red", "Blue"] * 30)
+    assert "values: [Blue, Red]" in lines
+    assert "ignore_case: true" in lines
+    assert schema.domain["a"] == 3
+    schema, lines = drafted(a=["Yes", "YES", "no", "Yes", "no"] * 30)
+    assert "type: boolean" in lines
+    assert "labels: [no, Yes]" in lines
+    assert set(schema.decode(schema.encode(pd.DataFrame({"a": ["YES", "n"]})), seed=0)["a"]) == {"Yes", "no"}
+
+
+def test_sentences_and_rare_values_are_not_printed():
+    comments = [f"the staff of ward {i % 30} was kind to me" for i in range(400)]
+    _, lines = drafted(comment=comments, number=range(400))
+    assert any("comment IS LEFT OUT: IT IS FREE TEXT" in line for line in lines)
+    assert not any("kind" in line for line in lines)
+    cities = ["Bonn", "Ulm"] * 200 + ["Jane Doe"]
+    _, lines = drafted(city=cities)
+    assert "values: [Bonn, Ulm]" in lines
+    assert not any("Jane" in line for line in lines)
+    _, lines = drafted(answer=["Never worked for pay in the last twelve months", "Worked for pay"] * 50)
+    assert "type: categorical" in lines
+
+
+def test_labels_with_leading_zeros_and_grades_are_no_numbers():
+    assert "type: categorical" in drafted(zip=["01234", "02345"] * 60)[1]
+    assert "type: categorical" in drafted(grade=["1", "2", "3+"] * 60)[1]

@@ -1,0 +1,220 @@
+"""Rehearsal: a mechanism run on made-up records, to see before anything is paid what noise, time and memory to expect.
+
+No private record is needed, so it costs nothing and may be published: only the domain, the budget and a public guess of
+the number of records go in. The made-up records have dependences, since mechanisms that adapt look for them, but not
+those of the real ones: which tables are measured there, and how often, can differ.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pgmest._base.errors import ArgumentError, memory_text, percent_text, plural
+from pgmest.data.codes import code_type
+from pgmest.data.dataset import Dataset
+from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.mechanisms.mechanism import Mechanism
+from pgmest.tables.domain import Clique, Domain
+
+LOOSE_DELTA = 1e-4
+"""Above it a delta is questioned where nothing is said of the number of records."""
+
+CELL_COUNTS = (10, 100, 1000, 10_000, 100_000)
+MOST_RECORDS = 100_000
+"""The records made up; more would change the time, not the noise."""
+
+CLASSES = 6
+MEAN_ABSOLUTE = math.sqrt(2 / math.pi)
+SHOWN = 40
+
+
+@dataclass(frozen=True)
+class PlannedTable:
+    """A table that the rehearsal measured.
+
+    Attributes:
+        clique: its attributes.
+        cells: how many answers it has.
+        stddev: of the noise on one of them, in records; of several measurements of one table together.
+        mean_count: the records expected in a cell on average.
+    """
+
+    clique: Clique
+    cells: int
+    stddev: float
+    mean_count: float
+
+    @property
+    def drowned(self) -> bool:
+        """Whether the noise on a cell exceeds the count that it has on average."""
+        return self.stddev > self.mean_count
+
+    @property
+    def error(self) -> float:
+        """About the share of records that the noise alone would move, if nothing else were measured; at most 1."""
+        return min(1.0, 0.5 * MEAN_ABSOLUTE * self.stddev / self.mean_count)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to expect of a mechanism at its budget. It is made without private records.
+
+    Attributes:
+        mechanism: which, with its budget.
+        records: the number of records that was assumed.
+        tables: what was measured in the rehearsal, the least noise first.
+        seconds: how long it took here.
+        megabytes: the size of the model's tables; None where the model has no tree.
+        warnings: what should be thought over before paying.
+    """
+
+    mechanism: Mechanism
+    records: int
+    tables: tuple[PlannedTable, ...]
+    seconds: float
+    megabytes: float | None
+    warnings: tuple[str, ...]
+
+    def relative_errors(self) -> list[tuple[int, float]]:
+        """The noise on a cell as a share of its count, for cells of several sizes, by the median of the tables."""
+        if not self.tables:
+            return []
+        typical = float(np.median([table.stddev for table in self.tables]))
+        return [(count, typical / count) for count in CELL_COUNTS if count <= max(self.records, CELL_COUNTS[0])]
+
+    def to_json(self) -> dict[str, Any]:
+        """As values of JSON."""
+        return {
+            "mechanism": type(self.mechanism).__name__,
+            "budget": str(self.mechanism.budget()),
+            "records_expected": self.records,
+            "seconds": round(self.seconds, 3),
+            "megabytes": self.megabytes,
+            "tables": [
+                {**dataclasses.asdict(table), "clique": list(table.clique), "error": table.error}
+                for table in self.tables
+            ],
+            "relative_error_by_count": [{"count": count, "error": error} for count, error in self.relative_errors()],
+            "warnings": list(self.warnings),
+        }
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    __repr__ = __str__
+
+    def _lines(self) -> Iterator[str]:
+        name = type(self.mechanism).__name__
+        size = "" if self.megabytes is None else f", a model of {memory_text(1e6 * self.megabytes)}"
+        yield f"{name} with {self.mechanism.budget()}, rehearsed on {plural(self.records, 'made-up record')}"
+        yield f"{plural(len(self.tables), 'table')} measured, {self.seconds:.1f} s here{size}"
+        yield ""
+        heading = ("table", "cells", "noise", "mean count", "error")
+        rows = [
+            (
+                " x ".join(table.clique) or "total",
+                f"{table.cells:,}",
+                f"{table.stddev:,.1f}",
+                f"{table.mean_count:,.1f}",
+                percent_text(table.error, 1),
+            )
+            for table in self.tables[:SHOWN]
+        ]
+        widths = [max(map(len, cells)) for cells in zip(heading, *rows, strict=True)]
+        for cells in (heading, *rows):
+            aligned = (f"{cell:>{width}}" for cell, width in zip(cells[1:], widths[1:], strict=True))
+            yield "  ".join([f"{cells[0]:{widths[0]}}", *aligned])
+        if len(self.tables) > SHOWN:
+            yield f"... and {len(self.tables) - SHOWN} more, with more noise"
+        yield ""
+        yield "noise on a cell of " + ", ".join(
+            f"{count:,} records: {percent_text(error, 1)}" for count, error in self.relative_errors()
+        )
+        yield from (f"!  {warning}" for warning in self.warnings)
+
+
+def rehearse(mechanism: Mechanism, domain: Domain, records: int, workload: Any = None, *, seed: int = 0) -> Plan:
+    """Run a mechanism on made-up records over a domain, with simulated noise, and say what to expect of it.
+
+    >>> import pgmest as pg
+    >>> plan = rehearse(pg.mechanisms.MST(rho=0.1), pg.Domain({"age": 10, "sex": 2}), 1000)
+    >>> [table.clique for table in plan.tables], plan.warnings
+    ([('age',), ('sex',), ('age', 'sex')], ())
+
+    Args:
+        mechanism: with its budget.
+        domain: the attributes.
+        records: a public guess of how many records there are.
+        workload: as for `Mechanism.fit`.
+        seed: of the records made up.
+
+    Raises:
+        ArgumentError: `records` is no integer of at least 1; or as `Mechanism.fit`.
+    """
+    if isinstance(records, bool) or not isinstance(records, int | np.integer) or records < 1:
+        raise ArgumentError.of("records", records, "an integer of at least 1")
+    trial = dataclasses.replace(mechanism, backend="simulation")
+    data = made_up(domain, min(int(records), MOST_RECORDS), seed)
+    start = time.perf_counter()
+    result = trial.fit(data, workload, seed=seed, progress=False)
+    seconds = time.perf_counter() - start
+    tables = planned_tables(result.measurements, int(records))
+    tree = getattr(result.model, "junction_tree", None)
+    megabytes = None if tree is None else float(tree.megabytes)
+    warnings = (*delta_warnings(mechanism.delta, int(records)), *_noise_warnings(tables))
+    return Plan(mechanism, int(records), tables, seconds, megabytes, warnings)
+
+
+def made_up(domain: Domain, records: int, seed: int = 0) -> Dataset:
+    """Records with skewed and dependent attributes: a mixture of a few classes, each with its own distribution."""
+    generator = np.random.default_rng(seed)
+    classes = generator.integers(CLASSES, size=records)
+    columns = []
+    for size in domain.shape:
+        weights = generator.dirichlet(np.full(size, 0.5), size=CLASSES).cumsum(axis=1)
+        codes = (generator.random(records)[:, None] > weights[classes][:, :-1]).sum(axis=1)
+        columns.append(codes.astype(code_type(size)))
+    return Dataset.from_codes(columns, domain)
+
+
+def planned_tables(measurements: tuple[LinearMeasurement, ...], records: int) -> tuple[PlannedTable, ...]:
+    """The tables measured, each once: the noise of several measurements of cells together."""
+    precision: dict[Clique, float] = {}
+    cells: dict[Clique, int] = {}
+    for measurement in measurements:
+        if measurement.clique:
+            spread = float(np.sqrt(np.mean(np.square(measurement.stddev))))
+            precision[measurement.clique] = precision.get(measurement.clique, 0.0) + spread**-2
+            cells[measurement.clique] = max(measurement.rows, cells.get(measurement.clique, 0))
+    found = [PlannedTable(c, cells[c], precision[c] ** -0.5, records / cells[c]) for c in precision]
+    return tuple(sorted(found, key=lambda table: (len(table.clique), table.stddev, table.cells)))
+
+
+def delta_warnings(delta: float | None, records: int | None = None) -> tuple[str, ...]:
+    """Whether a delta is too large to promise anything; the number of records is a public guess, or unknown."""
+    bound = LOOSE_DELTA if records is None else min(LOOSE_DELTA, 1 / records)
+    if delta is None or delta < bound:
+        return ()
+    against = f"1 / {records:,} records" if records is not None and bound < LOOSE_DELTA else f"{LOOSE_DELTA:g}"
+    return (
+        f"delta {delta:g} is not well below {against}: a mechanism that publishes whole records of one person in "
+        f"{1 / delta:,.3g} keeps such a promise. Take 1e-9, or less than a tenth of 1 / records.",
+    )
+
+
+def _noise_warnings(tables: tuple[PlannedTable, ...]) -> Iterator[str]:
+    drowned = [table for table in tables if table.drowned]
+    if drowned:
+        worst = max(drowned, key=lambda table: table.stddev / table.mean_count)
+        yield (
+            f"the noise exceeds the average count in {len(drowned)} of {plural(len(tables), 'table')}, most in "
+            f"{' x '.join(worst.clique)} ({worst.stddev:,.1f} on cells of {worst.mean_count:,.2g}): fewer values or "
+            "bins, a smaller workload, or a larger budget help."
+        )
