@@ -215,6 +215,8 @@ def _chunked(array: Any) -> Any:
 def _texts(series: Any) -> np.ndarray:
     """Texts; bytes in them that are no UTF-8, as Arrow can hold, become replacement characters."""
     try:
+        if series.implementation.is_polars():  # narwhals would make texts of one width, which end before a last NUL
+            return series.to_native().to_numpy()
         return series.to_numpy()
     except Exception:  # pyarrow has several kinds for it
         native = series.to_native()

@@ -76,7 +76,7 @@ class HDMM(Mechanism):
     >>> mechanism = HDMM(epsilon=1.0, backend="simulation", estimator="original")
     >>> plan = mechanism.plan(data.domain, [("age", "sex"), ("sex", "income>50K")])
     >>> print(plan)  # doctest: +ELLIPSIS
-    MeasurementPlan of HDMM for Epsilon(1): ... measurements
+    Plan of HDMM for Epsilon(1): ... measurements
       expected error ... counts a query, root mean squared (...)
     ...
     >>> result = mechanism.fit(data, [("age", "sex"), ("sex", "income>50K")], seed=0)

@@ -344,3 +344,11 @@ def test_dates_in_a_format_with_one_bad_text_and_another_zone(tmp_path):
     assert codes(column, pd.DataFrame({"c": rows[:2]})) == [0, 1]
     times = [datetime.datetime(2020, 1, 1), datetime.datetime(2020, 1, 2), "soon"]
     assert codes(column, pd.DataFrame({"c": pd.Series(times, dtype=object)})) == [0, 1, 366]
+
+
+@pytest.mark.parametrize("engine", [name for name in ENGINES if name != "duckdb"])
+def test_a_text_does_not_end_before_its_last_character(engine):
+    """Arrays of texts of one width drop NUL characters at the end."""
+    texts = ["", "a\x00", "a"]
+    codes = encoded(ENGINES[engine](table_of(texts, pa.string())))
+    np.testing.assert_array_equal(codes, [alone(of_engine(value, "text")) for value in texts])
