@@ -52,7 +52,8 @@ class Factor:
             ShapeError: the shape differs.
         """
         factor = cls.__new__(cls)
-        factor._hold(as_domain(domain), np.asarray(values, dtype=np.float64))
+        known = domain if type(domain) is Domain else as_domain(domain)
+        factor._hold(known, np.asarray(values, dtype=np.float64))
         return factor
 
     def _hold(self, domain: Domain, values: np.ndarray) -> None:
