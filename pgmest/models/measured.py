@@ -12,6 +12,7 @@ from pgmest.inference.exact.plan import Plan
 from pgmest.losses import make_loss
 from pgmest.measurements.files.query_format import decode_query, encode_query
 from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.measurements.noise import NOISES
 from pgmest.models.archive import Header, Unreadable, number
 from pgmest.solvers.choose import SOLVERS, choose_solver
 from pgmest.solvers.refit import Objective, Refit
@@ -28,6 +29,8 @@ def measured_parts(model: Model) -> tuple[dict[str, Any], np.ndarray, np.ndarray
     """What goes into the header, the base potentials and the answers; None where it cannot be kept."""
     refit, measurements = model.refit, model.measurements
     if refit is None or not measurements or refit.collapse is not None or not refit.picklable:
+        return None
+    if not all(measurement.noise in NOISES for measurement in measurements):  # answers between two ends
         return None
     objective = refit.objective
     method = objective.solver.name

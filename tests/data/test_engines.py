@@ -3,6 +3,7 @@
 import datetime
 import itertools
 import shutil
+import signal
 
 import numpy as np
 import pandas as pd
@@ -52,7 +53,9 @@ def spark():
     builder = sql.SparkSession.builder.master("local[1]")
     for name, value in settings.items():
         builder = builder.config(name, value)
+    interrupt = signal.getsignal(signal.SIGINT)
     session = builder.getOrCreate()
+    signal.signal(signal.SIGINT, interrupt)  # Spark takes Ctrl-C for itself, in the whole process
     yield session
     session.stop()
 
