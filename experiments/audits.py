@@ -164,10 +164,10 @@ HEAD = """\
 Made by `python -m experiments.audits`. Two tables of 60 and 61 records, three attributes of two values. "Spent" is the
 share of the budget that the answers of a run cost between these two, computed (`pgmest.privacy.transcript`). The bounds
 hold with confidence 0.98 (0.99 each way), from the likelihood ratio of all answers with the threshold 0; "of" is the
-most that so many runs can show. The claim is rho; mu is that of a Gaussian with this rho, for comparison. Noise here has a
-standard deviation of half a count, where the discrete Gaussian, which keeps the claim in rho, is told apart better near its
-center than the continuous one: with one measurement of everything (PriView) up to mu 2.49. A share above 1 is a breach for
-budgets in mu alone.
+most that so many runs can show. The claim is rho; mu is that of a Gaussian with this rho, for comparison. Noise here
+has a standard deviation of half a count, where the discrete Gaussian, which keeps the claim in rho, is told apart
+better near its center than the continuous one: with one measurement of everything (PriView) up to mu 2.49. A share
+above 1 is a breach for budgets in mu alone.
 
 | mechanism | claim | spent | epsilon at least | mu at least | share of mu | runs each |
 |---|---|---:|---:|---:|---:|---:|"""
