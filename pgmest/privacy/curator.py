@@ -27,7 +27,7 @@ from pgmest.privacy.dataset_ledger import DatasetLedger, LedgerRun
 from pgmest.privacy.grid import on_grid
 from pgmest.privacy.journal import UNPAID, Journal, digest
 from pgmest.privacy.ledger import Entry, Ledger, amounts
-from pgmest.privacy.neighbors import AddRemove, Neighbors, Replace
+from pgmest.privacy.neighbors import Neighbors, Replace, neighbors_of
 from pgmest.privacy.noise import Noise, charge_of, cost_of, make_backend, noise_for, values_noise
 from pgmest.privacy.one_process import OneProcess
 from pgmest.privacy.scores import Scores, as_function
@@ -79,7 +79,8 @@ class Curator(OneProcess):
     Args:
         data: the private records, each counting once.
         budget: what may be spent in all: `Epsilon`, `Rho`, `GDP` or `ApproxDP`; every spend must be of the same type.
-        neighbors: which datasets must be hard to tell apart.
+        neighbors: which datasets must be hard to tell apart; by default one person more or less. Raised to the most
+            records of a person where a schema's `unit` bounded them (`neighbors_of`).
         backend: "opendp", exact noise; or "simulation", seeded, for experiments, marked insecure in the ledger.
         seed: of the simulation.
         journal: a file that keeps each paid answer, so that the same sequence of requests in a later run is answered
@@ -133,9 +134,9 @@ class Curator(OneProcess):
         """What cannot occur, which is public."""
         self.stopped = False
         """Set to True, from a signal handler say, it makes the next request raise KeyboardInterrupt, unpaid."""
-        self.neighbors: Neighbors = AddRemove() if neighbors is None else neighbors
-        if not isinstance(self.neighbors, Neighbors):
+        if not (neighbors is None or isinstance(neighbors, Neighbors)):
             raise ArgumentError.of("neighbors", neighbors, "AddRemove(...) or Replace(...)")
+        self.neighbors: Neighbors = neighbors_of(data, neighbors)
         if self.public_total == 0:
             raise ArgumentError("under Replace the number of records is public, and 0: there is nothing to measure.")
         self.ledger: Ledger = Ledger(budget)

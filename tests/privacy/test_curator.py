@@ -347,3 +347,17 @@ def test_a_gaussian_budget_takes_less_noise_and_makes_no_choices():
     measurement = asked.measure("a", stddev=100.0)
     assert measurement.stddev == pytest.approx(100.0, rel=1e-4)
     assert asked.spent.mu == pytest.approx(0.01, rel=1e-4)
+
+
+def test_a_unit_raises_the_relation_of_a_curator():
+    """Without a mechanism in between, too: one person's eight records are protected together."""
+    codes = [np.array([0, 1, 1, 0])]
+    data = pg.Dataset.from_codes(codes, {"sex": 2}, trusted=True, records_per_person=8)
+    plain = Curator(pg.Dataset.from_codes(codes, {"sex": 2}), Rho(0.5), backend="simulation", seed=0)
+    curator = Curator(data, Rho(0.5), backend="simulation", seed=0)
+    assert curator.neighbors == AddRemove(8)
+    asked, before = curator.measure("sex", Rho(0.5)), plain.measure("sex", Rho(0.5))
+    assert asked.stddev == pytest.approx(8 * before.stddev)
+    assert Curator(data, Rho(0.5), neighbors=AddRemove(20)).neighbors == AddRemove(20)
+    with pytest.raises(ArgumentError, match="AddRemove where the schema has a unit"):
+        Curator(data, Rho(0.5), neighbors=Replace())
