@@ -103,7 +103,7 @@ def _computed(mechanism: Mechanism, data: Dataset, neighbor: Dataset) -> float:
     options = {"neighbors": mechanism.neighbors, "backend": mechanism.backend, "seed": 0}
     witness = Witness(data, neighbor, mechanism.budget(), **options)
     mechanism.run(witness, None, np.random.default_rng(0))
-    shares = [told.loss / float(told.cost.exact[0]) if told.cost else math.inf for told in witness.told]
+    shares = [answer.loss / float(answer.cost.exact[0]) if answer.cost else math.inf for answer in witness.answers]
     return max((share for share in shares if not math.isnan(share)), default=0.0)
 
 

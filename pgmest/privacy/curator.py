@@ -515,7 +515,9 @@ class Curator(OneProcess):
         try:
             asked = LinearMeasurement(question.values, question.clique, noise.stddev, question.query, noise.name)
         except MeasurementError as error:
-            raise ArgumentError(f"the noise on {label} cannot be told: {error} Multiply the query's entries.") from None
+            raise ArgumentError(
+                f"the noise on {label} cannot be stated: {error} Multiply the query's entries."
+            ) from None
         if not noise.exact:
             self._check_price(label, noise, *charge_of(noise, cost, self.neighbors, question.query))
         return Request(asked, noise, cost)

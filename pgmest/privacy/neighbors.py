@@ -81,7 +81,7 @@ class AddRemove(Neighbors):
 class Replace(Neighbors):
     """One individual's records replaced: the largest distance between two columns of Q, times `records`.
 
-    Of matrices too large to be written down a bound is used: twice the largest l1 norm; in l2, sqrt(2) times the
+    Of matrices too large to be materialized a bound is used: twice the largest l1 norm; in l2, sqrt(2) times the
     largest norm for matrices without negative entries and twice that for others.
 
     >>> round(Replace().l2_sensitivity(), 4), Replace().l1_sensitivity(), Replace().l1_sensitivity([[1, 1], [0, 1]])

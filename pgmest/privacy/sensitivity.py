@@ -23,13 +23,13 @@ from pgmest.queries.norms import (
 )
 
 MOST_ENTRIES, MOST_COLUMNS = 2**20, 1024
-"""Query matrices up to this size are written down to find the largest distance of two columns."""
+"""Query matrices up to this size are materialized to find the largest distance of two columns."""
 MOST_SLOW = 2**20
 """The most steps of Python arithmetic for that, where the entries have too many bits."""
 
 
 def l1_diameter(query: Any = None) -> Fraction:
-    """max_ij ||Q e_i - Q e_j||_1, exactly; of matrices too large to be written down the bound 2 max_j ||Q e_j||_1."""
+    """max_ij ||Q e_i - Q e_j||_1, exactly; of matrices too large to be materialized the bound 2 max_j ||Q e_j||_1."""
     if query is None:
         return Fraction(2)
     entries, unit = _written(query) or (None, Fraction(0))
@@ -44,7 +44,7 @@ def l1_diameter(query: Any = None) -> Fraction:
 
 
 def l2_squared_diameter(query: Any = None) -> Fraction:
-    """max_ij ||Q e_i - Q e_j||_2^2, exactly; of matrices too large to be written down a bound.
+    """max_ij ||Q e_i - Q e_j||_2^2, exactly; of matrices too large to be materialized a bound.
 
     The bound is four times the largest squared norm, or twice where no entry is negative: such columns are at most at
     a right angle.

@@ -28,8 +28,8 @@ ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
-class Told:
-    """What one answer told.
+class AnswerLoss:
+    """What one answer cost between the two datasets.
 
     Attributes:
         label: what it was for.
@@ -57,7 +57,7 @@ class Witness(Curator):
     >>> one, two = (Dataset.from_codes(np.zeros((records, 1), int), {"sex": 2}) for records in (9, 10))
     >>> witness = Witness(one, two, Rho(0.5), backend="simulation", seed=0)
     >>> answer = witness.measure("sex", Rho(0.5))
-    >>> round(witness.told[0].loss, 6), witness.excessive
+    >>> round(witness.answers[0].loss, 6), witness.excessive
     (0.5, [])
 
     Args:
@@ -69,23 +69,23 @@ class Witness(Curator):
     def __init__(self, data: Dataset, neighbor: Dataset, budget: Budget, **options: Any):
         super().__init__(data, budget, **options)
         self._neighbor = neighbor.remembering()
-        self.told: list[Told] = []
-        """What each answer told, in order."""
+        self.answers: list[AnswerLoss] = []
+        """What each answer cost, in order."""
 
     @property
     def log_ratio(self) -> float:
         """How much likelier all answers together were about the data than about the neighbor, as a log."""
-        return math.fsum(told.log_ratio for told in self.told)
+        return math.fsum(answer.log_ratio for answer in self.answers)
 
     @property
     def loss(self) -> float:
         """What all answers together cost between the two, in the amount that the budget has."""
-        return math.fsum(told.loss for told in self.told)
+        return math.fsum(answer.loss for answer in self.answers)
 
     @property
-    def excessive(self) -> list[Told]:
+    def excessive(self) -> list[AnswerLoss]:
         """The answers that cost more than was charged."""
-        return [told for told in self.told if told.excessive]
+        return [answer for answer in self.answers if answer.excessive]
 
     def through(self, transform: RecordTransform) -> Curator:
         """See `Curator.through`; the neighbor is recoded on its own, as it would be in a run of its own."""
@@ -95,10 +95,10 @@ class Witness(Curator):
 
     def _look(self, entry: Entry, access: Access) -> Any:
         answer = super()._look(entry, access)
-        charged = len(self.ledger) > len(self.told) and self.ledger[-1] is entry
+        charged = len(self.ledger) > len(self.answers) and self.ledger[-1] is entry
         loss = loss_between(access, entry.cost, self._data, self._neighbor)
         ratio = access.log_ratio(answer, self._data, self._neighbor)
-        self.told.append(Told(entry.label, entry.cost if charged else None, loss, ratio))
+        self.answers.append(AnswerLoss(entry.label, entry.cost if charged else None, loss, ratio))
         return answer
 
 

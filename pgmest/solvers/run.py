@@ -234,10 +234,10 @@ class Minimization:
         if self.stopping.callback is None:
             return False
         effort, tolerance = self.effort, self.stopping.tolerance * self.scale
-        told = Progress(
+        progress = Progress(
             effort.iterations, effort.solving_calls, effort.seconds, self._gap, tolerance, self.problem, self._state
         )
-        return bool(self.stopping.callback(told))
+        return bool(self.stopping.callback(progress))
 
     def _report(self, ended: Status) -> EstimationReport:
         status = Status.EARLY if self._early else Status.CONVERGED if self._proven else ended

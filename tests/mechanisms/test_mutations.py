@@ -65,10 +65,10 @@ def caught(name, **changes):
 @pytest.mark.parametrize(("neighbors", "other"), [(AddRemove(), ADDED), (Replace(), REPLACED)], ids=["add", "replace"])
 def test_no_answer_costs_more_than_was_charged(name, neighbors, other):
     witness = witnessed(name, neighbor=other, neighbors=neighbors)
-    assert witness.told
+    assert witness.answers
     assert not witness.excessive
     assert witness.loss <= float(witness.ledger.total.exact[0]) * (1 + 1e-9)
-    assert len(witness.told) == len(witness.ledger)
+    assert len(witness.answers) == len(witness.ledger)
     if isinstance(neighbors, AddRemove):
         assert witness.loss >= 0.45 * float(witness.ledger.budget.exact[0])  # so that a wrong factor shows
 

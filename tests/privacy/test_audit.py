@@ -177,7 +177,7 @@ def test_both_requests_of_a_witness_s_run_are_told():
     witness.measure("a", Rho(0.25))
     witness.select("xy", lambda data: [data.records, 0], 1.0, Rho(0.25), monotone=False)
     witness.release(lambda data, rng: 1, Rho(0.25), label="own")
-    losses = [told.loss for told in witness.told]
+    losses = [answer.loss for answer in witness.answers]
     assert losses[0] == pytest.approx(0.25)
     assert losses[1] == pytest.approx(0.25 / 4, rel=1e-4)  # one score moves, in one direction: half the range
     assert np.isnan(losses[2])

@@ -20,7 +20,7 @@ EXACT_SHARE = 1e-3
 standard deviations: an exact answer outweighs a noisy one a million to one."""
 
 ENTRIES = 1 << 26
-"""A query matrix of ours is written down for mbi up to so many entries (512 MB)."""
+"""A query matrix of ours is materialized for mbi up to this many entries (512 MB)."""
 
 
 def from_mbi_measurement(measurement: Any, domain: Any) -> LinearMeasurement:

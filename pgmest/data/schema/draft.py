@@ -19,16 +19,16 @@ from pgmest.data.schema.schema import DRAFT_MARK
 from pgmest.data.values import Values, read_values
 
 ROWS_READ = 1_000_000
-"""The first so many rows are looked at."""
+"""At most this many rows are looked at, the first ones."""
 
 MOST_LISTED = 50
 """Values of a categorical column; the most frequent ones are listed."""
 
 MANY_ROWS, RARE = 100, 3
-"""From so many rows on, values that fewer than so many of them have are not listed."""
+"""With this many rows or more, values of fewer than this many of them are not listed."""
 
 FEWEST_ROWS, LONG = 20, 6
-"""From so many rows on, a column with another text of about that length in each of them is an identifier."""
+"""With this many rows or more, a column with another text of about that length in each of them is an identifier."""
 
 MARKERS = ("", "?", "-", ".", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "none", "missing")
 """Texts that are taken for missing values."""

@@ -102,7 +102,7 @@ class Evidence:
                 found[name] = np.full(size, self.total / size), float("inf")
                 continue
             values, variance = self.noisy[name]
-            for labels, sums, spent in self._told(name):
+            for labels, sums, spent in self._one_way_answers(name):
                 widths = np.bincount(labels)
                 before, old = np.bincount(labels, values), widths * variance
                 share = old / (old + spent)
@@ -112,15 +112,15 @@ class Evidence:
             found[name] = one_way(values, variance**0.5, self.total), variance**0.5
         return found
 
-    def _told(self, name: str) -> list[tuple[np.ndarray, np.ndarray, float]]:
+    def _one_way_answers(self, name: str) -> list[tuple[np.ndarray, np.ndarray, float]]:
         """What the pairs say of an attribute: groups, their counts, and the variance of these; finest first."""
-        told = []
+        answers = []
         for answer in self.answers:
             if name in answer.clique:
                 axis = answer.clique.index(name)
                 summed_out = answer.values.shape[1 - axis]
-                told.append((answer.groups[axis], answer.values.sum(axis=1 - axis), summed_out * answer.variance))
-        return sorted(told, key=lambda entry: -int(entry[0][-1]))
+                answers.append((answer.groups[axis], answer.values.sum(axis=1 - axis), summed_out * answer.variance))
+        return sorted(answers, key=lambda entry: -int(entry[0][-1]))
 
     def counts(self, name: str) -> np.ndarray:
         """The estimated one-way marginal, positive, with sum `total`."""

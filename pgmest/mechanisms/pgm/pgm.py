@@ -26,7 +26,7 @@ from pgmest.mechanisms.pgm.allocation import (
 from pgmest.mechanisms.pgm.evidence import Evidence, grouping_query
 from pgmest.mechanisms.pgm.grouped_model import GroupedModel, spanning
 from pgmest.mechanisms.pgm.groups import nested_groups
-from pgmest.mechanisms.pgm.plan import Plan, Purchase, planned, told
+from pgmest.mechanisms.pgm.plan import Plan, Purchase, planned, report_of
 from pgmest.mechanisms.pgm.scores import noisy_distances, scores_stddev
 from pgmest.mechanisms.pgm.shrinkage import posterior_means
 from pgmest.mechanisms.pgm.weighting import weighted_records
@@ -114,7 +114,7 @@ class PGM(Mechanism):
             for number in range(1, self.rounds + 1 if state.pairs else 1):
                 state.buy_round(number)
         purchases = tuple(state.purchases)
-        return Outcome(self._model(curator, rng), {"purchases": purchases, "report": told(purchases)})
+        return Outcome(self._model(curator, rng), {"purchases": purchases, "report": report_of(purchases)})
 
     def plan(self, domain: Domain | Mapping[str, int], records: int, workload: Any = None) -> Plan:
         """What the budget can carry on a table of so many records: print it. It spends nothing and sees no data.

@@ -158,7 +158,7 @@ def _least_dependence(
     return high
 
 
-def told(purchases: Iterable[Purchase]) -> str:
+def report_of(purchases: Iterable[Purchase]) -> str:
     """What was bought, why, and with what gain, as text: the pairs, the largest gain first."""
     bought = list(purchases)
     singles = sum(p.share for p in bought if len(p.clique) == 1)

@@ -7,7 +7,7 @@ import pytest
 import pgmest as pg
 from pgmest._base.errors import ArgumentError
 from pgmest.mechanisms import PGM
-from pgmest.mechanisms.pgm.plan import Purchase, told
+from pgmest.mechanisms.pgm.plan import Purchase, report_of
 
 DOMAIN = {"age": 85, "sex": 2, "income": 2, "nothing": 1}
 
@@ -45,9 +45,9 @@ def test_the_report_says_what_was_bought_and_why():
         Purchase(1, ("age", "sex"), (8, 2), 0.5, 2.0, 0.3, 0.01),
         Purchase(2, ("sex", "income"), (2, 2), 0.1, 5.0, 0.1, 0.02),
     ]
-    lines = told(bought).splitlines()
+    lines = report_of(bought).splitlines()
     assert lines[0] == "20% of the budget for one-way marginals, the rest for 2 pairs and scores"
     assert lines[2].split() == ["age", "x", "sex", "1", "8x2", "50.00%", "0.3000", "0.0100"]
-    assert told(bought[:1]).count("\n") == 0
+    assert report_of(bought[:1]).count("\n") == 0
     many = [Purchase(1, ("a", "b"), (2, 2), 0.01, 1.0, 0.2, 0.1)] * 20
-    assert told(many).endswith("and 8 purchases with less gain")
+    assert report_of(many).endswith("and 8 purchases with less gain")

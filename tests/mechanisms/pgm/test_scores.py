@@ -97,7 +97,7 @@ def test_scores_that_are_not_charged_are_caught(charged, monkeypatch):
     mechanism = pg.mechanisms.PGM(rho=0.5, backend="simulation", records=100)
     witness = Witness(data, neighbor, mechanism.budget(), neighbors=mechanism.neighbors, backend="simulation", seed=0)
     mechanism.run(witness, None, np.random.default_rng(0))
-    assert any("dependence" in told.label for told in witness.told) or not charged
+    assert any("dependence" in answer.label for answer in witness.answers) or not charged
     assert bool(witness.excessive) != charged
 
 
