@@ -24,7 +24,7 @@ from pgmest.cli.paths import (
     overwrite_option,
     private_page,
 )
-from pgmest.cli.streams import input_table, is_csv, write_table, write_text
+from pgmest.cli.streams import TABLE, WRITTEN_TABLE, input_table, is_csv, reader_options, write_table, write_text
 
 if TYPE_CHECKING:
     from pgmest.synthesizer.synthesizer import Synthesizer
@@ -73,7 +73,8 @@ anything is paid what noise, time and memory to expect.
 
 
 def _schema_options(add: Add) -> None:
-    add("table", metavar="TABLE", type=InputFile, help='.csv, .csv.gz or .parquet; "-" for CSV from standard input')
+    add("table", metavar="TABLE", type=InputFile, help=TABLE)
+    reader_options(add)
     add("--out", metavar="FILE", type=output, help="write there instead of to standard output")
     overwrite_option(add)
     add("--force", action="store_true", dest="overwrite", help=argparse.SUPPRESS)  # as it was called in 0.1
@@ -82,21 +83,17 @@ def _schema_options(add: Add) -> None:
 def _schema(options: argparse.Namespace) -> None:
     from pgmest.data.schema import draft
 
-    with input_table(options.table) as table:
+    with input_table(options.table, options) as table:
         text = draft(table)
     write_text(text, options.out)
     say("this draft was READ FROM THE PRIVATE DATA. Replace what it marks by public knowledge before you use it.")
 
 
 def _synthesize_options(add: Add) -> None:
-    add(
-        "table",
-        metavar="TABLE",
-        type=InputFile,
-        help='the private table: .csv, .csv.gz or .parquet; "-" for CSV from standard input',
-    )
+    add("table", metavar="TABLE", type=InputFile, help=f"the private table: {TABLE}")
+    reader_options(add)
     add("--schema", required=True, metavar="FILE", type=InputFile, help="what its columns hold; see pgmest schema")
-    add("--out", required=True, metavar="FILE", type=output_table, help='.csv, .csv.gz or .parquet; "-" for CSV')
+    add("--out", required=True, metavar="FILE", type=output_table, help=WRITTEN_TABLE)
     mechanism_options(add)
     workload_options(add, "all pairs")
     text = "after so many seconds the table is made of what was paid for until then"
@@ -133,7 +130,7 @@ def _synthesize(options: argparse.Namespace) -> None:
     if schema.unit and options.records_per_person is not None and options.records_per_person < schema.unit.at_most:
         least = f"at least {schema.unit.at_most}, as the unit of {options.schema} says, or left out"
         raise ArgumentError.of("--records-per-person", options.records_per_person, least)
-    with input_table(options.table) as table:
+    with input_table(options.table, options) as table:
         data = schema.encode(table)
         checked = schema.check(table) if options.owner_report else None
     synthesizer.fit(

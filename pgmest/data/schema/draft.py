@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from pgmest._base.errors import DataError
 from pgmest.data.chunked_reader import read_pieces
 from pgmest.data.schema.guess import MOST_MARKERS, Dates, Numeric, booleans, dates_in, free_text, numbers_in, sentinels
 from pgmest.data.schema.schema import DRAFT_MARK
+from pgmest.data.table_file import TableFile, is_file
 from pgmest.data.values import Values, read_values
 
 ROWS_READ = 1_000_000
@@ -85,13 +86,23 @@ def draft(table: Any) -> str:
     """
     columns = _columns(table)
     if not columns or not len(next(iter(columns.values()))):
-        raise DataError("the table has no rows, so there is nothing to guess from. Check its source.")
+        named = table if is_file(table) else "the table"
+        raise DataError(
+            f"{named} has no rows below its header, so there is nothing to guess from. Is it the right file?"
+        )
     lines = itertools.chain.from_iterable(_entry(name, values) for name, values in columns.items())
-    return HEADER + "\n".join(lines) + "\n" + FOOTER
+    return HEADER.replace("columns:\n", _file_line(table) + "columns:\n") + "\n".join(lines) + "\n" + FOOTER
+
+
+def _file_line(table: Any) -> str:
+    """How the file is read, where that was said."""
+    said = table.said if isinstance(table, TableFile) else {}
+    options = ", ".join(f"{name}: {json.dumps(value)}" for name, value in said.items())
+    return f"file: {{{options}}}\n" if options else ""
 
 
 def _columns(table: Any) -> dict[str, np.ndarray]:
-    if not isinstance(table, str | Path):
+    if not is_file(table):
         return {name: values.with_nulls() for name, values in read_values(table, rows=ROWS_READ).items()}
     pieces: list[dict[str, Values]] = []
     for piece in read_pieces(table):
@@ -202,6 +213,8 @@ def _listed(text: Any, counts: Any) -> Guess:
     other = next(label for label in ("other", "any other", "not listed") if label not in taken)
     ignore_case = ["ignore_case: true"] if len(folded) < len(counts) else []
     left = [f"{rare.sum():,} RARE VALUES ARE NOT LISTED, AND WILL BE '{other}'."] if rare.any() else []
+    undecoded = int(text.str.contains("\ufffd", regex=False).sum())
+    left += [f"{undecoded:,} VALUES ARE NOT UTF-8: SAY THE FILE'S --encoding."] if undecoded else []
     values = f"values: [{', '.join(map(_quoted, listed))}]"
     return Guess(["type: categorical", values, f"other: {other}", *ignore_case], notes=left)
 

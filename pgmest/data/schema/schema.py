@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pgmest._base.errors import FileFormatError, SchemaError, listed
+from pgmest._base.errors import ArgumentError, FileFormatError, SchemaError, listed
 from pgmest._base.files import read_text
 from pgmest.data.dataset import Dataset
 from pgmest.data.schema.categorical import Boolean, Categorical
@@ -19,6 +19,7 @@ from pgmest.data.schema.date import Date
 from pgmest.data.schema.grid import Integer, Real
 from pgmest.data.schema.notation import SchemaNode, node_of, parse_toml, parse_yaml
 from pgmest.data.schema.unit import Unit
+from pgmest.data.table_file import READ, TableFile, is_file, table_file
 from pgmest.tables.domain import Clique, Domain
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ TYPES: dict[str, Any] = {
     "date": Date,
 }
 
-TABLE_ENDINGS = (".csv", ".csv.gz", ".tsv", ".parquet", ".xlsx", ".npz")
+TABLE_ENDINGS = (*READ, ".xls", ".xlsm", ".ods", ".npz")
 
 DRAFT_MARK = "READ FROM THE PRIVATE DATA"
 """Stands on each line of a draft that was read from the records; a schema with such a line is not public."""
@@ -65,6 +66,7 @@ class Schema:
         drafted: whether it still says `drafted_from_private_data: true`, as `draft` writes it, or has marked lines.
         unit: whose rows are bounded where a person can have several; None where each row is a person's only one.
         description: all that it says, as plain data of the file's form; `from_dict` reads it.
+        file: how the file of the private table is read, where its name does not say it: delimiter, encoding, sheet.
         marked_lines: the lines, from 1, that are still marked as read from the records, as `draft` marks them.
     """
 
@@ -74,6 +76,7 @@ class Schema:
     drafted: bool = False
     unit: Unit | None = None
     marked_lines: tuple[int, ...] = ()
+    file: Mapping[str, Any] = field(default_factory=dict)
     description: Mapping[str, Any] = field(default_factory=dict)
 
     # -- making one -------------------------------------------------------------------------------------------------
@@ -111,7 +114,7 @@ class Schema:
 
     @classmethod
     def _from_node(cls, node: SchemaNode) -> Schema:
-        fields = node.fields(("columns", "constraints", "unit", "drafted_from_private_data"), ("columns",))
+        fields = node.fields(("columns", "constraints", "unit", "file", "drafted_from_private_data"), ("columns",))
         columns: dict[str, SchemaColumn] = {}
         for name, described in fields["columns"].mapping("a mapping of columns to what they hold").items():
             columns[name] = _column(name, described.called(f"column '{name}'"))
@@ -123,7 +126,9 @@ class Schema:
                 zeros[clique] = mask | zeros.get(clique, False)
         drafted = "drafted_from_private_data" in fields and fields["drafted_from_private_data"].flag()
         unit = Unit.from_node(fields["unit"], list(columns)) if "unit" in fields else None
-        return cls(tuple(columns.values()), zeros, node.source, drafted, unit, description=node.plain())
+        file = _file_options(fields["file"]) if "file" in fields else {}
+        made = tuple(columns.values())
+        return cls(made, zeros, node.source, drafted, unit, file=file, description=node.plain())
 
     # -- what it says -----------------------------------------------------------------------------------------------
 
@@ -161,7 +166,8 @@ class Schema:
         The dataset says so in `records_per_person`, which the neighboring relation follows.
 
         Args:
-            table: a dataframe of any library, or the path of a `.csv`, `.csv.gz` or `.parquet` file. The fields of
+            table: a dataframe of any library, or the path of a `.csv`, `.tsv` (either `.gz`, too), `.parquet` or
+                `.xlsx` file, or a `TableFile`. What neither says of the file the schema's `file:` does. The fields of
                 CSV are text, read as what the schema says.
             key: 16 secret bytes that fix which rows of a person stay, where there is a unit; by default new ones from
                 the operating system for each call.
@@ -173,7 +179,7 @@ class Schema:
         """
         from pgmest.data.schema.encoding import encode
 
-        return encode(self.columns, self.unit, table, key)
+        return encode(self.columns, self.unit, self.table_file(table), key)
 
     def check(self, table: Any) -> TableCheck:
         """What becomes of the values of a raw table under this schema: what is unreadable, clipped, other, missing.
@@ -190,7 +196,15 @@ class Schema:
         """
         from pgmest.data.schema.check import check
 
-        return check(self, table)
+        return check(self, self.table_file(table))
+
+    def table_file(self, table: Any) -> Any:
+        """A path, with what `file:` says of how it is read; any other table as it is.
+
+        Raises:
+            FileFormatError: a file that is no table.
+        """
+        return table_file(table, **self.file) if is_file(table) else table
 
     def decode(
         self,
@@ -228,6 +242,18 @@ class Schema:
         sizes: Iterable[str] = (f"{name} ({size})" for name, size in self.domain.items())
         zeros = f", {len(self.structural_zeros)} constrained sets of columns" if self.structural_zeros else ""
         return f"Schema({self.source}: {listed(sizes)}{zeros})"
+
+
+def _file_options(node: SchemaNode) -> dict[str, Any]:
+    """`file:` as options of a `TableFile`."""
+    fields = node.fields(("delimiter", "encoding", "sheet"))
+    options = {name: inner.scalar() for name, inner in fields.items()}
+    for name, value in options.items():
+        try:
+            TableFile("table.xlsx" if name == "sheet" else "table.csv", **{name: value})
+        except ArgumentError as error:
+            fields[name].fail(f"cannot be used: {error}")
+    return options
 
 
 def _column(name: str, node: SchemaNode) -> SchemaColumn:
