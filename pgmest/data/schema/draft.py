@@ -55,7 +55,7 @@ FOOTER = """\
 """
 
 
-def draft(table: Any) -> str:
+def draft(table: Any, *, bought: bool = False) -> str:
     """A schema in YAML for a raw table, to edit: **its bounds and values are those of the records**, and it says so.
 
     Bounds are rounded outwards; of text the most frequent values are listed, rare ones never; columns that look like
@@ -79,6 +79,8 @@ def draft(table: Any) -> str:
 
     Args:
         table: as for `Schema.encode`; of a file or a lazy frame the first 1,000,000 rows are read.
+        bought: whether bounds and values are to be bought when the schema is used (`pgmest.privacy.purchase`) instead
+            of being read here. Types, formats and markers of missing values are read nevertheless, and marked.
 
     Raises:
         DataError: the table has no rows or no columns.
@@ -90,7 +92,7 @@ def draft(table: Any) -> str:
         raise DataError(
             f"{named} has no rows below its header, so there is nothing to guess from. Is it the right file?"
         )
-    lines = itertools.chain.from_iterable(_entry(name, values) for name, values in columns.items())
+    lines = itertools.chain.from_iterable(_entry(name, values, bought) for name, values in columns.items())
     return HEADER.replace("columns:\n", _file_line(table) + "columns:\n") + "\n".join(lines) + "\n" + FOOTER
 
 
@@ -113,7 +115,7 @@ def _columns(table: Any) -> dict[str, np.ndarray]:
     return {name: np.concatenate([piece[name].with_nulls() for piece in pieces]) for name in names}
 
 
-def _entry(name: str, values: np.ndarray) -> Iterator[str]:
+def _entry(name: str, values: np.ndarray, bought: bool = False) -> Iterator[str]:
     """The lines that describe one column."""
     import pandas as pd
 
@@ -136,8 +138,22 @@ def _entry(name: str, values: np.ndarray) -> Iterator[str]:
         lines.append(f"missing: [{', '.join(map(_marker, markers))}]")
     elif gaps.any() or guess.odd:
         lines.append("missing: true")
+    if bought:
+        yield from _to_be_bought(lines)
+        return
     yield from (f"    {line}  {PRIVATE_MARK}" for line in lines)
     yield from (f"    # {note} {PRIVATE_MARK.removeprefix('# ')}." for note in guess.notes)
+
+
+def _to_be_bought(lines: Sequence[str]) -> Iterator[str]:
+    """The lines of a column whose bounds or values are to be bought; what else was read stays, and is marked."""
+    replaced = {"min": "bounds: bought", "values": "values: bought", "other": "other: other"}
+    for line in lines:
+        key = line.partition(":")[0]
+        if key in replaced:
+            yield f"    {replaced[key]}"
+        elif key not in ("max", "bins"):
+            yield f"    {line}  {PRIVATE_MARK}"
 
 
 @dataclass(frozen=True)

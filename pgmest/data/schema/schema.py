@@ -12,6 +12,7 @@ import numpy as np
 from pgmest._base.errors import ArgumentError, FileFormatError, SchemaError, listed
 from pgmest._base.files import read_text
 from pgmest.data.dataset import Dataset
+from pgmest.data.schema.bought import BoughtColumn, bought_column
 from pgmest.data.schema.categorical import Boolean, Categorical
 from pgmest.data.schema.column import SchemaColumn
 from pgmest.data.schema.constraints import read_zeros
@@ -67,6 +68,8 @@ class Schema:
         unit: whose rows are bounded where a person can have several; None where each row is a person's only one.
         description: all that it says, as plain data of the file's form; `from_dict` reads it.
         file: how the file of the private table is read, where its name does not say it: delimiter, encoding, sheet.
+        bought: the columns of which something is to be bought first, by name; `columns` has the others alone, and
+            nothing can be coded (`pgmest.privacy.purchase`).
         marked_lines: the lines, from 1, that are still marked as read from the records, as `draft` marks them.
     """
 
@@ -77,6 +80,7 @@ class Schema:
     unit: Unit | None = None
     marked_lines: tuple[int, ...] = ()
     file: Mapping[str, Any] = field(default_factory=dict)
+    bought: Mapping[str, BoughtColumn] = field(default_factory=dict)
     description: Mapping[str, Any] = field(default_factory=dict)
 
     # -- making one -------------------------------------------------------------------------------------------------
@@ -116,26 +120,63 @@ class Schema:
     def _from_node(cls, node: SchemaNode) -> Schema:
         fields = node.fields(("columns", "constraints", "unit", "file", "drafted_from_private_data"), ("columns",))
         columns: dict[str, SchemaColumn] = {}
+        bought: dict[str, BoughtColumn] = {}
         for name, described in fields["columns"].mapping("a mapping of columns to what they hold").items():
-            columns[name] = _column(name, described.called(f"column '{name}'"))
-        if not columns:
+            found = bought_column(name, described.called(f"column '{name}'"), _column)
+            if found is None:
+                columns[name] = _column(name, described.called(f"column '{name}'"))
+            else:
+                bought[name] = found
+        if not columns and not bought:
             fields["columns"].fail("must describe at least one column.")
         zeros: dict[Clique, np.ndarray] = {}
         if "constraints" in fields:
-            for clique, mask in read_zeros(fields["constraints"], columns):
+            for clique, mask in read_zeros(fields["constraints"], columns, tuple(bought)):
                 zeros[clique] = mask | zeros.get(clique, False)
         drafted = "drafted_from_private_data" in fields and fields["drafted_from_private_data"].flag()
-        unit = Unit.from_node(fields["unit"], list(columns)) if "unit" in fields else None
+        unit = Unit.from_node(fields["unit"], [*columns, *bought]) if "unit" in fields else None
         file = _file_options(fields["file"]) if "file" in fields else {}
         made = tuple(columns.values())
-        return cls(made, zeros, node.source, drafted, unit, file=file, description=node.plain())
+        return cls(made, zeros, node.source, drafted, unit, file=file, bought=bought, description=node.plain())
 
     # -- what it says -----------------------------------------------------------------------------------------------
 
     @property
     def domain(self) -> Domain:
-        """The attributes and their numbers of codes."""
+        """The attributes and their numbers of codes.
+
+        Raises:
+            SchemaError: something of a column is yet to be bought.
+        """
+        self.check_settled()
         return Domain({column.name: column.size for column in self.columns})
+
+    def check_settled(self) -> None:
+        """See that nothing is to be bought any more.
+
+        Raises:
+            SchemaError: something is.
+        """
+        if self.bought:
+            named = listed([f"{column.name} ({column.wanted})" for column in self.bought.values()], 6)
+            raise SchemaError(
+                f"{self.source} has columns of which something is to be bought first: {named}. `pgmest synthesize` "
+                "and Synthesizer.fit do that with a share of the budget, and keep the schema that they found."
+            )
+
+    def with_columns(self, described: Mapping[str, Mapping[str, Any]]) -> Schema:
+        """The same schema with other descriptions of some columns, as plain data.
+
+        Raises:
+            SchemaError: it is no schema.
+        """
+        columns = {**self.description["columns"], **described}
+        made = Schema.from_dict({**self.description, "columns": columns})
+        return replace(made, source=self.source, drafted=self.drafted, marked_lines=self.marked_lines)
+
+    def stand_in(self) -> Schema:
+        """The schema with bounds and values made up where they are to be bought: for plans, not for tables."""
+        return self.with_columns({n: c.stand_in() for n, c in self.bought.items()}) if self.bought else self
 
     def column(self, name: str) -> SchemaColumn:
         """The column of that name.
@@ -179,6 +220,7 @@ class Schema:
         """
         from pgmest.data.schema.encoding import encode
 
+        self.check_settled()
         return encode(self.columns, self.unit, self.table_file(table), key)
 
     def check(self, table: Any) -> TableCheck:
@@ -196,6 +238,7 @@ class Schema:
         """
         from pgmest.data.schema.check import check
 
+        self.check_settled()
         return check(self, self.table_file(table))
 
     def table_file(self, table: Any) -> Any:
@@ -239,6 +282,10 @@ class Schema:
         return decode(self.columns, data, np.random.default_rng(seed), like, written)
 
     def __repr__(self) -> str:
+        if self.bought:
+            return (
+                f"Schema({self.source}: to be bought: {listed(self.bought)}; {listed([c.name for c in self.columns])})"
+            )
         sizes: Iterable[str] = (f"{name} ({size})" for name, size in self.domain.items())
         zeros = f", {len(self.structural_zeros)} constrained sets of columns" if self.structural_zeros else ""
         return f"Schema({self.source}: {listed(sizes)}{zeros})"
