@@ -51,7 +51,7 @@ def bought(rows, spend, schema=SCHEMA, seed=0, **options):
     return purchase(curator, schema, spend, 1e-6), curator
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(rows=ROWS, copies=st.sampled_from([1, 30]), budget=st.sampled_from([Rho(1e-4), Rho(10.0), Epsilon(0.5)]))
 def test_there_is_a_schema_whatever_stands_in_the_table(rows, copies, budget):
     found, curator = bought(rows * copies, budget)
@@ -63,7 +63,7 @@ def test_there_is_a_schema_whatever_stands_in_the_table(rows, copies, budget):
     assert curator.spent <= budget and curator.ledger.threshold_delta <= 1e-6
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(
     rows=ROWS,
     odd=st.lists(st.tuples(*[HOSTILE] * len(COLUMNS)), min_size=2, max_size=2),
@@ -86,7 +86,7 @@ def test_one_person_changes_no_answer_by_more_than_it_costs(rows, odd, other, bu
         assert len(witness.answers) == len(witness.ledger)
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(rows=ROWS, odd=st.lists(st.tuples(*[HOSTILE] * len(COLUMNS)), min_size=1, max_size=9), seed=st.integers(0, 9))
 def test_a_person_with_many_rows_counts_as_the_unit_says(rows, odd, seed):
     schema = Schema.from_dict({"columns": COLUMNS, "unit": {"column": "who", "at_most": 3}})
