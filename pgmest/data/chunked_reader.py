@@ -139,6 +139,7 @@ def column_names(table: Any) -> list[str]:
                 return names
         if file.format == ".xlsx":
             with workbook_rows(file) as (names, _):
+                check_unique(file, names, None)
                 return names
         with file.opened() as handle:
             return check_header(file, handle.read(LONGEST_HEADER), None, raw=True)
