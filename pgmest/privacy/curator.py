@@ -45,7 +45,7 @@ class RecordTransform(Protocol):
 
     def zeros(self, rules: Iterable[Rule]) -> tuple[Rule, ...]: ...
 
-    def pull_back(self, measurement: LinearMeasurement) -> LinearMeasurement: ...
+    def pull_back(self, measurement: LinearMeasurement) -> LinearMeasurement | None: ...
 
 
 @dataclass(frozen=True)
@@ -599,7 +599,9 @@ class Curator(OneProcess):
         self._measurements.append(measurement)
         if self._outer is not None:
             outer, transform = self._outer
-            outer._keep(transform.pull_back(measurement))
+            before = transform.pull_back(measurement)
+            if before is not None:
+                outer._keep(before)
 
     def _pay(self, entry: Entry, access: Access, details: Any = None) -> Any:
         """Charge, then answer; or charge, and repeat what the journal has."""

@@ -48,6 +48,8 @@ SPARED, SPARED_IN_ALL = 2.0, 25.0
 """How many scales of the noise an edge further out has to spare; on the second grid, over its whole width at most."""
 LEVELS, ENOUGH = 3, 0.3
 """Grids one after the other; none follows on one of equal steps that has left more than this share of its range."""
+FEW_WRONG = 100
+"""Of so many public lists with one value that does not occur, about one is to get it wrong."""
 CLEAR = 4.0
 """Below so many standard deviations of the noise a count says nothing."""
 CELLS_PER_BIN, MOST_CELLS = 4, 256
@@ -249,7 +251,7 @@ def _listed(curator: Curator, column: BoughtColumn, spend: Budget) -> tuple[dict
     view = curator.through(Coding((column.column(values=list(column.among)),)))
     measured = view.measure((column.name,), spend, label=f"{column.name}: values")
     noisy = measured.values[: len(column.among)]
-    clear = float(np.mean(measured.stddev)) * math.sqrt(2 * math.log(2 * len(column.among) + 1))
+    clear = float(np.mean(measured.stddev)) * math.sqrt(2 * math.log(FEW_WRONG * len(column.among)))
     kept = [value for value, count in zip(column.among, noisy, strict=True) if count >= clear]
     words = f"{len(kept)} of {len(column.among)} values"
     if not kept:

@@ -42,7 +42,7 @@ class SchemaDrafting:
 
     def __call__(self, curator: Curator) -> Curator:
         self.bought = purchase(curator, self._schema, curator.budget * self._share, self.delta)
-        return curator.through(Coding(self.bought.schema.columns))
+        return curator.through(Coding(self.bought.schema.columns, final=True))
 
 
 def drafting_of(mechanism: Mechanism, schema: Schema, share: float | None) -> tuple[Mechanism, SchemaDrafting]:

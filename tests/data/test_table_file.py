@@ -181,7 +181,7 @@ class TestWorkbooks:
     def test_cells_have_their_types(self, book):
         import datetime
 
-        path = book([[], HEADER, ["Zoë", 1.5, datetime.datetime(2020, 1, 2)], ["7", None, True], [None] * 3])  # noqa: DTZ001
+        path = book([[], HEADER, ["Zoë", 1.5, datetime.datetime(2020, 1, 2)], ["7", None, True], [None] * 3])
         for sheet in ("人", 2, "2"):
             (piece,) = list(read_pieces(TableFile(path, sheet=sheet)))
             assert piece["name"].array.tolist() == ["Zoë", "7"]

@@ -155,7 +155,7 @@ def test_public_ends_stay():
         curator = Curator(RawTable.of(pd.DataFrame({"x": values}), schema), Rho(1.0), backend="simulation", seed=1)
         column = purchase(curator, schema, Rho(1.0)).schema.description["columns"]["x"]
         assert column["min"] == 10 and column["max"] >= 10
-    assert column["width"] == 5 or column["bins"]
+        assert column.get("width") == 5 or column["bins"]
 
 
 def test_nothing_is_paid_where_it_cannot_be_bought():
@@ -176,14 +176,14 @@ def test_an_audit_sees_a_sensitivity_that_is_too_small(broken, monkeypatch):
     tables = [RawTable.of(pd.DataFrame({"x": [1] * count}), schema) for count in (3, 4)]
 
     def run(curator):
-        purchase(curator, schema, Epsilon(8.0))
+        purchase(curator, schema, Epsilon(3.0))
 
-    private = privacy_loss(run, *tables, Epsilon(8.0), backend="simulation")
-    report = audit(private, *tables, trials=2000, claim=Epsilon(8.0), seed=3)
-    witness = Witness(*tables, Epsilon(8.0), backend="simulation", seed=0)
+    private = privacy_loss(run, *tables, Epsilon(3.0), backend="simulation")
+    report = audit(private, *tables, trials=2000, claim=Epsilon(3.0), seed=3)
+    witness = Witness(*tables, Epsilon(3.0), backend="simulation", seed=0)
     run(witness)
     assert bool(witness.excessive) == broken
-    assert report.epsilon <= 8.0 or broken
+    assert report.contradicts(Epsilon(3.0)) == broken
 
 
 @given(

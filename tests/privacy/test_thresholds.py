@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from pgmest._base.errors import ArgumentError
 from pgmest.data.dataset import Dataset
 from pgmest.privacy import GDP, AddRemove, ApproxDP, Epsilon, Replace, Rho
+from pgmest.privacy.audit import audit
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.noise import Noise, noise_for
 from pgmest.privacy.thresholds import log_tail, threshold
 from pgmest.privacy.transcript import Witness, privacy_loss
-from pgmest.privacy.audit import audit
 
 DELTAS = st.floats(-12, -1).map(lambda power: 10.0**power)
 SPENDS = st.one_of(st.floats(0.05, 20).map(Epsilon), st.floats(0.001, 50).map(Rho))
