@@ -75,6 +75,7 @@ def test_version_is_the_changelogs_latest():
     latest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert latest is not None
     assert project["version"] == latest[1] == pg.__version__
+    assert f"version: {project['version']}\n" in (ROOT / "CITATION.cff").read_text()
 
 
 def test_installed_scripts_are_functions():
