@@ -55,6 +55,9 @@ def _schema(path: str, as_json: bool) -> None:
         print("A DRAFT: what it takes from private data is not yet replaced by public knowledge.")
     if schema.unit:
         print(unit_in_words(schema.unit))
+    for column in schema.bought.values():
+        print(f"{column.name}: its {column.wanted} are yet to be bought; the codes below are made up")
+    schema = schema.stand_in()
     width = max(len(name) for name in schema.domain)
     for name, size in schema.domain.items():
         print(f"{name:{width}}  {size:>6,} codes  {_shown(schema.labels(name))}")

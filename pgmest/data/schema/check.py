@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from pgmest.data.schema.column import FATES, FORESEEN, MISSING, OUTSIDE, UNREADA
 from pgmest.data.schema.encoding import read_in_engine
 from pgmest.data.schema.engine import EngineColumn
 from pgmest.data.schema.grid import Grid
+from pgmest.data.table_file import is_file
 from pgmest.data.values import Values, read_values
 
 if TYPE_CHECKING:
@@ -266,7 +266,7 @@ class TableCheck:
 def check(schema: Schema, table: Any) -> TableCheck:
     """See `Schema.check`."""
     names = [column.name for column in schema.columns]
-    path = isinstance(table, str | Path)
+    path = is_file(table)
     lazy = None if path else lazy_frame(table, names)
     if lazy is not None:
         checks = tuple(_counted_in_engine(column, lazy) for column in schema.columns)
