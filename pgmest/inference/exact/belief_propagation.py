@@ -390,7 +390,34 @@ def _load_covariance_kernels() -> None:
 
 _CACHED_ORACLES = 16
 _CACHED_CELLS = 1 << 26
-_oracles: OrderedDict[Layout, ExactOracle] = OrderedDict()
+
+
+class _KeptOracle:
+    """An oracle, and the array of its last marginals, which it writes to again once nobody holds them any more.
+
+    Memory fresh from the system is cleared page by page as it is first written to, which costs large models as much
+    as the marginals themselves.
+    """
+
+    def __init__(self, layout: Layout):
+        self.oracle = ExactOracle(Plan.of(layout))
+        self.output = np.empty(layout.cells)
+        self.cells: int = self.oracle.plan.arena_cells + layout.cells
+
+    def run(self, theta: np.ndarray, total: float) -> tuple[np.ndarray, float]:
+        """As the oracle's, into an array that nothing else refers to. Everything handed out must be a view of it."""
+        if sys.getrefcount(self.output) > _HELD_BY_ONE:
+            self.output = np.empty(self.oracle.layout.cells)
+        try:
+            return self.oracle.run(theta, total, self.output)
+        finally:
+            self.oracle.release()
+
+
+_HELD_BY_ONE = 2
+"""References to an array in an attribute: that attribute, and the argument by which they are counted."""
+
+_oracles: OrderedDict[Layout, _KeptOracle] = OrderedDict()
 _lock = threading.Lock()
 
 
@@ -421,21 +448,20 @@ def marginals_and_log_partition(potentials: CliqueVector, total: float = 1.0) ->
     if theta.size and not theta.max() < np.inf:
         raise MeasurementError("the potentials hold NaN or +inf; only finite values and -inf are meaningful.")
     with _lock:
-        oracle = _cached_oracle(potentials.layout)
-        try:
-            mu, log_partition = oracle.run(theta, total)
-        finally:
-            oracle.release()
-    return CliqueVector.of(potentials.layout, mu), log_partition
+        mu, log_partition = _kept_oracle(potentials.layout).run(theta, total)
+        return CliqueVector.of(potentials.layout, mu), log_partition
 
 
-def _cached_oracle(layout: Layout) -> ExactOracle:
+def _kept_oracle(layout: Layout) -> _KeptOracle:
     """The oracle kept for this layout and the current number of threads; the least recently used make room."""
-    oracle = _oracles.pop(layout, None)
-    if oracle is None or oracle.threads != get_threads():
-        oracle = ExactOracle(Plan.of(layout))
-    if oracle.plan.arena_cells <= _CACHED_CELLS:
-        _oracles[layout] = oracle
-    while len(_oracles) > _CACHED_ORACLES or sum(o.plan.arena_cells for o in _oracles.values()) > _CACHED_CELLS:
+    kept = _oracles.get(layout)
+    if kept is not None and kept.oracle.threads == get_threads():
+        _oracles.move_to_end(layout)
+        return kept
+    _oracles.pop(layout, None)
+    kept = _KeptOracle(layout)
+    if kept.cells <= _CACHED_CELLS:
+        _oracles[layout] = kept
+    while len(_oracles) > _CACHED_ORACLES or sum(each.cells for each in _oracles.values()) > _CACHED_CELLS:
         _oracles.popitem(last=False)
-    return oracle
+    return kept
