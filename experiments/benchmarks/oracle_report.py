@@ -176,7 +176,9 @@ def _aims(results: Mapping[str, Result]) -> list[tuple[str, float | None, str, s
             result = results[name]
             best = best_mbi(result, LABELS[:3])
             add(f"{name}: best of mbi's 3 schedules / {label}, a call", _ratio(result, label, best), wanted, True)
-            add(f"{name}: mbi's alias `fast` / {label}, a call", _ratio(result, label, LABELS[3]), alias or wanted, True)
+            add(
+                f"{name}: mbi's alias `fast` / {label}, a call", _ratio(result, label, LABELS[3]), alias or wanted, True
+            )
 
     for name, wanted in {"chain-10": 8, "chain-30": 10, "chain-100": 10, "chain-300": 10, "adult14-pairs": 5}.items():
         faster(name, wanted, one)
