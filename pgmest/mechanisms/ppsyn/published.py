@@ -87,10 +87,10 @@ class PPSynAsPublishedNotPrivate(PPSyn):
         measures = list(curator.measure_all(one_way, curator.budget * self.one_way, weights=weights))
         model = self._estimated(curator, measures)
         rho_exp = curator.budget * self.selecting / (self.rounds or 1)
-        truth, chosen, last = TrueMarginals(tuple(relevant), self.eta, curator.neighbors), list[Clique](), False
+        select = self.selection(curator, relevant, rng)
+        chosen, last = list[Clique](), False
         while not last:
-            candidates = limit.fitting(relevant)
-            selected = self.partition_based_selection(curator, truth, candidates, model, rho_exp, rng)
+            selected = select.selected(limit.fitting(relevant), model, rho_exp)
             spend = Rho(selected.rho)
             last = curator.remaining <= spend + rho_exp
             noisy = curator.measure(
@@ -105,21 +105,9 @@ class PPSynAsPublishedNotPrivate(PPSyn):
             model = self._estimated(curator, measures, model, last)
         return Outcome(model, {"chosen": chosen, "private": False})
 
-    def partition_based_selection(
-        self,
-        curator: Curator,
-        truth: TrueMarginals,
-        candidates: Sequence[Clique],
-        model: Model,
-        rho_exp: Rho,
-        rng: np.random.Generator,
-    ) -> Selected:
-        """Algorithm 2 (PartSele), which looks at the true marginals."""
-        estimated = [marginal.values for marginal in model.project_many(list(candidates))]
-        question = Question(tuple(candidates), estimated, rho_exp.rho, rng.gumbel(size=len(candidates)))
-        found = release_remembering(curator, truth, question, rho_exp, label=LABEL)
-        partition = Partition(np.array(found["boxes"]), found["count"])
-        return Selected(candidates[found["candidate"]], partition, found["rho"])
+    def selection(self, curator: Curator, cliques: Sequence[Clique], rng: np.random.Generator) -> PartSele:
+        """Algorithm 2, for this run."""
+        return PartSele(curator, TrueMarginals(tuple(cliques), self.eta, curator.neighbors), rng)
 
     def _estimated(
         self,
@@ -136,6 +124,23 @@ class PPSynAsPublishedNotPrivate(PPSyn):
             tolerance=self.tolerance / effort,
             max_iterations=self.max_iterations * effort,
         )
+
+
+@dataclass(frozen=True, eq=False)
+class PartSele:
+    """Algorithm 2, which looks at the true marginals."""
+
+    curator: Curator
+    truth: TrueMarginals
+    rng: np.random.Generator
+
+    def selected(self, candidates: Sequence[Clique], model: Model, rho_exp: Rho) -> Selected:
+        """The marginal to measure next, its partition and its budget, of these candidates."""
+        estimated = [marginal.values for marginal in model.project_many(list(candidates))]
+        question = Question(tuple(candidates), estimated, rho_exp.rho, self.rng.gumbel(size=len(candidates)))
+        found = release_remembering(self.curator, self.truth, question, rho_exp, label=LABEL)
+        partition = Partition(np.array(found["boxes"]), found["count"])
+        return Selected(candidates[found["candidate"]], partition, found["rho"])
 
 
 def uniform_estimate(noisy: LinearMeasurement, partition: Partition) -> LinearMeasurement:
