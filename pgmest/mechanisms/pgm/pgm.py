@@ -19,6 +19,7 @@ from pgmest.mechanisms.pgm.allocation import (
     Offer,
     Prices,
     histogram,
+    interaction,
     one_way_offer,
     pair_offer,
     worthwhile,
@@ -34,6 +35,7 @@ from pgmest.models.support import SupportModel
 from pgmest.privacy.allocation import least_error_weights
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.scores import GroupedDistance
+from pgmest.queries import Kron
 from pgmest.queries.workloads import as_workload
 from pgmest.tables.domain import Clique, Domain, as_domain
 from pgmest.tables.groups import is_identity, summed
@@ -209,8 +211,9 @@ class _State:
         mechanism, curator = self.mechanism, self.curator
         weights = np.array(self._weights())
         shares = (1 - mechanism.first) * weights / weights.sum()
-        cells = np.array([curator.domain.size(pair) for pair in self.pairs])
-        errors = MEAN_ABSOLUTE * cells / np.sqrt(self.prices.precision(shares))
+        shapes = [curator.domain.project(pair).shape for pair in self.pairs]
+        precision = [self.prices.pair_precision(share, shape) for share, shape in zip(shares, shapes, strict=True)]
+        errors = MEAN_ABSOLUTE * np.prod(shapes, axis=1) / np.sqrt(precision)
         spend = curator.budget * (mechanism.scoring / mechanism.rounds)
         return float(errors.mean()) <= CHEAP * scores_stddev(len(self.pairs), spend, curator.neighbors)
 
@@ -219,8 +222,7 @@ class _State:
         curator = self.curator
         left = curator.remaining / curator.budget
         weights = self._weights()
-        groups = [[self.levels[name][-1] for name in pair] for pair in self.pairs]
-        queries = [grouping_query(pair, at) for pair, at in zip(self.pairs, groups, strict=True)]
+        queries = [self._query(pair, [self.levels[name][-1] for name in pair]) for pair in self.pairs]
         found = curator.measure_all(self.pairs, curator.remaining, weights=weights, queries=queries)
         for measurement, weight in zip(found, weights, strict=True):
             size = tuple(curator.domain[name] for name in measurement.clique)
@@ -231,7 +233,10 @@ class _State:
 
     def _weights(self) -> list[float]:
         """Of all pairs, for the least error in all."""
-        return least_error_weights(self.curator.domain, self.pairs, type(self.curator.budget), self.importance)
+        shapes = [self.curator.domain.project(pair).shape for pair in self.pairs]
+        cheaper = [math.sqrt(self.prices.discount(shape) * interaction(shape)) for shape in shapes]
+        kind = type(self.curator.budget)
+        return least_error_weights(self.curator.domain, self.pairs, kind, self.importance * cheaper)
 
     def buy_round(self, number: int) -> None:
         """Score all pairs, decide, measure."""
@@ -336,13 +341,16 @@ class _State:
             offer, part = chosen[clique]
             if len(clique) == 2:
                 self.level_of.setdefault(clique, offer.level(part * share / whole))
-                queries.append(grouping_query(clique, self._groups(clique)))
+                queries.append(self._query(clique, self._groups(clique)))
             else:
                 queries.append(None)
         weights = [chosen[clique][1] for clique in cliques]
         found = self.curator.measure_all(cliques, spend, weights=weights, queries=queries)
         for measurement, weight in zip(found, weights, strict=True):
             self._note(number, measurement.clique, chosen[measurement.clique][0], weight * share / whole, measurement)
+
+    def _query(self, pair: Clique, groups: list[np.ndarray]) -> Kron:
+        return grouping_query(pair, groups, [self.prices.contrasted(int(labels[-1]) + 1) for labels in groups])
 
     def _groups(self, clique: Clique) -> list[np.ndarray]:
         level = self.level_of[clique]
