@@ -6,6 +6,7 @@ import argparse
 import json
 from pathlib import Path
 
+from pgmest._base.widths import padded, width
 from pgmest.cli.command import Add, Command
 from pgmest.cli.facts import model_facts, schema_facts, unit_in_words
 
@@ -56,11 +57,11 @@ def _schema(path: str, as_json: bool) -> None:
     if schema.unit:
         print(unit_in_words(schema.unit))
     for column in schema.bought.values():
-        print(f"{column.name}: its {column.wanted} are yet to be bought; the codes below are made up")
+        print(f"{column.name}: {column.wanted}, yet to be bought; the codes below are made up")
     schema = schema.stand_in()
-    width = max(len(name) for name in schema.domain)
+    most = max(width(name) for name in schema.domain)
     for name, size in schema.domain.items():
-        print(f"{name:{width}}  {size:>6,} codes  {_shown(schema.labels(name))}")
+        print(f"{padded(name, most)}  {size:>6,} codes  {_shown(schema.labels(name))}")
     for clique, mask in schema.structural_zeros.items():
         print(f"{mask.sum():,} of {mask.size:,} combinations of {', '.join(clique)} cannot occur")
 

@@ -84,7 +84,9 @@ anything is paid what noise, time and memory to expect.
 def _schema_options(add: Add) -> None:
     add("table", metavar="TABLE", type=InputFile, help=TABLE)
     reader_options(add)
-    add("--bought", action="store_true", help="bounds and values are to be bought, instead of being read from the table")
+    add(
+        "--bought", action="store_true", help="bounds and values are to be bought, instead of being read from the table"
+    )
     add("--out", metavar="FILE", type=output, help="write there instead of to standard output")
     overwrite_option(add)
     add("--force", action="store_true", dest="overwrite", help=argparse.SUPPRESS)  # as it was called in 0.1
@@ -139,7 +141,9 @@ def _synthesize(options: argparse.Namespace) -> None:
     schema = Schema.load(options.schema)
     workload = workload_of(options, schema.stand_in().domain)
     if not schema.bought and (options.bought or options.buy_bounds is not None):
-        raise ArgumentError(f"--buy-bounds and --bought: {options.schema} has nothing to be bought; see pgmest schema --help.")
+        raise ArgumentError(
+            f"--buy-bounds and --bought: {options.schema} has nothing to be bought; see pgmest schema --help."
+        )
     seed = 0 if options.seed is None and options.checkpoint else options.seed
     check_public(schema, options.allow_draft)
     _sort_ledgers(options)
@@ -186,7 +190,9 @@ def _write(synthesizer: Synthesizer, data: Any, checked: Any, options: argparse.
     if options.spent:
         write_atomically(options.spent, json.dumps(synthesizer.ledger_.to_json(), indent=1) + "\n")
     if options.bought:
-        write_atomically(options.bought, json.dumps(synthesizer.schema_.description, indent=1, ensure_ascii=False) + "\n")
+        write_atomically(
+            options.bought, json.dumps(synthesizer.schema_.description, indent=1, ensure_ascii=False) + "\n"
+        )
     if options.model:
         if hasattr(synthesizer.model_, "save"):
             synthesizer.model_.save(options.model)

@@ -14,11 +14,16 @@ from typing import Any
 
 from pgmest._base.errors import ArgumentError, BudgetExceeded, BudgetTypeError, plural
 from pgmest._base.html import html_text
+from pgmest._base.widths import padded, width
 from pgmest.privacy.budgets import GDP, ApproxDP, Budget, Epsilon, Rho, rounded_down, rounded_up
 from pgmest.privacy.one_process import OneProcess
 
 ROUNDING = Fraction(1, 10**9)
 """A request that exceeds what is left by at most this share of itself is cut to what is left."""
+
+
+COLUMNS = ("#", "what for", "kind", "cost", "share", "details")
+"""Of a statement as a table."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +121,20 @@ class Statement:
             ],
         }
 
+    def rows(self) -> list[tuple[str, ...]]:
+        """The entries as texts, under `COLUMNS`."""
+        return [
+            (
+                str(number),
+                entry.label,
+                entry.kind,
+                ", ".join(f"{float(amount):.4g}" for amount in entry.cost.exact),
+                f"{100 * (entry.cost / self.budget):.1f} %",
+                _details(entry),
+            )
+            for number, entry in enumerate(self._entries, 1)
+        ]
+
     def __iter__(self) -> Iterator[Entry]:
         return iter(self.entries)
 
@@ -134,23 +153,14 @@ class Statement:
             lines.append(f"and a delta of {self.threshold_delta:.3g} of {self.delta:.3g}, on thresholds")
         if self.insecure:
             lines.append("INSECURE: simulated noise, which protects nobody; for experiments only")
-        rows = [("#", "what for", "kind", "cost", "share", "details")]
-        rows += [
-            (
-                str(number),
-                entry.label,
-                entry.kind,
-                ", ".join(f"{float(amount):.4g}" for amount in entry.cost.exact),
-                f"{100 * (entry.cost / self.budget):.1f} %",
-                _details(entry),
-            )
-            for number, entry in enumerate(self._entries, 1)
-        ]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        rows = [COLUMNS, *self.rows()]
+        widths = [max(map(width, column)) for column in zip(*rows, strict=True)]
         right = (True, False, False, True, True, False)
         for row in rows if self._entries else []:
             cells = zip(row, widths, right, strict=True)
-            lines.append("  " + "  ".join(t.rjust(w) if r else t.ljust(w) for t, w, r in cells).rstrip())
+            lines.append(
+                "  " + "  ".join(padded(text, most, right=to_right) for text, most, to_right in cells).rstrip()
+            )
         return "\n".join(lines)
 
     __repr__ = __str__

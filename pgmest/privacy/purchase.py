@@ -13,8 +13,8 @@ above it})$; then each end among the edges on its side. The upper end $e_j$ has 
 the records that would be clipped, less a public preference for tight bounds: an edge further out has to spare s records.
 One person moves a score by at most the records of one, and all of them in one direction where persons are added or
 removed, so that half the noise does (`monotone`). s is a public multiple of the noise, hence the chance to land further out
-falls geometrically, however wide the grid is. A second grid has steps of equal width within what the first has left. At
-last the records inside and outside are counted with noise, which tells how many are clipped, and whether there are any.
+falls geometrically, however wide the grid is. Finer grids have steps of equal width within what the one before has left;
+a request that this makes needless is not paid for. At last the records inside and outside are counted with noise, which tells how many are clipped, and whether there are any.
 
 **Bins** of about as many records each are read off a noisy histogram between the ends. **Values of a public list** that
 occur have a noisy count clear of the noise. **Values that nobody listed** have one above a threshold, which costs delta
@@ -46,6 +46,8 @@ from pgmest.privacy.selection import STEPS, noise_scale
 
 SPARED, SPARED_IN_ALL = 2.0, 25.0
 """How many scales of the noise an edge further out has to spare; on the second grid, over its whole width at most."""
+LEVELS, ENOUGH = 3, 0.3
+"""Grids one after the other; none follows on one of equal steps that has left more than this share of its range."""
 CLEAR = 4.0
 """Below so many standard deviations of the noise a count says nothing."""
 CELLS_PER_BIN, MOST_CELLS = 4, 256
@@ -108,10 +110,10 @@ def unlisted(schema: Schema) -> list[str]:
 def _range(curator: Curator, column: BoughtColumn, spend: Budget) -> tuple[dict[str, Any], str]:
     """The description of a column of numbers or dates with its bounds, and edges; and what was found, in words."""
     scale = scale_of(column)
-    parts = iter(spend.split(2 * len(column.ends) + 1 + bool(column.ends) + column.quantiles))
+    parts = iter(spend.split(LEVELS * len(column.ends) + 1 + bool(column.ends) + column.quantiles))
     low, high = _ends(curator, column, scale, parts)
     bounds = scale.written(low), scale.written(scale.last(high))
-    words = f"{bounds[0]} to {bounds[1]}; {_checked(curator, column, scale, (low, high), next(parts))}"
+    words = f"{_shown(bounds[0])} to {_shown(bounds[1])}; {_checked(curator, column, scale, (low, high), next(parts))}"
     if column.quantiles:
         edges = _quantiles(curator, column, scale, (low, high), next(parts))
         described = _with_edges(column, [scale.written(edge) for edge in edges])
@@ -121,13 +123,18 @@ def _range(curator: Curator, column: BoughtColumn, spend: Budget) -> tuple[dict[
     return column.settled(*bounds, whole), words
 
 
+def _shown(bound: Any) -> str:
+    return f"{bound:.12g}" if isinstance(bound, float) else str(bound)
+
+
 def _ends(curator: Curator, column: BoughtColumn, scale: Scale, parts: Iterator[Budget]) -> tuple[Edge, Edge]:
     """The edges between which the values are."""
     edges = scale.wide()
     if not column.ends:
         return edges[0], edges[-1]
     center = _chosen(curator, column, scale, edges, next(parts), "middle", _off_center)
-    for level in ("", ", more exactly"):
+    low, high = edges[0], edges[-1]
+    for level in range(LEVELS):
         cells = len(edges) - 1
         slope = min(SPARED, SPARED_IN_ALL / cells) if level else SPARED
         sides = {"min": slice(0, center + 1), "max": slice(center, cells)} if not level else {}
@@ -136,10 +143,15 @@ def _ends(curator: Curator, column: BoughtColumn, scale: Scale, parts: Iterator[
             spend = next(parts)
             spared = slope * noise_scale(spend, _monotone(curator)) / STEPS * curator.neighbors.records
             clipped = partial(_clipped, end=end, spared=spared)
-            place = _chosen(curator, column, scale, edges, spend, end + level, clipped, sides.get(end, slice(0, cells)))
+            label = f"{end}{', more exactly' if level else ''}"
+            place = _chosen(curator, column, scale, edges, spend, label, clipped, sides.get(end, slice(0, cells)))
             first, last = (place, last) if end == "min" else (first, place + 1)
-        if first < last:  # else the noise on the second grid hid them, and what the first has left stays
-            low, high = edges[first], edges[last]
+        if first >= last:  # the noise on a finer grid hid them, and what the one before has left stays
+            break
+        much_left = level and float(edges[last] - edges[first]) > ENOUGH * float(high - low)
+        low, high = edges[first], edges[last]
+        if much_left:
+            break
         edges = scale.fine(low, high)
     return low, high
 
@@ -182,9 +194,7 @@ def _chosen(
     return view.select(candidates, scores, curator.neighbors.records, spend, **options)
 
 
-def _checked(
-    curator: Curator, column: BoughtColumn, scale: Scale, ends: tuple[Edge, Edge], spend: Budget
-) -> str:
+def _checked(curator: Curator, column: BoughtColumn, scale: Scale, ends: tuple[Edge, Edge], spend: Budget) -> str:
     """How many values are outside, in words."""
     whole = scale.wide()
     edges = sorted({min(whole[0], ends[0]), *ends, max(whole[-1], ends[1])})

@@ -156,7 +156,9 @@ class Synthesizer:
     ) -> None:
         """Buy what the schema lacks, then fit, both under one curator."""
         if isinstance(table, Dataset):
-            raise ArgumentError.of("table", type(table).__name__, "the raw table, as nothing has codes before it is bought")
+            raise ArgumentError.of(
+                "table", type(table).__name__, "the raw table, as nothing has codes before it is bought"
+            )
         mechanism, drafting = drafting_of(with_schema(self.mechanism, schema), schema, share)
         check_workload(schema, workload)
         raw = RawTable.of(schema.table_file(table), schema, unit_key)

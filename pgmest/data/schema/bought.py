@@ -102,6 +102,8 @@ class BoughtColumn:
         else:
             tries = [{"bins": DEFAULT_BINS if self.kind == "real" else MANY_BINS}, *tries]
         for one in tries:
+            if not one and self._stated_bins(low, high, whole) > MOST_CODES:
+                continue
             for less in ({}, {"decimals": None}):
                 options = {**({"width": None} if one else {}), **one, **bounds, **less}
                 try:
@@ -110,6 +112,14 @@ class BoughtColumn:
                 except SchemaError:
                     continue
         raise AssertionError(f"no column from {low} to {high}")  # one bin of two different numbers can always be
+
+    def _stated_bins(self, low: Any, high: Any, whole: int) -> float:
+        """About how many bins the description makes of a range, before they are made."""
+        if "bins" in self.said:
+            return float(self.said["bins"].number())
+        width = float(self.said["width"].number()) if "width" in self.said else 1.0
+        days = {"month": 28, "year": 365}.get(str(self.plain("unit")), 1)
+        return whole / (width * days) if self.kind == "date" else (float(high) - float(low)) / width
 
     def stand_in(self) -> dict[str, Any]:
         """The description with bounds or values made up: for plans, and to see that the rest of it can be used."""
@@ -165,7 +175,9 @@ def bought_column(name: str, node: SchemaNode, read: Read) -> BoughtColumn | Non
         if (kind == "categorical") != (key == "values"):
             fields[key].fail(f"cannot be bought of a column of type {kind}.")
         if "outside" in fields and fields["outside"].value == "error":
-            fields["outside"].fail("must not be error where something is bought: values would stop a run that is paid for.")
+            fields["outside"].fail(
+                "must not be error where something is bought: values would stop a run that is paid for."
+            )
         for other in CLASHES[key]:
             if other in fields:
                 fields[other].fail(f"does not go with {key}: bought.")
