@@ -387,7 +387,7 @@ class ExactOracle:
 @contextmanager
 def _compile_notice() -> Iterator[None]:
     """Say what takes so long, should the block take long: kernels are compiled at their first use, then cached."""
-    text = "pgmest: compiling its kernels, once per installation (about 10 s)..."
+    text = "pgmest: compiling its kernels, once per installation (about 10 s; `pgmest warm-up` does it beforehand)..."
     if not kernels_are_kept():
         text = (
             "pgmest: compiling its kernels (about 20 s), in every process again, because no folder can be written to. "
