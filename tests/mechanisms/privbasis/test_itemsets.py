@@ -39,7 +39,7 @@ def curator_of(data, budget, **options):
 
 
 @pytest.mark.parametrize("budget", [Rho(1e9), Epsilon(1e6)])
-@pytest.mark.parametrize(("theta", "largest"), [(0.2, 12), (0.2, 6), (0.1, 8), (0.45, 12)])
+@pytest.mark.parametrize(("theta", "largest"), [(0.2, 12), (0.2, 6), (0.15, 12), (0.3, 4), (0.45, 12)])
 def test_with_next_to_no_noise_supports_are_exact(budget, theta, largest):
     data = baskets()
     found = frequent_itemsets(curator_of(data, budget), budget, theta, largest=largest)
