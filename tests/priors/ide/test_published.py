@@ -164,7 +164,7 @@ def test_algorithm_2_spends_four_equal_parts():
         Level(("state", "puma"), cliques=(("sex",), ("age",)), share=0.5, count_share=0.5),
     )
     measured = measure_hierarchy(curator, levels)
-    spent = [entry.spent.epsilon for entry in curator.ledger]
+    spent = [entry.cost.epsilon for entry in curator.ledger]
     assert spent == pytest.approx([2.0, 2.0, 2.0, 1.0, 1.0])
     made = synthesize_hierarchy(
         data, measured, prior_weight=0.0, max_support=None, order="random", refill=True, max_sweeps=2, tolerance=0.0,
