@@ -119,7 +119,9 @@ class _Record:
         codes = {name: int(self.generator.integers(size)) for name, size in self.problem.domain.items()}
         for clique in self.layout.cliques:
             table = gains[clique].values
-            codes |= dict(zip(gains[clique].domain, map(int, np.unravel_index(table.argmax(), table.shape)), strict=True))
+            codes |= dict(
+                zip(gains[clique].domain, map(int, np.unravel_index(table.argmax(), table.shape)), strict=True)
+            )
         return Dataset.from_codes(np.array([[codes[name] for name in self.problem.domain]]), self.problem.domain)
 
 

@@ -1,14 +1,16 @@
 """HDMM's measurements of 15 prefix marginals, and what is estimated from them (PGM section 4).
 
 For such a workload its choice (OPT_+) is a product strategy on each triple: on a numeric attribute the p-identity
-matrix optimized for prefixes, on others the identity; every column has the l1 norm one and every triple an equal part
-of the budget, as in the authors' published script.
+matrix optimized for prefixes, on others the identity, every column of l1 norm one. The budget is split so that the
+expected total squared error is least, in proportion to the cube root of each triple's own (McKenna et al. 2018). The
+authors' published script takes the same products and splits the budget equally: `split="equal"`.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 
@@ -20,6 +22,8 @@ from pgmest.strategies import SharedStrategy, demands_of, least_squares_parts, p
 from pgmest.strategies.attribute import AttributeStrategy
 from pgmest.tables.domain import Clique
 from pgmest.tables.factor import Factor
+
+Split = Literal["best", "equal"]
 
 
 @functools.cache
@@ -37,18 +41,32 @@ def matrices(problem: Problem, clique: Clique) -> list[np.ndarray | None]:
 def query(problem: Problem, clique: Clique) -> Kron:
     """The product of these."""
     pairs = zip(clique, matrices(problem, clique), strict=True)
-    return Kron(
-        {name: identity(problem.domain[name]) if one is None else as_matrix_query(one) for name, one in pairs}
-    )
+    return Kron({name: identity(problem.domain[name]) if one is None else as_matrix_query(one) for name, one in pairs})
 
 
-def measure(problem: Problem, epsilon: float, seed: int) -> list[LinearMeasurement]:
-    """The noisy answers, each with Laplace noise of scale 2 * (number of triples) / epsilon."""
+def shares(problem: Problem, split: Split = "best") -> np.ndarray:
+    """The share of the budget of each triple."""
+    if split == "equal":
+        return np.full(len(problem.workload), 1.0 / len(problem.workload))
+    roots = np.cbrt([_expected_error(problem, item.clique) for item in problem.workload])
+    return roots / roots.sum()
+
+
+def _expected_error(problem: Problem, clique: Clique) -> float:
+    """tr[(A^T A)^-1 W^T W], a product over the attributes: the squared error of a triple's queries at noise of one."""
+    error = 1.0
+    for name, matrix in zip(clique, matrices(problem, clique), strict=True):
+        asked = prefix(problem.domain[name]).matrix() if matrix is not None else None
+        error *= problem.domain[name] if matrix is None else np.sum((asked @ np.linalg.pinv(matrix)) ** 2)
+    return float(error)
+
+
+def measure(problem: Problem, epsilon: float, seed: int, split: Split = "best") -> list[LinearMeasurement]:
+    """The noisy answers, those of a triple with Laplace noise of scale 2 / (share * epsilon)."""
     generator = np.random.default_rng(seed)
-    cliques = [item.clique for item in problem.workload]
-    scale = 2.0 * len(cliques) / epsilon
     found = []
-    for clique in cliques:
+    for item, share in zip(problem.workload, shares(problem, split), strict=True):
+        clique, scale = item.clique, 2.0 / (share * epsilon)
         asked = query(problem, clique)
         exact = asked.answer(problem.data.project(clique), clique)
         values = exact + generator.laplace(0.0, scale, exact.shape)
@@ -56,18 +74,39 @@ def measure(problem: Problem, epsilon: float, seed: int) -> list[LinearMeasureme
     return found
 
 
-def local_least_squares(problem: Problem, measurements: Sequence[LinearMeasurement]) -> list[np.ndarray]:
-    """HDMM+LLS: the workload's answers from each triple's own measurement, by the pseudo-inverse of its product."""
-    answers = []
+def local_tables(problem: Problem, measurements: Sequence[LinearMeasurement]) -> list[Factor]:
+    """Each triple's table by least squares from its own measurement: the pseudo-inverse of its product."""
+    tables = []
     for item, measurement in zip(problem.workload, measurements, strict=True):
         asked = matrices(problem, item.clique)
-        table = measurement.values.reshape([problem.domain[n] if m is None else len(m) for n, m in zip(
-            item.clique, asked, strict=True)])  # fmt: skip
+        sizes = [problem.domain[n] if m is None else len(m) for n, m in zip(item.clique, asked, strict=True)]
+        table = measurement.values.reshape(sizes)
         for axis, matrix in enumerate(asked):
             if matrix is not None:
                 table = np.moveaxis(np.tensordot(np.linalg.pinv(matrix), table, ([1], [axis])), 0, axis)
-        answers.append(item.answer(Factor(problem.domain.project(item.clique), table)))
-    return answers
+        tables.append(Factor(problem.domain.project(item.clique), table))
+    return tables
+
+
+def local_least_squares(problem: Problem, measurements: Sequence[LinearMeasurement]) -> list[np.ndarray]:
+    """HDMM+LLS: the workload's answers from these tables."""
+    tables = local_tables(problem, measurements)
+    return [item.answer(table) for item, table in zip(problem.workload, tables, strict=True)]
+
+
+def local_fits(problem: Problem, measurements: Sequence[LinearMeasurement]) -> list[np.ndarray]:
+    """The measured queries' answers from these tables."""
+    tables = local_tables(problem, measurements)
+    return [measurement.answer(table) for measurement, table in zip(measurements, tables, strict=True)]
+
+
+def measured_error(problem: Problem, answers: Sequence[np.ndarray]) -> float:
+    """The paper's error on the measured queries instead of the workload's."""
+    errors = []
+    for item, mine in zip(problem.workload, answers, strict=True):
+        true = query(problem, item.clique).answer(problem.data.project(item.clique), item.clique)
+        errors.append(np.abs(true - np.reshape(mine, -1)).sum() / (2 * np.abs(true).sum()))
+    return float(np.mean(errors))
 
 
 def global_least_squares(problem: Problem, measurements: Sequence[LinearMeasurement]) -> LeastSquaresModel:
@@ -82,6 +121,6 @@ def global_least_squares(problem: Problem, measurements: Sequence[LinearMeasurem
         for clique in cliques
         for name, matrix in zip(clique, matrices(problem, clique), strict=True)
     }
-    shares = {clique: 1.0 / len(cliques) for clique in cliques}
-    strategy = SharedStrategy(attributes, tuple(demands_of(domain, problem.workload)), shares)
+    equal = dict(zip(cliques, shares(problem, "equal").tolist(), strict=True))  # what counts is each one's noise
+    strategy = SharedStrategy(attributes, tuple(demands_of(domain, problem.workload)), equal)
     return LeastSquaresModel((least_squares_parts(domain, strategy, measurements),))

@@ -28,9 +28,7 @@ def sampled(problem: Problem, result: Result, seed: int) -> Dataset:
     return result.sample(problem.data.records, seed=seed)
 
 
-def graphical_model(
-    problem: Problem, result: Result, tolerance: float = 1e-3, max_iterations: int = 1000
-) -> pg.Model:
+def graphical_model(problem: Problem, result: Result, tolerance: float = 1e-3, max_iterations: int = 1000) -> pg.Model:
     """With PGM: the L2 estimate of the same measurements."""
     return pg.estimate(
         result.measurements, problem.domain, total=problem.data.records, tolerance=tolerance,

@@ -62,11 +62,24 @@ def test_the_error_is_the_papers_formula(small):
 
 
 def test_hdmm_measures_products_of_norm_one_with_the_papers_noise(small):
-    measured = hdmm.measure(small, 0.5, seed=0)
-    for measurement in measured:
-        matrix = measurement.query.matrix()
-        assert np.abs(matrix).sum(axis=0) == pytest.approx(1.0)
-        assert measurement.stddev == pytest.approx(2 * len(TRIPLES) / 0.5 * math.sqrt(2))
+    for split in ("best", "equal"):
+        spent = 0.0
+        for measurement in hdmm.measure(small, 0.5, seed=0, split=split):
+            assert np.abs(measurement.query.matrix()).sum(axis=0) == pytest.approx(1.0)
+            spent += 2.0 / (measurement.stddev / math.sqrt(2))
+            assert split == "best" or measurement.stddev == pytest.approx(2 * len(TRIPLES) / 0.5 * math.sqrt(2))
+        assert spent == pytest.approx(0.5)
+
+
+def test_hdmms_split_has_the_least_expected_error(small):
+    """Of least squares by triples: sum of error / share^2, by brute force over splits."""
+    errors = np.array([hdmm._expected_error(small, clique) for clique in TRIPLES])
+    for clique, item, error in zip(TRIPLES, small.workload, errors, strict=True):
+        asked = item.query.matrix() @ np.linalg.pinv(hdmm.query(small, clique).matrix())
+        assert (asked**2).sum() == pytest.approx(error)
+    best = hdmm.shares(small)
+    for other in np.linspace(0.05, 0.95, 91):
+        assert (errors / best**2).sum() <= (errors / np.array([other, 1 - other]) ** 2).sum() * (1 + 1e-9)
 
 
 def test_local_least_squares_is_the_pseudo_inverse_of_each_triple(small):
@@ -80,8 +93,8 @@ def test_local_least_squares_is_the_pseudo_inverse_of_each_triple(small):
 
 def test_global_least_squares_is_least_squares_on_the_joint_table(small):
     measured = hdmm.measure(small, 1.0, seed=2)
-    stacked = np.concatenate([m.query.matrix() @ marginal_matrix(m.clique) for m in measured])
-    values = np.concatenate([m.values.reshape(-1) for m in measured])
+    stacked = np.concatenate([m.query.matrix() @ marginal_matrix(m.clique) / m.stddev for m in measured])
+    values = np.concatenate([m.values.reshape(-1) / m.stddev for m in measured])
     table = np.linalg.lstsq(stacked, values, rcond=None)[0]
     model = hdmm.global_least_squares(small, measured)
     for clique in TRIPLES:
@@ -197,7 +210,7 @@ def algorithm_4_distributions(problem: Problem, transcript: dual_query.Transcrip
 def test_the_loss_is_algorithm_5(small):
     transcript = dual_query.dual_query(small, 1.0, 1e-3, seed=3)
     steps, samples = transcript.queries.shape
-    assert steps == dual_query.steps_paid(300, 1.0, 1e-3) and samples == 50
+    assert (steps, samples) == (dual_query.steps_paid(300, 1.0, 1e-3), 50)
     loss, generator = dual_query.WorkloadLikelihood(transcript), np.random.default_rng(0)
     for _ in range(3):
         table = 300 * generator.dirichlet(np.ones(len(RECORDS)))
