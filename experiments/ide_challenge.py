@@ -263,8 +263,8 @@ def findings(table: pd.DataFrame) -> str:
         f"gives most of the answer in this test, and what it knows is not paid for. `ide_acs.md` has other priors."
         if full["mean"] < full.state
         else f"- Records drawn from the state's private table, with nothing measured about the group, are at "
-        f"{full.state:.3f}, nearer than Algorithm 2 at {full['mean']:.3f}: the noise of the groups' marginals costs more "
-        "than they tell. In this test the prior is the private table itself, and what it knows is not paid for."
+        f"{full.state:.3f}, nearer than Algorithm 2 at {full['mean']:.3f}: the noise of the groups' marginals costs "
+        "more than they tell. In this test the prior is the private table itself, and what it knows is not paid for."
     )
     return "\n".join(lines)
 

@@ -4,15 +4,18 @@ For Adult the triples are those of the authors' published code: 62,876 queries, 
 other tables are not published. Here they are drawn at random and exchanged at random, one for another, as long as that
 brings the number of queries nearer to the paper's; the first such draw within 1 % of it whose junction tree fits in
 `TREE_CELLS` is used. Random triples as they come would have many times as many queries: whatever the paper drew from,
-its triples were of small attributes.
+its triples were of small attributes. Those of stroke had few attributes in common, for plain MWEM ran there; here no
+connected set of them may have more than `COMPONENT_CELLS`.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import networkx as nx
 import numpy as np
 
 from experiments.data import find, load
@@ -28,6 +31,7 @@ TABLES = {"titanic": "titanic", "adult": "adult14", "loans": "loans", "stroke": 
 PAPER_QUERIES = {"titanic": 4851, "adult": 62876, "loans": 362201, "stroke": 17716}
 PAPER_RECORDS = {"titanic": 1304, "adult": 48842, "loans": 42535, "stroke": 19434}
 TRIPLES, NEAR, TREE_CELLS = 15, 0.01, 1_500_000
+COMPONENT_CELLS = {"stroke": 50_000}
 
 NUMERIC_FROM = 48
 """Attributes with at least so many values are taken for binned numbers, except those of names and codes below."""
@@ -97,19 +101,29 @@ def problem(name: str) -> Problem:
     """The problem on one table."""
     domain = Domain.load(find(TABLES[name]) / "domain.json")
     numeric = NUMERIC.get(name) or tuple(n for n in domain if domain[n] >= NUMERIC_FROM and n not in CODES)
-    triples = adult14_fifteen().cliques if name == "adult" else near_triples(domain, PAPER_QUERIES[name])
+    triples = adult14_fifteen().cliques if name == "adult" else near_triples(domain, name)
     tree = JunctionTree.from_cliques(domain, triples)
     source = functools.partial(load, TABLES[name])
     return Problem(name, domain, numeric, prefixes(domain, triples, numeric), int(tree.total_cells), source)
 
 
-def near_triples(domain: Domain, queries: int, tree_cells: int = TREE_CELLS) -> tuple[Clique, ...]:
-    """Fifteen random triples with about so many cells in all and a small junction tree; see the top."""
-    for seed in range(10_000):
-        triples = _exchanged(domain, queries, np.random.default_rng(seed))
-        if triples and JunctionTree.from_cliques(domain, triples).total_cells <= tree_cells:
+def near_triples(domain: Domain, name: str) -> tuple[Clique, ...]:
+    """Fifteen random triples with about the paper's number of queries and a small junction tree; see the top."""
+    for seed in range(100_000):
+        triples = _exchanged(domain, PAPER_QUERIES[name], np.random.default_rng(seed))
+        if not triples or largest_component(domain, triples) > COMPONENT_CELLS.get(name, math.inf):
+            continue
+        if JunctionTree.from_cliques(domain, triples).total_cells <= TREE_CELLS:
             return triples
     raise AssertionError("no such triples")
+
+
+def largest_component(domain: Domain, triples: Sequence[Clique]) -> float:
+    """The cells of the largest table of attributes that the triples connect."""
+    graph = nx.Graph()
+    for triple in triples:
+        nx.add_path(graph, triple)
+    return max(math.prod(domain[name] for name in component) for component in nx.connected_components(graph))
 
 
 def _exchanged(domain: Domain, queries: int, rng: np.random.Generator) -> tuple[Clique, ...]:

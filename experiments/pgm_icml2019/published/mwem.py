@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from scipy import sparse
 
 import pgmest as pg
 from experiments.pgm_icml2019.problem import Problem
@@ -173,12 +174,24 @@ class GraphicalModel:
 
     def learn(self, queries: Sequence[BoxQuery], values: Sequence[float], scale: float) -> bool:
         """Estimate from all of them."""
-        taken = [
-            LinearMeasurement([value], query.clique, scale * 2**0.5, query=query.kron(self.domain), noise="laplace")
-            for query, value in zip(queries, values, strict=True)
-        ]
+        cliques = dict.fromkeys(query.clique for query in queries)
+        taken = [self._measured(clique, queries, values, scale) for clique in cliques]
         self.model = pg.estimate(
             taken, self.domain, total=self.total, init=self.model, tolerance=self.tolerance,
             max_iterations=self.max_iterations,
         )  # fmt: skip
         return True
+
+    def _measured(
+        self, clique: Clique, queries: Sequence[BoxQuery], values: Sequence[float], scale: float
+    ) -> LinearMeasurement:
+        """All that was measured about one clique: a row for each query, which saves a pass for each."""
+        mine = [place for place, query in enumerate(queries) if query.clique == clique]
+        rows = []
+        for place in mine:
+            table = np.zeros(self.domain.project(clique).shape)
+            table[queries[place].slices] = 1.0
+            rows.append(sparse.csr_array(table.reshape(1, -1)))
+        return LinearMeasurement(
+            [values[place] for place in mine], clique, scale * 2**0.5, query=sparse.vstack(rows), noise="laplace"
+        )

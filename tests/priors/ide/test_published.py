@@ -103,9 +103,7 @@ def test_updates_are_definition_3_1_word_by_word(seed, refill, order):
         LinearMeasurement(generator.normal(0.3, 0.5, 2), "a", query=np.eye(3)[:2]),
     ]
     answers, start = partial_answers(prior, measurements, 1.0), prior_fractions(prior)
-    found, path, _ = iterative_update(
-        start, answers, 4, 0.0, np.random.default_rng(seed), order=order, refill=refill
-    )
+    found, path, _ = iterative_update(start, answers, 4, 0.0, np.random.default_rng(seed), order=order, refill=refill)
     same, expected = np.random.default_rng(seed), start.copy()
     for _ in path:
         for position in same.permutation(3) if order == "sweeps" else same.integers(3, size=3):
