@@ -141,6 +141,8 @@ class Mechanism(ABC, metaclass=_TakesOldNames):
 
     definition: ClassVar[str] = "zcdp"
     """What the mechanism can spend: "pure" (epsilon), "zcdp" (rho, or epsilon with delta), or "either"."""
+    delta_by_name: ClassVar[bool] = False
+    """Whether its name with epsilon alone (`named_mechanism`) means a delta of 1e-9, although it can spend epsilon."""
     gaussian_only: ClassVar[bool] = False
     """Whether (epsilon, delta) buys nothing but Gaussian noise, so that the Gaussian's exact curve says how much."""
 

@@ -59,11 +59,18 @@ class Prices:
         return 1 < groups <= self.most_contrasted
 
     def discount(self, shape: Sequence[int]) -> float:
-        """The variance of the noise in a pair's answers, in units of that of counts for the same price."""
+        """The variance of the noise in answers about attributes of so many groups, in units of that of counts for the same price."""
         return math.prod(1 - 1 / groups for groups in shape if self.contrasted(groups))
 
-    def pair_precision(self, share: np.ndarray | float, shape: Sequence[int]) -> np.ndarray | float:
-        """One over the variance of the noise in a pair's cell that is not noise in its one-way marginals."""
+    def cell_precision(self, share: np.ndarray | float, shape: Sequence[int]) -> np.ndarray | float:
+        """One over the variance of the noise in a cell that is not noise in what is known before.
+
+        Of a pair that is not noise in its one-way marginals, of one attribute not noise in the number of records.
+
+        Args:
+            share: of the budget.
+            shape: the number of groups of each attribute.
+        """
         return self.precision(share) / (self.discount(shape) * interaction(shape))
 
     def precision(self, share: np.ndarray | float) -> np.ndarray | float:
@@ -143,8 +150,26 @@ class Offer:
 def one_way_offer(clique: Clique, counts: np.ndarray, stddev: float, prices: Prices) -> Offer:
     """More of a one-way marginal; each count is thought to vary as much as it is large."""
     cells, means = histogram(counts)
-    precision = 1 / stddev**2 + prices.precision(SHARES)
+    precision = 1 / (stddev**2 * interaction(counts.shape)) + prices.cell_precision(SHARES, counts.shape)
     return Offer(clique, convex(expected_errors(cells, means, np.asarray(precision))), paid=True)
+
+
+def unscored_offer(
+    clique: Clique, histograms: Sequence[tuple[np.ndarray, np.ndarray]], level: int, total: float, prices: Prices
+) -> Offer:
+    """A table of a pair over all codes of which nothing is known: each cell may vary as much as it is large.
+
+    Args:
+        clique: the pair.
+        histograms: of its attributes' counts.
+        level: on which all codes are by themselves.
+        total: the number of records.
+        prices: of noise.
+    """
+    cells, means = _kinds(histograms[0], histograms[1], total)
+    shape = round(histograms[0][0].sum()), round(histograms[1][0].sum())
+    errors = expected_errors(cells, means, np.asarray(prices.cell_precision(SHARES, shape)))
+    return Offer(clique, convex(errors), np.full(len(SHARES), level))
 
 
 def sampling_spread(means: np.ndarray) -> np.ndarray:
@@ -210,7 +235,7 @@ def pair_offer(
     curves = []
     for level in levels:
         shape = round(histograms[level][0][0].sum()), round(histograms[level][1][0].sum())
-        precision = prices.pair_precision(SHARES, shape) + (0.0 if paid is None else paid[1] / interaction(shape))
+        precision = prices.cell_precision(SHARES, shape) + (0.0 if paid is None else paid[1] / interaction(shape))
         hidden = 0.0 if finest[level] else systematic.left_within(level, coarse_level)
         relative = math.sqrt(max(0.0, systematic.whole**2 - hidden**2)) / (MEAN_ABSOLUTE * total)
         cells, means = kinds[level]

@@ -94,9 +94,7 @@ def _both_sides(factors: tuple[np.ndarray | None, np.ndarray | None], table: np.
 def grouping_query(clique: Clique, groups: Iterable[np.ndarray], contrasts: Iterable[bool] = (False, False)) -> Kron:
     """The counts over groups of codes, or along an attribute their contrasts: see `contrast_matrix`."""
     return Kron(
-        {
-            name: _factor(labels, contrast) for name, labels, contrast in zip(clique, groups, contrasts, strict=True)
-        }
+        {name: _factor(labels, contrast) for name, labels, contrast in zip(clique, groups, contrasts, strict=True)}
     )
 
 
@@ -126,7 +124,7 @@ def read_grouping(query: Any, size: int) -> tuple[np.ndarray, np.ndarray | None]
     """
     if query is None:
         return np.arange(size), None
-    if isinstance(query, Identity | Grouping):
+    if counts_all(query):
         return np.rint(query.transpose(np.arange(query.rows, dtype=np.float64))).astype(np.int64), None
     matrix = query.matrix()
     starts = np.concatenate([[True], (np.diff(matrix, axis=1) != 0).any(axis=0)])
@@ -156,8 +154,8 @@ class Evidence:
         answers: dict[Clique, list[Answer]] = {}
         for measurement in measurements:
             if len(measurement.clique) == 1:
-                name, variance = measurement.clique[0], float(np.mean(measurement.stddev)) ** 2
-                noisy[name] = _averaged(noisy.get(name), (np.asarray(measurement.values), variance))
+                name = measurement.clique[0]
+                noisy[name] = _with_one_way(noisy.get(name), measurement, domain[name], total)
             elif len(measurement.clique) == 2:
                 _add(answers.setdefault(measurement.clique, []), Answer.of(measurement, domain))
         together = tuple(answer for known in answers.values() for answer in known)
@@ -234,6 +232,26 @@ def _add(known: list[Answer], answer: Answer) -> None:
 
 def _sides(answer: Answer) -> list[tuple[str, np.ndarray]]:
     return list(zip(answer.clique, answer.groups, strict=True))
+
+
+def _with_one_way(
+    known: tuple[np.ndarray, float] | None, measurement: LinearMeasurement, size: int, total: float
+) -> tuple[np.ndarray, float]:
+    """Counts of an attribute and their variance, after one more measurement of them, or of their contrasts."""
+    variance, query = float(np.mean(measurement.stddev)) ** 2, measurement.query
+    assert query is None or isinstance(query, Kron)
+    _, factor = read_grouping(None if query is None else query.matrices[0], size)
+    if factor is None:
+        return _averaged(known, (np.asarray(measurement.values), variance))
+    counts, before = known or (np.full(size, total / size), math.inf)
+    share = before / (before + variance) if before < math.inf else 1.0
+    off = measurement.values - factor @ counts
+    return counts + share * (np.linalg.pinv(factor) @ off), share * variance
+
+
+def counts_all(query: Any) -> bool:
+    """Whether a factor of `grouping_query` counts every record once, so that its answers sum to their number."""
+    return isinstance(query, Identity | Grouping)
 
 
 def _averaged(known: tuple[np.ndarray, float] | None, fresh: tuple[np.ndarray, float]) -> tuple[np.ndarray, float]:
