@@ -73,7 +73,7 @@ class Posterior:
 
     @cached_property
     def strengths(self) -> Strengths | None:
-        """How strong dependence is, by the measured cliques; without it unmeasured pairs are as the models have them."""
+        """How strong dependence is, by the measured cliques; None: unmeasured pairs are as the models have them."""
         return None if self.learn is None else self.learn()
 
     @property

@@ -1,7 +1,7 @@
 """Priors of the potentials and of the total: what is thought of them before the answers are seen.
 
-`InteractionPrior`, the default, centers on independent attributes with about their own marginals. `NormalPrior` centers on
-uniform ones: simpler, and biased where most cells of a large table are empty.
+`InteractionPrior`, the default, centers on independent attributes with about their own marginals. `NormalPrior` centers
+on uniform ones: simpler, and biased where most cells of a large table are empty.
 """
 
 from __future__ import annotations

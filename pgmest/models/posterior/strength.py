@@ -119,7 +119,11 @@ def _by_clique(measurements: Iterable[LinearMeasurement]) -> dict[Clique, Linear
 
 
 def _left_out(
-    refit: Refit, measurements: Sequence[LinearMeasurement], clique: Clique, total: float, make_model: Callable[..., Any]
+    refit: Refit,
+    measurements: Sequence[LinearMeasurement],
+    clique: Clique,
+    total: float,
+    make_model: Callable[..., Any],
 ) -> np.ndarray:
     """The clique's table, in counts, by a model of all other answers and its own one-way marginals."""
     domain = refit.plan.layout.domain
