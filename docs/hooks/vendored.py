@@ -1,8 +1,8 @@
 """What pages load, beside the pages: MathJax, and the shim by which search works in pages opened from a folder.
 
-Both come from npm packages of fixed versions with fixed checksums, fetched once when the pages are built, and are kept
-in build/. `PGMEST_VENDORED` names a folder with the two archives, where there is no network at build time either. Without
-them formulas stay as TeX, and search needs a server. A hook of mkdocs.
+Both come from npm packages of fixed versions with fixed checksums, fetched once when the pages are built, and kept
+in build/. `PGMEST_VENDORED` names a folder with the two archives, where there is no network at build time either.
+Without them formulas stay as TeX, and search needs a server. A hook of mkdocs.
 """
 
 from __future__ import annotations
