@@ -5,18 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from numbers import Real
 
+import networkx as nx
 import numpy as np
 
 from pgmest._base.errors import ArgumentError, at_least
 from pgmest.data.codes import code_type
 from pgmest.sampling.systematic import random_round, systematic
+from pgmest.synthesis.appending import Appended, append
 from pgmest.tables.domain import Domain
 from pgmest.tables.factor import Factor
+from pgmest.tables.information import mutual_information
 
 Callback = Callable[[int, float], object]
 """Called after each iteration with its number and the mean total-variation error of the tables that it found."""
+
+
+STARTS = ("independent", "tree")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +44,8 @@ class GradualUpdate:
         decay: what alpha is multiplied by ...
         period: ... every this many iterations.
         duplicate: the share of copies, 0 to 1. More copies fit the tables better, but help a noisy release less.
+        start: the first records: "independent", each attribute by itself, or "tree", by a tree of those tables whose
+            attributes depend on each other most, which is nearer where there are many.
 
     Raises:
         ArgumentError: a parameter out of its range.
@@ -47,6 +56,7 @@ class GradualUpdate:
     decay: float = 0.84
     period: int = 5
     duplicate: float = 0.5
+    start: str = "independent"
 
     def __post_init__(self) -> None:
         for name in ("iterations", "period"):
@@ -59,6 +69,8 @@ class GradualUpdate:
                 raise ArgumentError.of(name, getattr(self, name), "above 0 and at most 1")
         if not 0 <= self.duplicate <= 1:
             raise ArgumentError.of("duplicate", self.duplicate, "a share between 0 and 1")
+        if self.start not in STARTS:
+            raise ArgumentError.of("start", self.start, STARTS)
 
     def records(
         self,
@@ -78,7 +90,8 @@ class GradualUpdate:
             callback: see `Callback`.
         """
         rows = np.empty((n, len(domain)), dtype=code_type(max(domain.shape)))
-        for axis, column in enumerate(independent_columns(tables, domain, n, generator)):
+        first = tree_columns if self.start == "tree" else independent_columns
+        for axis, column in enumerate(first(tables, domain, n, generator)):
             rows[:, axis] = column
         goals = [_Goal(table, domain, n, generator) for table in tables]
         buffers = _Buffers(n, generator)
@@ -103,6 +116,40 @@ def independent_columns(
         counts = systematic(np.maximum(table.project((name,)).values, 0.0), n, generator)
         columns.append(generator.permutation(np.repeat(np.arange(size, dtype=code_type(size)), counts)))
     return columns
+
+
+def tree_columns(
+    tables: Sequence[Factor], domain: Domain, n: int, generator: np.random.Generator
+) -> list[np.ndarray]:
+    """A column per attribute, from a tree of tables: each attribute given the one of which it tells most.
+
+    The tree is the spanning forest of largest mutual information of the tables' pairs (Chow, Liu 1968).
+    """
+    pairs = _pair_tables(tables)
+    graph = nx.Graph()
+    graph.add_nodes_from(domain)
+    for (one, other), table in pairs.items():
+        if table.values.any():
+            graph.add_edge(one, other, weight=mutual_information(table, (one,), (other,)))
+    forest = nx.maximum_spanning_tree(graph)
+    columns = dict(zip(domain, independent_columns(tables, domain, n, generator), strict=True))
+    for part in nx.connected_components(forest):
+        root = next(name for name in domain if name in part)
+        for parent, child in nx.bfs_edges(forest, root):
+            table = pairs[parent, child] if (parent, child) in pairs else pairs[child, parent]
+            columns[child] = append(columns, Appended(child, (parent,), 0), table, n, generator)
+    return [columns[name] for name in domain]
+
+
+def _pair_tables(tables: Sequence[Factor]) -> dict[tuple[str, str], Factor]:
+    """The tables' marginals on pairs of attributes, without negative counts; each pair once."""
+    found: dict[tuple[str, str], Factor] = {}
+    for table in tables:
+        for one, other in combinations(table.domain, 2):
+            if (one, other) not in found and (other, one) not in found:
+                positive = Factor.owning(table.domain, np.maximum(table.values, 0.0))
+                found[one, other] = positive.project((one, other))
+    return found
 
 
 class _Buffers:
