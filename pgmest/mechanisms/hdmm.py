@@ -17,6 +17,7 @@ from pgmest.mechanisms.parameters import ESTIMATORS, MEGABYTES, MODEL_MEGABYTES,
 from pgmest.models.view import ViewModel, clipped
 from pgmest.privacy.budgets import Budget, Epsilon
 from pgmest.privacy.curator import Curator
+from pgmest.privacy.neighbors import Replace
 from pgmest.queries.workloads import Workload
 from pgmest.strategies import ResidualStrategy, Strategy, select_strategy
 from pgmest.synthesis import LocalMarginals, locally_nonnegative
@@ -24,7 +25,7 @@ from pgmest.tables.domain import Domain, as_domain
 
 
 MOST_COMPARED = 40
-"""With more attributes residuals are not compared with weighted marginals, whose shares take long to optimize."""
+"""Under `Replace`, where weighted marginals may be better than residuals, both are compared for so many attributes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +77,7 @@ class HDMM(Mechanism):
     estimator="original" is least squares on the measured marginals (HDMM+LLS), exactly and in closed form: unbiased,
     consistent, and possibly negative. estimator="pgm" estimates a graphical model of the same measurements, which
     uses that counts are not negative. Where the workload is marginals and noise is Gaussian the other two estimators
-    measure residuals, if that promises less error than weighted marginals do.
+    measure residuals, which is optimal (under `Replace` only if that promises less error than weighted marginals do).
 
     estimator="local" makes of them the nearest marginals that agree and are not negative (GReM-LNN), which takes no
     junction tree: hundreds of attributes, all pairs of them, are possible. Its model reads the workload's marginals
@@ -137,7 +138,7 @@ class HDMM(Mechanism):
             raise QueryError('estimator="local" takes workloads of marginals; other queries need "pgm" or "original".')
         if self.estimator != "pgm" and cells_only and not isinstance(budget, Epsilon):
             found.append(ResidualStrategy.of(domain, workload, self.neighbors))
-        if not found or len(domain) <= MOST_COMPARED:
+        if not found or (isinstance(self.neighbors, Replace) and len(domain) <= MOST_COMPARED):
             found += select_strategy(domain, workload, type(budget), self.neighbors)
         if self.estimator == "local":  # which knows whole marginals and residuals, but not those of several groups
             found = [one for one in found if one.name != "union"]

@@ -45,7 +45,8 @@ class GradualUpdate:
         period: ... every this many iterations.
         duplicate: the share of copies, 0 to 1. More copies fit the tables better, but help a noisy release less.
         start: the first records: "independent", each attribute by itself, or "tree", by a tree of those tables whose
-            attributes depend on each other most, which is nearer where there are many.
+            attributes depend on each other most, which is nearer where there are many; if the records are nearer to the
+            tables there than at the end, they are left there.
 
     Raises:
         ArgumentError: a parameter out of its range.
@@ -95,6 +96,7 @@ class GradualUpdate:
             rows[:, axis] = column
         goals = [_Goal(table, domain, n, generator) for table in tables]
         buffers = _Buffers(n, generator)
+        tree = (rows.copy(), _mean_error(goals, rows, buffers)) if self.start == "tree" else None
         for iteration in range(self.iterations):
             alpha = self.alpha * self.decay ** (iteration // self.period)
             errors = [
@@ -103,6 +105,8 @@ class GradualUpdate:
             ]
             if callback is not None:
                 callback(iteration + 1, float(np.mean(errors)))
+        if tree is not None and tree[1] < _mean_error(goals, rows, buffers):
+            rows = tree[0]
         return [np.ascontiguousarray(rows[:, axis]) for axis in range(len(domain))]
 
 
@@ -164,6 +168,11 @@ class _Buffers:
         self.state = generator.integers(2**64, size=1, dtype=np.uint64)
 
 
+def _mean_error(goals: Sequence[_Goal], rows: np.ndarray, buffers: _Buffers) -> float:
+    """The mean total-variation error of the records in the tables."""
+    return float(np.mean([goal.error(rows, buffers) for goal in goals])) if goals else 0.0
+
+
 class _Goal:
     """A table to be matched: how many of the n records each of its cells should hold."""
 
@@ -174,6 +183,11 @@ class _Goal:
         self.sizes = np.array(shape, dtype=np.int64)
         self.strides = np.array([math.prod(shape[axis + 1 :]) for axis in range(len(shape))], dtype=np.int64)
         self.counts = np.empty(self.target.size, dtype=np.int64)
+
+    def error(self, rows: np.ndarray, buffers: _Buffers) -> float:
+        """The total-variation error of the records in the table, a fraction."""
+        buffers.kernels.count_cells(rows, self.axes, self.strides, buffers.cells, self.counts)
+        return float(np.maximum(self.target - self.counts, 0).sum()) / max(1, len(rows))
 
     def update(
         self, rows: np.ndarray, alpha: float, duplicate: float, buffers: _Buffers, generator: np.random.Generator

@@ -178,8 +178,8 @@ def test_a_tree_start_takes_any_tables(n):
     """Empty and negative tables, larger ones, several parts, sizes of one."""
     domain = pg.Domain({"a": 2, "b": 3, "c": 1, "d": 2})
     rng = np.random.default_rng(0)
-    tables = [pg.Factor(domain.project(c), rng.normal(size=domain.project(c).shape)) for c in ("ab", "bc", "ca", "da")]
-    tables += [pg.Factor.zeros(domain.project("bd"))]
+    tables = [pg.Factor(domain.project(c), rng.normal(size=domain.project(c).shape)) for c in map(tuple, ("ab", "bc", "ca", "da"))]
+    tables += [pg.Factor.zeros(domain.project(("b", "d")))]
     records = synthesize(tables, domain, n, method=GradualUpdate(start="tree", iterations=2), seed=0)
     assert records.records == n
 
