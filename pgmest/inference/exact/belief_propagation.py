@@ -387,7 +387,7 @@ class ExactOracle:
 @contextmanager
 def _compile_notice() -> Iterator[None]:
     """Say what takes so long, should the block take long: kernels are compiled at their first use, then cached."""
-    text = "pgmest: compiling its kernels, once per installation (about 10 s)..."
+    text = "pgmest: compiling its kernels, once per installation (about 10 s; `pgmest warm-up` does it beforehand)..."
     if not kernels_are_kept():
         text = (
             "pgmest: compiling its kernels (about 20 s), in every process again, because no folder can be written to. "
@@ -486,19 +486,17 @@ class _KeptOracle:
         self.oracle = ExactOracle(Plan.of(layout))
         self.output = np.empty(layout.cells)
         self.cells: int = self.oracle.plan.arena_cells + layout.cells
+        self._alone = sys.getrefcount(self.output)  # as this interpreter counts; versions differ
 
     def run(self, theta: np.ndarray, total: float) -> tuple[np.ndarray, float]:
         """As the oracle's, into an array that nothing else refers to. Everything handed out must be a view of it."""
-        if sys.getrefcount(self.output) > _HELD_BY_ONE:
+        if sys.getrefcount(self.output) > self._alone:
             self.output = np.empty(self.oracle.layout.cells)
         try:
             return self.oracle.run(theta, total, self.output)
         finally:
             self.oracle.release()
 
-
-_HELD_BY_ONE = 2
-"""References to an array in an attribute: that attribute, and the argument by which they are counted."""
 
 _oracles: OrderedDict[Layout, _KeptOracle] = OrderedDict()
 _lock = threading.Lock()
