@@ -212,7 +212,9 @@ class GDP(Budget):
     """mu-Gaussian differential privacy, which composes by adding mu^2 (Dong, Roth, Su 2022).
 
     It says more than zCDP about runs whose only randomness is Gaussian noise: their (epsilon, delta) is read off the
-    exact curve of the Gaussian. At epsilon 1 and delta 1e-9 the same promise takes 5 % less noise.
+    exact curve of the Gaussian. At epsilon 1 and delta 1e-9 the same promise takes 5 % less noise. Choices can be paid
+    from it, too, at a price of their own (`pgmest.privacy.bounded_range.choice_mu`), also where what they cost is
+    decided on the way: costs of mu^2 add up for those as well (Smith, Thakurta 2022; Koskela, Tobaben, Honkela 2023).
 
     >>> GDP.of(1.0, 1e-9), Rho.of(1.0, 1e-9)
     (GDP(0.0331148), Rho(0.0149731))
@@ -254,6 +256,15 @@ class GDP(Budget):
     def to_rho(self) -> Rho:
         """mu^2 / 2-zCDP: mu-GDP is a post-processing of a Gaussian, whose Renyi divergence is mu^2 alpha / 2."""
         return Rho(self.mu_squared / 2 * (1 + SAFETY))
+
+
+@dataclass(frozen=True, repr=False)
+class PlannedRho(Rho):
+    """rho of a run whose costs were fixed beforehand (`pgmest.privacy.plans.Plan`), which promises more than its zCDP.
+
+    Its Gaussian noise is as private as continuous noise of variance 1 / (2 rho), as that of `GDP` is; its choices are
+    those of `Rho`. So what it promises as (epsilon, delta) can be read off exact curves.
+    """
 
 
 @dataclass(frozen=True, repr=False)

@@ -14,7 +14,7 @@ from typing import Any
 
 from pgmest._base.errors import ArgumentError, BudgetExceeded, BudgetTypeError, plural
 from pgmest._base.html import html_text
-from pgmest.privacy.budgets import GDP, ApproxDP, Budget, Epsilon, Rho
+from pgmest.privacy.budgets import GDP, ApproxDP, Budget, Epsilon, PlannedRho, Rho
 from pgmest.privacy.one_process import OneProcess
 
 ROUNDING = Fraction(1, 10**9)
@@ -238,7 +238,7 @@ def budget_of(values: Mapping[str, Any]) -> Budget:
     Raises:
         ArgumentError: it has not.
     """
-    kinds = {kind.__name__: kind for kind in (Epsilon, Rho, GDP, ApproxDP)}
+    kinds = {kind.__name__: kind for kind in (Epsilon, Rho, PlannedRho, GDP, ApproxDP)}
     try:
         numbers = dict(values)
         return kinds[numbers.pop("type")](**numbers)
