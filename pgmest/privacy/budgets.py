@@ -170,7 +170,7 @@ class Rho(Budget):
         Raises:
             ArgumentError: epsilon or delta is not positive, or delta not below 1.
         """
-        _check_delta(delta)
+        check_delta(delta)
         if not _is_number(epsilon) or not 0 < epsilon < math.inf:
             raise ArgumentError.of("epsilon", epsilon, "a positive number")
         low, high = 0.0, epsilon + 1.0
@@ -193,7 +193,7 @@ class Rho(Budget):
         Raises:
             ArgumentError: delta is not between 0 and 1.
         """
-        _check_delta(delta)
+        check_delta(delta)
         if not self.rho:
             return ApproxDP(0.0, delta)
         level = math.log(1 / delta)
@@ -239,7 +239,7 @@ class GDP(Budget):
         Raises:
             ArgumentError: epsilon or delta is not positive, or delta not below 1.
         """
-        _check_delta(delta)
+        check_delta(delta)
         if not _is_number(epsilon) or not 0 < epsilon < math.inf:
             raise ArgumentError.of("epsilon", epsilon, "a positive number")
         return cls(analytic_gaussian(float(epsilon), float(delta)) ** -2 * (1 - 4 * SAFETY))
@@ -250,7 +250,7 @@ class GDP(Budget):
         Raises:
             ArgumentError: delta is not between 0 and 1.
         """
-        _check_delta(delta)
+        check_delta(delta)
         return ApproxDP(gaussian_epsilon(self.mu, float(delta)), delta)
 
     def to_rho(self) -> Rho:
@@ -284,6 +284,11 @@ def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def _check_delta(delta: float) -> None:
+def check_delta(delta: float) -> None:
+    """See that a delta is one.
+
+    Raises:
+        ArgumentError: it is not.
+    """
     if not _is_number(delta) or not 0 < delta < 1:
         raise ArgumentError.of("delta", delta, "a number between 0 and 1, well below 1 / records, such as 1e-9")

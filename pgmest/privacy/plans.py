@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
@@ -33,7 +34,7 @@ class Plan:
 
     >>> plan = Plan(gaussian=2 / 3, choices=13, choice=1 / 39)
     >>> plan.budget(1.0, 1e-9), Rho.of(1.0, 1e-9)
-    (PlannedRho(0.0165204), Rho(0.0149731))
+    (PlannedRho(0.0165334), Rho(0.0149731))
 
     Attributes:
         gaussian: what measurements cost at most, all together.
@@ -55,20 +56,24 @@ class Plan:
         if not 0 < self.gaussian + self.choices * self.choice <= 1 + ROUNDING:
             raise ArgumentError.of("plan", self, "shares of the budget that come to 1 at most")
 
+    def costs(self, rho: float) -> tuple[float, int, float]:
+        """Of a budget of this rho, all rounded up: mu^2 of the noise; how many choices, and the epsilon of each.
+
+        Choices beyond `MOST_CHOICES` are among the noise, at the mu of each.
+        """
+        rho = rho * SLACK
+        each = math.sqrt(8 * rho * float(self.choice)) * (1 + SAFETY)
+        number = min(self.choices, MOST_CHOICES) if each else 0
+        others = (self.choices - number) * choice_mu(each) ** 2 if number and self.choices > number else 0.0
+        return (2 * rho * float(self.gaussian) + others) * (1 + SAFETY), number, each
+
     def delta(self, rho: float, epsilon: float) -> float:
         """The delta at an epsilon of a run with a budget of this rho, rounded up."""
-        rho = rho * SLACK
-        counted = min(self.choices, MOST_CHOICES) if self.choice else 0
-        each = math.sqrt(8 * rho * float(self.choice)) * (1 + SAFETY)
-        others = (self.choices - counted) * choice_mu(each) ** 2 if self.choices > counted and self.choice else 0.0
-        mu = math.sqrt(2 * rho * float(self.gaussian) + others) * (1 + SAFETY)
-
-        def gaussian(epsilons: np.ndarray) -> np.ndarray:
-            return gaussian_deltas(mu, epsilons)
-
-        if not counted:
+        mu_squared, number, each = self.costs(rho)
+        gaussian = partial(gaussian_deltas, math.sqrt(mu_squared) * (1 + SAFETY))
+        if not number:
             return float(gaussian(np.array([epsilon]))[0])
-        return choice_curve(counted, each).delta(epsilon, gaussian)
+        return choice_curve(number, each).delta(epsilon, gaussian)
 
     def to_approx(self, budget: Rho, delta: float) -> ApproxDP:
         """The smallest epsilon that a run with this budget promises, rounded up; never more than by its zCDP."""
