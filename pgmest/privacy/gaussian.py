@@ -47,7 +47,7 @@ def gaussian_deltas(mu: float, epsilons: np.ndarray) -> np.ndarray:
         return np.maximum(0.0, -np.expm1(epsilons))
     upper, lower = mu / 2 - epsilons / mu, -mu / 2 - epsilons / mu
     above, below = np.exp(log_ndtr(upper)), np.exp(np.minimum(0.0, epsilons + log_ndtr(lower)))
-    slack = ROUNDING * (1 + np.abs(epsilons) + upper * upper)
+    slack = ROUNDING * (1 + np.abs(epsilons) + np.clip(upper, -1e6, 1e6) ** 2)
     return np.clip(above * (1 + slack) - below * (1 - slack), 0.0, 1.0)
 
 

@@ -36,7 +36,7 @@ def composed(parts: Iterable[Part], delta: float) -> ApproxDP:
     What each is asked may depend on the answers of those before it; what it costs may not.
 
     >>> composed([GDP(0.01), GDP(0.02)], 1e-9), GDP(0.03).to_approx(1e-9)
-    (ApproxDP(0.950258, 1e-09), ApproxDP(0.950258, 1e-09))
+    (ApproxDP(0.9496, 1e-09), ApproxDP(0.9496, 1e-09))
 
     Args:
         parts: budgets: `GDP`, `Epsilon`, or a plan with the budget of its run. The choices of the plan with the most
