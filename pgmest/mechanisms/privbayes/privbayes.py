@@ -89,7 +89,9 @@ class PrivBayes(Mechanism):
     def plan(self, domain: Domain, workload: Workload | None) -> Plan:
         rest = 1.0 if isinstance(self.neighbors, Replace) else 1 - COUNT_SHARE
         choices = len(domain) - 1
-        return Plan(1 - rest * self.structure, choices, rest * self.structure / max(1, choices))
+        if not choices:
+            return Plan(1)
+        return Plan(1 - rest * self.structure, choices, rest * self.structure / choices)
 
     def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
         domain = curator.domain
