@@ -7,7 +7,7 @@ noise a budget buys in `noise` and `selection`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -75,6 +75,7 @@ class Curator(OneProcess):
         label: what the run is for, as the dataset's ledger will say.
         on_charge: called with the curator after each charge, to show progress.
         plan: what the budget was calibrated for, and may be spent on (`pgmest.privacy.plans.Plan`): of `PlannedRho`.
+        threshold_delta: what may be spent of delta besides the budget, on labels that nobody listed (`frequent`).
         structural_zeros: rules of `pgmest.zeros` that hold for all possible records: public knowledge, which is kept
             here for the estimates made of the answers.
 
@@ -103,6 +104,7 @@ class Curator(OneProcess):
         on_charge: Callable[[Curator], object] | None = None,
         structural_zeros: Iterable[Rule] = (),
         plan: Plan | None = None,
+        threshold_delta: float = 0.0,
     ):
         if not isinstance(data, Dataset):
             raise ArgumentError.of("data", type(data).__name__, "a pgmest.Dataset; see Dataset.from_frame and .load")
@@ -126,11 +128,16 @@ class Curator(OneProcess):
         self.neighbors: Neighbors = neighbors_of(data, neighbors)
         if self.public_total == 0:
             raise ArgumentError("under Replace the number of records is public, and 0: there is nothing to measure.")
-        self.ledger: Ledger = Ledger(budget)
+        self.ledger: Ledger = Ledger(budget, threshold_delta)
         self._spent_before: Budget = self.ledger.total
         planned = _planned(plan, budget)
         if ledger is not None and self._backend.insecure:
             raise ArgumentError("simulated noise protects nobody, so no ledger of a dataset can account for it.")
+        if ledger is not None and threshold_delta:
+            raise ArgumentError(
+                "the ledger of a dataset adds up budgets, not the delta of thresholds: list the values that are to be "
+                "bought, or where they are among, or leave the ledger out."
+            )
         run = {"budget": amounts(budget), "neighbors": repr(self.neighbors), "backend": backend}
         self._journal = None if journal is None else Journal(journal, {**run, "domain": list(data.domain.items())})
         self._run = None if ledger is None else self._begin(ledger, label)
@@ -367,6 +374,33 @@ class Curator(OneProcess):
             return self._pay(
                 requests.several_of(exponents, candidates, moved, unit_power, draws, cost, self._backend, label)
             )
+
+    def frequent(
+        self, counts: Callable[[Dataset], Mapping[str, int]], spend: Budget, delta: float, *, label: str
+    ) -> list[str]:
+        """Labels that many records have, of labels that nobody listed; possibly none.
+
+        Noise as on a histogram, and a threshold that a label of one person alone exceeds with probability delta at
+        most (`pgmest.privacy.thresholds`): together (spend, delta)-private.
+
+        Args:
+            counts: called with the records, gives how many have each label that occurs, each of them at least 1. A
+                record has at most one label.
+            spend: what to pay: Rho or Epsilon.
+            delta: what to pay besides, of the curator's `threshold_delta`.
+            label: what the ledger says it was for.
+
+        Returns:
+            the labels released, in the order of the alphabet.
+
+        Raises:
+            ArgumentError: more delta than is left, or another kind of budget.
+            BudgetExceeded, BudgetTypeError: as for `measure`.
+        """
+        with self.ledger.held():
+            cost = self._affordable(spend, label)
+            self.ledger.check_delta(delta, label)
+            return list(map(str, self._pay(requests.labels(counts, cost, delta, self.neighbors, self._backend, label))))
 
     def count(self, spend: Budget, *, label: str = "") -> LinearMeasurement:
         """The number of records with noise, a measurement of the clique ().

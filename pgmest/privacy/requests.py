@@ -9,7 +9,7 @@ numbers. `payment` charges a request; only then is its access answered.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -22,7 +22,7 @@ from pgmest.data.dataset import Dataset
 from pgmest.measurements.files.query_format import encode_query
 from pgmest.measurements.measurement import LARGEST_ANSWER, SMALLEST_STDDEV, LinearMeasurement
 from pgmest.privacy import exponential, selection
-from pgmest.privacy.accesses import Access, Choice, Draws, NoisyAnswers
+from pgmest.privacy.accesses import Access, Choice, Draws, FrequentLabels, NoisyAnswers
 from pgmest.privacy.bounded_range import choice_mu
 from pgmest.privacy.budgets import GDP, ApproxDP, Budget, Epsilon, Rho
 from pgmest.privacy.grid import on_grid
@@ -30,6 +30,7 @@ from pgmest.privacy.ledger import Entry
 from pgmest.privacy.neighbors import Neighbors
 from pgmest.privacy.noise import Backend, Noise, charge_of, noise_for, values_noise
 from pgmest.privacy.scores import Evaluated
+from pgmest.privacy.thresholds import threshold
 from pgmest.queries import as_query
 from pgmest.tables.domain import Domain
 
@@ -204,6 +205,30 @@ def several_of(
     parameters = {"candidates": candidates, "draws": draws, "moved": moved * 2.0**unit_power}
     access = Draws(lambda data: selection.checked_integers(exponents(data), candidates), unit_power, draws)
     return Request(Entry(label, "select", cost, parameters, backend.insecure), access)
+
+
+def labels(
+    counts: Callable[[Dataset], Mapping[str, int]],
+    cost: Budget,
+    delta: float,
+    neighbors: Neighbors,
+    backend: Backend,
+    label: str,
+) -> Request:
+    """A request for labels that nobody listed.
+
+    Raises:
+        ArgumentError: another kind of budget than Rho or Epsilon.
+        ChargeError: the noise costs more than is charged.
+    """
+    if type(cost) not in (Rho, Epsilon):
+        raise ArgumentError.of("spend", cost, "Rho or Epsilon: a threshold is for noise on whole counts")
+    noise = noise_for(cost, neighbors)
+    least = threshold(noise, neighbors.records, delta)
+    _check_noise(label, backend, noise, *charge_of(noise, cost, neighbors))
+    parameters = {"noise": noise.name, "stddev": noise.stddev, "threshold": least, "delta": float(delta)}
+    entry = Entry(label, "measure", cost, parameters, backend.insecure, float(delta))
+    return Request(entry, FrequentLabels(counts, noise, least))
 
 
 def rehearse(function: Callable[[Dataset], Any], count: int, domain: Domain, public_total: int | None) -> None:
