@@ -79,6 +79,7 @@ class AIM(Mechanism):
     max_iterations: int = parameter(40, COUNT)
 
     definition: ClassVar[str] = "zcdp"
+    accountings: ClassVar[tuple[str, ...]] = ("auto", "zcdp", "gdp")
     old_names: ClassVar[Mapping[str, Renaming]] = {"round_iterations": Renaming("max_iterations")}
 
     def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:

@@ -127,6 +127,7 @@ class PPSyn(Mechanism):
     max_iterations: int = parameter(60, COUNT)
 
     definition: ClassVar[str] = "zcdp"
+    accountings: ClassVar[tuple[str, ...]] = ("auto", "zcdp", "gdp")
 
     def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
         relevance = relevant_cliques(curator.domain, workload, self.max_cells, self.dimensions)
