@@ -12,12 +12,12 @@ from pgmest.inference.exact.structural_zeros import Rule
 from pgmest.mechanisms.pgm.grouped_model import GroupedModel
 from pgmest.tables.domain import Domain
 
-SWEEPS = 20
+SWEEPS = 8
 DAMPING = 0.1
 """Sweep k moves weights by the ratio to the power 1 / (1 + DAMPING k), so that tables that disagree come to terms."""
 LEAST_WEIGHT = 1e-100
 """Records of less, in shares of the largest weight, are left out."""
-MOST_STEPS, LEAST_SWEEPS = 4e9, 8
+MOST_STEPS, LEAST_SWEEPS = 4e9, 3
 """There are fewer sweeps where there are many tables and records."""
 NOISY_CELLS, MOST_CELLS = 1e-3, 1_000_000
 """A pair that was not measured is held to the model where it has more cells than this for each record: there drawing
