@@ -53,7 +53,7 @@ PART = number("a number from 0 to 1", lambda value: 0 <= value <= 1)
 CHEAP = 2.0
 """Scores are not asked for where measuring all pairs leaves errors of less than so many of their standard errors."""
 
-MOST_RECORDS = 1_000_000
+MOST_RECORDS, MOST_CODES = 1_000_000, 40_000_000
 """There is a weighted record for each private one, but no more than this, and no fewer than asked for."""
 
 LEAST_SHARE = 1e-9
@@ -160,7 +160,8 @@ class PGM(Mechanism):
 
     def _model(self, curator: Curator, rng: np.random.Generator) -> SupportModel:
         model = GroupedModel.of(_evidence(curator), self.base_megabytes)
-        count = max(self.records, min(MOST_RECORDS, round(model.evidence.total)))
+        most = min(MOST_RECORDS, MOST_CODES // max(1, len(curator.domain)))
+        count = max(self.records, min(most, round(model.evidence.total)))
         rules = curator.structural_zeros
         weighted = weighted_records(model, count, rules, rng)
         records = refined_records(weighted, model, rules, rng)

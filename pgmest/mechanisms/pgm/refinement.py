@@ -22,7 +22,7 @@ ENOUGH = 1e-3
 MOST_STEPS = 3e10
 """Of larger problems only some records are looked at: about 20 s."""
 MOST_CELLS, MOST_PROJECTED = 5e7, 1e10
-"""Of all tables together; and pairs that were not measured times records, which are counted to know them."""
+"""Of all tables together, each twice. Pairs that were not measured are left out where they times records are more."""
 LEAST_RECORDS = 1000
 
 
@@ -75,21 +75,22 @@ def refined_records(
 def goals_of(weighted: Dataset, model: GroupedModel) -> list[Goal]:
     """All pairs: measured ones with their tables, others with those of the weighted records."""
     evidence = model.evidence
-    measured = {answer.clique: answer.noise() ** 2 for answer in evidence.answers}
+    noise = {answer.clique: answer.noise() ** 2 for answer in evidence.answers}
+    measured = {pair: noise[pair] for pair in _within(list(noise), evidence.domain, MOST_CELLS / 2)}
     goals = [
         Goal(pair, table, measured[pair]) for pair, table in zip(measured, model.tables(list(measured)), strict=True)
     ]
-    others = [pair for pair in combinations(evidence.noisy, 2) if pair not in measured]
-    room = MOST_CELLS / 2 - sum(goal.table.size for goal in goals)
-    others = _within(others, evidence.domain, min(room, MOST_PROJECTED), weighted.records)
+    others = [pair for pair in combinations(evidence.noisy, 2) if pair not in noise]
+    others = others if len(others) * weighted.records <= MOST_PROJECTED else []
+    others = _within(others, evidence.domain, MOST_CELLS / 2 - sum(goal.table.size for goal in goals))
     usual = float(np.median(list(measured.values()))) if measured else 0.0
     found = [factor.values for factor in weighted.project_many(others)] if others else []
     return goals + [Goal(pair, table, usual) for pair, table in zip(others, found, strict=True)]
 
 
-def _within(pairs: list[Clique], domain: Domain, room: float, records: int) -> list[Clique]:
-    """The pairs of fewest cells, as many as there is room and time for."""
-    pairs = sorted(pairs, key=domain.size)[: int(MOST_PROJECTED // max(1, records))]
+def _within(pairs: list[Clique], domain: Domain, room: float) -> list[Clique]:
+    """The pairs of fewest cells, as many as there is room for."""
+    pairs = sorted(pairs, key=domain.size)
     sizes = np.cumsum([domain.size(pair) for pair in pairs])
     return pairs[: int(np.searchsorted(sizes, room, side="right"))]
 
