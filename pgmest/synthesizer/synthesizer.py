@@ -43,7 +43,7 @@ class Synthesizer:
     ('DataFrame', (100, 2), True)
 
     Args:
-        mechanism: a name, such as "aim" or "mst" (`pgmest.mechanisms.registry.mechanism_names()`), or a mechanism.
+        mechanism: a name, such as "pgm" or "aim" (`pgmest.mechanisms.registry.mechanism_names()`), or a mechanism.
         epsilon, delta, rho: the budget, as for the mechanism. With epsilon alone delta is 1e-9 where one is needed.
         parameters: more parameters of the mechanism, such as `backend="simulation"` for experiments.
 
@@ -65,7 +65,7 @@ class Synthesizer:
 
     def __init__(
         self,
-        mechanism: str | Mechanism = "aim",
+        mechanism: str | Mechanism = "pgm",
         epsilon: float | None = None,
         delta: float | None = None,
         rho: float | None = None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import secrets
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,7 +15,7 @@ from pgmest.data.schema.notation import SchemaNode
 from pgmest.data.schema.readings import text_of
 from pgmest.data.values import Values
 
-BITS = 52
+BITS = 62
 """Of the code of a text, a hash of it, so that it depends on that text alone."""
 
 
@@ -25,10 +26,12 @@ class Texts(SchemaColumn):
     Attributes:
         ignore_case: whether capital and small letters are the same.
         seen: code -> text, of the texts that were coded. **They are private.**
+        key: of the hash, secret, so that nobody can hand in a text whose code is that of another one.
     """
 
     ignore_case: bool = False
     seen: dict[int, str] = field(default_factory=dict, repr=False, compare=False)
+    key: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False, compare=False)
 
     @property
     def kind(self) -> str:
@@ -47,7 +50,7 @@ class Texts(SchemaColumn):
         return Found(codes[positions], np.zeros(len(values), dtype=bool), unreadable[positions])
 
     def _code(self, text: str) -> int:
-        digest = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest()
+        digest = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8, key=self.key).digest()
         code = int.from_bytes(digest, "big") >> (64 - BITS)
         self.seen.setdefault(code, text)
         return code
