@@ -87,6 +87,7 @@ def test_empty_last_field_is_a_missing_value_and_not_a_short_row(tmp_path):
 
 # -- files that are not ---------------------------------------------------------------------------------------------
 
+QUOTE_THEM = "Repair the line; quote fields that hold delimiters or line ends."
 NOT_A_TABLE = (
     "A table is comma-separated text whose first line names the columns; say --delimiter where it has another."
 )
@@ -99,15 +100,15 @@ NOT_A_TABLE = (
         (b"\n\r\n", f"not a CSV table (it is empty). {NOT_A_TABLE}"),
         (
             b"a,b\n1,2\n1,2,3\n",
-            "line 3 has 3 fields where the header has 2. Repair the line; quote fields that hold delimiters or line ends.",
+            "line 3 has 3 fields where the header has 2. " + QUOTE_THEM,
         ),
         (
             b"a,b\n1,2,3\n1,2\n",
-            "line 2 has 3 fields where the header has 2. Repair the line; quote fields that hold delimiters or line ends.",
+            "line 2 has 3 fields where the header has 2. " + QUOTE_THEM,
         ),
         (
             b"a,b\n1,2\n\n1\n",
-            "line 4 has 1 field where the header has 2. Repair the line; quote fields that hold delimiters or line ends.",
+            "line 4 has 1 field where the header has 2. " + QUOTE_THEM,
         ),
         (
             b'a,b\n1,"2\n3,4\n',

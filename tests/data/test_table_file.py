@@ -66,7 +66,8 @@ def test_every_clothing_holds_the_same_table(tmp_path, name, delimiter, encoding
 def test_a_draft_says_how_its_file_is_read(tmp_path):
     path = written(tmp_path / "t.csv", ";", "cp1252", [["a", "1", "x"]] * 30, ["k", "größe", "n"])
     text = draft(TableFile(path, ";", "cp1252"))
-    assert 'file: {delimiter: ";", encoding: "cp1252"}' in text and '"größe"' in text
+    assert 'file: {delimiter: ";", encoding: "cp1252"}' in text
+    assert '"größe"' in text
     assert Schema.parse(text).encode(path).records == 30
 
 

@@ -107,7 +107,8 @@ def test_the_budget_and_delta_are_charged_before_anything_is_looked_at():
     counts = lambda data: looked.append(1) or labels_of(NAMES)(data)  # noqa: E731
     with pytest.raises(ArgumentError, match="at most 1e-06"):
         curator.frequent(counts, Rho(0.5), 1e-5, label="x")
-    assert not looked and not curator.ledger.entries
+    assert not looked
+    assert not curator.ledger.entries
     assert curator.frequent(counts, Rho(0.5), 1e-6, label="x") == ["label 1"]
     with pytest.raises(ArgumentError, match="at most 0, which is left"):
         curator.frequent(counts, Rho(0.1), 1e-9, label="x")
