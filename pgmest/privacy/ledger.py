@@ -15,7 +15,7 @@ from typing import Any
 from pgmest._base.errors import ArgumentError, BudgetExceeded, BudgetTypeError, plural
 from pgmest._base.html import html_text
 from pgmest._base.widths import padded, width
-from pgmest.privacy.budgets import GDP, ApproxDP, Budget, Epsilon, Rho, rounded_down, rounded_up
+from pgmest.privacy.budgets import GDP, ApproxDP, Budget, Epsilon, PlannedRho, Rho, rounded_down, rounded_up
 from pgmest.privacy.one_process import OneProcess
 
 ROUNDING = Fraction(1, 10**9)
@@ -277,7 +277,7 @@ def budget_of(values: Mapping[str, Any]) -> Budget:
     Raises:
         ArgumentError: it has not.
     """
-    kinds = {kind.__name__: kind for kind in (Epsilon, Rho, GDP, ApproxDP)}
+    kinds = {kind.__name__: kind for kind in (Epsilon, Rho, PlannedRho, GDP, ApproxDP)}
     try:
         numbers = dict(values)
         return kinds[numbers.pop("type")](**numbers)
