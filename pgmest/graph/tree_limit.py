@@ -100,7 +100,7 @@ class TreeLimit:
         return megabytes <= allowed
 
     def _at_hand(self, clique: Clique, allowed: float) -> float:
-        """Megabytes along the tree's own order, or one that ends with one of the attributes: the first, or the least."""
+        """Megabytes along the tree's own order or one that ends with one of the attributes: the first, or the least."""
         least = math.inf
         for last in (None, *clique):
             growth = self._growths.get(last)

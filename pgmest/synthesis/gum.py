@@ -148,8 +148,7 @@ class GradualUpdate:
         for iteration in range(self.iterations):
             moves = Moves(self.alpha_of(iteration), self.duplicate_of(iteration), STEPS[self.step])
             errors = [
-                goals[place].update(rows, moves, buffers, generator)
-                for place in generator.permutation(len(goals))
+                goals[place].update(rows, moves, buffers, generator) for place in generator.permutation(len(goals))
             ]
             if callback is not None:
                 callback(iteration + 1, float(np.mean(errors)))
@@ -170,9 +169,7 @@ def independent_columns(
     return columns
 
 
-def tree_columns(
-    tables: Sequence[Factor], domain: Domain, n: int, generator: np.random.Generator
-) -> list[np.ndarray]:
+def tree_columns(tables: Sequence[Factor], domain: Domain, n: int, generator: np.random.Generator) -> list[np.ndarray]:
     """A column per attribute, from a tree of tables: each attribute given the one of which it tells most.
 
     The tree is the spanning forest of largest mutual information of the tables' pairs (Chow, Liu 1968).

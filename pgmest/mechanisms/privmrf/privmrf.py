@@ -40,7 +40,6 @@ from pgmest.queries.workloads import Item, Workload
 from pgmest.solvers.solver import Solver
 from pgmest.tables.domain import Clique, Domain
 
-
 MOST_CANDIDATES = 4096
 """Marginals compared in one round; what the records say has no part in which these are."""
 
@@ -106,7 +105,7 @@ class PrivMRF(Mechanism):
     max_megabytes: float = parameter(TREE_MEGABYTES, MEGABYTES)
     method: str | Solver[Any] = parameter("mirror_flow", METHOD)
     tolerance: float = parameter(1e-2, POSITIVE)
-    max_iterations: int = parameter(5000, COUNT)
+    max_iterations: int = parameter(40, COUNT)
 
     definition: ClassVar[str] = "zcdp"
     old_names: ClassVar[Mapping[str, Renaming]] = {"selecting": Renaming("measuring", share_of_selection)}
