@@ -1,7 +1,7 @@
-"""The pages "Benchmarks" and "Compatibility", made of the files that experiments and test runs wrote; nobody edits them.
+"""The pages "Benchmarks" and "Compatibility", made of the files that experiments and test runs wrote.
 
-Everything in experiments/results and experiments/benchmarks/results becomes a page below `benchmarks/`, with its pictures
-and its raw data beside it. A hook of mkdocs.
+Everything in experiments/results and experiments/benchmarks/results becomes a page below `benchmarks/`, with its
+pictures and its raw data beside it. A hook of mkdocs.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ ROOT = Path(__file__).resolve().parents[2]
 RESULTS, KERNELS = ROOT / "experiments" / "results", ROOT / "experiments" / "benchmarks" / "results"
 DATA = (".csv", ".png", ".json")
 PEERS = """\
-Nothing here was chosen for its outcome: the problems and seeds are fixed in the repository, every row that was measured
-is in the raw data, and the first section is what pgmest loses. Versions of pgmest and of its peers, the machine, and the
-command that measures again stand on each page; a release measures again what it changed.
+Nothing here was chosen for its outcome: the problems and seeds are fixed in the repository, every row that was
+measured is in the raw data, and the first section is what pgmest loses. Versions of pgmest and of its peers, the
+machine, and the command that measures again stand on each page; a release measures again what it changed.
 """
 
 

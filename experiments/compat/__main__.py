@@ -3,9 +3,9 @@
     make compat                        the tests out of mbi's source distribution, of the release that is installed
     make compat MBI=path/to/checkout   those of a checkout, and its mechanisms/*.py
 
-mbi's tests are not ours to copy: they are downloaded into build/, or read where they are. Each of its test files runs in
-a process of its own, since JAX keeps what it compiled. How many passed, which failed, and what is left out and why, is
-kept in experiments/results/compat_mbi.json, from which the page "Compatibility" is made.
+mbi's tests are not ours to copy: they are downloaded into build/, or read where they are. Each of its test files runs
+in a process of its own, since JAX keeps what it compiled. How many passed, which failed, and what is left out and why,
+is kept in experiments/results/compat_mbi.json, from which the page "Compatibility" is made.
 """
 
 from __future__ import annotations

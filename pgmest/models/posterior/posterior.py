@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 
 About = Literal["table", "population"]
 MakeModel = Callable[[CliqueVector, float, "Plan"], "Model"]
+
+CELLS_AT_ONCE = 2**21
+"""Tables of draws are raked together as far as they have so many cells."""
 
 CLOSE = 1e-6
 """Ends of intervals of whole numbers are rounded outwards, but not for a rounding error."""
@@ -289,21 +293,20 @@ class Posterior:
     def _drawn(self, names: Clique, given: Mapping[str, int], about: About) -> Iterator[Factor]:
         """Tables of counts on these attributes, one around each draw, of records with certain codes of others."""
         evidence = checked_evidence(self.domain, given, names)
-        wanted = (*names, *evidence)
-        check_room("the table asked about", self.domain.size(wanted))
+        wanted = self.domain.project((*names, *evidence))
+        check_room("the table asked about", wanted.size())
         generator = np.random.default_rng(self.seed)
         dependence = UnmeasuredDependence(self.cliques, self.strengths)
-        known = self.measured(wanted)
-        for model in self.models():
-            expected = model.project(wanted)
-            table = expected if known else dependence.table(expected, generator)
+        known, models = self.measured(wanted), self.models()
+        while chunk := list(itertools.islice(models, max(1, CELLS_AT_ONCE // wanted.size()))):
+            expected = np.stack([model.project(wanted.attributes).values for model in chunk])
+            found = expected if known else dependence.tables(expected, wanted, generator)
             if about == "population" or not known:
-                values = _scattered(table.values, generator)
+                found = np.stack([_scattered(table, generator) for table in found])
                 if about == "table":  # what was measured of it is as the draw has it
-                    values = raked(values, expected, dependence.shared(wanted))
-                table = Factor(table.domain, values)
-            kept = table.values[(..., *evidence.values())] if evidence else table.values
-            yield Factor(self.domain.project(names), kept)
+                    found = raked(found, expected, wanted, dependence.shared(wanted.attributes))
+            for table in found:
+                yield Factor(self.domain.project(names), table[(..., *evidence.values())] if evidence else table)
 
     def __repr__(self) -> str:
         lines = [
