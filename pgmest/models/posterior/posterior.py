@@ -308,10 +308,12 @@ class Posterior:
     ) -> Iterator[Factor]:
         """Tables of counts on these attributes, around all draws or some, of records with certain codes of others."""
         evidence = checked_evidence(self.domain, given, names)
-        wanted = self.domain.project((*names, *evidence))
-        check_room("the table asked about", wanted.size())
         dependence = UnmeasuredDependence(self.cliques, self.strengths)
-        known = self.measured(wanted)
+        known = self.measured((*names, *evidence))
+        asked = (*names, *evidence)
+        wanted = self.domain.project(asked if known else dependence.linked(asked, self.domain))
+        check_room("the table asked about", wanted.size())
+        links = tuple(range(len(asked), len(wanted)))
         models = (model for index, model in enumerate(self.models()) if chosen is None or index in chosen)
         while chunk := list(itertools.islice(models, max(1, CELLS_AT_ONCE // wanted.size()))):
             expected = np.stack([model.project(wanted.attributes).values for model in chunk])
@@ -320,7 +322,8 @@ class Posterior:
                 found = np.stack([_scattered(table, generator) for table in found])
                 if about == "table":  # what was measured of it is as the draw has it
                     found = raked(found, expected, wanted, dependence.shared(wanted.attributes))
-            for table in found:
+            for whole in found:
+                table = whole.sum(axis=links)
                 yield Factor(self.domain.project(names), table[(..., *evidence.values())] if evidence else table)
 
     def __repr__(self) -> str:

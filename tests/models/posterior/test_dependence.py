@@ -90,6 +90,11 @@ class TestTables:
         unmeasured = found.sum(axis=2)
         assert np.all(unmeasured.std(axis=0) > 0.01 * expected.sum(axis=2)[0])
 
+    def test_what_links_a_pair_is_taken_in(self, dependence) -> None:
+        assert dependence.linked(("a", "c"), DOMAIN) == ("a", "c", "b")
+        assert dependence.linked(("a", "d"), DOMAIN) == ("a", "d")
+        assert dependence.linked(("c", "a"), pg.Domain({"a": 50, "b": 50, "c": 50})) == ("c", "a")
+
     def test_empty_rows_stay_empty(self) -> None:
         domain = pg.Domain({"a": 2, "b": 2})
         target = np.array([[[0.0, 0.0], [3.0, 4.0]]])
