@@ -1,84 +1,118 @@
-"""The pictures: figures 3 to 9, a panel for each table."""
+"""Figures 2 to 9 of PPSyn, and that of the leak."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
-SWEEPS = {
-    "workload_error": "total variation error of the workload's pairs",
-    "ranges_3": "RMSE of 3-dimensional ranges (share of the records)",
-    "ranges_5": "RMSE of 5-dimensional ranges (share of the records)",
-    "svm": "misclassification rate of the SVM",
-    "seconds": "seconds of the run",
+from experiments import figure_style as style
+from experiments.ppsyn import problems
+from experiments.ppsyn.cells import LEAKS, MECHANISMS, PUBLISHED
+from pgmest.mechanisms.ppsyn.marginal_partition import merging_steps, required_budget
+
+LABELS = {PUBLISHED: "PPSyn as published (not private)", "PPSyn": "PPSyn, ours (private)"}
+NAMES = {"adult14": "Adult", "BR2000": "BR2000", "loans": "Loans"}
+COLORS = dict(zip(MECHANISMS, ("#009E73", "#0072B2", "#E69F00", "#D55E00", "#CC79A7"), strict=True))
+METRICS = {
+    "workload_error": "workload error (l1, share of records)",
+    "ranges_3": "mean squared error of 3-attribute ranges",
+    "ranges_5": "mean squared error of 5-attribute ranges",
 }
-"""Figures 3 to 6 and 9: against epsilon."""
-
-PARAMETERS = {
-    "eta": "noise allowed, eta (epsilon 0.5, pairs)",
-    "dimensions": "attributes of a marginal, d (epsilon 0.5, triples)",
-}
-"""Figures 7 and 8: total variation error of the workload, against a parameter of PPSyn."""
-
-COLOURS = {
-    "Independent": "tab:gray",
-    "MST": "tab:brown",
-    "AIM": "tab:blue",
-    "PrivMRF": "tab:green",
-    "PPSyn": "tab:red",
-    "PPSynAsPublishedNotPrivate": "tab:pink",
-}
-
-NUMBERS = {"workload_error": 3, "ranges_3": 4, "ranges_5": 5, "svm": 6, "eta": 7, "dimensions": 8, "seconds": 9}
+NUMBERS = {"workload_error": 3, "ranges_3": 4, "ranges_5": 5}
 
 
-def draw_all(table: pd.DataFrame, real: dict[str, float], folder: Path) -> list[Path]:
-    """Draw what the table has, one file for each figure."""
+def figure_2(folder: Path) -> Path:
+    """The budget that each partition of hours-per-week asks for, at contributions of a tenth to the whole distance of
+    the marginal from a uniform one."""
+    counts = problems.table("adult14").project("hours-per-week").values
+    steps, far = merging_steps(counts), float(np.abs(counts - counts.mean()).sum())
+    figure, (axes,) = style.panels(1, width=5.2, height=3.2)
+    frames = []
+    for share in (0.1, 0.3, 1.0):
+        allowed = 0.7 * share * far
+        rho = required_budget(steps.intervals, steps.errors, allowed)
+        step, _ = steps.first_increase(allowed)
+        finite = np.isfinite(rho)
+        which = f"{share:.0%} of the distance from uniform"
+        frames.append(pd.DataFrame({"size": steps.intervals[finite], "rho": rho[finite], "contribution": which}))
+        axes.plot(steps.intervals[step], rho[step], "k*", markersize=9, zorder=3)
+    style.lines(axes, pd.concat(frames), "size", "rho", "contribution", spread="none", log="y", markers=False)
+    axes.plot([], [], "k*", markersize=9, label="where Algorithm 3 stops")
+    style.titles(axes, "hours-per-week, 99 cells", x="size of the partition |P|", y="budget asked for, rho")
+    style.legend(figure, axes, title="contribution, eta 0.7")
+    return _saved(figure, folder / "figure2.png")
+
+
+def sweep(table: pd.DataFrame, folder: Path) -> list[Path]:
+    """Figures 3 to 5: error against epsilon."""
     drawn = []
-    plain = table[table["k"].eq(2) & _column(table, "eta").isna() & _column(table, "dimensions").isna()]
-    for measure, label in SWEEPS.items():
-        path = folder / f"figure{NUMBERS[measure]}_{measure}.png"
-        drawn.append(_draw(plain, "epsilon", measure, ("epsilon", label), path, real if measure == "svm" else {}))
-    for parameter, label in PARAMETERS.items():
-        rows = table[_column(table, parameter).notna()]
-        path = folder / f"figure{NUMBERS[parameter]}_{parameter}.png"
-        drawn.append(_draw(rows, parameter, "workload_error", (label, "total variation error"), path, {}))
+    for metric, label in METRICS.items():
+        figure, panels = _panels(table["table"])
+        for axes, (name, rows) in zip(panels, table.groupby("table", sort=False), strict=True):
+            style.lines(axes, rows, "epsilon", metric, "mechanism", order=list(MECHANISMS), labels=LABELS, log="xy",
+                        colors=COLORS)  # fmt: skip
+            style.titles(axes, NAMES[str(name)], x="epsilon", y=label if axes is panels[0] else "")
+        style.legend(figure, panels, where="below")
+        drawn.append(_saved(figure, folder / f"figure{NUMBERS[metric]}.png"))
     return drawn
 
 
-def _column(table: pd.DataFrame, name: str) -> pd.Series:
-    return table[name] if name in table else pd.Series(float("nan"), index=table.index)
+def support_vectors(table: pd.DataFrame, folder: Path) -> Path:
+    """Figure 6: misclassification against epsilon, with the range of the folds."""
+    figure, panels = _panels(table["table"])
+    for axes, (name, rows) in zip(panels, table.groupby("table", sort=False), strict=True):
+        style.lines(axes, rows[rows["epsilon"] > 0], "epsilon", "rate", "mechanism", order=list(MECHANISMS),
+                    labels=LABELS, log="x", colors=COLORS)  # fmt: skip
+        real = rows.loc[rows["mechanism"] == "real records", "rate"].mean()
+        style.reference(axes, float(real), "trained on real records")
+        style.titles(axes, NAMES[str(name)], x="epsilon", y="misclassification" if axes is panels[0] else "")
+    style.legend(figure, panels, where="below")
+    return _saved(figure, folder / "figure6.png")
 
 
-def _draw(
-    rows: pd.DataFrame, across: str, measure: str, labels: tuple[str, str], path: Path, lines: dict[str, float]
-) -> Path:
-    import matplotlib
+def etas(table: pd.DataFrame, folder: Path) -> list[Path]:
+    """Figures 7 and 8: workload error and range error against eta."""
+    drawn = []
+    for number, metric in ((7, "workload_error"), (8, "ranges_3")):
+        figure, panels = _panels(table["table"])
+        for axes, (name, rows) in zip(panels, table.groupby("table", sort=False), strict=True):
+            style.lines(axes, rows, "eta", metric, "mechanism", order=["PPSyn", PUBLISHED], labels=LABELS, log="y",
+                        colors=COLORS)  # fmt: skip
+            style.titles(axes, f"{NAMES[str(name)]}, epsilon 0.5", x="eta", y=METRICS[metric] if axes is panels[0] else "")
+        style.legend(figure, panels, where="below")
+        drawn.append(_saved(figure, folder / f"figure{number}.png"))
+    return drawn
 
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
 
-    names = list(dict.fromkeys(rows["table"]))
-    figure, axes = plt.subplots(1, len(names), figsize=(4 * len(names), 3.4), squeeze=False)
-    for axis, name in zip(axes[0], names, strict=True):
-        for mechanism, points in rows[rows["table"].eq(name)].groupby("mechanism", sort=False):
-            means = points.groupby(across)[measure].mean()
-            style = "--" if str(mechanism).endswith("NotPrivate") else "-"
-            axis.plot(
-                means.index, means.values, style, marker="o", ms=3, color=COLOURS[str(mechanism)], label=mechanism
-            )
-        if name in lines:
-            axis.axhline(lines[name], color="black", lw=0.7, ls=":", label="real records")
-        if across == "epsilon":
-            axis.set_xscale("log")
-        if measure != "svm":
-            axis.set_yscale("log")
-        axis.set_title(name, fontsize=10)
-        axis.set_xlabel(labels[0])
-    axes[0, 0].set_ylabel(labels[1], fontsize=8)
-    axes[0, 0].legend(fontsize=6)
-    figure.tight_layout()
-    figure.savefig(path, dpi=70)
-    plt.close(figure)
+def dimensions(table: pd.DataFrame, folder: Path) -> Path:
+    """Figure 9: workload error against d."""
+    figure, (axes,) = style.panels(1, width=5.6, height=3.2)
+    style.lines(axes, table, "d", "workload_error", "mechanism", order=list(MECHANISMS), labels=LABELS, log="y",
+                colors=COLORS)  # fmt: skip
+    axes.set_xticks(sorted(table["d"].unique()))
+    style.titles(axes, "BR2000, epsilon 0.1", x="attributes of a marginal, d", y=METRICS["workload_error"])
+    style.legend(figure, axes)
+    return _saved(figure, folder / "figure9.png")
+
+
+def leaks(table: pd.DataFrame, folder: Path) -> Path:
+    """The published algorithm with its leak closed, beside AIM and the private PPSyn."""
+    order = [*LEAKS, "AIM", "PPSyn"]
+    figure, panels = _panels(table["table"])
+    for axes, (name, rows) in zip(panels, table.groupby("table", sort=False), strict=True):
+        style.lines(axes, rows, "epsilon", "workload_error", "mechanism", order=order,
+                    labels={**LABELS, "published": LABELS[PUBLISHED]}, log="xy")  # fmt: skip
+        style.titles(axes, NAMES[str(name)], x="epsilon", y=METRICS["workload_error"] if axes is panels[0] else "")
+    style.legend(figure, panels)
+    return _saved(figure, folder / "leak.png")
+
+
+def _panels(tables: pd.Series) -> tuple[style.Figure, list[style.Axes]]:
+    return style.panels(tables.nunique(), width=3.9, height=3.2)
+
+
+def _saved(figure: style.Figure, path: Path) -> Path:
+    style.save(figure, path)
     return path
