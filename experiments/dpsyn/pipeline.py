@@ -147,5 +147,3 @@ def synchronized(records: Dataset, design: Design) -> Dataset:
         there = columns[name] < records.domain[name] - 1
         columns[name][there] = columns[design.clock][there]
     return Dataset.from_codes([columns[name] for name in records.domain], records.domain)
-
-

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -54,6 +55,7 @@ def sweep(table: pd.DataFrame, folder: Path) -> list[Path]:
             style.lines(axes, rows, "epsilon", metric, "mechanism", order=list(MECHANISMS), labels=LABELS, log="xy",
                         colors=COLORS)  # fmt: skip
             style.titles(axes, NAMES[str(name)], x="epsilon", y=label if axes is panels[0] else "")
+        _ticks(panels)
         style.legend(figure, panels, where="below")
         drawn.append(_saved(figure, folder / f"figure{NUMBERS[metric]}.png"))
     return drawn
@@ -80,7 +82,9 @@ def etas(table: pd.DataFrame, folder: Path) -> list[Path]:
         for axes, (name, rows) in zip(panels, table.groupby("table", sort=False), strict=True):
             style.lines(axes, rows, "eta", metric, "mechanism", order=["PPSyn", PUBLISHED], labels=LABELS, log="y",
                         colors=COLORS)  # fmt: skip
-            style.titles(axes, f"{NAMES[str(name)]}, epsilon 0.5", x="eta", y=METRICS[metric] if axes is panels[0] else "")
+            style.titles(
+                axes, f"{NAMES[str(name)]}, epsilon 0.5", x="eta", y=METRICS[metric] if axes is panels[0] else ""
+            )
         style.legend(figure, panels, where="below")
         drawn.append(_saved(figure, folder / f"figure{number}.png"))
     return drawn
@@ -105,8 +109,15 @@ def leaks(table: pd.DataFrame, folder: Path) -> Path:
         style.lines(axes, rows, "epsilon", "workload_error", "mechanism", order=order,
                     labels={**LABELS, "published": LABELS[PUBLISHED]}, log="xy")  # fmt: skip
         style.titles(axes, NAMES[str(name)], x="epsilon", y=METRICS["workload_error"] if axes is panels[0] else "")
+    _ticks(panels)
     style.legend(figure, panels)
     return _saved(figure, folder / "leak.png")
+
+
+def _ticks(panels: Sequence[style.Axes]) -> None:
+    """The epsilons of the paper on the axis."""
+    for axes in panels:
+        axes.set_xticks([0.05, 0.1, 0.2, 0.5, 1, 2], ["0.05", "0.1", "0.2", "0.5", "1", "2"])
 
 
 def _panels(tables: pd.Series) -> tuple[style.Figure, list[style.Axes]]:

@@ -73,5 +73,3 @@ def _table(how: Run, name: str, of: Iterable[Cell]) -> pd.DataFrame:
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, table.to_csv(index=False, float_format="%.6g"))
     return table
-
-

@@ -135,8 +135,7 @@ class GradualUpdate:
         for iteration in range(self.iterations):
             moves = Moves(self.alpha_of(iteration), self.duplicate_of(iteration), STEPS[self.step])
             errors = [
-                goals[place].update(rows, moves, buffers, generator)
-                for place in generator.permutation(len(goals))
+                goals[place].update(rows, moves, buffers, generator) for place in generator.permutation(len(goals))
             ]
             if callback is not None:
                 callback(iteration + 1, float(np.mean(errors)))

@@ -219,5 +219,3 @@ def _inside(bases: Iterable[Basis]) -> list[Itemset]:
         for size in range(1, len(names) + 1):
             found.update(dict.fromkeys(map(frozenset, itertools.combinations(names, size))))
     return list(found)
-
-

@@ -183,7 +183,7 @@ def test_algorithm_2_by_hand():
     asked = asked_of(data, [("a",)], [np.array([20.0, 20.0])])
     assert (asked["boxes"], asked["count"], asked["candidate"]) == ([0, 1], 2, 0)
     assert asked["rho"] == pytest.approx(4 / (np.pi * 100))
-    # a and b: contribution 40. One box leaves 40, two 20, three 20 / 3 less ... all exact at three: 9 / (pi 400).
+    # a and b: its contribution is 40, and it costs less for each count of it.
     pair = [("a",), ("a", "b")]
     asked = asked_of(data, pair, [np.array([20.0, 20.0]), np.full((2, 2), 10.0)])
     scores = [20 / (4 / (np.pi * 100)), 40 / asked["rho"]]
@@ -203,9 +203,10 @@ def test_the_exponential_mechanism_selects_as_often_as_it_says():
 
 def test_the_scores_drown_the_exponential_mechanism():
     """Why the published selection is an argmax: with a sensitivity of 1 a score is thousands of Gumbel deviations."""
-    asked = [asked_of(CENSUS, [("age", "sex")], [np.full((85, 2), CENSUS.records / 170)], eta=0.7) for _ in range(1)]
-    contribution_of = np.abs(CENSUS.project(("age", "sex")).values - CENSUS.records / 170).sum()
-    assert np.sqrt(8 * 1e-6) / 2 * contribution_of / asked[0]["rho"] > 1e3
+    even = np.full((85, 2), CENSUS.records / 170)
+    asked = asked_of(CENSUS, [("age", "sex")], [even], eta=0.7)
+    score = np.abs(CENSUS.project(("age", "sex")).values - even).sum() / asked["rho"]
+    assert np.sqrt(8 * 1e-6) / 2 * score > 1e3  # for a rho_exp of a millionth
 
 
 def test_the_estimate_of_a_cell_is_its_share_of_the_interval():
@@ -232,7 +233,5 @@ def test_the_published_form_learns_the_workload():
     pairs = pg.workloads.marginals(workload)
     fitted = PPSynAsPublishedNotPrivate(rho=0.1, backend="simulation").fit(CENSUS, workload, seed=0)
     alone = Independent(rho=0.1, backend="simulation").fit(CENSUS, workload, seed=0)
-    errors = [
-        pg.evaluation.workload_error(CENSUS, one, pairs, norm="tv", per="record") for one in (fitted, alone)
-    ]
+    errors = [pg.evaluation.workload_error(CENSUS, one, pairs, norm="tv", per="record") for one in (fitted, alone)]
     assert errors[0] < 0.6 * errors[1]
