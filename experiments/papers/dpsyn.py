@@ -138,7 +138,7 @@ PAPER = Paper(
             "the pipeline: combine, recode, refine, map, learn",
             "experiments/dpsyn/pipeline.py: measure",
             ["tests/transforms/test_transform.py::test_rare_values_become_one"],
-            because="which marginals the contestants chose is printed in examples only; ours follow the attributes' meaning",
+            because="the contestants' marginals are printed in examples only; ours follow the attributes' meaning",
             as_published=False,
         ),
         impossible(
@@ -200,7 +200,7 @@ PAPER = Paper(
         ),
     ),
     remarks=(
-        "Scores of the contest itself are not in the paper. Section 3 as it is here names PrivBasis and PriView only, so "
-        "there is no consistency of numeric ranges to reproduce.",
+        "Scores of the contest itself are not in the paper. Section 3, as it is here, names PrivBasis and PriView only, "
+        "so there is no consistency of numeric ranges to reproduce.",
     ),
 )

@@ -196,7 +196,7 @@ PAPER = Paper(
             "lower error",
             _wins("sweep", "ranges_5", ("AIM", "MST"), 0.6),
             REPORT,
-            because="370 ranges over five attributes hold few records, and the seeds differ by more than the mechanisms",
+            because="ranges over five attributes hold few records, and seeds differ by more than mechanisms",
         ),
         statement(
             "Figure 6",
@@ -250,9 +250,9 @@ PAPER = Paper(
     ),
     remarks=(
         "**Finding.** The published algorithm is not private: the partition of a marginal, the budget asked for it and "
-        "the choice are functions of the true counts that are used without noise. With only that closed and nothing else "
-        "changed its advantage is gone (`results/ppsyn.md`, last section): the advantage was the leak. Our `PPSyn` keeps "
-        "the idea, sums over boxes, with partitions and prices that follow from paid answers alone.",
+        "the choice are functions of the true counts that are used without noise. With only that closed and nothing "
+        "else changed its advantage is gone (`results/ppsyn.md`, last section): the advantage was the leak. Our `PPSyn` "
+        "keeps the idea, sums over boxes, with partitions and prices that follow from paid answers alone.",
     ),
 )
 

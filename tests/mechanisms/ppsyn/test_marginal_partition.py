@@ -1,5 +1,6 @@
 """Algorithms 3 and 4 of PPSyn: each step against a case worked out by hand, and against plain loops."""
 
+import itertools
 import math
 
 import numpy as np
@@ -125,7 +126,7 @@ def test_each_merge_is_the_cheapest_of_sorted_neighbors(counts):
         runs = sorted(runs, key=lambda run: (run[0], run[-1]))
         costs = [
             reconstruction_error(np.concatenate([a, b])) - reconstruction_error(a) - reconstruction_error(b)
-            for a, b in zip(runs, runs[1:], strict=False)
+            for a, b in itertools.pairwise(runs)
         ]
         assert steps.errors[step + 1] - steps.errors[step] == pytest.approx(min(costs), abs=1e-8)
 
