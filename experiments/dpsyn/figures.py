@@ -9,7 +9,7 @@ import pandas as pd
 
 from experiments import figure_style as style
 from experiments.dpsyn import noise
-from experiments.dpsyn.cells import FLOWS, OURS, PUBLISHED, SCHEDULES
+from experiments.dpsyn.cells import EPSILONS, FLOWS, OURS, PUBLISHED, SCHEDULES
 
 COLORS = {PUBLISHED: "#D55E00", OURS: "#0072B2", FLOWS: "#009E73"}
 SCORES = {
@@ -22,7 +22,7 @@ TABLES = {"fire": "fire calls", "fire30": "fire calls, 30 attributes", "acs/IL_O
 
 def figure_2(path: Path) -> Path:
     """The standard deviation of each cell against k, and the crossings that the paper prints."""
-    figure, panels = style.panels(4, columns=2, width=4.0, height=2.7, share_x=True)
+    figure, panels = style.panels(4, columns=2, width=4.6, height=2.7, share_x=True)
     ks = np.unique(np.round(np.logspace(0, 3, 40)).astype(int))
     for axes, (panel, (epsilon, delta)) in zip(panels, noise.PANELS.items(), strict=True):
         rows = [(int(k), name, of(int(k), epsilon, delta)) for name, of in noise.APPROACHES.items() for k in ks]
@@ -42,19 +42,20 @@ def figure_2(path: Path) -> Path:
 def scores(table: pd.DataFrame, path: Path) -> Path:
     """The three scores of the contest against epsilon."""
     shown = [key for key in SCORES if key[0] in set(table["table"])]
-    figure, panels = style.panels(len(shown), width=3.5, height=3.0)
+    figure, panels = style.panels(len(shown), width=3.2 + 1.8 / len(shown), height=3.0)
     for axes, (name, score) in zip(panels, shown, strict=True):
         rows = table[table["table"] == name].assign(score=table[score] / 1000)
         style.lines(axes, rows, "epsilon", "score", "method", order=list(COLORS), colors=COLORS, log="x")
+        axes.set_xticks(list(EPSILONS), [f"{epsilon:g}" for epsilon in EPSILONS])
         style.titles(axes, f"{SCORES[name, score]}\n({TABLES[name]})", x="epsilon",
                      y="score, thousands of 1,000" if axes is panels[0] else "")  # fmt: skip
-    style.legend(figure, panels, where="below")
+    style.legend(figure, panels)
     return _saved(figure, path)
 
 
 def convergence(table: pd.DataFrame, path: Path) -> Path:
     """The error of the tables against iterations: GUM with its schedules, copies or not, and flows."""
-    figure, (left, right) = style.panels(2, width=4.2, height=3.4, share_y=True)
+    figure, (left, right) = style.panels(2, width=5.2, height=3.4, share_y=True)
     schedules = {f"{PUBLISHED}, {one}": f"schedule: {one.replace('_', ' ')}" for one in SCHEDULES}
     others = {
         f"{OURS}, long": "GUM, ours",
@@ -76,13 +77,13 @@ def convergence(table: pd.DataFrame, path: Path) -> Path:
 
 def itemsets(table: pd.DataFrame, path: Path) -> Path:
     """PrivBasis: how many of the frequent itemsets are found, and how far off their supports are."""
-    figure, panels = style.panels(3, width=3.1, height=2.8)
+    figure, panels = style.panels(3, width=4.0, height=2.8)
     labelled = table.assign(share=table["theta"].map(lambda theta: f"in {theta:.0%} of the records or more"))
     named = {"precision": "precision", "recall": "recall", "relative_error": "median relative error of supports"}
     for axes, (value, label) in zip(panels, named.items(), strict=True):
         style.lines(axes, labelled, "epsilon", value, "share", log="xy" if value == "relative_error" else "x")
         style.titles(axes, label, x="epsilon")
-    style.legend(figure, panels, where="below")
+    style.legend(figure, panels)
     return _saved(figure, path)
 
 

@@ -200,7 +200,7 @@ PAPER = Paper(
         ),
     ),
     remarks=(
-        "Scores of the contest itself are not in the paper. Section 3, as it is here, names PrivBasis and PriView only, "
+        "Scores of the contest itself are not in the paper. Section 3, as it is here, names PrivBasis and PriView, "
         "so there is no consistency of numeric ranges to reproduce.",
     ),
 )

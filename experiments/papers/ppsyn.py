@@ -82,9 +82,9 @@ def _worse_from_four() -> tuple[str, bool]:
 
 def _leak() -> tuple[str, bool]:
     """Whether some closed form keeps up with AIM where the published one beats it."""
-    medians = _medians("leak", "workload_error").dropna(subset=["published", "AIM"])
-    closed = medians[[name for name in medians if name.startswith("closed")]].min(axis=1)
-    ahead = medians["published"] < medians["AIM"]
+    medians = _medians("leak", "workload_error").dropna(subset=[PUBLISHED, "AIM"])
+    closed = medians[[name for name in medians if str(name).startswith("closed")]].min(axis=1)
+    ahead = medians[PUBLISHED] < medians["AIM"]
     keeps = closed[ahead] <= medians["AIM"][ahead]
     text = (
         f"published beats AIM in {int(ahead.sum())} of {len(medians)} settings, its closed form in {int(keeps.sum())} "
@@ -251,8 +251,8 @@ PAPER = Paper(
     remarks=(
         "**Finding.** The published algorithm is not private: the partition of a marginal, the budget asked for it and "
         "the choice are functions of the true counts that are used without noise. With only that closed and nothing "
-        "else changed its advantage is gone (`results/ppsyn.md`, last section): the advantage was the leak. Our `PPSyn` "
-        "keeps the idea, sums over boxes, with partitions and prices that follow from paid answers alone.",
+        "else changed its advantage is gone (`results/ppsyn.md`, last section): the advantage was the leak. Our `PPSyn`"
+        " keeps the idea, sums over boxes, with partitions and prices that follow from paid answers alone.",
     ),
 )
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from matplotlib.ticker import LogLocator
 
 from experiments import figure_style as style
 from experiments.ppsyn import problems
@@ -29,7 +30,7 @@ def figure_2(folder: Path) -> Path:
     the marginal from a uniform one."""
     counts = problems.table("adult14").project("hours-per-week").values
     steps, far = merging_steps(counts), float(np.abs(counts - counts.mean()).sum())
-    figure, (axes,) = style.panels(1, width=5.2, height=3.2)
+    figure, (axes,) = style.panels(1, width=6.6, height=3.2)
     frames = []
     for share in (0.1, 0.3, 1.0):
         allowed = 0.7 * share * far
@@ -56,7 +57,7 @@ def sweep(table: pd.DataFrame, folder: Path) -> list[Path]:
                         colors=COLORS)  # fmt: skip
             style.titles(axes, NAMES[str(name)], x="epsilon", y=label if axes is panels[0] else "")
         _ticks(panels)
-        style.legend(figure, panels, where="below")
+        style.legend(figure, panels)
         drawn.append(_saved(figure, folder / f"figure{NUMBERS[metric]}.png"))
     return drawn
 
@@ -70,7 +71,9 @@ def support_vectors(table: pd.DataFrame, folder: Path) -> Path:
         real = rows.loc[rows["mechanism"] == "real records", "rate"].mean()
         style.reference(axes, float(real), "trained on real records")
         style.titles(axes, NAMES[str(name)], x="epsilon", y="misclassification" if axes is panels[0] else "")
-    style.legend(figure, panels, where="below")
+    for axes in panels:
+        axes.set_xticks([0.1, 0.5, 2], ["0.1", "0.5", "2"])
+    style.legend(figure, panels)
     return _saved(figure, folder / "figure6.png")
 
 
@@ -85,29 +88,31 @@ def etas(table: pd.DataFrame, folder: Path) -> list[Path]:
             style.titles(
                 axes, f"{NAMES[str(name)]}, epsilon 0.5", x="eta", y=METRICS[metric] if axes is panels[0] else ""
             )
-        style.legend(figure, panels, where="below")
+        _finer(panels)
+        style.legend(figure, panels)
         drawn.append(_saved(figure, folder / f"figure{number}.png"))
     return drawn
 
 
 def dimensions(table: pd.DataFrame, folder: Path) -> Path:
     """Figure 9: workload error against d."""
-    figure, (axes,) = style.panels(1, width=5.6, height=3.2)
+    figure, (axes,) = style.panels(1, width=6.6, height=3.2)
     style.lines(axes, table, "d", "workload_error", "mechanism", order=list(MECHANISMS), labels=LABELS, log="y",
                 colors=COLORS)  # fmt: skip
     axes.set_xticks(sorted(table["d"].unique()))
     style.titles(axes, "BR2000, epsilon 0.1", x="attributes of a marginal, d", y=METRICS["workload_error"])
+    _finer([axes])
     style.legend(figure, axes)
     return _saved(figure, folder / "figure9.png")
 
 
 def leaks(table: pd.DataFrame, folder: Path) -> Path:
     """The published algorithm with its leak closed, beside AIM and the private PPSyn."""
-    order = [*LEAKS, "AIM", "PPSyn"]
+    order = [PUBLISHED, *LEAKS, "AIM", "PPSyn"]
     figure, panels = _panels(table["table"])
     for axes, (name, rows) in zip(panels, table.groupby("table", sort=False), strict=True):
         style.lines(axes, rows, "epsilon", "workload_error", "mechanism", order=order,
-                    labels={**LABELS, "published": LABELS[PUBLISHED]}, log="xy")  # fmt: skip
+                    labels=LABELS, log="xy")  # fmt: skip
         style.titles(axes, NAMES[str(name)], x="epsilon", y=METRICS["workload_error"] if axes is panels[0] else "")
     _ticks(panels)
     style.legend(figure, panels)
@@ -115,13 +120,22 @@ def leaks(table: pd.DataFrame, folder: Path) -> Path:
 
 
 def _ticks(panels: Sequence[style.Axes]) -> None:
-    """The epsilons of the paper on the axis."""
+    """Some epsilons of the paper on the axis, and more than powers of ten beside it."""
     for axes in panels:
-        axes.set_xticks([0.05, 0.1, 0.2, 0.5, 1, 2], ["0.05", "0.1", "0.2", "0.5", "1", "2"])
+        axes.set_xticks([0.05, 0.2, 0.5, 2], ["0.05", "0.2", "0.5", "2"])
+    _finer(panels)
+
+
+def _finer(panels: Sequence[style.Axes]) -> None:
+    """Labels at 1, 2 and 5 times powers of ten."""
+    for axes in panels:
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
 
 
 def _panels(tables: pd.Series) -> tuple[style.Figure, list[style.Axes]]:
-    return style.panels(tables.nunique(), width=3.9, height=3.2)
+    """A panel for each table, and room for the legend beside them."""
+    count = tables.nunique()
+    return style.panels(count, width=3.4 + 2.6 / count, height=3.2)
 
 
 def _saved(figure: style.Figure, path: Path) -> Path:
