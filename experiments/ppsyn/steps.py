@@ -51,11 +51,11 @@ def figure_9(how: Run) -> None:
 
 def leak(how: Run) -> None:
     """The published algorithm with its leak closed, beside it, AIM and the private PPSyn, from Figures 3 to 5."""
+    names = ("AIM", "PPSyn", cells.PUBLISHED)
     beside = [
         cell
         for cell in cells.sweep(how.few(cells.SEEDS, 1), how.quick)
-        if cell.mechanism in ("AIM", "PPSyn", cells.PUBLISHED)
-        and (how.quick or cell.epsilon in cells.LEAK_EPSILONS.get(cell.table, ()))
+        if cell.mechanism in names and (how.quick or cell.epsilon in cells.LEAK_EPSILONS.get(cell.table, ()))
     ]
     table = _table(how, "leak", [*cells.leaks(how.few(cells.SEEDS, 1), how.quick), *beside])
     figures.leaks(table, how.results / FOLDER)
