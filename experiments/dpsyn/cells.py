@@ -33,14 +33,14 @@ METHODS: dict[str, GradualUpdate | MinCostFlow] = {
     FLOWS: MinCostFlow(iterations=FLOW_ITERATIONS),
     **{
         f"{PUBLISHED}, {schedule}": GradualUpdate.as_published(
-            iterations=3 * GUM_ITERATIONS, schedule=schedule, decay=decay, alpha=1.0
+            iterations=2 * GUM_ITERATIONS, schedule=schedule, decay=decay, alpha=1.0
         )
         for schedule, decay in SCHEDULES.items()
     },
-    f"{PUBLISHED}, replace only": GradualUpdate.as_published(iterations=3 * GUM_ITERATIONS, last_duplicate=0.0),
-    f"{PUBLISHED}, alpha 0.2": GradualUpdate.as_published(iterations=3 * GUM_ITERATIONS),
-    f"{OURS}, long": GradualUpdate(iterations=3 * GUM_ITERATIONS),
-    f"{FLOWS}, long": MinCostFlow(iterations=10),
+    f"{PUBLISHED}, replace only": GradualUpdate.as_published(iterations=2 * GUM_ITERATIONS, last_duplicate=0.0),
+    f"{PUBLISHED}, alpha 0.2": GradualUpdate.as_published(iterations=2 * GUM_ITERATIONS),
+    f"{OURS}, long": GradualUpdate(iterations=2 * GUM_ITERATIONS),
+    f"{FLOWS}, long": MinCostFlow(iterations=8),
 }
 
 

@@ -98,7 +98,7 @@ def _scores(table: pd.DataFrame) -> str:
 
 
 def _convergence(table: pd.DataFrame) -> str:
-    places = [1, 5, 10, 20, 60]
+    places = [1, 5, 10, 20, 40]
     rows = table[table["iteration"].isin(places)]
     wide = rows.groupby(["method", "iteration"])["error"].median().unstack("iteration").reset_index()
     last = table.groupby("method")["error"].apply(lambda errors: errors.iloc[-1]).rename("last")
