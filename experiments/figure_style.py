@@ -143,13 +143,14 @@ def dots(
     places: Sequence[Any] | None = None,
     labels: Mapping[Any, str] | None = None,
     colors: Mapping[Any, str] | None = None,
+    markers: Mapping[Any, str] | None = None,
     spread: Spread = "range",
     log: bool = False,
 ) -> None:
     """A dot and its spread for each category of the column `across` and each value of `by`, side by side.
 
     Bars would have to start at zero, which a logarithmic axis does not have; hence dots. Arguments as in `lines`;
-    `places` are the categories in the order of the axis.
+    `places` are the categories in the order of the axis, `markers` those of some series.
     """
     order = list(order if order is not None else dict.fromkeys(frame[by]))
     places = list(places if places is not None else dict.fromkeys(frame[across]))
@@ -163,7 +164,7 @@ def dots(
             at,
             found[:, 0],
             yerr=np.maximum(reach, 0.0),
-            fmt=MARKERS[index % len(MARKERS)],
+            fmt=(markers or {}).get(which, MARKERS[index % len(MARKERS)]),
             color=color,
             markersize=5.5,
             elinewidth=1.4,

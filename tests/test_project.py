@@ -1,6 +1,7 @@
 """The project around the code: a light import, one version, declared dependencies, documented public names."""
 
 import ast
+import importlib
 import re
 import subprocess
 import sys
@@ -73,6 +74,25 @@ def test_version_is_the_changelogs_latest():
     latest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert latest is not None
     assert project["version"] == latest[1] == pg.__version__
+
+
+def test_installed_scripts_are_functions():
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+    assert scripts
+    for target in scripts.values():
+        module, name = target.split(":")
+        assert callable(getattr(importlib.import_module(module), name)), target
+
+
+def test_the_conda_recipe_asks_for_what_the_project_asks_for():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    recipe = (ROOT / "packaging" / "conda" / "meta.yaml").read_text()
+    run = re.search(r"\n  run:\n((?:    - .+\n)+)", recipe)
+    assert run is not None
+    wanted = {line.strip("- ").replace(" ", "") for line in run[1].splitlines()}
+    assert wanted == {*project["dependencies"], f"python{project['requires-python']}"}
+    assert f'version = "{project["version"]}"' in recipe
+    assert all(f"- {name} = {target}" in recipe for name, target in project["scripts"].items())
 
 
 def test_every_public_name_is_documented():

@@ -79,6 +79,24 @@ class Outcome:
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
+class Drafting(Protocol):
+    """What is found out of the records before they are coded, such as bounds that are bought, under the same curator."""
+
+    @property
+    def domain(self) -> Domain:
+        """The attributes, with numbers of values that stand in for those not known yet."""
+        ...
+
+    @property
+    def delta(self) -> float:
+        """What it takes of delta, on thresholds."""
+        ...
+
+    def __call__(self, curator: Curator, /) -> Curator:
+        """Ask the curator; the one that the mechanism is to see."""
+        ...
+
+
 CONCLUDING_ITERATIONS = 500
 """Of the estimate after an interruption: who stops a run does not want to wait for the last thousandth."""
 
@@ -123,6 +141,8 @@ class Mechanism(ABC, metaclass=_TakesOldNames):
 
     definition: ClassVar[str] = "zcdp"
     """What the mechanism can spend: "pure" (epsilon), "zcdp" (rho, or epsilon with delta), or "either"."""
+    delta_by_name: ClassVar[bool] = False
+    """Whether its name with epsilon alone (`named_mechanism`) means a delta of 1e-9, although it can spend epsilon."""
     gaussian_only: ClassVar[bool] = False
     """Whether (epsilon, delta) buys nothing but Gaussian noise, so that the Gaussian's exact curve says how much."""
 
@@ -201,6 +221,7 @@ class Mechanism(ABC, metaclass=_TakesOldNames):
         checkpoint: str | Path | None = None,
         time_limit: float | None = None,
         ledger: str | Path | DatasetLedger | None = None,
+        drafting: Drafting | None = None,
     ) -> Result:
         """Spend the budget on the records and return what was learned.
 
@@ -218,6 +239,8 @@ class Mechanism(ABC, metaclass=_TakesOldNames):
             time_limit: seconds after which the run ends as by Ctrl-C; the last estimate is made after them. When it
                 ends depends on the clock of this machine, not on the records alone: see `Result.interrupted`.
             ledger: the ledger of the dataset, which all runs on it charge (`DatasetLedger`); a file, or an open one.
+            drafting: asks first, of the same budget, how the records are to be coded; `data` is then a table that is
+                not coded yet. Synthesizer makes one of a schema with columns to be bought.
 
         Raises:
             ArgumentError, DataError, JournalError: an argument that cannot be used; nothing was spent. Among them a
@@ -244,13 +267,15 @@ class Mechanism(ABC, metaclass=_TakesOldNames):
                 checkpoint=checkpoint,
                 ledger=ledger,
                 time_limit=time_limit,
+                drafting=drafting,
             )
         start = time.perf_counter()
         noise, choices = _generators(seed)
-        relevant = None if workload is None else relevant_workload(data.domain, workload)
+        domain = data.domain if drafting is None else drafting.domain
+        relevant = None if workload is None else relevant_workload(domain, workload)
         rules = zero_rules(self.structural_zeros)
         if rules:
-            check_possible(rules, data.domain)
+            check_possible(rules, domain)
         with _shown(type(self).__name__, progress) as on_charge:
             curator = Curator(
                 data,
@@ -263,23 +288,26 @@ class Mechanism(ABC, metaclass=_TakesOldNames):
                 label=type(self).__name__,
                 on_charge=on_charge,
                 structural_zeros=rules,
+                threshold_delta=0.0 if drafting is None else drafting.delta,
             )
+            seen = curator
             try:
                 with stopped_early(curator, time_limit, silent=progress is False) as stop:
-                    made = self.run(curator, relevant, choices)
+                    seen = curator if drafting is None else drafting(curator)
+                    made = self.run(seen, relevant, choices)
             except KeyboardInterrupt:
                 curator.stopped = True
-                made = self._concluded(curator, stop)
+                made = self._concluded(seen, stop)
             finally:
                 curator.close()
         outcome = made if isinstance(made, Outcome) else Outcome(made)
-        outcome = replace(outcome, model=with_refit(outcome.model, curator))
-        zeros = {ZEROS: honored(outcome.model, rules, data.domain)} if rules else {}
+        outcome = replace(outcome, model=with_refit(outcome.model, seen))
+        zeros = {ZEROS: honored(outcome.model, rules, seen.domain)} if rules else {}
         return Result(
             outcome.model,
             curator.ledger.statement(),
-            curator.measurements,
-            data.domain,
+            seen.measurements,
+            seen.domain,
             self,
             curator.stopped,
             {**outcome.details, **zeros, **({"time_limit": time_limit} if stop.timed_out else {})},

@@ -158,7 +158,7 @@ def _flag(value: Any) -> bool:
 
 
 def _is_boolean(value: object) -> bool:
-    return isinstance(value, bool | np.bool)
+    return isinstance(value, bool | np.bool_)
 
 
 def _solver(value: Any) -> Any:

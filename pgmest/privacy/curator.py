@@ -6,7 +6,7 @@ How it looks at them is in `accesses`; what noise a budget buys in `noise` and `
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -21,7 +21,7 @@ from pgmest.inference.exact.structural_zeros import Rule
 from pgmest.measurements.files.query_format import encode_query
 from pgmest.measurements.measurement import LARGEST_ANSWER, SMALLEST_STDDEV, LinearMeasurement
 from pgmest.privacy import exponential, selection
-from pgmest.privacy.accesses import Access, Choice, Draws, NoisyAnswers, OwnMechanism
+from pgmest.privacy.accesses import Access, Choice, Draws, FrequentLabels, NoisyAnswers, OwnMechanism
 from pgmest.privacy.budgets import ApproxDP, Budget, Epsilon, Rho
 from pgmest.privacy.dataset_ledger import DatasetLedger, LedgerRun
 from pgmest.privacy.grid import on_grid
@@ -31,6 +31,7 @@ from pgmest.privacy.neighbors import Neighbors, Replace, neighbors_of
 from pgmest.privacy.noise import Noise, charge_of, cost_of, make_backend, noise_for, values_noise
 from pgmest.privacy.one_process import OneProcess
 from pgmest.privacy.scores import Scores, as_function
+from pgmest.privacy.thresholds import threshold
 from pgmest.queries import as_query
 from pgmest.tables.domain import Domain
 
@@ -89,6 +90,7 @@ class Curator(OneProcess):
             budget is reserved there at once, and what was not spent is given back at the end (`close`).
         label: what the run is for, as the dataset's ledger will say.
         on_charge: called with the curator after each charge, to show progress.
+        threshold_delta: what may be spent of delta besides the budget, on labels that nobody listed (`frequent`).
         structural_zeros: rules of `pgmest.zeros` that hold for all possible records: public knowledge, which is kept
             here for the estimates made of the answers.
 
@@ -116,6 +118,7 @@ class Curator(OneProcess):
         label: str = "a run",
         on_charge: Callable[[Curator], object] | None = None,
         structural_zeros: Iterable[Rule] = (),
+        threshold_delta: float = 0.0,
     ):
         if not isinstance(data, Dataset):
             raise ArgumentError.of("data", type(data).__name__, "a pgmest.Dataset; see Dataset.from_frame and .load")
@@ -139,10 +142,15 @@ class Curator(OneProcess):
         self.neighbors: Neighbors = neighbors_of(data, neighbors)
         if self.public_total == 0:
             raise ArgumentError("under Replace the number of records is public, and 0: there is nothing to measure.")
-        self.ledger: Ledger = Ledger(budget)
+        self.ledger: Ledger = Ledger(budget, threshold_delta)
         self._spent_before: Budget = self.ledger.total
         if ledger is not None and self._backend.insecure:
             raise ArgumentError("simulated noise protects nobody, so no ledger of a dataset can account for it.")
+        if ledger is not None and threshold_delta:
+            raise ArgumentError(
+                "the ledger of a dataset adds up budgets, not the delta of thresholds: list the values that are to be "
+                "bought, or where they are among, or leave the ledger out."
+            )
         run = {"budget": amounts(budget), "neighbors": repr(self.neighbors), "backend": backend}
         self._journal = None if journal is None else Journal(journal, {**run, "domain": list(data.domain.items())})
         self._run = None if ledger is None else self._begin(ledger, label)
@@ -394,6 +402,40 @@ class Curator(OneProcess):
             parameters = {"candidates": candidates, "draws": draws, "moved": moved * 2.0**unit_power}
             access = Draws(lambda data: selection.checked_integers(exponents(data), candidates), unit_power, draws)
             return self._pay(Entry(label, "select", cost, parameters, self._backend.insecure), access)
+
+    def frequent(
+        self, counts: Callable[[Dataset], Mapping[str, int]], spend: Budget, delta: float, *, label: str
+    ) -> list[str]:
+        """Labels that many records have, of labels that nobody listed; possibly none.
+
+        Noise as on a histogram, and a threshold that a label of one person alone exceeds with probability delta at
+        most (`pgmest.privacy.thresholds`): together (spend, delta)-private.
+
+        Args:
+            counts: called with the records, gives how many have each label that occurs, each of them at least 1. A
+                record has at most one label.
+            spend: what to pay: Rho or Epsilon.
+            delta: what to pay besides, of the curator's `threshold_delta`.
+            label: what the ledger says it was for.
+
+        Returns:
+            the labels released, in the order of the alphabet.
+
+        Raises:
+            ArgumentError: more delta than is left, or another kind of budget.
+            BudgetExceeded, BudgetTypeError: as for `measure`.
+        """
+        with self.ledger.held():
+            cost = self._affordable(spend, label)
+            if not isinstance(cost, Rho | Epsilon):
+                raise ArgumentError.of("spend", spend, "Rho or Epsilon: a threshold is for noise on whole counts")
+            self.ledger.check_delta(delta, label)
+            noise = noise_for(cost, self.neighbors)
+            least = threshold(noise, self.neighbors.records, delta)
+            self._check_price(label, noise, *charge_of(noise, cost, self.neighbors))
+            parameters = {"noise": noise.name, "stddev": noise.stddev, "threshold": least, "delta": float(delta)}
+            entry = Entry(label, "measure", cost, parameters, self._backend.insecure, float(delta))
+            return list(map(str, self._pay(entry, FrequentLabels(counts, noise, least))))
 
     def count(self, spend: Budget, *, label: str = "") -> LinearMeasurement:
         """The number of records with noise, a measurement of the clique ().

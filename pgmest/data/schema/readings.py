@@ -129,9 +129,7 @@ def _plain(value: object) -> Any:
 
 
 def _timestamp(value: datetime.datetime) -> Any:
-    import pandas as pd
-
-    if isinstance(value, pd.Timestamp):  # may lie outside what datetime holds
+    if hasattr(value, "to_datetime64"):  # pandas' own, which may lie outside what datetime holds
         return value.tz_localize(None).to_datetime64()
     return value.replace(tzinfo=None)
 

@@ -9,10 +9,8 @@ import numpy as np
 
 from pgmest.data.dataset import Dataset
 from pgmest.inference.exact.structural_zeros import Rule
-from pgmest.inference.support.support import Support
 from pgmest.mechanisms.pgm.grouped_model import GroupedModel
-from pgmest.models.support import SupportModel
-from pgmest.tables.clique_vector import CliqueVector
+from pgmest.tables.domain import Domain
 
 SWEEPS = 20
 DAMPING = 0.1
@@ -28,10 +26,8 @@ MOST_RATIO = 1e3
 LEAST_TARGET = 1e-9
 
 
-def weighted_records(
-    model: GroupedModel, count: int, rules: Sequence[Rule], generator: np.random.Generator
-) -> SupportModel:
-    """Records with weights that fit all measured tables and one-way marginals, close to the model they come from.
+def weighted_records(model: GroupedModel, count: int, rules: Sequence[Rule], generator: np.random.Generator) -> Dataset:
+    """Records with weights that fit measured tables and one-way marginals, close to the model they come from.
 
     Records are drawn from a model that has the strongest dependences exactly. Iterative proportional fitting of their
     weights (raking; Deming and Stephan 1940) then finds the nearest weights, in relative entropy, that have all the
@@ -47,8 +43,7 @@ def weighted_records(
     records = _possible(model.records(count, generator), rules)
     weights = raked(records, model, generator)
     weights[weights < LEAST_WEIGHT * weights.max()] = 0.0
-    weighted = Dataset(records.domain, records.columns, records.records, weights)
-    return SupportModel(Support(weighted), CliqueVector.zeros(records.domain, []), model.evidence.total)
+    return Dataset(records.domain, records.columns, records.records, weights)
 
 
 def raked(records: Dataset, model: GroupedModel, generator: np.random.Generator) -> np.ndarray:
@@ -103,9 +98,14 @@ def _target(table: np.ndarray, total: float) -> np.ndarray:
 
 def _possible(records: Dataset, rules: Sequence[Rule]) -> Dataset:
     """The records that break no rule; all, if all do."""
-    keep = np.ones(records.records, dtype=bool)
-    for rule in rules:
-        names = records.domain.clique(rule.attributes)
-        mask = np.asarray(rule.mask(records.domain))
-        keep &= ~mask[tuple(np.asarray(records.column(name)) for name in names)]
+    keep = ~broken([np.asarray(column) for column in records.columns], records.domain, rules)
     return records.take(keep) if keep.any() else records
+
+
+def broken(columns: Sequence[np.ndarray], domain: Domain, rules: Sequence[Rule]) -> np.ndarray:
+    """Which records break a rule."""
+    found = np.zeros(len(columns[0]), dtype=bool)
+    for rule in rules:
+        names = domain.clique(rule.attributes)
+        found |= np.asarray(rule.mask(domain))[tuple(columns[axis] for axis in domain.axes(names))]
+    return found

@@ -1,9 +1,9 @@
 """Hamiltonian Monte Carlo with lengths drawn from where trajectories turned (Wu, Stoehr, Robert 2018, eHMC).
 
 A chain adapts the step size by dual averaging (Hoffman, Gelman 2014), then records after how many steps trajectories
-begin to return, and draws the lengths of all later ones from these: an order of NUTS without its doubling, every
-trajectory an ordinary Metropolis proposal. Steps are the two-stage splitting of least energy error (Blanes, Casas,
-Sanz-Serna 2014), which is more exact than two leapfrogs of half the length for the same two gradients.
+begin to return, and draws the lengths of all later ones from parts of these: an order of NUTS without its doubling,
+every trajectory an ordinary Metropolis proposal. Steps are the two-stage splitting of least energy error (Blanes,
+Casas, Sanz-Serna 2014), which is more exact than two leapfrogs of half the length for the same two gradients.
 """
 
 from __future__ import annotations
@@ -26,6 +26,10 @@ TARGET_ACCEPTANCE = 0.8
 FIRST_STEP = 0.1
 DIVERGENT = 1000.0
 """A trajectory whose energy is off by more is counted as divergent."""
+
+PART_OF_TURN = (0.25, 0.75)
+"""Of the way to where it turns. Where all directions are equally long a whole turn ends opposite to its start, as far
+from the center as before, so that spreads would not mix; a quarter of the circle forgets the start."""
 
 LONGEST = 1024
 TURNS = 15
@@ -72,7 +76,8 @@ class Chain:
         """Make `count` transitions and hand each point to `keep`."""
         state, accepted = _State(point, *self.energy(point)), 0.0
         for _ in range(count):
-            length = int(self.generator.choice(self.lengths))
+            share = self.generator.uniform(*PART_OF_TURN)
+            length = max(1, round(share * int(self.generator.choice(self.lengths))))
             state, probability, lost = self._transition(state, self.step, length)
             accepted += probability
             self.divergent += lost
