@@ -8,7 +8,7 @@ import pandas as pd
 
 from experiments.dpsyn import cells, figures, noise, report
 from experiments.papers.paper import Run
-from experiments.stored_rows import Cell, rows_of
+from experiments.stored_rows import Cell
 from pgmest._base.files import write_atomically
 from pgmest.mechanisms.priview.design import cover, subsets_of
 from pgmest.tables.domain import Domain
@@ -75,7 +75,7 @@ def itemsets(how: Run) -> None:
 
 
 def _table(how: Run, of: Iterable[Cell]) -> pd.DataFrame:
-    return pd.DataFrame(rows_of(of, how.cells / FOLDER, how.fresh))
+    return pd.DataFrame(how.rows(of, FOLDER))
 
 
 def _written(how: Run, name: str, table: pd.DataFrame) -> None:

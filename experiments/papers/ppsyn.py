@@ -95,14 +95,9 @@ def _leak() -> tuple[str, bool]:
 
 def _minimum() -> tuple[str, bool]:
     """Of rho against |P| on hours-per-week: from the full marginal down, and up again."""
-    from experiments.ppsyn import problems
-    from pgmest.mechanisms.ppsyn.marginal_partition import merging_steps, required_budget
-
-    counts = problems.table("adult14").project("hours-per-week").values
-    steps = merging_steps(counts)
-    rho = required_budget(steps.intervals, steps.errors, 0.7 * 0.3 * float(abs(counts - counts.mean()).sum()))
-    best = int(rho.argmin())
-    return f"least at |P| = {int(steps.intervals[best])} of {len(counts)}", 0 < best < len(rho) - 1
+    table = rows("ppsyn/figure2.csv", contribution=0.3)
+    best, sizes = table.loc[table["rho"].idxmin(), "size"], table["size"]
+    return f"least at |P| = {int(best)} of {int(sizes.max())}", bool(sizes.min() < best < sizes.max())
 
 
 PAPER = Paper(

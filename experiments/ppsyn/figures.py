@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 from matplotlib.ticker import LogLocator
 
 from experiments import figure_style as style
-from experiments.ppsyn import problems
 from experiments.ppsyn.cells import LEAKS, MECHANISMS, PUBLISHED
-from pgmest.mechanisms.ppsyn.marginal_partition import merging_steps, required_budget
 
 LABELS = {PUBLISHED: "PPSyn as published (not private)", "PPSyn": "PPSyn, ours (private)"}
 NAMES = {"adult14": "Adult", "BR2000": "BR2000", "loans": "Loans"}
@@ -25,23 +22,13 @@ METRICS = {
 NUMBERS = {"workload_error": 3, "ranges_3": 4, "ranges_5": 5}
 
 
-def figure_2(folder: Path) -> Path:
-    """The budget that each partition of hours-per-week asks for, at contributions of a tenth to the whole distance of
-    the marginal from a uniform one."""
-    counts = problems.table("adult14").project("hours-per-week").values
-    steps, far = merging_steps(counts), float(np.abs(counts - counts.mean()).sum())
+def figure_2(table: pd.DataFrame, folder: Path) -> Path:
+    """The budget that each partition of hours-per-week asks for; stars are where Algorithm 3 stops."""
     figure, (axes,) = style.panels(1, width=6.6, height=3.2)
-    frames = []
-    for share in (0.1, 0.3, 1.0):
-        allowed = 0.7 * share * far
-        rho = required_budget(steps.intervals, steps.errors, allowed)
-        step, _ = steps.first_increase(allowed)
-        finite = np.isfinite(rho)
-        which = f"{share:.0%} of the distance from uniform"
-        frames.append(pd.DataFrame({"size": steps.intervals[finite], "rho": rho[finite], "contribution": which}))
-        axes.plot(steps.intervals[step], rho[step], "k*", markersize=9, zorder=3)
-    style.lines(axes, pd.concat(frames), "size", "rho", "contribution", spread="none", log="y", markers=False)
-    axes.plot([], [], "k*", markersize=9, label="where Algorithm 3 stops")
+    labels = {share: f"{share:.0%} of the distance from uniform" for share in table["contribution"].unique()}
+    style.lines(axes, table, "size", "rho", "contribution", labels=labels, spread="none", log="y", markers=False)
+    stops = table[table["stops"]]
+    axes.plot(stops["size"], stops["rho"], "k*", markersize=9, label="where Algorithm 3 stops", zorder=3, linewidth=0)
     style.titles(axes, "hours-per-week, 99 cells", x="size of the partition |P|", y="budget asked for, rho")
     style.legend(figure, axes, title="contribution, eta 0.7")
     return _saved(figure, folder / "figure2.png")

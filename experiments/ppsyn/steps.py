@@ -5,19 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from experiments.papers.paper import Run
-from experiments.ppsyn import cells, figures, report
-from experiments.stored_rows import Cell, rows_of
+from experiments.ppsyn import cells, figures, problems, report
+from experiments.stored_rows import Cell
 from pgmest._base.files import write_atomically
+from pgmest.mechanisms.ppsyn.marginal_partition import merging_steps, reconstruction_error, required_budget
 
 FOLDER = "ppsyn"
 
 
 def figure_2(how: Run) -> None:
-    """Example 2."""
-    figures.figure_2(how.results / FOLDER)
+    """Example 2: the budget against the size of the partition; contributions are parts of the distance from uniform."""
+    counts = problems.table("adult14").project("hours-per-week").values
+    partitions, far = merging_steps(counts), reconstruction_error(counts)
+    frames = []
+    for share in (0.1, 0.3, 1.0):
+        rho = required_budget(partitions.intervals, partitions.errors, 0.7 * share * far)
+        frame = pd.DataFrame({"contribution": share, "size": partitions.intervals, "rho": rho})
+        stop, _ = partitions.first_increase(0.7 * share * far)
+        frames.append(frame.assign(stops=np.arange(len(rho)) == stop)[np.isfinite(rho)])
+    table = pd.concat(frames)
+    _written(how, "figure2", table)
+    figures.figure_2(table, how.results / FOLDER)
     report.write(how.results)
 
 
@@ -69,8 +81,12 @@ def folds(wide: pd.DataFrame) -> pd.DataFrame:
 
 
 def _table(how: Run, name: str, of: Iterable[Cell]) -> pd.DataFrame:
-    table = pd.DataFrame(rows_of(of, how.cells / FOLDER, how.fresh))
+    table = pd.DataFrame(how.rows(of, FOLDER))
+    _written(how, name, table)
+    return table
+
+
+def _written(how: Run, name: str, table: pd.DataFrame) -> None:
     path: Path = how.results / FOLDER / f"{name}.csv"
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, table.to_csv(index=False, float_format="%.6g"))
-    return table
