@@ -49,7 +49,10 @@ def views(how: Run) -> None:
 def scores(how: Run) -> None:
     """The three scores against epsilon."""
     of = [*cells.scores(how.few(3, 1), how.quick), *cells.all_attributes(how.quick)]
-    table = _table(how, of).drop(columns="errors")
+    table = _table(how, of)
+    if table.empty:  # with --stored
+        return
+    table = table.drop(columns="errors")
     _written(how, "scores", table)
     figures.scores(table, how.results / FOLDER / "scores.png")
     report.write(how.results)
@@ -58,6 +61,8 @@ def scores(how: Run) -> None:
 def convergence(how: Run) -> None:
     """GUM against flows."""
     rows = _table(how, cells.convergence(how.few(2, 1), how.quick))
+    if rows.empty:
+        return
     table = rows.explode("errors").rename(columns={"errors": "error"})
     table["error"] = table["error"].astype(float)
     table["iteration"] = table.groupby(["method", "seed"]).cumcount() + 1
@@ -69,6 +74,8 @@ def convergence(how: Run) -> None:
 def itemsets(how: Run) -> None:
     """PrivBasis."""
     table = _table(how, cells.itemsets(how.few(3, 1), how.quick))
+    if table.empty:
+        return
     _written(how, "itemsets", table)
     figures.itemsets(table, how.results / FOLDER / "itemsets.png")
     report.write(how.results)

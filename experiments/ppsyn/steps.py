@@ -36,6 +36,8 @@ def figure_2(how: Run) -> None:
 def figures_3_to_5(how: Run) -> None:
     """Errors against epsilon."""
     table = _table(how, "sweep", cells.sweep(how.few(cells.SEEDS, 1), how.quick))
+    if table.empty:  # with --stored
+        return
     figures.sweep(table, how.results / FOLDER)
     report.write(how.results)
 
@@ -43,6 +45,8 @@ def figures_3_to_5(how: Run) -> None:
 def figure_6(how: Run) -> None:
     """The support vector machine."""
     wide = _table(how, "svm", cells.support_vectors(how.quick))
+    if wide.empty:  # with --stored
+        return
     figures.support_vectors(folds(wide), how.results / FOLDER)
     report.write(how.results)
 
@@ -50,6 +54,8 @@ def figure_6(how: Run) -> None:
 def figures_7_and_8(how: Run) -> None:
     """Errors against eta."""
     table = _table(how, "eta", cells.etas(how.few(2, 1), how.quick))
+    if table.empty:  # with --stored
+        return
     figures.etas(table, how.results / FOLDER)
     report.write(how.results)
 
@@ -57,6 +63,8 @@ def figures_7_and_8(how: Run) -> None:
 def figure_9(how: Run) -> None:
     """Errors against d."""
     table = _table(how, "dimensions", cells.dimensions(how.few(cells.SEEDS, 1), how.quick))
+    if table.empty:  # with --stored
+        return
     figures.dimensions(table, how.results / FOLDER)
     report.write(how.results)
 
@@ -70,6 +78,8 @@ def leak(how: Run) -> None:
         if cell.mechanism in names and (how.quick or cell.epsilon in cells.LEAK_EPSILONS.get(cell.table, ()))
     ]
     table = _table(how, "leak", [*cells.leaks(how.few(cells.SEEDS, 1), how.quick), *beside])
+    if table.empty:  # with --stored
+        return
     figures.leaks(table, how.results / FOLDER)
     report.write(how.results)
 
@@ -82,7 +92,8 @@ def folds(wide: pd.DataFrame) -> pd.DataFrame:
 
 def _table(how: Run, name: str, of: Iterable[Cell]) -> pd.DataFrame:
     table = pd.DataFrame(how.rows(of, FOLDER))
-    _written(how, name, table)
+    if not table.empty:
+        _written(how, name, table)
     return table
 
 

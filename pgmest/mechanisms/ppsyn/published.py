@@ -84,7 +84,8 @@ class PPSynAsPublishedNotPrivate(PPSyn):
     def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
         """Algorithm 1."""
         relevant = list(relevant_cliques(curator.domain, workload, self.max_cells, self.dimensions))
-        limit = tree_limit(curator, one_way := [c for c in relevant if len(c) == 1], self.max_megabytes)
+        one_way = [clique for clique in relevant if len(clique) == 1]
+        limit = tree_limit(curator, one_way, self.max_megabytes)
         weights = least_error_weights(curator.domain, one_way, Rho)
         measures = list(curator.measure_all(one_way, curator.budget * self.one_way, weights=weights))
         model = self._estimated(curator, measures)
