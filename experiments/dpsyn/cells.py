@@ -28,7 +28,9 @@ SCHEDULES = {"step": 0.84, "exponential": 0.04, "linear": 0.04, "square_root": 0
 """k of each schedule of alpha; the rate of "step" is for 5 iterations. The papers do not say theirs."""
 
 METHODS: dict[str, GradualUpdate | MinCostFlow] = {
-    PUBLISHED: GradualUpdate.as_published(iterations=GUM_ITERATIONS),
+    PUBLISHED: GradualUpdate.as_published(
+        iterations=2 * GUM_ITERATIONS, schedule="square_root", decay=SCHEDULES["square_root"], alpha=1.0
+    ),
     OURS: GradualUpdate(iterations=GUM_ITERATIONS),
     FLOWS: MinCostFlow(iterations=FLOW_ITERATIONS),
     **{
