@@ -29,7 +29,6 @@ from experiments.data import load
 from experiments.figure_style import COLORS, MUTED, legend, panels, save, titles
 from experiments.ide_acs import ILLINOIS
 from experiments.papers.paper import Run
-from experiments.stored_rows import rows_of
 from pgmest._base.files import write_atomically
 from pgmest.evaluation.nist2020 import k_marginal_score
 from pgmest.priors.ide.hierarchy import Level, measure_hierarchy, synthesize_hierarchy
@@ -209,7 +208,7 @@ def trials(run: Run) -> list[Trial]:
 
 def make(run: Run) -> None:
     """Run what is missing, and write table, report and figure."""
-    rows = list(rows_of(trials(run), run.cells / "ide_challenge", run.fresh))
+    rows = run.rows(trials(run), "ide_challenge")
     table = pd.DataFrame(rows)
     for place, name in enumerate(("q05", "q10", "q25", "q50", "q75", "q90", "q95")):
         table[name] = [row["quantiles"][place] for row in rows]

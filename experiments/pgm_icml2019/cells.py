@@ -23,9 +23,9 @@ class Effort:
     is minimized by the paper's own Algorithm 1.
     """
 
-    tolerance: float = 1e-3
-    iterations: int = 300
-    likelihood_iterations: int = 200
+    tolerance: float = 3e-3
+    iterations: int = 200
+    likelihood_iterations: int = 100
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def _mwem(cell: Cell, known: Problem) -> dict[str, Any]:
     total = float(known.data.records)
     plain = mwem.mwem(known, mwem.FactoredWeights(known.domain, total), cell.epsilon, cell.seed)
     start = time.perf_counter()
-    graphical = mwem.GraphicalModel(known.domain, total, cell.effort.tolerance, cell.effort.iterations)
+    graphical = mwem.GraphicalModel(known.domain, total)
     fitted = mwem.mwem(known, graphical, cell.epsilon, cell.seed)
     return {
         "error_original": known.error(plain.model),

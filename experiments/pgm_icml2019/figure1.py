@@ -10,7 +10,6 @@ from experiments.figure_style import COLORS, MUTED, dots, legend, offset, panels
 from experiments.papers.paper import Run
 from experiments.pgm_icml2019.cells import MECHANISMS, Cell, Effort
 from experiments.pgm_icml2019.problem import DATASETS, PAPER_QUERIES, problem
-from experiments.stored_rows import rows_of
 from pgmest._base.files import write_atomically
 
 SEEDS = 5
@@ -91,9 +90,8 @@ def extra_cells(run: Run) -> list[Cell]:
 
 def make(run: Run) -> None:
     """Run what is missing, and write table, report and figure."""
-    folder = run.cells / "pgm_figure1"
-    table = pd.DataFrame(list(rows_of(cells(run), folder, run.fresh)))
-    extra = pd.DataFrame(list(rows_of(extra_cells(run), folder, run.fresh)))
+    table = pd.DataFrame(run.rows(cells(run), "pgm_figure1"))
+    extra = pd.DataFrame(run.rows(extra_cells(run), "pgm_figure1"))
     table = table.assign(error_uniform=[problem(name).uniform_error for name in table.dataset])
     run.results.mkdir(parents=True, exist_ok=True)
     both = pd.concat([table.assign(variant=""), extra.assign(variant="extra")])

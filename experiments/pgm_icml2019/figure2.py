@@ -15,14 +15,13 @@ from experiments.pgm_icml2019.cells import Cell, Effort
 from experiments.pgm_icml2019.paths import Path
 from experiments.pgm_icml2019.problem import problem
 from experiments.problems import NamedProblem, chain
-from experiments.stored_rows import rows_of
 from pgmest._base.files import write_atomically
 from pgmest.estimation.estimate import estimate
 from pgmest.mechanisms.mwem.multiplicative_weights import MultiplicativeWeights
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
 SEEDS = 3
-PATH_ITERATIONS = 3000
+PATH_ITERATIONS = 1500
 
 TEXT_A = """# Figure 2a: HDMM on Adult against epsilon
 
@@ -67,9 +66,9 @@ def epsilons(run: Run) -> None:
     """Figure 2a."""
     effort = Effort(1e-2, 50) if run.quick else Effort()
     cells = [Cell("adult", "HDMM", seed, e, effort) for e in EPSILONS for seed in range(run.few(SEEDS, 1))]
-    table = pd.DataFrame(list(rows_of(cells, run.cells / "pgm_figure1", run.fresh)))
+    table = pd.DataFrame(run.rows(cells, "pgm_figure1"))
     path = Path("Algorithm 2, the paper's K", 0, run.few(PATH_ITERATIONS, 60), epsilon=10.0)
-    [steps] = rows_of([path], run.cells / "pgm_paths", run.fresh)
+    [steps] = run.rows([path], "pgm_paths")
     run.results.mkdir(parents=True, exist_ok=True)
     columns = ["epsilon", "seed", "error_original", "error_global", "error_pgm", "measured_original", "measured_pgm"]
     write_atomically(run.results / "pgm_figure2a.csv", table[columns].to_csv(index=False, float_format="%.5g"))
