@@ -38,8 +38,8 @@ TEXT = """# Figure 3: L1 against L2 loss
 
 `python -m experiments.papers pgm --step figure3`. The paper's problem on Adult (62,876 queries), HDMM's measurements
 with Laplace noise at epsilon 1, one record replaced; medians of up to {seeds} seeds (the range in brackets). Losses are
-per answer: L1 in units of the noise's scale, L2 as half squares in units of its standard deviation. The *workload error*
-is the paper's; *least* is the least along the path, which only somebody who knows the truth could stop at.
+per answer: L1 in units of the noise's scale, L2 as half squares in units of its standard deviation. The *workload
+error* is the paper's; *least* is the least along the path, which only somebody who knows the truth could stop at.
 
 | loss | method | iterations | gap | L1 | L2 | workload error, end | least | at iteration |
 |---|---|---|---|---|---|---|---|---|
