@@ -15,6 +15,13 @@ CERTAIN = 0.75
 """Beyond this share of the limit an order at hand is not enough, since the search of `estimate` might miss it."""
 
 
+SMALL = 0.25
+"""A tree below this share of the limit may be far from the best one: whatever fits, fits into it as well."""
+
+WORTH_A_SEARCH = 1.25
+"""A larger tree is searched for longer when it is this many times larger than the last one that was."""
+
+
 class TreeLimit:
     """The junction tree of what was measured, and a limit to what it may grow to.
 
@@ -30,6 +37,7 @@ class TreeLimit:
 
     def __init__(self, domain: Domain, cliques: Iterable[Clique], max_megabytes: float):
         self._domain, self._limit = domain, max_megabytes
+        self._searched = 0.0  # megabytes of the last tree that was searched for longer
         self._found: dict[Clique, tuple[int, float]] = {}  # by a search with so many cliques measured: megabytes
         self._adopt(list(dict.fromkeys(cliques)))
 
@@ -60,13 +68,20 @@ class TreeLimit:
 
     def _adopt(self, cliques: list[Clique]) -> None:
         self._cliques = cliques
-        self.tree = JunctionTree.from_cliques(self._domain, cliques)
+        self.tree = self._grown(cliques)
         self._growths: dict[str | None, TreeGrowth] = {}
-        self._held = [frozenset(clique) for clique in self.tree.cliques]
+
+    def _grown(self, cliques: list[Clique]) -> JunctionTree:
+        """A tree of the cliques: of a quick search, and where that is much larger than before of a longer one."""
+        tree = JunctionTree.from_cliques(self._domain, cliques, effort="low")
+        if tree.megabytes <= max(SMALL * self._limit, WORTH_A_SEARCH * self._searched):
+            return tree
+        tree = JunctionTree.from_cliques(self._domain, cliques)
+        self._searched = tree.megabytes
+        return tree
 
     def _covered(self, clique: Clique) -> bool:
-        members = frozenset(clique)
-        return any(members <= held for held in self._held)
+        return self.tree.containing(clique) is not None
 
     def _fits(self, clique: Clique, allowed: float) -> bool:
         measured, megabytes = self._found.get(clique, (-1, 0.0))

@@ -15,6 +15,9 @@ from pgmest.tables.domain import Domain
 
 GAUSSIAN = ("gaussian", "discrete_gaussian")
 
+FAR = 4.0
+"""Units of END beyond the ends of a rounded answer, where its likelihood is e^-10."""
+
 END = 0.25
 """Ends are moved outwards by so many records, and rounded off by a normal distribution with that standard deviation."""
 
@@ -30,6 +33,9 @@ class NegativeLogLikelihood(KinkedLoss):
     An answer between two ends has -log P(low - s <= mu + u <= high + s) with u normal and its standard deviation s a
     quarter of a record, which keeps the ends smooth, and those of exact answers apart.
 
+    One that was rounded at random to a base b has the law of that, P(y | mu) = 1 - |y - mu| / b, smoothed in the same
+    way: a count is the likelier the nearer it is.
+
     It is smooth when no noise is Laplace's. Arguments and errors as for L2Loss.
     """
 
@@ -39,6 +45,8 @@ class NegativeLogLikelihood(KinkedLoss):
         self._between = self._by_row(lambda m: np.full(m.rows, not m.noisy)).astype(bool)
         self._low = self._by_row(lambda m: np.zeros(m.rows) if m.low is None else (m.low - m.values) / END - 1.0)
         self._high = self._by_row(lambda m: np.zeros(m.rows) if m.high is None else (m.high - m.values) / END + 1.0)
+        self._base = self._by_row(lambda m: np.full(m.rows, 0.0 if m.base is None else m.base / END))
+        self._published = self._by_row(_published)
         self._constant = math.fsum(_log_normalizer(m) for m in self.measurements if m.noisy)
         self._uniform = self._by_row(_uniform_information)
         self.smooth: bool = bool((self._squared | self._between).all())
@@ -66,8 +74,14 @@ class NegativeLogLikelihood(KinkedLoss):
         inside = self._between
         slopes[inside] = 0.0
         value = dot(residuals, np.where(self._squared, 0.5, 1.0) * slopes) + self._constant
-        values, slopes[inside] = _between_penalty(residuals[inside], self._low[inside], self._high[inside])
-        return value + math.fsum(values), slopes
+        plain, triangular = inside & (self._base == 0), self._base > 0
+        values, slopes[plain] = _between_penalty(residuals[plain], self._low[plain], self._high[plain])
+        value += math.fsum(values)
+        if triangular.any():
+            away = residuals[triangular] - self._published[triangular]
+            values, slopes[triangular], _ = _triangular(away, self._base[triangular])
+            value += math.fsum(values)
+        return value, slopes
 
     def _curvature(self, residuals: np.ndarray) -> np.ndarray:
         return np.ones(len(residuals)) if self._squared.all() else super()._curvature(residuals)
@@ -83,7 +97,10 @@ class NegativeLogLikelihood(KinkedLoss):
         inside = self._between
         if inside.any():
             z = self._residuals.standardized(flat)[inside]
-            curved = _between_curvature(z, self._low[inside], self._high[inside]) / END**2
+            base = self._base[inside]
+            _, _, rounded = _triangular(z - self._published[inside], np.where(base > 0, base, 1.0))
+            plain = _between_curvature(z, self._low[inside], self._high[inside])
+            curved = np.where(base > 0, rounded, plain) / END**2
             weights[inside] = np.maximum(curved, self._uniform[inside])
         return weights
 
@@ -105,10 +122,45 @@ class NegativeLogLikelihood(KinkedLoss):
         return self._lipschitz_of_squares if self._squared.all() else None
 
 
+def _published(measurement: LinearMeasurement) -> np.ndarray:
+    """Where the likelihood of an answer that was rounded at random is largest, in units of END from its value."""
+    published = measurement.published
+    return np.zeros(measurement.rows) if published is None else (published - measurement.values) / END
+
+
+def _triangular(away: np.ndarray, base: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    r"""-log of the triangular density's height convolved with a standard normal, and its first two derivatives.
+
+    With $G(z) = z \Phi(z) + \phi(z)$ the height is $(G(z + b) - 2 G(z) + G(z - b)) / b$ at the distance z. Further than
+    `FAR` beyond the ends it goes on as a parabola of curvature 1, as a normal tail does.
+    """
+    from scipy.special import ndtr
+
+    far = base + FAR
+    z = np.clip(np.abs(away), 0.0, far)
+
+    def moments(at: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        density = np.exp(-0.5 * at**2) / math.sqrt(2.0 * math.pi)
+        return at * ndtr(at) + density, ndtr(at), density
+
+    # at -z, where nothing cancels
+    height, slope, curve = (
+        (up - 2.0 * middle + down) / base
+        for up, middle, down in zip(moments(base - z), moments(-z), moments(-base - z), strict=True)
+    )
+    height = np.maximum(height, 1e-300)
+    first, second = slope / height, np.maximum((slope / height) ** 2 - curve / height, 0.0)
+    beyond = np.abs(away) - z
+    value = -np.log(height) + first * beyond + 0.5 * beyond**2
+    return value, np.sign(away) * (first + beyond), np.where(beyond > 0, 1.0, second)
+
+
 def _uniform_information(measurement: LinearMeasurement) -> np.ndarray:
     """One over the variance of a uniform distribution between the ends, their softness included."""
     if measurement.low is None or measurement.high is None:
         return np.zeros(measurement.rows)
+    if measurement.base is not None:
+        return np.full(measurement.rows, 6.0 / measurement.base**2)  # of a triangular one
     return 1.0 / ((measurement.high - measurement.low) ** 2 / 12.0 + END**2)
 
 

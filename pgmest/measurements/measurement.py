@@ -31,6 +31,9 @@ BETWEEN = "between"
 EXACT_STDDEV = 0.05
 """What an exact answer counts for where only a standard deviation is asked: a twentieth of a record."""
 
+ROUNDED_BY = 1e-9
+"""Counts; ends computed from percentages are off by less."""
+
 OPEN_STDDEV = 1e6
 """The same for an answer without an upper end."""
 
@@ -58,10 +61,12 @@ class LinearMeasurement:
             one column per cell of the clique; or a Kron over exactly the clique's attributes, in any order.
         noise: "gaussian", "laplace", "discrete_gaussian" or "discrete_laplace". Only likelihoods read it.
 
-    `LinearMeasurement.exact`, `.rounded`, `.suppressed` and `.between` make one of published answers without noise.
+    `LinearMeasurement.exact`, `.rounded`, `.suppressed`, `.percentages` and `.between` make one of published answers
+    without noise, `.swapped` one of a table whose records were swapped.
 
     Attributes:
         low, high: the ends of the true answers where `noise` is "between", else None.
+        base: what answers were rounded to at random, which says how likely each count between the ends is; else None.
 
     Raises:
         MeasurementError: values or stddev that are not finite numbers, stddev not positive, a Kron on other attributes.
@@ -78,6 +83,7 @@ class LinearMeasurement:
     noise: str = "gaussian"
     low: np.ndarray | None = field(init=False, default=None)
     high: np.ndarray | None = field(init=False, default=None)
+    base: float | None = field(init=False, default=None)
     _shape: tuple[int, ...] | None = field(init=False, repr=False)
 
     def __init__(
@@ -105,6 +111,7 @@ class LinearMeasurement:
             "values": answers,
             "low": None,
             "high": None,
+            "base": None,
             "_shape": table_shape,
         }.items():
             object.__setattr__(self, name, value)
@@ -161,7 +168,9 @@ class LinearMeasurement:
             values: the published multiples, in counts.
             clique, query: as for a noisy measurement.
             base: the base, 1 or more. Rounding to the nearest multiple moves a whole number by at most base // 2.
-            random: each was rounded to the multiple below or above at random, so that it moved by less than the base.
+            random: each was rounded to the multiple below or above at random, so that it moved by less than the base;
+                without bias: to the one above with probability (count - below) / base. Then a count is the likelier the
+                nearer it is to what was published, as likelihoods and posteriors know; bounds know the ends.
 
         Raises:
             MeasurementError: the base is not a number of at least 1, or values that are not numbers.
@@ -171,7 +180,82 @@ class LinearMeasurement:
         reach = math.ceil(base) - 1 if random else math.floor(base / 2)
         middle = np.asarray(values, dtype=np.float64)
         low = middle - reach if query is not None else np.maximum(middle - reach, 0.0)
-        return cls.between(low, middle + reach, clique, query)
+        made = cls.between(low, middle + reach, clique, query)
+        if random and base > 1:
+            object.__setattr__(made, "base", float(base))
+        return made
+
+    @classmethod
+    def percentages(
+        cls, values: Any, clique: Iterable[str] | str, of: Any, decimals: int = 0, query: Any = None
+    ) -> LinearMeasurement:
+        """Counts that were published as percentages, rounded to so many decimals.
+
+        >>> LinearMeasurement.percentages([33, 67], "sex", of=120).low
+        array([39., 80.])
+
+        Args:
+            values: the percentages, between 0 and 100.
+            clique, query: as for a noisy measurement.
+            of: the count that is 100 %: a number, or an array that broadcasts to the values, such as a column of the
+                rows' totals.
+            decimals: of the percentages.
+
+        Raises:
+            MeasurementError: values that are no percentages, totals that are not positive, or no number of decimals.
+        """
+        where = f"the measurement of {_clique(clique)}"
+        shares, totals = _numbers(values, f"{where}: values"), _numbers(of, f"{where}: of")
+        if isinstance(decimals, bool) or not isinstance(decimals, int | np.integer) or not 0 <= decimals <= 12:
+            raise MeasurementError(f"{where}: decimals must be an integer from 0 to 12, got {decimals!r}.")
+        if shares.size and (shares.min() < 0 or shares.max() > 100):
+            raise MeasurementError(f"{where}: percentages must be between 0 and 100; counts need no percentages().")
+        if not (totals > 0).all():
+            raise MeasurementError(f"{where}: of must be positive, the count that is 100 %.")
+        half = 0.5 * 10.0**-decimals
+        low, high = (np.clip(shares + end, 0.0, 100.0) * totals / 100.0 for end in (-half, half))
+        inner, outer = np.ceil(low - ROUNDED_BY), np.floor(high + ROUNDED_BY)
+        whole = inner <= outer  # a count of records is a whole number, if it is one of records
+        return cls.between(np.where(whole, inner, low), np.where(whole, outer, high), clique, query)
+
+    @classmethod
+    def swapped(
+        cls, values: Any, clique: Iterable[str] | str, share: float, attributes: Iterable[str] | str
+    ) -> LinearMeasurement:
+        r"""Counts of records of which a share had some attributes swapped with those of other records.
+
+        Swapping leaves the marginals of the swapped attributes, and of the others, as they are, and moves the rest of
+        the table towards their product: with the share p, $E[y] = (1 - p) x + p \, x_g x_h / n$. The measurement is
+        $(y - p \, y_g y_h / n) / (1 - p)$, which has no bias, with noise of variance
+        $(p (1 - p) y + p \, y_g y_h / n) / (1 - p)^2$, taken to be Gaussian. Partners are taken to be chosen at random;
+        where they are chosen to be alike less has moved, and the noise is stated too large.
+
+        Args:
+            values: the published counts, an array of the clique's shape.
+            clique: the attributes of the table.
+            share: of records that were swapped, below 1.
+            attributes: those that were exchanged, such as the district; not all of the clique's.
+
+        Raises:
+            MeasurementError: a share that is none, values of another shape, or attributes that are not some of the
+                clique's.
+        """
+        names = _clique(clique)
+        where = f"the measurement of {names}"
+        moved = _clique(attributes)
+        if not moved or not set(moved) < set(names):
+            raise MeasurementError(f"{where}: swapped attributes must be some, but not all, of the clique's.")
+        if isinstance(share, bool) or not 0 <= share < 1:
+            raise MeasurementError(f"{where}: share must be at least 0 and below 1, got {share!r}.")
+        table = _numbers(_table(values, names, None, where), f"{where}: values")
+        if table.ndim != len(names) or (table < 0).any() or not table.sum() > 0:
+            raise MeasurementError(f"{where}: values must be counts, an array with an axis for each attribute.")
+        axes = tuple(axis for axis, name in enumerate(names) if name in moved)
+        others = tuple(axis for axis in range(table.ndim) if axis not in axes)
+        product = table.sum(axis=axes, keepdims=True) * table.sum(axis=others, keepdims=True) / table.sum()
+        variance = share * (1.0 - share) * table + share * product
+        spread = np.maximum(np.sqrt(variance) / (1.0 - share), EXACT_STDDEV)
+        return cls((table - share * product) / (1.0 - share), names, spread.reshape(-1))
 
     @classmethod
     def suppressed(
@@ -204,6 +288,11 @@ class LinearMeasurement:
     def noisy(self) -> bool:
         """Whether the answers carry noise; else the true ones lie between `low` and `high`."""
         return self.noise != BETWEEN
+
+    @property
+    def published(self) -> np.ndarray | None:
+        """The multiples of `base` that answers were rounded to; None where there is no base."""
+        return None if self.base is None or self.high is None else self.high - (math.ceil(self.base) - 1)
 
     @property
     def rows(self) -> int:

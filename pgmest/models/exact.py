@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from pgmest.inference.exact.plan import Plan
     from pgmest.inference.marginals.calibrated_tree import CalibratedTree
     from pgmest.models.intervals import Interval
-    from pgmest.models.posterior import NormalPrior, Posterior
+    from pgmest.models.posterior import InteractionPrior, NormalPrior, Posterior
     from pgmest.models.uncertainty import Replicates, Uncertainty
     from pgmest.solvers.refit import Refit
 
@@ -228,7 +229,7 @@ class Model(Distribution):
         *,
         chains: int = 4,
         warm_up: int = 200,
-        prior: NormalPrior | None = None,
+        prior: NormalPrior | InteractionPrior | None = None,
         method: Literal["auto", "laplace", "hmc"] = "auto",
     ) -> Posterior:
         """Models that the answers allow, as draws from a posterior distribution; see `pgmest.models.posterior`.
@@ -241,7 +242,7 @@ class Model(Distribution):
             seed: the same seed gives the same draws.
             chains: how many, each in a thread.
             warm_up: transitions of each chain that tune it, and are not kept.
-            prior: of potentials and total; by default `NormalPrior()`.
+            prior: of potentials and total; by default `InteractionPrior()`.
             method: "laplace": normal around the mode, exact where noise is small against every count that matters;
                 "hmc": Hamiltonian Monte Carlo, exact up to Monte Carlo error; "auto" takes the first where a test says
                 that it holds.
@@ -252,14 +253,16 @@ class Model(Distribution):
         from pgmest.models.posterior.density import PosteriorDensity, check_answers
         from pgmest.models.posterior.draw import check_settings, draw
         from pgmest.models.posterior.posterior import Posterior
-        from pgmest.models.posterior.prior import NormalPrior
+        from pgmest.models.posterior.prior import InteractionPrior
+        from pgmest.models.posterior.strength import learn_strengths
 
         check_settings(draws, chains, warm_up, method)
         refit, measurements = check_answers(self.refit, self.measurements)
-        prior = NormalPrior() if prior is None else prior
-        density = PosteriorDensity(refit, measurements, prior, float(np.log(self.total)))
+        prior = InteractionPrior() if prior is None else prior
+        density = PosteriorDensity.around(self, refit, measurements, prior)
         found = draw(density, draws, chains, warm_up, method, seed)
-        return Posterior.of(found, density, lambda theta, total, plan: Model(theta, total, plan=plan), seed)
+        learn = partial(learn_strengths, refit, measurements, self.total, _drawn_model)
+        return Posterior(found.points, density, found.report, _drawn_model, seed, learn)
 
     def interval(
         self,
@@ -268,39 +271,69 @@ class Model(Distribution):
         given: Mapping[str, int] | None = None,
         *,
         level: float = 0.95,
-        kind: Literal["noise", "posterior", "bounds"] = "posterior",
+        kind: Literal["auto", "noise", "posterior", "bounds"] = "auto",
         about: Literal["table", "population"] = "table",
     ) -> Interval:
         """The ends of an answer, in counts; the guide on answers says which kind to publish.
 
         - "noise": the estimate, plus and minus its standard error from the noise (`uncertainty`).
         - "posterior": credible intervals (`posterior`, with its default settings; the first call pays for the draws).
+          For attributes not measured together dependence is drawn, too, as strong as that of measured cliques.
         - "bounds": the least and the largest value in any table that is compatible with the measurements (`bounds`).
+        - "auto": "posterior" where the measurements say enough: where one measured clique holds all attributes of the
+          query, or all were measured and three or more cliques tell how dependent attributes are; else "bounds". The
+          `kind` and `basis` of the answer say what it is.
 
         Args:
-            query, clique, given: as for `answer`, one query; or attributes, for their marginal; not for "bounds": a
-                function of a model.
+            query, clique, given: as for `answer`, one query; or attributes, for their marginal; or, but not for
+                "bounds", a function: of a table of counts where `clique=` names its attributes, else of a model.
             level: the probability that goes with the ends.
+            kind: see above.
             about: the "table" that was measured, or the "population" that it was drawn from ("posterior" only).
 
         Raises:
-            ArgumentError: the model was not made by `estimate`, or a kind or level that is not valid.
+            ArgumentError: the model was not made by `estimate`, a kind or level that is not valid, or, for "auto", a
+                function of a model: nobody can tell whether what it reads was measured.
             QueryError, UnknownAttributeError, ...: as for `answer` and `project`.
         """
         from pgmest.models.intervals import Interval, check_kind, check_level
 
         check_kind(kind)
         check_level(level)
-        if kind != "posterior" and about != "table":
+        if kind not in ("posterior", "auto") and about != "table":
             raise ArgumentError.of("about", about, f"'table': intervals of kind {kind!r} are about nothing else")
         if kind == "bounds":
             return self.bounds(query, clique, given, level=level)
         if kind == "noise":
-            return Interval(*self.uncertainty(query, clique, given).interval(level), level, kind)
+            return Interval(*self.uncertainty(query, clique, given).interval(level), level, kind, basis="replicates")
+        if kind == "auto" and about == "table" and not self._tells_of(query, clique, given):
+            return self.bounds(query, clique, given, level=level)
         if self._posterior is None:
             object.__setattr__(self, "_posterior", self.posterior())
         assert self._posterior is not None
         return self._posterior.interval(query, clique, given, level=level, about=about)
+
+    def _tells_of(self, query: Any, clique: Any, given: Mapping[str, int] | None) -> bool:
+        """Whether the measurements say enough of a query for a posterior to hold.
+
+        Raises:
+            ArgumentError: a function of a model.
+        """
+        from pgmest.models.posterior.density import check_answers
+        from pgmest.models.posterior.strength import FEWEST_CLIQUES
+        from pgmest.models.posterior.table_query import attributes_of
+
+        _, measurements = check_answers(self.refit, self.measurements)
+        names = attributes_of(query, clique, self.domain)
+        if names is None:
+            raise ArgumentError(
+                "nobody can tell what a function of a model reads, so its kind of interval cannot be chosen: name its "
+                "attributes by clique= and make it a function of their table, or choose kind= yourself."
+            )
+        wanted, whole = {*names, *(given or ())}, {frozenset(m.clique) for m in measurements}
+        several = {one for one in whole if len(one) > 1}
+        known = wanted <= frozenset().union(*whole)
+        return any(wanted <= one for one in whole) or (known and len(several) >= FEWEST_CLIQUES)
 
     def bounds(
         self,
@@ -425,3 +458,8 @@ class Model(Distribution):
         yield "cliques", listed((" x ".join(clique) or "()" for clique in self.cliques), 4)
         size = f"{count_text(tree.total_cells)} cells ({memory_text(8 * tree.total_cells)})"
         yield "tree", f"{plural(len(tree.cliques), 'clique')}, treewidth {tree.treewidth}, {size}"
+
+
+def _drawn_model(potentials: CliqueVector, total: float, plan: Plan) -> Model:
+    """A draw of a posterior."""
+    return Model(potentials, total, plan=plan)

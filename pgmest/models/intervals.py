@@ -9,7 +9,7 @@ from typing import Any
 from pgmest._base.errors import ArgumentError
 from pgmest.tables.factor import Factor
 
-KINDS = ("noise", "posterior", "bounds")
+KINDS = ("auto", "noise", "posterior", "bounds")
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,10 @@ class Interval:
             "bounds" the probability that the measurements are as close to the truth as was assumed.
         kind: "noise", "posterior" or "bounds".
         about: "table" or "population".
+        basis: what it rests on. "measured": one measured clique holds all that was asked about. "dependence": none
+            does, and dependence that was not measured was taken to be as strong as that of measured cliques. "model":
+            the structure of a model, whose missing dependence the interval does not hold. "tables": all compatible
+            tables. "replicates": repetitions of the noise.
     """
 
     low: Factor
@@ -29,6 +33,7 @@ class Interval:
     level: float
     kind: str
     about: str = "table"
+    basis: str = "model"
 
     def __iter__(self) -> Iterator[Factor]:
         return iter((self.low, self.high))

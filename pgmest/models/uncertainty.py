@@ -153,6 +153,8 @@ def redraw(measurement: LinearMeasurement, answers: np.ndarray, generator: np.ra
 
     Answers of a model are no integers, so discrete Gaussian noise is drawn from the Gaussian of the same parameter.
     """
+    if measurement.base is not None:
+        return _rounded_again(measurement, measurement.base, answers, generator)
     if measurement.low is not None and measurement.high is not None:
         return _shifted(measurement, measurement.low, measurement.high, answers, generator)
     scale = noise_scale(measurement.noise, measurement.stddev)
@@ -165,6 +167,15 @@ def redraw(measurement: LinearMeasurement, answers: np.ndarray, generator: np.ra
     return LinearMeasurement(
         answers + noise, measurement.clique, measurement.stddev, measurement.query, measurement.noise
     )
+
+
+def _rounded_again(
+    measurement: LinearMeasurement, base: float, answers: np.ndarray, generator: np.random.Generator
+) -> LinearMeasurement:
+    """Rounded at random to multiples of the base, as the published ones were."""
+    below = np.floor(answers / base)
+    up = generator.random(len(answers)) < answers / base - below
+    return LinearMeasurement.rounded(base * (below + up), measurement.clique, base, measurement.query, random=True)
 
 
 def _shifted(

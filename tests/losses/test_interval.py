@@ -9,6 +9,8 @@ from scipy.stats import norm
 
 import pgmest as pg
 from pgmest.losses import IntervalLoss, NegativeLogLikelihood, make_loss
+from pgmest.losses.likelihood import _triangular
+from pgmest.models.uncertainty import redraw
 
 M = pg.LinearMeasurement
 DOMAIN = pg.Domain({"a": 3, "b": 2, "c": 2})
@@ -113,3 +115,51 @@ class TestMeasurements:
     def test_refusals(self, make, message) -> None:
         with pytest.raises(MeasurementError, match=message):
             make()
+
+
+class TestRandomRounding:
+    """The law of unbiased random rounding, as the likelihood has it."""
+
+    @pytest.mark.parametrize("base", [3, 5, 10])
+    def test_the_likelihood_is_that_of_a_simulation(self, base) -> None:
+        """P(published | count), from a million roundings, against the smoothed law: within what smoothing moves."""
+        generator = np.random.default_rng(0)
+        for count in (0, 1, 7, 23):
+            below = base * (count // base)
+            up = generator.random(1_000_000) < (count - below) / base
+            shares = {below: 1 - up.mean(), below + base: up.mean()}
+            for published, share in shares.items():
+                made = pg.LinearMeasurement.rounded([published], "x", base, random=True)
+                likelihood = NegativeLogLikelihood([made], {"x": 1})
+                value, _ = likelihood.flat_value_and_gradient(np.array([float(count)]))
+                assert np.exp(-value) == pytest.approx(share, abs=0.25 / base)
+
+    def test_its_slope_and_curvature_are_those_of_differences(self) -> None:
+        z = np.concatenate([np.linspace(-40, 40, 321) + 1e-3, [200.0, -300.0]])
+        for base in (4.0, 12.0, 20.0, 400.0):
+            width, step = np.full(len(z), base), 1e-4
+            value, slope, curvature = _triangular(z, width)
+            after, later, _ = _triangular(z + step, width)
+            before, earlier, _ = _triangular(z - step, width)
+            assert np.isfinite(value).all()
+            np.testing.assert_allclose((after - before) / (2 * step), slope, atol=2e-3, rtol=2e-3)
+            inside = np.abs(np.abs(z) - base - 4.0) > 0.01
+            np.testing.assert_allclose(((later - earlier) / (2 * step))[inside], curvature[inside], atol=2e-2)
+            assert np.all(np.diff(slope[:-2]) >= -1e-9)  # log-concave
+
+    def test_a_likelier_count_is_nearer_to_what_was_published(self) -> None:
+        made = pg.LinearMeasurement.rounded([10.0], "x", 5, random=True)
+        likelihood = NegativeLogLikelihood([made], {"x": 1})
+        values = [likelihood.flat_value_and_gradient(np.array([x]))[0] for x in (10.0, 11.0, 13.0, 14.0, 16.0)]
+        assert values == sorted(values)
+        plain = NegativeLogLikelihood([pg.LinearMeasurement.between([6], [14], "x")], {"x": 1})
+        assert plain.flat_value_and_gradient(np.array([10.0]))[0] == pytest.approx(
+            plain.flat_value_and_gradient(np.array([12.0]))[0]
+        )
+
+    def test_redrawn_answers_have_the_law(self) -> None:
+        made = pg.LinearMeasurement.rounded(np.zeros(200_000), "x", 5, random=True)
+        again = redraw(made, np.full(200_000, 7.0), np.random.default_rng(0))
+        assert again.base == 5
+        assert set(np.unique(again.published)) == {5.0, 10.0}
+        assert again.published.mean() == pytest.approx(7.0, abs=0.03)

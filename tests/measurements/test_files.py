@@ -361,7 +361,18 @@ def test_published_tables_survive(tmp_path, ending):
     for one, other in zip(PUBLISHED, load_measurements(path, {"age": 3, "sex": 2}), strict=True):
         np.testing.assert_array_equal(one.low, other.low)
         np.testing.assert_array_equal(one.high, other.high)
+        assert one.base == other.base
+        np.testing.assert_array_equal(one.published, other.published)
         assert (one.noise, one.clique, repr(one)) == (other.noise, other.clique, repr(other))
+
+
+def test_percentages_in_files(tmp_path):
+    path = tmp_path / "m.json"
+    entry = '{"clique": ["sex"], "values": [33.3, 66.7], "percent_of": 120, "decimals": 1}'
+    path.write_text(f'{{"format": "pgmest-measurements", "version": 2, "measurements": [{entry}]}}')
+    (made,) = load_measurements(path, {"sex": 2})
+    np.testing.assert_array_equal(made.low, [40, 80])
+    np.testing.assert_array_equal(made.high, [40, 80])
 
 
 def test_noisy_tables_alone_are_written_as_version_1(tmp_path):

@@ -264,3 +264,52 @@ def test_what_cannot_be_used_is_refused(make, kind, text):
 def test_a_wrong_shape_is_both_a_measurement_and_a_shape_error():
     assert issubclass(MeasurementShapeError, MeasurementError)
     assert issubclass(MeasurementShapeError, ShapeError)
+
+
+class TestPublishedKinds:
+    def test_percentages_hold_the_counts_that_round_to_them(self) -> None:
+        for total in (7, 120, 99_999):
+            counts = np.arange(min(total, 500) + 1)
+            for decimals in (0, 1, 3):
+                published = np.round(100.0 * counts / total, decimals)
+                made = LinearMeasurement.percentages(published, "x", total, decimals)
+                assert np.all((made.low <= counts) & (counts <= made.high))
+                widest = 100.0 * np.maximum(np.abs(made.low - counts), np.abs(made.high - counts)) / total
+                assert np.all(widest <= 10.0**-decimals + 1e-9)
+
+    def test_percentages_of_rows(self) -> None:
+        made = LinearMeasurement.percentages([[50, 50], [25, 75]], ("a", "b"), [[10], [4]])
+        assert made.low.tolist() == made.high.tolist() == [5, 5, 1, 3]
+
+    def test_swapped_records_by_simulation(self) -> None:
+        """A share of records have their district exchanged at random: no bias, and the noise is as stated."""
+        generator, share = np.random.default_rng(0), 0.2
+        truth = np.array([[300.0, 20.0, 5.0], [40.0, 500.0, 90.0]])
+        district, work = np.repeat(np.indices(truth.shape).reshape(2, -1), truth.astype(int).reshape(-1), axis=1)
+        scores = []
+        for _ in range(400):
+            moved = np.flatnonzero(generator.random(len(district)) < share)
+            swapped = district.copy()
+            swapped[moved] = district[generator.permutation(moved)]
+            table = np.zeros(truth.shape)
+            np.add.at(table, (swapped, work), 1)
+            made = LinearMeasurement.swapped(table, ("district", "work"), share, "district")
+            scores.append((made.values - truth.reshape(-1)) / made.stddev)
+        assert np.all(np.abs(np.mean(scores, axis=0)) < 0.2)
+        spread = np.std(scores, axis=0)
+        assert np.all((spread > 0.2) & (spread < 1.1))  # a fixed margin takes some noise out of small tables
+
+    @pytest.mark.parametrize(
+        ("make", "message"),
+        [
+            (lambda: LinearMeasurement.percentages([101.0], "x", 10), "between 0 and 100"),
+            (lambda: LinearMeasurement.percentages([10.0], "x", 0), "of must be positive"),
+            (lambda: LinearMeasurement.percentages([10.0], "x", 10, 1.5), "decimals"),
+            (lambda: LinearMeasurement.swapped([[1, 2], [3, 4]], ("a", "b"), 1.0, "a"), "share"),
+            (lambda: LinearMeasurement.swapped([[1, 2], [3, 4]], ("a", "b"), 0.1, ("a", "b")), "not all"),
+            (lambda: LinearMeasurement.swapped([1, 2, 3, 4], ("a", "b"), 0.1, "a"), "an axis for each"),
+        ],
+    )
+    def test_refusals(self, make, message) -> None:
+        with pytest.raises(MeasurementError, match=message):
+            make()

@@ -53,6 +53,7 @@ Published tables without noise have, instead of noise and its scale, one of (fro
 - "exact": true. The values are what they are.
 - "rounded": the base, of whole numbers rounded to its multiples; with "random": true to the one above or below at
   random.
+- "percent_of": the count that is 100 %, or one for each value, of percentages rounded to "decimals" (0).
 - "suppressed": the threshold; in the values null stands for a count below it, "complementary" for one that was hidden
   to protect others. "least" is the smallest count that is hidden (0; 1 where zeros are published).
 - "low" and "high" instead of values: the ends of each answer; null as an upper end is none.

@@ -25,6 +25,7 @@ EXACT_KINDS = {
     "exact": ("values",),
     "rounded": ("values", "random"),
     "suppressed": ("values", "least"),
+    "percent_of": ("values", "decimals"),
     "low": ("high",),
 }
 """Fields that make a measurement one without noise, and those that go with them, besides clique, query and comment."""
@@ -171,6 +172,8 @@ def _between(kind: str, entry: dict[str, Any], low: Any, values: np.ndarray, cli
     if kind == "low":
         return LinearMeasurement.between(low, values, clique, query)
     setting = entry[kind]
+    if kind == "percent_of":
+        return LinearMeasurement.percentages(values, clique, setting, entry.get("decimals", 0), query)
     if kind == "exact":
         if setting is not True:
             raise ValueError(f"must be true, got {setting!r}")

@@ -79,6 +79,8 @@ def _encode_between(
     encoded: dict[str, Any] = {"clique": list(measurement.clique)}
     if measurement.query is not None:
         encoded["query"] = encode_query(measurement.query, store)
+    if measurement.base is not None and measurement.published is not None:
+        return encoded | {"values": store(measurement.published), "rounded": measurement.base, "random": True}
     encoded["low"] = store(low)
     ends = store(high)
     encoded["high"] = [None if end == np.inf else end for end in ends] if isinstance(ends, list) else ends
@@ -87,6 +89,6 @@ def _encode_between(
 
 def _json(measurements: list[dict[str, Any]]) -> str:
     """The file's object with one measurement a line."""
-    version = VERSION if any("low" in measurement for measurement in measurements) else 1
+    version = VERSION if any("low" in measurement or "rounded" in measurement for measurement in measurements) else 1
     lines = ",\n".join(f"  {json.dumps(measurement)}" for measurement in measurements)
     return f'{{\n "format": "{FORMAT}",\n "version": {version},\n "measurements": [\n{lines}\n ]\n}}\n'

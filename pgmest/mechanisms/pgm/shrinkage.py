@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from pgmest.synthesis.consistency import norm_sub
@@ -10,7 +12,7 @@ ROUNDS = 100
 """Of expectation maximization; the mixture that it approaches is the same for any more."""
 MOST_ATOMS = 600
 """Of the mixture."""
-LEAST_SHARE = 1e-3
+LEAST_SHARE = 1e-6
 """A cell is given at least this share of what is expected of it: a probability of zero could not be revised."""
 
 
@@ -76,13 +78,21 @@ def fitted_to(table: np.ndarray, rows: np.ndarray, columns: np.ndarray, rounds: 
     return table
 
 
-def two_way(values: np.ndarray, stddev: float, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+def two_way(
+    measured: Callable[[np.ndarray], np.ndarray], stddev: float, rows: np.ndarray, columns: np.ndarray
+) -> np.ndarray:
     """The table of a pair of attributes, with these one-way marginals, from its noisy counts.
 
     Moved evenly to the one-way marginals, which are known better; shrunk towards independence; without negative counts.
+
+    Args:
+        measured: the noisy table, given the expected one; see `Answer.table`.
+        stddev: of the noise in a cell, the one-way marginals given.
+        rows, columns: the one-way marginals.
     """
     total = rows.sum()
     expected = np.outer(rows, columns) / total
+    values = measured(expected)
     values = values + ((rows - values.sum(axis=1)) / values.shape[1])[:, None]
     values = values + (columns - values.sum(axis=0)) / values.shape[0]
     table = norm_sub(shrunk(values, expected, stddev), total)

@@ -105,6 +105,7 @@ class PrivMRF(Mechanism):
     max_iterations: int = parameter(5000, COUNT)
 
     definition: ClassVar[str] = "zcdp"
+    accountings: ClassVar[tuple[str, ...]] = ("auto", "zcdp", "gdp")
     old_names: ClassVar[Mapping[str, Renaming]] = {"selecting": Renaming("measuring", share_of_selection)}
 
     def __post_init__(self) -> None:

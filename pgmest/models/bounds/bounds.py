@@ -100,7 +100,7 @@ class TableBounds:
             low, top = _whole(low, top)
         axes = Domain(shape)
         below, above = (Factor(axes, end.reshape(axes.shape)) for end in (low, top))
-        return Interval(below, above, self.level, "bounds")
+        return Interval(below, above, self.level, "bounds", basis="tables")
 
     def check(self) -> None:
         """See that some table is compatible.

@@ -1,11 +1,12 @@
 """Posteriors over log-linear models: what noisy answers leave open, as many draws instead of one estimate.
 
 `Model.posterior` draws from one. The density is in density.py, the prior in prior.py, the two ways to draw in draw.py
-(Laplace's approximation) and hmc.py, and what the draws say about questions in posterior.py.
+(Laplace's approximation) and hmc.py, and what the draws say about questions in posterior.py. How strongly attributes
+depend on each other is learned in strength.py, and drawn for those not measured together in dependence.py.
 """
 
 from pgmest.models.posterior.posterior import Posterior
-from pgmest.models.posterior.prior import NormalPrior
+from pgmest.models.posterior.prior import InteractionPrior, NormalPrior
 from pgmest.models.posterior.report import PosteriorReport
 
-__all__ = ["NormalPrior", "Posterior", "PosteriorReport"]
+__all__ = ["InteractionPrior", "NormalPrior", "Posterior", "PosteriorReport"]

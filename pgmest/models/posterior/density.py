@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,10 +24,14 @@ from pgmest._base.errors import ArgumentError
 from pgmest.losses.base import cell_positions, dot
 from pgmest.losses.likelihood import NegativeLogLikelihood
 from pgmest.measurements.measurement import LinearMeasurement
-from pgmest.models.posterior.prior import NormalPrior
+from pgmest.models.posterior.prior import InteractionPrior, NormalPrior
+from pgmest.models.posterior.strength import independent_center
 from pgmest.solvers.refit import Refit
 from pgmest.tables.clique_vector import Layout
 from pgmest.tables.domain import Clique
+
+if TYPE_CHECKING:
+    from pgmest.models.exact import Model
 
 LARGEST_LOG_TOTAL = 200.0
 """A total beyond e^200 has no likelihood; without a bound its marginals overflow before that is seen."""
@@ -53,13 +58,21 @@ class PosteriorDensity:
         measurements: the answers.
         prior: of potentials and total.
         log_total: of the estimate; the total stays there if it is known.
+        center: where the potentials' prior is centered, without the base; by default 0.
 
     Attributes:
         size: the length of a point.
         gradients: how many have been computed.
     """
 
-    def __init__(self, refit: Refit, measurements: Sequence[LinearMeasurement], prior: NormalPrior, log_total: float):
+    def __init__(
+        self,
+        refit: Refit,
+        measurements: Sequence[LinearMeasurement],
+        prior: NormalPrior | InteractionPrior,
+        log_total: float,
+        center: np.ndarray | None = None,
+    ):
         self.refit, self.prior, self.measurements = refit, prior, tuple(measurements)
         self.oracle = refit.oracle()
         self.layout = self.oracle.layout
@@ -68,19 +81,39 @@ class PosteriorDensity:
         self.open = np.isfinite(self.base)
         self.cells = len(self.base)
         self.size = self.cells + 1
+        self.cell_prior = prior.on(self.layout, np.zeros(self.cells) if center is None else center)
         self.log_total = log_total
         self.total_known = isinstance(refit.objective.total, int | float | np.number)
         self.gradients = 0
         self._read = _positions(self.layout, self.likelihood.cliques)
         self._slopes = np.zeros(self.cells)
 
+    @classmethod
+    def around(
+        cls,
+        model: Model,
+        refit: Refit,
+        measurements: Sequence[LinearMeasurement],
+        prior: NormalPrior | InteractionPrior,
+    ) -> PosteriorDensity:
+        """That of an estimated model; interactions are centered on independent attributes with its marginals.
+
+        Where the estimate had potentials of its own (`prior=`), these are the center.
+        """
+        base = refit.start
+        center = None
+        if not np.any(base.flat[np.isfinite(base.flat)]):
+            singles = {name: model.project(name) for name in base.layout.domain}
+            center = independent_center(base.layout.domain, base.layout.cliques, singles).flat
+        return cls(refit, measurements, prior, float(np.log(model.total)), center)
+
     def twin(self) -> PosteriorDensity:
         """The same with an oracle of its own, for another thread."""
-        return PosteriorDensity(self.refit, self.measurements, self.prior, self.log_total)
+        return PosteriorDensity(self.refit, self.measurements, self.prior, self.log_total, self.cell_prior.center)
 
     def start(self) -> np.ndarray:
         """The prior's center, with the estimated total."""
-        return np.append(np.zeros(self.cells), self.log_total)
+        return np.append(self.cell_prior.center, self.log_total)
 
     def marginals(self, point: np.ndarray) -> np.ndarray:
         """The marginals at a point, in counts, on the problem's cliques."""
@@ -100,10 +133,10 @@ class PosteriorDensity:
             return math.inf, gradient
         self.oracle.covariance(self._slopes, out=gradient[:-1])
         gradient[:-1] *= tempering
-        gradient[:-1] += theta / self.prior.scale**2
+        gradient[:-1] += self.cell_prior.gradient(theta)
         total, gradient[-1] = self.prior.total_energy(point[-1])
         gradient[-1] += tempering * dot(slopes, counts)
-        value = tempering * value + 0.5 * dot(theta, theta) / self.prior.scale**2 + total
+        value = tempering * value + self.cell_prior.energy(theta) + total
         if self.total_known:
             gradient[-1] = 0.0
         return value, gradient
@@ -124,13 +157,17 @@ class Curvature:
         self._weights = likelihood.information(read)
         information = likelihood.information_diagonal(self._weights)
         share = 1.0 - self.counts / math.exp(point[-1])
-        diagonal = np.full(density.size, 1.0 / density.prior.scale**2)
+        self._precision = density.cell_prior.precision(point[:-1])
+        diagonal = np.append(self._precision, 0.0)
         diagonal[self._read] += tempering * information * np.square(self.counts * share)[self._read]
         diagonal[-1] = tempering * dot(likelihood.information_product(self._weights, read), read)
         diagonal[-1] += density.prior.total_precision()
         if density.total_known or not diagonal[-1] > 0:
             diagonal[-1] = 1.0
         self.diagonal = diagonal
+        prior = np.append(self._precision, 0.0 if density.total_known else density.prior.total_precision())
+        self.informed = diagonal / np.maximum(prior, SMALLEST_PULL) - 1.0
+        """How much the answers say about each coordinate alone, as a multiple of what the prior does."""
 
     def product(self, direction: np.ndarray) -> np.ndarray:
         """The Hessian times a vector."""
@@ -144,11 +181,21 @@ class Curvature:
         )
         density.oracle.covariance(weights, out=product[:-1])
         product[:-1] *= self._tempering
-        product[:-1] += direction[:-1] / density.prior.scale**2
+        product[:-1] += density.cell_prior.product(self._precision, direction[:-1])
         product[-1] = self._tempering * dot(weights, self.counts) + density.prior.total_precision() * direction[-1]
         if density.total_known:
             product[-1] = direction[-1]
         return product
+
+    def block(self, coordinates: np.ndarray) -> np.ndarray:
+        """The Hessian of some coordinates, a product for each, shape (k, k)."""
+        found = np.empty((len(coordinates), len(coordinates)))
+        unit = np.zeros(self._density.size)
+        for row, coordinate in enumerate(coordinates):
+            unit[coordinate] = 1.0
+            found[row] = self.product(unit)[coordinates]
+            unit[coordinate] = 0.0
+        return 0.5 * (found + found.T)
 
     def noise(self, generator: np.random.Generator) -> np.ndarray:
         """A normal vector whose covariance is the Hessian."""
@@ -157,7 +204,7 @@ class Curvature:
         weights = np.zeros(density.cells)
         weights[self._read] = answers
         found = np.append(density.oracle.covariance(weights), dot(weights, self.counts))
-        found[:-1] += generator.standard_normal(density.cells) / density.prior.scale
+        found[:-1] += density.cell_prior.noise(self._precision, generator)
         found[-1] += generator.standard_normal() * math.sqrt(density.prior.total_precision())
         if density.total_known:
             found[-1] = generator.standard_normal()
@@ -171,18 +218,20 @@ class Curvature:
         integrated on a grid, its answers taken to be about its own cell.
         """
         density, found = self._density, 1.0 / np.sqrt(self.diagonal)
-        spread = density.prior.scale
+        prior, pull = density.cell_prior, density.cell_prior.gradient(point[:-1])
+        location = prior.location(point[:-1])
         information = np.zeros(density.cells)
         information[self._read] = density.likelihood.information_diagonal(self._weights)
         for start in range(0, density.cells, GRID_CELLS):
             part = slice(start, start + GRID_CELLS)
             theta, counts, weights = point[:-1][part], self.counts[part], information[part]
-            pull = theta / (spread**2 * np.maximum(weights * counts, SMALLEST_PULL))
-            target = counts + np.where(counts * weights > SMALLEST_PULL, pull, 0.0)  # where the gradient is zero
+            force = pull[part] / np.maximum(weights * counts, SMALLEST_PULL)
+            target = counts + np.where(counts * weights > SMALLEST_PULL, force, 0.0)  # where the gradient is zero
             near = theta + GRID_NEAR[:, None] * found[:-1][part]
-            grid = np.sort(np.concatenate([near, np.broadcast_to(spread * GRID_FAR[:, None], near.shape)]), axis=0)
+            far = location[part] + prior.spread[part] * GRID_FAR[:, None]
+            grid = np.sort(np.concatenate([near, far]), axis=0)
             away = counts * np.exp(np.minimum(grid - theta, LARGEST_LOG_TOTAL)) - target
-            logs = -0.5 * (weights * away**2 + (grid / spread) ** 2)
+            logs = -0.5 * weights * away**2 - prior.energies(grid - location[part], part)
             mass = np.exp(logs - logs.max(axis=0)) * np.gradient(grid, axis=0)
             mass /= mass.sum(axis=0)
             mean = np.sum(mass * grid, axis=0)

@@ -1,9 +1,9 @@
 """Hamiltonian Monte Carlo with lengths drawn from where trajectories turned (Wu, Stoehr, Robert 2018, eHMC).
 
 A chain adapts the step size by dual averaging (Hoffman, Gelman 2014), then records after how many steps trajectories
-begin to return, and draws the lengths of all later ones from these: an order of NUTS without its doubling, every
-trajectory an ordinary Metropolis proposal. Steps are the two-stage splitting of least energy error (Blanes, Casas,
-Sanz-Serna 2014), which is more exact than two leapfrogs of half the length for the same two gradients.
+begin to return, and draws the lengths of all later ones from parts of these: an order of NUTS without its doubling,
+every trajectory an ordinary Metropolis proposal. Steps are the two-stage splitting of least energy error (Blanes,
+Casas, Sanz-Serna 2014), which is more exact than two leapfrogs of half the length for the same two gradients.
 """
 
 from __future__ import annotations
@@ -26,6 +26,10 @@ TARGET_ACCEPTANCE = 0.8
 FIRST_STEP = 0.1
 DIVERGENT = 1000.0
 """A trajectory whose energy is off by more is counted as divergent."""
+
+PART_OF_TURN = (0.25, 0.75)
+"""Of the way to where it turns. Where all directions are equally long a whole turn ends opposite to its start, as far
+from the center as before, so that spreads would not mix; a quarter of the circle forgets the start."""
 
 LONGEST = 1024
 TURNS = 15
@@ -63,27 +67,31 @@ class Chain:
     def warm_up(self, point: np.ndarray, count: int) -> np.ndarray:
         """Find the step size and the lengths; the last point."""
         state = _State(point, *self.energy(point))
-        for share, length in ((0.5, WARM_UP_LENGTH), (0.5, 4 * WARM_UP_LENGTH)):
-            state = self._adapt(state, max(1, int(share * count)), length)
-        self.lengths = [self._turn(state) for _ in range(TURNS)]
+        self.lengths = [WARM_UP_LENGTH]
+        for turns in (TURNS // 3, TURNS):
+            state = self._adapt(state, max(1, count // 2))
+            self.lengths = [self._turn(state) for _ in range(turns)]
         return state.point
 
     def draw(self, point: np.ndarray, count: int, keep: Callable[[np.ndarray], None]) -> None:
         """Make `count` transitions and hand each point to `keep`."""
         state, accepted = _State(point, *self.energy(point)), 0.0
         for _ in range(count):
-            length = int(self.generator.choice(self.lengths))
-            state, probability, lost = self._transition(state, self.step, length)
+            state, probability, lost = self._transition(state, self.step, self._length())
             accepted += probability
             self.divergent += lost
             keep(state.point)
         self.acceptance = accepted / max(count, 1)
 
-    def _adapt(self, state: _State, count: int, length: int) -> _State:
+    def _length(self) -> int:
+        share = self.generator.uniform(*PART_OF_TURN)
+        return max(1, round(share * int(self.generator.choice(self.lengths))))
+
+    def _adapt(self, state: _State, count: int) -> _State:
         """Dual averaging of the step size's log."""
         center, drift, average = math.log(2.0 * self.step), 0.0, math.log(self.step)
         for n in range(1, count + 1):
-            state, probability, _ = self._transition(state, self.step, length)
+            state, probability, _ = self._transition(state, self.step, self._length())
             drift += (TARGET_ACCEPTANCE - probability - drift) / (n + 10.0)
             log_step = center - math.sqrt(n) / 0.1 * drift
             average += n**-0.75 * (log_step - average)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,13 +15,15 @@ from pgmest._base.memory import check_room
 from pgmest.data.dataset import Dataset
 from pgmest.models.intervals import Interval, check_level
 from pgmest.models.posterior.density import PosteriorDensity
-from pgmest.models.posterior.draw import Draws
-from pgmest.models.posterior.prior import NormalPrior
+from pgmest.models.posterior.dependence import UnmeasuredDependence, raked
+from pgmest.models.posterior.prior import InteractionPrior, NormalPrior
 from pgmest.models.posterior.report import PosteriorReport
+from pgmest.models.posterior.strength import Strengths
+from pgmest.models.posterior.table_query import answer_table, attributes_of, is_names
 from pgmest.models.uncertainty import ask
-from pgmest.queries import Kron
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Clique, Domain
+from pgmest.tables.evidence import checked_evidence
 from pgmest.tables.factor import Factor
 
 if TYPE_CHECKING:
@@ -29,6 +32,9 @@ if TYPE_CHECKING:
 
 About = Literal["table", "population"]
 MakeModel = Callable[[CliqueVector, float, "Plan"], "Model"]
+
+CELLS_AT_ONCE = 2**21
+"""Tables of draws are raked together as far as they have so many cells."""
 
 CLOSE = 1e-6
 """Ends of intervals of whole numbers are rounded outwards, but not for a rounding error."""
@@ -43,12 +49,14 @@ class Posterior:
     What an interval is about:
 
     - `about="table"`: the table that was measured. For what lies inside a measured clique the only doubt is the noise,
-      and a draw's marginals are what the table may have. For anything else a draw is a model of the table, and counts
-      of a table of N records around it are drawn, too: they scatter even where the model is right.
+      and a draw's marginals are what the table may have.
     - `about="population"`: what tables of that many records from the same population would have on average: as far from
       the table as one sample from it is.
 
-    Neither knows of dependence that was not measured: see `Model.bounds` for what holds without any model.
+    For attributes that no measured clique holds together a draw's own table is not all there is to know: pairs of them
+    may depend on each other in ways that were not measured. They are given interactions as strong as those of the
+    measured cliques turned out to be (`strengths`), and counts of N records around them are drawn. That rests on the
+    unmeasured pairs being no more dependent than the measured ones; `Model.bounds` has what holds without any model.
 
     Args:
         points: theta minus base, and the log total, shape (chains, draws, cells + 1).
@@ -56,6 +64,7 @@ class Posterior:
         report: the diagnostics.
         make_model: a model of potentials, a total and the plan that runs them.
         seed: of the records and tables drawn around the models.
+        learn: says how strongly measured cliques depend, when it is first asked for.
     """
 
     points: np.ndarray
@@ -63,12 +72,13 @@ class Posterior:
     report: PosteriorReport
     make_model: MakeModel
     seed: int = 0
+    learn: Callable[[], Strengths] | None = None
     _answers: dict[Any, np.ndarray] = field(default_factory=dict, init=False)
 
-    @classmethod
-    def of(cls, draws: Draws, density: PosteriorDensity, make_model: MakeModel, seed: int) -> Posterior:
-        """From draws of a density."""
-        return cls(draws.points, density, draws.report, make_model, seed)
+    @cached_property
+    def strengths(self) -> Strengths | None:
+        """How strong dependence is, by the measured cliques; None: unmeasured pairs are as the models have them."""
+        return None if self.learn is None else self.learn()
 
     @property
     def domain(self) -> Domain:
@@ -81,7 +91,7 @@ class Posterior:
         return self.density.likelihood.cliques
 
     @property
-    def prior(self) -> NormalPrior:
+    def prior(self) -> NormalPrior | InteractionPrior:
         """What was thought before the answers."""
         return self.density.prior
 
@@ -117,11 +127,12 @@ class Posterior:
         """The answer of every draw: its axes, and an array of shape (draws, *axes), in counts.
 
         Args:
-            query: as for `Model.answer`, but one query only; or attributes, for their marginal; or a function that
-                makes a Factor or a number of a Model.
+            query: as for `Model.answer`, but one query only; or attributes, for their marginal; or, with `clique=`, a
+                function that makes a Factor or a number of a table of counts, a Factor over that clique: a mean, a
+                ratio, a coefficient. Without `clique=` a function of a Model, which knows of no unmeasured dependence.
             clique, given: as for `Model.answer` and `Model.project`.
-            about: "table" or "population"; see the class. For a function of a model "population" is refused: make a
-                function of records, and ask `sample_tables`.
+            about: "table" or "population"; see the class. For a function of a model "population" is refused: name its
+                attributes by `clique=`.
 
         Raises:
             ArgumentError: `about` is neither, or cannot be answered.
@@ -129,19 +140,19 @@ class Posterior:
         """
         if about not in ("table", "population"):
             raise ArgumentError.of("about", about, ("table", "population"))
-        names = _names(query, clique, self.domain)
-        wanted = None if names is None else (*names, *(given or ()))
-        scatters = about == "population" or (wanted is not None and not self._measured(wanted))
-        if scatters and names is None and about == "population":
-            raise ArgumentError(
-                "intervals of a function of a model are about the table: for the population apply the function to "
-                "posterior.sample_tables(m) and combine the results by pgmest.inference.combine."
-            )
-        if not given and names is not None and self._measured(names):
+        names = attributes_of(query, clique, self.domain)
+        if names is None:
+            if about == "population":
+                raise ArgumentError(
+                    "intervals of a function of a model are about the table: name the attributes that it reads by "
+                    "clique=, and make it a function of their table, for the population, too."
+                )
+            answers = [ask(model, query, clique, given) for model in self.models()]
+        elif not given and self.measured(names):
             domain, tables = self._tables(names)
-            answers = self._answered(tables, domain, query, clique, scatters)
+            answers = self._answered(tables, domain, query, clique, about == "population")
         else:
-            answers = self._asked(query, clique, given, names, scatters)
+            answers = [answer_table(table, query, clique) for table in self._drawn(names, given or {}, about)]
         return answers[0].domain, np.stack([answer.values for answer in answers])
 
     def project(self, attributes: Iterable[str] | str, given: Mapping[str, int] | None = None) -> Factor:
@@ -179,9 +190,10 @@ class Posterior:
         check_level(level)
         domain, values = self.draws(query, clique, given, about=about)
         low, high = np.quantile(values, (0.5 - 0.5 * level, 0.5 + 0.5 * level), axis=0)
-        if about == "table" and clique is None and _is_names(query):
+        if about == "table" and clique is None and is_names(query):
             low, high = np.floor(low + CLOSE), np.ceil(high - CLOSE)
-        return Interval(Factor(domain, low), Factor(domain, high), level, "posterior", about)
+        basis = self._basis(query, clique, given)
+        return Interval(Factor(domain, low), Factor(domain, high), level, "posterior", about, basis)
 
     # -- records ----------------------------------------------------------------------------------------------------
 
@@ -241,10 +253,18 @@ class Posterior:
 
     # -- how ---------------------------------------------------------------------------------------------------------
 
-    def _measured(self, names: Iterable[str]) -> bool:
-        """Whether one measured clique holds all these attributes."""
+    def measured(self, names: Iterable[str]) -> bool:
+        """Whether one measured clique holds all these attributes, so that only noise makes them uncertain."""
         wanted = set(names)
         return any(wanted <= set(clique) for clique in self.cliques)
+
+    def _basis(self, query: Any, clique: Any, given: Mapping[str, int] | None) -> str:
+        names = attributes_of(query, clique, self.domain)
+        if names is None:
+            return "model"
+        if self.measured({*names, *(given or ())}):
+            return "measured"
+        return "dependence" if self.strengths is not None and self.strengths.evidence else "model"
 
     def _tables(self, names: Clique) -> tuple[Domain, np.ndarray]:
         """The marginals of all draws on attributes inside a measured clique, shape (draws, *shape); kept."""
@@ -264,64 +284,42 @@ class Posterior:
 
     def _answered(self, tables: np.ndarray, domain: Domain, query: Any, clique: Any, scatters: bool) -> list[Factor]:
         """A query about attributes whose marginals are at hand."""
-        from pgmest.models.posterior.table_query import answer_table
-
         generator = np.random.default_rng(self.seed)
         return [
             answer_table(Factor(domain, _scattered(table, generator) if scatters else table), query, clique)
             for table in tables
         ]
 
-    def _asked(
-        self, query: Any, clique: Any, given: Mapping[str, int] | None, names: Clique | None, scatters: bool
-    ) -> list[Factor]:
-        """A query asked of each draw's model."""
-        from pgmest.models.posterior.table_query import answer_table
-
-        if not scatters or names is None:
-            return [ask(model, query, clique, given) for model in self.models()]
+    def _drawn(self, names: Clique, given: Mapping[str, int], about: About) -> Iterator[Factor]:
+        """Tables of counts on these attributes, one around each draw, of records with certain codes of others."""
+        evidence = checked_evidence(self.domain, given, names)
+        wanted = self.domain.project((*names, *evidence))
+        check_room("the table asked about", wanted.size())
         generator = np.random.default_rng(self.seed)
-        return [
-            answer_table(Factor(table.domain, _scattered(table.values, generator, model.total)), query, clique)
-            for model in self.models()
-            for table in [model.project(names, given)]
-        ]
+        dependence = UnmeasuredDependence(self.cliques, self.strengths)
+        known, models = self.measured(wanted), self.models()
+        while chunk := list(itertools.islice(models, max(1, CELLS_AT_ONCE // wanted.size()))):
+            expected = np.stack([model.project(wanted.attributes).values for model in chunk])
+            found = expected if known else dependence.tables(expected, wanted, generator)
+            if about == "population" or not known:
+                found = np.stack([_scattered(table, generator) for table in found])
+                if about == "table":  # what was measured of it is as the draw has it
+                    found = raked(found, expected, wanted, dependence.shared(wanted.attributes))
+            for table in found:
+                yield Factor(self.domain.project(names), table[(..., *evidence.values())] if evidence else table)
 
     def __repr__(self) -> str:
         lines = [
             f"Posterior: {plural(len(self), 'draw')} of models on {plural(len(self.cliques), 'measured clique')}, "
             f"{self.total:,.1f} records (standard deviation {self.totals.std():,.3g})",
-            f"  prior        potentials normal with standard deviation {self.prior.scale:g} around their base",
+            f"  prior        {self.prior}",
         ]
         return "\n".join([*lines, *(f"  {line}" for line in str(self.report).splitlines())])
 
 
-def _scattered(table: np.ndarray, generator: np.random.Generator, total: float | None = None) -> np.ndarray:
-    """Counts of independent records around expected ones; `total` is the number of records in and outside the table."""
+def _scattered(table: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    """Counts of independent records around expected ones."""
     expected = np.maximum(table.reshape(-1), 0.0)
-    whole = expected.sum() if total is None else total
-    rest = max(whole - expected.sum(), 0.0)
-    shares = np.append(expected, rest) / (expected.sum() + rest)
-    drawn = generator.multinomial(max(1, round(whole)), shares)[:-1]
+    whole = expected.sum()
+    drawn = generator.multinomial(max(1, round(whole)), expected / whole)
     return drawn.reshape(table.shape).astype(np.float64)
-
-
-def _is_names(query: Any) -> bool:
-    names = (query,) if isinstance(query, str) else query
-    return isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
-
-
-def _names(query: Any, clique: Any, domain: Domain) -> Clique | None:
-    """The attributes that a query reads; None for a function of a model."""
-    from pgmest.measurements.measurement import LinearMeasurement
-
-    if clique is not None:
-        return domain.clique(clique)
-    if isinstance(query, LinearMeasurement):
-        return domain.clique(query.clique)
-    if isinstance(query, Kron):
-        query.check(domain)
-        return domain.clique(query.attributes)
-    if _is_names(query):
-        return domain.clique(query)
-    return None

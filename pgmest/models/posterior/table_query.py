@@ -10,15 +10,21 @@ import numpy as np
 from pgmest._base.errors import QueryError
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.queries import Kron, MatrixQuery, as_query
+from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
 
 
 def answer_table(table: Factor, query: Any, clique: Iterable[str] | str | None = None) -> Factor:
     """What `Model.answer` gives, from the marginal on exactly the attributes that the query reads.
 
+    A function, with a clique, is given the table and makes a Factor or a number of it.
+
     Raises:
         QueryError: a query that does not fit.
     """
+    if clique is not None and callable(query):
+        found = query(table)
+        return found if isinstance(found, Factor) else _as_factor(found)
     if isinstance(query, LinearMeasurement):
         query, clique = query.query, query.clique
         if query is None:
@@ -37,3 +43,30 @@ def answer_table(table: Factor, query: Any, clique: Iterable[str] | str | None =
             f"matrix of shape {matrix.shape}."
         )
     return Factor({",".join(table.domain) or "total": matrix.rows}, matrix.apply(table.datavector()))
+
+
+def _as_factor(found: Any) -> Factor:
+    values = np.asarray(found, dtype=np.float64)
+    if values.ndim > 1:
+        raise QueryError(f"a function of a table must make a Factor, a number or a row of numbers, not {values.shape}.")
+    return Factor({} if values.ndim == 0 else {"answer": len(values)}, values)
+
+
+def is_names(query: Any) -> bool:
+    """Whether a query is attributes, for their marginal."""
+    names = (query,) if isinstance(query, str) else query
+    return isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
+
+
+def attributes_of(query: Any, clique: Any, domain: Domain) -> Clique | None:
+    """The attributes that a query reads; None for a function of a model."""
+    if clique is not None:
+        return domain.clique(clique)
+    if isinstance(query, LinearMeasurement):
+        return domain.clique(query.clique)
+    if isinstance(query, Kron):
+        query.check(domain)
+        return domain.clique(query.attributes)
+    if is_names(query):
+        return domain.clique(query)
+    return None

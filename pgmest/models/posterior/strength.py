@@ -1,0 +1,205 @@
+r"""How strongly attributes depend on each other beyond a model: learned from the cliques that were measured.
+
+Each measured clique in turn is left out, all but its one-way marginals, and the others are estimated again. Its answers
+then are those of a table
+
+.. math:: \mu(x) = \hat\mu(x) \, e^{s z(x)} / c , \qquad z \sim t_4 ,
+
+around what the others say, with the counts' own scatter and the noise. That gives a likelihood of the strength s. The
+strengths of all cliques come from one log-normal distribution, whose mean and spread are integrated over a grid: so a
+clique that the noise hides borrows from the others, and a pair of attributes that nobody measured has a distribution
+of strengths, too. For adaptive mechanisms, which measure what a model gets most wrong, that distribution is of the
+strongest: intervals made of it are wide rather than narrow.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from pgmest.losses import make_loss
+from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.models.posterior.prior import DEGREES
+from pgmest.solvers.problem import Problem
+from pgmest.solvers.refit import Refit
+from pgmest.tables.clique_vector import CliqueVector
+from pgmest.tables.domain import Clique, Domain
+from pgmest.tables.factor import Factor
+
+GRID = np.geomspace(0.02, 4.0, 48)
+"""Strengths, in nats."""
+NODES = 41
+"""Quantiles of Student's t for which a cell's likelihood is computed."""
+
+CENTER, SPREADS = (math.log(0.5), 1.5), np.array([0.15, 0.3, 0.5, 0.75, 1.0, 1.4])
+"""Before any clique: the log of the typical strength is normal with this mean and standard deviation; how much the logs
+of strengths vary is one of these, the smaller ones as likely as half a normal distribution of scale one half says."""
+
+MOST_REFITS = 60
+"""So many cliques are left out in turn, at most; the others have what the first ones say."""
+LOOSE, MOST_ITERATIONS = 1e-2, 500
+FEWEST_CLIQUES = 3
+"""With fewer measured cliques of several attributes nothing is said about pairs that were not measured."""
+LEAST_COUNT = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class Strengths:
+    """What is known of how strongly attributes depend on each other.
+
+    Attributes:
+        of: the posterior median strength of each clique of several attributes that was measured as a whole.
+        predictive: the probability of each strength of `GRID` for a pair that was not measured.
+        evidence: how many cliques said so.
+    """
+
+    of: Mapping[Clique, float]
+    predictive: np.ndarray
+    evidence: int
+
+    @property
+    def identified(self) -> bool:
+        """Whether enough cliques were measured to say something about others."""
+        return self.evidence >= FEWEST_CLIQUES
+
+    def draw(self, generator: np.random.Generator, size: int) -> np.ndarray:
+        """Strengths of pairs that were not measured."""
+        drawn = generator.choice(len(GRID), size, p=self.predictive)
+        half = 0.5 * math.log(GRID[1] / GRID[0])
+        return GRID[drawn] * np.exp(generator.uniform(-half, half, size))
+
+
+def learn_strengths(
+    refit: Refit, measurements: Sequence[LinearMeasurement], total: float, make_model: Callable[..., Any]
+) -> Strengths:
+    """The strengths of the measured cliques, and their distribution.
+
+    Args:
+        refit: what the model was estimated with.
+        measurements: all answers.
+        total: the estimated number of records.
+        make_model: a model of potentials, a total and a plan.
+    """
+    tables = _by_clique(measurements)
+    likelihoods = {
+        clique: _likelihood(clique, tables[clique], _left_out(refit, measurements, clique, total, make_model), total)
+        for clique in list(tables)[:MOST_REFITS]
+    }
+    return _pooled(likelihoods, tables)
+
+
+def independent_center(domain: Domain, cliques: Sequence[Clique], singles: Mapping[str, Factor]) -> CliqueVector:
+    """Potentials of independent attributes, each in the smallest clique that has it; at least half a record a value."""
+    found = {clique: np.zeros(domain.project(clique).shape) for clique in cliques}
+    for name in domain:
+        holding = [clique for clique in cliques if name in clique]
+        if holding:
+            clique = min(holding, key=domain.size)
+            counts = np.maximum(singles[name].values, 0.5)
+            shape = [-1 if other == name else 1 for other in clique]
+            found[clique] = found[clique] + np.log(counts / counts.mean()).reshape(shape)
+    return CliqueVector(domain, found)
+
+
+def _by_clique(measurements: Iterable[LinearMeasurement]) -> dict[Clique, LinearMeasurement]:
+    """The most exact identity measurement of each clique of several attributes, the smaller cliques first."""
+    found: dict[Clique, LinearMeasurement] = {}
+    for measurement in measurements:
+        clique = measurement.clique
+        if measurement.query is None and len(clique) > 1:
+            known = found.get(clique)
+            if known is None or np.mean(measurement.stddev) < np.mean(known.stddev):
+                found[clique] = measurement
+    return dict(sorted(found.items(), key=lambda item: item[1].cells))
+
+
+def _left_out(
+    refit: Refit,
+    measurements: Sequence[LinearMeasurement],
+    clique: Clique,
+    total: float,
+    make_model: Callable[..., Any],
+) -> np.ndarray:
+    """The clique's table, in counts, by a model of all other answers and its own one-way marginals."""
+    domain = refit.plan.layout.domain
+    kept: list[LinearMeasurement] = []
+    for measurement in measurements:
+        if not set(clique) <= set(measurement.clique):
+            kept.append(measurement)
+        elif measurement.query is None and len(measurement.clique) > 1:
+            kept += [one_way(measurement, name, domain) for name in measurement.clique]
+        elif len(measurement.clique) == 1:
+            kept.append(measurement)
+    objective = replace(
+        refit.objective, loss="l2", total=total, stopping=replace(refit.objective.stopping, tolerance=LOOSE)
+    )
+    objective = replace(objective, stopping=replace(objective.stopping, max_iterations=MOST_ITERATIONS))
+    problem = Problem.of(make_loss("l2", kept, domain), total)
+    problem, state, _ = objective.minimize(problem, problem.base.copy())
+    again = Refit.of(problem, objective)
+    return make_model(again.potentials(state.theta), total, again.plan).project(clique).datavector()
+
+
+def one_way(measurement: LinearMeasurement, name: str, domain: Domain) -> LinearMeasurement:
+    """What a measured table says about one of its attributes: sums of its answers, with the noise of as many."""
+    axes = tuple(axis for axis, other in enumerate(measurement.clique) if other != name)
+    shape = domain.project(measurement.clique).shape
+    deviations = np.broadcast_to(measurement.stddev, (measurement.rows,)).reshape(shape)
+    spread = np.sqrt(np.sum(deviations**2, axis=axes))
+    return LinearMeasurement(measurement.values.reshape(shape).sum(axis=axes), (name,), spread)
+
+
+def _likelihood(clique: Clique, measurement: LinearMeasurement, expected: np.ndarray, total: float) -> np.ndarray:
+    """The log-likelihood of each strength of `GRID`: cells independent, as many as the margins leave free."""
+    expected = np.maximum(expected, LEAST_COUNT)
+    variance = np.broadcast_to(np.square(measurement.stddev), expected.shape)
+    sizes = np.array(measurement._shape or (measurement.rows,))
+    free = float(np.prod(np.maximum(sizes - 1, 1)) / max(np.prod(sizes), 1))
+    found = np.empty(len(GRID))
+    for index, strength in enumerate(GRID):
+        shift = strength * _nodes()
+        ratio = np.exp(shift - math.log(np.mean(np.exp(shift))))
+        wide = np.gradient(shift)  # each node stands for those between it and its neighbors
+        means = ratio[:, None] * expected
+        spread = variance + means + (means * wide[:, None]) ** 2 / 4.0
+        logs = -0.5 * (measurement.values - means) ** 2 / spread - 0.5 * np.log(spread)
+        top = logs.max(axis=0)
+        found[index] = free * float(np.sum(top + np.log(np.mean(np.exp(logs - top), axis=0))))
+    return found - found.max()
+
+
+@cache
+def _nodes() -> np.ndarray:
+    from scipy.stats import t  # a second to import
+
+    return t.ppf((np.arange(NODES) + 0.5) / NODES, DEGREES)
+
+
+def _pooled(likelihoods: Mapping[Clique, np.ndarray], cliques: Iterable[Clique]) -> Strengths:
+    """The posterior of all strengths, over grids of the mean and the spread of their logs."""
+    logs = np.log(GRID)
+    weights, densities = [], []
+    for spread in SPREADS:
+        for mean in logs:
+            density = np.exp(-0.5 * ((logs - mean) / spread) ** 2)
+            density /= density.sum()
+            prior = -0.5 * ((mean - CENTER[0]) / CENTER[1]) ** 2 - 0.5 * (spread / 0.5) ** 2
+            likely = [math.log(max(float(density @ np.exp(one)), 1e-300)) for one in likelihoods.values()]
+            weights.append(prior + math.fsum(likely))
+            densities.append(density)
+    weight = np.exp(np.array(weights) - max(weights))
+    weight /= weight.sum()
+    mixture = np.stack(densities)
+    predictive = weight @ mixture
+    found = {}
+    for clique, likelihood in likelihoods.items():
+        joint = mixture * np.exp(likelihood)
+        own = weight @ (joint / np.maximum(joint.sum(axis=1, keepdims=True), 1e-300))
+        found[clique] = float(np.exp(np.interp(0.5, np.cumsum(own) / own.sum(), logs)))
+    middle = float(np.exp(np.interp(0.5, np.cumsum(predictive), logs)))
+    return Strengths({clique: found.get(clique, middle) for clique in cliques}, predictive, len(likelihoods))
