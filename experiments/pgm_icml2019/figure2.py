@@ -109,8 +109,8 @@ def _ten(table: pd.DataFrame, noted: pd.DataFrame) -> list[str]:
         f"Algorithm 2 is at {ours.error:.4f} after {ours.iteration:,.0f} iterations, still above local least squares "
         f"({local:.4f}), and below it {crossing}; with the step constant that the paper states, the largest eigenvalue "
         f"of Q^T Q on the tables of the junction tree, it is at {papers.error:.3f} then. The paper does not say "
-        "how near its runs came. That a constrained estimate must lose on prefixes at small noise, as it suspects, is not what "
-        "we see on this problem.",
+        "how near its runs came. That a constrained estimate must lose on prefixes at small noise, as it suspects, is "
+        "not what we see on this problem.",
     ]
 
 
