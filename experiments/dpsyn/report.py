@@ -35,8 +35,8 @@ values below max(4.5 sigma, 800) put together or, where all of them stay below t
 least for so many marginals; tables made consistent; and records. delta is at most 1 / records^2. GUM as published has
 {2 * cells.GUM_ITERATIONS} iterations, alpha 1 and the square-root schedule, with which it comes close in them (below;
 the contest had alpha 0.2, for an unknown number of iterations); ours {cells.GUM_ITERATIONS}, flows
-{cells.FLOW_ITERATIONS}. At epsilon 0.3 the marginals have hardly a cycle: records are appended from them, and all ways are
-nearly one.
+{cells.FLOW_ITERATIONS}. At epsilon 0.3 the marginals have hardly a cycle: records are appended from them, and the ways
+are nearly one.
 
 Scores are out of 1,000,000: density over 300 draws of marginals of three attributes; 300 range queries with a condition
 on each attribute with probability 0.33; Gini index and pay gap by city, which the paper says is normalized but not how
