@@ -3,6 +3,9 @@
 `python -m experiments.coverage` measures marginals of some tables with noise, several times over, estimates, asks for
 95 % intervals, and counts how often these hold the true count. It writes experiments/results/coverage.md.
 
+`python -m experiments.coverage mechanisms` does the same for the default intervals (`Model.interval`) of what
+mechanisms measured, and writes experiments/results/coverage_mechanisms.md.
+
 Two kinds of truth. A *table* is a data set; its attributes depend on each other in ways that were not measured. A
 *model* is one that was fitted to the same marginals of the same data set, and its own answers are the truth: then
 nothing is wrong with the structure, and all that remains is noise.
@@ -14,6 +17,7 @@ that the marginals agree with each other, exact for an estimate that is linear i
 from __future__ import annotations
 
 import itertools
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -209,7 +213,11 @@ def row(case: Case) -> str:
 
 
 def main() -> None:
-    """Run all cases and write the table."""
+    """Run all cases and write the table; with "mechanisms" as argument those of `coverage_of_mechanisms`."""
+    if "mechanisms" in sys.argv[1:]:
+        from experiments import coverage_of_mechanisms
+
+        return coverage_of_mechanisms.main()
     lines = [
         "# What 95 % intervals cover",
         "",

@@ -30,9 +30,8 @@ class Page(HTMLParser):
         self.places.update(found[name] for name in ("id", "name") if name in found)
         if tag == "a" and "href" in found:
             self.links.append(found["href"])
-        elif found.get(LOADED.get(tag, ""), ""):
-            if tag != "link" or found.get("rel") in ("stylesheet", "icon"):
-                self.loads.append(found[LOADED[tag]])
+        elif found.get(LOADED.get(tag, "")) and (tag != "link" or found.get("rel") in ("stylesheet", "icon")):
+            self.loads.append(found[LOADED[tag]])
 
 
 def problems(site: Path) -> list[str]:
@@ -54,7 +53,9 @@ def problems(site: Path) -> list[str]:
             target = target / "index.html" if target.is_dir() else target
             if not target.exists():
                 found.append(f"{here} leads to {address}, which is not there")
-            elif parts.fragment and target in pages and urllib.parse.unquote(parts.fragment) not in pages[target].places:
+            elif (
+                parts.fragment and target in pages and urllib.parse.unquote(parts.fragment) not in pages[target].places
+            ):
                 found.append(f"{here} leads to {address}, a place that is not there")
     return found
 

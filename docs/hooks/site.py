@@ -1,8 +1,8 @@
 """The documentation of every release: `python docs/hooks/site.py [FOLDER]`, or `make site`.
 
-FOLDER (build/site) gets a folder for each tag `v*` of the repository, built from that tag's own sources, and one for what
-is checked out. Each page then has a menu of the versions; `index.html` leads to the newest, and lists all of them. A tag
-is built once: pages that are there already stay.
+FOLDER (build/site) gets a folder for each tag `v*` of the repository, built from that tag's own sources, and one for
+what is checked out. Each page then has a menu of the versions; `index.html` leads to the newest, and lists all of
+them. A tag is built once: pages that are there already stay.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What pages load, beside the pages: MathJax, and the shim by which search works in pages opened from a folder.
 
-Both come from npm packages of fixed versions with fixed checksums, fetched once when the pages are built, and are kept in
-build/. `PGMEST_VENDORED` names a folder with the two archives, where there is no network at build time either. Without
-them formulas stay as TeX, and search needs a server. A hook of mkdocs.
+Both come from npm packages of fixed versions with fixed checksums, fetched once when the pages are built, and kept
+in build/. `PGMEST_VENDORED` names a folder with the two archives, where there is no network at build time either.
+Without them formulas stay as TeX, and search needs a server. A hook of mkdocs.
 """
 
 from __future__ import annotations
@@ -86,7 +86,9 @@ def on_post_build(config: Any) -> None:
     mathjax, shim = unpacked(MATHJAX, kept), unpacked(SHIM, kept)
     if mathjax is not None:
         target = site / "mathjax"
-        shutil.copytree(mathjax / "es5/output/chtml/fonts/woff-v2", target / "output/chtml/fonts/woff-v2", dirs_exist_ok=True)
+        shutil.copytree(
+            mathjax / "es5/output/chtml/fonts/woff-v2", target / "output/chtml/fonts/woff-v2", dirs_exist_ok=True
+        )
         shutil.copy(mathjax / "es5/tex-mml-chtml.js", target / "tex-mml-chtml.js")
     if shim is not None:
         shutil.copy(shim / "shim/index.js", site / "assets/iframe-worker.js")

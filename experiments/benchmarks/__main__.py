@@ -1,4 +1,4 @@
-"""`python -m experiments.benchmarks [oracle|batches|bulk|queries|solvers]`: measure pgmest against mbi."""
+"""`python -m experiments.benchmarks [oracle|batches|bulk|queries|residuals|solvers]`: measure pgmest against mbi."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ BENCHMARKS = {
     "batches": "many parameter vectors on one plan at once",
     "bulk": "all two-way and three-way marginals of a model at once",
     "queries": "factored queries and unmeasured marginals of a calibrated model",
+    "residuals": "all pairs of many attributes, by residuals",
     "solvers": "loss against iterations and seconds",
 }
 

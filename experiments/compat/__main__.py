@@ -3,9 +3,9 @@
     make compat                        the tests out of mbi's source distribution, of the release that is installed
     make compat MBI=path/to/checkout   those of a checkout, and its mechanisms/*.py
 
-mbi's tests are not ours to copy: they are downloaded into build/, or read where they are. Each of its test files runs in
-a process of its own, since JAX keeps what it compiled. How many passed, which failed, and what is left out and why, is
-kept in experiments/results/compat_mbi.json, from which the page "Compatibility" is made.
+mbi's tests are not ours to copy: they are downloaded into build/, or read where they are. Each of its test files runs
+in a process of its own, since JAX keeps what it compiled. How many passed, which failed, and what is left out and why,
+is kept in experiments/results/compat_mbi.json, from which the page "Compatibility" is made.
 """
 
 from __future__ import annotations
@@ -67,6 +67,7 @@ def keep(file: Path, found: dict[str, Any], seconds: float) -> None:
     release = kept.get(versions["mbi"], {})
     if release.get("versions") != versions:
         release = {"versions": versions, "files": {}}
+    release["of"] = len(list(file.parent.glob("test_*.py")))
     release["files"][file.name] = {**found, "seconds": round(seconds)}
     kept[versions["mbi"]] = release
     RESULTS.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n", encoding="utf-8")

@@ -48,7 +48,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """How many were in scope, and why others were not; as JSON, too, where PGMEST_COMPAT_OUT names a file."""
-    kinds = {kind: [one.nodeid for one in terminalreporter.stats.get(kind, [])] for kind in ("passed", "failed", "error")}
+    kinds = {
+        kind: [one.nodeid for one in terminalreporter.stats.get(kind, [])] for kind in ("passed", "failed", "error")
+    }
     passed, failed = len(kinds["passed"]), sorted({*kinds["failed"], *kinds["error"]})
     terminalreporter.write_line(f"mbi's tests on pgmest: {passed:,} of {passed + len(failed):,} in scope pass")
     for reason, count in _left_out.items():

@@ -24,18 +24,26 @@ _counts: dict[str, dict[str, Any]] = {}
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Count each test once, by the phase that decided."""
-    if report.when == "call" or report.outcome != "passed":
-        found = _counts.setdefault(report.nodeid.split("::")[0], {"passed": 0, "skipped": 0, "failed": []})
-        if report.outcome == "failed":
-            found["failed"].append(report.nodeid.split("::", 1)[1])
-        else:
-            found[report.outcome] += 1
+    """Count each test once, by the phase that decided; a file that was left is kept at once."""
+    file = report.nodeid.split("::")[0]
+    if _counts and file not in _counts:
+        keep()
+    found = _counts.setdefault(file, {"passed": 0, "skipped": 0, "failed": []})
+    if report.outcome == "failed":
+        found["failed"].append(report.nodeid.split("::", 1)[1])
+    elif report.when == "call" or report.outcome != "passed":
+        found[report.outcome] += 1
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Keep the counts; with pytest-xdist only the process that gathers them does."""
-    if hasattr(session.config, "workerinput") or not _counts:
+    if _counts and not hasattr(session.config, "workerinput"):
+        keep()
+
+
+def keep() -> None:
+    """The counts so far into the results; workers of pytest-xdist leave that to the process that gathers them."""
+    if os.environ.get("PYTEST_XDIST_WORKER"):
         return
     kept = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
     name = f"{os.environ.get('PGMEST_SUITE', 'newest')}, Python {platform.python_version()}"

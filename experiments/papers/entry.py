@@ -75,9 +75,13 @@ def number(
 
     def outcome() -> Outcome:
         value = ours()
-        return Outcome(f"{value:.3g}{unit}", bool(paper / within <= value <= paper * within))
+        return Outcome(_text(value) + unit, bool(paper / within <= value <= paper * within))
 
-    return Entry(item, what, f"{paper:g}{unit}", outcome, file, because)
+    return Entry(item, what, _text(paper) + unit, outcome, file, because)
+
+
+def _text(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
 def statement(

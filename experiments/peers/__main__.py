@@ -4,8 +4,8 @@
     make peers                  makes an environment for each peer under build/peers, and runs this
 
 Each run is a process of its own, on one thread, in the Python that is named for its library; what is not named is not
-run, and its earlier rows stay. mbi's mechanisms are scripts in its repository: `--mbi` names a checkout. Rows are kept in
-experiments/results/peers.csv as they come, so that a command that was stopped goes on where it was; peers.md and the
+run, and its earlier rows stay. mbi's mechanisms are scripts in its repository: `--mbi` names a checkout. Rows are kept
+in experiments/results/peers.csv as they come, so that a command that was stopped goes on where it was; peers.md and the
 page "Benchmarks" are made of them.
 """
 

@@ -77,9 +77,7 @@ def section(table: str, rows: list[dict[str, Any]]) -> str:
             continue
         pairs = [float(row["error_2"]) for row in done]
         spread = f"{np.mean(pairs):.3f} ({min(pairs):.3f} to {max(pairs):.3f})"
-        lines.append(
-            f"| {library} | {method} | {mean(done, 'seconds'):.1f} | {mean(done, 'error_1'):.3f} | {spread} |"
-        )
+        lines.append(f"| {library} | {method} | {mean(done, 'seconds'):.1f} | {mean(done, 'error_1'):.3f} | {spread} |")
     return "\n".join(lines) + "\n"
 
 

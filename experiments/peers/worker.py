@@ -1,8 +1,8 @@
 """One run of one library, in that library's environment: `python worker.py TASK.json`.
 
-Nothing of pgmest's repository is imported here but by its own runs, so that this file runs wherever a peer installs. The
-task names the library and the method, a file of codes with the size of each attribute, and the budget. Written back: the
-codes of as many synthetic records, and the seconds from the codes to these, imports left out.
+Nothing of pgmest's repository is imported here but by its own runs, so that this file runs wherever a peer installs.
+The task names the library and the method, a file of codes with the size of each attribute, and the budget. Written
+back: the codes of as many synthetic records, and the seconds from the codes to these, imports left out.
 """
 
 from __future__ import annotations

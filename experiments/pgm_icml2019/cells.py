@@ -9,6 +9,7 @@ from typing import Any
 import pgmest as pg
 from experiments.pgm_icml2019.problem import Problem, problem
 from experiments.pgm_icml2019.published import dual_query, hdmm, mwem, privbayes
+from pgmest.tables.clique_vector import CliqueVector
 
 MECHANISMS = ("PrivBayes", "DualQuery", "MWEM", "HDMM")
 DELTA = 1e-3
@@ -121,6 +122,12 @@ def _dual_query(cell: Cell, known: Problem) -> dict[str, Any]:
         "error_pgm": known.error(model),
         "steps": made.records,
         "nats": model.report.loss,
+        "nats_truth": dual_query.WorkloadLikelihood(transcript).value(_true_marginals(known)),
         "iterations": model.report.iterations,
         "seconds": time.perf_counter() - start,
     }
+
+
+def _true_marginals(known: Problem) -> CliqueVector:
+    tables = {item.clique: known.data.project(item.clique) for item in known.workload}
+    return CliqueVector(known.domain, tables)

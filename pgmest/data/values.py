@@ -246,7 +246,7 @@ def _nulls(array: np.ndarray) -> np.ndarray:
     if kinds <= {str}:
         return np.zeros(len(array), dtype=bool)
     if kinds <= {str, NoneType}:
-        return np.equal(array, None).astype(bool)
+        return np.fromiter((value is None for value in array), dtype=bool, count=len(array))
     return np.fromiter(map(_is_null, array), dtype=bool, count=len(array))
 
 
@@ -291,7 +291,8 @@ def _distinct_texts(array: np.ndarray) -> tuple[np.ndarray, list[Any]]:
         return np.fromiter(map(known.__getitem__, array), np.intp, len(array)), list(known)
     # Before pandas 3 arrays of nothing but text are compared up to their first NUL; with a None they are not.
     early = int(pandas.__version__.split(".")[0]) < 3
-    positions, found = pandas.factorize(np.append(array, [None]) if early else array)
+    gap = np.array([None], dtype=object)
+    positions, found = pandas.factorize(np.concatenate([array, gap]) if early else array)
     return positions[: len(array)], found.tolist()
 
 

@@ -26,6 +26,7 @@ from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.mechanisms.error_bars import with_refit
 from pgmest.mechanisms.known_zeros import ZEROS, check_possible, honored
 from pgmest.mechanisms.parameters import (
+    ACCOUNTINGS,
     BACKENDS,
     METADATA,
     Renaming,
@@ -44,6 +45,7 @@ from pgmest.privacy.curator import Curator
 from pgmest.privacy.dataset_ledger import DatasetLedger
 from pgmest.privacy.ledger import Statement
 from pgmest.privacy.neighbors import AddRemove, Neighbors, neighbors_of
+from pgmest.privacy.plans import Plan
 from pgmest.privacy.progress import budget_bar
 from pgmest.queries import Kron
 from pgmest.queries.workloads import Workload, as_workload
@@ -80,7 +82,7 @@ class Outcome:
 
 
 class Drafting(Protocol):
-    """What is found out of the records before they are coded, such as bounds that are bought, under the same curator."""
+    """What is found out of the records before they are coded, such as bought bounds, under the same curator."""
 
     @property
     def domain(self) -> Domain:
@@ -122,6 +124,10 @@ class Mechanism(ABC, metaclass=_TakesOldNames):
         epsilon, delta: the budget as (epsilon, delta)-DP; without delta as pure epsilon-DP.
         rho: the budget as rho-zCDP, instead of these.
         backend: "opendp", exact noise; or "simulation", seeded, for experiments.
+        accounting: how (epsilon, delta) becomes a budget. "zcdp": the rho that implies it. "gdp": mu, by the exact
+            curve of the Gaussian, in which choices have a price of their own; costs may be decided on the way. "pld":
+            by the exact curve of the run's plan, for mechanisms whose costs are fixed beforehand. "auto" is "gdp" for
+            mechanisms that make no choices, else "zcdp". What it saves: docs/mechanisms/accounting.md.
         neighbors: which datasets must be hard to tell apart. Where the schema of the records has a `unit`, `fit` raises
             the number of records that a person contributes to what the unit allows.
         structural_zeros: what cannot occur, which must be public knowledge, as `pgmest.estimate` takes it. Every
@@ -136,6 +142,7 @@ class Mechanism(ABC, metaclass=_TakesOldNames):
     delta: float | None = parameter(None, DELTA)
     rho: float | None = parameter(None, POSITIVE_BUDGET)
     backend: str = parameter("opendp", choice(BACKENDS))
+    accounting: str = parameter("auto", choice(ACCOUNTINGS))
     neighbors: Neighbors = field(default_factory=AddRemove, metadata={METADATA: NEIGHBORS})
     structural_zeros: StructuralZeros | None = None
 
@@ -145,13 +152,15 @@ class Mechanism(ABC, metaclass=_TakesOldNames):
     """Whether its name with epsilon alone (`named_mechanism`) means a delta of 1e-9, although it can spend epsilon."""
     gaussian_only: ClassVar[bool] = False
     """Whether (epsilon, delta) buys nothing but Gaussian noise, so that the Gaussian's exact curve says how much."""
+    accountings: ClassVar[tuple[str, ...]] = ("auto", "zcdp")
+    """The ways of accounting that hold for it, besides those of `gaussian_only`."""
 
     old_names: ClassVar[Mapping[str, Renaming]] = {"neighbours": Renaming("neighbors")}
     """Parameters that had another name: deprecated, and still taken. Those of base classes need not be repeated."""
 
     def __post_init__(self) -> None:
         check_parameters(self)
-        self.budget()
+        self.check_budget()
         object.__setattr__(self, "structural_zeros", _rules(self.structural_zeros))
 
     @classmethod
@@ -181,15 +190,70 @@ class Mechanism(ABC, metaclass=_TakesOldNames):
             rng: for the mechanism's own choices.
         """
 
-    def budget(self) -> Epsilon | Rho | GDP:
-        """The budget that `epsilon`, `delta` and `rho` state.
+    def plan(self, domain: Domain, workload: Workload | None) -> Plan:
+        """What a run pays for, where that is fixed before it begins: for accounting="pld".
 
-        (epsilon, delta) becomes the largest rho that implies it, or for `gaussian_only` the largest mu, which takes 4
-        to 7 % less noise.
+        Args:
+            domain: of the records.
+            workload: as `run` gets it.
+        """
+        raise NotImplementedError
+
+    def planned(self, domain: Domain, workload: Workload | None = None) -> tuple[Epsilon | Rho | GDP, Plan | None]:
+        """The budget of a run, and the plan that it was calibrated for, if any.
+
+        Raises:
+            ArgumentError, UnknownAttributeError: as for `relevant_workload`.
+        """
+        if not self._planning:
+            return self.budget(), None
+        assert self.epsilon is not None
+        assert self.delta is not None
+        plan = self.plan(domain, workload)
+        return plan.budget(self.epsilon, self.delta), plan
+
+    @property
+    def _planning(self) -> bool:
+        return self.accounting == "pld" and not self.gaussian_only
+
+    def check_budget(self) -> None:
+        """See that a budget is stated that the mechanism can spend.
 
         Raises:
             ArgumentError: as for the class.
         """
+        self._stated()
+        if self.accounting == "auto":
+            return
+        name = type(self).__name__
+        if self.epsilon is None or self.delta is None:
+            raise ArgumentError(f"{name} got accounting={self.accounting!r}, which is about epsilon= with delta=.")
+        if self.gaussian_only or self.accounting in self.accountings:
+            return
+        if self.accounting == "pld" and "gdp" in self.accountings:
+            raise ArgumentError(
+                f"{name} decides on the way what its rounds cost, by earlier answers. A privacy-loss distribution is "
+                'proven for costs that are fixed beforehand, only: take accounting="gdp", which holds for both.'
+            )
+        raise ArgumentError(
+            f"{name} takes accounting={' or '.join(map(repr, self.accountings))}, not {self.accounting!r}: for what it "
+            "draws nothing tighter is proven."
+        )
+
+    def budget(self) -> Epsilon | Rho | GDP:
+        """The budget that `epsilon`, `delta` and `rho` state.
+
+        (epsilon, delta) becomes the largest rho that implies it, or by `accounting` the largest mu, which takes 4 to
+        7 % less noise where there is no other.
+
+        Raises:
+            ArgumentError: as for the class; under accounting="pld" it depends on the domain: see `planned`.
+        """
+        if self._planning:
+            raise ArgumentError('under accounting="pld" the budget depends on the plan: use planned(domain, workload).')
+        return self._stated()
+
+    def _stated(self) -> Epsilon | Rho | GDP:
         name, spends = type(self).__name__, self.definition
         if self.rho is not None:
             if self.epsilon is not None or self.delta is not None:
@@ -209,7 +273,8 @@ class Mechanism(ABC, metaclass=_TakesOldNames):
             return Epsilon(self.epsilon)
         if spends == "pure":
             raise ArgumentError(f"{name} is pure epsilon-DP, which needs no delta: leave delta= out.")
-        return (GDP if self.gaussian_only else Rho).of(self.epsilon, self.delta)
+        gdp = self.accounting == "gdp" or (self.gaussian_only and self.accounting != "zcdp")
+        return (GDP if gdp else Rho).of(self.epsilon, self.delta)
 
     def fit(
         self,
@@ -276,10 +341,12 @@ class Mechanism(ABC, metaclass=_TakesOldNames):
         rules = zero_rules(self.structural_zeros)
         if rules:
             check_possible(rules, domain)
+        budget, plan = self.planned(domain, relevant)
         with _shown(type(self).__name__, progress) as on_charge:
             curator = Curator(
                 data,
-                self.budget(),
+                budget,
+                plan=plan,
                 neighbors=self.neighbors,
                 backend=self.backend,
                 seed=noise,

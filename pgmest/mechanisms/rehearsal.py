@@ -21,6 +21,7 @@ from pgmest.data.codes import code_type
 from pgmest.data.dataset import Dataset
 from pgmest.evaluation.expected_error import MeasuredTable, measured_tables
 from pgmest.mechanisms.mechanism import Mechanism
+from pgmest.privacy.budgets import Budget
 from pgmest.tables.domain import Domain
 
 LOOSE_DELTA = 1e-4
@@ -45,6 +46,7 @@ class Plan:
         seconds: how long it took here.
         megabytes: the size of the model's tables; None where the model has no tree.
         warnings: what should be thought over before paying.
+        budget: of the run, in its own type.
     """
 
     mechanism: Mechanism
@@ -53,6 +55,7 @@ class Plan:
     seconds: float
     megabytes: float | None
     warnings: tuple[str, ...]
+    budget: Budget | None = None
 
     def relative_errors(self) -> list[tuple[int, float]]:
         """The noise on a cell as a share of its count, for cells of several sizes, by the median of the tables."""
@@ -65,7 +68,7 @@ class Plan:
         """As values of JSON."""
         return {
             "mechanism": type(self.mechanism).__name__,
-            "budget": str(self.mechanism.budget()),
+            "budget": str(self.budget or self.mechanism.budget()),
             "records_expected": self.records,
             "seconds": round(self.seconds, 3),
             "megabytes": self.megabytes,
@@ -85,7 +88,8 @@ class Plan:
     def _lines(self) -> Iterator[str]:
         name = type(self.mechanism).__name__
         size = "" if self.megabytes is None else f", a model of {memory_text(1e6 * self.megabytes)}"
-        yield f"{name} with {self.mechanism.budget()}, rehearsed on {plural(self.records, 'made-up record')}"
+        budget = self.budget or self.mechanism.budget()
+        yield f"{name} with {budget}, rehearsed on {plural(self.records, 'made-up record')}"
         yield f"{plural(len(self.tables), 'table')} measured, {self.seconds:.1f} s here{size}"
         yield ""
         heading = ("table", "cells", "noise", "mean count", "error")
@@ -141,7 +145,7 @@ def rehearse(mechanism: Mechanism, domain: Domain, records: int, workload: Any =
     tree = getattr(result.model, "junction_tree", None)
     megabytes = None if tree is None else float(tree.megabytes)
     warnings = (*delta_warnings(mechanism.delta, int(records)), *_noise_warnings(tables))
-    return Plan(mechanism, int(records), tables, seconds, megabytes, warnings)
+    return Plan(mechanism, int(records), tables, seconds, megabytes, warnings, result.ledger.budget)
 
 
 def made_up(domain: Domain, records: int, seed: int = 0) -> Dataset:

@@ -15,7 +15,7 @@ from typing import Any
 from pgmest._base.errors import ArgumentError, BudgetExceeded, BudgetTypeError, plural
 from pgmest._base.html import html_text
 from pgmest._base.widths import padded, width
-from pgmest.privacy.budgets import GDP, ApproxDP, Budget, Epsilon, Rho, rounded_down, rounded_up
+from pgmest.privacy.budgets import GDP, ApproxDP, Budget, Epsilon, PlannedRho, Rho, rounded_down, rounded_up
 from pgmest.privacy.one_process import OneProcess
 
 ROUNDING = Fraction(1, 10**9)
@@ -36,7 +36,7 @@ class Entry:
         cost: what was charged.
         parameters: what is public about the request: clique, noise, stddev, number of candidates, ...
         insecure: whether the noise came from a simulation, which protects nobody.
-        delta: with which probability the promise of the cost may fail, besides a delta that the cost has: of thresholds.
+        delta: with which probability the promise of the cost may fail, besides a delta in the cost: of thresholds.
     """
 
     label: str
@@ -277,7 +277,7 @@ def budget_of(values: Mapping[str, Any]) -> Budget:
     Raises:
         ArgumentError: it has not.
     """
-    kinds = {kind.__name__: kind for kind in (Epsilon, Rho, GDP, ApproxDP)}
+    kinds = {kind.__name__: kind for kind in (Epsilon, Rho, PlannedRho, GDP, ApproxDP)}
     try:
         numbers = dict(values)
         return kinds[numbers.pop("type")](**numbers)

@@ -19,6 +19,7 @@ import numpy as np
 from pgmest.data.dataset import Dataset
 from pgmest.privacy import exponential
 from pgmest.privacy.accesses import Access, Choice, Draws, FrequentLabels, NoisyAnswers
+from pgmest.privacy.bounded_range import MARGIN, choice_mu
 from pgmest.privacy.budgets import GDP, Budget, Rho
 from pgmest.privacy.curator import Curator, RecordTransform
 from pgmest.privacy.ledger import Entry
@@ -128,6 +129,8 @@ def loss_between(access: Access, cost: Budget, data: Dataset, neighbor: Dataset)
 def _of_choice(changes: np.ndarray, cost: Budget) -> float:
     if isinstance(cost, Rho):
         return float(np.ptp(changes)) ** 2 / 8
+    if isinstance(cost, GDP):
+        return choice_mu(float(np.ptp(changes))) ** 2 / (1 + 4 * MARGIN) ** 2
     return float(np.abs(changes).max())
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PYTHON = Path(os.environ.get("PGMEST_OPENDP_PYTHON", ROOT / "build" / "compat" / "opendp" / "bin" / "python"))
+MADE = sorted((ROOT / "build" / "compat").glob("opendp-*/bin/python"), reverse=True)
+PYTHON = Path(os.environ.get("PGMEST_OPENDP_PYTHON", MADE[0] if MADE else "no environment"))
 
 
 @pytest.mark.skipif(not PYTHON.exists(), reason="no environment with opendp[mbi]: `make opendp` makes one")

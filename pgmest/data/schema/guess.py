@@ -138,10 +138,7 @@ def dates_in(text: Any) -> Dates | None:
     best: list[tuple[int, str | None, Any]] = []
     iso = text.str.fullmatch(r"\d{4}-\d\d-\d\d(?:[T ].*)?").astype(bool)
     for form in DATE_FORMATS:
-        if form is None:
-            days = _iso_days(text, iso)
-        else:
-            days = pd.to_datetime(text, format=form, errors="coerce")
+        days = _iso_days(text, iso) if form is None else pd.to_datetime(text, format=form, errors="coerce")
         alike = iso if form is None and days.notna().any() else days.notna()  # 2020-02-30 is meant as a day, too
         best.append((int(alike.sum()), form, days))
     most, form, days = max(best, key=lambda found: found[0])
@@ -157,7 +154,7 @@ def _iso_days(text: Any, iso: Any) -> Any:
     """The days at the start of those texts; `pandas.to_datetime` before pandas 3 knows none after 2262."""
     import pandas as pd
 
-    known = {"": np.datetime64("NaT")}
+    known: dict[str, Any] = {"": np.datetime64("NaT")}
     for day in text[iso].str.slice(0, 10).unique():
         try:
             known[day] = np.datetime64(datetime.date.fromisoformat(day), "s")

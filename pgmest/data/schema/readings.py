@@ -128,7 +128,7 @@ def _plain(value: object) -> Any:
     return value
 
 
-def _timestamp(value: datetime.datetime) -> Any:
+def _timestamp(value: Any) -> Any:
     if hasattr(value, "to_datetime64"):  # pandas' own, which may lie outside what datetime holds
         return value.tz_localize(None).to_datetime64()
     return value.replace(tzinfo=None)

@@ -129,6 +129,8 @@ class _Router:
     def __init__(self, tree: JunctionTree):
         self.tree = tree
         self.names = tree.domain.attributes
+        self.sizes = dict(tree.domain.items())
+        self.known_cells: dict[int, int] = {}
         self.rank = {name: position for position, name in enumerate(self.names)}
         self.cliques = {position: self.mask(clique) for position, clique in enumerate(tree.cliques)} | {-1: 0}
         self.separators = {
@@ -156,12 +158,18 @@ class _Router:
 
     def cells(self, mask: int) -> int:
         """Cells of the table over these attributes."""
-        return math.prod([self.tree.domain.shape[position] for position in bits(mask)])
+        found = self.known_cells.get(mask)
+        if found is None:
+            found = self.known_cells[mask] = math.prod([self.tree.domain.shape[position] for position in bits(mask)])
+        return found
 
     def routes(self, asked: Iterable[frozenset[str]]) -> Routes:
         """The work list for these attribute sets."""
         inside, by_elimination = [], []
         tops: dict[tuple[int, int], None] = {}
+        widest = max(map(self.cells, self.separators.values()), default=1)  # no message has more columns
+        if max(self.tree.sizes, default=1) > LARGEST_LOCAL:
+            widest = LARGEST_TABLE
         for names in dict.fromkeys(asked):
             position = self.tree.containing(names)
             if position is not None:
@@ -170,7 +178,8 @@ class _Router:
             mask = self.mask(names)
             top = self.lowest_cover(mask)
             cells = self.cells(mask)
-            if cells > LARGEST_TABLE or self.message_cells(top, mask) > max(SMALL_MESSAGE, MESSAGE_RATIO * cells):
+            most = max(SMALL_MESSAGE, MESSAGE_RATIO * cells)
+            if cells > LARGEST_TABLE or (cells * widest > most and self.message_cells(top, mask) > most):
                 by_elimination.append(names)
             else:
                 tops[top, mask] = None
@@ -302,14 +311,17 @@ class _Router:
         separator = self.labels(self.separators[next(iter(partners))[0]])
         left: list[tuple[int, int]] = []
         right: dict[tuple[int, int], None] = {}
+        rows = columns = 0
         for one in sorted(partners):
-            more = {**right, **dict.fromkeys(partners[one])}
-            rows = sum(self.cells(below) for _, below in (*left, one))
-            if left and rows * sum(self.cells(below) for _, below in more) > MARGINAL_BLOCK:
+            new = [other for other in partners[one] if other not in right]
+            rows += self.cells(one[1])
+            columns += sum(self.cells(below) for _, below in new)
+            if left and rows * columns > MARGINAL_BLOCK:
                 yield self.pairing(position, separator, left, list(right), partners)
-                left, more = [], dict.fromkeys(partners[one])
+                left, right, new = [], {}, partners[one]
+                rows, columns = self.cells(one[1]), sum(self.cells(below) for _, below in new)
             left.append(one)
-            right = more
+            right.update(dict.fromkeys(new))
         yield self.pairing(position, separator, left, list(right), partners)
 
     def pairing(
@@ -327,7 +339,7 @@ class _Router:
             first = self.rows[one].labels
             for other in partners[one]:
                 labels = (*first, *self.rows[other].labels)
-                shape = tuple(self.tree.domain[name] for name in labels)
+                shape = tuple(self.sizes[name] for name in labels)
                 parts.append((frozenset(labels), Part((rows, index[other]), shape, labels)))
         stacked = [
             tuple((pair[0], slice(self.rows[pair].start, self.rows[pair].stop)) for pair in pairs)
@@ -374,7 +386,7 @@ class _Router:
         parts = []
         for combination in product(*options):
             labels = (*(name for _, names in combination for name in names), *own_labels)
-            shape = tuple(self.tree.domain[name] for name in labels)
+            shape = tuple(self.sizes[name] for name in labels)
             parts.append((frozenset(labels), Part(tuple(index for index, _ in combination), shape, labels)))
         local = self.labels(self.local(_Source(own, tuple((child, 0) for child in chosen)), up))
         return Block(position, own_labels, local, tuple(branches), tuple(parts))

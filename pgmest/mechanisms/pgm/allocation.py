@@ -59,7 +59,7 @@ class Prices:
         return 1 < groups <= self.most_contrasted
 
     def discount(self, shape: Sequence[int]) -> float:
-        """The variance of the noise in answers about attributes of so many groups, in units of that of counts for the same price."""
+        """The variance of the noise in answers about attributes of so many groups, over that of counts, at a price."""
         return math.prod(1 - 1 / groups for groups in shape if self.contrasted(groups))
 
     def cell_precision(self, share: np.ndarray | float, shape: Sequence[int]) -> np.ndarray | float:

@@ -31,9 +31,9 @@ def rake(rows, columns, width, weights, target, counts, power, most):
 def refine(rows, order, sizes, starts, costs, weights, gain):
     """Give each code of these records the value that lowers the weighted squared distance to all tables most.
 
-    Table (a, b) lies at starts[a, b], those of a that go with a code of b next to each other; -1 where there is none. The
-    distance is the sum of w (count - target)^2, and `costs` has what one more record in a cell would add to it,
-    w (2 (count - target) + 1); `weights` has w. Both lie twice, as (a, b) and as (b, a). Returns how many codes changed.
+    Table (a, b) lies at starts[a, b], the codes of a that go with a code of b next to each other; -1 where there is no
+    table. The distance is the sum of w (count - target)^2. `costs` has what one more record in a cell would add to it,
+    w (2 (count - target) + 1), `weights` has w; both lie twice, as (a, b) and as (b, a). Returns the number of changes.
 
     rows: the records, shape (records, attributes), changed in place; order: the places of those to be looked at;
     gain: space for as many numbers as an attribute has values.

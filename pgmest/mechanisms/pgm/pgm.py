@@ -53,8 +53,8 @@ PART = number("a number from 0 to 1", lambda value: 0 <= value <= 1)
 CHEAP = 2.0
 """Scores are not asked for where measuring all pairs leaves errors of less than so many of their standard errors."""
 
-MOST_RECORDS = 1_000_000
-"""There are two weighted records for each private one, but no more than this, and no fewer than asked for."""
+MOST_RECORDS, MOST_CODES = 1_000_000, 40_000_000
+"""There is a weighted record for each private one, but no more than this, and no fewer than asked for."""
 
 LEAST_SHARE = 1e-9
 """Less of the budget than this is what rounding left of it."""
@@ -62,7 +62,7 @@ LEAST_SHARE = 1e-9
 
 @dataclass(frozen=True, kw_only=True)
 class PGM(Mechanism):
-    r"""Buys what lowers the expected error most, in a few rounds, and fits weighted records to all of it.
+    r"""Buys what lowers the expected error most, in a few rounds, and fits records to all of it.
 
     1. The share `first` of the budget goes to one-way marginals. They are estimated by empirical Bayes, and tell how
        finely an attribute can be measured: its codes are grouped into ranges of about equal mass, in nested levels.
@@ -75,8 +75,9 @@ class PGM(Mechanism):
        bought before gets as much again as it should have had.
        Where measuring all pairs costs no more than scores do, as with binary attributes, that is done instead.
     4. Each noisy table is shrunk towards independence as far as its noise demands. Those with most dependence are
-       fitted by a junction tree within `base_megabytes`; `records` records of it get weights so that they have all
-       tables. These weighted records are the model.
+       fitted by a junction tree within `base_megabytes`; `records` records of it get weights that bring them close to
+       all tables. As many records as the table has are drawn of them, and changed code by code until they have all
+       tables, whether a junction tree could hold them or not. These records are the model.
 
     >>> import pgmest as pg
     >>> data = pg.datasets.load("census").select(["age", "sex", "income>50K", "relationship"])
@@ -93,7 +94,7 @@ class PGM(Mechanism):
         rounds: how many.
         worth: see above, between 0 and 1.
         base_megabytes: the largest junction tree, 8 bytes a cell.
-        records: the number of weighted records; of large tables twice as many as they have, up to a million.
+        records: the least number of weighted records; of larger tables as many as they have, up to a million.
 
     Raises:
         ArgumentError: a parameter out of its range.
@@ -104,7 +105,7 @@ class PGM(Mechanism):
     rounds: int = parameter(3, COUNT)
     worth: float = parameter(0.5, PART)
     base_megabytes: float = parameter(8.0, MEGABYTES)
-    records: int = parameter(200_000, COUNT)
+    records: int = parameter(50_000, COUNT)
 
     definition: ClassVar[str] = "either"
     gaussian_only: ClassVar[bool] = True
@@ -159,7 +160,8 @@ class PGM(Mechanism):
 
     def _model(self, curator: Curator, rng: np.random.Generator) -> SupportModel:
         model = GroupedModel.of(_evidence(curator), self.base_megabytes)
-        count = max(self.records, min(MOST_RECORDS, round(2 * model.evidence.total)))
+        most = min(MOST_RECORDS, MOST_CODES // max(1, len(curator.domain)))
+        count = max(self.records, min(most, round(model.evidence.total)))
         rules = curator.structural_zeros
         weighted = weighted_records(model, count, rules, rng)
         records = refined_records(weighted, model, rules, rng)

@@ -19,10 +19,10 @@ SWEEPS = 4
 """Over all records; further ones change less than a hundredth of the codes."""
 ENOUGH = 1e-3
 """No further sweep where so few codes changed in one."""
-MOST_STEPS = 3e10
-"""Of larger problems only some records are looked at: about 20 s."""
+MOST_STEPS = 1.5e10
+"""In all sweeps, about 10 s; of very large problems only some of the records are looked at."""
 MOST_CELLS, MOST_PROJECTED = 5e7, 1e10
-"""Of all tables together; and pairs that were not measured times records, which are counted to know them."""
+"""Of all tables together, each twice. Pairs that were not measured are left out where they times records are more."""
 LEAST_RECORDS = 1000
 
 
@@ -75,21 +75,22 @@ def refined_records(
 def goals_of(weighted: Dataset, model: GroupedModel) -> list[Goal]:
     """All pairs: measured ones with their tables, others with those of the weighted records."""
     evidence = model.evidence
-    measured = {answer.clique: answer.noise() ** 2 for answer in evidence.answers}
+    noise = {answer.clique: answer.noise() ** 2 for answer in evidence.answers}
+    measured = {pair: noise[pair] for pair in _within(list(noise), evidence.domain, MOST_CELLS / 2)}
     goals = [
         Goal(pair, table, measured[pair]) for pair, table in zip(measured, model.tables(list(measured)), strict=True)
     ]
-    others = [pair for pair in combinations(evidence.noisy, 2) if pair not in measured]
-    room = MOST_CELLS / 2 - sum(goal.table.size for goal in goals)
-    others = _within(others, evidence.domain, min(room, MOST_PROJECTED), weighted.records)
+    others = [pair for pair in combinations(evidence.noisy, 2) if pair not in noise]
+    others = others if len(others) * weighted.records <= MOST_PROJECTED else []
+    others = _within(others, evidence.domain, MOST_CELLS / 2 - sum(goal.table.size for goal in goals))
     usual = float(np.median(list(measured.values()))) if measured else 0.0
     found = [factor.values for factor in weighted.project_many(others)] if others else []
     return goals + [Goal(pair, table, usual) for pair, table in zip(others, found, strict=True)]
 
 
-def _within(pairs: list[Clique], domain: Domain, room: float, records: int) -> list[Clique]:
-    """The pairs of fewest cells, as many as there is room and time for."""
-    pairs = sorted(pairs, key=domain.size)[: int(MOST_PROJECTED // max(1, records))]
+def _within(pairs: list[Clique], domain: Domain, room: float) -> list[Clique]:
+    """The pairs of fewest cells, as many as there is room for."""
+    pairs = sorted(pairs, key=domain.size)
     sizes = np.cumsum([domain.size(pair) for pair in pairs])
     return pairs[: int(np.searchsorted(sizes, room, side="right"))]
 
@@ -116,12 +117,13 @@ def refine_rows(
     sizes = np.array(domain.shape, dtype=np.int64)
     starts, costs, weights = _layout(rows, domain, goals, scale)
     steps = float(((starts >= 0).sum(axis=1) * sizes).sum())
-    looked_at = int(min(len(rows), MOST_STEPS / SWEEPS / max(1.0, steps)))
+    left = int(MOST_STEPS / max(1.0, steps))
     space = np.empty(int(sizes.max()), dtype=np.float32)
     for _ in range(SWEEPS):
-        order = generator.permutation(len(rows))[:looked_at]
+        order = generator.permutation(len(rows))[:left]
         changed = refine(rows, order, sizes, starts, costs, weights, space)
-        if changed <= ENOUGH * looked_at * len(sizes):
+        left -= len(order)
+        if left <= 0 or changed <= ENOUGH * len(order) * len(sizes):
             break
 
 

@@ -12,12 +12,12 @@ from pgmest.inference.exact.structural_zeros import Rule
 from pgmest.mechanisms.pgm.grouped_model import GroupedModel
 from pgmest.tables.domain import Domain
 
-SWEEPS = 20
+SWEEPS = 8
 DAMPING = 0.1
 """Sweep k moves weights by the ratio to the power 1 / (1 + DAMPING k), so that tables that disagree come to terms."""
 LEAST_WEIGHT = 1e-100
 """Records of less, in shares of the largest weight, are left out."""
-MOST_STEPS, LEAST_SWEEPS = 4e9, 8
+MOST_STEPS, LEAST_SWEEPS = 4e9, 3
 """There are fewer sweeps where there are many tables and records."""
 NOISY_CELLS, MOST_CELLS = 1e-3, 1_000_000
 """A pair that was not measured is held to the model where it has more cells than this for each record: there drawing
@@ -67,16 +67,22 @@ def _goals(records: Dataset, model: GroupedModel) -> list[tuple[np.ndarray, np.n
     """Row and column of each record in each table, the table, and space for as many counts."""
     evidence = model.evidence
     nothing = np.zeros(records.records, dtype=np.uint8)
+    known: dict[tuple[str, int], np.ndarray] = {}
+
+    def grouped(name: str, labels: np.ndarray) -> np.ndarray:
+        """The group of each record; answers share them, since an attribute's groups are nested."""
+        key = name, int(labels[-1])
+        if key not in known:
+            known[key] = labels.astype(np.uint16 if key[1] < 1 << 16 else np.uint32)[records.column(name)]
+        return known[key]
+
     goals = []
     for answer, table in zip(evidence.answers, evidence.tables, strict=True):
-        rows, columns = (
-            labels.astype(np.uint16)[records.column(name)]
-            for name, labels in zip(answer.clique, answer.groups, strict=True)
-        )
+        rows, columns = (grouped(*side) for side in zip(answer.clique, answer.groups, strict=True))
         goals.append((rows, columns, _target(table, evidence.total), np.empty(table.size)))
     for name in evidence.noisy:
         counts = evidence.counts(name)[None, :]
-        codes = np.asarray(records.column(name)).astype(np.uint16)
+        codes = grouped(name, np.arange(evidence.domain[name]))
         goals.append((nothing, codes, _target(counts, evidence.total), np.empty(counts.size)))
     measured = {answer.clique for answer in evidence.answers}
     domain = evidence.domain
@@ -86,7 +92,7 @@ def _goals(records: Dataset, model: GroupedModel) -> list[tuple[np.ndarray, np.n
         if pair not in measured and NOISY_CELLS * records.records <= domain.size(pair) <= MOST_CELLS
     ]
     for pair, table in zip(noisy, model.tables(noisy), strict=True):
-        rows, columns = (np.asarray(records.column(name)).astype(np.uint16) for name in pair)
+        rows, columns = (grouped(name, np.arange(evidence.domain[name])) for name in pair)
         goals.append((rows, columns, _target(table, evidence.total), np.empty(table.size)))
     return goals
 

@@ -13,7 +13,10 @@ from pgmest.mechanisms.priview.planes import pair_designs
 from pgmest.tables.domain import Clique, Domain
 
 LIMITS = tuple(2**power for power in range(4, 17))
-"""The sizes of views that `best_cover` compares."""
+"""The sizes of views that `best_cover` compares, largest first."""
+
+PAST = 2
+"""After so many that are worse than the one before them it compares no more."""
 
 
 def subsets_of(cliques: Iterable[Clique], domain: Domain, strength: int) -> list[frozenset[str]]:
@@ -114,8 +117,13 @@ def best_cover(domain: Domain, wanted: Sequence[frozenset[str]], power: float) -
         power: the shares are proportional to cells**power, as `least_error_weights` has them.
     """
     smallest = min(domain.size(tuple(part)) for part in wanted)
-    covers = [cover(domain, wanted, limit) for limit in LIMITS if limit >= smallest] or [cover(domain, wanted, 0)]
-    return min(covers, key=lambda views: _expected_error(domain, wanted, views, power))
+    tried: list[tuple[float, list[Clique]]] = []
+    for limit in sorted((limit for limit in LIMITS if limit >= smallest), reverse=True) or [0]:
+        views = cover(domain, wanted, limit)
+        tried.append((_expected_error(domain, wanted, views, power), views))
+        if len(tried) > PAST and all(error > tried[-PAST - 1][0] for error, _ in tried[-PAST:]):
+            break  # smaller views, of which there are ever more, have only made it worse
+    return min(reversed(tried), key=lambda found: found[0])[1]
 
 
 def random_views(

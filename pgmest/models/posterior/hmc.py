@@ -67,28 +67,31 @@ class Chain:
     def warm_up(self, point: np.ndarray, count: int) -> np.ndarray:
         """Find the step size and the lengths; the last point."""
         state = _State(point, *self.energy(point))
-        for share, length in ((0.5, WARM_UP_LENGTH), (0.5, 4 * WARM_UP_LENGTH)):
-            state = self._adapt(state, max(1, int(share * count)), length)
-        self.lengths = [self._turn(state) for _ in range(TURNS)]
+        self.lengths = [WARM_UP_LENGTH]
+        for turns in (TURNS // 3, TURNS):
+            state = self._adapt(state, max(1, count // 2))
+            self.lengths = [self._turn(state) for _ in range(turns)]
         return state.point
 
     def draw(self, point: np.ndarray, count: int, keep: Callable[[np.ndarray], None]) -> None:
         """Make `count` transitions and hand each point to `keep`."""
         state, accepted = _State(point, *self.energy(point)), 0.0
         for _ in range(count):
-            share = self.generator.uniform(*PART_OF_TURN)
-            length = max(1, round(share * int(self.generator.choice(self.lengths))))
-            state, probability, lost = self._transition(state, self.step, length)
+            state, probability, lost = self._transition(state, self.step, self._length())
             accepted += probability
             self.divergent += lost
             keep(state.point)
         self.acceptance = accepted / max(count, 1)
 
-    def _adapt(self, state: _State, count: int, length: int) -> _State:
+    def _length(self) -> int:
+        share = self.generator.uniform(*PART_OF_TURN)
+        return max(1, round(share * int(self.generator.choice(self.lengths))))
+
+    def _adapt(self, state: _State, count: int) -> _State:
         """Dual averaging of the step size's log."""
         center, drift, average = math.log(2.0 * self.step), 0.0, math.log(self.step)
         for n in range(1, count + 1):
-            state, probability, _ = self._transition(state, self.step, length)
+            state, probability, _ = self._transition(state, self.step, self._length())
             drift += (TARGET_ACCEPTANCE - probability - drift) / (n + 10.0)
             log_step = center - math.sqrt(n) / 0.1 * drift
             average += n**-0.75 * (log_step - average)

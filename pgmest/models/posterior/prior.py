@@ -18,6 +18,8 @@ from pgmest.losses.base import dot
 from pgmest.tables.clique_vector import CliqueVector, Layout
 
 NORMAL_SCALE = 3.0
+EFFECT_SCALE = 2.0
+"""Nats that the effect of a value on a clique is off from what the estimated marginal says."""
 DEGREES = 4.0
 """Of Student's t for interactions: one in two hundred is beyond five scales, as cells that no record can be in are."""
 
@@ -128,7 +130,7 @@ class NormalPrior(_TotalPrior):
 
 @dataclass(frozen=True)
 class InteractionPrior(_TotalPrior):
-    r"""$\theta_C(x_C) = b_C(x_C) + \sum_{a \in C} u_{C,a}(x_a) + s \, t_4$, $u \sim N(0, 3^2)$, for every cell.
+    r"""$\theta_C(x_C) = b_C(x_C) + \sum_{a \in C} u_{C,a}(x_a) + s \, t_4$, $u \sim N(0, 2^2)$, for every cell.
 
     b are the potentials of independent attributes with the estimated marginals, or those of the `prior=` that the model
     was estimated with. The effects u of single values are all but free. What is left of a clique's table, its
@@ -276,14 +278,14 @@ class Effects:
             for axis, size in enumerate(domain.shape):
                 rows.append(len(precision) + codes[axis])
                 signs.append(np.ones(domain.size()))
-                precision += [1.0 / NORMAL_SCALE**2] * size
+                precision += [1.0 / EFFECT_SCALE**2] * size
                 shares.append(np.full(domain.size(), size / domain.size()))
                 columns.append(cells)
             rows.append(np.full(domain.size(), len(precision)))
             signs.append(np.full(domain.size(), 1.0 - len(domain)))
             shares.append(np.full(domain.size(), 1.0 / domain.size()))
             columns.append(cells)
-            precision.append(1.0 / NORMAL_SCALE**2)
+            precision.append(1.0 / EFFECT_SCALE**2)
         index = tuple(np.concatenate([np.zeros(0, dtype=np.int64), *parts]) for parts in (rows, columns))
         shape = (len(precision), layout.cells)
         means, placed = (

@@ -180,9 +180,7 @@ def synthesize_hierarchy(
         parents = _parents(public.domain, answers.level, above)
         grouped = AnswersByGroup.of(public, answers.level.by, answers.counts, answers.marginals)
         last = position == len(measured) - 1
-        update = GroupUpdate(
-            prior_weight, pooling, max_support if last else None, max_sweeps, tolerance, order, refill
-        )
+        update = GroupUpdate(prior_weight, pooling, max_support if last else None, max_sweeps, tolerance, order, refill)
         priors = _update_groups(grouped, priors, parents, update, generator, threads, progress)
         totals = grouped.totals
         lineage.append(parents)

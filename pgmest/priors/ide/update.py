@@ -130,9 +130,7 @@ def update_prior(
         bounds = [1.0 / (prior_weight * answer.scales) for answer in answers]
         p, path, converged = penalized_update(start, answers, bounds, max_sweeps, tolerance, generator, callback, order)
     else:
-        p, path, converged = iterative_update(
-            start, answers, max_sweeps, tolerance, generator, callback, order, refill
-        )
+        p, path, converged = iterative_update(start, answers, max_sweeps, tolerance, generator, callback, order, refill)
     distance = sum(answer.distance(answer.masses(p)) for answer in answers)
     report = UpdateReport(distance, relative_entropy(p, start), len(path), converged, tuple(path))
     return PriorUpdate(Dataset(prior.domain, prior.columns, prior.records, read_only(p * total)), report)
@@ -208,4 +206,6 @@ def check_form(prior_weight: float, order: Order, refill: bool) -> None:
     if order not in ORDERS:
         raise ArgumentError.of("order", order, list(ORDERS))
     if refill and prior_weight > 0:
-        raise ArgumentError.of("refill", refill, "False with prior_weight > 0: only Algorithm 1 (prior_weight=0) has it")
+        raise ArgumentError.of(
+            "refill", refill, "False with prior_weight > 0: only Algorithm 1 (prior_weight=0) has it"
+        )

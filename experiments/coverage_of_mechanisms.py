@@ -1,0 +1,223 @@
+"""What the default intervals hold after a mechanism: `Model.interval` of what MST, AIM and a fixed set measured.
+
+`python -m experiments.coverage mechanisms` runs each mechanism at each budget on some tables, and asks the model for
+95 % intervals of five classes of answers whose truth is known. Rows go to experiments/results/coverage_mechanisms.csv
+as they are done; a run goes on where the last one ended. It writes experiments/results/coverage_mechanisms.md.
+
+Compared with is what an oracle would publish who knows how far answers are off: twice 1.96 standard deviations of the
+error of the intervals' middles, pooled over the class (from its mean absolute value, so that no single cell decides).
+"""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import pgmest as pg
+from experiments.data import load
+from pgmest._base.files import write_atomically
+
+OUT = Path(__file__).parent / "results" / "coverage_mechanisms.md"
+ROWS = OUT.with_suffix(".csv")
+DRAWS, WARM_UP = 200, 80
+DELTA = 1e-9
+REACH = 1.959964
+CLOSE = 1e-6
+MOST_PAIRS = 5
+CLASSES = ("measured", "unmeasured", "prefix", "means", "regression")
+FIELDS = ("table", "mechanism", "epsilon", "seed", "class", "kind", "answers", "held", "width", "error", "seconds")
+
+TABLES = {
+    "census": ("education-num", "occupation", "marital-status", "relationship", "sex", "income>50K"),
+    "loans": ("grade", "term", "home_ownership", "emp_length", "purpose", "loan_status"),
+    "acs/MA2019": ("MSP", "SEX", "RAC1P", "HISP", "OWN_RENT", "EDU"),
+    "titanic": (),
+    "stroke": (),
+}
+"""Data sets and the attributes used; () for those with at most 40 values, the first seven. The last of them is the
+outcome of the regression."""
+MOST_VALUES, MOST_ATTRIBUTES = 40, 7
+
+
+@dataclass(frozen=True)
+class Run:
+    """A table, a mechanism and a budget."""
+
+    table: str
+    mechanism: str
+    epsilon: float
+    seed: int
+
+
+def runs() -> Iterator[Run]:
+    """All runs, in the order of the rows."""
+    for seed, table, epsilon, mechanism in itertools.product((0,), TABLES, (0.1, 1.0, 10.0), ("fixed", "MST", "AIM")):
+        yield Run(table, mechanism, epsilon, seed)
+
+
+def data_of(table: str) -> pg.Dataset:
+    """The records, with the attributes that are used."""
+    data = pg.datasets.load("census") if table == "census" else load(table)
+    names = [name for name in TABLES[table] if name in data.domain]
+    if not names:
+        names = [name for name in data.domain if 1 < data.domain[name] <= MOST_VALUES][:MOST_ATTRIBUTES]
+    return data.select(names)
+
+
+def model_of(run: Run, data: pg.Dataset) -> pg.Model:
+    """What the mechanism learned; the fixed set is a chain of pairs and their neighbors' neighbors, measured alike."""
+    settings: dict[str, Any] = {"epsilon": run.epsilon, "delta": DELTA, "backend": "simulation"}
+    if run.mechanism != "fixed":
+        return getattr(pg.mechanisms, run.mechanism)(**settings).fit(data, seed=run.seed, progress=False).model
+    names = data.domain.attributes
+    pairs = [*itertools.pairwise(names), *zip(names, names[2:], strict=False)][: len(names)]
+    curator = pg.privacy.Curator(data, pg.privacy.Rho.of(run.epsilon, DELTA), backend="simulation", seed=run.seed)
+    return pg.estimate(curator.measure_all(pairs, curator.budget), data.domain)
+
+
+def questions(model: pg.Model, data: pg.Dataset) -> Iterator[tuple[str, Any, Any]]:
+    """The class of an answer, its query and its clique."""
+    assert model.measurements is not None
+    measured = {frozenset(m.clique) for m in model.measurements}
+    pairs = list(itertools.combinations(data.domain, 2))
+    inside = [pair for pair in pairs if any(set(pair) <= clique for clique in measured)]
+    outside = [pair for pair in pairs if pair not in inside]
+    for name, chosen in (("measured", inside), ("unmeasured", outside)):
+        for pair in chosen[:MOST_PAIRS]:
+            yield name, pair, None
+    for name, size in data.domain.items():
+        if any(name in clique for clique in measured):
+            yield "prefix", pg.Kron({name: pg.queries.prefix(size)}), None
+    for pair in (*inside[:3], *outside[:3]):
+        yield "means", conditional_means, pair
+    *features, outcome = data.domain
+    for three in (features[:3], features[-3:]):
+        yield "regression", coefficients, (*three, outcome)
+
+
+def conditional_means(table: pg.Factor) -> np.ndarray:
+    """The mean code of the last attribute by the first one's, with one more record in the middle for each."""
+    values = np.maximum(table.values, 0.0)
+    codes = np.arange(values.shape[1])
+    return (values @ codes + codes.mean()) / (values.sum(axis=1) + 1.0)
+
+
+def coefficients(table: pg.Factor) -> np.ndarray:
+    """Of the linear regression of the last attribute's code on those of the others, all standardized."""
+    codes = np.indices(table.domain.shape).reshape(len(table.domain), -1).astype(float)
+    weights = np.maximum(table.datavector(), 0.0) / max(float(np.maximum(table.values, 0.0).sum()), 1e-9)
+    centered = codes - (codes @ weights)[:, None]
+    covariance = (centered * weights) @ centered.T
+    scale = np.sqrt(np.diag(covariance)) + 1e-9
+    correlation = covariance / np.outer(scale, scale) + 1e-6 * np.eye(len(scale))
+    return np.linalg.solve(correlation[:-1, :-1], correlation[:-1, -1])
+
+
+def exact(data: pg.Dataset, query: Any, clique: Any) -> np.ndarray:
+    """The table's own answer."""
+    if clique is not None:
+        return np.asarray(query(data.project(clique)))
+    if isinstance(query, pg.Kron):
+        return query.apply(data.project(query.attributes))
+    return data.project(query).values
+
+
+def rows(run: Run) -> list[dict[str, Any]]:
+    """The scores of a run, a row for each class and kind of interval that was chosen."""
+    data = data_of(run.table)
+    model = model_of(run, data)
+    start = time.process_time()
+    posterior = model.posterior(DRAWS, run.seed, warm_up=WARM_UP, chains=2)
+    object.__setattr__(model, "_posterior", posterior)
+    seconds = time.process_time() - start
+    found: dict[tuple[str, str], list[np.ndarray]] = defaultdict(list)
+    for name, query, clique in questions(model, data):
+        chosen = model.interval(query, clique)
+        truth, answer = exact(data, query, clique), 0.5 * (chosen.low + chosen.high).values
+        held = (truth >= chosen.low.values - CLOSE) & (truth <= chosen.high.values + CLOSE)
+        parts = [held.astype(float), chosen.width.values, np.abs(answer - truth)]
+        found[name, f"{chosen.kind}, {chosen.basis}"].append(np.stack([part.reshape(-1) for part in parts]))
+    made = []
+    for (name, kind), parts in found.items():
+        scores = np.concatenate(parts, axis=1)
+        values = (run.table, run.mechanism, run.epsilon, run.seed, name, kind, scores.shape[1], *scores.mean(axis=1))
+        made.append(dict(zip(FIELDS, (*values, seconds), strict=True)))
+    return made
+
+
+def read() -> list[dict[str, str]]:
+    """The rows that are done."""
+    if not ROWS.exists():
+        return []
+    with ROWS.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def report(done: list[dict[str, str]]) -> str:
+    """The table of all rows that are done: a line for each mechanism, budget and class, pooled over the data."""
+    groups: dict[tuple[str, str, str, str], list[dict[str, str]]] = defaultdict(list)
+    for row in done:
+        groups[row["class"], row["kind"], row["mechanism"], row["epsilon"]].append(row)
+    lines = []
+    for key in sorted(groups, key=lambda one: (CLASSES.index(one[0]), one[1], one[2], float(one[3]))):
+        group = groups[key]
+        counts = np.array([float(row["answers"]) for row in group])
+        held = np.array([float(row["held"]) for row in group])
+        wide = np.array([float(row["width"]) / max(float(row["error"]), 1e-12) for row in group])
+        ratio = np.exp(np.mean(np.log(np.maximum(wide, 1e-12) / (2 * REACH * np.sqrt(np.pi / 2)))))
+        least = f"{held.min():.0%}"
+        cells = (*key, f"{int(counts.sum()):,}", f"{np.average(held, weights=counts):.1%}", least, f"{ratio:.2f}")
+        lines.append(f"| {' | '.join(cells)} |")
+    tables = ", ".join(dict.fromkeys(row["table"] for row in done))
+    return "\n".join(
+        [
+            "# What the default intervals hold after a mechanism",
+            "",
+            f"Made by `python -m experiments.coverage mechanisms`; not edited. Tables: {tables}.",
+            f"95 % intervals of the kind that `Model.interval` chooses, from {DRAWS} draws. *Held*: the share of",
+            "answers whose interval holds the truth, over all tables, and on the table where it is least. *Width*:",
+            "the mean width over that of an oracle that knows how far answers of the class are off, the geometric",
+            "mean over tables. A *kind* with dependence rests on unmeasured pairs being as dependent as measured ones.",
+            "",
+            "| class | kind | mechanism | epsilon | answers | held | least | width |",
+            "|---|---|---|---:|---:|---:|---:|---:|",
+            *lines,
+            "",
+        ]
+    )
+
+
+def main() -> None:
+    """Run what is not done, and write the table; with a number as last argument at most so many runs."""
+    done, most = read(), int(sys.argv[-1]) if sys.argv[-1].isdigit() else len(list(runs()))
+    known = {(row["table"], row["mechanism"], float(row["epsilon"]), int(row["seed"])) for row in done}
+    for run in runs():
+        if (run.table, run.mechanism, run.epsilon, run.seed) in known:
+            continue
+        if most == 0:
+            break
+        most -= 1
+        new = rows(run)
+        ROWS.parent.mkdir(exist_ok=True)
+        fresh = not ROWS.exists()
+        with ROWS.open("a", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
+            if fresh:
+                writer.writeheader()
+            writer.writerows(new)
+        for row in new:
+            print(*row.values(), flush=True)
+    write_atomically(OUT, report(read()))
+
+
+if __name__ == "__main__":
+    main()
