@@ -246,8 +246,8 @@ def findings(table: pd.DataFrame) -> str:
     if small.records < full.records:
         found.append(
             f"With {small.records:,} records, {small.per_group:.0f} a group, the mean is {small['mean']:.3f}. So the "
-            "size of the groups is what an earlier run on the excerpt lacked: noise is in proportion to how many records "
-            "a person may have, and weighs less the more a group has, and so does sampling (redrawn: "
+            "size of the groups is what an earlier run on the excerpt lacked: noise is in proportion to how many "
+            "records a person may have, and weighs less the more a group has, and so does sampling (redrawn: "
             f"{small.redrawn:.3f} and {full.redrawn:.3f})."
         )
     if len(own):
@@ -263,9 +263,9 @@ def findings(table: pd.DataFrame) -> str:
     )
     found.append(
         f"Records drawn from the state's private table, with nothing measured about the group, are at "
-        f"{full.state:.3f}; Algorithm 2 is at {full['mean']:.3f}: {nearer}. What the state's table knows is most of the "
-        "answer. That the prior is the private table itself matters little, because it is used state by state (the notebook "
-        '"Did IDE win fairly?" tests that); `ide_acs.md` has other priors.'
+        f"{full.state:.3f}; Algorithm 2 is at {full['mean']:.3f}: {nearer}. What the state's table knows is most of "
+        "the answer. That the prior is the private table itself matters little, because it is used state by state "
+        '(the notebook "Did IDE win fairly?" tests that); `ide_acs.md` has other priors.'
     )
     return bullets(found)
 
