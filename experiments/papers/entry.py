@@ -75,14 +75,14 @@ def number(
 
     def outcome() -> Outcome:
         value = ours()
-        return Outcome(_printed(value, unit), bool(paper / within <= value <= paper * within))
+        return Outcome(_text(value) + unit, bool(paper / within <= value <= paper * within))
 
-    return Entry(item, what, _printed(paper, unit), outcome, file, because)
+    return Entry(item, what, _text(paper) + unit, outcome, file, because)
 
 
-def _printed(value: float, unit: str) -> str:
+def _text(value: float) -> str:
     """Three digits, or all of those before the point."""
-    return f"{value:,.0f}{unit}" if value >= 1000 else f"{value:.3g}{unit}"
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
 def statement(

@@ -18,7 +18,7 @@ import numpy as np
 from pgmest._base.errors import ArgumentError, DataError, JournalError
 from pgmest.data.dataset import Dataset
 from pgmest.inference.exact.structural_zeros import Rule
-from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.measurements.measurement import SMALLEST_STDDEV, LinearMeasurement
 from pgmest.privacy import requests
 from pgmest.privacy.accesses import Access, OwnMechanism
 from pgmest.privacy.budgets import Budget, PlannedRho
@@ -44,7 +44,7 @@ class RecordTransform(Protocol):
 
     def zeros(self, rules: Iterable[Rule]) -> tuple[Rule, ...]: ...
 
-    def pull_back(self, measurement: LinearMeasurement) -> LinearMeasurement: ...
+    def pull_back(self, measurement: LinearMeasurement) -> LinearMeasurement | None: ...
 
 
 class Curator(OneProcess):
@@ -319,8 +319,8 @@ class Curator(OneProcess):
         options = list(candidates)
         if not options:
             raise ArgumentError.of("candidates", candidates, "at least one candidate")
-        if not 0 < sensitivity < math.inf:
-            raise ArgumentError.of("sensitivity", sensitivity, "a positive number")
+        if not SMALLEST_STDDEV <= sensitivity < math.inf:
+            raise ArgumentError.of("sensitivity", sensitivity, f"a positive number, of at least {SMALLEST_STDDEV}")
         scored = as_function(scores, options, self.domain, self._memo)
         requests.rehearse(scored, len(options), self.domain, self.public_total)
         label = label or f"one of {len(options)}"
@@ -522,7 +522,9 @@ class Curator(OneProcess):
         self._measurements.append(measurement)
         if self._outer is not None:
             outer, transform = self._outer
-            outer._keep(transform.pull_back(measurement))
+            before = transform.pull_back(measurement)
+            if before is not None:
+                outer._keep(before)
 
     def _pay(self, request: Request) -> Any:
         return self._payment.pay(request, self._look, self._charged)
