@@ -29,8 +29,8 @@ examples:
 
 The first table is the truth, the second a table or a model (.npz). Tables hold raw values, with --schema, or codes
 0..n-1 over the attributes of --domain or of the model. --delimiter, --encoding and --sheet are those of the first
-table; the second is read like it only where it is no text as pgmest writes it. The error of a marginal is its total variation distance: the
-share of the records that would have to change cells, 0 to 1, both scaled to the same number of records.
+table; the second is read like it only where it is no text as pgmest writes it. The error of a marginal is its total
+variation distance: the share of the records that would have to change cells, 0 to 1, both scaled to the same number.
 It is computed without noise: what is said of a private table here is private, for its owner only.
 {CLIQUES}"""
 

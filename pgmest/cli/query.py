@@ -44,8 +44,8 @@ examples:
   pgmest sample model.npz --rows 10000 --seed 0 --out synthetic.parquet
   pgmest sample model.npz --schema people.yaml --rows 1000 --out - | head
 
-The ending of the file says its format: .csv, .tsv (or .gz of these) or .parquet; "-" is CSV on standard output. Values are codes
-0..n-1, as in the domain; or values of the original types where the model's file has its schema, or with --schema.
+The ending of the file says its format: .csv, .tsv (or .gz of these) or .parquet; "-" is CSV on standard output. Values
+are codes 0..n-1, as in the domain; or of the original types where the model's file has its schema, or with --schema.
 """
 
 

@@ -11,8 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from pgmest._base.errors import DataError
 from pgmest._base.files import write_atomically
 from pgmest.cli.command import Add
+from pgmest.data.chunked_reader import read_pieces
 from pgmest.data.frames import write_frame
 from pgmest.data.table_file import TableFile, file_format
 
@@ -45,6 +47,26 @@ def input_table(path: str, options: argparse.Namespace) -> Iterator[TableFile]:
         with copy.open("wb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file)
         yield table
+
+
+def check_rows(table: TableFile) -> None:
+    """See that a table has a row below its header, before a budget is spent on none.
+
+    Its owner alone learns of that: nothing is released then. That a table is empty tells of nobody who is in it.
+
+    Raises:
+        DataError: it has none.
+        FileFormatError: it cannot be read.
+    """
+    pieces = read_pieces(table, rows=1)
+    first = next(pieces, None)
+    while first is not None and not any(map(len, first.values())):
+        first = next(pieces, None)
+    pieces.close()
+    if first is None:
+        raise DataError(
+            f"{table} has no rows below its header, so nothing was made, and nothing spent. Check the file."
+        )
 
 
 def write_text(text: str, path: str | None) -> None:

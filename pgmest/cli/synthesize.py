@@ -24,7 +24,16 @@ from pgmest.cli.paths import (
     overwrite_option,
     private_page,
 )
-from pgmest.cli.streams import TABLE, WRITTEN_TABLE, input_table, is_csv, reader_options, write_table, write_text
+from pgmest.cli.streams import (
+    TABLE,
+    WRITTEN_TABLE,
+    check_rows,
+    input_table,
+    is_csv,
+    reader_options,
+    write_table,
+    write_text,
+)
 
 if TYPE_CHECKING:
     from pgmest.synthesizer.synthesizer import Synthesizer
@@ -151,6 +160,7 @@ def _synthesize(options: argparse.Namespace) -> None:
         least = f"at least {schema.unit.at_most}, as the unit of {options.schema} says, or left out"
         raise ArgumentError.of("--records-per-person", options.records_per_person, least)
     with input_table(options.table, options) as table:
+        check_rows(table)
         data = table if schema.bought else schema.encode(table)
         synthesizer.fit(
             data,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ LONGEST_HEADER = 1 << 22  # bytes
 
 def read_pieces(
     path: str | Path | TableFile, names: Iterable[str] | None = None, rows: int = ROWS_A_PIECE
-) -> Iterator[dict[str, Values]]:
+) -> Generator[dict[str, Values]]:
     """Columns of a file of records, `rows` rows at a time; all columns by default.
 
     The fields of CSV are text as it stands, so that neither `007` nor `NA` is lost; those of Parquet and of workbooks
@@ -139,6 +139,7 @@ def column_names(table: Any) -> list[str]:
                 return names
         if file.format == ".xlsx":
             with workbook_rows(file) as (names, _):
+                check_unique(file, names, None)
                 return names
         with file.opened() as handle:
             return check_header(file, handle.read(LONGEST_HEADER), None, raw=True)

@@ -325,7 +325,7 @@ class Dataset:
         return nw.from_dict(columns, backend=backend).to_native()
 
     def save(self, path: str | Path, weights: str | None = None) -> None:
-        """Write the codes as `.csv`, `.tsv` (or `.gz` of these) or `.parquet`, atomically; `weights` as for `to_frame`."""
+        """Write the codes as `.csv`, `.tsv` (`.gz`, too) or `.parquet`, atomically; `weights` as for `to_frame`."""
         write_frame(self.to_frame(weights=weights), path)
 
     def __len__(self) -> int:

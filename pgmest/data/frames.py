@@ -323,7 +323,8 @@ def reading(path: str | Path | TableFile) -> Iterator[None]:
     except OSError as error:
         raise FileFormatError.of(path, f"cannot be read: {error.strerror or error}.", "Check the path.") from None
     except UnicodeDecodeError as error:
-        raise FileFormatError.of(path, f"not {error.encoding} text ({error.reason}).", OTHER_ENCODING) from None
+        named = getattr(path, "encoding", None) or "UTF-8"
+        raise FileFormatError.of(path, f"not {named} text ({error.reason}).", OTHER_ENCODING) from None
     except csv.Error as error:
         raise not_a_table(path, str(error)) from None
 

@@ -82,7 +82,7 @@ class Outcome:
 
 
 class Drafting(Protocol):
-    """What is found out of the records before they are coded, such as bounds that are bought, under the same curator."""
+    """What is found out of the records before they are coded, such as bought bounds, under the same curator."""
 
     @property
     def domain(self) -> Domain:

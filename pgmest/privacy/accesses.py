@@ -156,7 +156,7 @@ class FrequentLabels:
             return float(np.where(shown, above, np.log(-np.expm1(above))).sum())
 
     def moved(self, data: Dataset, other: Dataset) -> float:
-        """How far apart the counts of the labels that both have are, in scales of the noise, as `NoisyAnswers.moved`."""
+        """How far apart the counts of the labels that both have are, in scales of the noise, as for noisy answers."""
         one, two = self.counts(data), self.counts(other)
         apart = np.array([one[label] - two[label] for label in one.keys() & two.keys()], dtype=np.float64)
         order = 1 if self.noise.kind == "discrete_laplace" else 2

@@ -102,7 +102,7 @@ def scale_of(column: BoughtColumn) -> Scale:
 
 
 def nice_step(span: Fraction, whole: bool) -> Fraction:
-    """The least of 1, 2 and 5 times a power of ten of which at most `STEPS` are in the span; of whole numbers at least 1."""
+    """The least of 1, 2 and 5 times a power of ten of which at most `STEPS` are in the span; if whole, at least 1."""
     power = math.floor(math.log10(max(float(span / STEPS), 1e-300)))
     for exponent in range(power - 1, power + 3):
         for digit in (1, 2, 5):

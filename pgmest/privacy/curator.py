@@ -44,7 +44,7 @@ class RecordTransform(Protocol):
 
     def zeros(self, rules: Iterable[Rule]) -> tuple[Rule, ...]: ...
 
-    def pull_back(self, measurement: LinearMeasurement) -> LinearMeasurement: ...
+    def pull_back(self, measurement: LinearMeasurement) -> LinearMeasurement | None: ...
 
 
 class Curator(OneProcess):
@@ -522,7 +522,9 @@ class Curator(OneProcess):
         self._measurements.append(measurement)
         if self._outer is not None:
             outer, transform = self._outer
-            outer._keep(transform.pull_back(measurement))
+            before = transform.pull_back(measurement)
+            if before is not None:
+                outer._keep(before)
 
     def _pay(self, request: Request) -> Any:
         return self._payment.pay(request, self._look, self._charged)

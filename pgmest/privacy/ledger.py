@@ -36,7 +36,7 @@ class Entry:
         cost: what was charged.
         parameters: what is public about the request: clique, noise, stddev, number of candidates, ...
         insecure: whether the noise came from a simulation, which protects nobody.
-        delta: with which probability the promise of the cost may fail, besides a delta that the cost has: of thresholds.
+        delta: with which probability the promise of the cost may fail, besides a delta in the cost: of thresholds.
     """
 
     label: str

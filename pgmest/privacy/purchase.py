@@ -1,8 +1,8 @@
 r"""Purchase: bounds, bins and values that are not public, bought from the records for a part of the budget.
 
-A schema says what is to be bought (`pgmest.data.schema.bought`). Each request goes through the curator, is charged to its
-ledger, and is about a coding of the table that is public when it is asked for. What comes back is public, and so is the
-schema made of it: everything here that is no request is post-processing.
+A schema says what is to be bought (`pgmest.data.schema.bought`). Each request goes through the curator, is charged to
+its ledger, and is about a coding of the table that is public when it is asked for. What comes back is public, and so is
+the schema made of it: everything here that is no request is post-processing.
 
 **A range** lies on a public grid with edges $e_0 < \dots < e_m$, as wide as numbers go. First the cell of the median is
 chosen by the exponential mechanism (pure budgets: permute-and-flip), with the score $-\max(\text{records below it,
@@ -10,11 +10,12 @@ above it})$; then each end among the edges on its side. The upper end $e_j$ has 
 
 .. math:: - |\{x \ge e_j\}| - s j,
 
-the records that would be clipped, less a public preference for tight bounds: an edge further out has to spare s records.
-One person moves a score by at most the records of one, and all of them in one direction where persons are added or
-removed, so that half the noise does (`monotone`). s is a public multiple of the noise, hence the chance to land further out
-falls geometrically, however wide the grid is. Finer grids have steps of equal width within what the one before has left;
-a request that this makes needless is not paid for. At last the records inside and outside are counted with noise, which tells how many are clipped, and whether there are any.
+the records that would be clipped, less a public preference for tight bounds: an edge further out has to spare s. One
+person moves a score by at most the records of one, and all of them in one direction where persons come or go, so that
+half the noise does (`monotone`). s is a public multiple of the noise, hence the chance to land further out falls
+geometrically, however wide the grid is. Finer grids have steps of equal width within what the one before has left; a
+request that this makes needless is not paid for. At last the records inside and outside are counted with noise, which
+tells how many are clipped, and whether there are any.
 
 **Bins** of about as many records each are read off a noisy histogram between the ends. **Values of a public list** that
 occur have a noisy count clear of the noise. **Values that nobody listed** have one above a threshold, which costs delta
@@ -48,6 +49,8 @@ SPARED, SPARED_IN_ALL = 2.0, 25.0
 """How many scales of the noise an edge further out has to spare; on the second grid, over its whole width at most."""
 LEVELS, ENOUGH = 3, 0.3
 """Grids one after the other; none follows on one of equal steps that has left more than this share of its range."""
+FEW_WRONG = 100
+"""Of so many public lists with one value that does not occur, about one is to get it wrong."""
 CLEAR = 4.0
 """Below so many standard deviations of the noise a count says nothing."""
 CELLS_PER_BIN, MOST_CELLS = 4, 256
@@ -249,7 +252,7 @@ def _listed(curator: Curator, column: BoughtColumn, spend: Budget) -> tuple[dict
     view = curator.through(Coding((column.column(values=list(column.among)),)))
     measured = view.measure((column.name,), spend, label=f"{column.name}: values")
     noisy = measured.values[: len(column.among)]
-    clear = float(np.mean(measured.stddev)) * math.sqrt(2 * math.log(2 * len(column.among) + 1))
+    clear = float(np.mean(measured.stddev)) * math.sqrt(2 * math.log(FEW_WRONG * len(column.among)))
     kept = [value for value, count in zip(column.among, noisy, strict=True) if count >= clear]
     words = f"{len(kept)} of {len(column.among)} values"
     if not kept:

@@ -71,9 +71,15 @@ class RawTable(Dataset):
 
 @dataclass(frozen=True)
 class Coding:
-    """A way to code a `RawTable`, as a transform for `Curator.through`."""
+    """A way to code a `RawTable`, as a transform for `Curator.through`.
+
+    Attributes:
+        columns: those of the coding.
+        final: whether it is the one that a mechanism sees, whose measurements are the run's.
+    """
 
     columns: tuple[SchemaColumn, ...]
+    final: bool = False
 
     def encode(self, data: Dataset) -> Dataset:
         """The records as codes.
@@ -90,6 +96,6 @@ class Coding:
         names = {column.name for column in self.columns}
         return tuple(rule for rule in rules if set(rule.attributes) <= names)
 
-    def pull_back(self, measurement: LinearMeasurement) -> LinearMeasurement:
-        """The same: there are no attributes before."""
-        return measurement
+    def pull_back(self, measurement: LinearMeasurement) -> LinearMeasurement | None:
+        """The same, as there are no attributes before; nothing of a coding that is not the final one."""
+        return measurement if self.final else None

@@ -1,11 +1,11 @@
 r"""Thresholds: above which noisy count a label may be released that nobody listed beforehand.
 
-A label that only one person has must not be seen. Each label that occurs gets noise on its count, and is released where
-that is at least T. Between neighboring tables the labels of both get the noise of an ordinary histogram. Those that only
-one of the tables has are that person's: at most k, with k records in all, and none of them is released but with
-probability $\delta \ge k \, P(\text{noise} \ge T - k)$. Given that none is, the release says what the histogram of the
-other labels says, as the noises are independent: it is $\delta$-approximate zCDP (Bun, Steinke 2016, Definition 8.1), or
-$(\epsilon, \delta)$-DP (Korolova, Kenthapadi, Mishra, Ntoulas 2009, with exact discrete noise).
+A label that only one person has must not be seen. Each label that occurs gets noise on its count, and is released
+where that is at least T. Between neighboring tables the labels of both get the noise of an ordinary histogram. Those
+that only one of the tables has are that person's: at most k, with k records in all, and none of them is released but
+with probability $\delta \ge k \, P(\text{noise} \ge T - k)$. Given that none is, the release says what the histogram of
+the other labels says, as the noises are independent: it is $\delta$-approximate zCDP (Bun, Steinke 2016, Definition
+8.1), or $(\epsilon, \delta)$-DP (Korolova, Kenthapadi, Mishra, Ntoulas 2009, with exact discrete noise).
 """
 
 from __future__ import annotations

@@ -169,9 +169,7 @@ def independent_columns(
     return columns
 
 
-def tree_columns(
-    tables: Sequence[Factor], domain: Domain, n: int, generator: np.random.Generator
-) -> list[np.ndarray]:
+def tree_columns(tables: Sequence[Factor], domain: Domain, n: int, generator: np.random.Generator) -> list[np.ndarray]:
     """A column per attribute, from a tree of tables: each attribute given the one of which it tells most.
 
     The tree is the spanning forest of largest mutual information of the tables' pairs (Chow, Liu 1968).

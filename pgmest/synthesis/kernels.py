@@ -58,9 +58,7 @@ def _center(table, shape):
 
 
 @_cached
-def raise_negative(
-    cliques, subsets, parts, shapes, maps, residuals, duals, table, change, spread
-):
+def raise_negative(cliques, subsets, parts, shapes, maps, residuals, duals, table, change, spread):
     """One round of dual ascent over all cliques (local_nonnegativity.py); the largest negative mass that it met.
 
     Rows of `cliques`: start of the duals, cells, first and last of the clique's subsets. Rows of `subsets`: the part,

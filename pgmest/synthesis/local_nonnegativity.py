@@ -170,7 +170,8 @@ def _seen_by(measurement: LinearMeasurement, domain: Domain) -> Iterable[tuple[C
 def is_residual(query: object, domain: Domain) -> bool:
     """Whether a query is the product of n I - 1 1^T on each of its attributes."""
     return isinstance(query, Kron) and all(
-        factor.columns == factor.rows == domain[name] and _is_centering(factor) for name, factor in query.factors.items()
+        factor.columns == factor.rows == domain[name] and _is_centering(factor)
+        for name, factor in query.factors.items()
     )
 
 

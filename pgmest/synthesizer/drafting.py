@@ -42,7 +42,7 @@ class SchemaDrafting:
 
     def __call__(self, curator: Curator) -> Curator:
         self.bought = purchase(curator, self._schema, curator.budget * self._share, self.delta)
-        return curator.through(Coding(self.bought.schema.columns))
+        return curator.through(Coding(self.bought.schema.columns, final=True))
 
 
 def drafting_of(mechanism: Mechanism, schema: Schema, share: float | None) -> tuple[Mechanism, SchemaDrafting]:
@@ -57,7 +57,7 @@ def drafting_of(mechanism: Mechanism, schema: Schema, share: float | None) -> tu
         raise ArgumentError.of("buy_share", share, "a share of the budget, above 0 and below 1, such as 0.1")
     if mechanism.accounting == "pld" and not mechanism.gaussian_only:
         raise ArgumentError(
-            'accounting="pld" is for a plan that is fixed beforehand, and what is bought first is in none: leave it out.'
+            'accounting="pld" is for a plan that is fixed beforehand; what is bought first is in none: leave it out.'
         )
     budget, delta, labels = mechanism.budget(), 0.0, unlisted(schema)
     if labels and (mechanism.delta is None or isinstance(budget, Epsilon)):
@@ -68,7 +68,8 @@ def drafting_of(mechanism: Mechanism, schema: Schema, share: float | None) -> tu
     if labels and mechanism.delta is not None:
         delta = DELTA_SHARE * mechanism.delta
     if isinstance(budget, GDP) or delta:
-        assert mechanism.epsilon is not None and mechanism.delta is not None
+        assert mechanism.epsilon is not None
+        assert mechanism.delta is not None
         rho = Rho.of(mechanism.epsilon, mechanism.delta - delta).rho
         mechanism = dataclasses.replace(mechanism, epsilon=None, delta=None, rho=rho, accounting="auto")
     return mechanism, SchemaDrafting(schema, float(part), delta)
@@ -103,6 +104,6 @@ def check_workload(schema: Schema, workload: Any) -> None:
         about = set(item.clique) & set(schema.bought)
         if item.query is not None and about:
             raise ArgumentError(
-                f"workload has queries about {listed(sorted(about))}, whose values are not known before they are bought: "
-                "name the attributes alone."
+                f"workload has queries about {listed(sorted(about))}, whose values are not known before they are "
+                "bought: name the attributes alone."
             )

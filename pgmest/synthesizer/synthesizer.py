@@ -102,8 +102,8 @@ class Synthesizer:
         The mechanism knows the combinations that the schema calls impossible, and its model gives them no weight.
         `result_.details["structural_zeros"]` says where it cannot do that.
 
-        Bounds, bins and values that the schema says are to be bought are bought first, with a share of the budget, under
-        the same ledger (`pgmest.privacy.purchase`); `schema_` has them then.
+        Bounds, bins and values that the schema says are to be bought are bought first, with a share of the budget,
+        under the same ledger (`pgmest.privacy.purchase`); `schema_` has them then.
 
         Args:
             table: a dataframe of any library, the path of a `.csv`, `.csv.gz` or `.parquet` file, or a Dataset that the

@@ -7,7 +7,14 @@ import pytest
 
 import pgmest as pg
 from pgmest._base.errors import ArgumentError, DataError
-from pgmest.evaluation import PayGapDeviation, density_score, gini_index, k_marginal_score, pay_gap_deviation, range_score
+from pgmest.evaluation import (
+    PayGapDeviation,
+    density_score,
+    gini_index,
+    k_marginal_score,
+    pay_gap_deviation,
+    range_score,
+)
 
 DOMAIN = pg.Domain({"a": 2, "b": 3, "c": 30})
 

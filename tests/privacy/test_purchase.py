@@ -1,5 +1,6 @@
 """Purchase: what is bought costs what is charged, whatever stands in a table; and there is always a schema."""
 
+import itertools
 import math
 
 import numpy as np
@@ -51,19 +52,21 @@ def bought(rows, spend, schema=SCHEMA, seed=0, **options):
     return purchase(curator, schema, spend, 1e-6), curator
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(rows=ROWS, copies=st.sampled_from([1, 30]), budget=st.sampled_from([Rho(1e-4), Rho(10.0), Epsilon(0.5)]))
 def test_there_is_a_schema_whatever_stands_in_the_table(rows, copies, budget):
     found, curator = bought(rows * copies, budget)
-    assert not found.schema.bought and set(found.found) == set(COLUMNS)
+    assert not found.schema.bought
+    assert set(found.found) == set(COLUMNS)
     data = found.schema.encode(frame(rows))
     assert data.records == len(rows)
     assert found.schema.encode(found.schema.decode(data, seed=0)).records == len(rows)
     assert Schema.from_dict(found.schema.description).domain == found.schema.domain
-    assert curator.spent <= budget and curator.ledger.threshold_delta <= 1e-6
+    assert curator.spent <= budget
+    assert curator.ledger.threshold_delta <= 1e-6
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(
     rows=ROWS,
     odd=st.lists(st.tuples(*[HOSTILE] * len(COLUMNS)), min_size=2, max_size=2),
@@ -86,7 +89,7 @@ def test_one_person_changes_no_answer_by_more_than_it_costs(rows, odd, other, bu
         assert len(witness.answers) == len(witness.ledger)
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(rows=ROWS, odd=st.lists(st.tuples(*[HOSTILE] * len(COLUMNS)), min_size=1, max_size=9), seed=st.integers(0, 9))
 def test_a_person_with_many_rows_counts_as_the_unit_says(rows, odd, seed):
     schema = Schema.from_dict({"columns": COLUMNS, "unit": {"column": "who", "at_most": 3}})
@@ -121,12 +124,15 @@ def test_what_is_found_is_near_the_truth(budget):
         curator = Curator(RawTable.of(table, SCHEMA), budget, backend="simulation", seed=seed, threshold_delta=1e-6)
         found = purchase(curator, SCHEMA, budget, 1e-6)
         columns = found.schema.description["columns"]
-        assert 1850 <= columns["whole"]["min"] <= 1950 and 1990 <= columns["whole"]["max"] <= 2250
-        assert columns["above"]["min"] == 0 and 40 <= columns["above"]["max"] <= 300
+        assert 1850 <= columns["whole"]["min"] <= 1950
+        assert 1990 <= columns["whole"]["max"] <= 2250
+        assert columns["above"]["min"] == 0
+        assert 40 <= columns["above"]["max"] <= 300
         assert columns["among"]["values"] == ["a", "c"]
         assert columns["text"]["values"] == ["no", "yes"]
         shares = found.schema.encode(table).project("number").values[:5] / n
-        assert len(shares) == 5 and shares.max() < 0.4
+        assert len(shares) == 5
+        assert shares.max() < 0.4
         checked = found.schema.check(table)
         assert max(column.clipped for column in checked.columns) < 0.1 * n
 
@@ -134,8 +140,10 @@ def test_what_is_found_is_near_the_truth(budget):
 def test_an_empty_table_and_one_of_gaps_have_a_clear_outcome():
     for rows in ([], [(None,) * len(COLUMNS)] * 500):
         found, _ = bought(rows, Rho(0.1))
-        assert "HARDLY ANY VALUES" in found.found["whole"] and "HARDLY ANY VALUES" in found.found["day"]
-        assert "NOISE HID" in found.found["among"] and "NO VALUE" in found.found["text"]
+        assert "HARDLY ANY VALUES" in found.found["whole"]
+        assert "HARDLY ANY VALUES" in found.found["day"]
+        assert "NOISE HID" in found.found["among"]
+        assert "NO VALUE" in found.found["text"]
         assert found.schema.description["columns"]["text"]["values"] == [NOTHING]
 
 
@@ -145,7 +153,8 @@ def test_equal_values_and_fewer_than_there_are_bins():
         found, _ = bought(rows, Rho(1.0))
         columns = found.schema.description["columns"]
         assert columns["whole"]["min"] <= value <= columns["whole"]["max"]
-        assert columns["text"]["values"] == ["same"] and columns["among"]["values"] == ["b"]
+        assert columns["text"]["values"] == ["same"]
+        assert columns["among"]["values"] == ["b"]
         assert found.schema.check(frame(rows)).columns[0].clipped == 0
 
 
@@ -154,8 +163,9 @@ def test_public_ends_stay():
     for values in ([1] * 900, [30] * 900, []):
         curator = Curator(RawTable.of(pd.DataFrame({"x": values}), schema), Rho(1.0), backend="simulation", seed=1)
         column = purchase(curator, schema, Rho(1.0)).schema.description["columns"]["x"]
-        assert column["min"] == 10 and column["max"] >= 10
-    assert column["width"] == 5 or column["bins"]
+        assert column["min"] == 10
+        assert column["max"] >= 10
+        assert column.get("width") == 5 or column["bins"]
 
 
 def test_nothing_is_paid_where_it_cannot_be_bought():
@@ -176,14 +186,14 @@ def test_an_audit_sees_a_sensitivity_that_is_too_small(broken, monkeypatch):
     tables = [RawTable.of(pd.DataFrame({"x": [1] * count}), schema) for count in (3, 4)]
 
     def run(curator):
-        purchase(curator, schema, Epsilon(8.0))
+        purchase(curator, schema, Epsilon(3.0))
 
-    private = privacy_loss(run, *tables, Epsilon(8.0), backend="simulation")
-    report = audit(private, *tables, trials=2000, claim=Epsilon(8.0), seed=3)
-    witness = Witness(*tables, Epsilon(8.0), backend="simulation", seed=0)
+    private = privacy_loss(run, *tables, Epsilon(3.0), backend="simulation")
+    report = audit(private, *tables, trials=2000, claim=Epsilon(3.0), seed=3)
+    witness = Witness(*tables, Epsilon(3.0), backend="simulation", seed=0)
     run(witness)
     assert bool(witness.excessive) == broken
-    assert report.epsilon <= 8.0 or broken
+    assert report.contradicts(Epsilon(3.0)) == broken
 
 
 @given(
@@ -195,11 +205,14 @@ def test_grids_ascend_and_cover(kind, ends, places):
     low, span = ends
     scale = Scale(kind, low, None if span is None else (low or 0) + span)
     wide = scale.wide()
-    assert all(a < b for a, b in zip(wide, wide[1:], strict=False)) and len(wide) >= 2
+    assert all(a < b for a, b in itertools.pairwise(wide))
+    assert len(wide) >= 2
     first, last = sorted(place % len(wide) for place in places)
     if first == last:
         return
     fine = scale.fine(wide[first], wide[last])
-    assert all(a < b for a, b in zip(fine, fine[1:], strict=False)) and len(fine) >= 2
-    assert fine[0] <= wide[first] and fine[-1] >= wide[last]
+    assert all(a < b for a, b in itertools.pairwise(fine))
+    assert len(fine) >= 2
+    assert fine[0] <= wide[first]
+    assert fine[-1] >= wide[last]
     assert len(fine) <= 205

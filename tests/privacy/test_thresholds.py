@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from pgmest._base.errors import ArgumentError
 from pgmest.data.dataset import Dataset
 from pgmest.privacy import GDP, AddRemove, ApproxDP, Epsilon, Replace, Rho
+from pgmest.privacy.audit import audit
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.noise import Noise, noise_for
 from pgmest.privacy.thresholds import log_tail, threshold
 from pgmest.privacy.transcript import Witness, privacy_loss
-from pgmest.privacy.audit import audit
 
 DELTAS = st.floats(-12, -1).map(lambda power: 10.0**power)
 SPENDS = st.one_of(st.floats(0.05, 20).map(Epsilon), st.floats(0.001, 50).map(Rho))
@@ -107,7 +107,8 @@ def test_the_budget_and_delta_are_charged_before_anything_is_looked_at():
     counts = lambda data: looked.append(1) or labels_of(NAMES)(data)  # noqa: E731
     with pytest.raises(ArgumentError, match="at most 1e-06"):
         curator.frequent(counts, Rho(0.5), 1e-5, label="x")
-    assert not looked and not curator.ledger.entries
+    assert not looked
+    assert not curator.ledger.entries
     assert curator.frequent(counts, Rho(0.5), 1e-6, label="x") == ["label 1"]
     with pytest.raises(ArgumentError, match="at most 0, which is left"):
         curator.frequent(counts, Rho(0.1), 1e-9, label="x")

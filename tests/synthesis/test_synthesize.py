@@ -241,7 +241,9 @@ def test_no_records_are_fine():
 
 def test_records_that_start_from_a_tree_are_nearer_at_once():
     starts = {
-        start: off(synthesize(PAIRS, CENSUS.domain, 5000, method=GradualUpdate(start=start, iterations=1), seed=0), PAIRS)
+        start: off(
+            synthesize(PAIRS, CENSUS.domain, 5000, method=GradualUpdate(start=start, iterations=1), seed=0), PAIRS
+        )
         for start in ("independent", "tree")
     }
     assert starts["tree"] < 0.7 * starts["independent"]
@@ -254,7 +256,10 @@ def test_a_tree_start_takes_any_tables(n):
     """Empty and negative tables, larger ones, several parts, sizes of one."""
     domain = pg.Domain({"a": 2, "b": 3, "c": 1, "d": 2})
     rng = np.random.default_rng(0)
-    tables = [pg.Factor(domain.project(c), rng.normal(size=domain.project(c).shape)) for c in map(tuple, ("ab", "bc", "ca", "da"))]
+    tables = [
+        pg.Factor(domain.project(c), rng.normal(size=domain.project(c).shape))
+        for c in map(tuple, ("ab", "bc", "ca", "da"))
+    ]
     tables += [pg.Factor.zeros(domain.project(("b", "d")))]
     records = synthesize(tables, domain, n, method=GradualUpdate(start="tree", iterations=2), seed=0)
     assert records.records == n
@@ -267,6 +272,8 @@ def test_maximal_cliques_are_those_inside_no_other(cliques):
         (clique, place)
         for clique, place in left
         if clique
-        and not any(set(clique) < set(other) or (set(clique) == set(other) and number < place) for other, number in left)
+        and not any(
+            set(clique) < set(other) or (set(clique) == set(other) and number < place) for other, number in left
+        )
     ]
     assert _maximal(left) == expected

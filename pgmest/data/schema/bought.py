@@ -3,7 +3,7 @@
     age: {type: integer, bounds: bought}                     # min and max
     income: {type: real, min: 0, max: bought, bins: 20}      # one of them
     height: {type: real, edges: bought, bins: 10}            # bins that hold about as many records each, and bounds
-    city: {type: categorical, values: bought, among: [Rome, Oslo], other: elsewhere}   # of a public list those that occur
+    city: {type: categorical, values: bought, among: [Rome, Oslo]}    # of a public list those that occur
     job: {type: categorical, values: bought, other: other}   # the frequent ones, which nobody has listed
 
 How that is done privately is in `pgmest.privacy.purchase`. What was bought is public, and makes an ordinary column.

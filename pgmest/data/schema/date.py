@@ -93,7 +93,7 @@ class Date(Grid):
 
 
 def _span(first: np.datetime64, last: np.datetime64) -> str:
-    """The days from one to another: 2020..2024 where they are whole years, 2020-03 for a month, 2020-03-05..2020-03-11."""
+    """The days from one to another: 2020..2024 for whole years, 2020-03 for a month, else 2020-03-05..2020-03-11."""
     for unit in ("Y", "M"):
         begins, ends = first.astype(f"M8[{unit}]"), last.astype(f"M8[{unit}]")
         if begins.astype("M8[D]") == first and (ends + 1).astype("M8[D]") - 1 == last:

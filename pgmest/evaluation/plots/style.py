@@ -130,7 +130,7 @@ def text_drawn_by_reader() -> Iterator[None]:
 def as_image(figure: Figure) -> tuple[str, bytes]:
     """The figure as a file: its media type and content.
 
-    PNG; or SVG where texts have characters that no font here has: they are then drawn with the fonts of whoever reads it.
+    PNG; or SVG where texts have characters that no font here has: they are drawn with the fonts of whoever reads it.
     """
     from matplotlib import rc_context, text
 

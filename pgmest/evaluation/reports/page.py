@@ -26,7 +26,8 @@ pre { overflow-x: auto; background: #f3f7fa; padding: .8rem; font-size: .85rem; 
 .notice { border: 2px solid #10233f; padding: .6rem 1rem; font-weight: 600; }
 @media (max-width: 36rem) { table.facts th, table.facts td { display: block; }
   table.facts td { padding-bottom: .5rem; } .pictures img { width: 100%; }
-  .wide table { font-size: .85rem; } td, th { padding-right: .5rem; } td:last-child, th:last-child { padding-right: 0; } }
+  .wide table { font-size: .85rem; } td, th { padding-right: .5rem; }
+  td:last-child, th:last-child { padding-right: 0; } }
 @media print { body { margin: 0; max-width: none; font-size: 10pt; } pre { white-space: pre-wrap; }
   .wide { overflow: visible; } table { font-size: 9pt; } .pictures img { width: 23%; }
   img, tr { break-inside: avoid; } h2 { break-after: avoid; } }

@@ -50,8 +50,8 @@ def expected_errors(source: Any, records: float) -> str:
     parts = [
         paragraph(
             "Each of these tables was measured with noise. The last column is about the share of the records that the "
-            "noise alone would put into a wrong cell of the table; what other tables say makes it less. Tables that are "
-            "not listed were not measured: what the release says about them follows from those that were."
+            "noise alone would put into a wrong cell of the table; what other tables say makes it less. Tables that "
+            "are not listed were not measured: what the release says about them follows from those that were."
         ),
         table(("table", "cells", "records in a cell", "noise on a cell", "expected error"), rows),
     ]

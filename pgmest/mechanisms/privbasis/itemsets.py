@@ -71,7 +71,8 @@ def frequent_itemsets(
     >>> from pgmest.privacy import Rho
     >>> rng = np.random.default_rng(0)
     >>> bread, milk = rng.random((2, 5000)) < [[0.7], [0.5]]
-    >>> baskets = Dataset.from_codes([bread, bread & milk, rng.random(5000) < 0.01], {"bread": 2, "butter": 2, "tea": 2})
+    >>> names = {"bread": 2, "butter": 2, "tea": 2}
+    >>> baskets = Dataset.from_codes([bread, bread & milk, rng.random(5000) < 0.01], names)
     >>> curator = Curator(baskets, Rho(0.1), backend="simulation", seed=0)
     >>> found = frequent_itemsets(curator, Rho(0.1), theta=0.2)
     >>> sorted(sorted(itemset) for itemset in found.supports)
