@@ -3,8 +3,9 @@
 # make docs    guides, notebooks and reference as pages, build/docs/index.html; fails where a link leads nowhere
 # make lint    style; make types: static types; make bench: the benchmarks; make clean: what these made
 #
-# make compat  mbi's own tests on pgmest; make opendp: OpenDP's tables with our estimator; make dist: sdist and wheel;
-#              make sbom: what an installation consists of
+# make compat  mbi's own tests on pgmest; make opendp: OpenDP's tables with our estimator, and the notebook on it
+# make peers   pgmest beside dpmm and smartnoise-synth; MBI=path names a checkout of mbi, for its mechanisms, too
+# make site    the pages of every release, build/site; make dist: sdist and wheel; make sbom: what an installation holds
 #
 # Each target first makes a virtual environment in $(VENV), or uses the one already there, and installs what it needs.
 # Needs Python 3.11 or newer with pip. Another interpreter: make demo PYTHON=python3.12
@@ -17,7 +18,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --ed
 
 COMPILE_KERNELS := import pgmest as pg; pg.estimate([pg.LinearMeasurement([1, 2], "a")], {"a": 2}).sample()
 
-.PHONY: demo test lint types docs bench compat opendp dist sbom clean
+.PHONY: demo test lint types docs site bench compat opendp peers dist sbom clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed-plot
@@ -37,6 +38,10 @@ docs: $(VENV)/.installed-docs
 	PATH="$(abspath $(BIN)):$$PATH" NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	@echo 'built build/docs/index.html'
 
+site: $(VENV)/.installed-docs
+	PATH="$(abspath $(BIN)):$$PATH" NO_MKDOCS_2_WARNING=1 $(BIN)/python docs/hooks/site.py
+	@echo 'built build/site/index.html'
+
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m experiments.benchmarks
 
@@ -44,8 +49,16 @@ bench: $(VENV)/.installed-bench
 compat: $(VENV)/.installed-compat
 	$(BIN)/python -m experiments.compat $(if $(MBI),--mbi $(MBI))
 
-opendp: build/compat/opendp/.installed
-	build/compat/opendp/bin/python -W ignore -m experiments.compat.opendp_tables --out build/compat/opendp.json
+OPENDP_VERSION ?= 0.16.0
+OPENDP := build/compat/opendp-$(OPENDP_VERSION)
+opendp: $(OPENDP)/.installed
+	$(OPENDP)/bin/python -W ignore -m experiments.compat.opendp_tables
+	$(OPENDP)/bin/python -W ignore -m experiments.compat.run_notebook experiments/compat/opendp.ipynb
+
+# A peer pins what it needs, so each has an environment of its own.
+peers: $(VENV)/.installed-dev build/peers/dpmm/.installed build/peers/smartnoise-synth/.installed build/peers/mbi/.installed
+	$(BIN)/python -m experiments.peers $(foreach peer,dpmm smartnoise-synth mbi,--python $(peer)=build/peers/$(peer)/bin/python) \
+	  $(if $(MBI),--mbi $(MBI))
 
 dist: $(VENV)/.installed-dist
 	PYTHON=$(abspath $(BIN))/python .ci/distributions dist
@@ -84,9 +97,20 @@ $(VENV)/.installed-dist: pyproject.toml | $(VENV)/.pip
 	@touch $@
 
 # OpenDP pins mbi and polars, so it has an environment of its own.
-build/compat/opendp/.installed: pyproject.toml
-	$(PYTHON) -m venv build/compat/opendp
-	build/compat/opendp/bin/python -m pip install --quiet --disable-pip-version-check 'opendp[mbi]==0.16.0' --editable .
+$(OPENDP)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(OPENDP)
+	$(OPENDP)/bin/python -m pip install --quiet --disable-pip-version-check 'opendp[mbi]==$(OPENDP_VERSION)' matplotlib nbclient \
+	  ipykernel --editable .
+	@touch $@
+
+build/peers/dpmm/.installed build/peers/smartnoise-synth/.installed:
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check $(notdir $(@D))
+	@touch $@
+
+build/peers/mbi/.installed: pyproject.toml
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check 'mbi==1.1.0' matplotlib --editable .
 	@touch $@
 
 $(VENV)/.installed-bench: pyproject.toml | $(VENV)/.pip

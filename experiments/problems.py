@@ -67,6 +67,11 @@ def chain(attributes: int, values: int = 10) -> NamedProblem:
     )
 
 
+def chain_records(attributes: int, records: int, values: int = 10) -> Dataset:
+    """Records of a chain: each attribute is the one before it plus a geometric step, modulo `values`."""
+    return _random_walks(tuple(f"x{i}" for i in range(attributes)), values, records)
+
+
 def _random_walks(names: Clique, values: int, records: int = 10_000) -> Dataset:
     """Records in which each attribute is the one before it plus a geometric step, modulo `values`."""
     steps = np.random.default_rng(0).geometric(0.5, size=(records, len(names))) - 1

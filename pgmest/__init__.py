@@ -13,6 +13,7 @@ from pgmest.tables.factor import Factor
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.data import datasets, schema
 from pgmest.data.dataset import Dataset
+from pgmest.data.table_file import TableFile
 from pgmest.data.schema import Schema
 from pgmest import queries
 from pgmest.queries import Kron, workloads
@@ -47,6 +48,7 @@ __all__ = [
     "Schema",
     "SupportModel",
     "Synthesizer",
+    "TableFile",
     "__version__",
     "datasets",
     "errors",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable
 
 import pytest
@@ -14,6 +15,11 @@ from pgmest.data.dataset import Dataset
 settings.register_profile("search", deadline=None)  # no test times itself: machines that run tests are busy
 settings.register_profile("landing", deadline=None, derandomize=True)  # the same examples for every change
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "search"))
+
+
+def pytest_configure() -> None:
+    """What a shell starts in the background ignores Ctrl-C, and the tests that raise it would wait forever."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

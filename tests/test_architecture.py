@@ -13,7 +13,7 @@ import pytest
 import pgmest as pg
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGE = ROOT / "pgmest"
+PACKAGE = Path(pg.__file__).resolve().parent
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Import:
 
 
 def module_name(path: Path) -> str:
-    parts = path.relative_to(ROOT).with_suffix("").parts
+    parts = ("pgmest", *path.relative_to(PACKAGE).with_suffix("").parts)
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 

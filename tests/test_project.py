@@ -1,6 +1,7 @@
 """The project around the code: a light import, one version, declared dependencies, documented public names."""
 
 import ast
+import importlib
 import re
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 import pgmest as pg
 
 ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = Path(pg.__file__).resolve().parent
 HEAVY = {
     "matplotlib",
     "narwhals",
@@ -25,7 +27,7 @@ HEAVY = {
     "tqdm",
     "yaml",
 }
-DISTRIBUTIONS = {"sklearn": "scikit-learn", "yaml": "pyyaml"}
+DISTRIBUTIONS = {"dp_accounting": "dp-accounting", "sklearn": "scikit-learn", "yaml": "pyyaml"}
 """What provides a package, where that has another name."""
 
 
@@ -42,7 +44,7 @@ def test_import_loads_nothing_heavy(statement):
 
 
 def test_only_the_kernels_import_numba():
-    importing = [path for path in (ROOT / "pgmest").rglob("*.py") if "numba" in imported_by(path)]
+    importing = [path for path in PACKAGE.rglob("*.py") if "numba" in imported_by(path)]
     assert importing
     assert [path.name for path in importing if not path.name.endswith("kernels.py")] == []
 
@@ -63,7 +65,7 @@ def test_every_package_imported_is_declared():
     extras = project["optional-dependencies"]
     for_users = [lines for extra, lines in extras.items() if extra not in ("bench", "compat", "dev", "docs", "test")]
     declared = {re.split(r"[\[<>=]", line)[0] for lines in [project["dependencies"], *for_users] for line in lines}
-    imported = set.union(*(imported_by(path) for path in (ROOT / "pgmest").rglob("*.py")))
+    imported = set.union(*(imported_by(path) for path in PACKAGE.rglob("*.py")))
     outside = imported - set(sys.stdlib_module_names) - {"pgmest"}
     assert {DISTRIBUTIONS.get(name, name) for name in outside} <= declared
 
@@ -73,6 +75,26 @@ def test_version_is_the_changelogs_latest():
     latest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert latest is not None
     assert project["version"] == latest[1] == pg.__version__
+    assert f"version: {project['version']}\n" in (ROOT / "CITATION.cff").read_text()
+
+
+def test_installed_scripts_are_functions():
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+    assert scripts
+    for target in scripts.values():
+        module, name = target.split(":")
+        assert callable(getattr(importlib.import_module(module), name)), target
+
+
+def test_the_conda_recipe_asks_for_what_the_project_asks_for():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    recipe = (ROOT / "packaging" / "conda" / "meta.yaml").read_text()
+    run = re.search(r"\n  run:\n((?:    - .+\n)+)", recipe)
+    assert run is not None
+    wanted = {line.strip("- ").replace(" ", "") for line in run[1].splitlines()}
+    assert wanted == {*project["dependencies"], f"python{project['requires-python']}"}
+    assert f'version = "{project["version"]}"' in recipe
+    assert all(f"- {name} = {target}" in recipe for name, target in project["scripts"].items())
 
 
 def test_every_public_name_is_documented():

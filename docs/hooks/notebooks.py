@@ -10,12 +10,13 @@ from typing import Any
 
 from mkdocs.structure.files import File
 
-NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
+ROOT = Path(__file__).resolve().parents[2]
+NOTEBOOKS = [*sorted((ROOT / "notebooks").glob("*.ipynb")), ROOT / "experiments" / "compat" / "opendp.ipynb"]
 
 
 def on_files(files: Any, config: Any) -> Any:
     """Add a page for each notebook, and its pictures."""
-    for path in sorted(NOTEBOOKS.glob("*.ipynb")):
+    for path in NOTEBOOKS:
         pictures: list[bytes] = []
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         text = "\n\n".join(part for cell in cells for part in parts(cell, path.stem, pictures))

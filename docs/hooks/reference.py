@@ -17,6 +17,10 @@ PAGES = {
     "pgmest.queries": "Queries",
     "pgmest.queries.workloads": "Workloads",
     "pgmest.losses": "Losses",
+    "pgmest.solvers": "Solvers",
+    "pgmest.inference": "Combining analyses",
+    "pgmest.sampling": "Sampling",
+    "pgmest.data": "Datasets",
     "pgmest.tables.zeros": "What cannot be",
     "pgmest.data.schema": "Raw tables",
     "pgmest.privacy": "Privacy",
@@ -36,10 +40,32 @@ PAGES = {
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Add the pages, so that the navigation may name them."""
+    """Add the pages, so that the navigation may name them.
+
+    Raises:
+        RuntimeError: something that a package exports is on no page.
+    """
+    if left_out := missing():
+        raise RuntimeError(f"on no page of the reference (docs/hooks/reference.py): {', '.join(left_out)}")
     for package, title in PAGES.items():
         files.append(File.generated(config, f"api/{package}.md", content=page(package, title)))
     return files
+
+
+def missing() -> list[str]:
+    """What packages of pgmest export, and no page has."""
+    there = {path.rsplit(".", 1)[1] for package in PAGES for path in paths(package)}
+    found: set[str] = set()
+    for source in sorted((ROOT / "pgmest").glob("*/__init__.py")):
+        if not source.parent.name.startswith("_"):
+            found |= set(exports(source, f"pgmest.{source.parent.name}"))
+    return sorted(path for path in found if path.rsplit(".", 1)[1] not in there)
+
+
+def paths(package: str) -> list[str]:
+    """The dotted names on a package's page."""
+    source = ROOT / Path(*package.split("."), "__init__.py")
+    return exports(source, package) if source.exists() else []
 
 
 def page(package: str, title: str) -> str:
@@ -69,5 +95,11 @@ def exports(source: Path, package: str) -> list[str]:
 
 
 def is_module(name: str) -> bool:
+    """Whether a name imported from a package is a module of it, and not a function that the package has from one."""
     path = ROOT.joinpath(*name.split("."))
-    return path.is_dir() or path.with_suffix(".py").exists()
+    if not (path.is_dir() or path.with_suffix(".py").exists()):
+        return False
+    above = path.parent / "__init__.py"
+    body = ast.parse(above.read_text(encoding="utf-8")).body if above.exists() else []
+    imported = [alias.name for node in body if isinstance(node, ast.ImportFrom) for alias in node.names]
+    return path.name not in imported

@@ -1,4 +1,4 @@
-"""`python -m experiments.benchmarks [oracle|bulk|queries|solvers]`: measure pgmest against mbi."""
+"""`python -m experiments.benchmarks [oracle|batches|bulk|queries|residuals|solvers]`: measure pgmest against mbi."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ import importlib
 DESCRIPTION = "Measure pgmest against mbi. Without a NAME all benchmarks run."
 BENCHMARKS = {
     "oracle": "the MARGINAL-ORACLE: new cliques, later calls, memory",
+    "batches": "many parameter vectors on one plan at once",
     "bulk": "all two-way and three-way marginals of a model at once",
     "queries": "factored queries and unmeasured marginals of a calibrated model",
+    "residuals": "all pairs of many attributes, by residuals",
     "solvers": "loss against iterations and seconds",
 }
 

@@ -21,7 +21,7 @@ from experiments.benchmarks.timing import Timings, alternate, timed
 from experiments.benchmarks.worker import WorkerFailed, apart
 from experiments.problems import NamedProblem
 from pgmest.graph.junction_tree import JunctionTree
-from pgmest.inference.exact.belief_propagation import ExactOracle, load_kernels
+from pgmest.inference.exact.belief_propagation import ExactOracle, load_kernels, marginals
 from pgmest.inference.exact.plan import Plan
 from pgmest.tables.clique_vector import CliqueVector, Layout
 from pgmest.tables.domain import Domain
@@ -29,6 +29,9 @@ from pgmest.tables.domain import Domain
 MBI_SCHEDULES = ("implicit", "hugin", "shafer_shenoy", "fast")
 LOOP_MOST_SECONDS = 0.002
 """mbi is timed in a compiled loop as well where a call is at most this long, as dispatching it then matters."""
+
+FRONT_DOOR = "pg.marginals"
+"""What people call: it finds the plan, checks the potentials, and returns new arrays; on the default threads."""
 
 WIDE = 1000.0
 """Both sides are compared on potentials this many times larger as well: thousands, where probabilities underflow."""
@@ -145,6 +148,8 @@ def _own_subjects(plan: Plan, theta: np.ndarray, mu: np.ndarray, buffer: np.ndar
         oracle = ExactOracle(plan, threads)
         subjects[own_label(threads)] = functools.partial(oracle.run, theta, 1.0, mu)
     oracle = ExactOracle(plan, threads=1)
+    potentials = CliqueVector.of(plan.layout, theta)
+    subjects[FRONT_DOOR] = functools.partial(marginals, potentials)
     subjects["pgmest max-product"] = functools.partial(oracle.maximum, theta)
     subjects["np.exp"] = functools.partial(np.exp, theta, buffer)
     return subjects
@@ -164,7 +169,7 @@ def _mbi_subjects(potentials: CliqueVector, plan: Plan, result: dict[str, Any]) 
     from experiments.benchmarks import peers
 
     wide = WIDE * potentials
-    marginals, wide_marginals = (_own_marginals(plan, theta) for theta in (potentials, wide))
+    ours, wide_ours = (_own_marginals(plan, theta) for theta in (potentials, wide))
     subjects: dict[str, Callable[[], Any]] = {}
     for schedule in MBI_SCHEDULES:
         label = f"mbi {schedule}"
@@ -172,8 +177,8 @@ def _mbi_subjects(potentials: CliqueVector, plan: Plan, result: dict[str, Any]) 
             _refuse_what_cannot_fit(plan.tree.total_cells)
             oracle = peers.PeerOracle(potentials, schedule)
             result["first_seconds"][label], _ = timed(oracle.run)
-            result["differences"][label] = oracle.difference(marginals, potentials)
-            result["wide_differences"][label] = oracle.difference(wide_marginals, wide)
+            result["differences"][label] = oracle.difference(ours, potentials)
+            result["wide_differences"][label] = oracle.difference(wide_ours, wide)
         except (MemoryError, RuntimeError, ValueError) as error:
             result["errors"][label] = str(error).splitlines()[0]
             continue

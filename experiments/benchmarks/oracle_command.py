@@ -12,7 +12,7 @@ from experiments.benchmarks.runner import chosen, kept, measure_all
 from experiments.benchmarks.store import Store
 
 MEASURED = (
-    "pgmest/inference/*.py",
+    "pgmest/inference/exact/*.py",
     "pgmest/tables/clique_vector.py",
     "pgmest/graph/elimination_order.py",
     "pgmest/graph/junction_tree.py",

@@ -2,7 +2,7 @@
 
 OpenDP pins mbi and polars, so it has an environment of its own:
 
-    make opendp          makes build/compat/opendp and runs this there
+    make opendp          makes build/compat/opendp, runs this there, and the notebook 06
 
 Each algorithm (MST, AIM, Fixed, Sequential) runs on the public ages, jobs and schooling that `make_table` invents, with
 the same budget and either estimator. Noise is fresh in each run, so errors differ from run to run as well.
@@ -30,6 +30,7 @@ KEYS = {
     "owner": [0, 1],
 }
 RHO, RECORDS = 0.05, 20_000
+RESULTS = Path(__file__).resolve().parents[1] / "results" / "compat_opendp.json"
 
 
 def make_table(seed: int = 0) -> Any:
@@ -85,35 +86,44 @@ def pair_error(frame: Any, table: Any) -> float:
     return float(np.mean(errors))
 
 
-def compare(only: str | None = None) -> list[dict[str, Any]]:
+def compare(frame: Any, only: str | None = None, whose: str | None = None) -> Iterator[dict[str, Any]]:
     """A row per algorithm and estimator."""
     from pgmest.adapters.opendp import estimator
 
-    frame = make_table()
     release(frame, next(algorithms(estimator))[1])  # imports, and kernels
-    rows = []
-    for whose, given in (("pgmest", estimator), ("OpenDP", None)):
-        for name, algorithm in algorithms(given):
-            if only in (None, name):
-                start = time.perf_counter()
-                table = release(frame, algorithm)
-                seconds = time.perf_counter() - start
-                rows.append({"algorithm": name, "estimator": whose, "seconds": round(seconds, 2)})
-                rows[-1]["error of pairs"] = round(pair_error(frame, table), 4)
-                print("  ".join(f"{value!s:>10}" for value in rows[-1].values()), flush=True)
-    return rows
+    for name, given in (("pgmest", estimator), ("OpenDP", None)):
+        for label, algorithm in algorithms(given):
+            if only not in (None, label) or whose not in (None, name):
+                continue
+            start = time.perf_counter()
+            table = release(frame, algorithm)
+            seconds = round(time.perf_counter() - start, 2)
+            error = round(pair_error(frame, table), 4)
+            yield {"algorithm": label, "estimator": name, "seconds": seconds, "error of pairs": error}
+
+
+def keep(row: dict[str, Any], path: Path = RESULTS) -> None:
+    """A row into the results, in the place of an earlier one of the same release, algorithm and estimator."""
+    kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    versions = {name: importlib.metadata.version(name) for name in ("opendp", "mbi", "polars", "numpy", "jax")}
+    release = kept.setdefault(versions["opendp"], {"rows": []})
+    release["versions"] = versions
+    same = ("algorithm", "estimator")
+    others = [one for one in release["rows"] if any(one[name] != row[name] for name in same)]
+    release["rows"] = [*others, row]
+    path.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 
 def main() -> None:
-    """Print the comparison, and write it where asked."""
+    """Print the comparison, and keep it in experiments/results/compat_opendp.json."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, help="a JSON file for the rows and the versions")
     parser.add_argument("--only", help="one algorithm")
+    parser.add_argument("--estimator", choices=("pgmest", "OpenDP"), help="one of them")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="the file of results to add to")
     options = parser.parse_args()
-    rows = compare(options.only)
-    if options.out:
-        versions = {name: importlib.metadata.version(name) for name in ("opendp", "mbi", "polars", "numpy", "jax")}
-        options.out.write_text(json.dumps({"versions": versions, "rows": rows}, indent=1) + "\n", encoding="utf-8")
+    for row in compare(make_table(), options.only, options.estimator):
+        print("  ".join(f"{value!s:>10}" for value in row.values()), flush=True)
+        keep(row, options.out)
 
 
 if __name__ == "__main__":

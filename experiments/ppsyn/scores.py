@@ -1,87 +1,47 @@
-"""One run of a mechanism, and how good its synthetic records are."""
+"""How good synthetic records are: PPSyn's metrics 2 and 3 (1 is `pgmest.evaluation.workload_error`)."""
 
 from __future__ import annotations
 
 import functools
-import time
 import warnings
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
-from experiments.data import load
-from experiments.ppsyn.cells import Cell
+from experiments.ppsyn import problems
 from pgmest.data.dataset import Dataset
-from pgmest.evaluation import range_query_mse, svm_misclassification, workload_error
-from pgmest.queries.workloads import Workload, random_kway, random_ranges
-
-TARGETS = {"adult": "income>50K", "BR2000": "a13", "loans": "loan_status"}
-"""What the support vector machine predicts."""
-
-LOANS = 16
-"""Of the 48 attributes of loans so many are used, drawn once with seed 0, beside the target."""
-
-MARGINALS, RANGES, MAX_CELLS = 60, 200, 15_000
-SEED = 0
+from pgmest.evaluation import svm_misclassification
 
 
 @functools.cache
-def table(name: str) -> Dataset:
-    """The records; of loans a subset of the attributes, so that all mechanisms finish in seconds."""
-    data = load(name)
-    if name != "loans":
-        return data
-    names = data.domain.attributes
-    drawn = {names[place] for place in np.random.default_rng(SEED).choice(len(names), LOANS, replace=False)}
-    return data.select([one for one in names if one in drawn or one == TARGETS[name]])
+def true_ranges(name: str, attributes: int) -> np.ndarray:
+    """What the true records answer, as fractions."""
+    return np.array([one.fraction(problems.table(name)) for one in problems.ranges(name, attributes)])
 
 
-@functools.cache
-def workload(name: str, k: int) -> Workload:
-    """Random k-way marginals of at most `MAX_CELLS` cells: what the mechanisms are told, and judged by."""
-    domain = table(name).domain
-    return random_kway(domain, k, MARGINALS, seed=SEED, max_cells=MAX_CELLS)
+def range_error(name: str, records: Dataset, attributes: int) -> float:
+    """The mean squared error of the answers to ranges, as fractions (metric 2)."""
+    found = np.array([one.fraction(records) for one in problems.ranges(name, attributes)])
+    return float(np.mean(np.square(found - true_ranges(name, attributes))))
 
 
-@functools.cache
-def ranges(name: str, attributes: int) -> Workload:
-    """Random boxes over so many attributes."""
-    return random_ranges(table(name).domain, attributes, RANGES, seed=SEED)
+def svm_rates(name: str, synthesizer: Callable[[Dataset], Dataset] | None, folds: int = 5) -> list[float]:
+    """The misclassification rate on each fold, of a machine trained on records made from the others (metric 3).
 
-
-def run(cell: Cell) -> dict[str, Any]:
-    """Fit, sample, and judge the records: errors are fractions of the records, the machine's is a rate."""
-    data = table(cell.table)
-    started = time.perf_counter()
-    result = cell.make().fit(data, workload(cell.table, cell.k), seed=cell.seed, progress=False)
-    seconds = time.perf_counter() - started
-    records = result.sample(seed=cell.seed)
-    return {
-        **cell.as_row(),
-        "workload_error": workload_error(data, records, workload(cell.table, cell.k), norm="tv", per="record"),
-        "ranges_3": range_query_mse(data, records, ranges(cell.table, 3)) ** 0.5,
-        "ranges_5": range_query_mse(data, records, ranges(cell.table, 5)) ** 0.5,
-        "svm": misclassification(data, records, TARGETS[cell.table]) if not cell.parameters else None,
-        "measurements": len(result.measurements),
-        "seconds": seconds,
-    }
-
-
-def misclassification(data: Dataset, records: Dataset, target: str) -> float | None:
-    """The rate on all real records; None where the synthetic records have one class only.
-
-    The machine is trained on the same synthetic records whichever fold it is tested on, so that two folds give what
-    five would.
+    Where the records have one class only, its rate is that of answering it always. None: real records.
     """
     from sklearn.exceptions import ConvergenceWarning
 
-    if len(np.unique(records.column(target))) < 2:
-        return None
+    data, target = problems.table(name), problems.TARGETS[name]
+
+    def two_classes(train: Dataset) -> Dataset:
+        made = train if synthesizer is None else synthesizer(train)
+        if len(np.unique(made.column(target))) < 2:  # the machine needs one record of the other class
+            codes = {attribute: np.array(made.column(attribute)) for attribute in made.domain}
+            codes[target][0] = 1 - codes[target][0]
+            return Dataset.from_codes([codes[attribute] for attribute in made.domain], made.domain)
+        return made
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return float(svm_misclassification(data, records, target, folds=2).mean())
-
-
-def misclassification_of_real(name: str) -> float:
-    """The mean rate of machines trained on four fifths of the real records and tested on the rest."""
-    return float(svm_misclassification(table(name), lambda train: train, TARGETS[name]).mean())
+        return [float(rate) for rate in svm_misclassification(data, two_classes, target, folds=folds)]

@@ -321,6 +321,17 @@ class ChargeError(PgmestError):
         )
 
 
+class PlanError(PgmestError):
+    """A request that is not in the plan by which a budget was calibrated. Nothing was spent."""
+
+    @classmethod
+    def of(cls, label: str, reason: str) -> PlanError:
+        return cls(
+            f"{label} is not in the plan that the budget was calibrated for: {reason}. Nothing was spent. Plan for it, "
+            'or let costs be decided on the way: a budget of Rho, or accounting="gdp".'
+        )
+
+
 class ScoreError(PgmestError, ValueError):
     """Scores of candidates that no choice can be made by."""
 

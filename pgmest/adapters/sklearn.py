@@ -56,7 +56,7 @@ class DensityEstimator(DensityMixin, BaseEstimator):
         self,
         bounds: Any = None,
         bins: Any = 10,
-        mechanism: str = "aim",
+        mechanism: str = "pgm",
         epsilon: float | None = None,
         delta: float | None = None,
         rho: float | None = None,

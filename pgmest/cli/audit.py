@@ -59,7 +59,7 @@ def _run(options: argparse.Namespace) -> None:
 
     mechanism = _mechanism(options)
     data, neighbor = _tables(mechanism)
-    claim = mechanism.budget()
+    claim, _ = mechanism.planned(data.domain)
     threshold = None if isinstance(claim, Epsilon) else 0.0  # of a likelihood ratio, for rho and mu
     needed = least_trials(claim, options.confidence, threshold=threshold is not None)
     if options.trials < needed:
@@ -76,13 +76,11 @@ def _run(options: argparse.Namespace) -> None:
 
 def _mechanism(options: argparse.Namespace) -> Mechanism:
     """The mechanism, with a budget that can be audited."""
-    from pgmest.privacy import Epsilon
-
     stated = options.epsilon is not None or options.rho is not None
     if not stated:
         options.epsilon = EPSILON
     mechanism = mechanism_of(options, simulation=not options.exact_noise)
-    if not stated and isinstance(mechanism.budget(), Epsilon):
+    if not stated and mechanism.delta is None and mechanism.epsilon is not None:
         options.epsilon = PURE_EPSILON
         mechanism = mechanism_of(options, simulation=not options.exact_noise)
     return mechanism
@@ -101,7 +99,8 @@ def _computed(mechanism: Mechanism, data: Dataset, neighbor: Dataset) -> float:
     from pgmest.privacy.transcript import Witness
 
     options = {"neighbors": mechanism.neighbors, "backend": mechanism.backend, "seed": 0}
-    witness = Witness(data, neighbor, mechanism.budget(), **options)
+    budget, plan = mechanism.planned(data.domain)
+    witness = Witness(data, neighbor, budget, plan=plan, **options)
     mechanism.run(witness, None, np.random.default_rng(0))
     shares = [answer.loss / float(answer.cost.exact[0]) if answer.cost else math.inf for answer in witness.answers]
     return max((share for share in shares if not math.isnan(share)), default=0.0)
@@ -115,14 +114,15 @@ def _private(mechanism: Mechanism, data: Dataset, neighbor: Dataset, bar: Any) -
         bar.update()
         mechanism.run(curator, None, np.random.default_rng(bar.n))
 
-    budget, neighbors = mechanism.budget(), mechanism.neighbors
-    return privacy_loss(run, data, neighbor, budget, neighbors=neighbors, backend=mechanism.backend)
+    budget, plan = mechanism.planned(data.domain)
+    options = {"plan": plan, "neighbors": mechanism.neighbors, "backend": mechanism.backend}
+    return privacy_loss(run, data, neighbor, budget, **options)
 
 
 def _tell(options: argparse.Namespace, claim: Budget, report: AuditReport, computed: float) -> None:
     from pgmest.privacy.ledger import amounts
 
-    name = {"Rho": "rho", "GDP": "mu"}.get(type(claim).__name__, "epsilon")
+    name = {"Rho": "rho", "PlannedRho": "rho", "GDP": "mu"}.get(type(claim).__name__, "epsilon")
     bound, most = getattr(report, name), getattr(report, f"most_{name}")
     false = computed > 1 + ROUNDING or report.contradicts(claim)
     if options.json:

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from pgmest.mechanisms.mechanism import Mechanism
 
 MECHANISM_HELP = """\
-Which mechanism: aim and mst are good for most tables (aim is slower and more accurate, mst takes seconds); pgm, with
---delta, is more accurate than both on most, and its model is weighted records; mwem for a workload of its own;
-independent is the baseline, which loses all dependence. A budget is --epsilon with --delta (well below 1 / records, and
+Which mechanism: pgm, the default, is the most accurate on most tables, and its model is records; aim and mst make a
+graphical model (aim is slower and more accurate, mst takes seconds); mwem for a workload of its own; independent is the
+baseline, which loses all dependence. A budget is --epsilon with --delta (well below 1 / records, and
 1e-9 where it is needed and not given), or --rho of zCDP. Smaller is more private: epsilon 1 is common, above 10
 promises little. `pgmest audit` tries a mechanism out.
 """
@@ -25,7 +25,7 @@ def mechanism_options(add: Add) -> None:
     """The options; `mechanism_of` reads them."""
     from pgmest.mechanisms.registry import mechanism_names
 
-    add("--mechanism", default="aim", metavar="NAME", help=f"{', '.join(mechanism_names())} (default: aim)")
+    add("--mechanism", default="pgm", metavar="NAME", help=f"{', '.join(mechanism_names())} (default: pgm)")
     add("--epsilon", type=float, metavar="X", help="the budget as (epsilon, delta)-DP")
     add("--delta", type=float, metavar="X", help="default: 1e-9 where the mechanism needs one")
     add("--rho", type=float, metavar="X", help="the budget as rho-zCDP, instead of epsilon and delta")

@@ -7,7 +7,7 @@ import json
 
 from pgmest.cli.command import Add, Command, say
 from pgmest.cli.paths import InputFile
-from pgmest.cli.streams import input_table
+from pgmest.cli.streams import TABLE, input_table, reader_options
 
 DETAILS = """\
 examples:
@@ -27,8 +27,9 @@ The exit code is 0 even then; with --strict it is 1 where a column is hardly des
 
 
 def _options(add: Add) -> None:
-    add("table", metavar="TABLE", type=InputFile, help='.csv, .csv.gz or .parquet; "-" for CSV from standard input')
+    add("table", metavar="TABLE", type=InputFile, help=TABLE)
     add("schema", metavar="SCHEMA", type=InputFile, help="what its columns hold; see pgmest schema")
+    reader_options(add)
     add("--strict", action="store_true", help="exit code 1 where the schema does not fit")
     add("--json", action="store_true", help="print JSON")
 
@@ -38,7 +39,7 @@ def _run(options: argparse.Namespace) -> None:
     from pgmest.data.schema import Schema
 
     schema = Schema.load(options.schema)
-    with input_table(options.table) as table:
+    with input_table(options.table, options) as table:
         checked = schema.check(table)
     print(json.dumps(checked.to_json()) if options.json else checked)
     if options.json:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pgmest._base.errors import ArgumentError, DomainError, plural
+from pgmest._base.errors import ArgumentError, DomainError, PgmestError, plural
 from pgmest.cli.cliques import CLIQUES, workload_of, workload_options
 from pgmest.cli.command import Add, Command, count, say
 from pgmest.cli.paths import InputFile, output_page, overwrite_option
-from pgmest.cli.streams import input_table
+from pgmest.cli.streams import TABLE, input_table, reader_options
+from pgmest.data.chunked_reader import column_names
+from pgmest.data.table_file import TableFile, table_file
 from pgmest.tables.domain import Domain
 
 if TYPE_CHECKING:
@@ -25,14 +28,16 @@ examples:
   pgmest compare codes.csv model.npz --workload age,income sex,income --report PRIVATE-comparison.html
 
 The first table is the truth, the second a table or a model (.npz). Tables hold raw values, with --schema, or codes
-0..n-1 over the attributes of --domain or of the model. The error of a marginal is its total variation distance: the
-share of the records that would have to change cells, 0 to 1, both scaled to the same number of records.
+0..n-1 over the attributes of --domain or of the model. --delimiter, --encoding and --sheet are those of the first
+table; the second is read like it only where it is no text as pgmest writes it. The error of a marginal is its total
+variation distance: the share of the records that would have to change cells, 0 to 1, both scaled to the same number.
 It is computed without noise: what is said of a private table here is private, for its owner only.
 {CLIQUES}"""
 
 
 def _options(add: Add) -> None:
-    add("true", metavar="TABLE", type=InputFile, help='.csv, .csv.gz or .parquet; "-" for CSV from standard input')
+    add("true", metavar="TABLE", type=InputFile, help=TABLE)
+    reader_options(add)
     add("estimated", metavar="TABLE-OR-MODEL", type=InputFile, help="a table, or a model, .npz")
     add("--schema", metavar="FILE", type=InputFile, help="a schema, for tables of raw values")
     add("--domain", metavar="FILE", type=InputFile, help="a domain, .json, for tables of codes")
@@ -50,8 +55,9 @@ def _run(options: argparse.Namespace) -> None:
     schema = _schema(options)
     model = pg.load(options.estimated) if Path(options.estimated).suffix == ".npz" else None
     domain = _domain(options, schema, model)
-    true = _table(options.true, schema, domain)
-    estimated: Any = _table(options.estimated, schema, domain) if model is None else model
+    with input_table(options.true, options) as table:
+        true = _encoded(table, schema, domain)
+    estimated: Any = _second(options, schema, domain) if model is None else model
     asked = workload_of(options, domain)
     cliques = [c for k in (1, 2) if k <= len(domain) for c in pg.workloads.all_kway(domain, k).cliques]
     errors = marginal_errors(true, estimated, cliques if asked is None else asked.cliques, rescale=True)
@@ -94,11 +100,36 @@ def _domain(options: argparse.Namespace, schema: Schema | None, model: Any) -> D
     return known
 
 
-def _table(path: str, schema: Schema | None, domain: Domain) -> Dataset:
+def _encoded(table: TableFile, schema: Schema | None, domain: Domain) -> Dataset:
     import pgmest as pg
 
-    with input_table(path) as table:
-        return pg.Dataset.load(table, domain) if schema is None else schema.encode(table)
+    return pg.Dataset.load(table, domain) if schema is None else schema.encode(table)
+
+
+def _second(options: argparse.Namespace, schema: Schema | None, domain: Domain) -> Dataset:
+    """The second table: as pgmest writes tables where it can be read so, else as the first one is."""
+    with input_table(options.estimated, argparse.Namespace(delimiter=None, encoding=None, sheet=None)) as table:
+        return _encoded(_plain(table, domain) or _like_first(table, options, schema), schema, domain)
+
+
+def _plain(table: TableFile, domain: Domain) -> TableFile | None:
+    """The file as the ending of its name says, in UTF-8, if it is such text and has the columns."""
+    if not table.is_text:
+        return None
+    plain = replace(table, delimiter=table.separator, encoding="utf-8")
+    try:
+        with plain.text(strict=True) as text:
+            while text.read(1 << 20):
+                pass
+        return plain if set(domain) <= set(column_names(plain)) else None
+    except (PgmestError, OSError, ValueError):
+        return None
+
+
+def _like_first(table: TableFile, options: argparse.Namespace, schema: Schema | None) -> TableFile:
+    said = {name: getattr(options, name) for name in ("delimiter", "encoding", "sheet")}
+    like = table_file(table, **said)
+    return like if schema is None else schema.table_file(like)
 
 
 COMPARE = Command(

@@ -10,6 +10,7 @@ from pgmest.cli.cliques import CLIQUES, clique_of, cliques_of_file
 from pgmest.cli.command import Add, Command, say
 from pgmest.cli.facts import finite
 from pgmest.cli.paths import InputFile, output, overwrite_option
+from pgmest.cli.streams import TABLE, input_table, reader_options
 from pgmest.tables.domain import Domain
 
 ESTIMATE_DETAILS = """\
@@ -87,7 +88,8 @@ def _estimate(options: argparse.Namespace) -> None:
 
 
 def _measure_options(add: Add) -> None:
-    add("data", metavar="TABLE", type=InputFile, help=".csv, .csv.gz or .parquet")
+    add("data", metavar="TABLE", type=InputFile, help=TABLE)
+    reader_options(add)
     add("--domain", required=True, metavar="FILE", type=InputFile, help="the domain, .json")
     add("--cliques", nargs="+", metavar="CLIQUE", help="attributes separated by commas, or a JSON list")
     add("--cliques-file", metavar="FILE", type=InputFile, help="a JSON list of lists of attributes")
@@ -106,7 +108,8 @@ def _measure(options: argparse.Namespace) -> None:
     cliques = [clique_of(text) for text in options.cliques or ()] + cliques_of_file(options.cliques_file)
     if not cliques:
         raise ArgumentError("no clique to measure: name some with --cliques age,income sex, or with --cliques-file.")
-    data = pg.Dataset.load(options.data, domain)
+    with input_table(options.data, options) as table:
+        data = pg.Dataset.load(table, domain)
     measurements = simulate_measurements(data, cliques, options.stddev, seed=options.seed)
     save_measurements(options.out, measurements)
     say("these measurements are simulated; they are NOT private.")

@@ -30,8 +30,11 @@ def model_facts(model: Model) -> dict[str, Any]:
 
 def schema_facts(schema: Schema) -> dict[str, Any]:
     """The attributes of a schema, what their codes stand for, and how many combinations cannot occur."""
+    bought = {column.name: column.wanted for column in schema.bought.values()}
+    schema = schema.stand_in()
     return {
         "drafted_from_private_data": schema.drafted,
+        **({"to_be_bought": bought} if bought else {}),
         "unit": dataclasses.asdict(schema.unit) if schema.unit else None,
         "domain": dict(schema.domain),
         "labels": {name: schema.labels(name) for name in schema.domain},

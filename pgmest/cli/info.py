@@ -6,6 +6,7 @@ import argparse
 import json
 from pathlib import Path
 
+from pgmest._base.widths import padded, width
 from pgmest.cli.command import Add, Command
 from pgmest.cli.facts import model_facts, schema_facts, unit_in_words
 
@@ -55,9 +56,12 @@ def _schema(path: str, as_json: bool) -> None:
         print("A DRAFT: what it takes from private data is not yet replaced by public knowledge.")
     if schema.unit:
         print(unit_in_words(schema.unit))
-    width = max(len(name) for name in schema.domain)
+    for column in schema.bought.values():
+        print(f"{column.name}: {column.wanted}, yet to be bought; the codes below are made up")
+    schema = schema.stand_in()
+    most = max(width(name) for name in schema.domain)
     for name, size in schema.domain.items():
-        print(f"{name:{width}}  {size:>6,} codes  {_shown(schema.labels(name))}")
+        print(f"{padded(name, most)}  {size:>6,} codes  {_shown(schema.labels(name))}")
     for clique, mask in schema.structural_zeros.items():
         print(f"{mask.sum():,} of {mask.size:,} combinations of {', '.join(clique)} cannot occur")
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pgmest._base.errors import ArgumentError, OptionalDependencyError, PgmestError
 from pgmest.cli.command import Add
-from pgmest.data.frames import file_format
+from pgmest.data.table_file import file_format
 
 STANDARD = "-"
 """Standard input or output in the place of a file."""

@@ -7,10 +7,10 @@ import dataclasses
 import json
 from pathlib import Path
 
-from pgmest._base.errors import ArgumentError
+from pgmest._base.errors import ArgumentError, listed
 from pgmest.cli.budget import MECHANISM_HELP, mechanism_of, mechanism_options
 from pgmest.cli.cliques import workload_of, workload_options
-from pgmest.cli.command import Add, Command, count
+from pgmest.cli.command import Add, Command, count, say
 from pgmest.cli.paths import InputFile
 
 DETAILS = f"""\
@@ -33,6 +33,8 @@ def _options(add: Add) -> None:
     add("--records-expected", type=count, default=10_000, metavar="N", help=text)
     mechanism_options(add)
     workload_options(add, "all pairs")
+    text = "the share of the budget for bounds and values that the schema says are bought (default: 0.1)"
+    add("--buy-bounds", type=float, metavar="X", help=text)
     add("--json", action="store_true", help="print JSON")
 
 
@@ -40,6 +42,7 @@ def _run(options: argparse.Namespace) -> None:
     from pgmest.data.schema import Schema
     from pgmest.mechanisms.rehearsal import rehearse
     from pgmest.privacy import AddRemove
+    from pgmest.synthesizer.drafting import SHARE, after_buying
     from pgmest.synthesizer.synthesizer import with_schema
     from pgmest.tables.domain import Domain
 
@@ -50,6 +53,13 @@ def _run(options: argparse.Namespace) -> None:
         domain = Domain.load(options.schema)
     else:
         schema = Schema.load(options.schema)
+        if schema.bought:
+            mechanism = after_buying(mechanism, schema, options.buy_bounds)
+            share = SHARE if options.buy_bounds is None else options.buy_bounds
+            say(f"{share:g} of the budget goes to what is bought of {listed(schema.bought)}, which is made up here.")
+            schema = schema.stand_in()
+        elif options.buy_bounds is not None:
+            raise ArgumentError(f"--buy-bounds: {options.schema} has nothing to be bought.")
         domain, mechanism = schema.domain, with_schema(mechanism, schema)
         if schema.unit and options.records_per_person is None:
             mechanism = dataclasses.replace(mechanism, neighbors=AddRemove(schema.unit.at_most))

@@ -17,7 +17,7 @@ from pgmest._base.errors import SchemaError
 from pgmest.cli.cliques import CLIQUES, clique_of
 from pgmest.cli.command import Add, Command, count
 from pgmest.cli.paths import InputFile, output, output_table, overwrite_option
-from pgmest.cli.streams import is_csv, write_table, write_text
+from pgmest.cli.streams import WRITTEN_TABLE, is_csv, write_table, write_text
 from pgmest.data.schema import Schema
 from pgmest.tables.factor import Factor
 
@@ -44,8 +44,8 @@ examples:
   pgmest sample model.npz --rows 10000 --seed 0 --out synthetic.parquet
   pgmest sample model.npz --schema people.yaml --rows 1000 --out - | head
 
-The ending of the file says its format: .csv, .csv.gz or .parquet; "-" is CSV on standard output. Values are codes
-0..n-1, as in the domain; or values of the original types where the model's file has its schema, or with --schema.
+The ending of the file says its format: .csv, .tsv (or .gz of these) or .parquet; "-" is CSV on standard output. Values
+are codes 0..n-1, as in the domain; or of the original types where the model's file has its schema, or with --schema.
 """
 
 
@@ -134,7 +134,7 @@ def _write_json(tables: Iterable[Factor], errors: list[Factor] | None, schema: S
 def _sample_options(add: Add) -> None:
     add("model", metavar="MODEL", type=InputFile, help="a model file, .npz")
     add("--rows", type=count, metavar="N", help="how many records (default: the model's total)")
-    add("--out", required=True, metavar="FILE", type=output_table, help='.csv, .csv.gz or .parquet; "-" for CSV')
+    add("--out", required=True, metavar="FILE", type=output_table, help=WRITTEN_TABLE)
     add(
         "--schema",
         metavar="FILE",

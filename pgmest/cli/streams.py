@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import shutil
 import sys
@@ -10,21 +11,62 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from pgmest._base.errors import DataError
 from pgmest._base.files import write_atomically
-from pgmest.data.frames import file_format, write_frame
+from pgmest.cli.command import Add
+from pgmest.data.chunked_reader import read_pieces
+from pgmest.data.frames import write_frame
+from pgmest.data.table_file import TableFile, file_format
+
+TABLE = '.csv, .tsv (or .gz of these), .parquet or .xlsx; "-" for CSV from standard input'
+WRITTEN_TABLE = '.csv, .tsv (or .gz of these) or .parquet; "-" for CSV'
+
+
+def reader_options(add: Add) -> None:
+    """How the table is read; `input_table` reads them."""
+    text = "what stands between fields: a character, or tab, semicolon, pipe (default: tab in .tsv, else a comma)"
+    add("--delimiter", metavar="C", help=text)
+    add("--encoding", metavar="NAME", help="of a text file, such as cp1252 or utf-16 (default: utf-8)")
+    add("--sheet", metavar="NAME", help="of a workbook, its name or number (default: the first)")
 
 
 @contextlib.contextmanager
-def input_table(path: str) -> Iterator[str]:
-    """The path of a table; for "-" of a copy of standard input, which only this user can read, and which goes away."""
+def input_table(path: str, options: argparse.Namespace) -> Iterator[TableFile]:
+    """A table; for "-" a copy of standard input, which only this user can read, and which goes away.
+
+    Raises:
+        ArgumentError: a delimiter, encoding or sheet that cannot be.
+    """
+    said = {name: getattr(options, name) for name in ("delimiter", "encoding", "sheet")}
     if path != "-":
-        yield path
+        yield TableFile(path, **said)
         return
     with tempfile.TemporaryDirectory(prefix="pgmest-") as folder:
         copy = Path(folder) / "standard-input.csv"
+        table = TableFile(copy, **said, name="standard input")
         with copy.open("wb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file)
-        yield str(copy)
+        yield table
+
+
+def check_rows(table: TableFile) -> None:
+    """See that a table has a row below its header, before a budget is spent on none.
+
+    Its owner alone learns of that: nothing is released then. That a table is empty tells of nobody who is in it.
+
+    Raises:
+        DataError: it has none.
+        FileFormatError: it cannot be read.
+    """
+    pieces = read_pieces(table, rows=1)
+    first = next(pieces, None)
+    while first is not None and not any(map(len, first.values())):
+        first = next(pieces, None)
+    pieces.close()
+    if first is None:
+        raise DataError(
+            f"{table} has no rows below its header, so nothing was made, and nothing spent. Check the file."
+        )
 
 
 def write_text(text: str, path: str | None) -> None:

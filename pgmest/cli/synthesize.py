@@ -24,7 +24,16 @@ from pgmest.cli.paths import (
     overwrite_option,
     private_page,
 )
-from pgmest.cli.streams import input_table, is_csv, write_table, write_text
+from pgmest.cli.streams import (
+    TABLE,
+    WRITTEN_TABLE,
+    check_rows,
+    input_table,
+    is_csv,
+    reader_options,
+    write_table,
+    write_text,
+)
 
 if TYPE_CHECKING:
     from pgmest.synthesizer.synthesizer import Synthesizer
@@ -40,6 +49,9 @@ from private data and must be replaced by public knowledge. Edit it, look at it 
 the marks, and the line drafted_from_private_data; as long as one is left `pgmest synthesize` refuses it. The guide
 docs/guides/tables.md explains the format.
 
+Bounds and values that are not public can be bought privately for a part of the budget instead: write `bounds: bought`
+or `values: bought` in their place (--bought drafts the schema so), see `pgmest synthesize --help`.
+
 Where a person can have several rows, the schema says which column tells persons apart, and how many rows of each count:
   unit: {column: patient_id, at_most: 8}
 """
@@ -51,6 +63,12 @@ examples:
       --model model.npz --spent spent.json --ledger people.ledger
   pgmest synthesize people.csv --schema people.yaml --rho 0.1 --workload age,income sex,income --out synthetic.parquet
   pgmest synthesize - --schema people.yaml --epsilon 1 --out - < people.csv > synthetic.csv
+
+What nobody knows publicly can be bought for a part of the budget, --buy-bounds; the schema says of which columns:
+  age: {{type: integer, bounds: bought}}             min and max; also min: bought or max: bought alone
+  height: {{type: real, edges: bought, bins: 10}}    bins of about as many records each
+  job: {{type: categorical, values: bought}}         frequent ones; among: [...] where they are of a public list
+What was found is printed, is in the model's file, and goes to --bought FILE.
 
 Values come back in their original types: within a bin they are drawn at random, dates are dates, missing is missing.
 What is protected is one row; with a unit in the schema, one person with all rows, of which a number is counted.
@@ -73,7 +91,11 @@ anything is paid what noise, time and memory to expect.
 
 
 def _schema_options(add: Add) -> None:
-    add("table", metavar="TABLE", type=InputFile, help='.csv, .csv.gz or .parquet; "-" for CSV from standard input')
+    add("table", metavar="TABLE", type=InputFile, help=TABLE)
+    reader_options(add)
+    add(
+        "--bought", action="store_true", help="bounds and values are to be bought, instead of being read from the table"
+    )
     add("--out", metavar="FILE", type=output, help="write there instead of to standard output")
     overwrite_option(add)
     add("--force", action="store_true", dest="overwrite", help=argparse.SUPPRESS)  # as it was called in 0.1
@@ -82,23 +104,22 @@ def _schema_options(add: Add) -> None:
 def _schema(options: argparse.Namespace) -> None:
     from pgmest.data.schema import draft
 
-    with input_table(options.table) as table:
-        text = draft(table)
+    with input_table(options.table, options) as table:
+        text = draft(table, bought=options.bought)
     write_text(text, options.out)
     say("this draft was READ FROM THE PRIVATE DATA. Replace what it marks by public knowledge before you use it.")
 
 
 def _synthesize_options(add: Add) -> None:
-    add(
-        "table",
-        metavar="TABLE",
-        type=InputFile,
-        help='the private table: .csv, .csv.gz or .parquet; "-" for CSV from standard input',
-    )
+    add("table", metavar="TABLE", type=InputFile, help=f"the private table: {TABLE}")
+    reader_options(add)
     add("--schema", required=True, metavar="FILE", type=InputFile, help="what its columns hold; see pgmest schema")
-    add("--out", required=True, metavar="FILE", type=output_table, help='.csv, .csv.gz or .parquet; "-" for CSV')
+    add("--out", required=True, metavar="FILE", type=output_table, help=WRITTEN_TABLE)
     mechanism_options(add)
     workload_options(add, "all pairs")
+    text = "the share of the budget for bounds and values that the schema says are bought (default: 0.1)"
+    add("--buy-bounds", type=float, metavar="X", help=text)
+    add("--bought", metavar="FILE", type=output, help="where to write the schema with what was bought, .json")
     text = "after so many seconds the table is made of what was paid for until then"
     add("--most-seconds", type=float, metavar="X", help=text)
     add("--records-expected", type=count, metavar="N", help="a public guess, against which delta is checked")
@@ -119,6 +140,7 @@ def _synthesize_options(add: Add) -> None:
 
 
 def _synthesize(options: argparse.Namespace) -> None:
+    from pgmest.data.dataset import Dataset
     from pgmest.data.schema import Schema
     from pgmest.mechanisms.known_zeros import HONORED, ZEROS
     from pgmest.synthesizer.synthesizer import Synthesizer, check_public
@@ -126,26 +148,33 @@ def _synthesize(options: argparse.Namespace) -> None:
     synthesizer = Synthesizer(mechanism_of(options, options.insecure_simulation))
     question_delta(options)
     schema = Schema.load(options.schema)
-    workload = workload_of(options, schema.domain)
+    workload = workload_of(options, schema.stand_in().domain)
+    if not schema.bought and (options.bought or options.buy_bounds is not None):
+        raise ArgumentError(
+            f"--buy-bounds and --bought: {options.schema} has nothing to be bought; see pgmest schema --help."
+        )
     seed = 0 if options.seed is None and options.checkpoint else options.seed
     check_public(schema, options.allow_draft)
     _sort_ledgers(options)
     if schema.unit and options.records_per_person is not None and options.records_per_person < schema.unit.at_most:
         least = f"at least {schema.unit.at_most}, as the unit of {options.schema} says, or left out"
         raise ArgumentError.of("--records-per-person", options.records_per_person, least)
-    with input_table(options.table) as table:
-        data = schema.encode(table)
-        checked = schema.check(table) if options.owner_report else None
-    synthesizer.fit(
-        data,
-        schema,
-        workload,
-        seed=seed,
-        checkpoint=options.checkpoint,
-        ledger=options.ledger,
-        allow_draft=options.allow_draft,
-        time_limit=options.most_seconds,
-    )
+    with input_table(options.table, options) as table:
+        check_rows(table)
+        data = table if schema.bought else schema.encode(table)
+        synthesizer.fit(
+            data,
+            schema,
+            workload,
+            seed=seed,
+            checkpoint=options.checkpoint,
+            ledger=options.ledger,
+            allow_draft=options.allow_draft,
+            time_limit=options.most_seconds,
+            buy_share=options.buy_bounds,
+        )
+        checked = synthesizer.schema_.check(table) if options.owner_report else None
+        data = data if isinstance(data, Dataset) or not options.owner_report else synthesizer.schema_.encode(table)
     rows = _write(synthesizer, data, checked, options)
     note = synthesizer.result_.details.get(ZEROS, HONORED)
     if note != HONORED:
@@ -170,6 +199,10 @@ def _write(synthesizer: Synthesizer, data: Any, checked: Any, options: argparse.
     """Write every file asked for, what cannot be made again first; the number of rows."""
     if options.spent:
         write_atomically(options.spent, json.dumps(synthesizer.ledger_.to_json(), indent=1) + "\n")
+    if options.bought:
+        write_atomically(
+            options.bought, json.dumps(synthesizer.schema_.description, indent=1, ensure_ascii=False) + "\n"
+        )
     if options.model:
         if hasattr(synthesizer.model_, "save"):
             synthesizer.model_.save(options.model)
@@ -203,6 +236,7 @@ def _summarize(synthesizer: Synthesizer, rows: int, options: argparse.Namespace)
             "interrupted": result.interrupted,
             "unit": dataclasses.asdict(synthesizer.schema_.unit) if synthesizer.schema_.unit else None,
             **statement.to_json(),
+            "bought": dict(synthesizer.bought_),
             "ledger": result.ledger.to_json(),
         }
         print(json.dumps(facts), file=stream)
@@ -211,6 +245,8 @@ def _summarize(synthesizer: Synthesizer, rows: int, options: argparse.Namespace)
     print(statement, file=stream)
     if synthesizer.schema_.unit:
         print(unit_in_words(synthesizer.schema_.unit), file=stream)
+    for name, found in synthesizer.bought_.items():
+        print(f"bought of {name}: {found}", file=stream)
     print(result.ledger, file=stream)
 
 

@@ -2,55 +2,59 @@
 
 from __future__ import annotations
 
-import codecs
-import gzip
+import re
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any
 
 from pgmest._base.errors import DataError
 from pgmest.data.frames import (
     check_header,
+    check_unique,
     check_widths,
-    file_format,
     first_line,
     not_a_table,
     parquet_file,
     reading,
     table_columns,
 )
+from pgmest.data.table_file import TableFile, is_file, table_file
 from pgmest.data.values import Values, read_values
+from pgmest.data.workbook import workbook_rows
 
 ROWS_A_PIECE = 1 << 17
 LONGEST_HEADER = 1 << 22  # bytes
 
 
 def read_pieces(
-    path: str | Path, names: Iterable[str] | None = None, rows: int = ROWS_A_PIECE
-) -> Iterator[dict[str, Values]]:
-    """Columns of a `.csv`, `.csv.gz` or `.parquet` file, `rows` rows at a time; all columns by default.
+    path: str | Path | TableFile, names: Iterable[str] | None = None, rows: int = ROWS_A_PIECE
+) -> Generator[dict[str, Values]]:
+    """Columns of a file of records, `rows` rows at a time; all columns by default.
 
-    The fields of CSV are text as it stands, so that neither `007` nor `NA` is lost; those of Parquet have their types.
-    Whatever stands in a field, it is no error; a row with too few or too many fields is.
+    The fields of CSV are text as it stands, so that neither `007` nor `NA` is lost; those of Parquet and of workbooks
+    have their types. Whatever stands in a field, it is no error; a row with too few or too many fields is.
+
+    Args:
+        path: of a file as `TableFile` takes it, or that.
+        names: the columns wanted.
+        rows: how many at a time.
 
     Raises:
         DataError: a column is missing.
         FileFormatError: the file is unreadable, truncated, or not such a table.
-        OptionalDependencyError: a Parquet file, and no pyarrow.
+        OptionalDependencyError: a Parquet file, and no pyarrow; a workbook, and no openpyxl.
     """
     wanted = None if names is None else list(dict.fromkeys(names))
-    kind = file_format(path)
-    with reading(path):
-        for piece in (
-            _parquet(path, wanted, rows) if kind == ".parquet" else _csv(path, wanted, kind == ".csv.gz", rows)
-        ):
-            yield read_values(
-                piece, list(piece.column_names if kind == ".parquet" else piece) if wanted is None else wanted
-            )
+    file = table_file(path)
+    readers = {".parquet": _parquet, ".xlsx": _workbook}
+    with reading(file):
+        for piece in readers.get(file.format, _csv)(file, wanted, rows):
+            present = piece.column_names if file.format == ".parquet" else piece
+            yield read_values(piece, list(present) if wanted is None else wanted)
 
 
-def _parquet(path: str | Path, wanted: list[str] | None, rows: int) -> Iterator[Any]:
+def _parquet(path: TableFile, wanted: list[str] | None, rows: int) -> Iterator[Any]:
     with parquet_file(path, wanted) as (file, columns):
         import pyarrow as pa
 
@@ -59,50 +63,65 @@ def _parquet(path: str | Path, wanted: list[str] | None, rows: int) -> Iterator[
             yield pa.Table.from_batches([batch])
 
 
-def _csv(path: str | Path, wanted: list[str] | None, zipped: bool, rows: int) -> Iterator[Any]:
+def _workbook(file: TableFile, wanted: list[str] | None, rows: int) -> Iterator[Any]:
     import pandas as pd
 
-    with _opened(path, zipped) as handle:
+    with workbook_rows(file) as (names, read):
+        check_unique(file, names, wanted)
+        piece: list[Any] = []
+        for row in read:
+            piece.append(row)
+            if len(piece) == rows:
+                yield pd.DataFrame(piece, columns=pd.Index(names, dtype=object), dtype=object)
+                piece = []
+        yield pd.DataFrame(piece, columns=pd.Index(names, dtype=object), dtype=object)
+
+
+def _csv(file: TableFile, wanted: list[str] | None, rows: int) -> Iterator[Any]:
+    import pandas as pd
+
+    with file.opened() as handle:
         start = handle.read(LONGEST_HEADER)
-    header = check_header(path, start, wanted, raw=True)
+    header = check_header(file, start, wanted, raw=True)
     absent = [name for name in wanted or () if name not in header]
     if absent:
         raise DataError.missing_columns(absent, header)
-    lines = start.removeprefix(codecs.BOM_UTF8).splitlines()
-    blank = next((place for place, line in enumerate(lines) if line.strip()), 0)
-    with _opened(path, zipped) as handle, warnings.catch_warnings():
+    with file.opened() as handle, warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)  # pandas would drop the extra fields
         try:
             pieces = pd.read_csv(
                 handle,
+                sep=file.separator,
                 dtype=str,
                 keep_default_na=False,
                 index_col=False,
                 chunksize=rows,
-                encoding="utf-8-sig",
+                encoding=file.codec,
                 encoding_errors="replace",  # bytes that are no text are a value that is not foreseen
-                skiprows=blank,
+                skiprows=_blank_lines(file, start),
                 skipinitialspace=True,
                 skip_blank_lines=len(header) > 1,  # of a single column they are missing values
             )
             checked = False
             for piece in pieces:
                 if not checked and (piece.iloc[:, -1].isin(("", None))).any():  # so pandas fills up a row too short
-                    _check_all_widths(path, zipped)
+                    _check_all_widths(file)
                     checked = True
                 yield piece if wanted is None else piece[[name for name in wanted if name in piece]]
         except (pd.errors.EmptyDataError, pd.errors.ParserError, pd.errors.ParserWarning) as error:
-            _check_all_widths(path, zipped)
-            raise not_a_table(path, first_line(error)) from None
+            _check_all_widths(file)
+            raise not_a_table(file, first_line(error)) from None
 
 
-def _opened(path: str | Path, zipped: bool) -> IO[bytes]:
-    return cast(IO[bytes], gzip.open(path, "rb")) if zipped else Path(path).open("rb")
+def _blank_lines(file: TableFile, start: bytes) -> int:
+    """How many lines of white space stand before the header."""
+    lines = re.split("\r\n|\r|\n", start.decode(file.codec, "replace"))
+    return next((place for place, line in enumerate(lines) if line.strip() or file.separator in line), 0)
 
 
-def _check_all_widths(path: str | Path, zipped: bool) -> None:
-    with _opened(path, zipped) as handle:
-        check_widths(path, handle.read(), raw=True)
+def _check_all_widths(file: TableFile) -> None:
+    with file.opened() as handle:
+        check_widths(file, handle.read(), raw=True)
 
 
 def column_names(table: Any) -> list[str]:
@@ -111,12 +130,16 @@ def column_names(table: Any) -> list[str]:
     Raises:
         FileFormatError, ArgumentError: as for `read_pieces` and `narrowed`.
     """
-    if not isinstance(table, str | Path):
+    if not is_file(table):
         return table_columns(table)
-    kind = file_format(table)
-    with reading(table):
-        if kind == ".parquet":
-            with parquet_file(table, None) as (_, names):
+    file = table_file(table)
+    with reading(file):
+        if file.format == ".parquet":
+            with parquet_file(file, None) as (_, names):
                 return names
-        with _opened(table, kind == ".csv.gz") as handle:
-            return check_header(table, handle.read(LONGEST_HEADER), None, raw=True)
+        if file.format == ".xlsx":
+            with workbook_rows(file) as (names, _):
+                check_unique(file, names, None)
+                return names
+        with file.opened() as handle:
+            return check_header(file, handle.read(LONGEST_HEADER), None, raw=True)

@@ -27,6 +27,7 @@ from pgmest._base.html import html_text
 from pgmest.data.codes import as_codes, as_weights, code_type, read_only
 from pgmest.data.counting import count_cells
 from pgmest.data.frames import lazy_frame, read_columns, read_frame, write_frame
+from pgmest.data.table_file import TableFile
 from pgmest.tables.domain import Clique, Domain, as_domain
 from pgmest.tables.factor import Factor
 
@@ -98,17 +99,35 @@ class Dataset:
         return cls.from_codes([columns[name] for name in domain], domain, weights)
 
     @classmethod
-    def load(cls, path: str | Path, domain: Domain | Mapping[str, int], weights: Any = None) -> Dataset:
-        """The dataset of a `.csv`, `.csv.gz` or `.parquet` file; see `from_frame` for what it may hold.
+    def load(
+        cls,
+        path: str | Path | TableFile,
+        domain: Domain | Mapping[str, int],
+        weights: Any = None,
+        *,
+        delimiter: str | None = None,
+        encoding: str | None = None,
+        sheet: str | int | None = None,
+    ) -> Dataset:
+        """The dataset of a `.csv`, `.tsv` (either `.gz`, too), `.parquet` or `.xlsx` file; see `from_frame` for what it
+        may hold.
+
+        Args:
+            path: the file.
+            domain, weights: as for `from_frame`.
+            delimiter, encoding, sheet: what the name of the file does not say, as for `pgmest.TableFile`.
 
         Raises:
             FileFormatError: the file is unreadable, truncated, or not such a table.
-            OptionalDependencyError: a Parquet file, and no pyarrow.
+            OptionalDependencyError: a Parquet file, and no pyarrow; a workbook, and no openpyxl.
+            ArgumentError: no such delimiter or encoding, or one for a file that has none.
             DataError, CodeRangeError: as for `from_frame`, with the name of the file.
         """
         domain = as_domain(domain)
         column_of_weights = [weights] if isinstance(weights, str) else []
-        frame = read_frame(path, [*domain, *column_of_weights])
+        options = {"delimiter": delimiter, "encoding": encoding, "sheet": sheet}
+        file = path if isinstance(path, TableFile) else TableFile(path, **options)
+        frame = read_frame(file, [*domain, *column_of_weights])
         try:
             return cls.from_frame(frame, domain, weights)
         except (DataError, CodeRangeError) as error:
@@ -306,7 +325,7 @@ class Dataset:
         return nw.from_dict(columns, backend=backend).to_native()
 
     def save(self, path: str | Path, weights: str | None = None) -> None:
-        """Write the codes as `.csv`, `.csv.gz` or `.parquet`, atomically; `weights` as for `to_frame`."""
+        """Write the codes as `.csv`, `.tsv` (`.gz`, too) or `.parquet`, atomically; `weights` as for `to_frame`."""
         write_frame(self.to_frame(weights=weights), path)
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""Tables from outside: CSV, gzipped CSV and Parquet files, and dataframes of any library.
+"""Tables from outside: CSV, TSV, Parquet and Excel files, and dataframes of any library.
 
 Everything the rest of the package knows of files of records and of dataframe libraries is in here. Dataframes are read
 through narwhals, imported when first needed. Rows are counted from 0, as in the dataframes.
@@ -13,6 +13,7 @@ import io
 import warnings
 import zlib
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,20 +21,21 @@ import numpy as np
 
 from pgmest._base.errors import ArgumentError, DataError, FileFormatError, OptionalDependencyError, listed, plural
 from pgmest._base.files import atomic_path
+from pgmest.data.table_file import DELIMITERS, TableFile, file_format, table_file
+from pgmest.data.workbook import workbook_rows
 
 if TYPE_CHECKING:
     import narwhals as nw
 
-FORMATS = (".csv", ".csv.gz", ".parquet")
-NOT_UTF8 = "Save it as UTF-8; a compressed file must be named .csv.gz."
+OTHER_ENCODING = "Save it as UTF-8, or say its encoding (--encoding cp1252); a compressed file must end in .gz."
 GZIP_LEVEL = 3  # five times as fast as the usual 6 on columns of codes, for a tenth more bytes
 
 
-def read_frame(path: str | Path, columns: Iterable[str] | None = None) -> nw.DataFrame[Any]:
-    """The table in a `.csv`, `.csv.gz` or `.parquet` file (the ending may be in capitals).
+def read_frame(path: str | Path | TableFile, columns: Iterable[str] | None = None) -> nw.DataFrame[Any]:
+    """The table in a `.csv`, `.tsv`, `.csv.gz`, `.tsv.gz`, `.parquet` or `.xlsx` file (the ending may be in capitals).
 
-    A CSV file is comma-separated UTF-8 text whose first line names the columns; quotes, Windows line ends and a byte
-    order mark are understood.
+    A CSV file is comma-separated UTF-8 text whose first line names the columns, unless a `TableFile` says otherwise;
+    quotes, Windows line ends and a byte order mark are understood.
 
     Args:
         path: the file.
@@ -42,19 +44,20 @@ def read_frame(path: str | Path, columns: Iterable[str] | None = None) -> nw.Dat
 
     Raises:
         FileFormatError: the file is unreadable, truncated, not such a table, or has a header or rows that do not fit.
-        OptionalDependencyError: a Parquet file, and no pyarrow.
+        OptionalDependencyError: a Parquet file, and no pyarrow; a workbook, and no openpyxl.
     """
     import narwhals as nw
 
-    kind = file_format(path)
+    file = table_file(path)
     wanted = None if columns is None else list(dict.fromkeys(columns))
-    with reading(path):
-        table = _read_parquet(path, wanted) if kind == ".parquet" else _read_csv(path, wanted, kind == ".csv.gz")
+    readers = {".parquet": _read_parquet, ".xlsx": _read_workbook}
+    with reading(file):
+        table = readers.get(file.format, _read_csv)(file, wanted)
     return nw.from_native(table, eager_only=True)
 
 
 def write_frame(frame: Any, path: str | Path) -> None:
-    """Write a dataframe of any library as `.csv`, `.csv.gz` or `.parquet`, by the ending of `path`.
+    """Write a dataframe of any library as `.csv`, `.tsv` (either `.gz`, too) or `.parquet`, by the ending of `path`.
 
     After a crash either the old file or the new one is there.
 
@@ -72,8 +75,9 @@ def write_frame(frame: Any, path: str | Path) -> None:
             except ImportError:
                 raise OptionalDependencyError.of("pyarrow", "writing Parquet files") from None
             return
-        content = table.write_csv().encode("utf-8")
-        if kind == ".csv.gz":
+        text = table.write_csv() if kind.startswith(".csv") else _tab_separated(table)
+        content = text.encode("utf-8")
+        if kind.endswith(".gz"):
             content = gzip.compress(content, GZIP_LEVEL, mtime=0)
         temporary.write_bytes(content)
 
@@ -138,17 +142,9 @@ def collected(frame: Any) -> Any:
         return table.collect("pandas")
 
 
-def file_format(path: str | Path) -> str:
-    """Which of `FORMATS` the name of a file ends in, whatever the case.
-
-    Raises:
-        FileFormatError: none of them.
-    """
-    name = Path(path).name.lower()
-    for ending in FORMATS:
-        if name.endswith(ending):
-            return ending
-    raise FileFormatError.of(path, "not a kind of table file known here.", f"The name must end in {listed(FORMATS)}.")
+def _tab_separated(table: Any) -> str:
+    """As text, with what holds a tab in quotes."""
+    return table.to_pandas().to_csv(sep="\t", index=False, lineterminator="\n")
 
 
 # -- dataframes -----------------------------------------------------------------------------------------------------
@@ -179,19 +175,28 @@ def _selected(table: Any, names: list[str]) -> Any:
 # -- Parquet --------------------------------------------------------------------------------------------------------
 
 
-def _read_parquet(path: str | Path, wanted: list[str] | None) -> Any:
+def _read_parquet(path: TableFile, wanted: list[str] | None) -> Any:
     with parquet_file(path, wanted) as (file, columns):
         return file.read(columns=columns)
 
 
+def _read_workbook(path: TableFile, wanted: list[str] | None) -> Any:
+    import pandas as pd
+
+    with workbook_rows(path) as (names, rows):
+        check_unique(path, names, wanted)
+        table = pd.DataFrame(rows, columns=pd.Index(names, dtype=object))
+    return table if wanted is None else table[[name for name in wanted if name in names]]
+
+
 @contextlib.contextmanager
-def parquet_file(path: str | Path, wanted: list[str] | None) -> Iterator[tuple[Any, list[str]]]:
+def parquet_file(path: TableFile, wanted: list[str] | None) -> Iterator[tuple[Any, list[str]]]:
     """An open ParquetFile, and those of the columns wanted that it has; errors while it is read name the path."""
     try:
         from pyarrow import ArrowException, parquet
     except ImportError:
         raise OptionalDependencyError.of("pyarrow", "reading Parquet files") from None
-    with Path(path).open("rb") as handle:
+    with Path(path.path).open("rb") as handle:
         try:
             file = parquet.ParquetFile(handle)
             names = file.schema_arrow.names
@@ -205,50 +210,70 @@ def parquet_file(path: str | Path, wanted: list[str] | None) -> Iterator[tuple[A
 # -- CSV ------------------------------------------------------------------------------------------------------------
 
 
-def _read_csv(path: str | Path, wanted: list[str] | None, zipped: bool) -> Any:
+def _read_csv(file: TableFile, wanted: list[str] | None) -> Any:
     import pandas as pd
 
-    content = gzip.decompress(Path(path).read_bytes()) if zipped else Path(path).read_bytes()
-    check_header(path, content, wanted)
+    with file.opened() as handle:
+        content = handle.read()
+    check_header(file, content, wanted)
+    options = {"sep": file.separator, "encoding": file.codec, "index_col": False, "low_memory": False}
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)  # pandas would drop the extra fields
-            table = pd.read_csv(io.BytesIO(content), index_col=False, low_memory=False, float_precision="round_trip")
+            table = pd.read_csv(io.BytesIO(content), **options, float_precision="round_trip")
     except (pd.errors.EmptyDataError, pd.errors.ParserError, pd.errors.ParserWarning) as error:
-        check_widths(path, content)
-        raise not_a_table(path, first_line(error)) from None
+        check_widths(file, content)
+        raise not_a_table(file, first_line(error)) from None
     if table.iloc[:, -1].isna().any():  # what pandas makes of a row with too few fields
-        check_widths(path, content)
+        check_widths(file, content)
     return table
 
 
-def check_header(path: str | Path, content: bytes, wanted: list[str] | None, raw: bool = False) -> list[str]:
+def check_header(file: TableFile, content: bytes, wanted: list[str] | None, raw: bool = False) -> list[str]:
     """The names of the columns; raises FileFormatError where they are none. `raw` as for `check_widths`."""
-    with _fields_of_any_length():
-        header = next(_csv_rows(content, raw), (0, []))[1]
+    header = _header(file, content, raw)
     if not header:
-        raise not_a_table(path, "it is empty")
+        raise not_a_table(file, "it is empty")
     if any("\ufffd" in name for name in header):
-        raise FileFormatError.of(path, "not UTF-8 text.", NOT_UTF8)
-    check_unique(path, header, wanted)
+        raise FileFormatError.of(file, f"not {file.encoding or 'UTF-8'} text.", OTHER_ENCODING)
+    _check_delimiter(file, content, wanted, header)
+    check_unique(file, header, wanted)
     if wanted is not None and not set(wanted) <= set(header) and all(map(_is_number, header)):
         problem = f"the first line ({listed(header, 4)}) holds numbers, not the names of the columns."
-        raise FileFormatError.of(path, problem, f"Add a header line, such as {','.join(wanted[:4])}.")
+        raise FileFormatError.of(file, problem, f"Add a header line, such as {','.join(wanted[:4])}.")
     return header
 
 
-def check_widths(path: str | Path, content: bytes, raw: bool = False) -> None:
+def _header(file: TableFile, content: bytes, raw: bool) -> list[str]:
+    with _fields_of_any_length():
+        return next(_csv_rows(file, content, raw), (0, []))[1]
+
+
+def _check_delimiter(file: TableFile, content: bytes, wanted: list[str] | None, header: list[str]) -> None:
+    """Raise where another delimiter would give the columns that are wanted, or more than a single one."""
+    if set(wanted) <= set(header) if wanted is not None else len(header) > 1 or file.delimiter is not None:
+        return
+    for other in DELIMITERS:
+        found = _header(replace(file, delimiter=other), content, True)
+        if set(wanted) <= set(found) if wanted is not None else len(found) > 1:
+            shown = {"\t": "tab"}.get(other, f"'{other}'")
+            problem = f"its first line does not fit the delimiter {file.separator!r}; {shown} seems to be meant."
+            raise FileFormatError.of(file, problem, f"Say so: --delimiter {shown}, or TableFile(path, delimiter=...).")
+
+
+def check_widths(file: TableFile, content: bytes, raw: bool = False) -> None:
     """Raise for the first row whose number of fields is not the header's; a trailing comma is let pass.
 
     `raw` is for the tables of a schema: what stands in a field is no error there, bytes that are no text included.
     """
     with _fields_of_any_length():
-        rows = _csv_rows(content, raw)
+        rows = _csv_rows(file, content, raw)
         width = len(next(rows)[1])
         for line, fields in rows:
             if len(fields) < width or any(fields[width:]):
                 problem = f"line {line} has {plural(len(fields), 'field')} where the header has {width}."
-                raise FileFormatError.of(path, problem, "Repair the line; quote fields that hold commas or line ends.")
+                remedy = "Repair the line; quote fields that hold delimiters or line ends."
+                raise FileFormatError.of(file, problem, remedy)
 
 
 @contextlib.contextmanager
@@ -261,11 +286,11 @@ def _fields_of_any_length() -> Iterator[None]:
         csv.field_size_limit(before)
 
 
-def _csv_rows(content: bytes, raw: bool) -> Iterator[tuple[int, list[str]]]:
+def _csv_rows(file: TableFile, content: bytes, raw: bool) -> Iterator[tuple[int, list[str]]]:
     """Line number (from 1) and fields of each row; lines of white space are none, to pandas as well."""
     errors = "replace" if raw else "strict"
-    text = io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig", errors=errors, newline="")
-    reader = csv.reader(text, skipinitialspace=raw)  # both as pandas is told to read
+    text = io.TextIOWrapper(io.BytesIO(content), encoding=file.codec, errors=errors, newline="")
+    reader = csv.reader(text, delimiter=file.separator, skipinitialspace=raw)  # both as pandas is told to read
     return ((reader.line_num, fields) for fields in reader if len(fields) > 1 or "".join(fields).strip())
 
 
@@ -280,7 +305,7 @@ def _is_number(field: str) -> bool:
 # -- errors ---------------------------------------------------------------------------------------------------------
 
 
-def check_unique(path: str | Path, names: list[str], wanted: list[str] | None) -> None:
+def check_unique(path: str | Path | TableFile, names: list[str], wanted: list[str] | None) -> None:
     repeated = {name for name in set(names if wanted is None else wanted) if names.count(name) > 1}
     if repeated:
         problem = f"several columns are named {listed(sorted(repeated))}."
@@ -288,7 +313,7 @@ def check_unique(path: str | Path, names: list[str], wanted: list[str] | None) -
 
 
 @contextlib.contextmanager
-def reading(path: str | Path) -> Iterator[None]:
+def reading(path: str | Path | TableFile) -> Iterator[None]:
     """Turn what goes wrong with a file into errors that name it."""
     try:
         yield
@@ -298,13 +323,14 @@ def reading(path: str | Path) -> Iterator[None]:
     except OSError as error:
         raise FileFormatError.of(path, f"cannot be read: {error.strerror or error}.", "Check the path.") from None
     except UnicodeDecodeError as error:
-        raise FileFormatError.of(path, f"not UTF-8 text ({error.reason}).", NOT_UTF8) from None
+        named = getattr(path, "encoding", None) or "UTF-8"
+        raise FileFormatError.of(path, f"not {named} text ({error.reason}).", OTHER_ENCODING) from None
     except csv.Error as error:
         raise not_a_table(path, str(error)) from None
 
 
-def not_a_table(path: str | Path, reason: str) -> FileFormatError:
-    remedy = "A table is comma-separated text whose first line names the columns."
+def not_a_table(path: str | Path | TableFile, reason: str) -> FileFormatError:
+    remedy = "A table is comma-separated text whose first line names the columns; say --delimiter where it has another."
     return FileFormatError.of(path, f"not a CSV table ({reason}).", remedy)
 
 

@@ -7,9 +7,11 @@ changed by another one.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,9 @@ from pgmest.data.frames import narrowed
 
 HASHED = (str, int, float, bool)
 """The types of objects that are looked at once for all rows that hold the same one."""
+
+PANDAS_NULLS = ("NaTType", "NAType")
+"""The types of pandas' own nulls, by name: nothing here loads pandas for a frame of another library."""
 
 
 @dataclass(frozen=True)
@@ -76,14 +81,13 @@ class Values:
 
         True, 1 and 1.0 are three values. Objects of other than plain types may be in the list several times.
         """
-        import pandas as pd
-
         if self.array.dtype.kind == "M":
             found, positions = np.unique(self.array, return_inverse=True)
             return positions.reshape(-1), list(found)
-        if self.array.dtype.kind != "O" or pd.api.types.infer_dtype(self.array, skipna=False) == "string":
-            positions, found = pd.factorize(self.array)
-            return positions, found.tolist()
+        if self.array.dtype.kind != "O":
+            return _distinct_numbers(self.array)
+        if set(map(type, self.array)) <= {str}:
+            return _distinct_texts(self.array)
         return _distinct_objects(self.array)
 
     def condensed(self) -> tuple[np.ndarray, Values]:
@@ -152,6 +156,9 @@ def _dates(series: Any) -> Values:
     import narwhals as nw
 
     if series.dtype == nw.Datetime and series.dtype.time_zone is not None:
+        native = series.to_native()
+        if series.implementation.is_pandas_like() and hasattr(native.dtype, "pyarrow_dtype"):
+            series = nw.from_native(_chunked(native.array), series_only=True)  # pandas 2.1 gives the clock of UTC
         series = series.dt.replace_time_zone(None)  # the day is the one on the wall where the value is from
     array = series.to_numpy()
     if array.dtype.kind != "M":
@@ -232,14 +239,25 @@ def _objects(array: np.ndarray, series: Any) -> Values:
 
 
 def _nulls(array: np.ndarray) -> np.ndarray:
-    """Where there is None, NaN or NaT; whatever else stands there, it is not asked."""
-    import pandas as pd
+    """Where there is None, NaN, NaT or pandas' NA; whatever else stands there, it is not asked."""
+    if array.dtype.kind in "fcMm":
+        return np.isnat(array) if array.dtype.kind in "Mm" else np.isnan(array)
+    kinds = set(map(type, array)) if array.dtype.kind == "O" else {str}
+    if kinds <= {str}:
+        return np.zeros(len(array), dtype=bool)
+    if kinds <= {str, NoneType}:
+        return np.fromiter((value is None for value in array), dtype=bool, count=len(array))
+    return np.fromiter(map(_is_null, array), dtype=bool, count=len(array))
 
-    try:
-        return np.asarray(pd.isna(array), dtype=bool)
-    except ArithmeticError:  # of a signaling NaN of the decimal numbers
-        plain = (None if isinstance(value, Decimal) and value.is_nan() else value for value in array)
-        return np.asarray(pd.isna(Values.of_items(list(plain)).array), dtype=bool)
+
+def _is_null(value: Any) -> bool:
+    if isinstance(value, float | complex | np.inexact):
+        return bool(value != value)
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return bool(np.isnat(value))
+    if isinstance(value, Decimal):
+        return value.is_nan()
+    return value is None or type(value).__name__ in PANDAS_NULLS
 
 
 def _unknown(series: Any) -> Values:
@@ -255,6 +273,27 @@ def _unread(series: Any) -> Values:
     array = np.empty(len(gaps), dtype=object)
     array[:] = Unread(str(series.dtype))
     return Values(array, gaps)
+
+
+def _distinct_numbers(array: np.ndarray) -> tuple[np.ndarray, list[Any]]:
+    pandas = sys.modules.get("pandas")  # hashes rather than sorts, but is not loaded for this
+    if pandas is None:
+        found, positions = np.unique(array, return_inverse=True)
+        return positions.reshape(-1), found.tolist()
+    positions, found = pandas.factorize(array)
+    return positions, found.tolist()
+
+
+def _distinct_texts(array: np.ndarray) -> tuple[np.ndarray, list[Any]]:
+    pandas = sys.modules.get("pandas")
+    if pandas is None:
+        known = {text: place for place, text in enumerate(dict.fromkeys(array))}
+        return np.fromiter(map(known.__getitem__, array), np.intp, len(array)), list(known)
+    # Before pandas 3 arrays of nothing but text are compared up to their first NUL; with a None they are not.
+    early = int(pandas.__version__.split(".")[0]) < 3
+    gap = np.array([None], dtype=object)
+    positions, found = pandas.factorize(np.concatenate([array, gap]) if early else array)
+    return positions[: len(array)], found.tolist()
 
 
 def _distinct_objects(array: np.ndarray) -> tuple[np.ndarray, list[Any]]:

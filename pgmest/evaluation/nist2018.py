@@ -15,9 +15,12 @@ import numpy as np
 
 from pgmest._base.errors import ArgumentError, DataError
 from pgmest.data.dataset import Dataset
-from pgmest.queries import Kron, compress, identity, interval, subset
+from pgmest.queries import Kron, compress, identity, subset
 from pgmest.queries.workloads import Item, Projectable, Workload, random_kway
 from pgmest.tables.domain import Clique, Domain
+
+Members = dict[str, np.ndarray]
+"""A range query: for each attribute with a condition, whether each of its codes satisfies it."""
 
 PERFECT = 1e6
 SMALLEST_FRACTION = 1e-6
@@ -73,12 +76,18 @@ def range_score(
     probability: float = 0.1,
     count: int = 300,
     seed: int | np.random.Generator | None = None,
+    conditions: str = "record",
 ) -> float:
     """Range queries: 10^6 max(0, 1 - D / ln 1000), with D the root mean square of ln(estimated / true fraction).
 
-    Each query is a conjunction of conditions around a random record: each attribute has one with the given probability
-    (queries without any are drawn again), namely the codes within a random distance of the record's own for a numeric
-    attribute, the record's own and each other code with probability 1/2 for others. Fractions below 1e-6 count as that.
+    Each query is a conjunction: each attribute has a condition with the given probability, and queries without any are
+    drawn again. Fractions below 1e-6 count as that.
+
+    conditions="record" draws them around a random record, as the report of NIST has it: the codes within a random
+    distance of the record's own for a numeric attribute, the record's own and each other code with probability 1/2 for
+    others. conditions="subset" draws them as DPSyn section 5.1 has it, which gives a probability of 0.33: a range with
+    two random ends for a numeric attribute, a random number of random codes for others; queries that no record
+    satisfies are drawn again.
 
     Args:
         true: the records.
@@ -87,21 +96,22 @@ def range_score(
         probability: of a condition on an attribute; 0.1 in the challenge.
         count: queries; 300 in the challenge.
         seed: of the queries.
+        conditions: "record" or "subset".
 
     Raises:
         DataError: one of the two holds no records.
-        ArgumentError: `probability` is not in (0, 1].
+        ArgumentError: `probability` is not in (0, 1], or there are no such conditions.
     """
     if not 0 < probability <= 1:
         raise ArgumentError.of("probability", probability, "in (0, 1]")
+    if conditions not in CONDITIONS:
+        raise ArgumentError.of("conditions", conditions, tuple(CONDITIONS))
     if not true.records:
         raise DataError("the data hold no records to draw conditions around.")
     rng, ordered = np.random.default_rng(seed), set(true.domain.clique(dict.fromkeys(numeric)))
-    items = [_conditions(true, _some_attributes(true.domain, probability, rng), ordered, rng) for _ in range(count)]
-    workload = Workload(tuple(items))
+    drawn = [CONDITIONS[conditions](true, probability, ordered, rng) for _ in range(count)]
     mine, theirs = (
-        np.maximum(np.concatenate(list(_fractions(source, workload))), SMALLEST_FRACTION)
-        for source in (true, estimated)
+        np.maximum(_satisfying(source, drawn, true.domain), SMALLEST_FRACTION) for source in (true, estimated)
     )
     deviation = float(np.sqrt(np.mean(np.log(theirs / mine) ** 2)))
     return PERFECT * max(0.0, 1.0 - deviation / math.log(1000.0))
@@ -120,6 +130,20 @@ class PayGapDeviation:
     gini: float
     rank: float
     cities: int
+
+    @property
+    def score(self) -> float:
+        """Both as one score from 0 to 10^6, as DPSyn section 5.1 has it: the average of two components.
+
+        How a deviation becomes a component is not published. Here it is one minus the root mean square of the
+        deviations, of ranks as a share of what the reversed order has, sqrt((cities^2 - 1) / 3), and at least 0.
+
+        >>> PayGapDeviation(gini=0.01, rank=0.0, cities=5).score
+        950000.0
+        """
+        reversed_order = math.sqrt((self.cities**2 - 1) / 3) or 1.0
+        parts = 1.0 - math.sqrt(self.gini), 1.0 - math.sqrt(self.rank) / reversed_order
+        return PERFECT * sum(max(0.0, part) for part in parts) / 2
 
 
 def pay_gap_deviation(
@@ -208,16 +232,52 @@ def _some_attributes(domain: Domain, probability: float, rng: np.random.Generato
             return chosen
 
 
-def _conditions(data: Dataset, clique: Clique, ordered: set[str], rng: np.random.Generator) -> Item:
+def _around_a_record(data: Dataset, probability: float, ordered: set[str], rng: np.random.Generator) -> Members:
+    """Conditions that a random record satisfies (NIST TN 2151)."""
+    clique = _some_attributes(data.domain, probability, rng)
     row = int(rng.integers(data.records))
-    factors = {}
+    members = {}
     for name in clique:
         size, code = data.domain[name], int(data.column(name)[row])
         if name in ordered:
             reach = int(rng.uniform(0, size - 1)) if size > 1 else 0
-            factors[name] = interval(size, max(0, code - reach), min(size, code + reach + 1))
+            members[name] = np.abs(np.arange(size) - code) <= reach
         else:
-            members = rng.random(size) < 0.5
-            members[code] = True
-            factors[name] = subset(size, members)
-    return Item(clique, Kron(factors))
+            members[name] = rng.random(size) < 0.5
+            members[name][code] = True
+    return members
+
+
+def _of_random_codes(data: Dataset, probability: float, ordered: set[str], rng: np.random.Generator) -> Members:
+    """Conditions that some record satisfies (DPSyn section 5.1)."""
+    while True:
+        members = {}
+        for name in _some_attributes(data.domain, probability, rng):
+            size = data.domain[name]
+            if name in ordered:
+                low, high = np.sort(rng.integers(size, size=2))
+                members[name] = (np.arange(size) >= low) & (np.arange(size) <= high)
+            else:
+                members[name] = np.isin(np.arange(size), rng.permutation(size)[: rng.integers(1, size + 1)])
+        if _inside(data, members).any():
+            return members
+
+
+CONDITIONS = {"record": _around_a_record, "subset": _of_random_codes}
+"""How the conditions of a range query are drawn."""
+
+
+def _satisfying(source: Projectable, drawn: list[Members], domain: Domain) -> np.ndarray:
+    """The fraction that satisfies each query: by looking at records where there are any, else by the marginal."""
+    if type(source) is Dataset and source.weights is None and source.records and source.domain == domain:
+        return np.array([float(_inside(source, members).mean()) for members in drawn])
+    kron = [Kron({name: subset(domain[name], codes) for name, codes in members.items()}) for members in drawn]
+    workload = Workload(tuple(Item(tuple(members), query) for members, query in zip(drawn, kron, strict=True)))
+    return np.concatenate(list(_fractions(source, workload)))
+
+
+def _inside(data: Dataset, members: Members) -> np.ndarray:
+    inside = np.ones(data.records, dtype=bool)
+    for name, codes in members.items():
+        inside &= codes[data.column(name)]
+    return inside

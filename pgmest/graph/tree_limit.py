@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -13,6 +14,16 @@ MEGABYTES_PER_CELL = 8e-6
 
 CERTAIN = 0.75
 """Beyond this share of the limit an order at hand is not enough, since the search of `estimate` might miss it."""
+
+
+HOPELESS = 8.0
+"""A clique that exceeds the limit this many times along each order at hand is not searched for."""
+
+SMALL = 0.25
+"""A tree below this share of the limit may be far from the best one: whatever fits, fits into it as well."""
+
+WORTH_A_SEARCH = 1.25
+"""A larger tree is searched for longer when it is this many times larger than the last one that was."""
 
 
 class TreeLimit:
@@ -30,6 +41,7 @@ class TreeLimit:
 
     def __init__(self, domain: Domain, cliques: Iterable[Clique], max_megabytes: float):
         self._domain, self._limit = domain, max_megabytes
+        self._searched = 0.0  # megabytes of the last tree that was searched for longer
         self._found: dict[Clique, tuple[int, float]] = {}  # by a search with so many cliques measured: megabytes
         self._adopt(list(dict.fromkeys(cliques)))
 
@@ -60,29 +72,41 @@ class TreeLimit:
 
     def _adopt(self, cliques: list[Clique]) -> None:
         self._cliques = cliques
-        self.tree = JunctionTree.from_cliques(self._domain, cliques)
+        self.tree = self._grown(cliques)
         self._growths: dict[str | None, TreeGrowth] = {}
-        self._held = [frozenset(clique) for clique in self.tree.cliques]
+
+    def _grown(self, cliques: list[Clique]) -> JunctionTree:
+        """A tree of the cliques: of a quick search, and where that is much larger than before of a longer one."""
+        tree = JunctionTree.from_cliques(self._domain, cliques, effort="low")
+        if tree.megabytes <= max(SMALL * self._limit, WORTH_A_SEARCH * self._searched):
+            return tree
+        tree = JunctionTree.from_cliques(self._domain, cliques)
+        self._searched = tree.megabytes
+        return tree
 
     def _covered(self, clique: Clique) -> bool:
-        members = frozenset(clique)
-        return any(members <= held for held in self._held)
+        return self.tree.containing(clique) is not None
 
     def _fits(self, clique: Clique, allowed: float) -> bool:
         measured, megabytes = self._found.get(clique, (-1, 0.0))
-        if megabytes > allowed or self._fits_at_once(clique, min(allowed, CERTAIN * self._limit)):
-            return megabytes <= allowed
+        if megabytes > allowed:
+            return False
+        at_hand = self._at_hand(clique, min(allowed, CERTAIN * self._limit))
+        if at_hand <= min(allowed, CERTAIN * self._limit) or at_hand > HOPELESS * allowed:
+            return at_hand <= allowed
         if measured != len(self._cliques):
             megabytes = JunctionTree.from_cliques(self._domain, [*self._cliques, clique], effort="low").megabytes
             self._found[clique] = len(self._cliques), megabytes
         return megabytes <= allowed
 
-    def _fits_at_once(self, clique: Clique, allowed: float) -> bool:
-        """Whether the clique fits along the tree's own order, or one that ends with one of its attributes."""
+    def _at_hand(self, clique: Clique, allowed: float) -> float:
+        """Megabytes along the tree's own order or one that ends with one of the attributes: the first, or the least."""
+        least = math.inf
         for last in (None, *clique):
             growth = self._growths.get(last)
             if growth is None:
                 growth = self._growths[last] = TreeGrowth(self.tree, last)
-            if growth.with_clique(clique) * MEGABYTES_PER_CELL <= allowed:
-                return True
-        return False
+            least = min(least, growth.with_clique(clique) * MEGABYTES_PER_CELL)
+            if least <= allowed:
+                break
+        return least

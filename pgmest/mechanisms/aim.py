@@ -79,6 +79,7 @@ class AIM(Mechanism):
     max_iterations: int = parameter(40, COUNT)
 
     definition: ClassVar[str] = "zcdp"
+    accountings: ClassVar[tuple[str, ...]] = ("auto", "zcdp", "gdp")
     old_names: ClassVar[Mapping[str, Renaming]] = {"round_iterations": Renaming("max_iterations")}
 
     def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
@@ -91,23 +92,33 @@ class AIM(Mechanism):
         curator.measure_all(one_way, first * self.measuring * len(one_way))
         effort = {"tolerance": self.tolerance, "max_iterations": self.max_iterations}
         estimator = GraphicalModel(curator, limit, method=self.method, **effort)
-        candidates = partial(self._candidates, curator, relevance, estimator)
+        considered = {
+            clique: (Item(clique), curator.domain.size(clique), weight) for clique, weight in relevance.items()
+        }
+        candidates = partial(self._candidates, curator, considered, estimator)
         chosen = Adaptive(candidates, Annealing(first), estimator, self.measuring).run(curator)
         return Outcome(estimator.model, {"chosen": chosen})
 
     def _candidates(
-        self, curator: Curator, relevance: Mapping[Clique, float], estimator: GraphicalModel, turn: Round, model: Any
+        self,
+        curator: Curator,
+        considered: Mapping[Clique, tuple[Item, int, float]],
+        estimator: GraphicalModel,
+        turn: Round,
+        model: Any,
     ) -> Sequence[Candidate]:
-        """The marginals for which there is room, with the error to expect of measuring them in this round."""
+        """The marginals for which there is room, with the error to expect of measuring them in this round.
+
+        Args:
+            considered: clique -> its item, cells and relevance.
+        """
         noise = MEAN_ABSOLUTE * noise_for(turn.budget * self.measuring, curator.neighbors).stddev
+        moved = curator.neighbors.l1_sensitivity()
         return [
-            Candidate(
-                item=Item(clique),
-                weight=relevance[clique],
-                expected_error=noise * curator.domain.size(clique),
-                sensitivity=relevance[clique] * curator.neighbors.l1_sensitivity(),
+            Candidate(item=item, weight=weight, expected_error=noise * cells, sensitivity=weight * moved)
+            for item, cells, weight in map(
+                considered.__getitem__, estimator.admissible(considered, turn.spent(curator))
             )
-            for clique in estimator.admissible(relevance, turn.spent(curator))
         ]
 
 

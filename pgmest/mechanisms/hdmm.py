@@ -9,16 +9,22 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmest._base.errors import plural
+from pgmest._base.errors import QueryError, plural
 from pgmest.graph.junction_tree import JunctionTree
 from pgmest.mechanisms.estimation import estimate_measured
 from pgmest.mechanisms.mechanism import Mechanism, Outcome, relevant_workload
-from pgmest.mechanisms.parameters import ESTIMATOR, MEGABYTES, MODEL_MEGABYTES, parameter
-from pgmest.privacy.budgets import Budget
+from pgmest.mechanisms.parameters import ESTIMATORS, MEGABYTES, MODEL_MEGABYTES, choice, parameter
+from pgmest.models.view import ViewModel, clipped
+from pgmest.privacy.budgets import Budget, Epsilon
 from pgmest.privacy.curator import Curator
+from pgmest.privacy.neighbors import Replace
 from pgmest.queries.workloads import Workload
-from pgmest.strategies import Strategy, select_strategy
+from pgmest.strategies import ResidualStrategy, Strategy, select_strategy
+from pgmest.synthesis import LocalMarginals, locally_nonnegative
 from pgmest.tables.domain import Domain, as_domain
+
+MOST_COMPARED = 40
+"""Under `Replace`, where weighted marginals may be better than residuals, both are compared for so many attributes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +40,7 @@ class MeasurementPlan:
 
     domain: Domain
     budget: Budget
-    strategy: Strategy
+    strategy: Strategy | ResidualStrategy
     errors: Mapping[str, float]
 
     @property
@@ -69,7 +75,13 @@ class HDMM(Mechanism):
 
     estimator="original" is least squares on the measured marginals (HDMM+LLS), exactly and in closed form: unbiased,
     consistent, and possibly negative. estimator="pgm" estimates a graphical model of the same measurements, which
-    uses that counts are not negative.
+    uses that counts are not negative. Where the workload is marginals and noise is Gaussian the other two estimators
+    measure residuals, which is optimal (under `Replace` only if that promises less error than weighted marginals do).
+
+    estimator="local" makes of them the nearest marginals that agree and are not negative (GReM-LNN), which takes no
+    junction tree: hundreds of attributes, all pairs of them, are possible. Its model reads the workload's marginals
+    from these tables, and makes records by gradual updates from a tree of them; `ViewModel.distance` says how far the
+    records are from the tables.
 
     >>> import pgmest as pg
     >>> data = pg.datasets.load("census").select(["age", "sex", "income>50K"])
@@ -84,7 +96,7 @@ class HDMM(Mechanism):
     True
 
     Args:
-        estimator: "pgm" or "original".
+        estimator: "pgm", "original" or "local", which takes workloads of marginals only.
         max_megabytes: of "pgm": a strategy with a larger junction tree is refused, as `pgmest.estimate` would.
 
     Raises:
@@ -93,7 +105,7 @@ class HDMM(Mechanism):
         ModelTooLarge: before anything is spent, a strategy whose junction tree is larger than allowed.
     """
 
-    estimator: str = parameter("pgm", ESTIMATOR)
+    estimator: str = parameter("pgm", choice((*ESTIMATORS, "local")))
     max_megabytes: float = parameter(MODEL_MEGABYTES, MEGABYTES)
 
     definition: ClassVar[str] = "either"
@@ -111,12 +123,26 @@ class HDMM(Mechanism):
         """
         known = as_domain(domain)
         items, budget = relevant_workload(known, workload), self.budget()
-        tried = select_strategy(known, items, type(budget), self.neighbors)
-        rows = items.rows(known)
-        errors = {
-            strategy.name: math.sqrt(strategy.expected_error(budget, self.neighbors) / rows) for strategy in tried
-        }
-        return MeasurementPlan(known, budget, tried[0], errors)
+        rows, found = items.rows(known), self._strategies(known, items, budget)
+        errors = {strategy.name: math.sqrt(error / rows) for error, strategy in found}
+        return MeasurementPlan(known, budget, found[0][1], errors)
+
+    def _strategies(
+        self, domain: Domain, workload: Workload, budget: Budget
+    ) -> list[tuple[float, Strategy | ResidualStrategy]]:
+        """The strategies that can be, each with its expected error, that of the least first."""
+        found: list[Strategy | ResidualStrategy] = []
+        cells_only = all(item.query is None for item in workload)
+        if self.estimator == "local" and not cells_only:
+            raise QueryError('estimator="local" takes workloads of marginals; other queries need "pgm" or "original".')
+        if self.estimator != "pgm" and cells_only and not isinstance(budget, Epsilon):
+            found.append(ResidualStrategy.of(domain, workload, self.neighbors))
+        if not found or (isinstance(self.neighbors, Replace) and len(domain) <= MOST_COMPARED):
+            found += select_strategy(domain, workload, type(budget), self.neighbors)
+        if self.estimator == "local":  # which knows whole marginals and residuals, but not those of several groups
+            found = [one for one in found if one.name != "union"]
+        errors = [(strategy.expected_error(budget, self.neighbors), strategy) for strategy in found]
+        return sorted(errors, key=lambda pair: pair[0])
 
     def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
         plan = self.plan(curator.domain, workload)
@@ -129,10 +155,21 @@ class HDMM(Mechanism):
         )
         details = {"strategy": strategy.name, "expected_error": plan.expected_error, "plan": plan}
         if self.estimator == "original":
+            if isinstance(strategy, ResidualStrategy):
+                return Outcome(strategy.least_squares(domain, measurements, curator.public_total), details)
             return Outcome(strategy.least_squares(domain, measurements), details)
+        if self.estimator == "local":
+            local = locally_nonnegative(measurements, domain, total=curator.public_total)
+            return Outcome(_view_model(domain, local), details | {"negative": local.negative})
         # Closer to the truth than the optimum, and faster, but for whole marginals only (measured on adult, titanic).
         method = "mirror_flow" if not any(strategy.queries) else "auto"
         return Outcome(estimate_measured(curator, method=method, max_megabytes=self.max_megabytes), details)
+
+
+def _view_model(domain: Domain, local: LocalMarginals) -> ViewModel:
+    """The model whose views are tables that agree, without the little that is negative."""
+    total = max(1.0, float(local.tables[0].values.sum())) if local.tables else 1.0
+    return ViewModel(domain, clipped(local.tables, total), total)
 
 
 def _rows(query: Any) -> str:

@@ -26,6 +26,7 @@ from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.mechanisms.error_bars import with_refit
 from pgmest.mechanisms.known_zeros import ZEROS, check_possible, honored
 from pgmest.mechanisms.parameters import (
+    ACCOUNTINGS,
     BACKENDS,
     METADATA,
     Renaming,
@@ -44,6 +45,7 @@ from pgmest.privacy.curator import Curator
 from pgmest.privacy.dataset_ledger import DatasetLedger
 from pgmest.privacy.ledger import Statement
 from pgmest.privacy.neighbors import AddRemove, Neighbors, neighbors_of
+from pgmest.privacy.plans import Plan
 from pgmest.privacy.progress import budget_bar
 from pgmest.queries import Kron
 from pgmest.queries.workloads import Workload, as_workload
@@ -79,6 +81,24 @@ class Outcome:
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
+class Drafting(Protocol):
+    """What is found out of the records before they are coded, such as bought bounds, under the same curator."""
+
+    @property
+    def domain(self) -> Domain:
+        """The attributes, with numbers of values that stand in for those not known yet."""
+        ...
+
+    @property
+    def delta(self) -> float:
+        """What it takes of delta, on thresholds."""
+        ...
+
+    def __call__(self, curator: Curator, /) -> Curator:
+        """Ask the curator; the one that the mechanism is to see."""
+        ...
+
+
 CONCLUDING_ITERATIONS = 500
 """Of the estimate after an interruption: who stops a run does not want to wait for the last thousandth."""
 
@@ -104,6 +124,10 @@ class Mechanism(ABC, metaclass=_TakesOldNames):
         epsilon, delta: the budget as (epsilon, delta)-DP; without delta as pure epsilon-DP.
         rho: the budget as rho-zCDP, instead of these.
         backend: "opendp", exact noise; or "simulation", seeded, for experiments.
+        accounting: how (epsilon, delta) becomes a budget. "zcdp": the rho that implies it. "gdp": mu, by the exact
+            curve of the Gaussian, in which choices have a price of their own; costs may be decided on the way. "pld":
+            by the exact curve of the run's plan, for mechanisms whose costs are fixed beforehand. "auto" is "gdp" for
+            mechanisms that make no choices, else "zcdp". What it saves: docs/mechanisms/accounting.md.
         neighbors: which datasets must be hard to tell apart. Where the schema of the records has a `unit`, `fit` raises
             the number of records that a person contributes to what the unit allows.
         structural_zeros: what cannot occur, which must be public knowledge, as `pgmest.estimate` takes it. Every
@@ -118,20 +142,25 @@ class Mechanism(ABC, metaclass=_TakesOldNames):
     delta: float | None = parameter(None, DELTA)
     rho: float | None = parameter(None, POSITIVE_BUDGET)
     backend: str = parameter("opendp", choice(BACKENDS))
+    accounting: str = parameter("auto", choice(ACCOUNTINGS))
     neighbors: Neighbors = field(default_factory=AddRemove, metadata={METADATA: NEIGHBORS})
     structural_zeros: StructuralZeros | None = None
 
     definition: ClassVar[str] = "zcdp"
     """What the mechanism can spend: "pure" (epsilon), "zcdp" (rho, or epsilon with delta), or "either"."""
+    delta_by_name: ClassVar[bool] = False
+    """Whether its name with epsilon alone (`named_mechanism`) means a delta of 1e-9, although it can spend epsilon."""
     gaussian_only: ClassVar[bool] = False
     """Whether (epsilon, delta) buys nothing but Gaussian noise, so that the Gaussian's exact curve says how much."""
+    accountings: ClassVar[tuple[str, ...]] = ("auto", "zcdp")
+    """The ways of accounting that hold for it, besides those of `gaussian_only`."""
 
     old_names: ClassVar[Mapping[str, Renaming]] = {"neighbours": Renaming("neighbors")}
     """Parameters that had another name: deprecated, and still taken. Those of base classes need not be repeated."""
 
     def __post_init__(self) -> None:
         check_parameters(self)
-        self.budget()
+        self.check_budget()
         object.__setattr__(self, "structural_zeros", _rules(self.structural_zeros))
 
     @classmethod
@@ -161,15 +190,70 @@ class Mechanism(ABC, metaclass=_TakesOldNames):
             rng: for the mechanism's own choices.
         """
 
-    def budget(self) -> Epsilon | Rho | GDP:
-        """The budget that `epsilon`, `delta` and `rho` state.
+    def plan(self, domain: Domain, workload: Workload | None) -> Plan:
+        """What a run pays for, where that is fixed before it begins: for accounting="pld".
 
-        (epsilon, delta) becomes the largest rho that implies it, or for `gaussian_only` the largest mu, which takes 4
-        to 7 % less noise.
+        Args:
+            domain: of the records.
+            workload: as `run` gets it.
+        """
+        raise NotImplementedError
+
+    def planned(self, domain: Domain, workload: Workload | None = None) -> tuple[Epsilon | Rho | GDP, Plan | None]:
+        """The budget of a run, and the plan that it was calibrated for, if any.
+
+        Raises:
+            ArgumentError, UnknownAttributeError: as for `relevant_workload`.
+        """
+        if not self._planning:
+            return self.budget(), None
+        assert self.epsilon is not None
+        assert self.delta is not None
+        plan = self.plan(domain, workload)
+        return plan.budget(self.epsilon, self.delta), plan
+
+    @property
+    def _planning(self) -> bool:
+        return self.accounting == "pld" and not self.gaussian_only
+
+    def check_budget(self) -> None:
+        """See that a budget is stated that the mechanism can spend.
 
         Raises:
             ArgumentError: as for the class.
         """
+        self._stated()
+        if self.accounting == "auto":
+            return
+        name = type(self).__name__
+        if self.epsilon is None or self.delta is None:
+            raise ArgumentError(f"{name} got accounting={self.accounting!r}, which is about epsilon= with delta=.")
+        if self.gaussian_only or self.accounting in self.accountings:
+            return
+        if self.accounting == "pld" and "gdp" in self.accountings:
+            raise ArgumentError(
+                f"{name} decides on the way what its rounds cost, by earlier answers. A privacy-loss distribution is "
+                'proven for costs that are fixed beforehand, only: take accounting="gdp", which holds for both.'
+            )
+        raise ArgumentError(
+            f"{name} takes accounting={' or '.join(map(repr, self.accountings))}, not {self.accounting!r}: for what it "
+            "draws nothing tighter is proven."
+        )
+
+    def budget(self) -> Epsilon | Rho | GDP:
+        """The budget that `epsilon`, `delta` and `rho` state.
+
+        (epsilon, delta) becomes the largest rho that implies it, or by `accounting` the largest mu, which takes 4 to
+        7 % less noise where there is no other.
+
+        Raises:
+            ArgumentError: as for the class; under accounting="pld" it depends on the domain: see `planned`.
+        """
+        if self._planning:
+            raise ArgumentError('under accounting="pld" the budget depends on the plan: use planned(domain, workload).')
+        return self._stated()
+
+    def _stated(self) -> Epsilon | Rho | GDP:
         name, spends = type(self).__name__, self.definition
         if self.rho is not None:
             if self.epsilon is not None or self.delta is not None:
@@ -189,7 +273,8 @@ class Mechanism(ABC, metaclass=_TakesOldNames):
             return Epsilon(self.epsilon)
         if spends == "pure":
             raise ArgumentError(f"{name} is pure epsilon-DP, which needs no delta: leave delta= out.")
-        return (GDP if self.gaussian_only else Rho).of(self.epsilon, self.delta)
+        gdp = self.accounting == "gdp" or (self.gaussian_only and self.accounting != "zcdp")
+        return (GDP if gdp else Rho).of(self.epsilon, self.delta)
 
     def fit(
         self,
@@ -201,6 +286,7 @@ class Mechanism(ABC, metaclass=_TakesOldNames):
         checkpoint: str | Path | None = None,
         time_limit: float | None = None,
         ledger: str | Path | DatasetLedger | None = None,
+        drafting: Drafting | None = None,
     ) -> Result:
         """Spend the budget on the records and return what was learned.
 
@@ -218,6 +304,8 @@ class Mechanism(ABC, metaclass=_TakesOldNames):
             time_limit: seconds after which the run ends as by Ctrl-C; the last estimate is made after them. When it
                 ends depends on the clock of this machine, not on the records alone: see `Result.interrupted`.
             ledger: the ledger of the dataset, which all runs on it charge (`DatasetLedger`); a file, or an open one.
+            drafting: asks first, of the same budget, how the records are to be coded; `data` is then a table that is
+                not coded yet. Synthesizer makes one of a schema with columns to be bought.
 
         Raises:
             ArgumentError, DataError, JournalError: an argument that cannot be used; nothing was spent. Among them a
@@ -244,17 +332,21 @@ class Mechanism(ABC, metaclass=_TakesOldNames):
                 checkpoint=checkpoint,
                 ledger=ledger,
                 time_limit=time_limit,
+                drafting=drafting,
             )
         start = time.perf_counter()
         noise, choices = _generators(seed)
-        relevant = None if workload is None else relevant_workload(data.domain, workload)
+        domain = data.domain if drafting is None else drafting.domain
+        relevant = None if workload is None else relevant_workload(domain, workload)
         rules = zero_rules(self.structural_zeros)
         if rules:
-            check_possible(rules, data.domain)
+            check_possible(rules, domain)
+        budget, plan = self.planned(domain, relevant)
         with _shown(type(self).__name__, progress) as on_charge:
             curator = Curator(
                 data,
-                self.budget(),
+                budget,
+                plan=plan,
                 neighbors=self.neighbors,
                 backend=self.backend,
                 seed=noise,
@@ -263,23 +355,26 @@ class Mechanism(ABC, metaclass=_TakesOldNames):
                 label=type(self).__name__,
                 on_charge=on_charge,
                 structural_zeros=rules,
+                threshold_delta=0.0 if drafting is None else drafting.delta,
             )
+            seen = curator
             try:
                 with stopped_early(curator, time_limit, silent=progress is False) as stop:
-                    made = self.run(curator, relevant, choices)
+                    seen = curator if drafting is None else drafting(curator)
+                    made = self.run(seen, relevant, choices)
             except KeyboardInterrupt:
                 curator.stopped = True
-                made = self._concluded(curator, stop)
+                made = self._concluded(seen, stop)
             finally:
                 curator.close()
         outcome = made if isinstance(made, Outcome) else Outcome(made)
-        outcome = replace(outcome, model=with_refit(outcome.model, curator))
-        zeros = {ZEROS: honored(outcome.model, rules, data.domain)} if rules else {}
+        outcome = replace(outcome, model=with_refit(outcome.model, seen))
+        zeros = {ZEROS: honored(outcome.model, rules, seen.domain)} if rules else {}
         return Result(
             outcome.model,
             curator.ledger.statement(),
-            curator.measurements,
-            data.domain,
+            seen.measurements,
+            seen.domain,
             self,
             curator.stopped,
             {**outcome.details, **zeros, **({"time_limit": time_limit} if stop.timed_out else {})},

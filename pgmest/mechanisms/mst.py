@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import combinations
 from typing import Any, ClassVar
 
@@ -12,14 +13,15 @@ import numpy as np
 
 from pgmest.mechanisms.estimation import estimate_measured, lifted
 from pgmest.mechanisms.mechanism import Mechanism, Outcome, cliques_of
-from pgmest.mechanisms.parameters import DEVIATIONS, METHOD, parameter
+from pgmest.mechanisms.parameters import ACCOUNTINGS, DEVIATIONS, METHOD, parameter
 from pgmest.models.exact import Model
 from pgmest.privacy.budgets import Budget
 from pgmest.privacy.curator import Curator
+from pgmest.privacy.plans import Plan
 from pgmest.privacy.scores import Distance, Distances
 from pgmest.queries.workloads import Item, Workload
 from pgmest.solvers.solver import Solver
-from pgmest.tables.domain import Clique
+from pgmest.tables.domain import Clique, Domain
 from pgmest.transforms.learned import rare_values
 
 
@@ -53,27 +55,42 @@ class MST(Mechanism):
     method: str | Solver[Any] = parameter("mirror_flow", METHOD)
 
     definition: ClassVar[str] = "zcdp"
+    accountings: ClassVar[tuple[str, ...]] = ACCOUNTINGS
+
+    def plan(self, domain: Domain, workload: Workload | None) -> Plan:
+        selections = _selections(_candidates(domain, workload))
+        return Plan(Fraction(2, 3), selections, Fraction(1, 3) / max(1, selections))
 
     def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
-        cliques = cliques_of(workload, curator.domain)
+        candidates = _candidates(curator.domain, workload)
         first, second, third = curator.budget.split(3)
         one_way = curator.measure_all([(name,) for name in curator.domain], first)
         transform = rare_values(curator.domain, one_way, self.threshold)
         recoded = curator.through(transform)
         compressed = [transform.push(measurement) for measurement in one_way]
         independent = estimate_measured(recoded, measurements=compressed)
-        candidates = {frozenset(pair): pair for clique in cliques for pair in combinations(clique, 2)}
-        tree = _spanning_tree(recoded, independent, list(candidates.values()), second)
+        tree = _spanning_tree(recoded, independent, candidates, second)
         pairs = recoded.measure_all(tree, third)
         model = estimate_measured(recoded, independent, measurements=[*compressed, *pairs], method=self.method)
         return Outcome(lifted(curator, transform, model), {"tree": tree})
+
+
+def _candidates(domain: Domain, workload: Workload | None) -> list[Clique]:
+    """The pairs within the cliques of a workload."""
+    pairs = (pair for clique in cliques_of(workload, domain) for pair in combinations(clique, 2))
+    return list({frozenset(pair): pair for pair in pairs}.values())
+
+
+def _selections(candidates: Sequence[Clique]) -> int:
+    """How many of these pairs connect as many attributes as all of them do, without a cycle."""
+    return nx.number_of_edges(nx.minimum_spanning_tree(nx.Graph([(a, b) for a, b in candidates])))
 
 
 def _spanning_tree(curator: Curator, independent: Model, candidates: Sequence[Clique], spend: Budget) -> list[Clique]:
     """Pairs that connect as many attributes as the candidates can, each selected among those that close no cycle."""
     graph = nx.Graph()
     graph.add_nodes_from(curator.domain)
-    selections = nx.number_of_edges(nx.minimum_spanning_tree(nx.Graph([(a, b) for a, b in candidates])))
+    selections = _selections(candidates)
     distances = Distances({pair: Distance(Item(pair), independent.project(pair).datavector()) for pair in candidates})
     tree: list[Clique] = []
     for part in spend.split(selections) if selections else []:

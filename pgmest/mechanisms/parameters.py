@@ -31,6 +31,9 @@ ESTIMATORS = ("pgm", "original")
 BACKENDS = ("opendp", "simulation")
 """Where noise comes from (`pgmest.privacy.noise.make_backend`)."""
 
+ACCOUNTINGS = ("auto", "zcdp", "gdp", "pld")
+"""How (epsilon, delta) becomes a budget: see `pgmest.mechanisms.Mechanism`."""
+
 MEASURING = 0.9
 """The share of a round's budget that pays for its measurement; the rest pays for the selection (alpha of AIM)."""
 
@@ -158,7 +161,7 @@ def _flag(value: Any) -> bool:
 
 
 def _is_boolean(value: object) -> bool:
-    return isinstance(value, bool | np.bool)
+    return isinstance(value, bool | np.bool_)
 
 
 def _solver(value: Any) -> Any:

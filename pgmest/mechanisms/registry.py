@@ -25,7 +25,8 @@ def mechanism_names() -> list[str]:
 def named_mechanism(name: str, **parameters: Any) -> Mechanism:
     """The mechanism of that name, upper or lower case, with a budget and parameters as for its class.
 
-    A mechanism that spends zCDP and gets epsilon alone has delta = 1e-9.
+    A mechanism that spends zCDP and gets epsilon alone has delta = 1e-9; so has PGM, which as a class can also spend
+    epsilon alone, with much more noise.
 
     >>> named_mechanism("aim", epsilon=1.0).delta
     1e-09
@@ -45,6 +46,6 @@ def named_mechanism(name: str, **parameters: Any) -> Mechanism:
             hint = f" Did you mean '{near[0]}'?" if near else ""
             raise ArgumentError(f"'{given}' is not a parameter of {kind.__name__} ({listed(fields, 30)}).{hint}")
     alone = parameters.get("epsilon") is not None and parameters.get("rho") is None and parameters.get("delta") is None
-    if kind.definition == "zcdp" and alone:
+    if (kind.definition == "zcdp" or kind.delta_by_name) and alone:
         parameters["delta"] = DEFAULT_DELTA
     return kind(**parameters)

@@ -8,7 +8,6 @@ those of the real ones: which tables are measured there, and how often, can diff
 from __future__ import annotations
 
 import dataclasses
-import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,11 +16,13 @@ from typing import Any
 import numpy as np
 
 from pgmest._base.errors import ArgumentError, memory_text, percent_text, plural
+from pgmest._base.widths import padded, width
 from pgmest.data.codes import code_type
 from pgmest.data.dataset import Dataset
-from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.evaluation.expected_error import MeasuredTable, measured_tables
 from pgmest.mechanisms.mechanism import Mechanism
-from pgmest.tables.domain import Clique, Domain
+from pgmest.privacy.budgets import Budget
+from pgmest.tables.domain import Domain
 
 LOOSE_DELTA = 1e-4
 """Above it a delta is questioned where nothing is said of the number of records."""
@@ -31,35 +32,7 @@ MOST_RECORDS = 100_000
 """The records made up; more would change the time, not the noise."""
 
 CLASSES = 6
-MEAN_ABSOLUTE = math.sqrt(2 / math.pi)
 SHOWN = 40
-
-
-@dataclass(frozen=True)
-class PlannedTable:
-    """A table that the rehearsal measured.
-
-    Attributes:
-        clique: its attributes.
-        cells: how many answers it has.
-        stddev: of the noise on one of them, in records; of several measurements of one table together.
-        mean_count: the records expected in a cell on average.
-    """
-
-    clique: Clique
-    cells: int
-    stddev: float
-    mean_count: float
-
-    @property
-    def drowned(self) -> bool:
-        """Whether the noise on a cell exceeds the count that it has on average."""
-        return self.stddev > self.mean_count
-
-    @property
-    def error(self) -> float:
-        """About the share of records that the noise alone would move, if nothing else were measured; at most 1."""
-        return min(1.0, 0.5 * MEAN_ABSOLUTE * self.stddev / self.mean_count)
 
 
 @dataclass(frozen=True)
@@ -73,14 +46,16 @@ class Plan:
         seconds: how long it took here.
         megabytes: the size of the model's tables; None where the model has no tree.
         warnings: what should be thought over before paying.
+        budget: of the run, in its own type.
     """
 
     mechanism: Mechanism
     records: int
-    tables: tuple[PlannedTable, ...]
+    tables: tuple[MeasuredTable, ...]
     seconds: float
     megabytes: float | None
     warnings: tuple[str, ...]
+    budget: Budget | None = None
 
     def relative_errors(self) -> list[tuple[int, float]]:
         """The noise on a cell as a share of its count, for cells of several sizes, by the median of the tables."""
@@ -93,7 +68,7 @@ class Plan:
         """As values of JSON."""
         return {
             "mechanism": type(self.mechanism).__name__,
-            "budget": str(self.mechanism.budget()),
+            "budget": str(self.budget or self.mechanism.budget()),
             "records_expected": self.records,
             "seconds": round(self.seconds, 3),
             "megabytes": self.megabytes,
@@ -113,7 +88,8 @@ class Plan:
     def _lines(self) -> Iterator[str]:
         name = type(self.mechanism).__name__
         size = "" if self.megabytes is None else f", a model of {memory_text(1e6 * self.megabytes)}"
-        yield f"{name} with {self.mechanism.budget()}, rehearsed on {plural(self.records, 'made-up record')}"
+        budget = self.budget or self.mechanism.budget()
+        yield f"{name} with {budget}, rehearsed on {plural(self.records, 'made-up record')}"
         yield f"{plural(len(self.tables), 'table')} measured, {self.seconds:.1f} s here{size}"
         yield ""
         heading = ("table", "cells", "noise", "mean count", "error")
@@ -127,10 +103,10 @@ class Plan:
             )
             for table in self.tables[:SHOWN]
         ]
-        widths = [max(map(len, cells)) for cells in zip(heading, *rows, strict=True)]
+        widths = [max(map(width, cells)) for cells in zip(heading, *rows, strict=True)]
         for cells in (heading, *rows):
-            aligned = (f"{cell:>{width}}" for cell, width in zip(cells[1:], widths[1:], strict=True))
-            yield "  ".join([f"{cells[0]:{widths[0]}}", *aligned])
+            aligned = (padded(cell, most, right=True) for cell, most in zip(cells[1:], widths[1:], strict=True))
+            yield "  ".join([padded(cells[0], widths[0]), *aligned])
         if len(self.tables) > SHOWN:
             yield f"... and {len(self.tables) - SHOWN} more, with more noise"
         yield ""
@@ -165,11 +141,11 @@ def rehearse(mechanism: Mechanism, domain: Domain, records: int, workload: Any =
     start = time.perf_counter()
     result = trial.fit(data, workload, seed=seed, progress=False)
     seconds = time.perf_counter() - start
-    tables = planned_tables(result.measurements, int(records))
+    tables = measured_tables(result.measurements, int(records))
     tree = getattr(result.model, "junction_tree", None)
     megabytes = None if tree is None else float(tree.megabytes)
     warnings = (*delta_warnings(mechanism.delta, int(records)), *_noise_warnings(tables))
-    return Plan(mechanism, int(records), tables, seconds, megabytes, warnings)
+    return Plan(mechanism, int(records), tables, seconds, megabytes, warnings, result.ledger.budget)
 
 
 def made_up(domain: Domain, records: int, seed: int = 0) -> Dataset:
@@ -184,19 +160,6 @@ def made_up(domain: Domain, records: int, seed: int = 0) -> Dataset:
     return Dataset.from_codes(columns, domain)
 
 
-def planned_tables(measurements: tuple[LinearMeasurement, ...], records: int) -> tuple[PlannedTable, ...]:
-    """The tables measured, each once: the noise of several measurements of cells together."""
-    precision: dict[Clique, float] = {}
-    cells: dict[Clique, int] = {}
-    for measurement in measurements:
-        if measurement.clique:
-            spread = float(np.sqrt(np.mean(np.square(measurement.stddev))))
-            precision[measurement.clique] = precision.get(measurement.clique, 0.0) + spread**-2
-            cells[measurement.clique] = max(measurement.rows, cells.get(measurement.clique, 0))
-    found = [PlannedTable(c, cells[c], precision[c] ** -0.5, records / cells[c]) for c in precision]
-    return tuple(sorted(found, key=lambda table: (len(table.clique), table.stddev, table.cells)))
-
-
 def delta_warnings(delta: float | None, records: int | None = None) -> tuple[str, ...]:
     """Whether a delta is too large to promise anything; the number of records is a public guess, or unknown."""
     bound = LOOSE_DELTA if records is None else min(LOOSE_DELTA, 1 / records)
@@ -209,7 +172,7 @@ def delta_warnings(delta: float | None, records: int | None = None) -> tuple[str
     )
 
 
-def _noise_warnings(tables: tuple[PlannedTable, ...]) -> Iterator[str]:
+def _noise_warnings(tables: tuple[MeasuredTable, ...]) -> Iterator[str]:
     drowned = [table for table in tables if table.drowned]
     if drowned:
         worst = max(drowned, key=lambda table: table.stddev / table.mean_count)

@@ -90,6 +90,10 @@ def stopped_early(curator: Curator, limit: float | None, silent: bool) -> Iterat
 def _say(curator: Curator, stop: Stop) -> None:
     """What happens next, at once: what follows may take a while."""
     count, why = len(curator.measurements), f"the {stop.limit:g} s are over" if stop.timed_out else "interrupted"
+    if not count:
+        text = f"{why}: nothing was measured yet, so there is nothing to make a model of."
+        print(f"\npgmest: {text}", file=sys.stderr, flush=True)
+        return
     spent = 1 - curator.remaining / curator.budget
     text = (
         f"{why}: nothing more is asked of the data or paid for. A model is now made of the "

@@ -69,6 +69,11 @@ class Transformed(Mechanism):
 
     def __post_init__(self) -> None:
         check_parameters(self)
+        if self.accounting != "auto" or self.inside.accounting == "pld":
+            raise ArgumentError(
+                'Transformed has the accounting of its mechanism, which cannot be "pld": the plan is of the attributes '
+                'after the steps, and they have costs of their own. Use "gdp".'
+            )
         if (self.epsilon, self.delta, self.rho) != (None, None, None):
             raise ArgumentError("Transformed has the budget of its mechanism: state epsilon, delta or rho there.")
         if self.inside.structural_zeros:
@@ -95,6 +100,9 @@ class Transformed(Mechanism):
     def budget(self) -> Epsilon | Rho | GDP:
         """That of the mechanism."""
         return self.inside.budget()
+
+    def check_budget(self) -> None:
+        """The mechanism inside has checked it."""
 
     def with_neighbors(self, neighbors: Neighbors) -> Transformed:
         """The same around a mechanism with another neighboring relation."""

@@ -50,6 +50,19 @@ class ModelBase(ABC):
         """Put facts into `about`; they must be public, and values of JSON."""
         object.__setattr__(self, "_about", {**self.about, **facts})
 
+    @property
+    def no_error_bars(self) -> str:
+        """Why it has no error bars, where a file or a pickle could not keep what they need; else empty."""
+        return self.__dict__.get("_no_error_bars", "")
+
+    def without_error_bars(self, reason: str) -> None:
+        """Note why it has no error bars."""
+        object.__setattr__(self, "_no_error_bars", reason)
+
+    def _noted(self) -> dict[str, Any]:
+        """What was said of it besides its parts: pickles keep it, too."""
+        return {name: self.__dict__[name] for name in ("_about", "_no_error_bars") if name in self.__dict__}
+
     # -- what each kind of model gives ------------------------------------------------------------------------------
 
     @property

@@ -436,7 +436,8 @@ class Model(Distribution):
     def save(self, path: str | Path) -> None:
         """Write the potentials, the total, the report and what the model was estimated from to an npz file for `load`.
 
-        What it was estimated from, which the error bars need, is left out where a loss or solver of one's own was used.
+        What it was estimated from, which the error bars need, is left out where a loss or solver of one's own was used;
+        the loaded model then says so where it is asked for them.
 
         Raises:
             FileFormatError: the file cannot be written; what was there before is untouched.
@@ -444,8 +445,8 @@ class Model(Distribution):
         from pgmest.models.measured import measured_parts
 
         parts = measured_parts(self)
-        if parts is None:
-            write_model(path, MODEL, self, potentials=self.potentials.flat)
+        if isinstance(parts, str):
+            write_model(path, MODEL, self, {"no_error_bars": parts}, potentials=self.potentials.flat)
         else:
             more, base, answers = parts
             write_model(path, MEASURED_MODEL, self, more, potentials=self.potentials.flat, base=base, answers=answers)
@@ -453,7 +454,7 @@ class Model(Distribution):
     def __reduce__(self) -> tuple[Any, ...]:
         refit = self.refit if self.refit is not None and self.refit.picklable else None
         kept = (self.potentials, self.total, self.report, self.total_stddev, self.measurements, self.plan, refit)
-        return Model, kept
+        return _unpickled, (kept, self._noted(), self.refit is not None and refit is None)
 
     def _facts(self) -> Iterator[tuple[str, str]]:
         tree = self.junction_tree
@@ -461,6 +462,14 @@ class Model(Distribution):
         yield "cliques", listed((" x ".join(clique) or "()" for clique in self.cliques), 4)
         size = f"{count_text(tree.total_cells)} cells ({memory_text(8 * tree.total_cells)})"
         yield "tree", f"{plural(len(tree.cliques), 'clique')}, treewidth {tree.treewidth}, {size}"
+
+
+def _unpickled(kept: tuple[Any, ...], noted: dict[str, Any], own_loss: bool) -> Model:
+    model = Model(*kept)
+    model.__dict__.update(noted)
+    if own_loss:
+        model.without_error_bars("it was estimated with a loss of its own, which a pickle leaves out")
+    return model
 
 
 def _drawn_model(potentials: CliqueVector, total: float, plan: Plan) -> Model:

@@ -35,7 +35,7 @@ from pgmest.models.base import ModelBase
 from pgmest.models.bayesian_network import BayesianNetwork
 from pgmest.models.exact import Model
 from pgmest.models.least_squares import LeastSquaresModel, LeastSquaresParts
-from pgmest.models.measured import read_measured
+from pgmest.models.measured import base_cells, read_measured
 from pgmest.models.region import ApproximateModel
 from pgmest.models.support import SupportModel
 from pgmest.models.view import ViewModel
@@ -77,6 +77,9 @@ def _read(archive: zipfile.ZipFile) -> ModelBase:
                 model, about = read(archive, header), header.fields.get("about")
                 if isinstance(about, dict):
                     model.describe(**about)
+                reason = header.fields.get("no_error_bars")
+                if isinstance(reason, str):
+                    model.without_error_bars(reason)
                 return model
             except PgmestError as error:
                 raise Unreadable(str(error).rstrip(".")) from None
@@ -90,7 +93,7 @@ def _model(archive: zipfile.ZipFile, header: Header) -> Model:
 
 def _measured_model(archive: zipfile.ZipFile, header: Header) -> Model:
     potentials = read_array(archive, "potentials.npy", np.float64, header.layout.cells)
-    base = read_array(archive, "base.npy", np.float64, header.layout.cells)
+    base = read_array(archive, "base.npy", np.float64, base_cells(header))
     kept = CliqueVector.of(header.layout, potentials)
     measurements, refit = read_measured(header, base, lambda rows: read_array(archive, "answers.npy", np.float64, rows))
     return Model(kept, header.total, header.report, header.total_stddev, measurements, refit.plan, refit)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pgmest._base.errors import ArgumentError, PgmestError
+from pgmest.inference.exact.functional_dependencies import Collapse
 from pgmest.inference.exact.plan import Plan
 from pgmest.losses import make_loss
 from pgmest.measurements.files.query_format import decode_query, encode_query
@@ -17,6 +18,8 @@ from pgmest.models.archive import Header, Unreadable, number
 from pgmest.solvers.choose import SOLVERS, choose_solver
 from pgmest.solvers.refit import Objective, Refit
 from pgmest.solvers.run import Stopping
+from pgmest.tables.clique_vector import Layout
+from pgmest.tables.domain import Domain
 
 if TYPE_CHECKING:
     from pgmest.models.exact import Model
@@ -25,17 +28,24 @@ MOST_ENTRIES = 1_000_000
 """Of all query matrices together, which are written as text; with more the measurements are left out."""
 
 
-def measured_parts(model: Model) -> tuple[dict[str, Any], np.ndarray, np.ndarray] | None:
-    """What goes into the header, the base potentials and the answers; None where it cannot be kept."""
+Parts = tuple[dict[str, Any], np.ndarray, np.ndarray]
+
+
+def measured_parts(model: Model) -> Parts | str:
+    """What goes into the header, the base potentials and the answers; or why it cannot be kept."""
     refit, measurements = model.refit, model.measurements
-    if refit is None or not measurements or refit.collapse is not None or not refit.picklable:
-        return None
-    if not all(measurement.noise in NOISES for measurement in measurements):  # answers between two ends
-        return None
+    if refit is None or not measurements:
+        return model.no_error_bars or "it was not known what it was estimated from"
+    if not refit.picklable:
+        return "it was estimated with a loss of its own, which a file cannot hold: give estimate(loss=...) a name"
+    if not all(measurement.noise in NOISES for measurement in measurements):
+        return "some answers were known to lie between two ends, which model files cannot say yet"
     objective = refit.objective
     method = objective.solver.name
-    if SOLVERS.get(method) is not type(objective.solver) or refit.plan.layout != model.potentials.layout:
-        return None
+    if SOLVERS.get(method) is not type(objective.solver):
+        return "it was estimated with a solver of its own, which a file cannot hold: give estimate(method=...) a name"
+    if refit.plan.layout != model.potentials.layout:
+        return "its tables are not those that it was estimated with"
     entries = 0
 
     def store(array: np.ndarray) -> list[Any]:
@@ -53,20 +63,90 @@ def measured_parts(model: Model) -> tuple[dict[str, Any], np.ndarray, np.ndarray
             }
             for measurement in measurements
         ]
-    except ArgumentError:
-        return None
+    except ArgumentError as error:
+        return f"a query that was measured cannot be written to a file ({str(error).rstrip('.')})"
     if entries > MOST_ENTRIES:
-        return None
+        return f"the matrices of its queries have more than {MOST_ENTRIES:,} entries"
     estimate = {
         "total": objective.total,
         "loss": objective.loss,
         "method": method,
         "tolerance": objective.stopping.tolerance,
         "max_iterations": objective.stopping.max_iterations,
+        **({} if refit.collapse is None else {"functions": _collapse_fields(refit.collapse)}),
     }
     parts = [(m.values, np.broadcast_to(m.stddev, m.values.shape)) for m in measurements]
     answers = np.concatenate([part for pair in parts for part in pair])
     return {"estimate": estimate, "measurements": described}, refit.base, answers
+
+
+def _collapse_fields(collapse: Collapse) -> dict[str, Any]:
+    """Which cliques stand for which, because attributes are functions of others."""
+    return {
+        "cliques": [list(clique) for clique in collapse.outer.cliques],
+        "of": {name: [source, codes.tolist()] for name, (source, codes) in collapse.functions.items()},
+        "replaced": sorted(collapse.replaced),
+        "kept": sorted(sorted(names) for names in collapse.kept),
+    }
+
+
+def _read_collapse(header: Header) -> Collapse | None:
+    """As `_collapse_fields` has it; None where there is none.
+
+    Raises:
+        Unreadable: it is not that.
+    """
+    fields = header.fields.get("estimate")
+    described = fields.get("functions") if isinstance(fields, dict) else None
+    if described is None:
+        return None
+    domain = header.layout.domain
+    try:
+        outer = Layout.of(domain, [domain.clique(clique) for clique in described["cliques"]])
+        functions = {name: _function(domain, name, *source) for name, source in described["of"].items()}
+        _check_ends(functions)
+        kept = frozenset(frozenset(domain.clique(names)) for names in described["kept"])
+        replaced = frozenset(domain.clique(described["replaced"]))
+        if not replaced <= functions.keys() or len(outer.cliques) != len(described["cliques"]):
+            raise Unreadable("its functions are wrong")
+        collapse = Collapse(outer, functions, replaced, kept)
+        same = set(collapse.inner.cliques) == set(header.layout.cliques)
+    except (PgmestError, AttributeError, KeyError, TypeError, ValueError) as error:
+        if isinstance(error, Unreadable):
+            raise
+        raise Unreadable(f"its functions are wrong ({error})") from None
+    if not same:
+        raise Unreadable("its functions are not those of its potentials")
+    return collapse
+
+
+def _function(domain: Domain, name: str, source: str, codes: Any) -> tuple[str, np.ndarray]:
+    """A function of an attribute, as one code for each of that attribute's."""
+    size, most = domain[domain.clique(source)[0]], domain[domain.clique(name)[0]]
+    values = np.array(codes)
+    if values.shape != (size,) or values.dtype.kind != "i" or values.min() < 0 or values.max() >= most:
+        raise Unreadable(f"what {name} is of {source} is wrong")
+    return source, values.astype(np.int64)
+
+
+def _check_ends(functions: Mapping[str, tuple[str, np.ndarray]]) -> None:
+    for name in functions:
+        seen = {name}
+        while name in functions:
+            name = functions[name][0]
+            if name in seen:
+                raise Unreadable("its functions go in a circle")
+            seen.add(name)
+
+
+def base_cells(header: Header) -> int:
+    """How many base potentials a file has.
+
+    Raises:
+        Unreadable: it does not say so.
+    """
+    collapse = _read_collapse(header)
+    return header.layout.cells if collapse is None else collapse.outer.cells
 
 
 def read_measured(
@@ -121,6 +201,7 @@ def _refit(header: Header, base: np.ndarray, measurements: list[LinearMeasuremen
         objective = Objective(total, loss, choose_solver(method, made), stopping)
     except PgmestError as error:
         raise Unreadable(str(error).rstrip(".")) from None
-    if not set(made.cliques) <= set(header.layout.cliques):
+    collapse = _read_collapse(header)
+    if not set(made.cliques) <= set((header.layout if collapse is None else collapse.outer).cliques):
         raise Unreadable("its measurements are of other cliques than its potentials")
-    return Refit(objective, Plan.of(header.layout), None, base)
+    return Refit(objective, Plan.of(header.layout), collapse, base)

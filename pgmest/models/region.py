@@ -165,7 +165,7 @@ class ApproximateModel(Distribution):
 
     def __reduce__(self) -> tuple[Any, ...]:
         fields = (self.marginals, self.total, self.report, self.total_stddev, self.measurements, self.noise)
-        return ApproximateModel, fields
+        return ApproximateModel, fields, self._noted()
 
     # -- trees ------------------------------------------------------------------------------------------------------
 

@@ -253,7 +253,7 @@ class SupportModel(Distribution):
 
     def __reduce__(self) -> tuple[Any, ...]:
         fields = (self.support, self.potentials, self.total, self.report, self.total_stddev, self.measurements)
-        return SupportModel, fields
+        return SupportModel, fields, self._noted()
 
     def _facts(self) -> Iterator[tuple[str, str]]:
         effective = f"effectively {self.effective_size:,.1f} after reweighting"

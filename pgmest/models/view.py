@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +17,7 @@ from pgmest.models.archive import VIEW_MODEL, write_model
 from pgmest.models.base import checked_total
 from pgmest.models.distribution import Distribution
 from pgmest.models.fitted_model import fitted_model
-from pgmest.synthesis import norm_sub, shared_sets, synthesize
+from pgmest.synthesis import GradualUpdate, norm_sub, shared_sets, synthesize
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.evidence import checked_evidence
 from pgmest.tables.factor import Factor
@@ -26,6 +28,9 @@ ENTROPY_TOLERANCE, ENTROPY_ROUNDS = 1e-6, 200
 
 RECONSTRUCTED_CELLS = 1 << 22
 """Larger marginals are not reconstructed as one table."""
+
+ENUMERATED = 8
+"""The views' parts of a marginal of at most this many attributes are looked up; of larger ones all views are seen."""
 
 DYKSTRA_ROUNDS = 200
 """At most this many projections onto the known marginals, and as many onto non-negative tables, in turns."""
@@ -77,9 +82,9 @@ class ViewModel(Distribution):
         if given:
             evidence = checked_evidence(self.domain, given, clique)
             return self.project((*clique, *evidence)).condition(evidence)
-        holding = [view for view in self.views if set(clique) <= set(view.domain)]
-        if holding:
-            return min(holding, key=lambda view: view.values.size).project(clique)
+        holding = self._holding(clique)
+        if holding is not None:
+            return holding.project(clique)
         table = self.domain.project(clique)
         if self.reconstruction == "maxent":
             return self._most_entropy(clique)
@@ -91,18 +96,53 @@ class ViewModel(Distribution):
         rebuild = _least_norm if self.reconstruction == "least_norm" else _least_violation
         return Factor.owning(table, rebuild(table, self._known_marginals(clique), self.total))
 
+    def distance(self, records: Dataset) -> float:
+        """How far the marginals of records are from the views: the mean total variation distance, between 0 and 1.
+
+        No distribution need have all the views, and records made by gradual updates end near them, not at them.
+        """
+        if not self.views or not records.total:
+            return 0.0
+        tables = records.project_many(self.cliques)
+        apart = [
+            np.abs(table.values / records.total - view.values / self.total).sum() / 2
+            for table, view in zip(tables, self.views, strict=True)
+        ]
+        return float(np.mean(apart))
+
     def _drawn(self, n: int, method: str, seed: int | np.random.Generator | None) -> Dataset:
         """Records whose marginals are close to the views; they come from no joint distribution, so only together."""
         if method != "round":
             raise ArgumentError.of("method", method, ("round",))
-        return synthesize(self.views, self.domain, n, seed=seed)
+        method = GradualUpdate(start="tree", alpha=0.3) if len(self.views) > len(self.domain) else "gum"
+        return synthesize(self.views, self.domain, n, method=method, seed=seed)
 
     def _known_marginals(self, clique: Clique) -> list[Factor]:
         """The largest marginals of a clique that the views hold, each once; at least the number of records."""
-        inside = [tuple(name for name in clique if name in view.domain) for view in self.views]
-        known = dict(zip(inside, self.views, strict=True))
+        if len(clique) <= ENUMERATED:
+            parts = [part for size in range(len(clique), 0, -1) for part in combinations(clique, size)]
+            known = {part: view for part in parts if (view := self._holding(part)) is not None}
+        else:
+            inside = [tuple(name for name in clique if name in view.domain) for view in self.views]
+            known = dict(zip(inside, self.views, strict=True))
         largest = [part for part in known if not any(set(part) < set(other) for other in known)]
         return [known[part].project(part) for part in largest if part] or [Factor({}, self.total)]
+
+    @cached_property
+    def _by_attribute(self) -> dict[str, set[int]]:
+        """For each attribute the positions of the views that hold it."""
+        found: dict[str, set[int]] = {}
+        for position, view in enumerate(self.views):
+            for name in view.domain:
+                found.setdefault(name, set()).add(position)
+        return found
+
+    def _holding(self, clique: Clique) -> Factor | None:
+        """The smallest view that holds these attributes."""
+        holders = sorted((self._by_attribute.get(name, set()) for name in clique), key=len)
+        found = set.intersection(*holders) if holders else range(len(self.views))
+        position = min(found, key=lambda position: (self.views[position].values.size, position), default=None)
+        return None if position is None else self.views[position]
 
     def _most_entropy(self, clique: Clique) -> Factor:
         measured = [LinearMeasurement(table, table.domain.attributes) for table in self._known_marginals(clique)]

@@ -7,7 +7,7 @@ records, is for audits: the ratio of two of them is what was told of the differe
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -16,6 +16,7 @@ import numpy as np
 from pgmest.data.dataset import Dataset
 from pgmest.privacy import exponential, selection
 from pgmest.privacy.noise import Backend, Noise, in_steps
+from pgmest.privacy.thresholds import log_tail
 
 Function = Callable[[Dataset], Any]
 
@@ -115,6 +116,57 @@ class Draws:
             exponential.log_probabilities(self.exponents(records), self.unit_power) for records in (data, other)
         )
         return float((one - two)[list(answer)].sum())
+
+
+@dataclass(frozen=True)
+class FrequentLabels:
+    """Of labels that nobody listed those whose noisy count is at least a threshold (`pgmest.privacy.thresholds`).
+
+    Attributes:
+        counts: called with the records, gives how many have each label that occurs; never zero.
+        noise: on each count, whole.
+        threshold: the least noisy count of a label that is released.
+    """
+
+    counts: Callable[[Dataset], Mapping[str, int]]
+    noise: Noise
+    threshold: int
+
+    def answer(self, data: Dataset, backend: Backend, request: int) -> list[str]:
+        """See `Access`; in the order of the alphabet."""
+        counts = self.counts(data)
+        labels = sorted(counts)
+        if not labels:
+            return []
+        exact = np.array([counts[label] for label in labels], dtype=np.float64)
+        noisy = backend.add_noise(exact, self.noise, request)
+        return [label for label, count in zip(labels, noisy, strict=True) if count >= self.threshold]
+
+    def log_ratio(self, answer: Any, data: Dataset, other: Dataset) -> float:
+        """See `Access`; infinite where a label is released that only one of the two has."""
+        one, two = (self._log_probability(set(answer), self.counts(records)) for records in (data, other))
+        return 0.0 if one == two == -math.inf else one - two
+
+    def _log_probability(self, answer: set[str], counts: Mapping[str, int]) -> float:
+        if not answer <= counts.keys():
+            return -math.inf
+        above = log_tail(self.noise, self.threshold - np.array([counts[label] for label in sorted(counts)]))
+        shown = np.array([label in answer for label in sorted(counts)], dtype=bool)
+        with np.errstate(divide="ignore"):
+            return float(np.where(shown, above, np.log(-np.expm1(above))).sum())
+
+    def moved(self, data: Dataset, other: Dataset) -> float:
+        """How far apart the counts of the labels that both have are, in scales of the noise, as for noisy answers."""
+        one, two = self.counts(data), self.counts(other)
+        apart = np.array([one[label] - two[label] for label in one.keys() & two.keys()], dtype=np.float64)
+        order = 1 if self.noise.kind == "discrete_laplace" else 2
+        return float(np.linalg.norm(apart, order)) / self.noise.scale if apart.size else 0.0
+
+    def exclusive(self, data: Dataset, other: Dataset) -> float:
+        """The probability that a label is released that `data` has and `other` has not, at most: their sum."""
+        one, two = self.counts(data), self.counts(other)
+        least = [self.threshold - one[label] for label in one.keys() - two.keys()]
+        return float(np.exp(log_tail(self.noise, np.array(least))).sum()) if least else 0.0
 
 
 @dataclass(frozen=True)

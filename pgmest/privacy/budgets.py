@@ -170,7 +170,7 @@ class Rho(Budget):
         Raises:
             ArgumentError: epsilon or delta is not positive, or delta not below 1.
         """
-        _check_delta(delta)
+        check_delta(delta)
         if not _is_number(epsilon) or not 0 < epsilon < math.inf:
             raise ArgumentError.of("epsilon", epsilon, "a positive number")
         low, high = 0.0, epsilon + 1.0
@@ -193,7 +193,7 @@ class Rho(Budget):
         Raises:
             ArgumentError: delta is not between 0 and 1.
         """
-        _check_delta(delta)
+        check_delta(delta)
         if not self.rho:
             return ApproxDP(0.0, delta)
         level = math.log(1 / delta)
@@ -212,7 +212,9 @@ class GDP(Budget):
     """mu-Gaussian differential privacy, which composes by adding mu^2 (Dong, Roth, Su 2022).
 
     It says more than zCDP about runs whose only randomness is Gaussian noise: their (epsilon, delta) is read off the
-    exact curve of the Gaussian. At epsilon 1 and delta 1e-9 the same promise takes 5 % less noise.
+    exact curve of the Gaussian. At epsilon 1 and delta 1e-9 the same promise takes 5 % less noise. Choices can be paid
+    from it, too, at a price of their own (`pgmest.privacy.bounded_range.choice_mu`), also where what they cost is
+    decided on the way: costs of mu^2 add up for those as well (Smith, Thakurta 2022; Koskela, Tobaben, Honkela 2023).
 
     >>> GDP.of(1.0, 1e-9), Rho.of(1.0, 1e-9)
     (GDP(0.0331148), Rho(0.0149731))
@@ -237,7 +239,7 @@ class GDP(Budget):
         Raises:
             ArgumentError: epsilon or delta is not positive, or delta not below 1.
         """
-        _check_delta(delta)
+        check_delta(delta)
         if not _is_number(epsilon) or not 0 < epsilon < math.inf:
             raise ArgumentError.of("epsilon", epsilon, "a positive number")
         return cls(analytic_gaussian(float(epsilon), float(delta)) ** -2 * (1 - 4 * SAFETY))
@@ -248,12 +250,21 @@ class GDP(Budget):
         Raises:
             ArgumentError: delta is not between 0 and 1.
         """
-        _check_delta(delta)
+        check_delta(delta)
         return ApproxDP(gaussian_epsilon(self.mu, float(delta)), delta)
 
     def to_rho(self) -> Rho:
         """mu^2 / 2-zCDP: mu-GDP is a post-processing of a Gaussian, whose Renyi divergence is mu^2 alpha / 2."""
         return Rho(self.mu_squared / 2 * (1 + SAFETY))
+
+
+@dataclass(frozen=True, repr=False)
+class PlannedRho(Rho):
+    """rho of a run whose costs were fixed beforehand (`pgmest.privacy.plans.Plan`), which promises more than its zCDP.
+
+    Its Gaussian noise is as private as continuous noise of variance 1 / (2 rho), as that of `GDP` is; its choices are
+    those of `Rho`. So what it promises as (epsilon, delta) can be read off exact curves.
+    """
 
 
 @dataclass(frozen=True, repr=False)
@@ -273,6 +284,11 @@ def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def _check_delta(delta: float) -> None:
+def check_delta(delta: float) -> None:
+    """See that a delta is one.
+
+    Raises:
+        ArgumentError: it is not.
+    """
     if not _is_number(delta) or not 0 < delta < 1:
         raise ArgumentError.of("delta", delta, "a number between 0 and 1, well below 1 / records, such as 1e-9")

@@ -1,37 +1,37 @@
 """Curator: the only door to private records. It charges the ledger, then looks at the data, then adds noise.
 
-How it looks at them is in `accesses`; what noise a budget buys in `noise` and `selection`.
+What it is asked is checked in `requests` and paid for in `payment`; how it looks at the records is in `accesses`; what
+noise a budget buys in `noise` and `selection`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError, BudgetExceeded, ChargeError, DataError, JournalError, MeasurementError
+from pgmest._base.errors import ArgumentError, DataError, JournalError
 from pgmest.data.dataset import Dataset
 from pgmest.inference.exact.structural_zeros import Rule
-from pgmest.measurements.files.query_format import encode_query
-from pgmest.measurements.measurement import LARGEST_ANSWER, SMALLEST_STDDEV, LinearMeasurement
-from pgmest.privacy import exponential, selection
-from pgmest.privacy.accesses import Access, Choice, Draws, NoisyAnswers, OwnMechanism
-from pgmest.privacy.budgets import ApproxDP, Budget, Epsilon, Rho
+from pgmest.measurements.measurement import SMALLEST_STDDEV, LinearMeasurement
+from pgmest.privacy import requests
+from pgmest.privacy.accesses import Access, OwnMechanism
+from pgmest.privacy.budgets import Budget, PlannedRho
 from pgmest.privacy.dataset_ledger import DatasetLedger, LedgerRun
-from pgmest.privacy.grid import on_grid
-from pgmest.privacy.journal import UNPAID, Journal, digest
+from pgmest.privacy.journal import Journal
 from pgmest.privacy.ledger import Entry, Ledger, amounts
 from pgmest.privacy.neighbors import Neighbors, Replace, neighbors_of
-from pgmest.privacy.noise import Noise, charge_of, cost_of, make_backend, noise_for, values_noise
+from pgmest.privacy.noise import cost_of, make_backend
 from pgmest.privacy.one_process import OneProcess
+from pgmest.privacy.payment import Payment
+from pgmest.privacy.plans import Plan, PlannedRun
+from pgmest.privacy.requests import NUMBER, Question, Request
 from pgmest.privacy.scores import Scores, as_function
-from pgmest.queries import as_query
 from pgmest.tables.domain import Domain
 
 Candidate = TypeVar("Candidate")
@@ -44,22 +44,7 @@ class RecordTransform(Protocol):
 
     def zeros(self, rules: Iterable[Rule]) -> tuple[Rule, ...]: ...
 
-    def pull_back(self, measurement: LinearMeasurement) -> LinearMeasurement: ...
-
-
-@dataclass(frozen=True)
-class Request:
-    """A measurement that was checked and can be paid for: nothing that comes after may fail but the records' files.
-
-    Attributes:
-        question: the measurement, with its noise, without answers yet.
-        noise: of its answers.
-        cost: what it is charged.
-    """
-
-    question: LinearMeasurement
-    noise: Noise
-    cost: Budget
+    def pull_back(self, measurement: LinearMeasurement) -> LinearMeasurement | None: ...
 
 
 class Curator(OneProcess):
@@ -89,6 +74,8 @@ class Curator(OneProcess):
             budget is reserved there at once, and what was not spent is given back at the end (`close`).
         label: what the run is for, as the dataset's ledger will say.
         on_charge: called with the curator after each charge, to show progress.
+        plan: what the budget was calibrated for, and may be spent on (`pgmest.privacy.plans.Plan`): of `PlannedRho`.
+        threshold_delta: what may be spent of delta besides the budget, on labels that nobody listed (`frequent`).
         structural_zeros: rules of `pgmest.zeros` that hold for all possible records: public knowledge, which is kept
             here for the estimates made of the answers.
 
@@ -116,6 +103,8 @@ class Curator(OneProcess):
         label: str = "a run",
         on_charge: Callable[[Curator], object] | None = None,
         structural_zeros: Iterable[Rule] = (),
+        plan: Plan | None = None,
+        threshold_delta: float = 0.0,
     ):
         if not isinstance(data, Dataset):
             raise ArgumentError.of("data", type(data).__name__, "a pgmest.Dataset; see Dataset.from_frame and .load")
@@ -139,13 +128,20 @@ class Curator(OneProcess):
         self.neighbors: Neighbors = neighbors_of(data, neighbors)
         if self.public_total == 0:
             raise ArgumentError("under Replace the number of records is public, and 0: there is nothing to measure.")
-        self.ledger: Ledger = Ledger(budget)
+        self.ledger: Ledger = Ledger(budget, threshold_delta)
         self._spent_before: Budget = self.ledger.total
+        planned = _planned(plan, budget)
         if ledger is not None and self._backend.insecure:
             raise ArgumentError("simulated noise protects nobody, so no ledger of a dataset can account for it.")
+        if ledger is not None and threshold_delta:
+            raise ArgumentError(
+                "the ledger of a dataset adds up budgets, not the delta of thresholds: list the values that are to be "
+                "bought, or where they are among, or leave the ledger out."
+            )
         run = {"budget": amounts(budget), "neighbors": repr(self.neighbors), "backend": backend}
         self._journal = None if journal is None else Journal(journal, {**run, "domain": list(data.domain.items())})
         self._run = None if ledger is None else self._begin(ledger, label)
+        self._payment = Payment(self.ledger, planned, self._journal, self._run)
 
     @property
     def domain(self) -> Domain:
@@ -215,12 +211,14 @@ class Curator(OneProcess):
         """
         if (spend is None) == (stddev is None):
             raise ArgumentError("measure needs either spend= or stddev=, one of them.")
-        question, step = self._checked(clique, query)
+        question = Question.of(self.domain, clique, query)
+        asked = question.unanswered
         if spend is None:
             assert stddev is not None
-            spend = cost_of(float(stddev), type(self.budget), self.neighbors, question.query, step)
+            spend = cost_of(float(stddev), type(self.budget), self.neighbors, asked.query, question.step)
+        label = label or " x ".join(asked.clique) or NUMBER
         with self.ledger.held():
-            return self._measure(question, step, spend, label or " x ".join(question.clique), "measure")
+            return self._measured(self._request(question, self._affordable(spend, label), label, "measure"))
 
     def measure_all(
         self,
@@ -251,15 +249,15 @@ class Curator(OneProcess):
             raise ArgumentError.of("weights", weights, f"a positive number for each of the {len(wanted)} cliques")
         if not wanted:
             return []
-        checked = [self._checked(clique, query) for clique, query in zip(wanted, asked, strict=True)]
+        questions = [Question.of(self.domain, clique, query) for clique, query in zip(wanted, asked, strict=True)]
         labels = [" x ".join(clique) or NUMBER for clique in wanted]
         with self.ledger.held():
-            whole = self._affordable(spend, f"measuring {len(wanted)} cliques")
-            requests = [
-                self._request(question, step, part, label)
-                for (question, step), part, label in zip(checked, whole.split(shares), labels, strict=True)
+            parts = self._affordable(spend, f"measuring {len(wanted)} cliques").split(shares)
+            checked = [
+                self._request(question, part, label, "measure")
+                for question, part, label in zip(questions, parts, labels, strict=True)
             ]
-            return [self._answered(one, label, "measure") for one, label in zip(requests, labels, strict=True)]
+            return [self._measured(request) for request in checked]
 
     def measure_values(
         self, values: Callable[[Dataset], Any], count: int, sensitivity: float, spend: Budget, *, label: str
@@ -267,7 +265,8 @@ class Curator(OneProcess):
         """Numbers computed from the records, with Gaussian noise (Laplace for Epsilon), rounded to a grid.
 
         Args:
-            values: called with the records, gives `count` numbers. It must not raise errors that depend on the records.
+            values: called with the records, gives `count` numbers. It must not raise errors that depend on the records;
+                where their number is private it is called with a table without records first.
             count: how many.
             sensitivity: the most that each of them changes between neighbors.
             spend: what to pay, of the budget's type.
@@ -277,19 +276,13 @@ class Curator(OneProcess):
             the noisy numbers, shape (count,).
 
         Raises:
-            as `measure` does; ScoreError: they are not numbers.
+            as `measure` does; ScoreError: they are not numbers (see `select`).
         """
-        if not SMALLEST_STDDEV <= sensitivity <= LARGEST_ANSWER:
-            raise ArgumentError.of("sensitivity", sensitivity, f"a number from {SMALLEST_STDDEV} to {LARGEST_ANSWER}")
-        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-            raise ArgumentError.of("count", count, "a positive integer")
+        requests.check_values(count, sensitivity)
+        requests.rehearse(values, count, self.domain, self.public_total)
         with self.ledger.held():
             cost = self._affordable(spend, label)
-            noise, steps = values_noise(cost, count, sensitivity)
-            self._check_price(label, noise, *charge_of(noise, cost, steps=steps))
-            parameters = {"values": count, "noise": noise.name, "stddev": noise.stddev, "grid": noise.step}
-            access = NoisyAnswers(lambda data: selection.checked_numbers(values(data), count), noise)
-            return np.array(self._pay(Entry(label, "measure", cost, parameters, self._backend.insecure), access))
+            return np.array(self._pay(requests.numbers(values, count, sensitivity, cost, self._backend, label)))
 
     def select(
         self,
@@ -308,7 +301,8 @@ class Curator(OneProcess):
             scores: `pgmest.privacy.scores.Scores`, which this curator evaluates and remembers, such as `Distances` from
                 a model; or a function that is called with the records and gives one score per candidate. That must not
                 raise errors that depend on the records, nor draw from a generator that is used elsewhere (a journal
-                does not call it again), nor keep what it computes.
+                does not call it again), nor keep what it computes. Where the number of records is private it is called
+                with a table without records first, so that what fails there fails before anything is paid.
             sensitivity: the most that one score changes between neighbors (`curator.neighbors` says which they are).
             spend: what to pay, of the budget's type.
             monotone: whether all scores change in the same direction between neighbors; halves the noise.
@@ -319,24 +313,21 @@ class Curator(OneProcess):
             BudgetTypeError: `spend` is of another type than the budget.
             ArgumentError: no candidates, or a sensitivity that is not positive.
             ShapeError: not one score per candidate.
+            ScoreError: a function's score of the records is not a number. That cannot be seen before it is paid for,
+                and that it happened tells something of the records: it is for their owner alone.
         """
         options = list(candidates)
         if not options:
             raise ArgumentError.of("candidates", candidates, "at least one candidate")
-        if not 0 < sensitivity < math.inf:
-            raise ArgumentError.of("sensitivity", sensitivity, "a positive number")
-        scored = as_function(scores, options, self._memo)
+        if not SMALLEST_STDDEV <= sensitivity < math.inf:
+            raise ArgumentError.of("sensitivity", sensitivity, f"a positive number, of at least {SMALLEST_STDDEV}")
+        scored = as_function(scores, options, self.domain, self._memo)
+        requests.rehearse(scored, len(options), self.domain, self.public_total)
         label = label or f"one of {len(options)}"
         with self.ledger.held():
             cost = self._affordable(spend, label)
-            scale = selection.noise_scale(cost, monotone)
-            pure = not isinstance(cost, Rho)
-            price = self._backend.selection_price(scale, selection.STEPS + 2, pure, monotone)
-            self._check_price_is(label, price, Fraction(cost.exact[0]), "epsilon" if pure else "rho")
-            parameters = {"candidates": len(options), "sensitivity": float(sensitivity), "monotone": monotone}
-            access = Choice(scored, len(options), sensitivity, scale, pure)
-            entry = Entry(label, "select", cost, parameters, self._backend.insecure)
-            position = self._pay(entry, access, options)
+            request = requests.one_of(len(options), scored, sensitivity, monotone, cost, self._backend, label)
+            position = self._pay(replace(request, details=lambda: options))
         if not isinstance(position, int) or not 0 <= position < len(options):  # what a journal says may be anything
             raise JournalError(
                 f"the journal's answer to '{label}' is {position!r}, not one of {len(options)} candidates."
@@ -366,7 +357,7 @@ class Curator(OneProcess):
             moved: the most that an exponent moves, up or down, between neighbors.
             unit_power: of the unit of the exponents, from -60 to 0.
             draws: how many.
-            spend: what to pay, of the budget's type: Epsilon or Rho.
+            spend: what to pay, of the budget's type.
             label: what the ledger says it was for.
 
         Returns:
@@ -377,23 +368,39 @@ class Curator(OneProcess):
             ChargeError: the draws cost more than `spend`; nothing was spent.
             BudgetExceeded, BudgetTypeError: as for `measure`.
         """
-        if not 0 < candidates <= exponential.MOST_CANDIDATES:
-            raise ArgumentError.of("candidates", candidates, f"at least 1, and at most {exponential.MOST_CANDIDATES}")
-        if not exponential.LEAST_POWER <= unit_power <= 0 or moved < 1 or draws < 1:
-            raise ArgumentError("draw needs moved and draws of at least 1, and a unit of 2^-60 to 1.")
+        requests.check_draws(candidates, moved, unit_power, draws)
         with self.ledger.held():
             cost = self._affordable(spend, label)
-            bounded_range = 2 * moved * Fraction(2) ** unit_power
-            if isinstance(cost, Rho):
-                price, measure = draws * bounded_range**2 / 8, "rho"
-            elif isinstance(cost, Epsilon | ApproxDP):
-                price, measure = draws * bounded_range, "epsilon"
-            else:
-                raise ArgumentError.of("spend", spend, "Epsilon or Rho: a draw is no Gaussian noise")
-            self._check_price_is(label, price, Fraction(cost.exact[0]), measure)
-            parameters = {"candidates": candidates, "draws": draws, "moved": moved * 2.0**unit_power}
-            access = Draws(lambda data: selection.checked_integers(exponents(data), candidates), unit_power, draws)
-            return self._pay(Entry(label, "select", cost, parameters, self._backend.insecure), access)
+            return self._pay(
+                requests.several_of(exponents, candidates, moved, unit_power, draws, cost, self._backend, label)
+            )
+
+    def frequent(
+        self, counts: Callable[[Dataset], Mapping[str, int]], spend: Budget, delta: float, *, label: str
+    ) -> list[str]:
+        """Labels that many records have, of labels that nobody listed; possibly none.
+
+        Noise as on a histogram, and a threshold that a label of one person alone exceeds with probability delta at
+        most (`pgmest.privacy.thresholds`): together (spend, delta)-private.
+
+        Args:
+            counts: called with the records, gives how many have each label that occurs, each of them at least 1. A
+                record has at most one label.
+            spend: what to pay: Rho or Epsilon.
+            delta: what to pay besides, of the curator's `threshold_delta`.
+            label: what the ledger says it was for.
+
+        Returns:
+            the labels released, in the order of the alphabet.
+
+        Raises:
+            ArgumentError: more delta than is left, or another kind of budget.
+            BudgetExceeded, BudgetTypeError: as for `measure`.
+        """
+        with self.ledger.held():
+            cost = self._affordable(spend, label)
+            self.ledger.check_delta(delta, label)
+            return list(map(str, self._pay(requests.labels(counts, cost, delta, self.neighbors, self._backend, label))))
 
     def count(self, spend: Budget, *, label: str = "") -> LinearMeasurement:
         """The number of records with noise, a measurement of the clique ().
@@ -406,7 +413,9 @@ class Curator(OneProcess):
         if self.public_total is not None:
             raise ArgumentError("under Replace the number of records is public: use curator.public_total, for nothing.")
         with self.ledger.held():
-            return self._measure(*self._checked((), None), spend, label, "count")
+            label = label or NUMBER
+            cost = self._affordable(spend, label)
+            return self._measured(self._request(Question.of(self.domain, (), None), cost, label, "count"))
 
     def release(
         self,
@@ -432,7 +441,7 @@ class Curator(OneProcess):
             cost = self._affordable(spend, label)
             insecure = self._backend.insecure or not secure
             entry = Entry(label, "release", cost, {"noise": "the caller's"}, insecure)
-            return self._pay(entry, OwnMechanism(mechanism))
+            return self._pay(Request(entry, OwnMechanism(mechanism)))
 
     def charge(self, spend: Budget, label: str) -> Budget:
         """Put something on the ledger that happens elsewhere, before it happens.
@@ -448,7 +457,7 @@ class Curator(OneProcess):
             raise JournalError("a journal cannot repeat what is charged here and answered elsewhere: use release(...).")
         with self.ledger.held():
             cost = self._affordable(spend, label)
-            self._record(Entry(label, "charge", cost), fresh=True)
+            self._payment.charge(Entry(label, "charge", cost), self._charged)
             return cost
 
     def through(self, transform: RecordTransform) -> Curator:
@@ -492,64 +501,20 @@ class Curator(OneProcess):
                 self._journal.close()
             raise
 
-    def _checked(self, clique: Iterable[str] | str, query: Any) -> tuple[LinearMeasurement, float]:
-        """The question as a measurement without answers yet, its query on a grid, and the grid's step."""
-        names = self.domain.clique(clique)
-        matrix, step = on_grid(None if query is None else as_query(query))
-        rows = self.domain.size(names) if matrix is None else matrix.rows
-        question = LinearMeasurement(np.zeros(rows), names, query=matrix)
-        question.check(self.domain)
-        return question, step
-
     def _affordable(self, spend: Any, label: str) -> Budget:
         self._check_process()
         if self._outermost.stopped:
             raise KeyboardInterrupt
         return self.ledger.affordable(spend, label)
 
-    def _request(self, question: LinearMeasurement, step: float, cost: Budget, label: str) -> Request:
-        """Everything that could be refused, before anything is spent."""
-        if not cost:
-            raise ArgumentError.of("spend", cost, f"more, or other weights: the share of {label} is nothing")
-        noise = noise_for(cost, self.neighbors, question.query, step)
-        try:
-            asked = LinearMeasurement(question.values, question.clique, noise.stddev, question.query, noise.name)
-        except MeasurementError as error:
-            raise ArgumentError(
-                f"the noise on {label} cannot be stated: {error} Multiply the query's entries."
-            ) from None
-        if not noise.exact:
-            self._check_price(label, noise, *charge_of(noise, cost, self.neighbors, question.query))
-        return Request(asked, noise, cost)
+    def _request(self, question: Question, cost: Budget, label: str, kind: str) -> Request:
+        return requests.measurement(question, cost, self.neighbors, self._backend, label, kind)
 
-    def _check_price(self, label: str, noise: Noise, measure: str, sensitivity: float, charged: Fraction) -> None:
-        price = self._backend.price(noise, sensitivity, measure)
-        self._check_price_is(label, price, charged, {"zcdp": "rho", "pure": "epsilon"}[measure])
-
-    @staticmethod
-    def _check_price_is(label: str, price: float | Fraction, charged: Fraction, measure: str) -> None:
-        if not Fraction(price) <= charged:
-            raise ChargeError.of(label, float(price), float(charged), measure)
-
-    def _measure(
-        self, question: LinearMeasurement, step: float, spend: Any, label: str, kind: str
-    ) -> LinearMeasurement:
-        label = label or NUMBER
-        return self._answered(self._request(question, step, self._affordable(spend, label), label), label, kind)
-
-    def _answered(self, request: Request, label: str, kind: str) -> LinearMeasurement:
-        question, noise, query = request.question, request.noise, request.question.query
-        parameters = {"clique": list(question.clique), "noise": noise.name, "stddev": noise.stddev}
-        if query is not None:
-            parameters["query"] = str(query)
-        if noise.step != 1.0:
-            parameters["grid"] = noise.step
-        values = self._pay(
-            Entry(label, kind, request.cost, parameters, self._backend.insecure),
-            NoisyAnswers(lambda data: question.answer(data.project(question.clique)), noise),
-            encode_query(query, np.ndarray.tolist) if self._journal and query is not None else None,
-        )
-        measurement = LinearMeasurement(values, question.clique, noise.stddev, query, noise.name)
+    def _measured(self, request: Request) -> LinearMeasurement:
+        asked = request.question
+        assert asked is not None
+        values = self._pay(request)
+        measurement = LinearMeasurement(values, asked.clique, asked.stddev, asked.query, asked.noise)
         self._keep(measurement)
         return measurement
 
@@ -557,37 +522,28 @@ class Curator(OneProcess):
         self._measurements.append(measurement)
         if self._outer is not None:
             outer, transform = self._outer
-            outer._keep(transform.pull_back(measurement))
+            before = transform.pull_back(measurement)
+            if before is not None:
+                outer._keep(before)
 
-    def _pay(self, entry: Entry, access: Access, details: Any = None) -> Any:
-        """Charge, then answer; or charge, and repeat what the journal has."""
-        if self._journal is None:
-            self._record(entry, fresh=True)
-            return self._look(entry, access)
-        key = digest([entry.kind, entry.label, amounts(entry.cost), dict(entry.parameters), repr(details)])
-        paid = self._journal.replay(entry.label, key)
-        self._record(entry, fresh=paid is UNPAID)
-        if paid is not UNPAID:
-            return paid
-        fresh = self._look(entry, access)
-        self._journal.append(entry.label, key, fresh)
-        return fresh
+    def _pay(self, request: Request) -> Any:
+        return self._payment.pay(request, self._look, self._charged)
 
     def _look(self, entry: Entry, access: Access) -> Any:
         """The only place where the records are looked at."""
         return access.answer(self._data, self._backend, len(self.ledger))
 
-    def _record(self, entry: Entry, fresh: bool) -> None:
-        """Charge the dataset's ledger, unless a journal has the answer, and the run's own."""
-        self._check_process()
-        if any(amount > left for amount, left in zip(entry.cost.exact, self.ledger.left, strict=True)):
-            raise BudgetExceeded.of(entry.label, entry.cost, self.ledger.remaining, self.ledger.budget)
-        if fresh and self._run is not None:
-            self._run.charge(entry.label, entry.kind, entry.cost)
-        self.ledger.charge(entry)
+    def _charged(self) -> None:
         if self._on_charge is not None:
             self._on_charge(self._outermost)
 
 
-NUMBER = "number of records"
-"""What a measurement of no attributes is called."""
+def _planned(plan: Plan | None, budget: Budget) -> PlannedRun | None:
+    """What keeps a run to its plan.
+
+    Raises:
+        ArgumentError: a plan for another budget, or none for one that was calibrated for a plan.
+    """
+    if (plan is not None) != isinstance(budget, PlannedRho):
+        raise ArgumentError("plan= and a budget of PlannedRho belong together: give plan.budget(...), or Rho.")
+    return None if plan is None or not isinstance(budget, PlannedRho) else PlannedRun(plan, budget)

@@ -23,7 +23,7 @@ from typing import Any
 
 from pgmest._base.errors import ArgumentError, BudgetExceeded, BudgetTypeError, LedgerError, plural
 from pgmest.privacy import journal
-from pgmest.privacy.budgets import GDP, ApproxDP, Budget, Epsilon, Rho
+from pgmest.privacy.budgets import GDP, ApproxDP, Budget, Epsilon, PlannedRho, Rho
 from pgmest.privacy.chain import ChainedFile, adopt
 from pgmest.privacy.ledger import amounts, budget_of
 from pgmest.privacy.neighbors import AddRemove, Neighbors
@@ -96,7 +96,7 @@ class DatasetLedger(OneProcess):
 
         Args:
             path: where; nothing may be there.
-            budget: what all runs together may spend. `Rho` takes runs of Rho, GDP and Epsilon; the others their own
+            budget: what all runs together may spend. `Rho` takes runs of all types but ApproxDP; the others their own
                 type, and ApproxDP those of Epsilon.
             neighbors: the relation of all runs.
             table: what the ledger is of, in words.
@@ -107,6 +107,8 @@ class DatasetLedger(OneProcess):
         """
         if not isinstance(budget, Budget) or not budget:
             raise ArgumentError.of("budget", budget, "a positive Epsilon, Rho, GDP or ApproxDP")
+        if isinstance(budget, PlannedRho):
+            raise ArgumentError.of("budget", budget, "Rho: runs that are not yet known are in no plan")
         if Path(path).exists() or Path(path).with_name(Path(path).name + ".head").exists():
             raise LedgerError(f"{path} or its head file exists already; a budget is given once. Name another file.")
         relation = AddRemove() if neighbors is None else neighbors
@@ -316,7 +318,7 @@ class LedgerRun(OneProcess):
 
 
 def converted(budget: Budget, ledger: Budget, label: str) -> Budget:
-    """A run's cost in the ledger's type, where that is a bound: Epsilon and GDP as Rho, Epsilon as ApproxDP.
+    """A run's cost in the ledger's type, where that is a bound: all but ApproxDP as Rho, Epsilon as ApproxDP.
 
     Raises:
         BudgetTypeError: there is no such bound.
@@ -325,6 +327,8 @@ def converted(budget: Budget, ledger: Budget, label: str) -> Budget:
         return budget
     if isinstance(ledger, Rho) and isinstance(budget, Epsilon | GDP):
         return budget.to_rho()
+    if isinstance(ledger, Rho) and isinstance(budget, PlannedRho):
+        return Rho(budget.rho)
     if isinstance(ledger, ApproxDP) and isinstance(budget, Epsilon):
         return budget.to_approx()
     raise BudgetTypeError.of(label, type(ledger), budget)

@@ -11,6 +11,8 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
+import numpy as np
+
 SAFETY = 1e-12
 """Conversions give away this share, far more than the rounding errors of the few float operations that they take."""
 ROUNDING = 1e-13
@@ -31,6 +33,22 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
     above, below = math.exp(log_ndtr(upper)), math.exp(min(0.0, epsilon + log_ndtr(lower)))
     slack = ROUNDING * (1 + abs(epsilon) + upper * upper)  # log_ndtr is about -upper^2 / 2 in the tail
     return min(1.0, max(0.0, above * (1 + slack) - below * (1 - slack)))
+
+
+def gaussian_deltas(mu: float, epsilons: np.ndarray) -> np.ndarray:
+    """As `gaussian_delta`, at many epsilons, negative ones too.
+
+    >>> np.round(gaussian_deltas(1.0, np.array([0.0, 1.0])), 6)
+    array([0.382925, 0.126937])
+    """
+    from scipy.special import log_ndtr
+
+    if not mu:
+        return np.maximum(0.0, -np.expm1(epsilons))
+    upper, lower = mu / 2 - epsilons / mu, -mu / 2 - epsilons / mu
+    above, below = np.exp(log_ndtr(upper)), np.exp(np.minimum(0.0, epsilons + log_ndtr(lower)))
+    slack = ROUNDING * (1 + np.abs(epsilons) + np.clip(upper, -1e6, 1e6) ** 2)
+    return np.clip(above * (1 + slack) - below * (1 - slack), 0.0, 1.0)
 
 
 @lru_cache(maxsize=256)

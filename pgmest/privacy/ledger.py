@@ -14,11 +14,16 @@ from typing import Any
 
 from pgmest._base.errors import ArgumentError, BudgetExceeded, BudgetTypeError, plural
 from pgmest._base.html import html_text
-from pgmest.privacy.budgets import GDP, ApproxDP, Budget, Epsilon, Rho
+from pgmest._base.widths import padded, width
+from pgmest.privacy.budgets import GDP, ApproxDP, Budget, Epsilon, PlannedRho, Rho, rounded_down, rounded_up
 from pgmest.privacy.one_process import OneProcess
 
 ROUNDING = Fraction(1, 10**9)
 """A request that exceeds what is left by at most this share of itself is cut to what is left."""
+
+
+COLUMNS = ("#", "what for", "kind", "cost", "share", "details")
+"""Of a statement as a table."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,7 @@ class Entry:
         cost: what was charged.
         parameters: what is public about the request: clique, noise, stddev, number of candidates, ...
         insecure: whether the noise came from a simulation, which protects nobody.
+        delta: with which probability the promise of the cost may fail, besides a delta in the cost: of thresholds.
     """
 
     label: str
@@ -38,6 +44,7 @@ class Entry:
     cost: Budget
     parameters: Mapping[str, Any] = field(default_factory=dict)
     insecure: bool = False
+    delta: float = 0.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parameters", dict(self.parameters))
@@ -49,15 +56,19 @@ class Statement:
     Args:
         budget: what could be spent in all.
         entries: the charges.
+        delta: what could be spent of delta besides, on thresholds (`Entry.delta`).
 
     Raises:
         ArgumentError: the budget is not one, or zero.
     """
 
-    def __init__(self, budget: Budget, entries: Iterable[Entry] = ()):
+    def __init__(self, budget: Budget, entries: Iterable[Entry] = (), delta: float = 0.0):
         if not isinstance(budget, Budget) or not budget:
             raise ArgumentError.of("budget", budget, "a positive Epsilon, Rho, GDP or ApproxDP")
+        if not 0 <= delta < 1:
+            raise ArgumentError.of("delta", delta, "at least 0 and below 1")
         self.budget = budget
+        self.delta: float = float(delta)
         self._entries = list(entries)
         sums = [sum(amounts) for amounts in zip(*(entry.cost.exact for entry in self._entries), strict=True)]
         self._exact: list[Fraction] = [Fraction(amount) for amount in sums] or [Fraction(0) for _ in budget.exact]
@@ -78,6 +89,11 @@ class Statement:
         return self.budget.below(self._left())
 
     @property
+    def threshold_delta(self) -> float:
+        """The sum of what entries have of delta, on thresholds, rounded up; never more than `delta`."""
+        return rounded_up(sum((Fraction(entry.delta) for entry in self._entries), Fraction(0)))
+
+    @property
     def insecure(self) -> bool:
         """Whether any entry is."""
         return any(entry.insecure for entry in self._entries)
@@ -90,6 +106,7 @@ class Statement:
         return {
             "budget": amounts(self.budget),
             "spent": amounts(self.total),
+            **({"threshold_delta": {"most": self.delta, "spent": self.threshold_delta}} if self.delta else {}),
             "insecure": self.insecure,
             "entries": [
                 {
@@ -98,10 +115,25 @@ class Statement:
                     "cost": amounts(entry.cost),
                     "parameters": dict(entry.parameters),
                     "insecure": entry.insecure,
+                    **({"delta": entry.delta} if entry.delta else {}),
                 }
                 for entry in self._entries
             ],
         }
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """The entries as texts, under `COLUMNS`."""
+        return [
+            (
+                str(number),
+                entry.label,
+                entry.kind,
+                ", ".join(f"{float(amount):.4g}" for amount in entry.cost.exact),
+                f"{100 * (entry.cost / self.budget):.1f} %",
+                _details(entry),
+            )
+            for number, entry in enumerate(self._entries, 1)
+        ]
 
     def __iter__(self) -> Iterator[Entry]:
         return iter(self.entries)
@@ -117,25 +149,18 @@ class Statement:
 
     def __str__(self) -> str:
         lines = [f"Ledger: {self.total} of {self.budget} spent on {plural(len(self), 'request')}"]
+        if self.delta:
+            lines.append(f"and a delta of {self.threshold_delta:.3g} of {self.delta:.3g}, on thresholds")
         if self.insecure:
             lines.append("INSECURE: simulated noise, which protects nobody; for experiments only")
-        rows = [("#", "what for", "kind", "cost", "share", "details")]
-        rows += [
-            (
-                str(number),
-                entry.label,
-                entry.kind,
-                ", ".join(f"{float(amount):.4g}" for amount in entry.cost.exact),
-                f"{100 * (entry.cost / self.budget):.1f} %",
-                _details(entry),
-            )
-            for number, entry in enumerate(self._entries, 1)
-        ]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        rows = [COLUMNS, *self.rows()]
+        widths = [max(map(width, column)) for column in zip(*rows, strict=True)]
         right = (True, False, False, True, True, False)
         for row in rows if self._entries else []:
             cells = zip(row, widths, right, strict=True)
-            lines.append("  " + "  ".join(t.rjust(w) if r else t.ljust(w) for t, w, r in cells).rstrip())
+            lines.append(
+                "  " + "  ".join(padded(text, most, right=to_right) for text, most, to_right in cells).rstrip()
+            )
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -158,13 +183,14 @@ class Ledger(Statement, OneProcess):
 
     Args:
         budget: what may be spent in all.
+        delta: what may be spent of delta besides, on thresholds.
 
     Raises:
         ArgumentError: it is not a budget, or zero.
     """
 
-    def __init__(self, budget: Budget):
-        super().__init__(budget)
+    def __init__(self, budget: Budget, delta: float = 0.0):
+        super().__init__(budget, delta=delta)
         self._lock = threading.RLock()
 
     @contextlib.contextmanager
@@ -187,7 +213,7 @@ class Ledger(Statement, OneProcess):
     def statement(self) -> Statement:
         """What it says now."""
         with self.held():
-            return Statement(self.budget, self._entries)
+            return Statement(self.budget, self._entries, self.delta)
 
     def affordable(self, cost: Any, label: str) -> Budget:
         """The cost as it can be charged: as given, or cut to what is left where only rounding makes the difference.
@@ -210,10 +236,22 @@ class Ledger(Statement, OneProcess):
             raise BudgetExceeded.of(label, cost, self.remaining, self.budget)
         return self.budget.below(cut)
 
+    def check_delta(self, delta: float, label: str) -> None:
+        """See that so much of delta is left for thresholds.
+
+        Raises:
+            ArgumentError: it is not.
+        """
+        spent = sum((Fraction(entry.delta) for entry in self._entries), Fraction(0))
+        if not 0 <= delta < 1 or spent + Fraction(delta) > Fraction(self.delta):
+            left = rounded_down(Fraction(self.delta) - spent)
+            raise ArgumentError.of("delta", delta, f"at most {left:g}, which is left for thresholds ({label})")
+
     def charge(self, entry: Entry) -> None:
         """Append an entry.
 
         Raises:
+            ArgumentError: it has more of delta than is left.
             BudgetTypeError, BudgetExceeded: it cannot be afforded exactly; nothing was charged.
             ProcessError: this is a fork of the ledger's process.
         """
@@ -223,6 +261,7 @@ class Ledger(Statement, OneProcess):
         with self.held():
             if any(amount > left for amount, left in zip(entry.cost.exact, self._left(), strict=True)):
                 raise BudgetExceeded.of(entry.label, entry.cost, self.remaining, self.budget)
+            self.check_delta(entry.delta, entry.label)
             self._exact = [spent + amount for spent, amount in zip(self._exact, entry.cost.exact, strict=True)]
             self._entries.append(entry)
 
@@ -238,7 +277,7 @@ def budget_of(values: Mapping[str, Any]) -> Budget:
     Raises:
         ArgumentError: it has not.
     """
-    kinds = {kind.__name__: kind for kind in (Epsilon, Rho, GDP, ApproxDP)}
+    kinds = {kind.__name__: kind for kind in (Epsilon, Rho, PlannedRho, GDP, ApproxDP)}
     try:
         numbers = dict(values)
         return kinds[numbers.pop("type")](**numbers)

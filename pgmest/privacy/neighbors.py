@@ -1,8 +1,8 @@
 """Neighboring relations: which datasets must be hard to tell apart, and hence how far one individual moves an answer.
 
-An individual contributes up to `records` records (Delta of DPSyn section 2). `AddRemove`: neighbors differ by one
-individual more or less (the number of records is private; PGM section 2). `Replace`: one individual's records are
-replaced by as many others (the number of records is public).
+An individual contributes up to `records` records (Delta of DPSyn section 2). `Replace`: one individual's records are
+replaced by as many others (the number of records is public; PGM section 2, whose experiments have it). `AddRemove`:
+neighbors differ by one individual more or less (the number of records is private; PGM E.1).
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ import numpy as np
 from pgmest._base.errors import ArgumentError
 from pgmest.measurements.noise import discrete_laplace, noise_scale, noise_stddev
 from pgmest.privacy import exponential
-from pgmest.privacy.budgets import GDP, ApproxDP, Budget, Epsilon, Rho, rounded_up
+from pgmest.privacy.budgets import GDP, ApproxDP, Budget, Epsilon, PlannedRho, Rho, rounded_up
 from pgmest.privacy.gaussian import SAFETY, analytic_gaussian
 from pgmest.privacy.neighbors import Neighbors, root_up
 
@@ -71,8 +71,9 @@ def noise_for(spend: Budget, neighbors: Neighbors, query: Any = None, step: floa
     """The least noise that makes the answers to a query private at this cost; rounded up.
 
     Rho: discrete Gaussian with sigma = Delta_2 / sqrt(2 rho). Epsilon: discrete Laplace with b = Delta_1 / epsilon.
-    GDP: Gaussian with sigma = Delta_2 / mu, and ApproxDP: by the exact condition for it, both on a grid so fine that
-    the discrete Gaussian is a post-processing of the continuous one. ApproxDP with delta zero: discrete Laplace.
+    GDP: Gaussian with sigma = Delta_2 / mu, PlannedRho: with that of Rho, and ApproxDP: by the exact condition for it,
+    all three on a grid so fine that the discrete Gaussian is a post-processing of the continuous one. ApproxDP with
+    delta zero: discrete Laplace.
 
     Raises:
         ArgumentError: so little is spent that the noise would drown every count.
@@ -97,10 +98,10 @@ def _calibrated(spend: Budget, neighbors: Neighbors, query: Any, step: Fraction)
         steps = rounded_up(neighbors.exact_l1(query) / step)
         return _in_counts("discrete_laplace", steps / spend.epsilon * (1 + SAFETY), steps, float(step))
     steps = root_up(neighbors.exact_l2_squared(query) / step**2)
-    if isinstance(spend, Rho):
+    if type(spend) is Rho:
         scale = steps / math.sqrt(2 * spend.rho) * (1 + SAFETY)
         return _in_counts("discrete_gaussian", scale, steps, float(step))
-    assert isinstance(spend, GDP | ApproxDP)
+    assert isinstance(spend, GDP | ApproxDP | PlannedRho)
     return _on_fine_grid(_sigma(spend), steps, float(step))
 
 
@@ -135,9 +136,9 @@ def values_noise(spend: Budget, count: int, sensitivity: float) -> tuple[Noise, 
         apart = float(count * each)
         return _in_counts("discrete_laplace", apart / spend.epsilon * (1 + SAFETY), apart, step), apart
     apart = root_up(Fraction(count * each**2))
-    if isinstance(spend, Rho):
+    if type(spend) is Rho:
         return _in_counts("discrete_gaussian", apart / math.sqrt(2 * spend.rho) * (1 + SAFETY), apart, step), apart
-    assert isinstance(spend, GDP | ApproxDP)
+    assert isinstance(spend, GDP | ApproxDP | PlannedRho)
     noise = _on_fine_grid(_sigma(spend), apart, step)
     return noise, apart * (step / noise.step)
 
@@ -168,8 +169,10 @@ def charge_of(
     return "zcdp", float(apart or 0.0), Fraction(cost.rho) if isinstance(cost, Rho) else Fraction(cost.mu_squared) / 2
 
 
-def _sigma(spend: GDP | ApproxDP) -> float:
+def _sigma(spend: GDP | ApproxDP | PlannedRho) -> float:
     """Of Gaussian noise at sensitivity 1."""
+    if isinstance(spend, PlannedRho):
+        return 1 / math.sqrt(2 * spend.rho) * (1 + SAFETY)
     if isinstance(spend, ApproxDP):
         return analytic_gaussian(spend.epsilon, spend.delta)
     return 1 / math.sqrt(spend.mu_squared) * (1 + SAFETY)
@@ -185,6 +188,8 @@ def cost_of(stddev: float, kind: type[Budget], neighbors: Neighbors, query: Any 
         raise ArgumentError.of("stddev", stddev, "a positive number")
     if kind is Rho:
         return Rho(rounded_up(neighbors.exact_l2_squared(query) / Fraction(stddev) ** 2 / 2 * UP))
+    if kind is PlannedRho:
+        return PlannedRho(rounded_up(neighbors.exact_l2_squared(query) / Fraction(stddev) ** 2 / 2 * FINER))
     if kind is GDP:
         return GDP(rounded_up(neighbors.exact_l2_squared(query) / Fraction(stddev) ** 2 * FINER))
     if kind is Epsilon:

@@ -10,6 +10,7 @@ Also here: scores published with noise (`noisy_scores`), and, for comparisons th
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from pgmest.privacy.budgets import Budget
 from pgmest.privacy.noise import Noise, values_noise
 from pgmest.queries.workloads.answers import answers
 from pgmest.queries.workloads.item import Item
-from pgmest.tables.domain import Clique
+from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.groups import summed
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 Candidate = TypeVar("Candidate", bound=Hashable)
 
+TRIED = 8
+"""Functions of tables are tried on tables with so many rows and columns at most."""
 TABLES_AT_ONCE = 4096
 """So many tables are counted together, which bounds the memory used."""
 
@@ -49,6 +52,13 @@ class Scores(ABC, Generic[Candidate]):
     @abstractmethod
     def evaluate(self, data: Dataset, candidates: Sequence[Candidate]) -> list[float]:
         """The scores of these candidates. It must not keep what it computes."""
+
+    def check(self, domain: Domain, candidates: Sequence[Candidate]) -> None:
+        """See that no records could have a score that is not a number, before anything is paid.
+
+        Raises:
+            ArgumentError: some could.
+        """
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +111,12 @@ class Distances(Scores[Candidate]):
         exact = answers_of(data, [distance.item for distance in asked])
         return [distance.score(values) for distance, values in zip(asked, exact, strict=True)]
 
+    def check(self, domain: Domain, candidates: Sequence[Candidate]) -> None:
+        """See `Scores`: counts are finite, so a distance from finite numbers is one."""
+        for candidate in candidates:
+            distance = self.of[candidate]
+            _check_finite(candidate, distance.expected, distance.weight, distance.expected_error)
+
 
 @dataclass(frozen=True, eq=False)
 class GroupedDistance:
@@ -136,6 +152,11 @@ class GroupedDistances(Scores[int]):
         asked = [self.of[position] for position in candidates]
         tables = data.project_many([distance.clique for distance in asked])
         return [distance.score(table.values) for distance, table in zip(asked, tables, strict=True)]
+
+    def check(self, domain: Domain, candidates: Sequence[int]) -> None:
+        """See `Distances`."""
+        for position in candidates:
+            _check_finite(position, self.of[position].expected)
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,25 +205,62 @@ class TableScores(Scores[Clique]):
             found += [float(self.function(table.values.reshape(len(table.values), -1))) for table in tables]
         return found
 
+    def check(self, domain: Domain, candidates: Sequence[Clique]) -> None:
+        """See `Scores`: tried on small tables without records, with one, and with the same number in each cell."""
+        shapes = ((domain[clique[0]], domain.size(clique[1:])) for clique in candidates)
+        for shape in {(min(rows, TRIED), min(columns, TRIED)) for rows, columns in shapes}:
+            one = np.zeros(shape)
+            one[0, 0] = 1.0
+            for table in (np.zeros(shape), one, np.ones(shape)):
+                if math.isnan(score := float(self.function(table))):
+                    raise ArgumentError.of("scores", score, f"numbers of every table, of an empty {shape} one, too")
 
-def as_function(scores: Any, candidates: Sequence[Any], memo: MutableMapping[Any, Any]) -> Callable[[Dataset], Any]:
+
+def _check_finite(candidate: Any, expected: np.ndarray, *others: float) -> None:
+    finite = math.isfinite(float(np.sum(expected))) or np.isfinite(expected).all()  # a finite sum is the quicker answer
+    if not (finite and all(map(math.isfinite, others))):
+        raise ArgumentError.of("scores", candidate, "distances from finite numbers, with finite weights")
+
+
+class Evaluated:
+    """Scores of candidates as a function of the records. It was checked that they are numbers.
+
+    Args:
+        scores: `Scores`.
+        candidates: whose.
+        memo: a curator's, where each score is kept once it is computed.
+    """
+
+    def __init__(self, scores: Scores[Any], candidates: Sequence[Any], memo: MutableMapping[Any, Any]):
+        self._scores = scores
+        self._candidates = candidates
+        self._memo = memo
+
+    def __call__(self, data: Dataset) -> list[float]:
+        known = self._memo.setdefault(self._scores, {}).setdefault(id(data), {})  # a witness of an audit has two
+        new = [candidate for candidate in dict.fromkeys(self._candidates) if candidate not in known]
+        known.update(zip(new, self._scores.evaluate(data, new), strict=True))
+        return [known[candidate] for candidate in self._candidates]
+
+
+def as_function(
+    scores: Any, candidates: Sequence[Any], domain: Domain, memo: MutableMapping[Any, Any]
+) -> Callable[[Dataset], Any]:
     """The scores of the candidates as a function of the records; of `Scores` each is computed once.
 
     Args:
         scores: `Scores`, or a function already.
         candidates: whose scores.
+        domain: of the records.
         memo: the curator's, where what was computed is kept.
+
+    Raises:
+        ArgumentError: `Scores` that could be no numbers.
     """
     if not isinstance(scores, Scores):
         return scores
-
-    def evaluated(data: Dataset) -> list[float]:
-        known = memo.setdefault(scores, {}).setdefault(id(data), {})  # a witness of an audit has two datasets
-        new = [candidate for candidate in dict.fromkeys(candidates) if candidate not in known]
-        known.update(zip(new, scores.evaluate(data, new), strict=True))
-        return [known[candidate] for candidate in candidates]
-
-    return evaluated
+    scores.check(domain, candidates)
+    return Evaluated(scores, candidates, memo)
 
 
 # -- scores that are published with noise ----------------------------------------------------------------------------
@@ -241,7 +299,7 @@ def noisy_scores(
     Raises:
         BudgetExceeded, BudgetTypeError: as for `Curator.measure`.
     """
-    scored = as_function(scores, candidates, curator._memo)
+    scored = as_function(scores, candidates, curator.domain, curator._memo)
     return curator.measure_values(scored, len(candidates), sensitivity, spend, label=label)
 
 

@@ -12,6 +12,7 @@ import math
 import numpy as np
 
 from pgmest._base.errors import ArgumentError, ScoreError, ShapeError
+from pgmest.privacy.bounded_range import choice_epsilon
 from pgmest.privacy.budgets import GDP, ApproxDP, Budget, Epsilon, Rho
 from pgmest.privacy.gaussian import SAFETY
 from pgmest.privacy.noise import LARGEST, MOST_STEPS
@@ -24,10 +25,10 @@ def selection_epsilon(spend: Budget) -> float:
     """The epsilon of the exponential mechanism that a budget buys.
 
     Epsilon: itself. Rho: sqrt(8 rho), because the exponential mechanism is epsilon^2 / 8-zCDP (Cesar, Rogers 2021;
-    bounded range). ApproxDP: its epsilon; delta is of no use here.
+    bounded range). GDP: the range that is mu-GDP (`bounded_range`). ApproxDP: its epsilon; delta is of no use here.
     """
     if isinstance(spend, GDP):
-        raise ArgumentError.of("spend", spend, "another type of budget: a choice is no Gaussian noise; use Rho")
+        return choice_epsilon(math.sqrt(spend.mu_squared) * (1 - SAFETY))
     if isinstance(spend, Rho):
         return math.sqrt(8 * spend.rho) * (1 - SAFETY)
     assert isinstance(spend, Epsilon | ApproxDP)

@@ -45,6 +45,7 @@ class PrivacyStatement:
         schema: where the schema came from, if there was one.
         made: the date.
         version: of pgmest.
+        threshold_delta: how much of delta thresholds took.
     """
 
     mechanism: str
@@ -58,6 +59,7 @@ class PrivacyStatement:
     schema: str | None = None
     made: str = ""
     version: str = ""
+    threshold_delta: float = 0.0
 
     @classmethod
     def of(
@@ -76,7 +78,7 @@ class PrivacyStatement:
             type(mechanism).__name__,
             mechanism.epsilon,
             mechanism.delta,
-            ledger.budget.rho if isinstance(ledger.budget, Rho) else None,
+            ledger.budget.rho if type(ledger.budget) is Rho else None,  # of a plan it says less than its epsilon
             1 if neighbors is None else neighbors.records,
             isinstance(neighbors, Replace),
             ledger.insecure,
@@ -84,6 +86,7 @@ class PrivacyStatement:
             schema,
             date.today().isoformat(),
             __version__,
+            ledger.threshold_delta,
         )
 
     @property
@@ -97,7 +100,8 @@ class PrivacyStatement:
         if self.epsilon is not None:
             budget = f"({self.epsilon:g}, {self.delta:g})" if self.delta else f"{self.epsilon:g}"
             name = f"{budget}-differential privacy"
-            return name if self.rho is None else f"{name}, spent as {self.rho:.4g}-zCDP"
+            labels = f" and a delta of {self.threshold_delta:.2g} on thresholds" if self.threshold_delta else ""
+            return name if self.rho is None else f"{name}, spent as {self.rho:.4g}-zCDP{labels}"
         return f"{self.rho:g}-zero-concentrated differential privacy (zCDP)"
 
     @property

@@ -18,7 +18,8 @@ import numpy as np
 
 from pgmest.data.dataset import Dataset
 from pgmest.privacy import exponential
-from pgmest.privacy.accesses import Access, Choice, Draws, NoisyAnswers
+from pgmest.privacy.accesses import Access, Choice, Draws, FrequentLabels, NoisyAnswers
+from pgmest.privacy.bounded_range import MARGIN, choice_mu
 from pgmest.privacy.budgets import GDP, Budget, Rho
 from pgmest.privacy.curator import Curator, RecordTransform
 from pgmest.privacy.ledger import Entry
@@ -108,9 +109,10 @@ def loss_between(access: Access, cost: Budget, data: Dataset, neighbor: Dataset)
     Gaussian noise: half the square of how far the answers move, in standard deviations, for rho; that square for mu^2.
     Laplace noise: how far they move, in scales. Choices and draws: of the logs of their probabilities the largest
     change for epsilon; for rho an eighth of the square of their range, which is what a choice by the exponential
-    mechanism costs at most (Cesar, Rogers 2021).
+    mechanism costs at most (Cesar, Rogers 2021). Frequent labels: as noise on the counts of those that both have; what
+    is told of others is in the delta that was charged.
     """
-    if isinstance(access, NoisyAnswers):
+    if isinstance(access, NoisyAnswers | FrequentLabels):
         moved = access.moved(data, neighbor)
         if access.noise.kind == "discrete_laplace":
             return moved
@@ -127,6 +129,8 @@ def loss_between(access: Access, cost: Budget, data: Dataset, neighbor: Dataset)
 def _of_choice(changes: np.ndarray, cost: Budget) -> float:
     if isinstance(cost, Rho):
         return float(np.ptp(changes)) ** 2 / 8
+    if isinstance(cost, GDP):
+        return choice_mu(float(np.ptp(changes))) ** 2 / (1 + 4 * MARGIN) ** 2
     return float(np.abs(changes).max())
 
 

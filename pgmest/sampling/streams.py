@@ -38,7 +38,7 @@ def write_samples(
     method: str = "round",
     seed: int | np.random.Generator | None = None,
 ) -> None:
-    """Write n records of a model as `.csv`, `.csv.gz` or `.parquet`, at constant memory.
+    """Write n records of a model as `.csv`, `.tsv` (either `.gz`, too) or `.parquet`, at constant memory.
 
     Progress shows on a terminal. The file appears when it is complete. The other arguments and errors are those of
     `Model.sample_batches`.

@@ -15,7 +15,8 @@ import numpy as np
 from pgmest._base.errors import DataError, OptionalDependencyError
 from pgmest._base.files import atomic_path
 from pgmest.data.dataset import Dataset
-from pgmest.data.frames import GZIP_LEVEL, file_format
+from pgmest.data.frames import GZIP_LEVEL
+from pgmest.data.table_file import file_format
 from pgmest.tables.domain import Domain
 
 TEXT_ROWS = 1 << 16
@@ -23,7 +24,7 @@ TEXT_ROWS = 1 << 16
 
 
 def write_batches(batches: Iterable[Dataset], domain: Domain, n: int, path: str | Path) -> None:
-    """Write datasets over `domain`, n records in all, as one `.csv`, `.csv.gz` or `.parquet` file.
+    """Write datasets over `domain`, n records in all, as one `.csv`, `.tsv` (either `.gz`, too) or `.parquet` file.
 
     Progress shows on a terminal. Until the file is complete it has another name, so that after a crash the old file
     or none is there.
@@ -53,13 +54,14 @@ def write_batches(batches: Iterable[Dataset], domain: Domain, n: int, path: str 
 def _csv_file(path: Path, domain: Domain, kind: str) -> Iterator[Callable[[Dataset], None]]:
     """A function that appends a dataset to the CSV file; the first line names the attributes."""
     header = io.StringIO()
-    csv.writer(header, lineterminator="\n").writerow(domain)
+    separator = "\t" if kind.startswith(".tsv") else ","
+    csv.writer(header, delimiter=separator, lineterminator="\n").writerow(domain)
     with contextlib.ExitStack() as stack:
         file: IO[bytes] = stack.enter_context(path.open("wb"))
-        if kind == ".csv.gz":
+        if kind.endswith(".gz"):
             file = stack.enter_context(gzip.GzipFile("", "wb", GZIP_LEVEL, file, mtime=0))  # type: ignore[assignment]
         file.write(header.getvalue().encode("utf-8"))
-        fields = _code_texts(domain)
+        fields = _code_texts(domain, separator.encode())
 
         def write(dataset: Dataset) -> None:
             for start in range(0, len(dataset), TEXT_ROWS):
@@ -69,9 +71,9 @@ def _csv_file(path: Path, domain: Domain, kind: str) -> Iterator[Callable[[Datas
         yield write
 
 
-def _code_texts(domain: Domain) -> list[np.ndarray]:
-    """For each attribute the text of its codes with the comma or line end that follows, padded with zero bytes."""
-    endings = [b","] * (len(domain) - 1) + [b"\n"]
+def _code_texts(domain: Domain, separator: bytes) -> list[np.ndarray]:
+    """For each attribute the text of its codes with the delimiter or line end that follows, padded with zero bytes."""
+    endings = [separator] * (len(domain) - 1) + [b"\n"]
     return [np.char.add(np.arange(size).astype("S"), end) for size, end in zip(domain.shape, endings, strict=True)]
 
 

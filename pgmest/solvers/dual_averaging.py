@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,12 +40,26 @@ class DualAveraging(Solver[DualAveragingState]):
     K is the Lipschitz constant computed from the measurements (`Problem.lipschitz`). Converges like 1/k^2 without ever
     adapting, so a cautious K makes it slow. The average $\mu$ leaves the exponential family; what is returned is the
     dual iterate $\nu$ with its potentials $\theta$, which converges to the same marginals.
+
+    Attributes:
+        lipschitz: a K of your own, for a loss of marginals that sum to one. The entropy is strongly convex in the l1
+            norm, so the largest entry of Q^T Q is enough, and that is the default. The paper takes its largest
+            eigenvalue, which on the tables of a junction tree is larger by as many cells as a query sums over, and so
+            makes the steps as much smaller (`experiments/results/pgm_figure3.md`).
+
+    Raises:
+        ArgumentError: a constant that is not positive, or none where the loss has none.
     """
 
     name: str = "dual_averaging"
+    lipschitz: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.lipschitz is not None and not 0 < self.lipschitz < math.inf:
+            raise ArgumentError.of("lipschitz", self.lipschitz, "a positive number, or None")
 
     def start(self, problem: Problem, theta: np.ndarray) -> DualAveragingState:
-        if problem.lipschitz is None:
+        if self._constant(problem) is None:
             raise ArgumentError(
                 "method='dual_averaging' needs a loss with a known Lipschitz constant; this loss has none. "
                 "Use method='auto', or give the loss a `lipschitz` attribute."
@@ -55,7 +70,7 @@ class DualAveraging(Solver[DualAveragingState]):
         )
 
     def step(self, problem: Problem, state: DualAveragingState) -> DualAveragingState:
-        lipschitz = problem.lipschitz
+        lipschitz = self._constant(problem)
         if not lipschitz:
             state.status = Status.LINEAR
             return state
@@ -70,3 +85,6 @@ class DualAveraging(Solver[DualAveragingState]):
         state.average *= 1 - c
         state.average += c * state.p
         return state
+
+    def _constant(self, problem: Problem) -> float | None:
+        return problem.lipschitz if self.lipschitz is None else self.lipschitz

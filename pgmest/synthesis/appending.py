@@ -55,16 +55,16 @@ def peel(cliques: Sequence[Clique]) -> tuple[list[tuple[Clique, int]], list[Appe
 
 def _maximal(left: Sequence[tuple[Clique, int]]) -> list[tuple[Clique, int]]:
     """The cliques that are not empty and inside no other, the first of equal ones."""
+    sets = [frozenset(clique) for clique, _ in left]
+    holders: dict[str, set[int]] = {}
+    for position, own in enumerate(sets):
+        for name in own:
+            holders.setdefault(name, set()).add(position)
     kept: list[tuple[Clique, int]] = []
-    for position, (clique, place) in enumerate(left):
-        own = set(clique)
-        inside = any(
-            own < set(other) or (own == set(other) and number < position)
-            for number, (other, _) in enumerate(left)
-            if number != position
-        )
-        if own and not inside:
-            kept.append((clique, place))
+    for position, own in enumerate(sets):
+        around = set.intersection(*sorted((holders[name] for name in own), key=len)) if own else set()
+        if own and all(len(sets[other]) == len(own) and other >= position for other in around):
+            kept.append(left[position])
     return kept
 
 

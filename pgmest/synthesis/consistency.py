@@ -58,25 +58,38 @@ def consistent_tables(
         measurement.check(known)
         if measurement.query is not None:
             raise QueryError(f"the measurement of {measurement.clique} answers {measurement.query}, not the cells.")
+    from pgmest.synthesis.kernels import most_negative, onto_simplexes
+
     rounds = at_least("rounds", rounds, 0)
     size = estimate_total(noisy, known).value if total is None else float(total)
     cliques = [known.ordered(m.clique) for m in noisy]
-    tables = [
-        Factor(known.project(m.clique), m.values.reshape(known.project(m.clique).shape)).transpose(clique).values.copy()
-        for m, clique in zip(noisy, cliques, strict=True)
-    ]
+    flat, starts, tables = _laid_out(noisy, cliques, known)
     weights = [1 / float(np.mean(np.square(measurement.stddev))) for measurement in noisy]
     steps = [_Agreement.on(shared, cliques, known, weights) for shared in shared_sets(cliques)]
     for turn in range(rounds + 1):
         _agree(tables, steps, size)
-        negative = max((-float(table[table < 0].sum()) for table in tables), default=0.0)
-        if turn == rounds or negative <= tolerance * size:
+        if turn == rounds or not tables or most_negative(flat, starts) <= tolerance * size:
             break
-        tables = [norm_sub(table, size) for table in tables]
+        onto_simplexes(flat, starts, size)
     return [
         Factor(known.project(clique), table).transpose(m.clique)
         for m, clique, table in zip(noisy, cliques, tables, strict=True)
     ]
+
+
+def _laid_out(
+    noisy: Sequence[LinearMeasurement], cliques: Sequence[Clique], domain: Domain
+) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
+    """The noisy tables one after the other, where each starts, and each as a part of that array."""
+    starts = np.cumsum([0, *(domain.size(clique) for clique in cliques)], dtype=np.int64)
+    flat = np.empty(int(starts[-1]))
+    tables = []
+    for m, clique, start in zip(noisy, cliques, starts, strict=False):
+        table = domain.project(m.clique)
+        values = Factor.owning(table, m.values.reshape(table.shape)).transpose(clique).values
+        tables.append(flat[start : start + values.size].reshape(values.shape))
+        tables[-1][...] = values
+    return flat, starts, tables
 
 
 def norm_sub(values: np.ndarray, total: float) -> np.ndarray:

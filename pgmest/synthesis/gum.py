@@ -3,40 +3,74 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from numbers import Real
+from typing import Any
 
+import networkx as nx
 import numpy as np
 
 from pgmest._base.errors import ArgumentError, at_least
 from pgmest.data.codes import code_type
 from pgmest.sampling.systematic import random_round, systematic
+from pgmest.synthesis.appending import Appended, append
 from pgmest.tables.domain import Domain
 from pgmest.tables.factor import Factor
+from pgmest.tables.information import mutual_information
 
 Callback = Callable[[int, float], object]
 """Called after each iteration with its number and the mean total-variation error of the tables that it found."""
 
+Step = Callable[[np.ndarray, np.ndarray, float, np.random.Generator], tuple[np.ndarray, np.ndarray]]
+"""From what each cell misses (negative: has too many) and has, and alpha: what it gains and what it loses."""
+
+SCHEDULES: Mapping[str, Callable[[int, float, int], float]] = {
+    "step": lambda t, decay, period: decay ** (t // period),
+    "exponential": lambda t, decay, period: math.exp(-decay * t),
+    "linear": lambda t, decay, period: 1 / (1 + decay * t),
+    "square_root": lambda t, decay, period: 1 / math.sqrt(1 + decay * t),
+}
+"""What alpha is multiplied by in iteration t = 0, 1, ... (DPSyn A.3)."""
+
+
+STARTS = ("independent", "tree")
+
 
 @dataclass(frozen=True, kw_only=True)
 class GradualUpdate:
-    r"""The gradually updating method (Zhang et al. 2021, PrivSyn section 5).
+    r"""The gradually updating method (Zhang et al. 2021, PrivSyn section 5; DPSyn section 5.5 and appendix A).
 
     Every iteration visits all tables in random order. Where a cell has fewer records than its table says, it gains
-    alpha * min(deficit, records there), an empty cell alpha * deficit; cells with too many lose as many in all, each in
-    proportion to its excess. Of what a cell gains, the share `duplicate` are copies of records that are there already,
-    which bring their other attributes with them and so keep what other tables say; the others are records that keep
-    their other attributes and are rewritten in those of the table. alpha falls step by step, so that the updates of
-    different tables come to terms. (As published, a cell gains min(deficit, alpha * records there), which soon is all
-    of its deficit, however small alpha; on a census table with 85 pairs the records then stay a fifth further off.)
+    some, and cells with too many lose as many in all. Of what a cell gains, the share `duplicate` are copies of records
+    that are there already, which bring their other attributes with them and so keep what other tables say; the others
+    are records that keep their other attributes and are rewritten in those of the table. alpha falls by a schedule, so
+    that the updates of different tables come to terms.
+
+    step="proportional" is ours: a cell gains alpha * min(deficit, records there), an empty one alpha * deficit, and
+    cells lose in proportion to their excess. step="capped" is the published one: with n_s records where n_t are wanted
+    a cell gains min(n_t - n_s, alpha n_s), nothing where it is empty, and others lose min(n_s - n_t, beta n_s) with the
+    beta that keeps the number of records. That soon is all of the deficit, however small alpha: on a census table with
+    85 pairs the records then stay a fifth further off. `GradualUpdate.as_published()` has its constants.
+
+    >>> GradualUpdate(schedule="linear", decay=0.5).alpha_of(2)
+    0.5
 
     Args:
         iterations: how often all tables are visited.
         alpha: the share of a cell's records that may be added in the first iteration.
-        decay: what alpha is multiplied by ...
-        period: ... every this many iterations.
+        decay: of the schedule: k.
+        period: of the schedule "step": s.
         duplicate: the share of copies, 0 to 1. More copies fit the tables better, but help a noisy release less.
+        last_duplicate: the share of copies in the last iteration, to which it then goes evenly (DPSyn A.2: once records
+            are close to their tables copies are preferable); None for the same in all.
+        schedule: of alpha: "step", alpha k^floor(t / s); "exponential", alpha exp(-k t); "linear", alpha / (1 + k t);
+            or "square_root", alpha / sqrt(1 + k t).
+        step: "proportional" or "capped".
+        start: the first records: "independent", each attribute by itself, or "tree", by a tree of those tables whose
+            attributes depend on each other most, which is nearer where there are many; if the records are nearer to the
+            tables there than at the end, they are left there.
 
     Raises:
         ArgumentError: a parameter out of its range.
@@ -47,18 +81,45 @@ class GradualUpdate:
     decay: float = 0.84
     period: int = 5
     duplicate: float = 0.5
+    last_duplicate: float | None = None
+    schedule: str = "step"
+    step: str = "proportional"
+    start: str = "independent"
 
     def __post_init__(self) -> None:
         for name in ("iterations", "period"):
             object.__setattr__(self, name, at_least(name, getattr(self, name), 1))
-        for name in ("alpha", "decay", "duplicate"):
+        shares = ("duplicate",) if self.last_duplicate is None else ("duplicate", "last_duplicate")
+        for name in ("alpha", "decay", *shares):
             if isinstance(getattr(self, name), bool) or not isinstance(getattr(self, name), Real):
                 raise ArgumentError.of(name, getattr(self, name), "a number")
         for name in ("alpha", "decay"):
             if not 0 < getattr(self, name) <= 1:
                 raise ArgumentError.of(name, getattr(self, name), "above 0 and at most 1")
-        if not 0 <= self.duplicate <= 1:
-            raise ArgumentError.of("duplicate", self.duplicate, "a share between 0 and 1")
+        for name in shares:
+            if not 0 <= getattr(self, name) <= 1:
+                raise ArgumentError.of(name, getattr(self, name), "a share between 0 and 1")
+        for name, known in (("schedule", tuple(SCHEDULES)), ("step", tuple(STEPS)), ("start", STARTS)):
+            if getattr(self, name) not in known:
+                raise ArgumentError.of(name, getattr(self, name), known)
+
+    @classmethod
+    def as_published(cls, **parameters: Any) -> GradualUpdate:
+        """The published step, with copies preferred in the end; other parameters can be given.
+
+        alpha is 0.2, that of the contest. The rate and period of the decay are not published; ours are used.
+        """
+        return cls(**{"alpha": 0.2, "duplicate": 0.0, "last_duplicate": 1.0, "step": "capped", **parameters})
+
+    def alpha_of(self, iteration: int) -> float:
+        """alpha in iteration t = 0, 1, ..."""
+        return self.alpha * SCHEDULES[self.schedule](iteration, self.decay, self.period)
+
+    def duplicate_of(self, iteration: int) -> float:
+        """The share of copies in iteration t = 0, 1, ..."""
+        if self.last_duplicate is None:
+            return self.duplicate
+        return self.duplicate + (self.last_duplicate - self.duplicate) * iteration / max(1, self.iterations - 1)
 
     def records(
         self,
@@ -78,18 +139,21 @@ class GradualUpdate:
             callback: see `Callback`.
         """
         rows = np.empty((n, len(domain)), dtype=code_type(max(domain.shape)))
-        for axis, column in enumerate(independent_columns(tables, domain, n, generator)):
+        first = tree_columns if self.start == "tree" else independent_columns
+        for axis, column in enumerate(first(tables, domain, n, generator)):
             rows[:, axis] = column
         goals = [_Goal(table, domain, n, generator) for table in tables]
         buffers = _Buffers(n, generator)
+        tree = (rows.copy(), _mean_error(goals, rows, buffers)) if self.start == "tree" else None
         for iteration in range(self.iterations):
-            alpha = self.alpha * self.decay ** (iteration // self.period)
+            moves = Moves(self.alpha_of(iteration), self.duplicate_of(iteration), STEPS[self.step])
             errors = [
-                goals[place].update(rows, alpha, self.duplicate, buffers, generator)
-                for place in generator.permutation(len(goals))
+                goals[place].update(rows, moves, buffers, generator) for place in generator.permutation(len(goals))
             ]
             if callback is not None:
                 callback(iteration + 1, float(np.mean(errors)))
+        if tree is not None and tree[1] < _mean_error(goals, rows, buffers):
+            rows = tree[0]
         return [np.ascontiguousarray(rows[:, axis]) for axis in range(len(domain))]
 
 
@@ -105,6 +169,38 @@ def independent_columns(
     return columns
 
 
+def tree_columns(tables: Sequence[Factor], domain: Domain, n: int, generator: np.random.Generator) -> list[np.ndarray]:
+    """A column per attribute, from a tree of tables: each attribute given the one of which it tells most.
+
+    The tree is the spanning forest of largest mutual information of the tables' pairs (Chow, Liu 1968).
+    """
+    pairs = _pair_tables(tables)
+    graph = nx.Graph()
+    graph.add_nodes_from(domain)
+    for (one, other), table in pairs.items():
+        if table.values.any():
+            graph.add_edge(one, other, weight=mutual_information(table, (one,), (other,)))
+    forest = nx.maximum_spanning_tree(graph)
+    columns = dict(zip(domain, independent_columns(tables, domain, n, generator), strict=True))
+    for part in nx.connected_components(forest):
+        root = next(name for name in domain if name in part)
+        for parent, child in nx.bfs_edges(forest, root):
+            table = pairs[parent, child] if (parent, child) in pairs else pairs[child, parent]
+            columns[child] = append(columns, Appended(child, (parent,), 0), table, n, generator)
+    return [columns[name] for name in domain]
+
+
+def _pair_tables(tables: Sequence[Factor]) -> dict[tuple[str, str], Factor]:
+    """The tables' marginals on pairs of attributes, without negative counts; each pair once."""
+    found: dict[tuple[str, str], Factor] = {}
+    for table in tables:
+        for one, other in combinations(table.domain, 2):
+            if (one, other) not in found and (other, one) not in found:
+                positive = Factor.owning(table.domain, np.maximum(table.values, 0.0))
+                found[one, other] = positive.project((one, other))
+    return found
+
+
 class _Buffers:
     """What all updates of n records use."""
 
@@ -115,6 +211,62 @@ class _Buffers:
         self.kernels, self.take_records = kernels, take_records
         self.cells, self.victims, self.sources = (np.empty(n, dtype=np.int32) for _ in range(3))
         self.state = generator.integers(2**64, size=1, dtype=np.uint64)
+
+
+def _mean_error(goals: Sequence[_Goal], rows: np.ndarray, buffers: _Buffers) -> float:
+    """The mean total-variation error of the records in the tables."""
+    return float(np.mean([goal.error(rows, buffers) for goal in goals])) if goals else 0.0
+
+
+def proportional_step(
+    missing: np.ndarray, counts: np.ndarray, alpha: float, generator: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """What each cell gains and what it loses, as many in all: alpha of the least of its deficit and its records."""
+    deficit, excess = np.maximum(missing, 0), np.maximum(-missing, 0)
+    allowed = alpha * np.where(counts > 0, np.minimum(deficit, counts), deficit)
+    gains = np.minimum(random_round(allowed, generator), deficit)
+    return gains, systematic(excess, int(gains.sum()), generator)
+
+
+def capped_step(
+    missing: np.ndarray, counts: np.ndarray, alpha: float, generator: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """As published: gains of min(n_t - n_s, alpha n_s), losses of min(n_s - n_t, beta n_s), as many in all."""
+    deficit, excess = np.maximum(missing, 0), np.maximum(-missing, 0)
+    gains = np.minimum(random_round(np.minimum(deficit, alpha * counts), generator), deficit)
+    moved = int(gains.sum())
+    return gains, systematic(np.minimum(excess, loss_rate(excess, counts, moved) * counts), moved, generator)
+
+
+def loss_rate(excess: np.ndarray, counts: np.ndarray, moved: int) -> float:
+    """The least beta with sum min(excess, beta counts) = moved, which is at most the whole excess.
+
+    >>> loss_rate(np.array([4, 1, 0]), np.array([10, 10, 10]), 3)
+    0.2
+    """
+    over = excess > 0
+    if not moved or not over.any():
+        return 0.0
+    rates = excess[over] / counts[over]
+    order = np.argsort(rates, kind="stable")
+    rates, lost, have = rates[order], excess[over][order], counts[over][order]
+    full = np.concatenate([[0.0], np.cumsum(lost)[:-1]])  # what the cells before lose, which lose all their excess
+    rest = np.cumsum(have[::-1])[::-1]
+    place = min(int(np.searchsorted(full + rates * rest, moved)), len(rates) - 1)
+    return float(min(rates[place], (moved - full[place]) / rest[place]))
+
+
+STEPS: Mapping[str, Step] = {"proportional": proportional_step, "capped": capped_step}
+"""How many records cells gain and lose in an update."""
+
+
+@dataclass(frozen=True)
+class Moves:
+    """An iteration's parameters: alpha, the share of copies, and what cells gain and lose."""
+
+    alpha: float
+    duplicate: float
+    step: Step
 
 
 class _Goal:
@@ -128,23 +280,25 @@ class _Goal:
         self.strides = np.array([math.prod(shape[axis + 1 :]) for axis in range(len(shape))], dtype=np.int64)
         self.counts = np.empty(self.target.size, dtype=np.int64)
 
-    def update(
-        self, rows: np.ndarray, alpha: float, duplicate: float, buffers: _Buffers, generator: np.random.Generator
-    ) -> float:
+    def error(self, rows: np.ndarray, buffers: _Buffers) -> float:
+        """The total-variation error of the records in the table, a fraction."""
+        buffers.kernels.count_cells(rows, self.axes, self.strides, buffers.cells, self.counts)
+        return float(np.maximum(self.target - self.counts, 0).sum()) / max(1, len(rows))
+
+    def update(self, rows: np.ndarray, moves: Moves, buffers: _Buffers, generator: np.random.Generator) -> float:
         """One update of the records; the total-variation error that was found, a fraction."""
         kernels, counts = buffers.kernels, self.counts
         kernels.count_cells(rows, self.axes, self.strides, buffers.cells, counts)
         missing = self.target - counts
-        deficit, excess = np.maximum(missing, 0), np.maximum(-missing, 0)
-        allowed = alpha * np.where(counts > 0, np.minimum(deficit, counts), deficit)
-        gains = np.minimum(random_round(allowed, generator), deficit)
+        deficit = np.maximum(missing, 0)
+        gains, losses = moves.step(missing, counts, moves.alpha, generator)
         moved = int(gains.sum())
         if moved:
-            copies = np.minimum(random_round(np.where(counts > 0, duplicate * gains, 0.0), generator), gains)
-            losses = systematic(excess, moved, generator)
+            wanted = np.where(counts > 0, moves.duplicate * gains, 0.0)
+            copies = np.minimum(random_round(wanted, generator), gains)
             taken = int(copies.sum())
             buffers.take_records(
-                buffers.cells, losses + copies, counts, excess > 0, buffers.state, buffers.victims, buffers.sources
+                buffers.cells, losses + copies, counts, missing < 0, buffers.state, buffers.victims, buffers.sources
             )
             victims = buffers.victims[:moved]
             copied = generator.permutation(np.arange(moved) < taken)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pgmest.inference.exact.kernels import _cached
+from pgmest.inference.exact.kernels import _cached, _inlined
 
 
 @_cached
@@ -39,3 +39,101 @@ def rewrite_records(rows, victims, filled, axes, strides, sizes):
     for j in range(len(victims)):
         for a in range(len(axes)):
             rows[victims[j], axes[a]] = (filled[j] // strides[a]) % sizes[a]
+
+
+@_inlined
+def _center(table, shape):
+    """Take the mean along each axis off a row-major table."""
+    stride = table.size
+    for a in range(len(shape)):
+        block, stride = stride, stride // shape[a]
+        for start in range(0, table.size, block):
+            for s in range(start, start + stride):
+                mean = 0.0
+                for i in range(shape[a]):
+                    mean += table[s + i * stride]
+                mean /= shape[a]
+                for i in range(shape[a]):
+                    table[s + i * stride] -= mean
+
+
+@_cached
+def raise_negative(cliques, subsets, parts, shapes, maps, residuals, duals, table, change, spread):
+    """One round of dual ascent over all cliques (local_nonnegativity.py); the largest negative mass that it met.
+
+    Rows of `cliques`: start of the duals, cells, first and last of the clique's subsets. Rows of `subsets`: the part,
+    start of the map from the clique's cells to the part's. Rows of `parts`: start of the residual, its cells, first and
+    last of its shape. `spread` is the variance of each part's residual; the last three arrays but one are work space.
+    """
+    worst = 0.0
+    for g in range(len(cliques)):
+        begin, n, first, last = cliques[g]
+        mu, step, negative, curvature = table[:n], change[:n], 0.0, 0.0
+        mu[:] = 0.0
+        for k in range(first, last):
+            part, cell_of = subsets[k, 0], maps[subsets[k, 1] : subsets[k, 1] + n]
+            residual = residuals[parts[part, 0] : parts[part, 0] + parts[part, 1]]
+            share = parts[part, 1] / n
+            for j in range(n):
+                mu[j] += residual[cell_of[j]] * share
+            curvature = max(curvature, spread[part] * share)
+        moved = False
+        for j in range(n):
+            negative -= min(mu[j], 0.0)
+            dual = max(0.0, duals[begin + j] - mu[j] / curvature) if curvature > 0.0 else 0.0
+            step[j] = dual - duals[begin + j]
+            moved = moved or step[j] != 0.0
+            duals[begin + j] = dual
+        worst = max(worst, negative)
+        if not moved:
+            continue
+        for k in range(first, last):
+            part, cell_of = subsets[k, 0], maps[subsets[k, 1] : subsets[k, 1] + n]
+            if spread[part] == 0.0:
+                continue
+            gathered = mu[: parts[part, 1]]
+            gathered[:] = 0.0
+            for j in range(n):
+                gathered[cell_of[j]] += step[j]
+            _center(gathered, shapes[parts[part, 2] : parts[part, 3]])
+            scale = spread[part] * parts[part, 1] / n
+            for j in range(parts[part, 1]):
+                residuals[parts[part, 0] + j] += gathered[j] * scale
+    return worst
+
+
+@_cached
+def onto_simplexes(values, starts, total):
+    """Each stretch of `values` moved to the nearest one without negative entries and with that sum, in place.
+
+    One amount is taken off every entry that stays positive; which these are is found by dropping those that would not,
+    again and again (Michelot 1986).
+    """
+    for t in range(len(starts) - 1):
+        row = values[starts[t] : starts[t + 1]]
+        held = 0.0
+        for j in range(row.size):
+            held += row[j]
+        amount, count, kept = (held - total) / row.size, -1, row.size
+        while kept != count:
+            count, kept, held = kept, 0, 0.0
+            for j in range(row.size):
+                if row[j] > amount:
+                    held += row[j]
+                    kept += 1
+            if kept > 0:  # none is left only where the total is 0, and then all entries become 0
+                amount = (held - total) / kept
+        for j in range(row.size):
+            row[j] = max(row[j] - amount, 0.0)
+
+
+@_cached
+def most_negative(values, starts):
+    """The largest sum of negative entries of any stretch."""
+    most = 0.0
+    for t in range(len(starts) - 1):
+        negative = 0.0
+        for j in range(starts[t], starts[t + 1]):
+            negative -= min(values[j], 0.0)
+        most = max(most, negative)
+    return most

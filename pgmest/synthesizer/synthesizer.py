@@ -18,8 +18,10 @@ from pgmest.mechanisms.registry import named_mechanism
 from pgmest.models.base import ModelBase
 from pgmest.privacy.dataset_ledger import DatasetLedger
 from pgmest.privacy.ledger import Statement
+from pgmest.privacy.raw_table import RawTable
 from pgmest.privacy.statement import PrivacyStatement
 from pgmest.synthesizer.completion import completed
+from pgmest.synthesizer.drafting import check_workload, drafting_of
 
 if TYPE_CHECKING:
     from pgmest.data.schema import Schema
@@ -41,12 +43,13 @@ class Synthesizer:
     ('DataFrame', (100, 2), True)
 
     Args:
-        mechanism: a name, such as "aim" or "mst" (`pgmest.mechanisms.registry.mechanism_names()`), or a mechanism.
+        mechanism: a name, such as "pgm" or "aim" (`pgmest.mechanisms.registry.mechanism_names()`), or a mechanism.
         epsilon, delta, rho: the budget, as for the mechanism. With epsilon alone delta is 1e-9 where one is needed.
         parameters: more parameters of the mechanism, such as `backend="simulation"` for experiments.
 
     Attributes (after `fit`):
-        schema_: the schema.
+        schema_: the schema, with what was bought of it.
+        bought_: for each column of which something was bought, what was found, in words.
         result_: what the mechanism returned; everything in it but `owner_only` may be published.
         model_: its model.
         ledger_: what was spent, on what.
@@ -56,12 +59,13 @@ class Synthesizer:
     """
 
     schema_: Schema
+    bought_: Mapping[str, str]
     result_: Result
     _loaded: Any
 
     def __init__(
         self,
-        mechanism: str | Mechanism = "aim",
+        mechanism: str | Mechanism = "pgm",
         epsilon: float | None = None,
         delta: float | None = None,
         rho: float | None = None,
@@ -88,6 +92,7 @@ class Synthesizer:
         allow_draft: bool = False,
         unit_key: bytes | None = None,
         time_limit: float | None = None,
+        buy_share: float | None = None,
     ) -> Synthesizer:
         """Spend the budget on the records of a table.
 
@@ -96,6 +101,9 @@ class Synthesizer:
 
         The mechanism knows the combinations that the schema calls impossible, and its model gives them no weight.
         `result_.details["structural_zeros"]` says where it cannot do that.
+
+        Bounds, bins and values that the schema says are to be bought are bought first, with a share of the budget,
+        under the same ledger (`pgmest.privacy.purchase`); `schema_` has them then.
 
         Args:
             table: a dataframe of any library, the path of a `.csv`, `.csv.gz` or `.parquet` file, or a Dataset that the
@@ -108,6 +116,7 @@ class Synthesizer:
             allow_draft: whether a schema is accepted that still says `drafted_from_private_data: true`, or has lines
                 marked as read from the private data. What is made with it is not private.
             unit_key: as `key` of `Schema.encode`: which rows of a person are counted; by default a new one.
+            buy_share: of the budget, for what the schema says is to be bought; 0.1 by default.
 
         Returns:
             itself.
@@ -119,18 +128,46 @@ class Synthesizer:
         """
         known = _as_schema(schema)
         check_public(known, allow_draft)
-        data = table if isinstance(table, Dataset) else known.encode(table, key=unit_key)
-        _check_bounded(known, data)
-        if data.domain != known.domain:
-            raise DomainError(f"the data are over {data.domain}, but the schema describes {known.domain}.")
-        mechanism = with_schema(self.mechanism, known)
-        self.result_ = mechanism.fit(
-            data, workload, seed, progress=progress, checkpoint=checkpoint, ledger=ledger, time_limit=time_limit
-        )
-        self.schema_ = known
+        options = {"progress": progress, "checkpoint": checkpoint, "ledger": ledger, "time_limit": time_limit}
+        if known.bought:
+            self._fit_bought(known, table, workload, seed, unit_key, buy_share, options)
+        else:
+            if buy_share is not None:
+                raise ArgumentError(f"buy_share= says what bounds may cost, but {known.source} has none to be bought.")
+            data = table if isinstance(table, Dataset) else known.encode(table, key=unit_key)
+            _check_bounded(known, data)
+            if data.domain != known.domain:
+                raise DomainError(f"the data are over {data.domain}, but the schema describes {known.domain}.")
+            self.result_ = with_schema(self.mechanism, known).fit(data, workload, seed, **options)
+            self.schema_, self.bought_ = known, {}
         self._like = _library(table)
         self._describe()
         return self
+
+    def _fit_bought(
+        self,
+        schema: Schema,
+        table: Any,
+        workload: Any,
+        seed: Any,
+        unit_key: bytes | None,
+        share: float | None,
+        options: dict[str, Any],
+    ) -> None:
+        """Buy what the schema lacks, then fit, both under one curator."""
+        if isinstance(table, Dataset):
+            raise ArgumentError.of(
+                "table", type(table).__name__, "the raw table, as nothing has codes before it is bought"
+            )
+        mechanism, drafting = drafting_of(with_schema(self.mechanism, schema), schema, share)
+        check_workload(schema, workload)
+        raw = RawTable.of(schema.table_file(table), schema, unit_key)
+        result = mechanism.fit(raw, workload, seed, **options, drafting=drafting)
+        stated = dataclasses.replace(self.mechanism, neighbors=result.mechanism.neighbors)
+        self.schema_, self.bought_ = drafting.bought.schema, drafting.bought.found
+        self.result_ = dataclasses.replace(
+            result, mechanism=stated, details={**result.details, "bought": dict(self.bought_)}
+        )
 
     def _describe(self) -> None:
         """Let the model say, in its file, too, what its codes stand for and what is promised of it."""

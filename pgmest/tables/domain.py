@@ -75,6 +75,8 @@ class Domain(Mapping[str, int]):
     def project(self, attributes: Iterable[str]) -> Domain:
         """The domain of `attributes` alone, in the order asked for."""
         names = self.clique(attributes)
+        if names == self._attributes:
+            return self
         smaller = Domain.__new__(Domain)
         smaller._sizes = {name: self._sizes[name] for name in names}
         smaller._attributes = names
@@ -108,9 +110,8 @@ class Domain(Mapping[str, int]):
             DuplicateAttributeError: a name appears twice.
         """
         names: Clique = (attributes,) if isinstance(attributes, str) else tuple(attributes)
-        for name in names:
-            if name not in self._sizes:
-                raise UnknownAttributeError.of(name, self._attributes)
+        if not self._sizes.keys() >= set(names):
+            raise UnknownAttributeError.of(next(n for n in names if n not in self._sizes), self._attributes)
         if len(set(names)) != len(names):
             raise DuplicateAttributeError.of(names, f"the clique {names}")
         return names

@@ -120,6 +120,8 @@ class Factor:
             DomainError: `attributes` is not a reordering of the factor's own.
         """
         names = self.domain.clique(attributes)
+        if names == self.domain.attributes:
+            return self
         if len(names) != len(self.domain):
             raise DomainError(f"cannot transpose a factor over {self.domain.attributes} to {names}; name each axis.")
         return Factor.owning(self.domain.project(names), self.values.transpose(self.domain.axes(names)))

@@ -88,7 +88,7 @@ class Function:
         if len(codes) != size:
             raise ArgumentError(f"{where}: expected one for each of {size} codes of '{self.of}', got {len(codes)}.")
         for row, code in enumerate(codes):
-            if isinstance(code, bool | np.bool) or not isinstance(code, int | np.integer):
+            if isinstance(code, bool | np.bool_) or not isinstance(code, int | np.integer):
                 raise ArgumentError.of(where, code, f"integers from 0 to {count - 1}")
             if not 0 <= code < count:
                 raise CodeRangeError.of(self.attribute, row, code, count)

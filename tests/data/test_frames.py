@@ -18,7 +18,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pgmest._base.errors import ArgumentError, FileFormatError, OptionalDependencyError, PgmestError
-from pgmest.data.frames import file_format, read_columns, read_frame, write_frame
+from pgmest.data.frames import OTHER_ENCODING, file_format, read_columns, read_frame, write_frame
 
 TABLE = {"age": [3, 1], "name, of\nsomeone": ['Zoë "Z"', "O'Neil, Al"], "share": [0.5, 2.25]}
 
@@ -87,7 +87,10 @@ def test_empty_last_field_is_a_missing_value_and_not_a_short_row(tmp_path):
 
 # -- files that are not ---------------------------------------------------------------------------------------------
 
-NOT_A_TABLE = "A table is comma-separated text whose first line names the columns."
+QUOTE_THEM = "Repair the line; quote fields that hold delimiters or line ends."
+NOT_A_TABLE = (
+    "A table is comma-separated text whose first line names the columns; say --delimiter where it has another."
+)
 
 
 @pytest.mark.parametrize(
@@ -97,15 +100,15 @@ NOT_A_TABLE = "A table is comma-separated text whose first line names the column
         (b"\n\r\n", f"not a CSV table (it is empty). {NOT_A_TABLE}"),
         (
             b"a,b\n1,2\n1,2,3\n",
-            "line 3 has 3 fields where the header has 2. Repair the line; quote fields that hold commas or line ends.",
+            "line 3 has 3 fields where the header has 2. " + QUOTE_THEM,
         ),
         (
             b"a,b\n1,2,3\n1,2\n",
-            "line 2 has 3 fields where the header has 2. Repair the line; quote fields that hold commas or line ends.",
+            "line 2 has 3 fields where the header has 2. " + QUOTE_THEM,
         ),
         (
             b"a,b\n1,2\n\n1\n",
-            "line 4 has 1 field where the header has 2. Repair the line; quote fields that hold commas or line ends.",
+            "line 4 has 1 field where the header has 2. " + QUOTE_THEM,
         ),
         (
             b'a,b\n1,"2\n3,4\n',
@@ -113,15 +116,15 @@ NOT_A_TABLE = "A table is comma-separated text whose first line names the column
         ),
         (
             b"a,b\n1,\xe9\n",
-            "not UTF-8 text (invalid continuation byte). Save it as UTF-8; a compressed file must be named .csv.gz.",
+            f"not UTF-8 text (invalid continuation byte). {OTHER_ENCODING}",
         ),
         (
             "a,b\n1,2\n".encode("utf-16"),
-            "not UTF-8 text (invalid start byte). Save it as UTF-8; a compressed file must be named .csv.gz.",
+            f"not UTF-8 text (invalid start byte). {OTHER_ENCODING}",
         ),
         (
             gzip.compress(b"a,b\n1,2\n", mtime=0),  # the bytes name the test: the same in every worker
-            "not UTF-8 text (invalid start byte). Save it as UTF-8; a compressed file must be named .csv.gz.",
+            f"not UTF-8 text (invalid start byte). {OTHER_ENCODING}",
         ),
         (b"a,b,a\n1,2,3\n", "several columns are named a. Give each column its own name."),
         (
@@ -191,18 +194,19 @@ def test_a_folder_is_not_a_file(tmp_path, name):
         read_frame(tmp_path / name)
 
 
-@pytest.mark.parametrize("name", ["t.xlsx", "t.txt", "t.gz", "csv", "t.csv.zip"])
+@pytest.mark.parametrize("name", ["t.xls", "t.txt", "t.gz", "csv", "t.csv.zip"])
 def test_another_ending_is_refused_before_reading_or_writing(tmp_path, name):
     path = tmp_path / name
-    message = f"{path}: not a kind of table file known here. The name must end in .csv, .csv.gz, .parquet."
-    for attempt in (
-        lambda: read_frame(path),
-        lambda: write_frame(pd.DataFrame(TABLE), path),
-        lambda: file_format(path),
+    more = " Save the workbook as .xlsx." if name == "t.xls" else ""
+    for attempt, endings in (
+        (lambda: read_frame(path), ".csv, .csv.gz, .tsv, .tsv.gz, .parquet, .xlsx"),
+        (lambda: write_frame(pd.DataFrame(TABLE), path), ".csv, .csv.gz, .tsv, .tsv.gz, .parquet"),
+        (lambda: file_format(path), ".csv, .csv.gz, .tsv, .tsv.gz, .parquet"),
     ):
         with pytest.raises(FileFormatError) as caught:
             attempt()
-        assert str(caught.value) == message
+        expected = f"{path}: not a kind of table file known here. The name must end in {endings}.{more}"
+        assert str(caught.value) == expected
     assert not path.exists()
 
 

@@ -7,7 +7,14 @@ import pytest
 
 import pgmest as pg
 from pgmest._base.errors import ArgumentError, DataError
-from pgmest.evaluation import density_score, gini_index, k_marginal_score, pay_gap_deviation, range_score
+from pgmest.evaluation import (
+    PayGapDeviation,
+    density_score,
+    gini_index,
+    k_marginal_score,
+    pay_gap_deviation,
+    range_score,
+)
 
 DOMAIN = pg.Domain({"a": 2, "b": 3, "c": 30})
 
@@ -41,26 +48,47 @@ def test_range_score_ends():
     assert 9e5 < range_score(data, model, numeric=["c"], seed=0) < 1e6
 
 
-def test_range_score_follows_its_definition(monkeypatch):
+@pytest.mark.parametrize("conditions", ["record", "subset"])
+def test_range_score_follows_its_definition(monkeypatch, conditions):
     seen = []
     from pgmest.evaluation import nist2018
 
-    original = nist2018._conditions
-    monkeypatch.setattr(nist2018, "_conditions", lambda *args: seen.append(original(*args)) or seen[-1])
+    original = nist2018.CONDITIONS[conditions]
+    monkeypatch.setitem(nist2018.CONDITIONS, conditions, lambda *args: seen.append(original(*args)) or seen[-1])
     data, other = some_data(0), some_data(1, records=100)
-    score = range_score(data, other, numeric=["c"], probability=0.6, count=50, seed=3)
+    score = range_score(data, other, numeric=["c"], probability=0.6, count=50, seed=3, conditions=conditions)
     squares = []
-    for item in seen:
+    for members in seen:
         fractions = []
         for source in (data, other):
             inside = np.ones(source.records, dtype=bool)
-            for name, query in item.query.factors.items():
-                inside &= query.matrix()[0, source.column(name)] > 0
+            for name, codes in members.items():
+                inside &= np.isin(source.column(name), np.flatnonzero(codes))
             fractions.append(max(inside.mean(), 1e-6))
-        assert fractions[0] >= 1 / 300  # the record that the conditions were drawn around
+        assert fractions[0] >= 1 / 300  # some record satisfies them
         squares.append(math.log(fractions[1] / fractions[0]) ** 2)
     assert len(seen) == 50
     assert score == pytest.approx(1e6 * max(0.0, 1 + math.sqrt(np.mean(squares)) / math.log(1e-3)))
+    for members in seen:
+        if "c" in members:
+            inside = np.flatnonzero(members["c"])
+            assert inside.tolist() == list(range(inside[0], inside[-1] + 1))  # a range
+
+
+def test_records_and_their_marginals_satisfy_range_queries_alike():
+    data, model = some_data(0), some_data(1)
+    exact = pg.estimate([pg.LinearMeasurement(model.project(tuple(DOMAIN)).values, tuple(DOMAIN))], DOMAIN)
+    scores = [range_score(data, source, numeric=["c"], probability=0.5, seed=1) for source in (model, exact)]
+    assert scores[0] == pytest.approx(scores[1], rel=0.02)
+
+
+def test_gap_and_gini_together_as_one_score():
+    perfect = PayGapDeviation(0.0, 0.0, 4)
+    assert perfect.score == 1e6
+    reversed_order = PayGapDeviation(0.0, float(np.mean((np.arange(4) - np.arange(4)[::-1]) ** 2)), 4)
+    assert reversed_order.score == pytest.approx(5e5)
+    assert PayGapDeviation(1.0, 100.0, 4).score == 0.0
+    assert PayGapDeviation(0.0, 0.0, 1).score == 1e6
 
 
 def test_gini_index_is_the_mean_difference():
@@ -126,6 +154,8 @@ def test_mistakes_are_named():
         range_score(empty, data)
     with pytest.raises(ArgumentError, match="probability=0"):
         range_score(data, data, probability=0)
+    with pytest.raises(ArgumentError, match="conditions='all'"):
+        range_score(data, data, conditions="all")
     with pytest.raises(ArgumentError, match="others than those of the groups"):
         k_marginal_score(data, data, ("a",), attributes=("a", "b"))
     with pytest.raises(ArgumentError, match="at least one record"):

@@ -76,6 +76,7 @@ def test_the_owners_page(tmp_path):
     found = read(path)
     assert path == tmp_path / "r.html"
     assert found.headings == [
+        "What error to expect",
         "What was released",
         "One attribute at a time",
         "Two attributes together",
@@ -115,10 +116,11 @@ def test_a_copy_is_reported(tmp_path):
 def test_the_public_page_never_sees_the_data(tmp_path):
     found = read(report(None, MODEL, out=tmp_path / "p.html"))
     assert found.headings == [
+        "What error to expect",
         "What was released",
-        "How well the model fits the noisy answers",
         "What the release says about each attribute",
         "What goes together in the release",
+        "How well the model fits the noisy answers",
         "What it cost in privacy",
     ]
     assert "without a look at the private data" in found.text

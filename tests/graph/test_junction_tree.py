@@ -57,7 +57,7 @@ def test_it_is_a_junction_forest_of_the_maximal_cliques_of_a_chordal_graph(probl
     assert all(clique == tuple(name for name in domain if name in clique) for clique in tree.cliques)
 
     filled = graph_of(domain, tree.cliques)
-    assert nx.is_chordal(filled)
+    assert len(filled) == 0 or nx.is_chordal(filled)
     if len(domain):
         assert sorted(map(sorted, nx.find_cliques(filled))) == sorted(map(sorted, tree.cliques))
     assert {frozenset(pair) for pair in tree.fill_edges} == {

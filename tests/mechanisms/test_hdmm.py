@@ -167,6 +167,52 @@ def test_without_noise_answers_are_exact(estimator, budget, neighbors):
     assert result.project(("c", "b")).values == pytest.approx(result.project(("b", "c")).values.T)
 
 
+@pytest.mark.parametrize("budget", [{"epsilon": 1e3}, {"rho": 1e4}])
+@pytest.mark.parametrize("neighbors", [AddRemove(), Replace()])
+def test_local_tables_without_noise_are_exact(budget, neighbors):
+    workload = all_kway(DOMAIN, 2)
+    mechanism = HDMM(estimator="local", backend="simulation", neighbors=neighbors, **budget)
+    result = mechanism.fit(DATA, workload, seed=0)
+    for mine, truth in zip(workload.answer(result), workload.answer(DATA), strict=True):
+        assert mine == pytest.approx(truth, abs=0.3)
+    assert result.ledger.remaining / result.ledger.budget < 1e-9
+    assert result.details["negative"] <= 1e-3
+    records = result.sample(seed=0)
+    assert records.records == round(result.model.total)
+    assert result.model.distance(records) < 0.02
+    assert result.model.distance(DATA) < 0.01
+
+
+def test_local_tables_of_a_noisy_release_are_closer_than_least_squares_and_not_negative():
+    data = pg.datasets.load("census").take(range(3000)).select(["age", "sex", "race", "relationship", "income>50K"])
+    workload = all_kway(data.domain, 2)
+    local, original = (
+        HDMM(rho=0.02, estimator=estimator, backend="simulation").fit(data, workload, seed=0)
+        for estimator in ("local", "original")
+    )
+    assert local.details["strategy"] == original.details["strategy"] == "residuals"
+    assert np.array_equal(local.measurements[0].values, original.measurements[0].values)
+    assert workload_error(data, local, workload) < 0.7 * workload_error(data, original, workload)
+    assert min(table.min() for table in workload.answer(local)) >= 0
+    assert min(table.min() for table in workload.answer(original)) < 0
+
+
+def test_residuals_are_measured_where_they_promise_less():
+    domain = pg.Domain({f"x{i}": 2 for i in range(8)})
+    plans = {name: HDMM(rho=0.5, estimator=name).plan(domain) for name in ("pgm", "original", "local")}
+    assert plans["pgm"].strategy.name == "marginals"
+    assert plans["original"].strategy.name == plans["local"].strategy.name == "residuals"
+    assert plans["local"].expected_error < 0.9 * plans["pgm"].expected_error
+    assert "residuals" not in HDMM(epsilon=1.0, estimator="original").plan(domain).errors
+    assert "residuals" not in HDMM(rho=0.5, estimator="original").plan(domain, ranges(domain, ["x0"])).errors
+
+
+def test_local_tables_are_of_marginals_only():
+    mechanism = HDMM(rho=0.5, estimator="local", backend="simulation")
+    with pytest.raises(QueryError, match="takes workloads of marginals"):
+        mechanism.fit(DATA, prefixes(DOMAIN, [("a", "b")], ["b"]))
+
+
 def test_pgm_is_closer_than_least_squares_on_the_same_measurements():
     data = pg.datasets.load("census").take(range(3000)).select(["age", "sex", "race", "relationship", "income>50K"])
     workload = all_kway(data.domain, 2)

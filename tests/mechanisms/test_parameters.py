@@ -104,7 +104,7 @@ def test_numbers_of_numpy_are_numbers(name):
         kinds = {
             int: (np.int64, np.uint32),
             float: (np.float64, np.float32, Fraction),
-            bool: (np.bool,),
+            bool: (np.bool_,),
             str: (np.str_,),
         }
         for kind in kinds.get(type(value), ()):

@@ -8,8 +8,7 @@ import pytest
 
 import pgmest as pg
 from pgmest._base.errors import ArgumentError, BudgetTypeError, ChargeError
-from pgmest.privacy import GDP, AddRemove, ApproxDP, Curator, Epsilon, Replace, Rho, audit, selection
-from pgmest.privacy import curator as curator_module
+from pgmest.privacy import GDP, AddRemove, ApproxDP, Curator, Epsilon, Replace, Rho, audit, requests, selection
 from pgmest.privacy.audit import least_trials, likelihood_ratio
 from pgmest.privacy.noise import Simulation
 from pgmest.privacy.transcript import Witness, privacy_loss
@@ -60,13 +59,13 @@ def test_noise_halved_is_caught(budget, neighbors, monkeypatch):
         noise = noise_for(*arguments)
         return replace(noise, scale=noise.scale / 2)
 
-    noise_for, add_noise = curator_module.noise_for, Simulation.add_noise
+    noise_for, add_noise = requests.noise_for, Simulation.add_noise
     other = ADDED if neighbors == AddRemove() else REPLACED
     delta = budget.delta if isinstance(budget, ApproxDP) else 0.0
     run, statistic = asked(measured(), budget, neighbors), likelihood_ratio(FEW, other)
     honest = audit(run, FEW, other, statistic=statistic, trials=TRIALS, delta=delta)
     with monkeypatch.context() as patched:
-        patched.setattr(curator_module, "noise_for", halved)
+        patched.setattr(requests, "noise_for", halved)
         with pytest.raises(ChargeError, match="please report"):
             run(FEW, 0)
 

@@ -19,7 +19,9 @@ from pgmest._base.errors import (
     UnknownAttributeError,
 )
 from pgmest.privacy import GDP, AddRemove, ApproxDP, Curator, Epsilon, Replace, Rho, least_error_weights
+from pgmest.privacy.scores import Distance, Distances, TableScores
 from pgmest.queries import Kron
+from pgmest.queries.workloads import Item
 
 DOMAIN = pg.Domain({"a": 3, "b": 4, "c": 2})
 DATA = pg.Dataset.from_codes(np.random.default_rng(0).integers(0, DOMAIN.shape, (500, 3)), DOMAIN)
@@ -176,7 +178,7 @@ def test_the_ledger_is_charged_before_the_data_is_touched():
     for request in (
         lambda c: c.measure("a", Rho(0.1)),
         lambda c: c.count(Rho(0.1)),
-        lambda c: c.select("xy", lambda data: data.records, 1.0, Rho(0.1)),
+        lambda c: c.select("xy", lambda data: [data.records, 0], 1.0, Rho(0.1)),
         lambda c: c.release(lambda data, rng: data.records, Rho(0.1), label="x"),
     ):
         asked = seal(curator(Rho(1.0)))
@@ -307,13 +309,79 @@ def test_an_empty_table_under_replace_is_refused_and_otherwise_is_like_any_other
         asked.draw(lambda data: np.array([data.records, 0]), 2, 1, -20, 3, Rho(1e-4), label="x")
 
 
-def test_scores_that_are_no_numbers_are_paid_for_and_refused():
+@pytest.mark.parametrize(
+    "scores",
+    [
+        lambda data: [0.0, math.nan],
+        lambda data: [np.float64(0.0) / data.records, 1.0],
+        lambda data: [1 / data.records, 1.0],
+        lambda data: [float(data.project("a").values.argmax()), max(data.project("a").values[:0])],
+    ],
+    ids=["always", "0 / 0", "1 / 0", "the largest of nothing"],
+)
+@pytest.mark.parametrize("how", ["select", "values"])
+def test_scores_that_fail_for_an_empty_table_are_refused_before_anything_is_paid(scores, how):
+    asked = seal(curator(Rho(1.0)))
+    ask = {
+        "select": lambda: asked.select("xy", scores, 1.0, Rho(0.25)),
+        "values": lambda: asked.measure_values(scores, 2, 1.0, Rho(0.25), label="x"),
+    }[how]
+    with np.errstate(all="ignore"), pytest.raises(ArgumentError, match=r"of a table without records .*Nothing was sp"):
+        ask()
+    assert not asked.spent
+    with pytest.raises(ShapeError):
+        asked.select("xyz", lambda data: [0.0, 0.0], 1.0, Rho(0.25))
+    assert not asked.spent
+
+
+def test_scores_that_are_no_numbers_of_the_records_alone_are_paid_for_and_refused():
+    """Before they are paid for nothing may look; the error says neither which score it was nor how many."""
     asked = curator(Rho(1.0))
-    with pytest.raises(ScoreError, match="not a number"):
-        asked.select("xy", lambda data: [0.0, math.nan], 1.0, Rho(0.25))
+    errors = []
+    for bad in ([0.0, math.nan], [math.nan, math.nan]):
+        with pytest.raises(ScoreError, match="one of 2 scores is not a number") as error:
+            asked.select("xy", lambda data, bad=bad: bad if data.records else [0.0, 0.0], 1.0, Rho(0.25))
+        errors.append(str(error.value))
     with pytest.raises(ScoreError):
-        asked.measure_values(lambda data: [math.nan], 1, 1.0, Rho(0.25), label="x")
-    assert asked.spent == Rho(0.5)
+        asked.measure_values(lambda data: [math.nan if data.records else 0.0], 1, 1.0, Rho(0.25), label="x")
+    assert asked.spent == Rho(0.75)
+    assert errors[0] == errors[1]
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [
+        Distances(
+            {"a": Distance(Item(("a",)), np.array([0.0, math.nan, 1.0])), "b": Distance(Item(("b",)), np.zeros(4))}
+        ),
+        Distances(
+            {"a": Distance(Item(("a",)), np.zeros(3), weight=math.inf), "b": Distance(Item(("b",)), np.zeros(4))}
+        ),
+        Distances(
+            {"a": Distance(Item(("a",)), np.zeros(3)), "b": Distance(Item(("b",)), np.zeros(4), None, 1.0, math.nan)}
+        ),
+        TableScores(lambda table: float(np.float64(0.0) / table.sum())),
+        TableScores(lambda table: float(np.float64(0.0) / (table.max() - table.min()))),
+    ],
+    ids=["expected", "weight", "expected error", "empty", "even"],
+)
+def test_scores_that_the_curator_evaluates_are_numbers_of_whatever_records(scores):
+    asked = seal(curator(Rho(1.0)))
+    candidates = ["a", "b"] if isinstance(scores, Distances) else [("a", "b"), ("b", "c")]
+    with np.errstate(all="ignore"), pytest.raises(ArgumentError, match="scores"):
+        asked.select(candidates, scores, 1.0, Rho(0.25))
+    assert not asked.spent
+
+
+@pytest.mark.parametrize("sensitivity", [1e-320, 5e-324, 1e-305, 0.0, -1.0, math.inf, math.nan])
+def test_a_sensitivity_by_which_scores_cannot_be_divided_is_refused(sensitivity):
+    """Of 1e-320 the steps would be infinite, and a score of 0 times them no number."""
+    asked = seal(curator(Rho(1.0)))
+    with pytest.raises(ArgumentError, match="sensitivity"):
+        asked.select("xy", lambda data: [0.0, 1.0], sensitivity, Rho(0.25))
+    assert not asked.spent
+    fine = curator(Rho(1.0))
+    assert fine.select("xy", lambda data: [0.0, 1e-140], 1e-150, Rho(0.5)) == "y"
 
 
 @pytest.mark.parametrize("budget", [Rho(0.5), GDP(1.0), ApproxDP(1.0, 1e-5), Epsilon(1.0)], ids=str)
@@ -333,20 +401,27 @@ def test_values_get_the_noise_that_is_paid_for(backend, budget):
     assert np.abs((found - exact).mean(axis=0)).max() < 5 * each / math.sqrt(150)
 
 
-def test_a_gaussian_budget_takes_less_noise_and_makes_no_choices():
+def test_a_gaussian_budget_takes_less_noise():
     one, two = GDP.of(1.0, 1e-9), Rho.of(1.0, 1e-9)
     less = curator(one).measure("a", one).stddev / curator(two).measure("a", two).stddev
     assert 0.93 < less < 0.96
     asked = curator(one)
-    for request in (
-        lambda: asked.select("xy", lambda data: [0, 1], 1.0, one / 2),
-        lambda: asked.draw(lambda data: np.zeros(2, int), 2, 1, -20, 1, one / 2, label="x"),
-    ):
-        with pytest.raises(ArgumentError, match="no Gaussian noise"):
-            request()
     measurement = asked.measure("a", stddev=100.0)
     assert measurement.stddev == pytest.approx(100.0, rel=1e-4)
     assert asked.spent.mu == pytest.approx(0.01, rel=1e-4)
+
+
+@BACKENDS
+def test_a_gaussian_budget_pays_for_choices_by_their_bounded_range(backend):
+    """The choice of a range that is mu-GDP, which in rho would cost less than mu^2 / 2."""
+    asked = curator(GDP(4.0), backend=backend)
+    picked = [asked.select("xy", lambda data: [0.0, 30.0], 1.0, GDP(0.04), monotone=True) for _ in range(50)]
+    assert picked.count("y") > 45  # epsilon 0.32, so a score of 30 is 14,000 times as likely
+    assert asked.spent.mu_squared == pytest.approx(50 * 0.04)
+    drawn = asked.draw(lambda data: np.array([0, 2**20]), 2, 2**14, -20, 3, GDP(0.01), label="x")
+    assert set(drawn) <= {0, 1}
+    with pytest.raises(ChargeError):  # a range of 1 / 32 is 0.0196-GDP, and would be 0.0156 if all were normal
+        asked.draw(lambda data: np.array([0, 1]), 2, 2**14, -20, 3, GDP(0.001), label="x")
 
 
 def test_a_unit_raises_the_relation_of_a_curator():

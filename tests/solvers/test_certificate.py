@@ -120,7 +120,7 @@ def _optimum_over(measurements, allowed):
 
     rows = np.vstack([marginal_matrix(TINY, m.clique) / m.stddev for m in measurements])[:, allowed]
     values = np.concatenate([m.values / m.stddev for m in measurements])
-    heavy = 1e6  # the total, as a very precise answer
+    heavy = 1e4  # the total, as a very precise answer; more loses digits in older versions of nnls
     x, _ = nnls(np.vstack([rows, heavy * np.ones(rows.shape[1])]), np.append(values, heavy * TOTAL))
     return 0.5 * float(np.sum((rows @ (x * TOTAL / x.sum()) - values) ** 2))
 

@@ -11,6 +11,7 @@ from scipy.optimize import minimize
 import pgmest as pg
 from pgmest._base.errors import ArgumentError, QueryError
 from pgmest.synthesis import consistent_tables, norm_sub, shared_sets
+from pgmest.synthesis.kernels import most_negative, onto_simplexes
 
 DOMAIN = pg.Domain({"a": 2, "b": 3, "c": 2, "d": 2})
 
@@ -117,3 +118,17 @@ def test_errors():
         consistent_tables([pg.LinearMeasurement([1.0, 2.0], "a", query=pg.queries.prefix(2))], DOMAIN)
     with pytest.raises(ArgumentError, match="rounds=-1"):
         consistent_tables([pg.LinearMeasurement([1.0, 2.0], "a")], DOMAIN, rounds=-1)
+
+
+@given(
+    st.lists(st.lists(st.floats(-50, 50), min_size=1, max_size=9), min_size=1, max_size=5), st.sampled_from([0.0, 7.5])
+)
+def test_many_projections_onto_simplexes_are_those_one_by_one(rows, total):
+    starts = np.cumsum([0, *map(len, rows)])
+    flat = np.concatenate([np.array(row) for row in rows])
+    negative = most_negative(flat, starts)
+    assert negative == pytest.approx(max(-sum(min(x, 0.0) for x in row) for row in rows))
+    onto_simplexes(flat, starts, total)
+    expected = np.concatenate([norm_sub(np.array(row), total) for row in rows])
+    assert np.allclose(flat, expected, rtol=0, atol=1e-9)
+    assert (flat >= 0).all()

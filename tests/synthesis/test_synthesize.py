@@ -11,8 +11,9 @@ import pgmest as pg
 from pgmest._base.errors import ArgumentError, UnknownAttributeError
 from pgmest.sampling.systematic import random_round, systematic
 from pgmest.synthesis import GradualUpdate, MinCostFlow, synthesize
-from pgmest.synthesis.appending import peel
-from pgmest.synthesis.min_cost_flow import cheapest_flow
+from pgmest.synthesis.appending import _maximal, peel
+from pgmest.synthesis.gum import SCHEDULES, STEPS, capped_step, loss_rate
+from pgmest.synthesis.min_cost_flow import MOST_CELLS, cheapest_moves
 
 CENSUS = pg.datasets.load("census").select(["age", "sex", "race", "relationship", "income>50K"]).take(slice(0, 5000))
 PAIRS = [CENSUS.project(pair) for pair in itertools.combinations(CENSUS.domain, 2)]
@@ -117,14 +118,86 @@ def test_random_rounding_is_unbiased():
     assert found.mean() == pytest.approx(2.25, abs=0.01)
 
 
-def test_the_cheapest_flow_beats_every_other():
-    rng = np.random.default_rng(1)
-    cost = rng.integers(1, 4, (3, 3))
-    supply = demand = np.array([1, 1, 1])
-    best = min(cost[np.arange(3), list(order)].sum() for order in itertools.permutations(range(3)))
-    flow = cheapest_flow(cost, supply, demand)
-    assert (flow * cost).sum() == best
-    assert flow.sum(axis=0).tolist() == flow.sum(axis=1).tolist() == [1, 1, 1]
+@pytest.mark.parametrize("attributes", [1, 2, 3])
+def test_the_cheapest_moves_change_as_few_codes_as_a_transport_of_all_pairs(attributes):
+    from scipy.optimize import linprog
+
+    rng = np.random.default_rng(attributes)
+    cells = np.array(list(itertools.product(*(range(3) for _ in range(attributes)))))
+    rng.shuffle(cells)
+    over, under = cells[: len(cells) // 2], cells[len(cells) // 2 :]
+    supply, demand = rng.integers(1, 5, len(over)), np.ones(len(under), dtype=int)
+    demand[0] += max(0, supply.sum() - demand.sum())
+    supply[0] += max(0, demand.sum() - supply.sum())
+    sources, goals = cheapest_moves(over, supply, under, demand)
+    assert np.bincount(sources, minlength=len(over)).tolist() == supply.tolist()
+    assert np.bincount(goals, minlength=len(under)).tolist() == demand.tolist()
+    cost = (over[:, None, :] != under[None]).sum(axis=2)
+    out = np.repeat(np.eye(len(over)), len(under), axis=1)
+    into = np.tile(np.eye(len(under)), len(over))
+    best = linprog(cost.reshape(-1), A_eq=np.vstack([out, into]), b_eq=np.concatenate([supply, demand])).fun
+    assert (over[sources] != under[goals]).sum() == pytest.approx(best)
+
+
+@pytest.mark.parametrize("schedule", sorted(SCHEDULES))
+def test_alpha_by_each_schedule(schedule):
+    gum = GradualUpdate(schedule=schedule, alpha=0.8, decay=0.5, period=2)
+    expected = {
+        "step": [0.8, 0.8, 0.4, 0.4],
+        "exponential": [0.8 * np.exp(-0.5 * t) for t in range(4)],
+        "linear": [0.8, 0.8 / 1.5, 0.4, 0.32],
+        "square_root": [0.8 / np.sqrt(1 + 0.5 * t) for t in range(4)],
+    }[schedule]
+    assert [gum.alpha_of(t) for t in range(4)] == pytest.approx(expected)
+
+
+def test_the_published_step_by_the_papers_example():
+    # DPSyn Figure 4: cells of 0, 0, 4 and 1 records where 0, 0, 1 and 4 are wanted; alpha = 2 makes beta 0.5.
+    counts, wanted = np.array([0, 0, 4, 1]), np.array([0, 0, 1, 4])
+    gains, losses = capped_step(wanted - counts, counts, 2.0, np.random.default_rng(0))
+    assert gains.tolist() == [0, 0, 0, 2]
+    assert losses.tolist() == [0, 0, 2, 0]
+    assert loss_rate(np.array([0, 0, 3, 0]), counts, 2) == 0.5
+    # a cell without records gains nothing, and one with few at most alpha times as many
+    gains, _ = capped_step(np.array([6, 3, -9]), np.array([0, 10, 20]), 0.2, np.random.default_rng(0))
+    assert gains.tolist() == [0, 2, 0]
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=8), st.floats(0, 1))
+def test_losses_take_the_same_share_of_every_cell_or_all_of_its_excess(cells, share):
+    counts = np.array([have for have, _ in cells])
+    excess = np.minimum(counts, [more for _, more in cells])
+    moved = round(share * excess.sum())
+    beta = loss_rate(excess, counts, moved)
+    assert np.minimum(excess, beta * counts).sum() == pytest.approx(moved)
+
+
+@pytest.mark.parametrize("step", ["proportional", "capped"])
+def test_what_cells_gain_others_lose_and_no_more_than_their_excess(step):
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        counts = rng.integers(0, 20, 12)
+        wanted = rng.permutation(counts)
+        gains, losses = STEPS[step](wanted - counts, counts, 0.7, rng)
+        assert gains.sum() == losses.sum()
+        assert (gains <= np.maximum(wanted - counts, 0)).all()
+        assert (losses <= np.maximum(counts - wanted, 0)).all()
+
+
+def test_copies_are_preferred_in_the_end():
+    gum = GradualUpdate.as_published(iterations=5)
+    assert [gum.duplicate_of(t) for t in range(5)] == [0.0, 0.25, 0.5, 0.75, 1.0]
+    assert (gum.alpha, gum.step, gum.schedule) == (0.2, "capped", "step")
+    assert GradualUpdate.as_published(iterations=1).duplicate_of(0) == 0.0
+
+
+@pytest.mark.parametrize("schedule", sorted(SCHEDULES))
+def test_the_published_form_comes_closer_with_every_schedule(schedule):
+    errors = []
+    gum = GradualUpdate.as_published(schedule=schedule, decay=0.5 if schedule == "step" else 0.05)
+    records = synthesize(PAIRS, CENSUS.domain, 5000, method=gum, seed=0, callback=lambda _, e: errors.append(e))
+    assert errors[-1] < 0.75 * errors[0]
+    assert records.records == 5000
 
 
 def test_seeds_reproduce():
@@ -139,6 +212,9 @@ def test_seeds_reproduce():
         (GradualUpdate, {"iterations": 0}, "iterations=0"),
         (GradualUpdate, {"alpha": 1.5}, r"alpha=1\.5"),
         (GradualUpdate, {"duplicate": -0.1}, r"duplicate=-0\.1"),
+        (GradualUpdate, {"last_duplicate": 1.1}, r"last_duplicate=1\.1"),
+        (GradualUpdate, {"schedule": "cosine"}, "schedule='cosine'"),
+        (GradualUpdate, {"step": "full"}, "step='full'"),
         (MinCostFlow, {"iterations": 0}, "iterations=0"),
     ],
 )
@@ -154,10 +230,50 @@ def test_arguments_that_cannot_be_are_refused():
         synthesize(PAIRS, CENSUS.domain, -1)
     with pytest.raises(UnknownAttributeError):
         synthesize(PAIRS, {"age": 85}, 10)
-    wide = [pg.Factor({a: 600, b: 600}, np.eye(600)) for a, b in itertools.combinations("abc", 2)]
+    wide = [pg.Factor({a: 600, b: 600}, np.eye(600) + 1e-3) for a, b in itertools.combinations("abc", 2)]
     with pytest.raises(ArgumentError, match="smaller ones for flows"):
-        synthesize(wide, {name: 600 for name in "abc"}, 20_000, method="mcf", seed=0)
+        synthesize(wide, {name: 600 for name in "abc"}, 4 * MOST_CELLS, method="mcf", seed=0)
 
 
 def test_no_records_are_fine():
     assert synthesize(PAIRS, CENSUS.domain, 0, seed=0).records == 0
+
+
+def test_records_that_start_from_a_tree_are_nearer_at_once():
+    starts = {
+        start: off(
+            synthesize(PAIRS, CENSUS.domain, 5000, method=GradualUpdate(start=start, iterations=1), seed=0), PAIRS
+        )
+        for start in ("independent", "tree")
+    }
+    assert starts["tree"] < 0.7 * starts["independent"]
+    with pytest.raises(ArgumentError, match="start='chain' is not valid"):
+        GradualUpdate(start="chain")
+
+
+@pytest.mark.parametrize("n", [0, 1, 37])
+def test_a_tree_start_takes_any_tables(n):
+    """Empty and negative tables, larger ones, several parts, sizes of one."""
+    domain = pg.Domain({"a": 2, "b": 3, "c": 1, "d": 2})
+    rng = np.random.default_rng(0)
+    tables = [
+        pg.Factor(domain.project(c), rng.normal(size=domain.project(c).shape))
+        for c in map(tuple, ("ab", "bc", "ca", "da"))
+    ]
+    tables += [pg.Factor.zeros(domain.project(("b", "d")))]
+    records = synthesize(tables, domain, n, method=GradualUpdate(start="tree", iterations=2), seed=0)
+    assert records.records == n
+
+
+@given(st.lists(st.lists(st.sampled_from("abcde"), max_size=4, unique=True), max_size=8))
+def test_maximal_cliques_are_those_inside_no_other(cliques):
+    left = [(tuple(clique), place) for place, clique in enumerate(cliques)]
+    expected = [
+        (clique, place)
+        for clique, place in left
+        if clique
+        and not any(
+            set(clique) < set(other) or (set(clique) == set(other) and number < place) for other, number in left
+        )
+    ]
+    assert _maximal(left) == expected

@@ -153,6 +153,29 @@ def test_no_value_is_compressed_alone():
     assert transforms.rare_values(DOMAIN, [two]).after["b"] == 2
 
 
+def test_rare_values_together_below_theta_are_assigned_0():
+    measured = pg.LinearMeasurement([5000.0, 700.0, 40.0, -60.0, 900.0], "a", stddev=100.0)
+    domain = pg.Domain({"a": 5, "b": 2})
+    dropped = transforms.rare_values(domain, [measured], 4.5, at_least=800, drop=True)  # theta 800, the rest 680
+    assert dropped.columns["a"].codes.tolist() == [0, 0, 0, 0, 1]
+    assert dropped.columns["a"].shares.tolist() == [1.0, 0.0, 0.0, 0.0, 1.0]
+    decoded = dropped.decode(pg.Dataset.from_codes([[0, 1, 0], [1, 1, 0]], dropped.after), seed=0)
+    assert decoded.column("a").tolist() == [0, 4, 0]
+    more = transforms.rare_values(domain, [measured], 4.5, at_least=650, drop=True)  # 700 stays, the rest is -20
+    assert more.after["a"] == 3
+    noisier = pg.LinearMeasurement([5000.0, 700.0, 40.0, -60.0, 900.0], "a", stddev=250.0)
+    assert transforms.rare_values(domain, [noisier], 4.5, at_least=800, drop=True).after["a"] == 1  # theta 1125
+    kept = transforms.rare_values(domain, [measured], 4.5, at_least=600, drop=False)
+    assert kept.columns["a"].codes.tolist() == [0, 1, 3, 3, 2]
+
+
+def test_rare_values_together_above_theta_become_one_also_where_dropping_is_asked_for():
+    measured = pg.LinearMeasurement([5000.0, 700.0, 400.0], "a", stddev=10.0)
+    made = transforms.rare_values(pg.Domain({"a": 3}), [measured], 4.5, at_least=800, drop=True)
+    assert made.columns["a"].codes.tolist() == [0, 1, 1]
+    assert made.columns["a"].shares.tolist() == pytest.approx([1.0, 710 / 1120, 410 / 1120])
+
+
 def test_combinations_that_are_not_rare_have_codes_of_their_own():
     transform = transforms.merge_and_compress(curator(), Rho(0.4), ("education-num", "school"), "schooling")
     assert transform.after["schooling"] <= CENSUS.domain["education-num"] + 1  # one tells the other

@@ -55,7 +55,7 @@ def real_edges(node: SchemaNode, fields: dict[str, SchemaNode]) -> list[float]:
         width = float(fields["width"].number())
         if not width > 0:
             fields["width"].fail(f"must be more than 0, not {width:g}.")
-        bins = math.ceil((high - low) / width - 1e-9)
+        bins = max(math.ceil((high - low) / width - 1e-9), 1)
         _check_count(node, bins)
         return [*(low + width * i for i in range(bins)), high]
     if "bins" not in fields:

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pgmest._base.errors import DataError, listed, percent_text
 from pgmest._base.html import html_text
+from pgmest._base.widths import padded, width
 from pgmest.data.chunked_reader import column_names, read_pieces
 from pgmest.data.frames import collected, lazy_frame
 from pgmest.data.schema.categorical import Boolean, Categorical
@@ -24,6 +24,7 @@ from pgmest.data.schema.column import FATES, FORESEEN, MISSING, OUTSIDE, UNREADA
 from pgmest.data.schema.encoding import read_in_engine
 from pgmest.data.schema.engine import EngineColumn
 from pgmest.data.schema.grid import Grid
+from pgmest.data.table_file import is_file
 from pgmest.data.values import Values, read_values
 
 if TYPE_CHECKING:
@@ -244,15 +245,15 @@ class TableCheck:
 
     def __str__(self) -> str:
         heading, rows = self.table()
-        widths = [max(map(len, cells)) for cells in zip(heading, *rows, strict=True)]
+        widths = [max(map(width, cells)) for cells in zip(heading, *rows, strict=True)]
         lines = [
             f"{self.rows:,} rows, {len(self.columns)} columns, {percent_text(self.kept, 1)} of the values as foreseen",
             self.verdict,
             "",
         ]
         for cells in (heading, *rows):
-            aligned = (f"{cell:>{width}}" for cell, width in zip(cells[1:-1], widths[1:-1], strict=True))
-            lines.append("  ".join([f"{cells[0]:{widths[0]}}", *aligned, cells[-1]]).rstrip())
+            aligned = (padded(cell, most, right=True) for cell, most in zip(cells[1:-1], widths[1:-1], strict=True))
+            lines.append("  ".join([padded(cells[0], widths[0]), *aligned, cells[-1]]).rstrip())
         remarks = [f"{'!!' if alarm else '! '} {name}: {text}" for name, text, alarm in self.remarks()]
         left = [f"   not in the schema, so left out: {listed(self.left_out, 20)}"] if self.left_out else []
         return "\n".join([PRIVATE, *lines, *([""] if remarks or left else []), *remarks, *left])
@@ -266,7 +267,7 @@ class TableCheck:
 def check(schema: Schema, table: Any) -> TableCheck:
     """See `Schema.check`."""
     names = [column.name for column in schema.columns]
-    path = isinstance(table, str | Path)
+    path = is_file(table)
     lazy = None if path else lazy_frame(table, names)
     if lazy is not None:
         checks = tuple(_counted_in_engine(column, lazy) for column in schema.columns)

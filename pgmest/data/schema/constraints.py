@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -26,8 +27,15 @@ MOST_COMBINATIONS = 10**8
 """Of the table of one constraint."""
 
 
-def read_zeros(node: SchemaNode, columns: Mapping[str, SchemaColumn]) -> Iterator[tuple[Clique, np.ndarray]]:
+def read_zeros(
+    node: SchemaNode, columns: Mapping[str, SchemaColumn], bought: Sequence[str] = ()
+) -> Iterator[tuple[Clique, np.ndarray]]:
     """The attributes of each constraint, and a boolean table over their codes: True where impossible.
+
+    Args:
+        node: the constraints.
+        columns: those that have codes.
+        bought: those that have none yet, of which nothing can be said.
 
     Raises:
         SchemaError: a constraint is none, or names what no column has.
@@ -37,7 +45,19 @@ def read_zeros(node: SchemaNode, columns: Mapping[str, SchemaColumn]) -> Iterato
         if len(fields) != 1:
             item.fail(f"must have one key, of {', '.join(FORMS)}.")
         form, body = next(iter(fields.items()))
+        unsettled = sorted(set(bought) & _named(body.plain()))
+        if unsettled:
+            item.fail(f"is about '{unsettled[0]}', whose codes are not known before they are bought: state its bounds.")
         yield FORMS[form](body.called(f"the constraint '{form}'"), columns)
+
+
+def _named(plain: Any) -> set[str]:
+    """All names and values that a constraint mentions at its first levels, among them its columns."""
+    if not isinstance(plain, dict):
+        return set()
+    ends = {value for key in ("from", "to") if isinstance(value := plain.get(key), str)}
+    columns = plain.get("columns")
+    return {*(plain if not ends and columns is None else ()), *ends, *(columns if isinstance(columns, list) else ())}
 
 
 def _impossible(node: SchemaNode, columns: Mapping[str, SchemaColumn]) -> tuple[Clique, np.ndarray]:

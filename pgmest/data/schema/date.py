@@ -75,8 +75,8 @@ class Date(Grid):
         return draw_whole(codes, self.starts, self.high, generator).astype("M8[D]")
 
     def labels(self) -> list[str]:
-        spans = [(self.written(a), self.written(self._last(code))) for code, a in enumerate(self.starts)]
-        return [a if a == b else f"{a}..{b}" for a, b in spans]
+        spans = [(int(a), int(self._last(code))) for code, a in enumerate(self.starts)]
+        return [_span(np.datetime64(first, "D"), np.datetime64(last, "D")) for first, last in spans]
 
     def written(self, number: float) -> str:
         return str(np.datetime64(int(number), "D"))
@@ -90,6 +90,15 @@ class Date(Grid):
 
     def _last(self, code: int) -> float:
         return self.high if code == self.regular - 1 else self.starts[code + 1] - 1
+
+
+def _span(first: np.datetime64, last: np.datetime64) -> str:
+    """The days from one to another: 2020..2024 for whole years, 2020-03 for a month, else 2020-03-05..2020-03-11."""
+    for unit in ("Y", "M"):
+        begins, ends = first.astype(f"M8[{unit}]"), last.astype(f"M8[{unit}]")
+        if begins.astype("M8[D]") == first and (ends + 1).astype("M8[D]") - 1 == last:
+            return str(begins) if begins == ends else f"{begins}..{ends}"
+    return str(first) if first == last else f"{first}..{last}"
 
 
 def _format(node: SchemaNode) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from pgmest._base.errors import DataError
 from pgmest.data.chunked_reader import read_pieces
 from pgmest.data.schema.guess import MOST_MARKERS, Dates, Numeric, booleans, dates_in, free_text, numbers_in, sentinels
 from pgmest.data.schema.schema import DRAFT_MARK
+from pgmest.data.table_file import TableFile, is_file
 from pgmest.data.values import Values, read_values
 
 ROWS_READ = 1_000_000
@@ -54,7 +55,7 @@ FOOTER = """\
 """
 
 
-def draft(table: Any) -> str:
+def draft(table: Any, *, bought: bool = False) -> str:
     """A schema in YAML for a raw table, to edit: **its bounds and values are those of the records**, and it says so.
 
     Bounds are rounded outwards; of text the most frequent values are listed, rare ones never; columns that look like
@@ -78,6 +79,8 @@ def draft(table: Any) -> str:
 
     Args:
         table: as for `Schema.encode`; of a file or a lazy frame the first 1,000,000 rows are read.
+        bought: whether bounds and values are to be bought when the schema is used (`pgmest.privacy.purchase`) instead
+            of being read here. Types, formats and markers of missing values are read nevertheless, and marked.
 
     Raises:
         DataError: the table has no rows or no columns.
@@ -85,13 +88,23 @@ def draft(table: Any) -> str:
     """
     columns = _columns(table)
     if not columns or not len(next(iter(columns.values()))):
-        raise DataError("the table has no rows, so there is nothing to guess from. Check its source.")
-    lines = itertools.chain.from_iterable(_entry(name, values) for name, values in columns.items())
-    return HEADER + "\n".join(lines) + "\n" + FOOTER
+        named = table if is_file(table) else "the table"
+        raise DataError(
+            f"{named} has no rows below its header, so there is nothing to guess from. Is it the right file?"
+        )
+    lines = itertools.chain.from_iterable(_entry(name, values, bought) for name, values in columns.items())
+    return HEADER.replace("columns:\n", _file_line(table) + "columns:\n") + "\n".join(lines) + "\n" + FOOTER
+
+
+def _file_line(table: Any) -> str:
+    """How the file is read, where that was said."""
+    said = table.said if isinstance(table, TableFile) else {}
+    options = ", ".join(f"{name}: {json.dumps(value)}" for name, value in said.items())
+    return f"file: {{{options}}}\n" if options else ""
 
 
 def _columns(table: Any) -> dict[str, np.ndarray]:
-    if not isinstance(table, str | Path):
+    if not is_file(table):
         return {name: values.with_nulls() for name, values in read_values(table, rows=ROWS_READ).items()}
     pieces: list[dict[str, Values]] = []
     for piece in read_pieces(table):
@@ -102,7 +115,7 @@ def _columns(table: Any) -> dict[str, np.ndarray]:
     return {name: np.concatenate([piece[name].with_nulls() for piece in pieces]) for name in names}
 
 
-def _entry(name: str, values: np.ndarray) -> Iterator[str]:
+def _entry(name: str, values: np.ndarray, bought: bool = False) -> Iterator[str]:
     """The lines that describe one column."""
     import pandas as pd
 
@@ -125,8 +138,22 @@ def _entry(name: str, values: np.ndarray) -> Iterator[str]:
         lines.append(f"missing: [{', '.join(map(_marker, markers))}]")
     elif gaps.any() or guess.odd:
         lines.append("missing: true")
+    if bought:
+        yield from _to_be_bought(lines)
+        return
     yield from (f"    {line}  {PRIVATE_MARK}" for line in lines)
     yield from (f"    # {note} {PRIVATE_MARK.removeprefix('# ')}." for note in guess.notes)
+
+
+def _to_be_bought(lines: Sequence[str]) -> Iterator[str]:
+    """The lines of a column whose bounds or values are to be bought; what else was read stays, and is marked."""
+    replaced = {"min": "bounds: bought", "values": "values: bought", "other": "other: other"}
+    for line in lines:
+        key = line.partition(":")[0]
+        if key in replaced:
+            yield f"    {replaced[key]}"
+        elif key not in ("max", "bins"):
+            yield f"    {line}  {PRIVATE_MARK}"
 
 
 @dataclass(frozen=True)
@@ -202,6 +229,8 @@ def _listed(text: Any, counts: Any) -> Guess:
     other = next(label for label in ("other", "any other", "not listed") if label not in taken)
     ignore_case = ["ignore_case: true"] if len(folded) < len(counts) else []
     left = [f"{rare.sum():,} RARE VALUES ARE NOT LISTED, AND WILL BE '{other}'."] if rare.any() else []
+    undecoded = int(text.str.contains("\ufffd", regex=False).sum())
+    left += [f"{undecoded:,} VALUES ARE NOT UTF-8: SAY THE FILE'S --encoding."] if undecoded else []
     values = f"values: [{', '.join(map(_quoted, listed))}]"
     return Guess(["type: categorical", values, f"other: {other}", *ignore_case], notes=left)
 

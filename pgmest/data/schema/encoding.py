@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,6 +16,7 @@ from pgmest.data.lazy_dataset import LazyDataset
 from pgmest.data.schema.column import SchemaColumn
 from pgmest.data.schema.engine import EngineColumn, Reading
 from pgmest.data.schema.unit import Persons, Unit, bounded, checked_key, person_in_engine
+from pgmest.data.table_file import is_file
 from pgmest.data.values import Values, read_values
 from pgmest.tables.domain import Domain
 
@@ -28,7 +28,7 @@ def encode(columns: Sequence[SchemaColumn], unit: Unit | None, table: Any, key: 
     """See `Schema.encode`."""
     key = checked_key(key)
     names = [*(column.name for column in columns), *([unit.column] if unit else [])]
-    if isinstance(table, str | Path):
+    if is_file(table):
         try:
             return _dataset(columns, unit, read_pieces(table, names), key)
         except DataError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -137,10 +138,7 @@ def dates_in(text: Any) -> Dates | None:
     best: list[tuple[int, str | None, Any]] = []
     iso = text.str.fullmatch(r"\d{4}-\d\d-\d\d(?:[T ].*)?").astype(bool)
     for form in DATE_FORMATS:
-        if form is None:
-            days = pd.to_datetime(text.str.slice(0, 10).where(iso), format="%Y-%m-%d", errors="coerce")
-        else:
-            days = pd.to_datetime(text, format=form, errors="coerce")
+        days = _iso_days(text, iso) if form is None else pd.to_datetime(text, format=form, errors="coerce")
         alike = iso if form is None and days.notna().any() else days.notna()  # 2020-02-30 is meant as a day, too
         best.append((int(alike.sum()), form, days))
     most, form, days = max(best, key=lambda found: found[0])
@@ -150,6 +148,20 @@ def dates_in(text: Any) -> Dates | None:
     found = days.notna()
     odd = ~iso if form is None else ~found
     return Dates(days[found].to_numpy().astype("M8[D]"), text[odd], form, as_good[0] if as_good else None)
+
+
+def _iso_days(text: Any, iso: Any) -> Any:
+    """The days at the start of those texts; `pandas.to_datetime` before pandas 3 knows none after 2262."""
+    import pandas as pd
+
+    known: dict[str, Any] = {"": np.datetime64("NaT")}
+    for day in text[iso].str.slice(0, 10).unique():
+        try:
+            known[day] = np.datetime64(datetime.date.fromisoformat(day), "s")
+        except ValueError:  # 2020-02-30
+            known[day] = known[""]
+    days = [known[day] for day in text.str.slice(0, 10).where(iso, "")]
+    return pd.Series(np.array(days, dtype="M8[s]"), index=text.index)
 
 
 def sentinels(numbers: Any) -> list[int]:

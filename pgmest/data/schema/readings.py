@@ -128,10 +128,8 @@ def _plain(value: object) -> Any:
     return value
 
 
-def _timestamp(value: datetime.datetime) -> Any:
-    import pandas as pd
-
-    if isinstance(value, pd.Timestamp):  # may lie outside what datetime holds
+def _timestamp(value: Any) -> Any:
+    if hasattr(value, "to_datetime64"):  # pandas' own, which may lie outside what datetime holds
         return value.tz_localize(None).to_datetime64()
     return value.replace(tzinfo=None)
 

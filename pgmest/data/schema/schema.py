@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pgmest._base.errors import FileFormatError, SchemaError, listed
+from pgmest._base.errors import ArgumentError, FileFormatError, SchemaError, listed
 from pgmest._base.files import read_text
 from pgmest.data.dataset import Dataset
+from pgmest.data.schema.bought import BoughtColumn, bought_column
 from pgmest.data.schema.categorical import Boolean, Categorical
 from pgmest.data.schema.column import SchemaColumn
 from pgmest.data.schema.constraints import read_zeros
@@ -19,6 +20,7 @@ from pgmest.data.schema.date import Date
 from pgmest.data.schema.grid import Integer, Real
 from pgmest.data.schema.notation import SchemaNode, node_of, parse_toml, parse_yaml
 from pgmest.data.schema.unit import Unit
+from pgmest.data.table_file import READ, TableFile, is_file, table_file
 from pgmest.tables.domain import Clique, Domain
 
 if TYPE_CHECKING:
@@ -32,7 +34,7 @@ TYPES: dict[str, Any] = {
     "date": Date,
 }
 
-TABLE_ENDINGS = (".csv", ".csv.gz", ".tsv", ".parquet", ".xlsx", ".npz")
+TABLE_ENDINGS = (*READ, ".xls", ".xlsm", ".ods", ".npz")
 
 DRAFT_MARK = "READ FROM THE PRIVATE DATA"
 """Stands on each line of a draft that was read from the records; a schema with such a line is not public."""
@@ -65,6 +67,9 @@ class Schema:
         drafted: whether it still says `drafted_from_private_data: true`, as `draft` writes it, or has marked lines.
         unit: whose rows are bounded where a person can have several; None where each row is a person's only one.
         description: all that it says, as plain data of the file's form; `from_dict` reads it.
+        file: how the file of the private table is read, where its name does not say it: delimiter, encoding, sheet.
+        bought: the columns of which something is to be bought first, by name; `columns` has the others alone, and
+            nothing can be coded (`pgmest.privacy.purchase`).
         marked_lines: the lines, from 1, that are still marked as read from the records, as `draft` marks them.
     """
 
@@ -74,6 +79,8 @@ class Schema:
     drafted: bool = False
     unit: Unit | None = None
     marked_lines: tuple[int, ...] = ()
+    file: Mapping[str, Any] = field(default_factory=dict)
+    bought: Mapping[str, BoughtColumn] = field(default_factory=dict)
     description: Mapping[str, Any] = field(default_factory=dict)
 
     # -- making one -------------------------------------------------------------------------------------------------
@@ -111,26 +118,65 @@ class Schema:
 
     @classmethod
     def _from_node(cls, node: SchemaNode) -> Schema:
-        fields = node.fields(("columns", "constraints", "unit", "drafted_from_private_data"), ("columns",))
+        fields = node.fields(("columns", "constraints", "unit", "file", "drafted_from_private_data"), ("columns",))
         columns: dict[str, SchemaColumn] = {}
+        bought: dict[str, BoughtColumn] = {}
         for name, described in fields["columns"].mapping("a mapping of columns to what they hold").items():
-            columns[name] = _column(name, described.called(f"column '{name}'"))
-        if not columns:
+            found = bought_column(name, described.called(f"column '{name}'"), _column)
+            if found is None:
+                columns[name] = _column(name, described.called(f"column '{name}'"))
+            else:
+                bought[name] = found
+        if not columns and not bought:
             fields["columns"].fail("must describe at least one column.")
         zeros: dict[Clique, np.ndarray] = {}
         if "constraints" in fields:
-            for clique, mask in read_zeros(fields["constraints"], columns):
+            for clique, mask in read_zeros(fields["constraints"], columns, tuple(bought)):
                 zeros[clique] = mask | zeros.get(clique, False)
         drafted = "drafted_from_private_data" in fields and fields["drafted_from_private_data"].flag()
-        unit = Unit.from_node(fields["unit"], list(columns)) if "unit" in fields else None
-        return cls(tuple(columns.values()), zeros, node.source, drafted, unit, description=node.plain())
+        unit = Unit.from_node(fields["unit"], [*columns, *bought]) if "unit" in fields else None
+        file = _file_options(fields["file"]) if "file" in fields else {}
+        made = tuple(columns.values())
+        return cls(made, zeros, node.source, drafted, unit, file=file, bought=bought, description=node.plain())
 
     # -- what it says -----------------------------------------------------------------------------------------------
 
     @property
     def domain(self) -> Domain:
-        """The attributes and their numbers of codes."""
+        """The attributes and their numbers of codes.
+
+        Raises:
+            SchemaError: something of a column is yet to be bought.
+        """
+        self.check_settled()
         return Domain({column.name: column.size for column in self.columns})
+
+    def check_settled(self) -> None:
+        """See that nothing is to be bought any more.
+
+        Raises:
+            SchemaError: something is.
+        """
+        if self.bought:
+            named = listed([f"{column.name} ({column.wanted})" for column in self.bought.values()], 6)
+            raise SchemaError(
+                f"{self.source} has columns of which something is to be bought first: {named}. `pgmest synthesize` "
+                "and Synthesizer.fit do that with a share of the budget, and keep the schema that they found."
+            )
+
+    def with_columns(self, described: Mapping[str, Mapping[str, Any]]) -> Schema:
+        """The same schema with other descriptions of some columns, as plain data.
+
+        Raises:
+            SchemaError: it is no schema.
+        """
+        columns = {**self.description["columns"], **described}
+        made = Schema.from_dict({**self.description, "columns": columns})
+        return replace(made, source=self.source, drafted=self.drafted, marked_lines=self.marked_lines)
+
+    def stand_in(self) -> Schema:
+        """The schema with bounds and values made up where they are to be bought: for plans, not for tables."""
+        return self.with_columns({n: c.stand_in() for n, c in self.bought.items()}) if self.bought else self
 
     def column(self, name: str) -> SchemaColumn:
         """The column of that name.
@@ -161,7 +207,8 @@ class Schema:
         The dataset says so in `records_per_person`, which the neighboring relation follows.
 
         Args:
-            table: a dataframe of any library, or the path of a `.csv`, `.csv.gz` or `.parquet` file. The fields of
+            table: a dataframe of any library, or the path of a `.csv`, `.tsv` (either `.gz`, too), `.parquet` or
+                `.xlsx` file, or a `TableFile`. What neither says of the file the schema's `file:` does. The fields of
                 CSV are text, read as what the schema says.
             key: 16 secret bytes that fix which rows of a person stay, where there is a unit; by default new ones from
                 the operating system for each call.
@@ -173,7 +220,8 @@ class Schema:
         """
         from pgmest.data.schema.encoding import encode
 
-        return encode(self.columns, self.unit, table, key)
+        self.check_settled()
+        return encode(self.columns, self.unit, self.table_file(table), key)
 
     def check(self, table: Any) -> TableCheck:
         """What becomes of the values of a raw table under this schema: what is unreadable, clipped, other, missing.
@@ -190,7 +238,16 @@ class Schema:
         """
         from pgmest.data.schema.check import check
 
-        return check(self, table)
+        self.check_settled()
+        return check(self, self.table_file(table))
+
+    def table_file(self, table: Any) -> Any:
+        """A path, with what `file:` says of how it is read; any other table as it is.
+
+        Raises:
+            FileFormatError: a file that is no table.
+        """
+        return table_file(table, **self.file) if is_file(table) else table
 
     def decode(
         self,
@@ -225,9 +282,25 @@ class Schema:
         return decode(self.columns, data, np.random.default_rng(seed), like, written)
 
     def __repr__(self) -> str:
+        if self.bought:
+            return (
+                f"Schema({self.source}: to be bought: {listed(self.bought)}; {listed([c.name for c in self.columns])})"
+            )
         sizes: Iterable[str] = (f"{name} ({size})" for name, size in self.domain.items())
         zeros = f", {len(self.structural_zeros)} constrained sets of columns" if self.structural_zeros else ""
         return f"Schema({self.source}: {listed(sizes)}{zeros})"
+
+
+def _file_options(node: SchemaNode) -> dict[str, Any]:
+    """`file:` as options of a `TableFile`."""
+    fields = node.fields(("delimiter", "encoding", "sheet"))
+    options = {name: inner.scalar() for name, inner in fields.items()}
+    for name, value in options.items():
+        try:
+            TableFile("table.xlsx" if name == "sheet" else "table.csv", **{name: value})
+        except ArgumentError as error:
+            fields[name].fail(f"cannot be used: {error}")
+    return options
 
 
 def _column(name: str, node: SchemaNode) -> SchemaColumn:

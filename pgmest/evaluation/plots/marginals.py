@@ -90,15 +90,21 @@ def compare_marginals(
 
 
 def draw_marginals(
-    source: Projectable, attributes: Iterable[str], title: str = "", labels: Labels | None = None
+    source: Projectable,
+    attributes: Iterable[str],
+    title: str = "",
+    labels: Labels | None = None,
+    *,
+    across: int = BARS_A_ROW,
 ) -> Figure:
-    """The one-way marginals of one source as areas, four in a row: what a release says, compared with nothing.
+    """The one-way marginals of one source as areas, `across` in a row: what a release says, compared with nothing.
 
     Args:
         source: anything whose `project(clique)` is a Factor of counts.
         attributes: which.
         title: a heading for the whole figure.
         labels: attribute -> what its codes stand for; codes are shown for the attributes it lacks.
+        across: how many are in a row.
 
     Raises:
         OptionalDependencyError: matplotlib is not installed.
@@ -109,9 +115,10 @@ def draw_marginals(
         raise ArgumentError.of("attributes", names, "at least one attribute")
     pyplot = pyplot_for("drawing marginals")
     with pyplot.rc_context(style()):
-        rows = rows_of([(name,) for name in names], BARS_A_ROW)
-        height = (1.9 + (ROOM_FOR_LABELS if labels else 0.0)) * rows + 0.4
-        figure, grid = pyplot.subplots(rows, BARS_A_ROW, figsize=(12, height), squeeze=False, layout="constrained")
+        rows = rows_of([(name,) for name in names], across)
+        height = (1.9 + (ROOM_FOR_LABELS if labels else 0.0)) * rows + (0.4 if title or across > 1 else 0.0)
+        size = (3 * across, height)
+        figure, grid = pyplot.subplots(rows, across, figsize=size, squeeze=False, layout="constrained")
         for axes in grid.flat[len(names) :]:
             axes.axis("off")
         for axes, name in zip(grid.flat, names, strict=False):

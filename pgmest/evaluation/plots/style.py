@@ -6,7 +6,11 @@ their dashes and markers, too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import contextlib
+import io
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextvars import ContextVar
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +18,7 @@ from pgmest._base.errors import OptionalDependencyError
 
 if TYPE_CHECKING:
     from matplotlib.axis import Axis
-    from matplotlib.figure import SubFigure
+    from matplotlib.figure import Figure, SubFigure
 
 INK, TRUTH, NEW = "#10233f", "#a9cbe4", "#b3401f"
 COLORS = "YlGnBu"
@@ -72,6 +76,9 @@ FALLBACK_FONTS = (
 )
 """Fonts for scripts that matplotlib's own does not have, where they are installed."""
 
+DOTS_PER_INCH = 110
+"""Of pictures in pages."""
+
 LONGEST_LABEL = 14
 """Longer labels of values are cut."""
 
@@ -107,10 +114,43 @@ def _drawable() -> frozenset[int]:
     return frozenset(code for path in paths for code in font_manager.get_font(path).get_charmap())
 
 
+_BY_READER: ContextVar[bool] = ContextVar("by_reader", default=False)
+
+
+@contextlib.contextmanager
+def text_drawn_by_reader() -> Iterator[None]:
+    """Within, texts stay as they are, because whoever shows the picture draws them (`as_image`)."""
+    token = _BY_READER.set(True)
+    try:
+        yield
+    finally:
+        _BY_READER.reset(token)
+
+
+def as_image(figure: Figure) -> tuple[str, bytes]:
+    """The figure as a file: its media type and content.
+
+    PNG; or SVG where texts have characters that no font here has: they are drawn with the fonts of whoever reads it.
+    """
+    from matplotlib import rc_context, text
+
+    have, buffer = _drawable(), io.BytesIO()
+    texts = "".join(one.get_text() for one in figure.findobj(text.Text))
+    if all(char.isascii() or ord(char) in have for char in texts):
+        figure.savefig(buffer, format="png", dpi=DOTS_PER_INCH)
+        return "image/png", buffer.getvalue()
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "pgmest"}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing")
+        figure.savefig(buffer, format="svg", dpi=DOTS_PER_INCH, metadata={"Date": None})
+    return "image/svg+xml", buffer.getvalue()
+
+
 def shown(text: str) -> str:
     """The text as it can be drawn: a character that no font has becomes its number, not an empty box."""
     if text.isascii() and text.isprintable():
         return text
+    if _BY_READER.get():
+        return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
     have = _drawable()
     return "".join(c if c.isprintable() and ord(c) in have else ascii(c)[1:-1] for c in text)
 

@@ -1,10 +1,9 @@
-"""A page of HTML on its own: no script, no outside resource, every text escaped, pictures embedded as PNG."""
+"""A page of HTML on its own: no script, no outside resource, every text escaped, pictures embedded."""
 
 from __future__ import annotations
 
 import base64
 import html
-import io
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -22,11 +21,15 @@ td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
 th { border-bottom: 1px solid #10233f; }
 table.facts th { border: 0; vertical-align: top; white-space: nowrap; }
 img { max-width: 100%; }
+.pictures { display: flex; flex-wrap: wrap; gap: .5rem; } .pictures img { width: 14.4rem; max-width: 100%; }
 pre { overflow-x: auto; background: #f3f7fa; padding: .8rem; font-size: .85rem; }
 .notice { border: 2px solid #10233f; padding: .6rem 1rem; font-weight: 600; }
 @media (max-width: 36rem) { table.facts th, table.facts td { display: block; }
-  table.facts td { padding-bottom: .5rem; } }
+  table.facts td { padding-bottom: .5rem; } .pictures img { width: 100%; }
+  .wide table { font-size: .85rem; } td, th { padding-right: .5rem; }
+  td:last-child, th:last-child { padding-right: 0; } }
 @media print { body { margin: 0; max-width: none; font-size: 10pt; } pre { white-space: pre-wrap; }
+  .wide { overflow: visible; } table { font-size: 9pt; } .pictures img { width: 23%; }
   img, tr { break-inside: avoid; } h2 { break-after: avoid; } }
 """
 
@@ -76,14 +79,24 @@ def facts(rows: Iterable[tuple[str, str]]) -> str:
 
 
 def picture(figure: Figure, description: str) -> str:
-    """The figure as an embedded PNG; it is closed."""
+    """The figure as an embedded image (`plots.style.as_image`); it is closed."""
+    return f"<p>{_image(figure, description)}</p>"
+
+
+def pictures(figures: Iterable[tuple[Figure, str]]) -> str:
+    """Figures of one size with their descriptions, as many side by side as there is room for."""
+    return "\n".join(['<div class="pictures">', *(_image(figure, said) for figure, said in figures), "</div>"])
+
+
+def _image(figure: Figure, description: str) -> str:
     from matplotlib import pyplot
 
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=110)
+    from pgmest.evaluation.plots.style import as_image
+
+    kind, content = as_image(figure)
     pyplot.close(figure)
-    data = base64.b64encode(buffer.getvalue()).decode("ascii")
-    return f'<p><img alt="{html.escape(description)}" src="data:image/png;base64,{data}"></p>'
+    data = base64.b64encode(content).decode("ascii")
+    return f'<img alt="{html.escape(description)}" src="data:{kind};base64,{data}">'
 
 
 def page(title: str, *parts: str) -> str:

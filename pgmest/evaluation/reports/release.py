@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pgmest._base.errors import listed, plural
-from pgmest.evaluation.reports.page import facts, notice, paragraph, picture, preformatted, section, table
+from pgmest._base.errors import listed, percent_text, plural
+from pgmest.evaluation.expected_error import measured_tables
+from pgmest.evaluation.reports.page import facts, notice, paragraph, picture, pictures, preformatted, section, table
 from pgmest.inference.exact.structural_zeros import StructuralZeros, zero_potentials
 from pgmest.models.exact import Model
 from pgmest.models.protocol import EstimatedModel
+from pgmest.privacy.ledger import COLUMNS, Statement
 from pgmest.privacy.statement import PrivacyStatement
 from pgmest.queries.workloads import Projectable
 from pgmest.queries.workloads.answers import marginals
 from pgmest.tables.domain import Domain
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 SHOWN_TABLES = 40
 SHOWN_LABELS = 8
@@ -27,8 +32,45 @@ def promise(statement: PrivacyStatement) -> str:
     return section("The promise of privacy", facts(statement.rows()), *meaning)
 
 
+def expected_errors(source: Any, records: float) -> str:
+    """What the noise on each table that was measured makes of it: the second thing that a reader wants to know."""
+    measured = measured_tables(getattr(source, "measurements", None) or (), records)
+    if not measured:
+        return ""
+    rows = [
+        (
+            " × ".join(one.clique),
+            f"{one.cells:,}",
+            _number(one.mean_count),
+            _number(one.stddev),
+            percent_text(one.error, 1),
+        )
+        for one in measured[:SHOWN_TABLES]
+    ]
+    parts = [
+        paragraph(
+            "Each of these tables was measured with noise. The last column is about the share of the records that the "
+            "noise alone would put into a wrong cell of the table; what other tables say makes it less. Tables that "
+            "are not listed were not measured: what the release says about them follows from those that were."
+        ),
+        table(("table", "cells", "records in a cell", "noise on a cell", "expected error"), rows),
+    ]
+    if len(measured) > SHOWN_TABLES:
+        parts.append(paragraph(f"{len(measured) - SHOWN_TABLES:,} more tables have more noise."))
+    return section("What error to expect", *parts)
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
 def what_was_released(source: Projectable, domain: Domain, labels: Mapping[str, Sequence[str]]) -> str:
     """The attributes, what their codes stand for where that is known, and the number of records."""
+    bought = getattr(source, "details", {}).get("bought", {})
+    paid = [
+        paragraph("Part of the schema was bought from the records for a part of the budget:"),
+        facts(bought.items()),
+    ]
     total = float(source.project(()))
     modeled = isinstance(getattr(source, "model", source), EstimatedModel)
     kind = "a statistical model" if modeled else "synthetic records"
@@ -36,6 +78,7 @@ def what_was_released(source: Projectable, domain: Domain, labels: Mapping[str, 
         "What was released",
         paragraph(f"This release is {kind} of about {total:,.0f} records with {plural(len(domain), 'attribute')}."),
         _attributes(domain, labels),
+        *(paid if bought else ()),
     )
 
 
@@ -47,8 +90,18 @@ def cost(ledger: Any) -> str:
     return section(
         "What it cost in privacy",
         paragraph("Every question that was put to the private data, in order, and what it cost:"),
-        preformatted(str(ledger)),
+        *_entries(ledger),
     )
+
+
+def _entries(ledger: Any) -> list[str]:
+    """A statement's summary, and its entries as a table; of anything else its text."""
+    if not isinstance(ledger, Statement):
+        return [preformatted(str(ledger))]
+    summary = f"{ledger.total} of {ledger.budget} was spent on {plural(len(ledger), 'request')}."
+    delta = f" A delta of {ledger.threshold_delta:.3g} was spent on thresholds." if ledger.delta else ""
+    texts = ("what for", "kind", "details")
+    return [paragraph(summary + delta), table(COLUMNS, ledger.rows(), texts=texts)]
 
 
 def _attributes(domain: Domain, labels: Mapping[str, Sequence[str]]) -> str:
@@ -71,7 +124,7 @@ def agreement_with_answers(model: Model) -> str:
         rows.append((measurement, spread, float(np.sqrt(np.mean(residual**2)))))
     rows.sort(key=lambda row: -row[2])
     shown = [
-        (" × ".join(measurement.clique) or "total", f"{measurement.rows:,}", f"{spread:,.3g}", f"{residual:.2f}")
+        (" × ".join(measurement.clique) or "total", f"{measurement.rows:,}", _number(spread), f"{residual:.2f}")
         for measurement, spread, residual in rows[:SHOWN_TABLES]
     ]
     parts = [
@@ -94,11 +147,14 @@ def released_marginals(source: Projectable, domain: Domain, labels: Mapping[str,
     """Pictures of the released one-way marginals."""
     from pgmest.evaluation.plots import draw_marginals
 
+    def drawn(name: str) -> tuple[Figure, str]:
+        return draw_marginals(source, [name], labels=labels, across=1), f"Released counts of each value of {name}"
+
     names = list(domain)[:SHOWN_TABLES]
     return section(
         "What the release says about each attribute",
         paragraph("The number of records with each value, as released. These are estimates, not the true numbers."),
-        picture(draw_marginals(source, names, labels=labels), "Released counts of each value, attribute by attribute"),
+        pictures(map(drawn, names)),
     )
 
 

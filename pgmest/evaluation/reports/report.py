@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 from pgmest._base.errors import ArgumentError, DomainError
 from pgmest._base.files import write_atomically
 from pgmest.data.dataset import Dataset
+from pgmest.evaluation.plots.style import text_drawn_by_reader
 from pgmest.evaluation.reports.comparison import one_way, privacy_section, raw_table, two_way, workload_section
 from pgmest.evaluation.reports.page import notice, page, paragraph
 from pgmest.evaluation.reports.release import (
     agreement_with_answers,
     cost,
+    expected_errors,
     impossible_records,
     promise,
     released_dependences,
@@ -46,6 +48,7 @@ PUBLIC_NOTICE = (
 )
 
 
+@text_drawn_by_reader()
 def report(
     real: Dataset | None,
     synthetic: Projectable,
@@ -100,15 +103,11 @@ def report(
     statement = _statement(synthetic, schema)
     parts = [] if real is None or schema is None else [raw_table(check)]
     parts += [] if statement is None else [promise(statement)]
+    parts.append(expected_errors(synthetic, float(synthetic.project(()))))
     parts.append(what_was_released(synthetic, domain, labels))
     asked = as_workload(domain, workload, k=2) if workload is not None else None
     if real is None:
-        model = getattr(synthetic, "model", synthetic)
-        parts += [
-            agreement_with_answers(model) if isinstance(model, Model) else "",
-            released_marginals(synthetic, domain, labels),
-            released_dependences(synthetic, domain),
-        ]
+        parts += [released_marginals(synthetic, domain, labels), released_dependences(synthetic, domain)]
     else:
         real, pairs = real.select(domain), _pairs(domain, seed)
         parts.append(one_way(real, synthetic, domain, labels))
@@ -122,6 +121,9 @@ def report(
     if real is not None:
         others = None if holdout is None else holdout.select(domain)
         parts.append(privacy_section(real, _records(synthetic, seed), others, tuple(numeric), seed))
+    model = getattr(synthetic, "model", synthetic)
+    if real is None and isinstance(model, Model):
+        parts.append(agreement_with_answers(model))
     parts.append(cost(paid))
     warning = notice(PUBLIC_NOTICE if real is None else PRIVATE_NOTICE)
     path = Path(out if out is not None else PUBLIC_PAGE if real is None else PRIVATE_PAGE)

@@ -24,6 +24,7 @@ from pgmest._base.kernel_cache import kernels_are_kept
 from pgmest._base.memory import check_room
 from pgmest.inference.exact import plan_columns as f
 from pgmest.inference.exact.contracted_sweeps import ContractedSweeps
+from pgmest.inference.exact.many_runs import ManyRuns, fits, interleaved
 from pgmest.inference.exact.plan import BUFFERS, Plan
 from pgmest.inference.exact.threads import get_threads, run_together
 from pgmest.tables.clique_vector import CliqueVector, Layout
@@ -90,6 +91,7 @@ class ExactOracle:
         self._roots = np.flatnonzero(nodes[:, f.PARENT] < 0)
         self._tables = (nodes, plan.children, plan.maps)
         self._theta = self._mu = np.empty(0)  # of the last run
+        self._many: ManyRuns | None = None
 
     def _faster_contraction(self) -> ContractedSweeps | None:
         tree, layout = self.plan.tree, self.layout
@@ -133,6 +135,73 @@ class ExactOracle:
             )
         self._downward(theta, mu, total)
         return mu, log_partition
+
+    def run_many(
+        self, thetas: np.ndarray, total: float | np.ndarray = 1.0, out: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The marginals and the log-partition function of many parameter vectors, as `run` gives them for each.
+
+        The vectors are shared between the oracle's threads (many_runs.py). What `covariance` and `clique_table` read
+        is afterwards that of no run.
+
+        Args:
+            thetas: potentials, shape (vectors, cells), contiguous float64.
+            total: what the marginals of each vector sum to: one number, or one for each vector.
+            out: where to write the marginals, of the shape of `thetas`; not `thetas` itself.
+
+        Returns:
+            marginals of shape (vectors, cells), and log-partition functions of shape (vectors,).
+
+        Raises:
+            MeasurementError: a potential is NaN or +inf; names the vector, before any is run.
+            ImpossibleModelError: for one of the vectors no record has a finite total potential; names it.
+            ShapeError: an array of another shape or type.
+        """
+        thetas = self._rows(thetas, "thetas")
+        if np.shape(total) not in ((), (len(thetas),)):
+            raise ShapeError.of("total", f"() or ({len(thetas)},)", np.shape(total), "Give one total for each vector.")
+        totals = np.array(np.broadcast_to(np.asarray(total, dtype=np.float64), len(thetas)))
+        if thetas.size and not thetas.max() < np.inf:
+            position = int(np.flatnonzero(~(thetas.max(axis=1) < np.inf))[0])
+            raise MeasurementError(f"vector {position} of potentials holds NaN or +inf; give finite values or -inf.")
+        mus = np.empty(thetas.shape) if out is None else out
+        if out is not None and (out.shape != thetas.shape or out.dtype != np.float64 or not out.flags.c_contiguous):
+            raise ShapeError.of("out", f"{thetas.shape} of contiguous float64", f"{out.shape} of {out.dtype}")
+        self.calls += len(thetas)
+        logs = np.empty(len(thetas))
+        self.release()
+        if self.contracted is not None or not fits(self.plan, self.threads):
+            self._run_each(thetas, totals, mus, logs)
+        elif len(thetas):
+            self._many_runs(len(thetas)).run(thetas, totals, mus, logs)
+        impossible = np.flatnonzero(~np.isfinite(logs))
+        if len(impossible):
+            raise ImpossibleModelError(
+                f"the log-partition function of vector {impossible[0]} is {logs[impossible[0]]}: every record has some "
+                f"potential of -inf, as with {len(impossible)} of {len(logs)} vectors. Check the structural zeros."
+            )
+        return mus, logs
+
+    def _run_each(self, thetas: np.ndarray, totals: np.ndarray, mus: np.ndarray, logs: np.ndarray) -> None:
+        for k, theta in enumerate(thetas):
+            found = None if self.contracted is None else self.contracted.run(theta, float(totals[k]), mus[k])
+            logs[k] = self._upward(theta, mus[k]) if found is None else found
+            if found is None and np.isfinite(logs[k]):
+                self._downward(theta, mus[k], float(totals[k]))
+
+    def _many_runs(self, vectors: int) -> ManyRuns:
+        _load_many_kernels()
+        count = interleaved(self.plan, vectors, self.threads)
+        if self._many is None or self._many.count != count:
+            self._many = ManyRuns(self.plan, self._kernels, count, self.threads)
+        return self._many
+
+    def _rows(self, thetas: np.ndarray, name: str) -> np.ndarray:
+        if thetas.ndim != 2 or thetas.shape[1] != self.layout.cells or thetas.dtype != np.float64:
+            raise ShapeError.of(name, f"(vectors, {self.layout.cells}) of float64", f"{thetas.shape} of {thetas.dtype}")
+        view = np.ascontiguousarray(thetas).view()
+        view.flags.writeable = False
+        return view
 
     def _settle(self) -> None:
         """Fill the workspace as the kernels do, after a run by contraction."""
@@ -220,6 +289,7 @@ class ExactOracle:
     def release(self) -> None:
         """Let go of the arrays of the last run, which `covariance` and `clique_table` would read."""
         self._theta = self._mu = np.empty(0)
+        self._settled = True
 
     def _input(self, array: np.ndarray, name: str) -> np.ndarray:
         """A read-only view: numba compiles a kernel anew for each kind of argument, so there is to be one kind."""
@@ -317,7 +387,7 @@ class ExactOracle:
 @contextmanager
 def _compile_notice() -> Iterator[None]:
     """Say what takes so long, should the block take long: kernels are compiled at their first use, then cached."""
-    text = "pgmest: compiling its kernels, once per installation (about 10 s)..."
+    text = "pgmest: compiling its kernels, once per installation (about 10 s; `pgmest warm-up` does it beforehand)..."
     if not kernels_are_kept():
         text = (
             "pgmest: compiling its kernels (about 20 s), in every process again, because no folder can be written to. "
@@ -388,9 +458,47 @@ def _load_covariance_kernels() -> None:
         )
 
 
+@cache
+def _load_many_kernels() -> None:
+    """The same for runs of many vectors."""
+    with _compile_notice():
+        kernels, t = load_kernels(), _Tiny()
+        thetas, (mus, columns, marginals) = np.zeros((1, 2)), np.zeros((3, 1, 2))
+        thetas.flags.writeable = False
+        roots = np.zeros(1, dtype=np.int64)
+        rows = (*t.tables, roots, 0, 1, thetas, np.ones(1), mus, np.ones(1))
+        kernels.run_rows(*rows, t.arena, t.buffer)
+        kernels.run_batches(*rows, columns.reshape(2, 1), marginals.reshape(2, 1), t.arena, t.buffer)
+
+
 _CACHED_ORACLES = 16
 _CACHED_CELLS = 1 << 26
-_oracles: OrderedDict[Layout, ExactOracle] = OrderedDict()
+
+
+class _KeptOracle:
+    """An oracle, and the array of its last marginals, which it writes to again once nobody holds them any more.
+
+    Memory fresh from the system is cleared page by page as it is first written to, which costs large models as much
+    as the marginals themselves.
+    """
+
+    def __init__(self, layout: Layout):
+        self.oracle = ExactOracle(Plan.of(layout))
+        self.output = np.empty(layout.cells)
+        self.cells: int = self.oracle.plan.arena_cells + layout.cells
+        self._alone = sys.getrefcount(self.output)  # as this interpreter counts; versions differ
+
+    def run(self, theta: np.ndarray, total: float) -> tuple[np.ndarray, float]:
+        """As the oracle's, into an array that nothing else refers to. Everything handed out must be a view of it."""
+        if sys.getrefcount(self.output) > self._alone:
+            self.output = np.empty(self.oracle.layout.cells)
+        try:
+            return self.oracle.run(theta, total, self.output)
+        finally:
+            self.oracle.release()
+
+
+_oracles: OrderedDict[Layout, _KeptOracle] = OrderedDict()
 _lock = threading.Lock()
 
 
@@ -421,21 +529,20 @@ def marginals_and_log_partition(potentials: CliqueVector, total: float = 1.0) ->
     if theta.size and not theta.max() < np.inf:
         raise MeasurementError("the potentials hold NaN or +inf; only finite values and -inf are meaningful.")
     with _lock:
-        oracle = _cached_oracle(potentials.layout)
-        try:
-            mu, log_partition = oracle.run(theta, total)
-        finally:
-            oracle.release()
-    return CliqueVector.of(potentials.layout, mu), log_partition
+        mu, log_partition = _kept_oracle(potentials.layout).run(theta, total)
+        return CliqueVector.of(potentials.layout, mu), log_partition
 
 
-def _cached_oracle(layout: Layout) -> ExactOracle:
+def _kept_oracle(layout: Layout) -> _KeptOracle:
     """The oracle kept for this layout and the current number of threads; the least recently used make room."""
-    oracle = _oracles.pop(layout, None)
-    if oracle is None or oracle.threads != get_threads():
-        oracle = ExactOracle(Plan.of(layout))
-    if oracle.plan.arena_cells <= _CACHED_CELLS:
-        _oracles[layout] = oracle
-    while len(_oracles) > _CACHED_ORACLES or sum(o.plan.arena_cells for o in _oracles.values()) > _CACHED_CELLS:
+    kept = _oracles.get(layout)
+    if kept is not None and kept.oracle.threads == get_threads():
+        _oracles.move_to_end(layout)
+        return kept
+    _oracles.pop(layout, None)
+    kept = _KeptOracle(layout)
+    if kept.cells <= _CACHED_CELLS:
+        _oracles[layout] = kept
+    while len(_oracles) > _CACHED_ORACLES or sum(each.cells for each in _oracles.values()) > _CACHED_CELLS:
         _oracles.popitem(last=False)
-    return oracle
+    return kept

@@ -615,7 +615,7 @@ def weigh(nodes, i, arena, total):
     n = nodes[i, SEPARATOR]
     marginal = arena[nodes[i, MARGINAL] : nodes[i, MARGINAL] + n]
     if nodes[i, PARENT] < 0:
-        marginal[0] = total
+        _set(marginal, total)  # one entry, or one for each parameter vector of a batch
     weight = arena[nodes[i, WEIGHT] : nodes[i, WEIGHT] + n]
     _multiply(weight, weight, marginal)
 
@@ -852,3 +852,60 @@ def covariance_downward(
             if base >= 0:
                 _set_sum(tangent[base + o * n_in : base + o * n_in + n_in], row, 0.0)
             _spread_row(nodes, children, maps, i, o, row, arena, marginal_shift, buffer)
+
+
+# -- many parameter vectors -------------------------------------------------------------------------------------------
+
+
+@_cached
+def run_rows(nodes, children, maps, roots, begin, end, thetas, totals, mus, logs, arena, buffer):
+    """Marginals and log-partition function of rows [begin, end) of `thetas`, one after the other."""
+    for k in range(begin, end):
+        upward(nodes, children, maps, 0, nodes.shape[0], thetas[k], mus[k], arena, buffer)
+        logs[k] = 0.0
+        for r in roots:
+            logs[k] += arena[nodes[r, MESSAGE]]
+        if np.isfinite(logs[k]):
+            downward(nodes, children, maps, 0, nodes.shape[0], thetas[k], mus[k], arena, buffer, totals[k])
+
+
+_TILE = 8  # cells of one cache line
+
+
+@_inlined
+def _interleave(thetas, begin, end, columns):
+    """columns[cell, k] = thetas[begin + k, cell]; the last row again where there are fewer rows than columns."""
+    cells, count = columns.shape
+    for start in range(0, cells, _TILE):
+        for k in range(count):
+            row = thetas[min(begin + k, end - 1)]
+            for cell in range(start, min(start + _TILE, cells)):
+                columns[cell, k] = row[cell]
+
+
+@_inlined
+def _separate(columns, begin, end, totals, mus):
+    """mus[begin + k, cell] = totals[begin + k] * columns[cell, k]."""
+    cells = columns.shape[0]
+    for start in range(0, cells, _TILE):
+        for k in range(end - begin):
+            row, total = mus[begin + k], totals[begin + k]
+            for cell in range(start, min(start + _TILE, cells)):
+                row[cell] = columns[cell, k] * total
+
+
+@_cached
+def run_batches(nodes, children, maps, roots, begin, end, thetas, totals, mus, logs, columns, marginals, arena, buffer):
+    """The same on a plan of `columns.shape[1]` vectors at once (Plan.batched)."""
+    count, n = columns.shape[1], nodes.shape[0]
+    for low in range(begin, end, count):
+        high = min(low + count, end)
+        _interleave(thetas, low, high, columns)
+        flat, mu = columns.reshape(columns.size), marginals.reshape(marginals.size)
+        upward(nodes, children, maps, 0, n, flat, mu, arena, buffer)
+        for k in range(low, high):
+            logs[k] = 0.0
+            for r in roots:
+                logs[k] += arena[nodes[r, MESSAGE] + k - low]
+        downward(nodes, children, maps, 0, n, flat, mu, arena, buffer, 1.0)
+        _separate(marginals, low, high, totals, mus)

@@ -74,6 +74,7 @@ class Plan:
         messages, marginals: cells of those two sections of the arena, which exist three and two times over.
         scratch: where the row buffers start.
         row: length of one row buffer.
+        batch: how many parameter vectors a run takes at once; in all tables these are the last axis.
     """
 
     layout: Layout
@@ -88,6 +89,7 @@ class Plan:
     marginals: int
     scratch: int
     row: int
+    batch: int = 1
 
     @classmethod
     def of(cls, layout: Layout, tree: JunctionTree | None = None) -> Plan:
@@ -100,6 +102,28 @@ class Plan:
         check_room("the junction tree", tree.total_cells)
         return _Compiler(layout, tree).compile()
 
+    def batched(self, count: int) -> Plan:
+        """The plan that runs `count` parameter vectors at once.
+
+        To the kernels the vectors are the values of one more attribute, which is in every clique and every separator,
+        the roots' included, and is the last axis of every table: potentials and marginals lie as (cells, count). Rows
+        are then at least `count` long however small the cliques.
+
+        Raises:
+            ModelTooLarge: this machine cannot hold the tables.
+        """
+        name = "batch"
+        while name in self.layout.domain:
+            name += "_"
+        domain = Domain({**self.layout.domain, name: count})
+        tree = self.tree
+        cliques = tuple((*clique, name) for clique in tree.cliques)
+        measured = tuple((*clique, name) for clique in tree.measured)
+        widened = JunctionTree(domain, measured, cliques, tree.parents, (*tree.elimination_order, name))
+        check_room("the junction tree", widened.total_cells)
+        layout = Layout(domain, tuple((*clique, name) for clique in self.layout.cliques))
+        return _Compiler(layout, widened, name).compile()
+
     def __repr__(self) -> str:
         return (
             f"Plan({len(self.nodes)} nodes, {self.tree.total_cells:,} cells, arena {self.arena_cells * 8 / 1e6:.3g} MB)"
@@ -109,8 +133,9 @@ class Plan:
 class _Compiler:
     """The steps of compiling, in order; each fills in more of the nodes."""
 
-    def __init__(self, layout: Layout, tree: JunctionTree):
+    def __init__(self, layout: Layout, tree: JunctionTree, batch: str | None = None):
         self.layout = layout
+        self.batch = batch  # the attribute that stands for the vectors of a batch
         self.tree = tree
         self.domain: Domain = layout.domain
         self.sizes = dict(layout.domain.items())
@@ -139,7 +164,8 @@ class _Compiler:
         for index, under in self.rooted(hosted):
             clique = self.tree.cliques[index]
             parent = upper_node[index]
-            separator = tuple(a for a in clique if parent >= 0 and a in self.nodes[parent].axes)
+            above = self.nodes[parent].axes if parent >= 0 else (self.batch,)
+            separator = tuple(name for name in clique if name in above)
             me = self.add(PlanNode(clique, separator, parent))
             self.clique_nodes[index] = me
             self.order_axes(self.nodes[me], hosted[index])
@@ -221,7 +247,7 @@ class _Compiler:
                 continue
             if n_s >= wanted and set(clique[len(clique) - len(separator) :]) == separator:
                 return position, False
-            if n_r >= wanted and set(clique[: len(separator)]) == separator:
+            if n_r >= wanted and set(clique[: len(separator)]) == separator and self.batch is None:
                 return position, True
         return None
 
@@ -235,9 +261,10 @@ class _Compiler:
             node.separator = tuple(name for name in node.axes if name in separator)
             return
         r = sorted((name for name in node.axes if name not in separator), key=self.sizes.__getitem__)
-        s = sorted(separator, key=lambda name: (self.sizes[name], name))
+        s = sorted(separator, key=lambda name: (name == self.batch, self.sizes[name], name))
         n_r, n_s = self.cells(r), self.cells(s)
-        node.separator_first = not (n_s >= 2 * VECTOR_CELLS or (n_s >= n_r and n_s > 1))
+        last = self.batch is not None or n_s >= 2 * VECTOR_CELLS or (n_s >= n_r and n_s > 1)
+        node.separator_first = not last
         node.axes = tuple(s + r) if node.separator_first else tuple(r + s)
         node.separator = tuple(s)
 
@@ -363,6 +390,7 @@ class _Compiler:
             marginals=marginals,
             scratch=arena,
             row=longest,
+            batch=1 if self.batch is None else self.sizes[self.batch],
         )
 
     def grouped(self, node: PlanNode) -> list[int]:

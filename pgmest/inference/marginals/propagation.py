@@ -23,7 +23,7 @@ import numpy as np
 
 from pgmest.inference.marginals.calibrated_tree import CalibratedTree
 from pgmest.inference.marginals.contraction import Label, Table, contract
-from pgmest.inference.marginals.routes import Block, Routes, find_routes
+from pgmest.inference.marginals.routes import Block, Pairing, Routes, find_routes
 from pgmest.inference.marginals.variable_elimination import eliminate
 from pgmest.tables.domain import Clique
 
@@ -76,7 +76,20 @@ class _Propagation:
             values = self.multiply(block, stacks, None, total)
             for names, part in block.parts:
                 found[names] = Table(part.labels, values[part.index].reshape(part.shape))
+        for pairing in self.routes.paired:
+            values = self.paired(pairing, stacks, total)
+            for names, part in pairing.parts:
+                found[names] = Table(part.labels, values[part.index].reshape(part.shape))
         return found
+
+    def paired(self, pairing: Pairing, stacks: dict[int, np.ndarray], scale: float) -> np.ndarray:
+        """P(left, right) = sum over the separator s of P(left | s) P(s) P(right | s), for all rows of both stacks."""
+        left, right = (
+            np.concatenate([stacks[child][rows] for child, rows in side]) for side in (pairing.left, pairing.right)
+        )
+        if pairing.clique >= 0:
+            left = left * self.calibrated.marginal(pairing.clique, pairing.separator).reshape(-1)
+        return (left * scale) @ right.T
 
     def multiply(self, block: Block, stacks: dict[int, np.ndarray], up: int | None, scale: float = 1.0) -> np.ndarray:
         """The block's rows of the stacks of its branches joined by the clique's own table.

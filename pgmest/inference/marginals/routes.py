@@ -30,6 +30,9 @@ LARGEST_LOCAL = 1 << 22
 MESSAGE_RATIO = 8
 """So is one whose largest upward message has more cells than this many times its own."""
 
+LEAST_PAIRED = 0.1
+"""Sets of two branches are made together where they are at least this many for each pair of children."""
+
 SMALL_MESSAGE = 1 << 16
 """Upward messages of fewer cells than this are always sent."""
 
@@ -62,6 +65,24 @@ class Block:
 
 
 @dataclass(frozen=True)
+class Pairing:
+    """Attribute sets of two branches each, all with one separator: one matrix product of their stacks makes them all.
+
+    Attributes:
+        clique: where; -1 where branches of unconnected trees are joined.
+        separator: the attributes of the branches' separator.
+        left, right: (child, rows of its stack), to be stacked.
+        parts: each set, and where it lies in the result.
+    """
+
+    clique: int
+    separator: Clique
+    left: tuple[tuple[int, slice], ...]
+    right: tuple[tuple[int, slice], ...]
+    parts: tuple[tuple[frozenset[str], Part], ...]
+
+
+@dataclass(frozen=True)
 class Routes:
     """The work list.
 
@@ -70,12 +91,14 @@ class Routes:
         by_elimination: attribute sets that variable elimination answers with less work, one at a time.
         upward: (clique, blocks): the upward message of each clique to its parent, children first.
         joined: the blocks that make the other attribute sets.
+        paired: the pairings that make those that are made together.
     """
 
     inside: tuple[tuple[frozenset[str], int], ...]
     by_elimination: tuple[frozenset[str], ...]
     upward: tuple[tuple[int, tuple[Block, ...]], ...]
     joined: tuple[Block, ...]
+    paired: tuple[Pairing, ...] = ()
 
 
 @lru_cache(maxsize=32)
@@ -106,6 +129,8 @@ class _Router:
     def __init__(self, tree: JunctionTree):
         self.tree = tree
         self.names = tree.domain.attributes
+        self.sizes = dict(tree.domain.items())
+        self.known_cells: dict[int, int] = {}
         self.rank = {name: position for position, name in enumerate(self.names)}
         self.cliques = {position: self.mask(clique) for position, clique in enumerate(tree.cliques)} | {-1: 0}
         self.separators = {
@@ -133,12 +158,18 @@ class _Router:
 
     def cells(self, mask: int) -> int:
         """Cells of the table over these attributes."""
-        return math.prod([self.tree.domain.shape[position] for position in bits(mask)])
+        found = self.known_cells.get(mask)
+        if found is None:
+            found = self.known_cells[mask] = math.prod([self.tree.domain.shape[position] for position in bits(mask)])
+        return found
 
     def routes(self, asked: Iterable[frozenset[str]]) -> Routes:
         """The work list for these attribute sets."""
         inside, by_elimination = [], []
         tops: dict[tuple[int, int], None] = {}
+        widest = max(map(self.cells, self.separators.values()), default=1)  # no message has more columns
+        if max(self.tree.sizes, default=1) > LARGEST_LOCAL:
+            widest = LARGEST_TABLE
         for names in dict.fromkeys(asked):
             position = self.tree.containing(names)
             if position is not None:
@@ -147,7 +178,8 @@ class _Router:
             mask = self.mask(names)
             top = self.lowest_cover(mask)
             cells = self.cells(mask)
-            if cells > LARGEST_TABLE or self.message_cells(top, mask) > max(SMALL_MESSAGE, MESSAGE_RATIO * cells):
+            most = max(SMALL_MESSAGE, MESSAGE_RATIO * cells)
+            if cells > LARGEST_TABLE or (cells * widest > most and self.message_cells(top, mask) > most):
                 by_elimination.append(names)
             else:
                 tops[top, mask] = None
@@ -156,8 +188,13 @@ class _Router:
         upward = tuple(
             (position, tuple(self.upward_message(position, needed[position]))) for position in children_first
         )
-        joined = [block for position, masks in _by_clique(tops).items() for block in self.join(position, masks)]
-        return Routes(tuple(inside), tuple(by_elimination), upward, tuple(joined))
+        joined: list[Block] = []
+        paired: list[Pairing] = []
+        for position, masks in _by_clique(tops).items():
+            alone, together = self.sorted_out(position, masks)
+            joined += self.join(position, alone)
+            paired += [pairing for pairs in together for pairing in self.pairings(position, pairs)]
+        return Routes(tuple(inside), tuple(by_elimination), upward, tuple(joined), tuple(paired))
 
     # -- which attribute sets are needed where ----------------------------------------------------------------------
 
@@ -242,6 +279,79 @@ class _Router:
             for fewer in self.split(chosen, self.cells(own)):
                 yield self.block(position, own, fewer, 0)
 
+    def sorted_out(self, position: int, masks: Iterable[int]) -> tuple[list[int], list[dict[int, _Source]]]:
+        """The sets of a clique that are to be made by blocks, and those to be made by pairings, separator by separator.
+
+        Blocks share the work of sets with the same children. Where many children have one separator (a star, or trees
+        that are not connected) there are as many blocks as pairs of children, and a pairing makes them all at once.
+        """
+        alone: list[int] = []
+        by_separator: dict[int, dict[int, _Source]] = defaultdict(dict)
+        for mask in masks:
+            source = self.source(position, mask)
+            separators = {self.separators[child] for child, _ in source.branches}
+            if len(source.branches) == 2 and not source.own and len(separators) == 1:
+                by_separator[separators.pop()][mask] = source
+            else:
+                alone.append(mask)
+        together: list[dict[int, _Source]] = []
+        for pairs in by_separator.values():
+            children = len({child for source in pairs.values() for child, _ in source.branches})
+            if children > 2 and len(pairs) >= children * children * LEAST_PAIRED:
+                together.append(pairs)
+            else:
+                alone += pairs
+        return alone, together
+
+    def pairings(self, position: int, pairs: dict[int, _Source]) -> Iterator[Pairing]:
+        """Pairings that make these sets, each of at most MARGINAL_BLOCK cells where that is possible."""
+        partners: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
+        for source in pairs.values():
+            partners[source.branches[0]].append(source.branches[1])
+        separator = self.labels(self.separators[next(iter(partners))[0]])
+        left: list[tuple[int, int]] = []
+        right: dict[tuple[int, int], None] = {}
+        rows = columns = 0
+        for one in sorted(partners):
+            new = [other for other in partners[one] if other not in right]
+            rows += self.cells(one[1])
+            columns += sum(self.cells(below) for _, below in new)
+            if left and rows * columns > MARGINAL_BLOCK:
+                yield self.pairing(position, separator, left, list(right), partners)
+                left, right, new = [], {}, partners[one]
+                rows, columns = self.cells(one[1]), sum(self.cells(below) for _, below in new)
+            left.append(one)
+            right.update(dict.fromkeys(new))
+        yield self.pairing(position, separator, left, list(right), partners)
+
+    def pairing(
+        self,
+        position: int,
+        separator: Clique,
+        left: list[tuple[int, int]],
+        right: list[tuple[int, int]],
+        partners: dict[tuple[int, int], list[tuple[int, int]]],
+    ) -> Pairing:
+        """The pairing of some branches with those that others of them pair with."""
+        index = dict(zip(right, self.slices(right), strict=True))
+        parts: list[tuple[frozenset[str], Part]] = []
+        for one, rows in zip(left, self.slices(left), strict=True):
+            first = self.rows[one].labels
+            for other in partners[one]:
+                labels = (*first, *self.rows[other].labels)
+                shape = tuple(self.sizes[name] for name in labels)
+                parts.append((frozenset(labels), Part((rows, index[other]), shape, labels)))
+        stacked = [
+            tuple((pair[0], slice(self.rows[pair].start, self.rows[pair].stop)) for pair in pairs)
+            for pairs in (left, right)
+        ]
+        return Pairing(position, separator, stacked[0], stacked[1], tuple(parts))
+
+    def slices(self, pairs: Iterable[tuple[int, int]]) -> list[slice]:
+        """Where the rows of each lie when they are stacked."""
+        ends = np.cumsum([0, *(self.cells(below) for _, below in pairs)]).tolist()
+        return [slice(*pair) for pair in pairwise(ends)]
+
     def products(self, position: int, masks: Iterable[int]) -> Iterator[tuple[int, dict[int, list[int]]]]:
         """The attribute sets in groups: one own part, joined with each combination of chosen sets of some children."""
         groups: dict[tuple[int, tuple[int, ...]], list[tuple[int, ...]]] = defaultdict(list)
@@ -276,7 +386,7 @@ class _Router:
         parts = []
         for combination in product(*options):
             labels = (*(name for _, names in combination for name in names), *own_labels)
-            shape = tuple(self.tree.domain[name] for name in labels)
+            shape = tuple(self.sizes[name] for name in labels)
             parts.append((frozenset(labels), Part(tuple(index for index, _ in combination), shape, labels)))
         local = self.labels(self.local(_Source(own, tuple((child, 0) for child in chosen)), up))
         return Block(position, own_labels, local, tuple(branches), tuple(parts))

@@ -20,6 +20,7 @@ from pgmest.mechanisms.mwem.candidates import candidates_of, measurable
 from pgmest.mechanisms.mwem.estimators import AveragedWeights, LimitedEstimator, ReplayedWeights
 from pgmest.mechanisms.mwem.multiplicative_weights import MultiplicativeWeights
 from pgmest.mechanisms.parameters import (
+    ACCOUNTINGS,
     COUNT,
     COUNT_SHARE,
     ESTIMATOR,
@@ -34,8 +35,10 @@ from pgmest.mechanisms.parameters import (
     share_of_selection,
 )
 from pgmest.privacy.curator import Curator
-from pgmest.queries.workloads import Workload
-from pgmest.tables.domain import Clique
+from pgmest.privacy.neighbors import Neighbors, Replace
+from pgmest.privacy.plans import Plan
+from pgmest.queries.workloads import Item, Workload
+from pgmest.tables.domain import Clique, Domain
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +54,28 @@ class SelectAndMeasure(Mechanism):
     penalty: bool = parameter(False, FLAG)
 
     definition: ClassVar[str] = "either"
+    accountings: ClassVar[tuple[str, ...]] = ACCOUNTINGS
     old_names: ClassVar[Mapping[str, Renaming]] = {"selection": Renaming("measuring", share_of_selection)}
+
+    def plan(self, domain: Domain, workload: Workload | None) -> Plan:
+        rounds, counted = self._rounds(domain, self._items(domain, workload)), self._counted(self.neighbors)
+        choosing = (1 - counted) * (1 - self.measuring)
+        return Plan(counted + (1 - counted) * self.measuring, rounds, choosing / rounds)
+
+    @staticmethod
+    def _counted(neighbors: Neighbors) -> float:
+        """The share of the budget that counts the records."""
+        return 0.0 if isinstance(neighbors, Replace) else COUNT_SHARE
+
+    @staticmethod
+    def _items(domain: Domain, workload: Workload | None) -> list[Item]:
+        items = list(filter(measurable, relevant_workload(domain, workload)))
+        if not items:
+            raise ArgumentError("workload has no query that is not zero: give one at least, or None for all pairs.")
+        return items
+
+    def _rounds(self, domain: Domain, items: Sequence[Item]) -> int:
+        return self.rounds or min(len(items), len(domain))
 
     @abstractmethod
     def make_estimator(self, curator: Curator) -> LimitedEstimator:
@@ -62,13 +86,11 @@ class SelectAndMeasure(Mechanism):
 
     def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
         domain = curator.domain
-        items = list(filter(measurable, relevant_workload(domain, workload)))
-        if not items:
-            raise ArgumentError("workload has no query that is not zero: give one at least, or None for all pairs.")
+        items = self._items(domain, workload)
         self.check_room(curator, [item.clique for item in items])
-        rounds = self.rounds or min(len(items), len(domain))
+        rounds = self._rounds(domain, items)
         if curator.public_total is None:
-            curator.count(curator.budget * COUNT_SHARE)
+            curator.count(curator.budget * self._counted(curator.neighbors))
         estimator = self.make_estimator(curator)
         spend = curator.remaining / rounds * self.measuring
         every = candidates_of(items, domain, spend, curator.neighbors, self.penalty)

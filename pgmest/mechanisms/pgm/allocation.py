@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pgmest.privacy.budgets import Budget, Epsilon
-from pgmest.privacy.neighbors import Neighbors
+from pgmest.privacy.neighbors import AddRemove, Neighbors
 from pgmest.privacy.noise import noise_for
 from pgmest.tables.domain import Clique
 
@@ -24,6 +24,15 @@ ROUNDS = 5
 """Of weights, which follow from the errors that the shares lead to, and shares."""
 
 
+MOST_CONTRASTED = 16
+"""Contrasts of more groups would be cheaper by 3 % at most, and their entries are no longer small integers' roots."""
+
+
+def interaction(shape: Sequence[int]) -> float:
+    """The part of independent noise in a table's cells that is left without its rows' and columns' means."""
+    return math.prod(1 - 1 / groups for groups in shape if groups > 1)
+
+
 @dataclass(frozen=True)
 class Prices:
     """What noise a share of a budget buys.
@@ -31,15 +40,38 @@ class Prices:
     Attributes:
         whole: the variance of a count that the whole budget is spent on.
         power: precision grows with the share to this power: 1 for zCDP, 2 for pure epsilon.
+        most_contrasted: attributes of at most so many groups are asked for by their contrasts.
     """
 
     whole: float
     power: float
+    most_contrasted: int = 1
 
     @classmethod
     def of(cls, budget: Budget, neighbors: Neighbors) -> Prices:
         """Of a mechanism's budget."""
-        return cls(noise_for(budget, neighbors).stddev ** 2, 2.0 if isinstance(budget, Epsilon) else 1.0)
+        pure = isinstance(budget, Epsilon)
+        most = 1 if not isinstance(neighbors, AddRemove) else 2 if pure else MOST_CONTRASTED
+        return cls(noise_for(budget, neighbors).stddev ** 2, 2.0 if pure else 1.0, most)
+
+    def contrasted(self, groups: int) -> bool:
+        """Whether an attribute of so many groups is asked for by its contrasts: where that is cheaper."""
+        return 1 < groups <= self.most_contrasted
+
+    def discount(self, shape: Sequence[int]) -> float:
+        """The variance of the noise in answers about attributes of so many groups, over that of counts, at a price."""
+        return math.prod(1 - 1 / groups for groups in shape if self.contrasted(groups))
+
+    def cell_precision(self, share: np.ndarray | float, shape: Sequence[int]) -> np.ndarray | float:
+        """One over the variance of the noise in a cell that is not noise in what is known before.
+
+        Of a pair that is not noise in its one-way marginals, of one attribute not noise in the number of records.
+
+        Args:
+            share: of the budget.
+            shape: the number of groups of each attribute.
+        """
+        return self.precision(share) / (self.discount(shape) * interaction(shape))
 
     def precision(self, share: np.ndarray | float) -> np.ndarray | float:
         """One over the variance of a count."""
@@ -118,8 +150,34 @@ class Offer:
 def one_way_offer(clique: Clique, counts: np.ndarray, stddev: float, prices: Prices) -> Offer:
     """More of a one-way marginal; each count is thought to vary as much as it is large."""
     cells, means = histogram(counts)
-    precision = 1 / stddev**2 + prices.precision(SHARES)
+    precision = 1 / (stddev**2 * interaction(counts.shape)) + prices.cell_precision(SHARES, counts.shape)
     return Offer(clique, convex(expected_errors(cells, means, np.asarray(precision))), paid=True)
+
+
+def unscored_offer(
+    clique: Clique, histograms: Sequence[tuple[np.ndarray, np.ndarray]], level: int, total: float, prices: Prices
+) -> Offer:
+    """A table of a pair over all codes of which nothing is known: each cell may vary as much as it is large.
+
+    Args:
+        clique: the pair.
+        histograms: of its attributes' counts.
+        level: on which all codes are by themselves.
+        total: the number of records.
+        prices: of noise.
+    """
+    cells, means = _kinds(histograms[0], histograms[1], total)
+    shape = round(histograms[0][0].sum()), round(histograms[1][0].sum())
+    errors = expected_errors(cells, means, np.asarray(prices.cell_precision(SHARES, shape)))
+    return Offer(clique, convex(errors), np.full(len(SHARES), level))
+
+
+def sampling_spread(means: np.ndarray) -> np.ndarray:
+    """The standard deviation by which counts vary around such means where only chance moves them (Poisson).
+
+    Of rare cells it is what gives the mean absolute deviation of 2 m: most of them are empty.
+    """
+    return np.minimum(np.sqrt(means), 2 * means / MEAN_ABSOLUTE)
 
 
 @dataclass(frozen=True)
@@ -128,6 +186,14 @@ class Dependence:
 
     coarse: float
     whole: float
+
+    def beyond(self, coarse_chance: float, whole_chance: float) -> Dependence:
+        """What remains of it where chance alone explains so much."""
+        coarse, whole = (
+            math.sqrt(max(0.0, found**2 - chance**2))
+            for found, chance in ((self.coarse, coarse_chance), (self.whole, whole_chance))
+        )
+        return Dependence(coarse, max(coarse, whole))
 
     def left_within(self, level: int, coarse_level: int) -> float:
         """What groups of a level cannot show: halved by each level more, and all of the coarse by none."""
@@ -150,7 +216,7 @@ def pair_offer(
 ) -> Offer:
     """A table of a pair, on the level of groups that suits each price.
 
-    Cells are thought to deviate from what is expected in proportion to it.
+    Cells are thought to deviate from what is expected in proportion to it, and besides by chance, as counts do.
 
     Args:
         clique: the pair.
@@ -160,21 +226,33 @@ def pair_offer(
         coarse_level: the level that `dependence.coarse` is about.
         total: the number of records.
         prices: of noise.
-        paid: the level, and the precision, with which it was measured before.
+        paid: the level with which it was measured before, and one over the variance of those answers.
     """
     levels = range(len(histograms)) if paid is None else [paid[0]]
-    precision = prices.precision(SHARES) + (0.0 if paid is None else paid[1])
+    kinds = [_kinds(rows, columns, total) for rows, columns in histograms]
+    chances = [MEAN_ABSOLUTE * float(cells @ sampling_spread(means)) for cells, means in kinds]
+    systematic = dependence.beyond(chances[min(coarse_level, len(chances) - 1)], chances[-1])
     curves = []
     for level in levels:
-        (rows, row_means), (columns, column_means) = histograms[level]
-        hidden = 0.0 if finest[level] else dependence.left_within(level, coarse_level)
-        relative = math.sqrt(max(0.0, dependence.whole**2 - hidden**2)) / (MEAN_ABSOLUTE * total)
-        means = np.outer(row_means, column_means).ravel() / total
-        errors = expected_errors(np.outer(rows, columns).ravel(), relative * means, np.asarray(precision))
-        curves.append(np.hypot(errors, hidden))
+        shape = round(histograms[level][0][0].sum()), round(histograms[level][1][0].sum())
+        precision = prices.cell_precision(SHARES, shape) + (0.0 if paid is None else paid[1] / interaction(shape))
+        hidden = 0.0 if finest[level] else systematic.left_within(level, coarse_level)
+        relative = math.sqrt(max(0.0, systematic.whole**2 - hidden**2)) / (MEAN_ABSOLUTE * total)
+        cells, means = kinds[level]
+        spread = np.hypot(relative * means, sampling_spread(means))
+        errors = expected_errors(cells, spread, np.asarray(precision))
+        by_chance = max(0.0, chances[-1] ** 2 - chances[level] ** 2)
+        curves.append(np.sqrt(errors**2 + hidden**2 + by_chance))
     stacked = np.array(curves)
     best = np.argmin(stacked, axis=0)
     return Offer(clique, convex(stacked[best, np.arange(len(SHARES))]), np.array(levels)[best], paid is not None)
+
+
+def _kinds(
+    rows: tuple[np.ndarray, np.ndarray], columns: tuple[np.ndarray, np.ndarray], total: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Cells of a pair by their expected counts, from those of its attributes: how many, and their mean."""
+    return np.outer(rows[0], columns[0]).ravel(), np.outer(rows[1], columns[1]).ravel() / total
 
 
 def fill(errors: np.ndarray, weights: np.ndarray, budget: float) -> np.ndarray:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pgmest.data.codes import code_type
 from pgmest.data.dataset import Dataset
 from pgmest.graph.tree_limit import TreeLimit
 from pgmest.measurements.measurement import LinearMeasurement
@@ -146,7 +147,7 @@ def _codes(drawn: np.ndarray, labels: np.ndarray, mass: np.ndarray, generator: n
     at = before[start][sorted_groups] + whole[sorted_groups] * (place + generator.random()) / np.maximum(
         counts[sorted_groups], 1
     )
-    codes = np.empty(len(drawn), dtype=np.int64)
+    codes = np.empty(len(drawn), dtype=code_type(len(labels)))
     end = np.append(start[1:], len(labels))[sorted_groups] - 1
     codes[order] = np.clip(np.searchsorted(before, at, side="right") - 1, start[sorted_groups], end)
     return codes

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pgmest._base.errors import ArgumentError, at_least
+from pgmest.inference.support.support import Support
 from pgmest.mechanisms.mechanism import Mechanism, Outcome
 from pgmest.mechanisms.parameters import COUNT, MEGABYTES, SHARE, number, parameter
 from pgmest.mechanisms.pgm.allocation import (
@@ -18,15 +19,19 @@ from pgmest.mechanisms.pgm.allocation import (
     Dependence,
     Offer,
     Prices,
+    allocate,
     histogram,
+    interaction,
     one_way_offer,
     pair_offer,
+    unscored_offer,
     worthwhile,
 )
-from pgmest.mechanisms.pgm.evidence import Evidence, grouping_query
+from pgmest.mechanisms.pgm.evidence import Evidence, counts_all, grouping_query
 from pgmest.mechanisms.pgm.grouped_model import GroupedModel, spanning
 from pgmest.mechanisms.pgm.groups import nested_groups
 from pgmest.mechanisms.pgm.plan import Plan, Purchase, planned, report_of
+from pgmest.mechanisms.pgm.refinement import refined_records
 from pgmest.mechanisms.pgm.scores import noisy_distances, scores_stddev
 from pgmest.mechanisms.pgm.shrinkage import posterior_means
 from pgmest.mechanisms.pgm.weighting import weighted_records
@@ -34,7 +39,9 @@ from pgmest.models.support import SupportModel
 from pgmest.privacy.allocation import least_error_weights
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.scores import GroupedDistance
+from pgmest.queries import Kron
 from pgmest.queries.workloads import as_workload
+from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Clique, Domain, as_domain
 from pgmest.tables.groups import is_identity, summed
 
@@ -46,8 +53,8 @@ PART = number("a number from 0 to 1", lambda value: 0 <= value <= 1)
 CHEAP = 2.0
 """Scores are not asked for where measuring all pairs leaves errors of less than so many of their standard errors."""
 
-MOST_RECORDS = 1_000_000
-"""There are two weighted records for each private one, but no more than this, and no fewer than asked for."""
+MOST_RECORDS, MOST_CODES = 1_000_000, 40_000_000
+"""There is a weighted record for each private one, but no more than this, and no fewer than asked for."""
 
 LEAST_SHARE = 1e-9
 """Less of the budget than this is what rounding left of it."""
@@ -55,7 +62,7 @@ LEAST_SHARE = 1e-9
 
 @dataclass(frozen=True, kw_only=True)
 class PGM(Mechanism):
-    r"""Buys what lowers the expected error most, in a few rounds, and fits weighted records to all of it.
+    r"""Buys what lowers the expected error most, in a few rounds, and fits records to all of it.
 
     1. The share `first` of the budget goes to one-way marginals. They are estimated by empirical Bayes, and tell how
        finely an attribute can be measured: its codes are grouped into ranges of about equal mass, in nested levels.
@@ -68,8 +75,9 @@ class PGM(Mechanism):
        bought before gets as much again as it should have had.
        Where measuring all pairs costs no more than scores do, as with binary attributes, that is done instead.
     4. Each noisy table is shrunk towards independence as far as its noise demands. Those with most dependence are
-       fitted by a junction tree within `base_megabytes`; `records` records of it get weights so that they have all
-       tables. These weighted records are the model.
+       fitted by a junction tree within `base_megabytes`; `records` records of it get weights that bring them close to
+       all tables. As many records as the table has are drawn of them, and changed code by code until they have all
+       tables, whether a junction tree could hold them or not. These records are the model.
 
     >>> import pgmest as pg
     >>> data = pg.datasets.load("census").select(["age", "sex", "income>50K", "relationship"])
@@ -86,7 +94,7 @@ class PGM(Mechanism):
         rounds: how many.
         worth: see above, between 0 and 1.
         base_megabytes: the largest junction tree, 8 bytes a cell.
-        records: the number of weighted records; of large tables twice as many as they have, up to a million.
+        records: the least number of weighted records; of larger tables as many as they have, up to a million.
 
     Raises:
         ArgumentError: a parameter out of its range.
@@ -97,9 +105,11 @@ class PGM(Mechanism):
     rounds: int = parameter(3, COUNT)
     worth: float = parameter(0.5, PART)
     base_megabytes: float = parameter(8.0, MEGABYTES)
-    records: int = parameter(200_000, COUNT)
+    records: int = parameter(50_000, COUNT)
 
     definition: ClassVar[str] = "either"
+    gaussian_only: ClassVar[bool] = True
+    delta_by_name: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -150,14 +160,19 @@ class PGM(Mechanism):
 
     def _model(self, curator: Curator, rng: np.random.Generator) -> SupportModel:
         model = GroupedModel.of(_evidence(curator), self.base_megabytes)
-        count = max(self.records, min(MOST_RECORDS, round(2 * model.evidence.total)))
-        return weighted_records(model, count, curator.structural_zeros, rng)
+        most = min(MOST_RECORDS, MOST_CODES // max(1, len(curator.domain)))
+        count = max(self.records, min(most, round(model.evidence.total)))
+        rules = curator.structural_zeros
+        weighted = weighted_records(model, count, rules, rng)
+        records = refined_records(weighted, model, rules, rng)
+        return SupportModel(Support(records), CliqueVector.zeros(records.domain, []), model.evidence.total)
 
 
 def _evidence(curator: Curator) -> Evidence:
     from pgmest.solvers.total import estimate_total
 
-    total = curator.public_total or estimate_total(curator.measurements, curator.domain).value
+    whole = [m for m in curator.measurements if m.query is None or all(map(counts_all, m.query.matrices))]
+    total = curator.public_total or estimate_total(whole, curator.domain).value
     return Evidence.of(curator.measurements, curator.domain, total)
 
 
@@ -207,31 +222,29 @@ class _State:
         That depends on the domain alone: on tables of a few cells each, such as those of binary attributes.
         """
         mechanism, curator = self.mechanism, self.curator
-        weights = np.array(self._weights())
+        shapes = [curator.domain.project(pair).shape for pair in self.pairs]
+        sizes = np.prod(shapes, axis=1) * np.sqrt(
+            [self.prices.discount(shape) * interaction(shape) for shape in shapes]
+        )
+        kind, cliques = type(curator.budget), [()] * len(shapes)
+        weights = np.array(least_error_weights(curator.domain, cliques, kind, self.importance * sizes))
         shares = (1 - mechanism.first) * weights / weights.sum()
-        cells = np.array([curator.domain.size(pair) for pair in self.pairs])
-        errors = MEAN_ABSOLUTE * cells / np.sqrt(self.prices.precision(shares))
+        errors = MEAN_ABSOLUTE * sizes / np.sqrt(self.prices.precision(shares))
         spend = curator.budget * (mechanism.scoring / mechanism.rounds)
         return float(errors.mean()) <= CHEAP * scores_stddev(len(self.pairs), spend, curator.neighbors)
 
     def buy_everything(self) -> None:
-        """Measure all pairs, without scores: equal expected gains for what is left."""
-        curator = self.curator
-        left = curator.remaining / curator.budget
-        weights = self._weights()
-        groups = [[self.levels[name][-1] for name in pair] for pair in self.pairs]
-        queries = [grouping_query(pair, at) for pair, at in zip(self.pairs, groups, strict=True)]
-        found = curator.measure_all(self.pairs, curator.remaining, weights=weights, queries=queries)
-        for measurement, weight in zip(found, weights, strict=True):
-            size = tuple(curator.domain[name] for name in measurement.clique)
-            stddev = float(np.mean(measurement.stddev))
-            share = left * weight / sum(weights)
-            self.purchases.append(Purchase(1, measurement.clique, size, share, stddev))
-        self.evidence = _evidence(curator)
-
-    def _weights(self) -> list[float]:
-        """Of all pairs, for the least error in all."""
-        return least_error_weights(self.curator.domain, self.pairs, type(self.curator.budget), self.importance)
+        """Measure all pairs, without scores, and one-way marginals again as far as that lowers the pairs' errors."""
+        histograms = {name: histogram(self.evidence.counts(name)) for name in self.attributes}
+        offers = [*self._one_way_offers()]
+        for pair in self.pairs:
+            sides = [histograms[name] for name in pair]
+            level = max(len(self.levels[name]) for name in pair) - 1
+            offers.append(unscored_offer(pair, sides, level, self.evidence.total, self.prices))
+        left = self.curator.remaining / self.curator.budget
+        shares = allocate(offers, self.pairs, self.importance, left)
+        self._buy(1, {o.clique: (o, float(share)) for o, share in zip(offers, shares, strict=True) if share > 0}, left)
+        self.evidence = _evidence(self.curator)
 
     def buy_round(self, number: int) -> None:
         """Score all pairs, decide, measure."""
@@ -336,13 +349,16 @@ class _State:
             offer, part = chosen[clique]
             if len(clique) == 2:
                 self.level_of.setdefault(clique, offer.level(part * share / whole))
-                queries.append(grouping_query(clique, self._groups(clique)))
+                queries.append(self._query(clique, self._groups(clique)))
             else:
-                queries.append(None)
+                queries.append(self._query(clique, [self.levels[clique[0]][-1]]))
         weights = [chosen[clique][1] for clique in cliques]
         found = self.curator.measure_all(cliques, spend, weights=weights, queries=queries)
         for measurement, weight in zip(found, weights, strict=True):
             self._note(number, measurement.clique, chosen[measurement.clique][0], weight * share / whole, measurement)
+
+    def _query(self, clique: Clique, groups: list[np.ndarray]) -> Kron:
+        return grouping_query(clique, groups, [self.prices.contrasted(int(labels[-1]) + 1) for labels in groups])
 
     def _groups(self, clique: Clique) -> list[np.ndarray]:
         level = self.level_of[clique]

@@ -9,17 +9,15 @@ import numpy as np
 
 from pgmest.data.dataset import Dataset
 from pgmest.inference.exact.structural_zeros import Rule
-from pgmest.inference.support.support import Support
 from pgmest.mechanisms.pgm.grouped_model import GroupedModel
-from pgmest.models.support import SupportModel
-from pgmest.tables.clique_vector import CliqueVector
+from pgmest.tables.domain import Domain
 
-SWEEPS = 20
+SWEEPS = 8
 DAMPING = 0.1
 """Sweep k moves weights by the ratio to the power 1 / (1 + DAMPING k), so that tables that disagree come to terms."""
 LEAST_WEIGHT = 1e-100
 """Records of less, in shares of the largest weight, are left out."""
-MOST_STEPS, LEAST_SWEEPS = 4e9, 8
+MOST_STEPS, LEAST_SWEEPS = 4e9, 3
 """There are fewer sweeps where there are many tables and records."""
 NOISY_CELLS, MOST_CELLS = 1e-3, 1_000_000
 """A pair that was not measured is held to the model where it has more cells than this for each record: there drawing
@@ -28,10 +26,8 @@ MOST_RATIO = 1e3
 LEAST_TARGET = 1e-9
 
 
-def weighted_records(
-    model: GroupedModel, count: int, rules: Sequence[Rule], generator: np.random.Generator
-) -> SupportModel:
-    """Records with weights that fit all measured tables and one-way marginals, close to the model they come from.
+def weighted_records(model: GroupedModel, count: int, rules: Sequence[Rule], generator: np.random.Generator) -> Dataset:
+    """Records with weights that fit measured tables and one-way marginals, close to the model they come from.
 
     Records are drawn from a model that has the strongest dependences exactly. Iterative proportional fitting of their
     weights (raking; Deming and Stephan 1940) then finds the nearest weights, in relative entropy, that have all the
@@ -47,8 +43,7 @@ def weighted_records(
     records = _possible(model.records(count, generator), rules)
     weights = raked(records, model, generator)
     weights[weights < LEAST_WEIGHT * weights.max()] = 0.0
-    weighted = Dataset(records.domain, records.columns, records.records, weights)
-    return SupportModel(Support(weighted), CliqueVector.zeros(records.domain, []), model.evidence.total)
+    return Dataset(records.domain, records.columns, records.records, weights)
 
 
 def raked(records: Dataset, model: GroupedModel, generator: np.random.Generator) -> np.ndarray:
@@ -72,16 +67,22 @@ def _goals(records: Dataset, model: GroupedModel) -> list[tuple[np.ndarray, np.n
     """Row and column of each record in each table, the table, and space for as many counts."""
     evidence = model.evidence
     nothing = np.zeros(records.records, dtype=np.uint8)
+    known: dict[tuple[str, int], np.ndarray] = {}
+
+    def grouped(name: str, labels: np.ndarray) -> np.ndarray:
+        """The group of each record; answers share them, since an attribute's groups are nested."""
+        key = name, int(labels[-1])
+        if key not in known:
+            known[key] = labels.astype(np.uint16 if key[1] < 1 << 16 else np.uint32)[records.column(name)]
+        return known[key]
+
     goals = []
     for answer, table in zip(evidence.answers, evidence.tables, strict=True):
-        rows, columns = (
-            labels.astype(np.uint16)[records.column(name)]
-            for name, labels in zip(answer.clique, answer.groups, strict=True)
-        )
+        rows, columns = (grouped(*side) for side in zip(answer.clique, answer.groups, strict=True))
         goals.append((rows, columns, _target(table, evidence.total), np.empty(table.size)))
     for name in evidence.noisy:
         counts = evidence.counts(name)[None, :]
-        codes = np.asarray(records.column(name)).astype(np.uint16)
+        codes = grouped(name, np.arange(evidence.domain[name]))
         goals.append((nothing, codes, _target(counts, evidence.total), np.empty(counts.size)))
     measured = {answer.clique for answer in evidence.answers}
     domain = evidence.domain
@@ -91,7 +92,7 @@ def _goals(records: Dataset, model: GroupedModel) -> list[tuple[np.ndarray, np.n
         if pair not in measured and NOISY_CELLS * records.records <= domain.size(pair) <= MOST_CELLS
     ]
     for pair, table in zip(noisy, model.tables(noisy), strict=True):
-        rows, columns = (np.asarray(records.column(name)).astype(np.uint16) for name in pair)
+        rows, columns = (grouped(name, np.arange(evidence.domain[name])) for name in pair)
         goals.append((rows, columns, _target(table, evidence.total), np.empty(table.size)))
     return goals
 
@@ -103,9 +104,14 @@ def _target(table: np.ndarray, total: float) -> np.ndarray:
 
 def _possible(records: Dataset, rules: Sequence[Rule]) -> Dataset:
     """The records that break no rule; all, if all do."""
-    keep = np.ones(records.records, dtype=bool)
-    for rule in rules:
-        names = records.domain.clique(rule.attributes)
-        mask = np.asarray(rule.mask(records.domain))
-        keep &= ~mask[tuple(np.asarray(records.column(name)) for name in names)]
+    keep = ~broken([np.asarray(column) for column in records.columns], records.domain, rules)
     return records.take(keep) if keep.any() else records
+
+
+def broken(columns: Sequence[np.ndarray], domain: Domain, rules: Sequence[Rule]) -> np.ndarray:
+    """Which records break a rule."""
+    found = np.zeros(len(columns[0]), dtype=bool)
+    for rule in rules:
+        names = domain.clique(rule.attributes)
+        found |= np.asarray(rule.mask(domain))[tuple(columns[axis] for axis in domain.axes(names))]
+    return found

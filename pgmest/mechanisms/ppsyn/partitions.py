@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -153,6 +154,31 @@ class Partition:
         """The marginal under the uniformity assumption, each box's sum shared equally; of the shape of `cells`."""
         shares = self.sums(cells) / np.bincount(self.boxes, minlength=self.count)
         return shares[self.boxes].reshape(cells.shape)
+
+
+class Grids:
+    """The grids of many marginals on the same merging paths, each made once.
+
+    Args:
+        paths: of each attribute.
+    """
+
+    def __init__(self, paths: Mapping[str, MergingPath]):
+        self._paths = paths
+        self._paths_of: dict[Clique, tuple[list[int], list[tuple[int, ...]]]] = {}
+        self._partitions: dict[Clique, tuple[tuple[int, ...], Partition]] = {}
+
+    def finest(self, clique: Clique, buckets: float) -> Partition:
+        """The partition by the finest grid with at most so many buckets (`finest_grid`)."""
+        found = self._paths_of.get(clique)
+        if found is None:
+            path = [tuple(1 for _ in clique), *splitting_path(self._paths, clique)]
+            found = self._paths_of[clique] = [math.prod(counts) for counts in path], path
+        counts = found[1][max(bisect_right(found[0], buckets) - 1, 0)]
+        kept = self._partitions.get(clique)
+        if kept is None or kept[0] != counts:
+            kept = self._partitions[clique] = counts, Partition.of_grid(self._paths, clique, counts)
+        return kept[1]
 
 
 def denoised(measurement: LinearMeasurement) -> LinearMeasurement:

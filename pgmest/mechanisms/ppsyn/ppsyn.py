@@ -27,7 +27,7 @@ from pgmest.mechanisms.parameters import (
     optional,
     parameter,
 )
-from pgmest.mechanisms.ppsyn.partitions import MergingPath, Partition, denoised, finest_grid, joint_mass
+from pgmest.mechanisms.ppsyn.partitions import Grids, MergingPath, Partition, denoised, joint_mass
 from pgmest.models.distribution import Distribution
 from pgmest.privacy.allocation import least_error_weights
 from pgmest.privacy.budgets import Rho
@@ -127,13 +127,14 @@ class PPSyn(Mechanism):
     max_iterations: int = parameter(60, COUNT)
 
     definition: ClassVar[str] = "zcdp"
+    accountings: ClassVar[tuple[str, ...]] = ("auto", "zcdp", "gdp")
 
     def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
         relevance = relevant_cliques(curator.domain, workload, self.max_cells, self.dimensions)
         estimator = self._started(curator, relevance)
         paths = merging_paths(estimator.model)
         first = curator.remaining / planned_rounds(self.rounds, curator.domain)
-        candidates = partial(self._candidates, curator, relevance, paths, estimator)
+        candidates = partial(self._candidates, curator, relevance, Grids(paths), estimator)
         chosen = Adaptive(candidates, Annealing(first, self.eta), estimator, self.measuring).run(curator)
         return Outcome(estimator.model, {"chosen": chosen})
 
@@ -157,7 +158,7 @@ class PPSyn(Mechanism):
         self,
         curator: Curator,
         relevance: Mapping[Clique, float],
-        paths: Mapping[str, MergingPath],
+        grids: Grids,
         estimator: GraphicalModel,
         turn: Round,
         model: Distribution,
@@ -165,15 +166,16 @@ class PPSyn(Mechanism):
         """The marginals for which there is room, each on the grid on which this round's noise lets it be measured."""
         stddev = noise_for(turn.budget * self.measuring, curator.neighbors).stddev
         buckets = model.total / (self.fineness * stddev) if self.fineness else np.inf
+        moved = curator.neighbors.l1_sensitivity()
         candidates = []
         for clique in estimator.admissible(relevance, turn.spent(curator)):
-            partition = Partition.of_grid(paths, clique, finest_grid(paths, clique, buckets))
+            partition = grids.finest(clique, buckets)
             candidates.append(
                 PartitionedMarginal(
                     item=Item(clique),
                     weight=relevance[clique],
                     expected_error=MEAN_ABSOLUTE * stddev * partition.count,
-                    sensitivity=relevance[clique] * curator.neighbors.l1_sensitivity(),
+                    sensitivity=relevance[clique] * moved,
                     partition=partition,
                 )
             )

@@ -1,49 +1,66 @@
-"""PPSyn as it was published, which is not private: for comparison only."""
+"""PPSyn as it was published (Zhang, Deng, Yin; Algorithms 1 and 2), which is not private: for comparison only."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pgmest.data.dataset import Dataset
-from pgmest.mechanisms.adaptive import Adaptive, Round, planned_rounds
+from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.mechanisms.adaptive import planned_rounds
 from pgmest.mechanisms.aim import relevant_cliques
-from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE, Candidate
+from pgmest.mechanisms.estimation import estimate_measured, tree_limit
 from pgmest.mechanisms.mechanism import Outcome
-from pgmest.mechanisms.parameters import parameter
-from pgmest.mechanisms.ppsyn.partitions import MergingPath, Partition, splitting_path, squared_error
-from pgmest.mechanisms.ppsyn.ppsyn import UP_TO_ONE, PartitionedMarginal, PPSyn
-from pgmest.models.distribution import Distribution
-from pgmest.privacy.budgets import Budget, Rho
+from pgmest.mechanisms.parameters import COUNT, optional, parameter
+from pgmest.mechanisms.ppsyn.marginal_partition import Steps, partition_steps
+from pgmest.mechanisms.ppsyn.partitions import Partition
+from pgmest.mechanisms.ppsyn.ppsyn import UP_TO_ONE, PPSyn
+from pgmest.models.exact import Model
+from pgmest.privacy.allocation import least_error_weights
+from pgmest.privacy.budgets import Rho
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.neighbors import Neighbors
 from pgmest.privacy.scores import Prepared, release_remembering
-from pgmest.queries.workloads import Item, Workload
+from pgmest.queries.workloads import Workload
 from pgmest.tables.domain import Clique
 
 LABEL = "NOT PRIVATE: chosen from the true marginals, without noise; no budget pays for it"
 
-FINER = 1.5
-"""Of a splitting path the grids are tried that have this many times the boxes of the one before."""
+
+class Selected(NamedTuple):
+    """What Algorithm 2 returns: the marginal m, its partition P_m and the budget rho_m that it asks for."""
+
+    clique: Clique
+    partition: Partition
+    rho: float
 
 
 @dataclass(frozen=True, kw_only=True)
 class PPSynAsPublishedNotPrivate(PPSyn):
-    r"""PPSyn (Zhang, Deng, Yin, Algorithms 1-4) as published. **It is not differentially private.**
+    r"""PPSyn (Zhang, Deng, Yin), Algorithms 1 to 4, step by step as published. **It is not differentially private.**
 
-    For every candidate marginal and every grid P on its splitting path, the uniformity error ||M - M_P||_1 of the true
-    marginal M and the noise error sqrt(2 / pi) sigma |P| are added up. The budget asked for is the least one at which
-    some grid brings the sum to `eta` times the model's true error; the candidate with the largest error per unit of
-    that budget is measured, on that grid, for that budget.
+    A tenth of the budget (`one_way`) is for the one-way marginals, each with a part in proportion to c^(2/3) for c
+    cells. Then until the budget is spent (Algorithm 1):
 
-    Grid, budget and choice are functions of the true marginals, and all three can be read off what is released: one
-    record more changes the budget asked for, exactly and without noise. The ledger says so in each round, where it
-    charges what the paper would have charged for the selection; its total is therefore not a privacy guarantee. `PPSyn`
-    is the private mechanism.
+    1. Of every marginal w the contribution ||M_w(D) - M_w(model)||_1 is computed, the partition of its true counts that
+       asks for the least budget rho_w (Algorithms 3 and 4: `marginal_partition`), and the score contribution / rho_w.
+    2. One is selected by the exponential mechanism, with rho_exp = 0.1 rho / T (Algorithm 2).
+    3. The sums over its intervals are measured for rho_w, shared equally among the cells of each interval (Definition
+       9), and used as a measurement of the whole marginal; the model is estimated again.
+
+    Partition, budget and choice are functions of the true marginals, and all three can be read off what is released:
+    one record more changes the budget asked for, exactly and without noise. Nor does the selection protect anything: no
+    sensitivity bounds contribution / rho_w, and with that of the contribution, 1, scores are of the order of 1e9 and
+    the largest always wins. The ledger says so in each round, where it charges what the paper charges for
+    the selection; its total is therefore not a privacy guarantee. `PPSyn` is the private mechanism.
+
+    Where the paper leaves something open: W are the marginals of the workload and, as in AIM, all marginals of their
+    attributes, of which those are candidates that keep the junction tree within `max_megabytes`; the last measurement
+    gets what is left when that is less than it asks for; estimates are those of private PGM, weighted by 1 / sigma^2.
 
     >>> import pgmest as pg
     >>> data = pg.datasets.load("census").select(["age", "sex", "income>50K"])
@@ -51,144 +68,182 @@ class PPSynAsPublishedNotPrivate(PPSyn):
     >>> any("NOT PRIVATE" in entry.label for entry in result.ledger)
     True
 
-    Args and errors as for `PPSyn`; `fineness` is not used.
+    Args:
+        eta: the share of the contribution that noise and partition may take; the paper recommends about 0.7.
+        rounds: T, by default 16 per attribute, as in AIM; the paper does not say its own. Each round costs 0.1 rho / T
+            for the selection alone, so there are at most 9 T.
+        selecting: the share of the budget for T selections.
+
+    Other arguments and errors as for `PPSyn`; `fineness` and `measuring` are not used.
     """
 
-    eta: float = parameter(0.5, UP_TO_ONE)
+    eta: float = parameter(0.7, UP_TO_ONE)
+    rounds: int | None = parameter(None, optional(COUNT))
+    selecting: float = parameter(0.1, UP_TO_ONE)
 
     def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
-        relevance = relevant_cliques(curator.domain, workload, self.max_cells, self.dimensions)
-        estimator = self._started(curator, relevance)
-        least = curator.remaining / planned_rounds(self.rounds, curator.domain)
-        truth = TrueMarginals(relevance, self.eta, curator.neighbors)
+        """Algorithm 1."""
+        relevant = list(relevant_cliques(curator.domain, workload, self.max_cells, self.dimensions))
+        one_way = [clique for clique in relevant if len(clique) == 1]
+        limit = tree_limit(curator, one_way, self.max_megabytes)
+        weights = least_error_weights(curator.domain, one_way, Rho)
+        measures = list(curator.measure_all(one_way, curator.budget * self.one_way, weights=weights))
+        model = self._estimated(curator, measures)
+        rho_exp = curator.budget * self.selecting / planned_rounds(self.rounds, curator.domain)
+        select = self.selection(curator, relevant, rng)
+        chosen, last = list[Clique](), False
+        while not last:
+            selected = select.selected(limit.fitting(relevant), model, rho_exp)
+            spend = Rho(selected.rho)
+            last = curator.remaining <= spend + rho_exp
+            noisy = curator.measure(
+                selected.clique,
+                curator.remaining if last else spend,
+                selected.partition.query,
+                label=f"round {len(chosen) + 1}: {' x '.join(selected.clique)}",
+            )
+            measures.append(uniform_estimate(noisy, selected.partition))
+            limit.add(selected.clique)
+            chosen.append(selected.clique)
+            model = self._estimated(curator, measures, model, last)
+        return Outcome(model, {"chosen": chosen, "private": False})
 
-        def candidates(turn: Round, model: Distribution) -> list[Candidate]:
-            spent = 1 - curator.remaining / curator.budget
-            return [Candidate(item=Item(clique)) for clique in estimator.admissible(relevance, spent)]
+    def selection(self, curator: Curator, cliques: Sequence[Clique], rng: np.random.Generator) -> PartSele:
+        """Algorithm 2, for this run."""
+        return PartSele(curator, TrueMarginals(tuple(cliques), self.eta, curator.neighbors), rng)
 
-        def most_contributing(
-            curator: Curator, model: Distribution, options: Sequence[Candidate], spend: Budget, *, label: str
-        ) -> Asked:
-            cliques = [option.clique for option in options]
-            question = cliques, [marginal.values for marginal in model.project_many(cliques)]
-            found = release_remembering(curator, truth, question, spend, label=LABEL)
-            partition = Partition(np.array(found["boxes"]), found["count"])
-            budget = max(Rho(found["rho"]), least * self.measuring)
-            return Asked(item=Item(cliques[found["candidate"]]), partition=partition, asked=budget)
+    def _estimated(
+        self,
+        curator: Curator,
+        measures: Sequence[LinearMeasurement],
+        before: Model | None = None,
+        last: bool = False,
+    ) -> Model:
+        effort = 10 if last else 1
+        return estimate_measured(
+            curator,
+            before,
+            measurements=measures,
+            tolerance=self.tolerance / effort,
+            max_iterations=self.max_iterations * effort,
+        )
 
-        loop = Adaptive(candidates, _AsAsked(least), estimator, self.measuring, most_contributing)
-        chosen = loop.run(curator)
-        return Outcome(estimator.model, {"chosen": chosen, "private": False})
+
+@dataclass(frozen=True, eq=False)
+class PartSele:
+    """Algorithm 2, which looks at the true marginals."""
+
+    curator: Curator
+    truth: TrueMarginals
+    rng: np.random.Generator
+
+    def selected(self, candidates: Sequence[Clique], model: Model, rho_exp: Rho) -> Selected:
+        """The marginal to measure next, its partition and its budget, of these candidates."""
+        estimated = [marginal.values for marginal in model.project_many(list(candidates))]
+        question = Question(tuple(candidates), estimated, rho_exp.rho, self.rng.gumbel(size=len(candidates)))
+        found = release_remembering(self.curator, self.truth, question, rho_exp, label=LABEL)
+        partition = Partition(np.array(found["boxes"]), found["count"])
+        return Selected(candidates[found["candidate"]], partition, found["rho"])
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Asked(PartitionedMarginal):
-    """What is to be measured, and the budget asked for it.
+def uniform_estimate(noisy: LinearMeasurement, partition: Partition) -> LinearMeasurement:
+    """Est(m, P_m) (Definition 9): the noisy sum of each interval, shared equally among its cells.
+
+    Its standard deviation is that of the sums, as the objective of the paper (equation 6) has it.
+
+    >>> uniform_estimate(LinearMeasurement([6.0, 1.0], "a", 2.0), Partition(np.array([0, 0, 1]), 2)).values
+    array([3., 3., 1.])
+    """
+    sizes = np.bincount(partition.boxes, minlength=partition.count)
+    return LinearMeasurement((noisy.values / sizes)[partition.boxes], noisy.clique, noisy.stddev)
+
+
+def contribution(true: np.ndarray, estimated: np.ndarray) -> float:
+    """Contr_w, the l1 distance of a marginal from the model's (Algorithm 2, line 2), in counts."""
+    return float(np.abs(true - estimated).sum())
+
+
+def exponential_mechanism(scores: np.ndarray, rho: float, sensitivity: float, gumbels: np.ndarray) -> int:
+    """The position selected with probability proportional to exp(epsilon score / (2 sensitivity)), where epsilon^2 / 8
+    is rho (Definition 5, Proposition 2): the largest sum with standard Gumbel noise.
+
+    >>> exponential_mechanism(np.array([1.0, 3.0]), 0.5, 1.0, np.zeros(2))
+    1
+    """
+    return int(np.argmax(math.sqrt(8 * rho) / (2 * sensitivity) * scores + gumbels))
+
+
+class Question(NamedTuple):
+    """What Algorithm 2 is asked in a round.
 
     Attributes:
-        asked: the budget.
+        candidates: the marginals.
+        estimated: of each what the model says.
+        rho_exp: for the selection.
+        gumbels: its randomness, one for each candidate.
     """
 
-    asked: Budget
-
-    @property
-    def spend(self) -> Budget:
-        """The budget asked for."""
-        return self.asked
-
-
-class _AsAsked:
-    """Rounds that cost what is asked for, as long as that leaves the least that another round needs."""
-
-    def __init__(self, least: Budget):
-        self._least, self._number = least, 0
-
-    def following(self, curator: Curator) -> Round:
-        self._number += 1
-        return Round(self._number, self._least, last=False, reserve=self._least)
-
-    def observe(self, measurement: Any, before: Any, after: Any) -> None:
-        """Nothing changes."""
+    candidates: tuple[Clique, ...]
+    estimated: Sequence[np.ndarray]
+    rho_exp: float
+    gumbels: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
 class TrueMarginals(Prepared):
-    """What the published algorithm reads off the true marginals. Nothing of it is private, and nothing is kept here.
+    """What Algorithm 2 reads off the true marginals. Nothing of it is private, and nothing is kept here.
 
     Attributes:
-        relevance: how much each candidate matters.
-        eta: the share of the model's error that may remain.
+        cliques: all candidates.
+        eta: the share of the contribution that may be error.
         neighbors: the relation that noise is made for.
     """
 
-    relevance: Mapping[Clique, float]
+    cliques: tuple[Clique, ...]
     eta: float
     neighbors: Neighbors
 
     def prepare(self, data: Dataset) -> Tables:
-        """The true marginals, the paths made of them, and how far from uniform the boxes of each grid are."""
-        cliques = list(self.relevance)
-        tables = dict(zip(cliques, (marginal.values for marginal in data.project_many(cliques)), strict=True))
-        one_way = [clique for clique in cliques if len(clique) == 1]
-        paths = {clique[0]: MergingPath.of(tables[clique], squared_error) for clique in one_way}
-        return Tables(tables, paths, {clique: _tried(table, clique, paths) for clique, table in tables.items()})
+        """The true marginals, and the partitions that Algorithms 3 and 4 go through, each made when it is needed."""
+        tables = (marginal.values for marginal in data.project_many(list(self.cliques)))
+        return Tables(dict(zip(self.cliques, tables, strict=True)), {})
 
-    def answer(self, prepared: Tables, question: tuple[Sequence[Clique], Sequence[np.ndarray]]) -> dict[str, Any]:
-        """The candidate with the largest error per budget asked for, its grid and that budget; in JSON's types.
-
-        Args:
-            prepared: the tables.
-            question: the candidates, and what the model says their marginals are.
-        """
-        candidates, estimated = question
-        errors = [float(np.abs(prepared.tables[c] - m).sum()) for c, m in zip(candidates, estimated, strict=True)]
-        plans = [
-            self._cheapest(prepared.grids[clique], self.eta * error)
+    def answer(self, prepared: Tables, question: Question) -> dict[str, Any]:
+        """Algorithm 2: the candidate selected, the intervals of its cells, and the budget asked for; JSON's types."""
+        candidates, estimated = question.candidates, question.estimated
+        errors = [contribution(prepared.tables[c], marginal) for c, marginal in zip(candidates, estimated, strict=True)]
+        stops = [
+            prepared.steps_of(clique).first_increase(self.eta * error)
             for clique, error in zip(candidates, errors, strict=True)
         ]
-        gains = [
-            self.relevance[clique] * error / rho if rho else 0.0
-            for clique, error, (_, rho) in zip(candidates, errors, plans, strict=True)
-        ]
-        best = int(np.argmax(gains))
-        counts, rho = plans[best]
-        partition = Partition.of_grid(prepared.paths, candidates[best], counts)
-        return {"candidate": best, "rho": rho, "boxes": partition.boxes.tolist(), "count": partition.count}
-
-    def _cheapest(self, grids: Sequence[TriedGrid], allowed: float) -> tuple[tuple[int, ...], float]:
-        """The grid that reaches an error for the least budget, and that budget in rho (0: the error is none)."""
-        best = grids[-1].counts, 0.0
-        for grid in grids:
-            if grid.uniformity_error < allowed:
-                stddev = (allowed - grid.uniformity_error) / (MEAN_ABSOLUTE * grid.boxes)
-                rho = 0.5 * (self.neighbors.l2_sensitivity() / stddev) ** 2
-                if not best[1] or rho < best[1]:
-                    best = grid.counts, rho
-        return best
+        # A marginal of no contribution asks for an infinite budget; its score is 0.
+        squared = self.neighbors.l2_sensitivity() ** 2
+        scores = np.array([error / (rho * squared) for error, (_, rho) in zip(errors, stops, strict=True)])
+        best = exponential_mechanism(scores, question.rho_exp, self.neighbors.l1_sensitivity(), question.gumbels)
+        step, rho = stops[best]
+        boxes = prepared.steps_of(candidates[best]).partition(step)
+        asked = min(rho * squared, LARGEST_RHO)
+        return {"candidate": best, "rho": asked, "boxes": boxes.tolist(), "count": int(boxes.max()) + 1}
 
 
-def _tried(table: np.ndarray, clique: Clique, paths: Mapping[str, MergingPath]) -> list[TriedGrid]:
-    """Ever finer grids of a marginal, and how much error the uniformity assumption makes on each."""
-    tried: list[TriedGrid] = []
-    for counts in splitting_path(paths, clique):
-        boxes = math.prod(counts)
-        if boxes >= FINER * (tried[-1].boxes if tried else 0) or boxes == table.size:
-            uniform = Partition.of_grid(paths, clique, counts).uniform_within(table)
-            tried.append(TriedGrid(counts, boxes, float(np.abs(table - uniform).sum())))
-    return tried
+LARGEST_RHO = 1e9
+"""Where a marginal of no contribution is selected after all; no budget is so large."""
 
 
-class TriedGrid(NamedTuple):
-    """A grid of a marginal: buckets along each attribute, boxes, and the true l1 error of assuming them uniform."""
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """The true marginals, and the partitions of each: not private, and seen by the curator alone.
 
-    counts: tuple[int, ...]
-    boxes: int
-    uniformity_error: float
-
-
-class Tables(NamedTuple):
-    """The true marginals, a merging path for each attribute, and the grids tried for each marginal: not private."""
+    Attributes:
+        tables: counts, an axis for each attribute.
+        steps: what was made so far.
+    """
 
     tables: dict[Clique, np.ndarray]
-    paths: dict[str, MergingPath]
-    grids: dict[Clique, list[TriedGrid]]
+    steps: dict[Clique, Steps]
+
+    def steps_of(self, clique: Clique) -> Steps:
+        """The partitions of a marginal (the paper's "skill to improve efficiency": each is made once)."""
+        if clique not in self.steps:
+            self.steps[clique] = partition_steps(self.tables[clique])
+        return self.steps[clique]

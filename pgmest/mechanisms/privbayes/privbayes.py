@@ -15,6 +15,7 @@ from pgmest.mechanisms.estimation import estimate_measured
 from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE
 from pgmest.mechanisms.mechanism import Mechanism, Outcome
 from pgmest.mechanisms.parameters import (
+    ACCOUNTINGS,
     COUNT,
     COUNT_SHARE,
     ESTIMATOR,
@@ -30,7 +31,9 @@ from pgmest.mechanisms.privbayes.parent_sets import maximal_parent_sets
 from pgmest.models.bayesian_network import BayesianNetwork
 from pgmest.privacy.budgets import Budget
 from pgmest.privacy.curator import Curator
+from pgmest.privacy.neighbors import Replace
 from pgmest.privacy.noise import Noise, noise_for
+from pgmest.privacy.plans import Plan
 from pgmest.privacy.scores import TableScores
 from pgmest.queries.workloads import Workload
 from pgmest.solvers.total import estimate_total
@@ -81,6 +84,14 @@ class PrivBayes(Mechanism):
     max_megabytes: float = parameter(TREE_MEGABYTES, MEGABYTES)
 
     definition: ClassVar[str] = "either"
+    accountings: ClassVar[tuple[str, ...]] = ACCOUNTINGS
+
+    def plan(self, domain: Domain, workload: Workload | None) -> Plan:
+        rest = 1.0 if isinstance(self.neighbors, Replace) else 1 - COUNT_SHARE
+        choices = len(domain) - 1
+        if not choices:
+            return Plan(1)
+        return Plan(1 - rest * self.structure, choices, rest * self.structure / choices)
 
     def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
         domain = curator.domain

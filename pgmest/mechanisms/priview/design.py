@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import heapq
 import itertools
 import math
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from pgmest.mechanisms.priview.planes import pair_designs
 from pgmest.tables.domain import Clique, Domain
 
 LIMITS = tuple(2**power for power in range(4, 17))
-"""The sizes of views that `best_cover` compares."""
+"""The sizes of views that `best_cover` compares, largest first."""
+
+PAST = 2
+"""After so many that are worse than the one before them it compares no more."""
 
 
 def subsets_of(cliques: Iterable[Clique], domain: Domain, strength: int) -> list[frozenset[str]]:
@@ -27,7 +32,8 @@ def cover(domain: Domain, wanted: Sequence[frozenset[str]], max_cells: float) ->
 
     A view starts with the largest set that is not covered, and takes in, as long as it keeps to `max_cells`, the
     attribute that covers the most further sets, of these the one with the fewest values. A set larger than that is a
-    view by itself.
+    view by itself. Where all pairs of some attributes are wanted, and a plane covers them with fewer views, these are
+    taken (`plane_cover`).
 
     >>> domain = Domain({name: 2 for name in "abcd"})
     >>> cover(domain, subsets_of([tuple("abcd")], domain, 2), 8)
@@ -49,7 +55,54 @@ def cover(domain: Domain, wanted: Sequence[frozenset[str]], max_cells: float) ->
             view[min(options)[-1]] = True
         left.cover(view)
         views.append(view)
-    return [tuple(itertools.compress(domain, view)) for view in _maximal(np.array(views))]
+    greedy = [tuple(itertools.compress(domain, view)) for view in _maximal(np.array(views))]
+    names = domain.ordered(frozenset().union(*wanted))
+    if len(names) > 1 and all(len(one) == 2 for one in wanted) and len(wanted) == math.comb(len(names), 2):
+        plane = plane_cover(domain, names, max_cells)
+        if plane is not None and len(plane) < len(greedy):
+            return plane
+    return greedy
+
+
+def plane_cover(domain: Domain, attributes: Sequence[str], max_cells: float) -> list[Clique] | None:
+    """Views that hold each pair of some attributes, from a plane; None where no plane has small enough views.
+
+    The attributes are put into as many groups as the plane has points, groups of about equal numbers of cells, and a
+    line is the view of its groups. Planes of more points than attributes leave points empty. Of those whose views keep
+    to `max_cells` the one with the fewest views is taken.
+
+    >>> domain = Domain({f"a{place}": 2 for place in range(64)})
+    >>> len(plane_cover(domain, domain.attributes, 2**8))
+    72
+    """
+    best: list[Clique] | None = None
+    for points, blocks in pair_designs():
+        if points > 4 * len(attributes):
+            continue
+        groups = _groups(domain, attributes, points)
+        views = _distinct(domain, [[name for point in block for name in groups[point]] for block in blocks])
+        small = all(domain.size(view) <= max_cells for view in views)
+        if small and (best is None or len(views) < len(best)):
+            best = views
+    return best
+
+
+def _groups(domain: Domain, attributes: Sequence[str], points: int) -> list[list[str]]:
+    """Attributes in groups, the largest first and always into the group with the fewest cells."""
+    groups: list[list[str]] = [[] for _ in range(points)]
+    heap = [(1, place) for place in range(points)]
+    for name in sorted(attributes, key=lambda name: -domain[name]):
+        cells, place = heapq.heappop(heap)
+        groups[place].append(name)
+        heapq.heappush(heap, (cells * domain[name], place))
+    return groups
+
+
+def _distinct(domain: Domain, blocks: Sequence[Sequence[str]]) -> list[Clique]:
+    """The blocks as cliques, without those inside another one and those of a single attribute beside others."""
+    member = np.unique(_incidence(domain, [block for block in blocks if block]), axis=0)
+    views = [tuple(itertools.compress(domain, view)) for view in _maximal(member)]
+    return sorted(views, key=domain.axes)
 
 
 def best_cover(domain: Domain, wanted: Sequence[frozenset[str]], power: float) -> list[Clique]:
@@ -64,8 +117,13 @@ def best_cover(domain: Domain, wanted: Sequence[frozenset[str]], power: float) -
         power: the shares are proportional to cells**power, as `least_error_weights` has them.
     """
     smallest = min(domain.size(tuple(part)) for part in wanted)
-    covers = [cover(domain, wanted, limit) for limit in LIMITS if limit >= smallest] or [cover(domain, wanted, 0)]
-    return min(covers, key=lambda views: _expected_error(domain, wanted, views, power))
+    tried: list[tuple[float, list[Clique]]] = []
+    for limit in sorted((limit for limit in LIMITS if limit >= smallest), reverse=True) or [0]:
+        views = cover(domain, wanted, limit)
+        tried.append((_expected_error(domain, wanted, views, power), views))
+        if len(tried) > PAST and all(error > tried[-PAST - 1][0] for error, _ in tried[-PAST:]):
+            break  # smaller views, of which there are ever more, have only made it worse
+    return min(reversed(tried), key=lambda found: found[0])[1]
 
 
 def random_views(

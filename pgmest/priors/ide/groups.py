@@ -12,6 +12,7 @@ from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.measurements.noise import noise_scale
 from pgmest.priors.ide.answers import PartialAnswer, record_cells
 from pgmest.priors.ide.penalized import penalized_update
+from pgmest.priors.ide.sweeps import Order
 from pgmest.priors.ide.update import iterative_update
 from pgmest.sampling.systematic import systematic_sample
 from pgmest.tables.domain import Clique
@@ -104,6 +105,8 @@ class GroupUpdate:
     max_support: int | None
     max_sweeps: int
     tolerance: float
+    order: Order = "sweeps"
+    refill: bool = False
 
     def __call__(self, grouped: AnswersByGroup, group: int, parent: Prior, generator: np.random.Generator) -> Prior:
         """The group's distribution: its prior, from the parent's, updated by the group's noisy answers."""
@@ -114,10 +117,10 @@ class GroupUpdate:
         limits = (self.max_sweeps, self.tolerance, generator)
         if self.prior_weight > 0:
             bounds = [1.0 / (self.prior_weight * answer.scales) for answer in answers]
-            weights = penalized_update(prior.weights, answers, bounds, *limits)[0]
+            weights = penalized_update(prior.weights, answers, bounds, *limits, None, self.order)[0]
         else:
-            weights = iterative_update(prior.weights, answers, *limits)[0]
-        held = weights > 0
+            weights = iterative_update(prior.weights, answers, *limits, None, self.order, self.refill)[0]
+        held = (weights > 0) | self.refill
         return Prior(prior.rows[held], weights[held])
 
     def _prior(self, grouped: AnswersByGroup, group: int, parent: Prior, generator: np.random.Generator) -> Prior:

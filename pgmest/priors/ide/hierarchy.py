@@ -25,7 +25,8 @@ from pgmest.data.dataset import Dataset
 from pgmest.inference.exact.threads import get_threads
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.priors.ide.groups import AnswersByGroup, GroupUpdate, Prior
-from pgmest.priors.ide.update import prior_fractions
+from pgmest.priors.ide.sweeps import Order
+from pgmest.priors.ide.update import check_form, prior_fractions
 from pgmest.priors.ide.workload import normalized_information
 from pgmest.sampling.systematic import systematic_sample
 from pgmest.tables.domain import Clique, Domain
@@ -130,11 +131,17 @@ def synthesize_hierarchy(
     max_support: int | None = 20_000,
     max_sweeps: int = 20,
     tolerance: float = 5e-3,
+    order: Order = "sweeps",
+    refill: bool = False,
     threads: int | None = None,
     seed: int | np.random.Generator | None = None,
     progress: bool = False,
 ) -> Synthesis:
     """IDE Algorithm 2 on noisy answers: synthetic records, group by group, from a public table.
+
+    To the letter Algorithm 2 is two levels, state and then PUMA and year, each with `Level(share=0.5, count_share=0.5)`
+    (four equal parts of the budget), and here `prior_weight=0, max_support=None, order="random", refill=True,
+    max_sweeps=2, tolerance=0`: the contest's T was twice the number of marginals.
 
     Args:
         public: records over the same attributes; those that name groups say which group a public record is of.
@@ -144,7 +151,7 @@ def synthesize_hierarchy(
             own: its prior is the mixture of both. inf takes the parent's alone, as in the paper.
         max_support: the most public records that the distribution of a last-level group is spread over; more are
             thinned to a systematic sample of equal weights. None keeps all.
-        max_sweeps, tolerance: as in `update_prior`.
+        max_sweeps, tolerance, order, refill: as in `update_prior`.
         threads: groups at a time; None for `pgmest.get_threads()`. The result does not depend on it.
         seed: of updates and sampling.
         progress: show a bar on a terminal.
@@ -156,6 +163,7 @@ def synthesize_hierarchy(
     """
     if not pooling > 0:
         raise ArgumentError.of("pooling", pooling, "a positive number of records, or inf")
+    check_form(prior_weight, order, refill)
     levels = [answers.level for answers in measured]
     check_levels(public.domain, levels)
     for answers in measured:
@@ -172,7 +180,7 @@ def synthesize_hierarchy(
         parents = _parents(public.domain, answers.level, above)
         grouped = AnswersByGroup.of(public, answers.level.by, answers.counts, answers.marginals)
         last = position == len(measured) - 1
-        update = GroupUpdate(prior_weight, pooling, max_support if last else None, max_sweeps, tolerance)
+        update = GroupUpdate(prior_weight, pooling, max_support if last else None, max_sweeps, tolerance, order, refill)
         priors = _update_groups(grouped, priors, parents, update, generator, threads, progress)
         totals = grouped.totals
         lineage.append(parents)

@@ -17,7 +17,7 @@ import numpy as np
 
 from pgmest.priors.ide.answers import PartialAnswer
 from pgmest.priors.ide.projection import balance
-from pgmest.priors.ide.sweeps import sweep_workloads
+from pgmest.priors.ide.sweeps import Order, sweep_workloads
 
 LARGEST_BOUND = 100.0
 """Potentials beyond this change nothing that float64 shows in a sum: a stronger penalty is the same as this one."""
@@ -33,6 +33,7 @@ def penalized_update(
     tolerance: float,
     generator: np.random.Generator,
     callback: Callable[[int, float], None] | None = None,
+    order: Order = "sweeps",
 ) -> tuple[np.ndarray, list[float], bool]:
     """The minimum of KL(p || prior) + sum_j bounds_j |(W p)_j - fractions_j|, by block coordinate descent.
 
@@ -52,7 +53,7 @@ def penalized_update(
     def target(position: int, masses: np.ndarray) -> np.ndarray:
         return block_minimum(answers[position].fractions, masses, potentials[position], bounds[position])
 
-    return sweep_workloads(prior, answers, target, max_sweeps, tolerance, generator, callback)
+    return sweep_workloads(prior, answers, target, max_sweeps, tolerance, generator, callback, order)
 
 
 def block_minimum(fractions: np.ndarray, masses: np.ndarray, potentials: np.ndarray, bounds: np.ndarray) -> np.ndarray:

@@ -21,7 +21,7 @@ from pgmest.models.support import SupportModel
 from pgmest.priors.ide.answers import PartialAnswer, partial_answers
 from pgmest.priors.ide.penalized import penalized_update
 from pgmest.priors.ide.projection import project_answer
-from pgmest.priors.ide.sweeps import sweep_workloads
+from pgmest.priors.ide.sweeps import ORDERS, Order, sweep_workloads
 from pgmest.solvers.total import estimate_total
 from pgmest.tables.clique_vector import CliqueVector
 
@@ -73,6 +73,8 @@ def update_prior(
     prior_weight: float = 0.0,
     max_sweeps: int = 100,
     tolerance: float = 1e-4,
+    order: Order = "sweeps",
+    refill: bool = False,
     seed: int | np.random.Generator | None = None,
     callback: Callable[[int, float], None] | None = None,
 ) -> PriorUpdate:
@@ -85,6 +87,11 @@ def update_prior(
     With `prior_weight` $\tau > 0$ to the minimum of $\tau N \, KL(p \| prior) + \sum_j |N (W p)_j - y_j| / b_j$, with
     the total N and the Laplace scales b. It exists, is unique, and is reached (`penalized_update`). $\tau = 1$ gives
     the most probable table of N records drawn from the prior; as $\tau \to 0$ its limit is what IDE asks for.
+
+    To the letter IDE Algorithm 1 is `order="random", refill=True` with `max_sweeps` = T / (number of marginals): each
+    update takes one of them at random, and a cell that an earlier update emptied comes back when its own answer says so
+    (Definition 3.1, its second and fourth case). By default every sweep takes them all, and what holds no mass gets
+    none, so that the relative entropy to the prior stays finite and the updates are projections in it.
 
     >>> prior = Dataset.from_codes(np.array([[0, 0], [0, 1], [1, 1]]), {"sex": 2, "income": 2})
     >>> noisy = LinearMeasurement([30.0, 10.0], "sex", stddev=2.0)
@@ -99,6 +106,9 @@ def update_prior(
         prior_weight: how many private records one record of evidence for the prior is worth; 0 for Algorithm 1.
         max_sweeps: updates of each partial workload, at most.
         tolerance: stop when a sweep moves no workload's answers by more than this, in L1 and fractions of the total.
+        order: "sweeps", each partial workload once a sweep; or "random", as many updates of ones drawn at random.
+        refill: whether records whose cell was emptied, or to which the prior gives no weight, can get mass again; for
+            Algorithm 1 only. The report's divergence is infinite where the latter did.
         seed: of the order of updates.
         callback: called after each sweep with its number and its entry of the report's `path`.
 
@@ -109,6 +119,7 @@ def update_prior(
         QueryError, UnknownAttributeError, MeasurementShapeError: a measurement that cannot be used.
     """
     _check(prior_weight, max_sweeps, tolerance)
+    check_form(prior_weight, order, refill)
     measurements = list(measurements)
     if total is None:
         total = estimate_total(measurements, prior.domain).value
@@ -117,9 +128,9 @@ def update_prior(
     generator = np.random.default_rng(seed)
     if prior_weight > 0:
         bounds = [1.0 / (prior_weight * answer.scales) for answer in answers]
-        p, path, converged = penalized_update(start, answers, bounds, max_sweeps, tolerance, generator, callback)
+        p, path, converged = penalized_update(start, answers, bounds, max_sweeps, tolerance, generator, callback, order)
     else:
-        p, path, converged = iterative_update(start, answers, max_sweeps, tolerance, generator, callback)
+        p, path, converged = iterative_update(start, answers, max_sweeps, tolerance, generator, callback, order, refill)
     distance = sum(answer.distance(answer.masses(p)) for answer in answers)
     report = UpdateReport(distance, relative_entropy(p, start), len(path), converged, tuple(path))
     return PriorUpdate(Dataset(prior.domain, prior.columns, prior.records, read_only(p * total)), report)
@@ -132,10 +143,13 @@ def iterative_update(
     tolerance: float,
     generator: np.random.Generator,
     callback: Callable[[int, float], None] | None = None,
+    order: Order = "sweeps",
+    refill: bool = False,
 ) -> tuple[np.ndarray, list[float], bool]:
-    """IDE Algorithm 1 on arrays: multiplicative updates of a distribution, one partial workload at a time.
+    """IDE Algorithm 1 on arrays: updates of a distribution, one partial workload at a time.
 
-    The paper draws each workload at random; here a sweep takes them all in random order, so that none is left out.
+    The paper draws each workload at random; by default a sweep takes them all in random order, so that none is left
+    out. In the paper emptied cells can come back; by default they cannot. `order="random", refill=True` is the paper's.
 
     Args:
         prior: fractions, shape (records,).
@@ -145,10 +159,13 @@ def iterative_update(
         as `sweep_workloads`.
     """
 
-    def target(position: int, masses: np.ndarray) -> np.ndarray:
-        return np.append(*project_answer(answers[position].fractions, masses[:-1], float(masses[-1])))
+    counts = [answer.masses(np.ones(len(prior))) if refill else None for answer in answers]
 
-    return sweep_workloads(prior, answers, target, max_sweeps, tolerance, generator, callback)
+    def target(position: int, masses: np.ndarray) -> np.ndarray:
+        answer = answers[position].fractions
+        return np.append(*project_answer(answer, masses[:-1], float(masses[-1]), counts[position]))
+
+    return sweep_workloads(prior, answers, target, max_sweeps, tolerance, generator, callback, order)
 
 
 def prior_fractions(prior: Dataset) -> np.ndarray:
@@ -164,8 +181,10 @@ def prior_fractions(prior: Dataset) -> np.ndarray:
 
 
 def relative_entropy(p: np.ndarray, q: np.ndarray) -> float:
-    """KL(p || q) of two distributions over the same records, in nats; 0 log 0 := 0."""
+    """KL(p || q) of two distributions over the same records, in nats; 0 log 0 := 0, and inf where only q is 0."""
     held = p > 0
+    if np.any(q[held] <= 0):
+        return np.inf
     return max(0.0, float(p[held] @ np.log(p[held] / q[held])))
 
 
@@ -176,3 +195,17 @@ def _check(prior_weight: float, max_sweeps: int, tolerance: float) -> None:
         raise ArgumentError.of("max_sweeps", max_sweeps, "a positive integer")
     if not tolerance >= 0:
         raise ArgumentError.of("tolerance", tolerance, "a non-negative number")
+
+
+def check_form(prior_weight: float, order: Order, refill: bool) -> None:
+    """See that the form of the updates is one.
+
+    Raises:
+        ArgumentError: another order, or emptied cells that come back with a penalty.
+    """
+    if order not in ORDERS:
+        raise ArgumentError.of("order", order, list(ORDERS))
+    if refill and prior_weight > 0:
+        raise ArgumentError.of(
+            "refill", refill, "False with prior_weight > 0: only Algorithm 1 (prior_weight=0) has it"
+        )

@@ -418,6 +418,51 @@ def test_a_plan_is_compiled_anew_for_other_threads(compiled):
     assert np.allclose(results[0], results[1], rtol=0, atol=1e-13)
 
 
+@pytest.mark.parametrize(
+    "hold",
+    [
+        lambda mu: mu,
+        lambda mu: mu.flat,
+        lambda mu: mu.table(1),
+        lambda mu: mu[("b", "a")],
+        lambda mu: mu[("a", "b")].values[1:, ::2].T,
+        lambda mu: memoryview(mu.flat),
+        lambda mu: mu.flat.reshape(-1)[3:4],
+        lambda mu: [*mu.values()],
+        lambda mu: np.asarray(mu[("a", "b")]),
+    ],
+)
+def test_marginals_that_somebody_holds_never_change(compiled, hold):
+    first, second = (CliqueVector.random(Domain(ABCD), [("a", "b"), ("b", "c")], seed=seed) for seed in (1, 2))
+
+    def read(held):
+        parts = held if isinstance(held, list) else [held.flat if isinstance(held, CliqueVector) else held]
+        return [np.array(part) for part in parts]
+
+    held = hold(marginals(first, 100.0))
+    before = read(held)
+    for _ in range(3):
+        marginals(second, 100.0)
+    for left, right in zip(read(held), before, strict=True):
+        assert np.array_equal(left, right)
+
+
+def test_the_memory_of_marginals_that_nobody_holds_is_written_to_again(compiled):
+    theta = CliqueVector.random(Domain(ABCD), [("a", "b"), ("b", "c")], seed=1)
+    addresses = {marginals(theta).flat.ctypes.data for _ in range(5)}
+    assert len(addresses) == 1
+    both = [marginals(theta), marginals(theta)]
+    assert not np.shares_memory(both[0].flat, both[1].flat)
+
+
+def test_a_refused_run_leaves_nothing_behind(compiled):
+    theta = CliqueVector.random(Domain(ABCD), [("a", "b"), ("b", "c")], seed=1)
+    expected = marginals(theta).flat.copy()
+    with pytest.raises(ImpossibleModelError):
+        marginals(CliqueVector.of(theta.layout, np.full(theta.layout.cells, -INF)))
+    assert np.array_equal(marginals(theta).flat, expected)
+
+
 def test_few_plans_are_kept(compiled):
     vectors = [CliqueVector.zeros({"a": size}, ["a"]) for size in range(1, 40)]
     for theta in vectors:
@@ -433,7 +478,7 @@ def test_plans_with_large_arenas_are_not_kept(compiled, monkeypatch):
     monkeypatch.setattr(oracles, "_CACHED_CELLS", 3000)
     for size in (100, 110, 120, 2000, 130):
         marginals(CliqueVector.zeros({"a": size}, ["a"]))
-        assert sum(oracle.plan.arena_cells for oracle in oracles._oracles.values()) <= 3000
+        assert sum(kept.cells for kept in oracles._oracles.values()) <= 3000
     assert len(compiled) == 5
     marginals(CliqueVector.zeros({"a": 130}, ["a"]))
     assert len(compiled) == 5

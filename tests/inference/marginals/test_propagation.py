@@ -60,6 +60,45 @@ def test_all_marginals_of_some_arity_on_a_branching_tree(arity: int, monkeypatch
         np.testing.assert_allclose(table, expected(problem, clique), atol=1e-12)
 
 
+PAIRED = {
+    "attributes in no clique": ("abcdefg", ()),
+    "a forest": ("abcdefgh", (("a", "b"), ("c", "d"), ("d", "e"), ("f", "g"))),
+    "a hub": ("abcdefg", tuple(("a", name) for name in "bcdefg")),
+    "a hub of two": ("abcdefg", tuple(("a", "b", name) for name in "cdefg")),
+    "two hubs": ("abcdefgh", (("a", "b"), *(("a", name) for name in "cde"), *(("b", name) for name in "fgh"))),
+    "hubs with tails": ("abcdefgh", (("a", "b"), ("b", "c"), ("a", "d"), ("d", "e"), ("a", "f"), ("f", "g"))),
+}
+
+
+@pytest.mark.parametrize("name", PAIRED)
+@pytest.mark.parametrize("block", [1, 6, 1 << 20])
+@pytest.mark.parametrize("arity", [2, 3])
+def test_sets_made_together_equal_those_of_the_joint_table(name, block, arity, monkeypatch):
+    names, cliques = PAIRED[name]
+    sizes = {attribute: 1 + position % 3 for position, attribute in enumerate(names)}
+    problem = Problem(sizes, cliques, zeros=0.1, seed=3)
+    assert problem.possible
+    find_routes.cache_clear()
+    monkeypatch.setattr(routes, "MARGINAL_BLOCK", block)
+    tree = CalibratedTree(problem.vector, problem.plan())
+    asked = list(itertools.combinations(names[::-1], arity))
+    tables = propagate(tree, asked, total=3.0)
+    if arity == 2 and name != "hubs with tails":  # which has too few branches anywhere
+        assert find_routes(tree.tree, tuple(map(frozenset, asked))).paired
+    for clique, table in zip(asked, tables, strict=True):
+        np.testing.assert_allclose(table, 3.0 * expected(problem, clique), rtol=0, atol=1e-12)
+
+
+def test_pairings_are_few_where_blocks_would_be_many(monkeypatch):
+    domain = Domain({f"x{i}": 3 for i in range(60)})
+    tree = JunctionTree.from_cliques(domain, [("x0", f"x{i}") for i in range(1, 30)])
+    found = find_routes(tree, tuple(map(frozenset, itertools.combinations(domain, 2))))
+    made = [names for group in (found.joined, found.paired) for block in group for names, _ in block.parts]
+    assert len(made) == len(set(made)) == 60 * 59 // 2 - 29
+    assert len(found.paired) <= 3
+    assert len(found.joined) <= 60
+
+
 class TestRoutes:
     chain = JunctionTree.from_cliques(
         Domain(dict.fromkeys("abcde", 2)), [("a", "b"), ("b", "c"), ("c", "d"), ("d", "e")]

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from pgmest import LinearMeasurement
 from pgmest.mechanisms.ppsyn.partitions import (
+    Grids,
     MergingPath,
     Partition,
     denoised,
@@ -117,3 +118,15 @@ def test_merging_brings_smooth_marginals_closer_to_the_truth():
         sizes = merged.query.apply(np.ones(90))
         after += np.square(merged.query.transpose(merged.values / sizes) - truth).sum()
     assert after < 0.4 * before
+
+
+@given(VALUES.filter(any), VALUES.filter(any), st.lists(st.floats(0, 100), min_size=1, max_size=5))
+def test_kept_grids_are_the_finest_ones(a, b, limits):
+    paths = paths_of(a=a, b=b)
+    grids = Grids(paths)
+    for buckets in limits:
+        expected = Partition.of_grid(paths, ("a", "b"), finest_grid(paths, ("a", "b"), buckets))
+        found = grids.finest(("a", "b"), buckets)
+        assert found.count == expected.count
+        assert np.array_equal(found.boxes, expected.boxes)
+        assert grids.finest(("a", "b"), buckets) is found

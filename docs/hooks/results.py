@@ -1,0 +1,170 @@
+"""The pages "Benchmarks" and "Compatibility", made of the files that experiments and test runs wrote.
+
+Everything in experiments/results and experiments/benchmarks/results becomes a page below `benchmarks/`, with its
+pictures and its raw data beside it. A hook of mkdocs.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS, KERNELS = ROOT / "experiments" / "results", ROOT / "experiments" / "benchmarks" / "results"
+DATA = (".csv", ".png", ".json")
+PEERS = """\
+Nothing here was chosen for its outcome: the problems and seeds are fixed in the repository, every row that was
+measured is in the raw data, and the first section is what pgmest loses. Versions of pgmest and of its peers, the
+machine, and the command that measures again stand on each page; a release measures again what it changed.
+"""
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add the pages, and the files that they show."""
+    found = {
+        path.relative_to(folder).as_posix(): path
+        for folder in (RESULTS, KERNELS)
+        for path in sorted(folder.rglob("*"))
+        if path.suffix in (".md", *DATA)
+    }
+    for name, path in found.items():
+        if path.suffix == ".md":
+            text = without_missing_links(path.read_text(encoding="utf-8"), found)
+            files.append(File.generated(config, f"benchmarks/{name}", content=text))
+        elif path.suffix in DATA:
+            files.append(File.generated(config, f"benchmarks/{name}", content=path.read_bytes()))
+    files.append(File.generated(config, "benchmarks/index.md", content=benchmarks(found)))
+    files.append(File.generated(config, "compatibility.md", content=compatibility()))
+    return files
+
+
+def without_missing_links(text: str, found: dict[str, Path]) -> str:
+    """Links to what is no page, such as folders of the repository, as their text."""
+
+    def kept(link: re.Match[str]) -> str:
+        inside = link["address"].split("#")[0] in found or link["address"].startswith(("http", "#"))
+        return link[0] if inside else link["text"]
+
+    return re.sub(r"(?<!!)\[(?P<text>[^]]*)\]\((?P<address>[^)]*)\)", kept, text)
+
+
+# -- benchmarks -------------------------------------------------------------------------------------------------------
+
+
+def benchmarks(found: dict[str, Path]) -> str:
+    """The first page: what is lost, and every result."""
+    parts = [f"# Benchmarks of pgmest {release()}\n", PEERS, "## What pgmest loses\n"]
+    parts += [f"{line}\n" for line in sorted(losses(found))]
+    parts += ["## All results\n", "| page | what it measures | raw data |", "|---|---|---|"]
+    for name, path in found.items():
+        if path.suffix == ".md":
+            raw = [other for other in found if other.startswith(path.stem) and other.endswith(".csv")]
+            links = ", ".join(f"[{one}]({one})" for one in raw)
+            parts.append(f"| [{path.stem.replace('_', ' ')}]({name}) | {title(path)} | {links} |")
+    return "\n".join(parts) + "\n"
+
+
+def losses(found: dict[str, Path]) -> Iterator[str]:
+    """What the results say was not reached, or is better elsewhere."""
+    for name, path in found.items():
+        if path.suffix != ".md":
+            continue
+        text = path.read_text(encoding="utf-8")
+        for row in re.findall(r"^\| (.+?) *\| *(\S+) *\| *(.+?) *\| *no *\|$", text, re.MULTILINE):
+            yield f"- [{path.stem}]({name}): {row[0]}: {row[1]}, where {row[2]} was aimed at"
+        if "## What pgmest loses" in text:
+            section = text.split("## What pgmest loses")[1]
+            yield from (f"- [{path.stem}]({name}): {line}" for line in re.findall(r"^- (.+)$", section, re.MULTILINE))
+        for sentence in re.findall(r"^It is more than .+ worse than that one: .+$", text, re.MULTILINE):
+            yield f"- [{path.stem}]({name}): {sentence}"
+
+
+def title(path: Path) -> str:
+    """The first heading of a page."""
+    found = re.search(r"^# (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    return found[1] if found else path.stem
+
+
+def release() -> str:
+    return project()["version"]
+
+
+def project() -> dict[str, Any]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+# -- compatibility ----------------------------------------------------------------------------------------------------
+
+
+def compatibility() -> str:
+    """What was tested with what, and how much of it passed."""
+    text = (ROOT / "docs" / "hooks" / "compatibility.md").read_text(encoding="utf-8")
+    made = {"floors": floors(), "suite": suite(), "mbi": mbi(), "opendp": opendp(), "release": release()}
+    for name, part in made.items():
+        text = text.replace("{{" + name + "}}", part)
+    return text
+
+
+def floors() -> str:
+    """The lowest versions that pyproject.toml allows."""
+    lines = ["| package | lowest version |", "|---|---|", f"| Python | {project()['requires-python'].lstrip('>=')} |"]
+    wanted = [*project()["dependencies"], *project()["optional-dependencies"]["test"]]
+    for requirement in wanted:
+        if found := re.fullmatch(r"([\w-]+)>=([\d.]+)", requirement):
+            lines.append(f"| {found[1]} | {found[2]} |")
+    return "\n".join(lines)
+
+
+def suite() -> str:
+    """pgmest's own tests, with which versions."""
+    lines = ["| run | test files | passed | failed | skipped | versions |", "|---|---:|---:|---:|---:|---|"]
+    whole = len(list((ROOT / "tests").rglob("test_*.py")))
+    for name, run in read("compat_suite.json").items():
+        files = run["files"].values()
+        counts = [sum(one["passed"] for one in files), sum(len(one["failed"]) for one in files)]
+        versions = ", ".join(f"{package} {version}" for package, version in run["versions"].items())
+        skipped = sum(one["skipped"] for one in files)
+        ran = sum(file.startswith("tests/") for file in run["files"])
+        lines.append(f"| {name} | {ran} of {whole} | {counts[0]:,} | {counts[1]:,} | {skipped:,} | {versions} |")
+    return "\n".join(lines)
+
+
+def mbi() -> str:
+    """mbi's own tests."""
+    lines = ["| mbi | test files run | in scope | passed | left out | with |", "|---|---|---:|---:|---:|---|"]
+    more: list[str] = []
+    for name, run in read("compat_mbi.json").items():
+        files = run["files"].values()
+        passed, failed = sum(one["passed"] for one in files), [test for one in files for test in one["failed"]]
+        reasons: dict[str, int] = {}
+        for one in files:
+            for reason, count in one["left_out"].items():
+                reasons[reason] = reasons.get(reason, 0) + count
+        versions = ", ".join(f"{package} {version}" for package, version in run["versions"].items() if package != "mbi")
+        counts = f"{len(files)} of {run['of']} | {passed + len(failed):,} | {passed:,} | {sum(reasons.values())}"
+        lines.append(f"| {name} | {counts} | {versions} |")
+        more += [f"- {name}, left out {count}: {reason}." for reason, count in reasons.items()]
+        more += [f"- {name}, failed: `{test}`" for test in failed]
+    return "\n".join([*lines, "", *more])
+
+
+def opendp() -> str:
+    """OpenDP's tables with either estimator."""
+    lines = ["| opendp | mbi | algorithm | estimator | seconds | error of pairs |", "|---|---|---|---|---:|---:|"]
+    for name, run in read("compat_opendp.json").items():
+        for row in sorted(run["rows"], key=lambda one: (one["algorithm"], one["estimator"])):
+            values = (name, run["versions"]["mbi"], row["algorithm"], row["estimator"])
+            lines.append(f"| {' | '.join(values)} | {row['seconds']:.1f} | {row['error of pairs']:.4f} |")
+    return "\n".join(lines)
+
+
+def read(name: str) -> dict[str, Any]:
+    """A file of results; nothing where it has not been made."""
+    path = RESULTS / name
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}

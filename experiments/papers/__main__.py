@@ -1,0 +1,41 @@
+"""python -m experiments.papers [NAME ...] [--quick] [--step STEP]: run what a paper shows, and write papers.md.
+
+Without a name nothing is run: the page `experiments/papers.md` is written anew from the results that are there. With
+`--quick` a try is run, which leaves its files in `build/quick` and the page as it is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+
+from experiments.papers import page
+from experiments.papers.paper import Paper, Run
+from pgmest._base.files import write_atomically
+
+NAMES = ("pgm", "ide", "ppsyn", "dpsyn")
+
+
+def papers() -> list[Paper]:
+    """All of them; each module `experiments.papers.NAME` declares its own as `PAPER`."""
+    return [importlib.import_module(f"experiments.papers.{name}").PAPER for name in NAMES]
+
+
+def main() -> None:
+    """Run what is asked for."""
+    parser = argparse.ArgumentParser(prog="python -m experiments.papers", description=__doc__)
+    parser.add_argument("names", nargs="*", choices=[*NAMES, []], help="run everything of these papers")
+    parser.add_argument("--quick", action="store_true", help="a try: few seeds, rough numbers, kept apart")
+    parser.add_argument("--fresh", action="store_true", help="run again what was run before")
+    parser.add_argument("--stored", action="store_true", help="run nothing: report what has been run so far")
+    parser.add_argument("--step", action="append", default=[], help="only these steps")
+    arguments = parser.parse_args()
+    known = {paper.key: paper for paper in papers()}
+    for name in arguments.names:
+        known[name].run(Run(arguments.quick, arguments.fresh, arguments.stored), arguments.step)
+    if not arguments.quick:
+        write_atomically(page.PAGE, page.page(list(known.values())))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,31 @@
+"""Reads single numbers from the tables in `experiments/results`, for the entries of the papers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from experiments.papers.entry import ROOT
+
+RESULTS = ROOT / "experiments" / "results"
+
+
+def rows(name: str, **where: Any) -> pd.DataFrame:
+    """The rows of `experiments/results/NAME` whose columns have the given values.
+
+    Raises:
+        FileNotFoundError: the table was not made yet.
+        KeyError: it has no such row.
+    """
+    table = pd.read_csv(RESULTS / name)
+    for column, value in where.items():
+        table = table[table[column] == value]
+    if table.empty:
+        raise KeyError(f"{name} has no row with {where}.")
+    return table
+
+
+def median(name: str, column: str, **where: Any) -> float:
+    """The median of a column over those rows, which are the seeds of one setting."""
+    return float(rows(name, **where)[column].median())

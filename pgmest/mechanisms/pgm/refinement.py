@@ -1,0 +1,149 @@
+"""Whole records, as many as the table has, changed code by code until they have all tables as far as these agree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from pgmest.data.dataset import Dataset
+from pgmest.inference.exact.structural_zeros import Rule
+from pgmest.mechanisms.pgm.grouped_model import GroupedModel
+from pgmest.mechanisms.pgm.weighting import broken
+from pgmest.sampling.systematic import systematic
+from pgmest.tables.domain import Clique, Domain
+
+SWEEPS = 4
+"""Over all records; further ones change less than a hundredth of the codes."""
+ENOUGH = 1e-3
+"""No further sweep where so few codes changed in one."""
+MOST_STEPS = 1.5e10
+"""In all sweeps, about 10 s; of very large problems only some of the records are looked at."""
+MOST_CELLS, MOST_PROJECTED = 5e7, 1e10
+"""Of all tables together, each twice. Pairs that were not measured are left out where they times records are more."""
+LEAST_RECORDS = 1000
+
+
+@dataclass(frozen=True)
+class Goal:
+    """The table of a pair that records should have, and how much each cell matters.
+
+    Attributes:
+        clique: the pair.
+        table: counts, shape of the pair.
+        variance: of the noise in them, before anything was done about it.
+    """
+
+    clique: Clique
+    table: np.ndarray
+    variance: float
+
+
+def refined_records(
+    weighted: Dataset, model: GroupedModel, rules: Sequence[Rule], generator: np.random.Generator
+) -> Dataset:
+    """Whole records, as many as the table has, as close as they come to all measured tables.
+
+    They start as a systematic sample of weighted records. Then each code of each record in turn becomes the one with
+    which the distance to all tables together is least (coordinate descent on integer counts). Pairs that were not
+    measured keep the tables of the weighted records. A record that would become impossible stays as it was.
+
+    Args:
+        weighted: records that have the tables as far as weights alone can.
+        model: of the evidence.
+        rules: what cannot occur.
+        generator: to draw with.
+    """
+    total = max(1, round(model.evidence.total))
+    count = total * -(-LEAST_RECORDS // total)
+    assert weighted.weights is not None
+    chosen = systematic(weighted.weights / weighted.weights.sum(), count, generator)
+    drawn = weighted.take(generator.permutation(np.repeat(np.arange(len(chosen)), chosen)))
+    columns = [np.asarray(column) for column in drawn.columns]
+    rows = np.stack(columns, axis=1).astype(np.uint16 if max(weighted.domain.shape) <= 1 << 16 else np.int64)
+    start = rows.copy() if rules else rows
+    refine_rows(rows, weighted.domain, goals_of(weighted, model), count / model.evidence.total, generator)
+    if rules:
+        impossible = broken(list(rows.T), weighted.domain, rules)
+        rows[impossible] = start[impossible]
+    columns = [np.ascontiguousarray(rows[:, axis]) for axis in range(rows.shape[1])]
+    return Dataset.from_codes(columns, weighted.domain, trusted=True)
+
+
+def goals_of(weighted: Dataset, model: GroupedModel) -> list[Goal]:
+    """All pairs: measured ones with their tables, others with those of the weighted records."""
+    evidence = model.evidence
+    noise = {answer.clique: answer.noise() ** 2 for answer in evidence.answers}
+    measured = {pair: noise[pair] for pair in _within(list(noise), evidence.domain, MOST_CELLS / 2)}
+    goals = [
+        Goal(pair, table, measured[pair]) for pair, table in zip(measured, model.tables(list(measured)), strict=True)
+    ]
+    others = [pair for pair in combinations(evidence.noisy, 2) if pair not in noise]
+    others = others if len(others) * weighted.records <= MOST_PROJECTED else []
+    others = _within(others, evidence.domain, MOST_CELLS / 2 - sum(goal.table.size for goal in goals))
+    usual = float(np.median(list(measured.values()))) if measured else 0.0
+    found = [factor.values for factor in weighted.project_many(others)] if others else []
+    return goals + [Goal(pair, table, usual) for pair, table in zip(others, found, strict=True)]
+
+
+def _within(pairs: list[Clique], domain: Domain, room: float) -> list[Clique]:
+    """The pairs of fewest cells, as many as there is room for."""
+    pairs = sorted(pairs, key=domain.size)
+    sizes = np.cumsum([domain.size(pair) for pair in pairs])
+    return pairs[: int(np.searchsorted(sizes, room, side="right"))]
+
+
+def refine_rows(
+    rows: np.ndarray, domain: Domain, goals: Sequence[Goal], scale: float, generator: np.random.Generator
+) -> None:
+    """Change records in place, a sweep at a time, while enough codes change.
+
+    A cell's weight is one over the geometric mean of what its count would vary by if records were drawn, and of the
+    variance of the noise: between the distances that count where there is little noise, and where there is much.
+
+    Args:
+        rows: shape (records, attributes).
+        domain: of the records.
+        goals: the tables.
+        scale: records for each record of the table.
+        generator: for the order.
+    """
+    from pgmest.mechanisms.pgm.kernels import refine
+
+    if not goals or len(domain) < 2:
+        return
+    sizes = np.array(domain.shape, dtype=np.int64)
+    starts, costs, weights = _layout(rows, domain, goals, scale)
+    steps = float(((starts >= 0).sum(axis=1) * sizes).sum())
+    left = int(MOST_STEPS / max(1.0, steps))
+    space = np.empty(int(sizes.max()), dtype=np.float32)
+    for _ in range(SWEEPS):
+        order = generator.permutation(len(rows))[:left]
+        changed = refine(rows, order, sizes, starts, costs, weights, space)
+        left -= len(order)
+        if left <= 0 or changed <= ENOUGH * len(order) * len(sizes):
+            break
+
+
+def _layout(
+    rows: np.ndarray, domain: Domain, goals: Sequence[Goal], scale: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Where each table starts, in both orientations; what one more record would add in each cell; the weights."""
+    starts = np.full((len(domain), len(domain)), -1, dtype=np.int64)
+    cells = 2 * sum(goal.table.size for goal in goals)
+    costs, weights, end = np.empty(cells, dtype=np.float32), np.empty(cells, dtype=np.float32), 0
+    for goal in goals:
+        a, b = domain.axes(goal.clique)
+        target = np.maximum(goal.table, 0.0) * scale
+        number = rows[:, a].astype(np.int64) * target.shape[1] + rows[:, b]
+        counts = np.bincount(number, minlength=target.size).reshape(target.shape)
+        weight = 1 / np.sqrt((target + 1) * (goal.variance * scale**2 + 1))
+        cost = weight * (2 * (counts - target) + 1)
+        for one, other, turned in ((b, a, False), (a, b, True)):
+            inside, starts[one, other] = slice(end, end + target.size), end
+            costs[inside] = (cost.T if turned else cost).ravel()
+            weights[inside] = (weight.T if turned else weight).ravel()
+            end += target.size
+    return starts, costs, weights

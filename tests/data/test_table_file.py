@@ -1,0 +1,217 @@
+"""Table files: other delimiters, encodings, endings and sheets give the same table, in every way to read one."""
+
+import csv
+import gzip
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pgmest as pg
+from pgmest._base.errors import ArgumentError, DataError, FileFormatError
+from pgmest.data.chunked_reader import column_names, read_pieces
+from pgmest.data.frames import read_frame, write_frame
+from pgmest.data.schema import Schema, draft
+from pgmest.data.table_file import TableFile, file_format, table_file
+
+HEADER = ["name", "größe", "note"]
+ROWS = [["Jürgen; jr", "1,5", "a\tb"], ["Zoë", "", 'say "x"'], ["", "2", "line\nend"], ["7", "007", " "]]
+SCHEMA = Schema.from_dict(
+    {
+        "columns": {
+            "name": {"type": "categorical", "values": ["Jürgen; jr", "Zoë"], "other": "other"},
+            "größe": {"type": "real", "edges": [0, 1, 2, 9], "decimal": ",", "missing": True},
+        }
+    }
+)
+
+
+def written(path, delimiter=",", encoding="utf-8", rows=ROWS, header=HEADER):
+    opened = gzip.open if str(path).endswith(".gz") else open
+    with opened(path, "wt", encoding=encoding, newline="") as file:
+        csv.writer(file, delimiter=delimiter).writerows([header, *rows])
+    return path
+
+
+CASES = [
+    ("table.csv", ",", "utf-8", {}),
+    ("table.csv", ";", "utf-8", {"delimiter": ";"}),
+    ("table.csv", "|", "utf-8", {"delimiter": "pipe"}),
+    ("table.csv", ";", "cp1252", {"delimiter": "semicolon", "encoding": "cp1252"}),
+    ("table.csv", ",", "utf-8-sig", {}),
+    ("table.csv", ",", "utf-16", {"encoding": "utf-16"}),
+    ("table.csv", "\t", "utf-8", {"delimiter": "\\t"}),
+    ("table.tsv", "\t", "utf-8", {}),
+    ("TABLE.TSV", "\t", "utf-8", {}),
+    ("table.tsv.gz", "\t", "utf-8", {}),
+    ("table.tsv", ",", "utf-8", {"delimiter": ","}),
+]
+
+
+@pytest.mark.parametrize(("name", "delimiter", "encoding", "said"), CASES)
+def test_every_clothing_holds_the_same_table(tmp_path, name, delimiter, encoding, said):
+    plain = written(tmp_path / "plain.csv")
+    file = TableFile(written(tmp_path / name, delimiter, encoding), **said)
+    assert column_names(file) == HEADER
+    for one, other in zip(read_pieces(file), read_pieces(plain), strict=True):
+        assert {n: v.array.tolist() for n, v in one.items()} == {n: v.array.tolist() for n, v in other.items()}
+    assert SCHEMA.encode(file) == SCHEMA.encode(plain)
+    assert SCHEMA.check(file).to_json() == SCHEMA.check(plain).to_json()
+    kept = Schema.from_dict({**SCHEMA.description, "file": file.said})
+    assert kept.encode(str(file.path)) == SCHEMA.encode(plain)
+
+
+def test_a_draft_says_how_its_file_is_read(tmp_path):
+    path = written(tmp_path / "t.csv", ";", "cp1252", [["a", "1", "x"]] * 30, ["k", "größe", "n"])
+    text = draft(TableFile(path, ";", "cp1252"))
+    assert 'file: {delimiter: ";", encoding: "cp1252"}' in text
+    assert '"größe"' in text
+    assert Schema.parse(text).encode(path).records == 30
+
+
+@given(
+    rows=st.lists(st.lists(st.text(max_size=6), min_size=2, max_size=2), max_size=6),
+    delimiter=st.sampled_from([",", ";", "\t", "|", ":"]),
+)
+def test_what_is_quoted_is_read_as_it_stands(tmp_path_factory, rows, delimiter):
+    rows = [[field.replace("\r", "").replace("\0", "").replace("\n", "").lstrip(" ") for field in row] for row in rows]
+    rows = [["x", *row] for row in rows]
+    folder = tmp_path_factory.mktemp("tables")
+    path = folder / "table.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, delimiter=delimiter, quoting=csv.QUOTE_ALL).writerows([["a", "b", "c"], *rows])
+    pieces = list(read_pieces(TableFile(path, delimiter)))
+    found = [list(row) for piece in pieces for row in zip(*(piece[name].array for name in "abc"), strict=True)]
+    assert found == rows
+
+
+@pytest.mark.parametrize("ending", [".tsv", ".tsv.gz", ".csv", ".csv.gz"])
+def test_tables_of_codes(tmp_path, ending):
+    domain = {"a": 3, "b b": 2}
+    data = pg.Dataset.from_codes(np.array([[0, 1], [2, 0]]), domain)
+    data.save(tmp_path / f"codes{ending}")
+    assert pg.Dataset.load(tmp_path / f"codes{ending}", domain) == data
+    path = written(tmp_path / "codes2.csv", ";", rows=[[0, 1], [2, 0]], header=["a", "b b"])
+    assert pg.Dataset.load(path, domain, delimiter=";") == data
+    assert pg.Dataset.load(TableFile(path, ";"), domain) == data
+    with pytest.raises(FileFormatError, match="--delimiter ';'"):
+        pg.Dataset.load(path, domain)
+
+
+def test_streamed_records_are_separated_as_the_ending_says(tmp_path):
+    model = pg.estimate([pg.LinearMeasurement([[4.0, 3], [1, 5]], ("a", "b"), 1.0)], {"a": 2, "b": 2})
+    from pgmest.sampling import write_samples
+
+    write_samples(model, 50, tmp_path / "records.tsv", seed=0)
+    assert (tmp_path / "records.tsv").read_text().startswith("a\tb\n")
+    assert pg.Dataset.load(tmp_path / "records.tsv", model.domain).records == 50
+
+
+def test_fields_with_tabs_come_back(tmp_path):
+    frame = pd.DataFrame({"a": ["x\ty", 'q"', "line\nend", "plain"], "b": [1, 2, 3, 4]})
+    write_frame(frame, tmp_path / "t.tsv")
+    assert read_frame(tmp_path / "t.tsv").to_native().equals(frame)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"delimiter": "ab"}, "delimiter"),
+        ({"delimiter": ""}, "delimiter"),
+        ({"delimiter": '"'}, "delimiter"),
+        ({"delimiter": "\n"}, "delimiter"),
+        ({"delimiter": "5"}, "delimiter"),
+        ({"delimiter": "，"}, "delimiter"),
+        ({"delimiter": 7}, "delimiter"),
+        ({"encoding": "klingon"}, "encoding"),
+        ({"encoding": "hex"}, "encoding"),
+        ({"encoding": 7}, "encoding"),
+        ({"sheet": "one"}, "no workbook"),
+        ({"sheet": 0}, "sheet"),
+    ],
+)
+def test_options_that_cannot_be(options, words):
+    with pytest.raises(ArgumentError, match=words):
+        TableFile("table.csv", **options)
+
+
+def test_options_of_files_that_have_none():
+    with pytest.raises(ArgumentError, match=r"no text, so it has no delimiter and no encoding"):
+        TableFile("table.parquet", ";", "utf-8")
+    assert table_file("table.parquet", ";", "utf-8").said == {}  # a schema's, for another file, are not meant for it
+    assert table_file(TableFile("table.csv", "|"), ";").delimiter == "|"
+    with pytest.raises(FileFormatError, match="read, not written"):
+        file_format("out.xlsx")
+    with pytest.raises(FileFormatError, match=r"Save the workbook as \.xlsx"):
+        file_format("old.xls")
+
+
+def test_a_wrong_column_names_the_nearest(tmp_path):
+    path = written(tmp_path / "table.csv", ";")
+    with pytest.raises(DataError, match=r"'grosse' \(did you mean 'größe'\?\).*name, größe, note"):
+        list(read_pieces(TableFile(path, ";"), ["grosse"]))
+
+
+def test_bytes_of_another_encoding_are_said_in_a_draft(tmp_path):
+    rows = [["Jürgen", "1", "x"], ["Zoë", "2", "y"]] * 60
+    path = written(tmp_path / "table.csv", ",", "cp1252", rows, ["k", "n", "m"])
+    assert "120 VALUES ARE NOT UTF-8" in draft(path)
+    path = written(tmp_path / "head.csv", ",", "cp1252", rows)
+    with pytest.raises(FileFormatError, match=r"not UTF-8 text.*--encoding"):
+        draft(path)
+
+
+class TestWorkbooks:
+    @pytest.fixture
+    def book(self, tmp_path):
+        openpyxl = pytest.importorskip("openpyxl")
+
+        def make(rows, title="人", name="book.xlsx"):
+            made = openpyxl.Workbook()
+            made.active.title = "notes"
+            sheet = made.create_sheet(title)
+            for row in rows:
+                sheet.append(row)
+            made.save(tmp_path / name)
+            return tmp_path / name
+
+        return make
+
+    def test_cells_have_their_types(self, book):
+        import datetime
+
+        path = book([[], HEADER, ["Zoë", 1.5, datetime.datetime(2020, 1, 2)], ["7", None, True], [None] * 3])
+        for sheet in ("人", 2, "2"):
+            (piece,) = list(read_pieces(TableFile(path, sheet=sheet)))
+            assert piece["name"].array.tolist() == ["Zoë", "7"]
+            assert piece["größe"].gaps.tolist() == [False, True]
+        assert SCHEMA.encode(TableFile(path, sheet=2)).codes.tolist() == [[1, 1], [2, 3]]
+
+    def test_pieces_and_a_single_column(self, book):
+        path = TableFile(book([["a"], [1], [None], [2], [None]]), sheet=2)
+        pieces = [piece["a"] for piece in read_pieces(path, rows=2)]
+        assert [len(piece) for piece in pieces] == [2, 1]
+        assert [gap for piece in pieces for gap in piece.gaps] == [False, True, False]
+
+    def test_codes(self, book):
+        path = book([["a", "b"], [0, 1], [1, 0]])
+        assert pg.Dataset.load(path, {"b": 2, "a": 2}, sheet="人").codes.tolist() == [[1, 0], [0, 1]]
+
+    def test_what_is_no_workbook_or_sheet(self, book, tmp_path):
+        path = book([["a"], [1]])
+        with pytest.raises(FileFormatError, match=r"no sheet 'x'.*notes, 人"):
+            column_names(TableFile(path, sheet="x"))
+        with pytest.raises(FileFormatError, match="its sheet is empty"):
+            column_names(path)
+        (tmp_path / "no.xlsx").write_text("no")
+        with pytest.raises(FileFormatError, match="not a whole Excel workbook"):
+            column_names(tmp_path / "no.xlsx")
+        with pytest.raises(FileFormatError, match="cannot be read"):
+            column_names(tmp_path / "absent.xlsx")
+        path.write_bytes(path.read_bytes()[:-400])
+        with pytest.raises(FileFormatError):
+            list(read_pieces(TableFile(path, sheet=2)))
+        with pytest.raises(FileFormatError, match="several columns are named a"):
+            column_names(TableFile(book([["a", "a"], [1, 2]], name="twice.xlsx"), sheet=2))

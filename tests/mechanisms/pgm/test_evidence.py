@@ -1,0 +1,88 @@
+"""What measurements say together: counts, contrasts, and tables of pairs."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pgmest as pg
+from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.mechanisms.pgm.allocation import Prices, interaction
+from pgmest.mechanisms.pgm.evidence import Answer, Evidence, contrast_matrix, grouping_query
+from pgmest.privacy import AddRemove, Curator, Epsilon, Replace, Rho
+
+SIZES = st.integers(1, 20)
+
+
+@given(st.integers(2, 60))
+def test_contrasts_are_orthonormal_and_sum_to_nothing(count):
+    matrix = contrast_matrix(count)
+    assert np.allclose(matrix @ matrix.T, np.eye(count - 1))
+    assert np.allclose(matrix.sum(axis=1), 0)
+    assert np.allclose((matrix**2).sum(axis=0), 1 - 1 / count)
+
+
+@given(SIZES, SIZES, st.sampled_from([Rho(1.0), Epsilon(1.0)]), st.sampled_from([AddRemove(), AddRemove(3), Replace()]))
+def test_the_discount_is_what_the_curator_gives(rows, columns, budget, neighbors):
+    prices = Prices.of(budget, neighbors)
+    query = grouping_query(("a", "b"), [np.arange(rows), np.arange(columns)], map(prices.contrasted, (rows, columns)))
+    pure = isinstance(budget, Epsilon)
+    sensitivity = neighbors.exact_l1(query) ** 2 if pure else neighbors.exact_l2_squared(query)
+    whole = neighbors.exact_l1() ** 2 if pure else neighbors.exact_l2_squared()
+    assert float(sensitivity) == pytest.approx(float(whole) * prices.discount((rows, columns)), rel=1e-6)
+
+
+@given(SIZES, SIZES, st.booleans(), st.booleans(), st.integers(0, 1000))
+def test_a_table_is_got_back_from_its_contrasts_and_one_way_marginals(rows, columns, first, second, seed):
+    rng = np.random.default_rng(seed)
+    table = rng.integers(0, 100, (2 * rows, columns)).astype(float)
+    groups = [np.arange(2 * rows) // 2, np.arange(columns)]
+    query = grouping_query(("a", "b"), groups, (first, second))
+    measurement = LinearMeasurement(query.apply(table).ravel(), ("a", "b"), 1.0, query)
+    answer = Answer.of(measurement, pg.Domain({"a": 2 * rows, "b": columns}))
+    grouped = table.reshape(rows, 2, columns).sum(axis=1)
+    assert answer.shape == grouped.shape
+    expected = np.outer(grouped.sum(axis=1), grouped.sum(axis=0)) / max(table.sum(), 1)
+    assert np.allclose(answer.table(expected), grouped)
+    for axis in (0, 1):
+        found = answer.one_way(axis, table.sum())
+        if found is not None:
+            assert np.allclose(found[0], grouped.sum(axis=1 - axis))
+
+
+def test_noise_in_a_cell_is_what_repeated_measurements_show():
+    rng = np.random.default_rng(0)
+    query = grouping_query(("a", "b"), [np.arange(2), np.arange(3)], (True, False))
+    domain, truth = pg.Domain({"a": 2, "b": 3}), np.full((2, 3), 50.0)
+    offs = []
+    for _ in range(4000):
+        values = query.apply(truth).ravel() + rng.normal(0, 2, 3)
+        answer = Answer.of(LinearMeasurement(values, ("a", "b"), 2.0, query), domain)
+        table = answer.table(truth)
+        table = table - table.mean(axis=1, keepdims=True) - table.mean(axis=0) + table.mean()
+        offs.append(table)
+    assert np.std(offs) == pytest.approx(answer.noise(), rel=0.03)
+    assert answer.noise() == pytest.approx(2 * np.sqrt(interaction((2, 3))))
+
+
+def test_contrasts_of_an_attribute_sharpen_what_is_known_of_it():
+    domain = pg.Domain({"a": 3})
+    counts = LinearMeasurement([40.0, 30.0, 35.0], ("a",), 10.0)
+    query = grouping_query(("a",), [np.arange(3)], [True])
+    truth = np.array([50.0, 20.0, 30.0])
+    contrasts = LinearMeasurement(query.apply(truth).ravel(), ("a",), 0.01, query)
+    evidence = Evidence.of([counts, contrasts], domain, 100.0)
+    assert evidence.counts("a") == pytest.approx(truth, abs=0.1)
+    assert evidence.stddev("a") == pytest.approx(0.01, rel=0.01)
+    assert Evidence.of([contrasts], domain, 100.0).counts("a") == pytest.approx(truth, abs=0.1)
+
+
+def test_answers_to_the_same_question_are_averaged():
+    data = pg.datasets.load("census").select(["sex", "race"])
+    curator = Curator(data, Rho(1.0), backend="simulation", seed=0)
+    query = grouping_query(("sex", "race"), [np.arange(2), np.arange(5)], (True, True))
+    for _ in range(2):
+        curator.measure(("sex", "race"), Rho(0.1), query=query)
+    evidence = Evidence.of(curator.measurements, data.domain, data.records)
+    one = float(curator.measurements[0].stddev)
+    assert [answer.variance for answer in evidence.answers] == pytest.approx([one**2 / 2])

@@ -1,0 +1,95 @@
+"""Records changed until they have all tables."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pgmest as pg
+from pgmest.mechanisms import PGM
+from pgmest.mechanisms.pgm.refinement import Goal, refine_rows
+
+DOMAIN = pg.Domain({"a": 3, "b": 4, "c": 2, "d": 5})
+
+
+def pair_tables(rows, domain=DOMAIN):
+    data = pg.Dataset.from_codes(list(rows.T), domain)
+    return {pair: data.project(pair).values for pair in combinations(domain, 2)}
+
+
+def distance(rows, goals, scale=1.0):
+    found = pair_tables(rows)
+    total = 0.0
+    for goal in goals:
+        target = goal.table * scale
+        weight = 1 / np.sqrt((target + 1) * (goal.variance * scale**2 + 1))
+        total += float((weight * (found[goal.clique] - target) ** 2).sum())
+    return total
+
+
+def random_rows(rng, count):
+    return np.stack([rng.integers(0, size, count) for size in DOMAIN.shape], axis=1).astype(np.uint16)
+
+
+@given(st.integers(0, 10**6), st.integers(20, 200), st.integers(1, 6))
+@settings(max_examples=30)
+def test_no_change_of_one_code_brings_records_closer(seed, count, kept):
+    rng = np.random.default_rng(seed)
+    truth = pair_tables(random_rows(rng, count))
+    chosen = [list(truth)[place] for place in rng.permutation(len(truth))[:kept]]
+    noisy = {pair: np.maximum(truth[pair] + rng.normal(0, 2, truth[pair].shape), 0.0) for pair in chosen}
+    goals = [Goal(pair, table, 4.0) for pair, table in noisy.items()]
+    rows = random_rows(rng, count)
+    before = distance(rows, goals)
+    for _ in range(10):
+        refine_rows(rows, DOMAIN, goals, 1.0, rng)
+    least = distance(rows, goals)
+    assert least <= before + 1e-6
+    for place in rng.integers(0, count, 5):
+        for axis, size in enumerate(DOMAIN.shape):
+            for code in range(size):
+                other = rows.copy()
+                other[place, axis] = code
+                assert distance(other, goals) >= least - 1e-3 * max(1.0, least)
+
+
+def test_tables_that_records_can_have_are_met():
+    rng = np.random.default_rng(0)
+    first = rng.integers(0, 3, 2000)
+    rows = np.stack([first, (first + rng.integers(0, 2, 2000)) % 4, rng.integers(0, 2, 2000), first + 1], axis=1)
+    goals = [Goal(pair, table, 0.0) for pair, table in pair_tables(rows).items()]
+    found = random_rows(rng, 2000)
+    for _ in range(5):
+        refine_rows(found, DOMAIN, goals, 1.0, rng)
+    for goal in goals:
+        assert np.abs(pair_tables(found)[goal.clique] - goal.table).sum() < 0.02 * 2 * 2000
+
+
+def test_what_is_in_no_table_stays():
+    rng = np.random.default_rng(0)
+    rows, goal = random_rows(rng, 300), Goal(("a", "b"), np.full((3, 4), 25.0), 0.0)
+    before = rows.copy()
+    refine_rows(rows, DOMAIN, [goal], 1.0, rng)
+    assert np.array_equal(before[:, 2:], rows[:, 2:])
+    refine_rows(rows, DOMAIN, [], 1.0, rng)
+    assert np.abs(pair_tables(rows)[("a", "b")] - 25).max() <= 1
+
+
+def test_records_stay_possible():
+    rng = np.random.default_rng(0)
+    first, second = rng.integers(0, 4, 3000), rng.integers(0, 4, 3000)
+    kept = first + second < 5
+    data = pg.Dataset.from_codes([first[kept], second[kept], first[kept] % 2], {"a": 4, "b": 4, "c": 2})
+    codes = [(a, b, c) for a in range(4) for b in range(4) for c in range(2) if a + b >= 5 or a % 2 != c]
+    mechanism = PGM(rho=0.01, backend="simulation", records=5000, structural_zeros={("a", "b", "c"): codes})
+    table = mechanism.fit(data, seed=0, progress=False).project(("a", "b", "c")).values
+    assert all(table[code] == 0 for code in codes)
+
+
+def test_tables_of_few_records_have_as_many_as_a_thousand():
+    data = pg.Dataset.from_codes([np.arange(30) % 3, np.arange(30) % 2], {"a": 3, "b": 2})
+    model = PGM(rho=10.0, backend="simulation", records=2000).fit(data, seed=0, progress=False).model
+    assert model.records.weights.sum() == pytest.approx(model.total)
+    assert np.abs(model.project(("a", "b")).values - data.project(("a", "b")).values).max() < 2
