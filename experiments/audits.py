@@ -36,7 +36,6 @@ PAIRS = 1500
 half of the attributes, moves the choice between them as far as it can."""
 CLAIMED = 2.0
 """mu of a Gaussian of the rho claimed: where an audit sees most of it."""
-QUICK = {"tolerance": 0.1, "max_iterations": 20}
 PARAMETERS: dict[str, dict[str, Any]] = {
     "mst": {"threshold": float("-inf"), "method": "auto"},
     "aim": {"rounds": 4, "max_iterations": 30, "method": "auto"},
@@ -198,6 +197,8 @@ answers with the threshold 0; "of" is the most that so many runs can show.
 The claim is rho, and a bound on rho above it contradicts it. One threshold shows no more than 1.14 of the rho 2 of a
 Gaussian; so how well the audit sees is better told by mu: its share is of that of a Gaussian with the rho claimed, 2.
 A choice of the same rho may be told apart better than a Gaussian, by up to a factor of 1.25 in mu, and still keep rho.
+Of DualQuery's draws the account takes the range by which log probabilities move; only a few cells move here, which tells
+little. PrivBayes' scores move less between these two than between others.
 
 | mechanism | claim | spent | rho at least | contradicted | epsilon at least | mu at least | share of mu | runs each |
 |---|---|---:|---:|---|---:|---:|---:|---:|"""

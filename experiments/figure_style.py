@@ -129,7 +129,7 @@ def lines(
         axes.plot(places, found[:, 0], color=color, linewidth=1.6, label=_label(which, labels), **style)
         if spread != "none":
             axes.fill_between(places, found[:, 1], found[:, 2], color=color, alpha=0.18, linewidth=0)
-    _scales(axes, log)
+    log_axes(axes, log)
 
 
 def dots(
@@ -174,7 +174,7 @@ def dots(
     axes.set_xticks(range(len(places)), [_label(place, labels) for place in places])
     axes.set_xlim(-0.5, len(places) - 0.5)
     axes.grid(visible=False, axis="x")
-    _scales(axes, "y" if log else "")
+    log_axes(axes, "y" if log else "")
 
 
 def offset(index: int, count: int) -> float:
@@ -237,8 +237,8 @@ def _label(which: Any, labels: Mapping[Any, str] | None) -> str:
     return (labels or {}).get(which, str(which))
 
 
-def _scales(axes: Axes, log: str) -> None:
-    """Logarithmic axes, labeled with plain numbers."""
+def log_axes(axes: Axes, log: str) -> None:
+    """Make "x", "y" or both ("xy") logarithmic, labeled with plain numbers."""
     for letter, axis in (("x", axes.xaxis), ("y", axes.yaxis)):
         if letter in log:
             axes.set(**{f"{letter}scale": "log"})

@@ -24,13 +24,22 @@ class Cell(Protocol):
         ...
 
 
-def rows_of(cells: Iterable[Cell], folder: Path, fresh: bool = False) -> Iterator[dict[str, Any]]:
-    """The row of each cell: the stored one, or a new one, which is stored at once."""
+def rows_of(cells: Iterable[Cell], folder: Path, fresh: bool = False, stored: bool = False) -> Iterator[dict[str, Any]]:
+    """The row of each cell: the stored one, or a new one, which is stored at once.
+
+    Args:
+        cells: the runs.
+        folder: where rows are kept.
+        fresh: run again what has a row.
+        stored: run nothing, and leave out what has no row.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     for cell in cells:
         path = folder / f"{cell.name}.json"
         if path.is_file() and not fresh:
             yield json.loads(path.read_text(encoding="utf-8"))
+            continue
+        if stored:
             continue
         start = time.perf_counter()
         row = cell.row()

@@ -27,7 +27,7 @@ HEAVY = {
     "tqdm",
     "yaml",
 }
-DISTRIBUTIONS = {"sklearn": "scikit-learn", "yaml": "pyyaml"}
+DISTRIBUTIONS = {"dp_accounting": "dp-accounting", "sklearn": "scikit-learn", "yaml": "pyyaml"}
 """What provides a package, where that has another name."""
 
 

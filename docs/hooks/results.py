@@ -123,19 +123,21 @@ def floors() -> str:
 
 def suite() -> str:
     """pgmest's own tests, with which versions."""
-    lines = ["| run | passed | failed | skipped | versions |", "|---|---:|---:|---:|---|"]
+    lines = ["| run | test files | passed | failed | skipped | versions |", "|---|---:|---:|---:|---:|---|"]
+    whole = len(list((ROOT / "tests").rglob("test_*.py")))
     for name, run in read("compat_suite.json").items():
         files = run["files"].values()
         counts = [sum(one["passed"] for one in files), sum(len(one["failed"]) for one in files)]
         versions = ", ".join(f"{package} {version}" for package, version in run["versions"].items())
         skipped = sum(one["skipped"] for one in files)
-        lines.append(f"| {name} | {counts[0]:,} | {counts[1]:,} | {skipped:,} | {versions} |")
+        ran = sum(file.startswith("tests/") for file in run["files"])
+        lines.append(f"| {name} | {ran} of {whole} | {counts[0]:,} | {counts[1]:,} | {skipped:,} | {versions} |")
     return "\n".join(lines)
 
 
 def mbi() -> str:
     """mbi's own tests."""
-    lines = ["| mbi | in scope | passed | left out | with |", "|---|---:|---:|---:|---|"]
+    lines = ["| mbi | test files run | in scope | passed | left out | with |", "|---|---|---:|---:|---:|---|"]
     more: list[str] = []
     for name, run in read("compat_mbi.json").items():
         files = run["files"].values()
@@ -145,7 +147,8 @@ def mbi() -> str:
             for reason, count in one["left_out"].items():
                 reasons[reason] = reasons.get(reason, 0) + count
         versions = ", ".join(f"{package} {version}" for package, version in run["versions"].items() if package != "mbi")
-        lines.append(f"| {name} | {passed + len(failed):,} | {passed:,} | {sum(reasons.values())} | {versions} |")
+        counts = f"{len(files)} of {run['of']} | {passed + len(failed):,} | {passed:,} | {sum(reasons.values())}"
+        lines.append(f"| {name} | {counts} | {versions} |")
         more += [f"- {name}, left out {count}: {reason}." for reason, count in reasons.items()]
         more += [f"- {name}, failed: `{test}`" for test in failed]
     return "\n".join([*lines, "", *more])

@@ -7,25 +7,26 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from experiments.compare.cells import BY_MBI, DELTA, EPSILONS, MBI_ITERATIONS, MOST_CELLS, MOST_PAIRS
+from experiments.compare.cells import DELTA, EPSILONS, MBI_ITERATIONS, MOST_CELLS, MOST_PAIRS
+from experiments.figure_style import COLORS, MARKERS, MUTED, legend, log_axes, panels, save, titles
 from pgmest._base.files import atomic_path, write_atomically
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 SHOWN = (0.08, 8.0)
 """The relative errors that the plot shows; some of single tables lie outside."""
-LABEL_HEIGHT = 0.045
-"""Of the height of the plot."""
 
-HEAD = f"""# All mechanisms on all tables
+HEAD = """# All mechanisms on all tables
 
 `python -m experiments.compare`. The error is the total variation distance between true and estimated marginals,
-averaged over the pairs of attributes with at most {MOST_CELLS:,} cells (at most {MOST_PAIRS:,} of them); of the model,
+averaged over the pairs of attributes with at most {cells:,} cells (at most {pairs:,} of them); of the model,
 not of records drawn from it, which are in compare.csv. Every mechanism is told to answer all pairs and
-spends the budget named, delta {DELTA:g} where it uses one. Noise is simulated, junction trees are limited to 1 MB,
-HDMM answers by least squares and DualQuery with its own records; one seed, one thread, two runs at a time. A dash:
-refused or stopped, as listed below with the reason; no public table, for PMWPub; or not run.
+spends the budget named, delta {delta:g} where it uses one. Noise is simulated, junction trees are limited to 1 MB,
+HDMM answers by least squares, its negative counts set to zero and the others scaled to its total before a distance is
+taken, and DualQuery with its own records; one thread, two runs at a time. A number is the median over the seeds,
+{seeds}, and after it half of their range where there are several. A dash: refused or stopped, as listed below with the
+reason; no public table, for PMWPub; or not run.
 
-Where mbi 2.0.0 estimates, it is given the mechanism's measurements and runs mirror descent, {MBI_ITERATIONS:,}
+Where mbi 2.0.0 estimates, it is given the mechanism's measurements and runs mirror descent, {iterations:,}
 iterations, after the last of them for MST and after every round for AIM, started from its last estimate. The seconds
 are of its estimates alone, with compilation, which each new set of cliques needs. (mbi's repository has an MST and an
 AIM of its own, which its package does not contain.)
@@ -36,7 +37,7 @@ def write(table: pd.DataFrame) -> None:
     """Write the results of all cells that were run."""
     with atomic_path(RESULTS / "compare.csv") as path:
         table.to_csv(path, index=False, float_format="%.5g")
-    lines = [HEAD]
+    lines = [_head(table)]
     for epsilon in EPSILONS:
         rows = table[table["epsilon"].eq(epsilon)]
         lines += [f"## Epsilon {epsilon:g}: error", "", *_pivot(rows, "error", "{:.3f}"), ""]
@@ -56,52 +57,62 @@ def write(table: pd.DataFrame) -> None:
     _draw(rows)
 
 
+def _head(table: pd.DataFrame) -> str:
+    count = table[table["error"].notna()].groupby(["table", "mechanism", "epsilon"])["seed"].nunique()
+    share = (count == count.max()).mean()
+    seeds = f"{count.max()} of each" if share == 1 else f"{count.max()} of {share:.0%} of the runs and fewer of others"
+    return HEAD.format(cells=MOST_CELLS, pairs=MOST_PAIRS, delta=DELTA, iterations=MBI_ITERATIONS, seeds=seeds)
+
+
+def _spread(values: pd.Series, form: str) -> str:
+    """The median, and half of the range where there are several."""
+    known = values.dropna()
+    if known.empty:
+        return "-"
+    middle, half = form.format(known.median()), (known.max() - known.min()) / 2
+    return middle if len(known) < 2 else f"{middle} ±{form.format(half).lstrip('0') or '0'}"
+
+
 def _pivot(rows: pd.DataFrame, value: str, form: str) -> list[str]:
     names, tables = list(dict.fromkeys(rows["mechanism"])), list(dict.fromkeys(rows["table"]))
-    found = rows.set_index(["mechanism", "table"])[value]
+    found = {key: group[value] for key, group in rows.groupby(["mechanism", "table"])}
     lines = ["| | " + " | ".join(tables) + " |", "|---|" + "---:|" * len(tables)]
     for name in names:
-        values = [found.get((name, table)) for table in tables]
-        lines.append(f"| {name} | " + " | ".join("-" if pd.isna(v) else form.format(v) for v in values) + " |")
+        values = [found.get((name, table), pd.Series(dtype=float)) for table in tables]
+        lines.append(f"| {name} | " + " | ".join(_spread(each, form) for each in values) + " |")
     return lines
 
 
 def _draw(rows: pd.DataFrame) -> None:
-    """Each run a gray dot; each mechanism's geometric means over the tables that it finished, named at the side."""
-    import matplotlib
+    """Error against seconds: of each mechanism the geometric means over the tables that it finished, and their range.
 
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    errors = rows.pivot_table(index="table", columns="mechanism", values="error")
-    seconds = rows.pivot_table(index="table", columns="mechanism", values="seconds").clip(lower=1e-3)
+    Left, the mean over tables of the error relative to that of Independent, for each seed; its bar is the range of the
+    seeds. Right, each table by itself.
+    """
+    errors = rows.pivot_table(index=["seed", "table"], columns="mechanism", values="error")
+    seconds = rows.pivot_table(index="mechanism", columns="table", values="seconds", aggfunc="median").clip(lower=1e-3)
     relative = errors.div(errors["Independent"], axis=0)
-    x, y = (np.exp(np.log(values).mean()) for values in (seconds, relative))
-    figure, axis = plt.subplots(figsize=(9, 5.5))
-    axis.scatter(seconds.to_numpy(), relative.to_numpy(), color="0.85", s=8)
-    for name in relative.columns:
-        axis.scatter(x[name], y[name], color="black", marker="x" if name in BY_MBI else "o", s=30, zorder=3)
-    axis.set(xscale="log", yscale="log", xlabel="seconds", ylabel="error / error of Independent", ylim=SHOWN)
-    for name, height in _apart(np.log(y / SHOWN[0]) / np.log(SHOWN[1] / SHOWN[0])).items():
-        axis.annotate(
-            f"{name} ({relative[name].notna().sum()})",
-            (x[name], y[name]),
-            (1.03, height),
-            textcoords="axes fraction",
-            va="center",
-            fontsize=8,
-            arrowprops={"arrowstyle": "-", "color": "0.6", "linewidth": 0.6, "relpos": (0.0, 0.5)},
-        )
-    axis.set_title("Epsilon 1. Gray: a table; black: geometric means over the tables finished (how many)", fontsize=10)
-    figure.tight_layout()
-    with atomic_path(RESULTS / "compare.png") as path:
-        figure.savefig(path, dpi=120, format="png")
-    plt.close(figure)
-
-
-def _apart(heights: pd.Series) -> dict[str, float]:
-    """Heights between 0 and 1 for labels: in order, near those given, and far enough apart to be read."""
-    ordered = heights.sort_values()
-    placed = np.maximum.accumulate(ordered.to_numpy() - LABEL_HEIGHT * np.arange(len(ordered)))
-    placed += LABEL_HEIGHT * np.arange(len(ordered))
-    return dict(zip(ordered.index, placed - np.mean(placed - ordered.to_numpy()), strict=True))
+    means = np.exp(np.log(relative).groupby("seed").mean())
+    time = np.exp(np.log(seconds).mean(axis=1))
+    order = means.median().sort_values().index
+    figure, (left, right) = panels(2, width=4.8, height=4.4)
+    for place, name in enumerate(order):
+        color, marker = COLORS[place % len(COLORS)], MARKERS[place % len(MARKERS)]
+        low, middle, high = means[name].min(), means[name].median(), means[name].max()
+        finished = relative[name].groupby("table").median().notna().sum()
+        left.errorbar(
+            time[name], middle, yerr=[[middle - low], [high - middle]], fmt=marker, color=color, capsize=3,
+            markersize=7, markerfacecolor=color if place < len(COLORS) else "white", label=f"{name} ({finished})",
+        )  # fmt: skip
+        each = relative[name].groupby("table").median().dropna()
+        right.plot(each, np.full(len(each), place), "|", color=color, markersize=9)
+        right.plot(middle, place, marker, color=color, markersize=6)
+    log_axes(left, "xy")
+    log_axes(right, "x")
+    right.set(xlim=SHOWN, yticks=range(len(order)), yticklabels=order)
+    right.invert_yaxis()
+    right.axvline(1.0, color=MUTED, linewidth=1)
+    titles(left, "Geometric means over tables", "seconds", "error / error of Independent")
+    titles(right, "Each table", "error / error of Independent")
+    legend(figure, left, title="epsilon 1 (tables finished)")
+    save(figure, RESULTS / "compare.png")

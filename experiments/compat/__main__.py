@@ -67,6 +67,7 @@ def keep(file: Path, found: dict[str, Any], seconds: float) -> None:
     release = kept.get(versions["mbi"], {})
     if release.get("versions") != versions:
         release = {"versions": versions, "files": {}}
+    release["of"] = len(list(file.parent.glob("test_*.py")))
     release["files"][file.name] = {**found, "seconds": round(seconds)}
     kept[versions["mbi"]] = release
     RESULTS.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n", encoding="utf-8")

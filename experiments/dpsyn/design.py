@@ -32,6 +32,7 @@ class Design:
         available: times that may be missing, recoded into whether they are.
         clock: the time that available times are set to: all times of a call are in the same bucket of two months.
         numeric: what the range score counts as numeric.
+        whole: attributes whose rare values are not put together.
         essential, more, most: marginals for every epsilon, for those above `LOW`, and for those above `HIGH`.
     """
 
@@ -44,6 +45,7 @@ class Design:
     available: Sequence[str] = ()
     clock: str = ""
     numeric: Sequence[str] = ()
+    whole: Sequence[str] = ()
 
     def marginals(self, epsilon: float) -> list[Clique]:
         """What is measured after the recoding."""
@@ -114,4 +116,40 @@ FIRE30 = Design(
         *((name, place) for name in CALL for place in PLACES[:2]),
     ],
 )
-DESIGNS = {"fire": FIRE, "fire30": FIRE30}
+
+WORK = ("INCWAGE", "EMPSTATD", "EDUC", "AGE")
+IPUMS = Design(
+    combined={},
+    learned={name: ("EMPSTATD",) for name in ("EMPSTAT", "LABFORCE")},
+    numeric=("YEAR", "AGE", "INCTOT", "INCWAGE", "INCEARN", "POVERTY", "DEPARTS", "ARRIVES"),
+    whole=("PUMA", "SEX", "INCWAGE"),
+    essential=[
+        ("PUMA", "SEX", "INCWAGE"),
+        *_pairs(WORK),
+        ("INCTOT", "INCWAGE"),
+        ("INCEARN", "INCWAGE"),
+        ("AGE", "MARST"),
+        ("RACE", "HISPAN"),
+        ("RACE", "CITIZEN"),
+    ],
+    more=[
+        *(("EMPSTATD", name) for name in ("WRKLSTWK", "ABSENT", "LOOKING", "AVAILBLE", "WRKRECAL", "WORKEDYR")),
+        *(("AGE", name) for name in ("HCOVANY", "HCOVPRIV", "HINSCARE", "GQ", "INCINVST", "INCTOT")),
+        ("HCOVANY", "HCOVPRIV"),
+        ("HCOVPRIV", "HINSEMP"),
+        ("HCOVANY", "HINSCAID"),
+        ("POVERTY", "INCTOT"),
+        ("CITIZEN", "SPEAKENG"),
+    ],
+    most=[
+        ("PUMA", "YEAR"),
+        ("PUMA", "RACE"),
+        ("DEPARTS", "ARRIVES"),
+        ("DEPARTS", "EMPSTATD"),
+        *(("EMPSTATD", name) for name in ("DEPARTS", "ARRIVES", "HINSEMP", "INCTOT", "INCEARN")),
+    ],
+)
+"""Excerpts of the American Community Survey in Ohio and Illinois, for the third score: its PUMAs are the cities. (The
+contest had the census of 1940 in Colorado.)"""
+
+DESIGNS = {"fire": FIRE, "fire30": FIRE30, "acs/IL_OH": IPUMS}

@@ -119,7 +119,8 @@ class Recoding:
         cliques = [(name,) for name in self.curator.domain if name not in known]
         weights = least_error_weights(self.curator.domain, cliques, type(self.curator.budget))
         one_way = self.curator.measure_all(cliques, self._step * 2, weights=weights)
-        made = rare_values(self.curator.domain, one_way, DEVIATIONS, at_least=LEAST_COUNT, drop=True)
+        many = [measurement for measurement in one_way if measurement.clique[0] not in self.design.whole]
+        made = rare_values(self.curator.domain, many, DEVIATIONS, at_least=LEAST_COUNT, drop=True)
         self._apply(made)
         self._measured += [made.push(measurement) for measurement in one_way]
 
@@ -146,5 +147,3 @@ def synchronized(records: Dataset, design: Design) -> Dataset:
         there = columns[name] < records.domain[name] - 1
         columns[name][there] = columns[design.clock][there]
     return Dataset.from_codes([columns[name] for name in records.domain], records.domain)
-
-

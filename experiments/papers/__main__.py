@@ -27,11 +27,12 @@ def main() -> None:
     parser.add_argument("names", nargs="*", choices=[*NAMES, []], help="run everything of these papers")
     parser.add_argument("--quick", action="store_true", help="a try: few seeds, rough numbers, kept apart")
     parser.add_argument("--fresh", action="store_true", help="run again what was run before")
+    parser.add_argument("--stored", action="store_true", help="run nothing: report what has been run so far")
     parser.add_argument("--step", action="append", default=[], help="only these steps")
     arguments = parser.parse_args()
     known = {paper.key: paper for paper in papers()}
     for name in arguments.names:
-        known[name].run(Run(arguments.quick, arguments.fresh), arguments.step)
+        known[name].run(Run(arguments.quick, arguments.fresh, arguments.stored), arguments.step)
     if not arguments.quick:
         write_atomically(page.PAGE, page.page(list(known.values())))
 

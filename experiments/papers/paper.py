@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from experiments.papers.entry import ROOT, Entry
+from experiments.stored_rows import Cell, rows_of
 
 
 @dataclass(frozen=True)
@@ -17,10 +19,12 @@ class Run:
     Attributes:
         quick: a try, with fewer seeds and iterations, whose numbers are rough and kept apart.
         fresh: run again also what has a stored result.
+        stored: run nothing, and report what has a stored result: of a run that was stopped.
     """
 
     quick: bool = False
     fresh: bool = False
+    stored: bool = False
 
     @property
     def results(self) -> Path:
@@ -31,6 +35,10 @@ class Run:
     def cells(self) -> Path:
         """Where the rows of single runs are kept (`experiments/stored_rows.py`), so that a run can go on."""
         return ROOT / "build" / ("quick-cells" if self.quick else "cells")
+
+    def rows(self, cells: Iterable[Cell], name: str) -> list[dict[str, Any]]:
+        """The rows of the cells of an experiment, run where they are missing and that is asked for."""
+        return list(rows_of(cells, self.cells / name, self.fresh, self.stored))
 
     def few(self, full: int, quick: int) -> int:
         """A number of seeds, iterations, ...: `full`, or `quick` in a try."""

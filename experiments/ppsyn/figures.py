@@ -1,84 +1,130 @@
-"""The pictures: figures 3 to 9, a panel for each table."""
+"""Figures 2 to 9 of PPSyn, and that of the leak."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
+from matplotlib.ticker import LogLocator
 
-SWEEPS = {
-    "workload_error": "total variation error of the workload's pairs",
-    "ranges_3": "RMSE of 3-dimensional ranges (share of the records)",
-    "ranges_5": "RMSE of 5-dimensional ranges (share of the records)",
-    "svm": "misclassification rate of the SVM",
-    "seconds": "seconds of the run",
+from experiments import figure_style as style
+from experiments.ppsyn.cells import LEAKS, MECHANISMS, PUBLISHED
+
+LABELS = {PUBLISHED: "PPSyn as published (not private)", "PPSyn": "PPSyn, ours (private)"}
+NAMES = {"adult14": "Adult", "BR2000": "BR2000", "loans": "Loans"}
+COLORS = dict(zip(MECHANISMS, ("#009E73", "#0072B2", "#E69F00", "#D55E00", "#CC79A7"), strict=True))
+METRICS = {
+    "workload_error": "workload error (l1, share of records)",
+    "ranges_3": "mean squared error of 3-attribute ranges",
+    "ranges_5": "mean squared error of 5-attribute ranges",
 }
-"""Figures 3 to 6 and 9: against epsilon."""
-
-PARAMETERS = {
-    "eta": "noise allowed, eta (epsilon 0.5, pairs)",
-    "dimensions": "attributes of a marginal, d (epsilon 0.5, triples)",
-}
-"""Figures 7 and 8: total variation error of the workload, against a parameter of PPSyn."""
-
-COLOURS = {
-    "Independent": "tab:gray",
-    "MST": "tab:brown",
-    "AIM": "tab:blue",
-    "PrivMRF": "tab:green",
-    "PPSyn": "tab:red",
-    "PPSynAsPublishedNotPrivate": "tab:pink",
-}
-
-NUMBERS = {"workload_error": 3, "ranges_3": 4, "ranges_5": 5, "svm": 6, "eta": 7, "dimensions": 8, "seconds": 9}
+NUMBERS = {"workload_error": 3, "ranges_3": 4, "ranges_5": 5}
 
 
-def draw_all(table: pd.DataFrame, real: dict[str, float], folder: Path) -> list[Path]:
-    """Draw what the table has, one file for each figure."""
+def figure_2(table: pd.DataFrame, folder: Path) -> Path:
+    """The budget that each partition of hours-per-week asks for; stars are where Algorithm 3 stops."""
+    figure, (axes,) = style.panels(1, width=6.6, height=3.2)
+    labels = {share: f"{share:.0%} of the distance from uniform" for share in table["contribution"].unique()}
+    style.lines(axes, table, "size", "rho", "contribution", labels=labels, spread="none", log="y", markers=False)
+    stops = table[table["stops"]]
+    axes.plot(stops["size"], stops["rho"], "k*", markersize=9, label="where Algorithm 3 stops", zorder=3, linewidth=0)
+    style.titles(axes, "hours-per-week, 99 cells", x="size of the partition |P|", y="budget asked for, rho")
+    style.legend(figure, axes, title="contribution, eta 0.7")
+    return _saved(figure, folder / "figure2.png")
+
+
+def sweep(table: pd.DataFrame, folder: Path) -> list[Path]:
+    """Figures 3 to 5: error against epsilon."""
     drawn = []
-    plain = table[table["k"].eq(2) & _column(table, "eta").isna() & _column(table, "dimensions").isna()]
-    for measure, label in SWEEPS.items():
-        path = folder / f"figure{NUMBERS[measure]}_{measure}.png"
-        drawn.append(_draw(plain, "epsilon", measure, ("epsilon", label), path, real if measure == "svm" else {}))
-    for parameter, label in PARAMETERS.items():
-        rows = table[_column(table, parameter).notna()]
-        path = folder / f"figure{NUMBERS[parameter]}_{parameter}.png"
-        drawn.append(_draw(rows, parameter, "workload_error", (label, "total variation error"), path, {}))
+    for metric, label in METRICS.items():
+        figure, panels = _panels(table["table"])
+        for axes, (name, rows) in zip(panels, table.groupby("table", sort=False), strict=True):
+            style.lines(axes, rows, "epsilon", metric, "mechanism", order=list(MECHANISMS), labels=LABELS, log="xy",
+                        colors=COLORS)  # fmt: skip
+            style.titles(axes, NAMES[str(name)], x="epsilon", y=label if axes is panels[0] else "")
+        _ticks(panels)
+        style.legend(figure, panels)
+        drawn.append(_saved(figure, folder / f"figure{NUMBERS[metric]}.png"))
     return drawn
 
 
-def _column(table: pd.DataFrame, name: str) -> pd.Series:
-    return table[name] if name in table else pd.Series(float("nan"), index=table.index)
+def support_vectors(table: pd.DataFrame, folder: Path) -> Path:
+    """Figure 6: misclassification against epsilon, with the range of the folds."""
+    figure, panels = _panels(table["table"])
+    for axes, (name, rows) in zip(panels, table.groupby("table", sort=False), strict=True):
+        style.lines(axes, rows[rows["epsilon"] > 0], "epsilon", "rate", "mechanism", order=list(MECHANISMS),
+                    labels=LABELS, log="x", colors=COLORS)  # fmt: skip
+        real = rows.loc[rows["mechanism"] == "real records", "rate"].mean()
+        style.reference(axes, float(real), "trained on real records")
+        style.titles(axes, NAMES[str(name)], x="epsilon", y="misclassification" if axes is panels[0] else "")
+    for axes in panels:
+        axes.set_xticks([0.1, 0.5, 2], ["0.1", "0.5", "2"])
+    style.legend(figure, panels)
+    return _saved(figure, folder / "figure6.png")
 
 
-def _draw(
-    rows: pd.DataFrame, across: str, measure: str, labels: tuple[str, str], path: Path, lines: dict[str, float]
-) -> Path:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    names = list(dict.fromkeys(rows["table"]))
-    figure, axes = plt.subplots(1, len(names), figsize=(4 * len(names), 3.4), squeeze=False)
-    for axis, name in zip(axes[0], names, strict=True):
-        for mechanism, points in rows[rows["table"].eq(name)].groupby("mechanism", sort=False):
-            means = points.groupby(across)[measure].mean()
-            style = "--" if str(mechanism).endswith("NotPrivate") else "-"
-            axis.plot(
-                means.index, means.values, style, marker="o", ms=3, color=COLOURS[str(mechanism)], label=mechanism
+def etas(table: pd.DataFrame, folder: Path) -> list[Path]:
+    """Figures 7 and 8: workload error and range error against eta."""
+    drawn = []
+    for number, metric in ((7, "workload_error"), (8, "ranges_3")):
+        figure, panels = _panels(table["table"])
+        for axes, (name, rows) in zip(panels, table.groupby("table", sort=False), strict=True):
+            style.lines(axes, rows, "eta", metric, "mechanism", order=["PPSyn", PUBLISHED], labels=LABELS, log="y",
+                        colors=COLORS)  # fmt: skip
+            style.titles(
+                axes, f"{NAMES[str(name)]}, epsilon 0.5", x="eta", y=METRICS[metric] if axes is panels[0] else ""
             )
-        if name in lines:
-            axis.axhline(lines[name], color="black", lw=0.7, ls=":", label="real records")
-        if across == "epsilon":
-            axis.set_xscale("log")
-        if measure != "svm":
-            axis.set_yscale("log")
-        axis.set_title(name, fontsize=10)
-        axis.set_xlabel(labels[0])
-    axes[0, 0].set_ylabel(labels[1], fontsize=8)
-    axes[0, 0].legend(fontsize=6)
-    figure.tight_layout()
-    figure.savefig(path, dpi=70)
-    plt.close(figure)
+        _finer(panels)
+        style.legend(figure, panels)
+        drawn.append(_saved(figure, folder / f"figure{number}.png"))
+    return drawn
+
+
+def dimensions(table: pd.DataFrame, folder: Path) -> Path:
+    """Figure 9: workload error against d."""
+    figure, (axes,) = style.panels(1, width=6.6, height=3.2)
+    style.lines(axes, table, "d", "workload_error", "mechanism", order=list(MECHANISMS), labels=LABELS, log="y",
+                colors=COLORS)  # fmt: skip
+    axes.set_xticks(sorted(table["d"].unique()))
+    style.titles(axes, "BR2000, epsilon 0.1", x="attributes of a marginal, d", y=METRICS["workload_error"])
+    _finer([axes])
+    style.legend(figure, axes)
+    return _saved(figure, folder / "figure9.png")
+
+
+def leaks(table: pd.DataFrame, folder: Path) -> Path:
+    """The published algorithm with its leak closed, beside AIM and the private PPSyn."""
+    order = [PUBLISHED, *LEAKS, "AIM", "PPSyn"]
+    figure, panels = _panels(table["table"])
+    for axes, (name, rows) in zip(panels, table.groupby("table", sort=False), strict=True):
+        style.lines(axes, rows, "epsilon", "workload_error", "mechanism", order=order,
+                    labels=LABELS, log="xy")  # fmt: skip
+        style.titles(axes, NAMES[str(name)], x="epsilon", y=METRICS["workload_error"] if axes is panels[0] else "")
+    _ticks(panels)
+    style.legend(figure, panels)
+    return _saved(figure, folder / "leak.png")
+
+
+def _ticks(panels: Sequence[style.Axes]) -> None:
+    """Some epsilons of the paper on the axis, and more than powers of ten beside it."""
+    for axes in panels:
+        axes.set_xticks([0.05, 0.2, 0.5, 2], ["0.05", "0.2", "0.5", "2"])
+    _finer(panels)
+
+
+def _finer(panels: Sequence[style.Axes]) -> None:
+    """Labels at 1, 2 and 5 times powers of ten."""
+    for axes in panels:
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+
+
+def _panels(tables: pd.Series) -> tuple[style.Figure, list[style.Axes]]:
+    """A panel for each table, and room for the legend beside them."""
+    count = tables.nunique()
+    return style.panels(count, width=3.4 + 2.6 / count, height=3.2)
+
+
+def _saved(figure: style.Figure, path: Path) -> Path:
+    style.save(figure, path)
     return path

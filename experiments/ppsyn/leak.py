@@ -134,7 +134,7 @@ class ClosedSele(PartSele):
         return self.known[clique][1]
 
     def _tables(self, spend: Rho | None) -> Tables:
-        """The true marginals: for the parts that stay open. Whoever uses them is not private, and its ledger says so."""
+        """The true marginals: for the parts that stay open. Who uses them is not private, and the ledger says so."""
         if spend is not None:
             self.curator.release(lambda data, rng: None, spend, label=LABEL)
         return remembered(self.curator, self.truth)

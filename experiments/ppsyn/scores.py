@@ -1,4 +1,4 @@
-"""How good synthetic records are: PPSyn's three error metrics (the workload's is `pgmest.evaluation.workload_error`)."""
+"""How good synthetic records are: PPSyn's metrics 2 and 3 (1 is `pgmest.evaluation.workload_error`)."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -14,6 +15,9 @@ MEGABYTES_PER_CELL = 8e-6
 CERTAIN = 0.75
 """Beyond this share of the limit an order at hand is not enough, since the search of `estimate` might miss it."""
 
+
+HOPELESS = 8.0
+"""A clique that exceeds the limit this many times along each order at hand is not searched for."""
 
 SMALL = 0.25
 """A tree below this share of the limit may be far from the best one: whatever fits, fits into it as well."""
@@ -85,19 +89,24 @@ class TreeLimit:
 
     def _fits(self, clique: Clique, allowed: float) -> bool:
         measured, megabytes = self._found.get(clique, (-1, 0.0))
-        if megabytes > allowed or self._fits_at_once(clique, min(allowed, CERTAIN * self._limit)):
-            return megabytes <= allowed
+        if megabytes > allowed:
+            return False
+        at_hand = self._at_hand(clique, min(allowed, CERTAIN * self._limit))
+        if at_hand <= min(allowed, CERTAIN * self._limit) or at_hand > HOPELESS * allowed:
+            return at_hand <= allowed
         if measured != len(self._cliques):
             megabytes = JunctionTree.from_cliques(self._domain, [*self._cliques, clique], effort="low").megabytes
             self._found[clique] = len(self._cliques), megabytes
         return megabytes <= allowed
 
-    def _fits_at_once(self, clique: Clique, allowed: float) -> bool:
-        """Whether the clique fits along the tree's own order, or one that ends with one of its attributes."""
+    def _at_hand(self, clique: Clique, allowed: float) -> float:
+        """Megabytes along the tree's own order or one that ends with one of the attributes: the first, or the least."""
+        least = math.inf
         for last in (None, *clique):
             growth = self._growths.get(last)
             if growth is None:
                 growth = self._growths[last] = TreeGrowth(self.tree, last)
-            if growth.with_clique(clique) * MEGABYTES_PER_CELL <= allowed:
-                return True
-        return False
+            least = min(least, growth.with_clique(clique) * MEGABYTES_PER_CELL)
+            if least <= allowed:
+                break
+        return least

@@ -23,7 +23,6 @@ from pgmest.strategies import ResidualStrategy, Strategy, select_strategy
 from pgmest.synthesis import LocalMarginals, locally_nonnegative
 from pgmest.tables.domain import Domain, as_domain
 
-
 MOST_COMPARED = 40
 """Under `Replace`, where weighted marginals may be better than residuals, both are compared for so many attributes."""
 

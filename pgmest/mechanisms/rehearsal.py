@@ -88,7 +88,8 @@ class Plan:
     def _lines(self) -> Iterator[str]:
         name = type(self.mechanism).__name__
         size = "" if self.megabytes is None else f", a model of {memory_text(1e6 * self.megabytes)}"
-        yield f"{name} with {self.budget or self.mechanism.budget()}, rehearsed on {plural(self.records, 'made-up record')}"
+        budget = self.budget or self.mechanism.budget()
+        yield f"{name} with {budget}, rehearsed on {plural(self.records, 'made-up record')}"
         yield f"{plural(len(self.tables), 'table')} measured, {self.seconds:.1f} s here{size}"
         yield ""
         heading = ("table", "cells", "noise", "mean count", "error")

@@ -262,7 +262,9 @@ class Model(Distribution):
         density = PosteriorDensity.around(self, refit, measurements, prior)
         found = draw(density, draws, chains, warm_up, method, seed)
         learn = partial(learn_strengths, refit, measurements, self.total, _drawn_model)
-        return Posterior(found.points, density, found.report, _drawn_model, seed, learn)
+        made = Posterior(found.points, density, found.report, _drawn_model, seed, learn)
+        object.__setattr__(self, "_posterior", made)  # for intervals
+        return made
 
     def interval(
         self,
@@ -277,8 +279,9 @@ class Model(Distribution):
         """The ends of an answer, in counts; the guide on answers says which kind to publish.
 
         - "noise": the estimate, plus and minus its standard error from the noise (`uncertainty`).
-        - "posterior": credible intervals (`posterior`, with its default settings; the first call pays for the draws).
-          For attributes not measured together dependence is drawn, too, as strong as that of measured cliques.
+        - "posterior": credible intervals of the posterior last drawn (`posterior`; without one the first call pays for
+          a thousand draws). For attributes not measured together dependence is drawn, too, as strong as that of
+          measured cliques.
         - "bounds": the least and the largest value in any table that is compatible with the measurements (`bounds`).
         - "auto": "posterior" where the measurements say enough: where one measured clique holds all attributes of the
           query, or all were measured and three or more cliques tell how dependent attributes are; else "bounds". The
@@ -309,7 +312,7 @@ class Model(Distribution):
         if kind == "auto" and about == "table" and not self._tells_of(query, clique, given):
             return self.bounds(query, clique, given, level=level)
         if self._posterior is None:
-            object.__setattr__(self, "_posterior", self.posterior())
+            self.posterior()
         assert self._posterior is not None
         return self._posterior.interval(query, clique, given, level=level, about=about)
 

@@ -18,7 +18,7 @@ import numpy as np
 from pgmest._base.errors import ArgumentError, DataError, JournalError
 from pgmest.data.dataset import Dataset
 from pgmest.inference.exact.structural_zeros import Rule
-from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.measurements.measurement import SMALLEST_STDDEV, LinearMeasurement
 from pgmest.privacy import requests
 from pgmest.privacy.accesses import Access, OwnMechanism
 from pgmest.privacy.budgets import Budget, PlannedRho
@@ -319,8 +319,8 @@ class Curator(OneProcess):
         options = list(candidates)
         if not options:
             raise ArgumentError.of("candidates", candidates, "at least one candidate")
-        if not 0 < sensitivity < math.inf:
-            raise ArgumentError.of("sensitivity", sensitivity, "a positive number")
+        if not SMALLEST_STDDEV <= sensitivity < math.inf:
+            raise ArgumentError.of("sensitivity", sensitivity, f"a positive number, of at least {SMALLEST_STDDEV}")
         scored = as_function(scores, options, self.domain, self._memo)
         requests.rehearse(scored, len(options), self.domain, self.public_total)
         label = label or f"one of {len(options)}"

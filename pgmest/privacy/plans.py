@@ -21,6 +21,7 @@ from pgmest.privacy.bounded_range import MOST_CHOICES, choice_curve, choice_mu
 from pgmest.privacy.budgets import ApproxDP, PlannedRho, Rho
 from pgmest.privacy.gaussian import SAFETY, gaussian_deltas
 from pgmest.privacy.ledger import ROUNDING, Entry
+from pgmest.privacy.one_process import OneProcess
 
 SLACK = 1 + 2 * float(ROUNDING)
 """By so much more than planned is reckoned with, since shares of a budget are rounded."""
@@ -117,7 +118,7 @@ class Plan:
         return PlannedRho(max(rho, least))
 
 
-class PlannedRun:
+class PlannedRun(OneProcess):
     """How far a run has come with its plan.
 
     Args:
@@ -136,7 +137,9 @@ class PlannedRun:
 
         Raises:
             PlanError: it is not in it.
+            ProcessError: this is a fork of the run's process.
         """
+        self._check_process()
         cost = entry.cost.exact[0]
         if entry.kind in ("measure", "count"):
             if cost > self._gaussian:

@@ -78,7 +78,7 @@ class PrivacyStatement:
             type(mechanism).__name__,
             mechanism.epsilon,
             mechanism.delta,
-            ledger.budget.rho if isinstance(ledger.budget, Rho) else None,
+            ledger.budget.rho if type(ledger.budget) is Rho else None,  # of a plan it says less than its epsilon
             1 if neighbors is None else neighbors.records,
             isinstance(neighbors, Replace),
             ledger.insecure,

@@ -139,7 +139,7 @@ def dense(matrix: Any, spec: dict[str, Any] | None = None) -> DenseQuery:
         if values.dtype.kind == "c":
             raise TypeError
         values = values.astype(np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise QueryError(f"a query matrix must hold real numbers in rows of equal length, got {matrix!r}.") from None
     if values.ndim != 2:
         raise QueryError(f"a query matrix: expected two dimensions (rows, n), got shape {values.shape}.")

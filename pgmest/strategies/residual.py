@@ -9,8 +9,8 @@ a budget of zCDP, the expected sum of squared errors of all weighted marginals i
 
 with $\Delta_B$ the sensitivity of the residual, $\prod_i (1 - 1/n_i)$ squared where one record is added or removed. It
 is least for shares proportional to $\Delta_B \sqrt{v_B}$, in closed form, however many attributes there are. Where one
-record is added or removed no other linear measurement with Gaussian noise has a smaller one. (Where one is replaced each
-residual is charged for the pair of records that moves it most, though no pair moves all of them most.)
+record is added or removed no other linear measurement with Gaussian noise has a smaller one. (Where one is replaced
+each residual is charged for the pair of records that moves it most, though no pair moves all of them most.)
 
 What is measured is K x with the integer matrix K = product of (n_i I - 1 1^T) and independent integer noise: projected
 onto the residual (least squares does so), and divided by the product of the n_i, this is the residual with noise of the
@@ -32,7 +32,7 @@ import numpy as np
 from pgmest._base.errors import QueryError
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.models.least_squares import LeastSquaresModel, LeastSquaresParts
-from pgmest.privacy.budgets import Budget, Rho
+from pgmest.privacy.budgets import Budget
 from pgmest.privacy.neighbors import Neighbors
 from pgmest.privacy.noise import noise_for
 from pgmest.queries import Kron, MatrixQuery, as_matrix_query

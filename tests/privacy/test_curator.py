@@ -373,6 +373,17 @@ def test_scores_that_the_curator_evaluates_are_numbers_of_whatever_records(score
     assert not asked.spent
 
 
+@pytest.mark.parametrize("sensitivity", [1e-320, 5e-324, 1e-305, 0.0, -1.0, math.inf, math.nan])
+def test_a_sensitivity_by_which_scores_cannot_be_divided_is_refused(sensitivity):
+    """Of 1e-320 the steps would be infinite, and a score of 0 times them no number."""
+    asked = seal(curator(Rho(1.0)))
+    with pytest.raises(ArgumentError, match="sensitivity"):
+        asked.select("xy", lambda data: [0.0, 1.0], sensitivity, Rho(0.25))
+    assert not asked.spent
+    fine = curator(Rho(1.0))
+    assert fine.select("xy", lambda data: [0.0, 1e-140], 1e-150, Rho(0.5)) == "y"
+
+
 @pytest.mark.parametrize("budget", [Rho(0.5), GDP(1.0), ApproxDP(1.0, 1e-5), Epsilon(1.0)], ids=str)
 @BACKENDS
 def test_values_get_the_noise_that_is_paid_for(backend, budget):

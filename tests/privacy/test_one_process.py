@@ -11,11 +11,21 @@ import pytest
 from pgmest.errors import BudgetExceeded, CopyError, ProcessError
 
 import pgmest as pg
-from pgmest.privacy import Curator, DatasetLedger, Entry, Ledger, Rho
+from pgmest.privacy import Curator, DatasetLedger, Entry, Ledger, PlannedRho, Rho
 from pgmest.privacy.journal import Journal
+from pgmest.privacy.plans import Plan, PlannedRun
 
 DATA = pg.Dataset.from_codes(np.random.default_rng(0).integers(0, (3, 4), (100, 2)), {"a": 3, "b": 4})
-NAMES = ["Curator", "Curator through a transform", "Ledger", "Journal", "DatasetLedger", "LedgerRun"]
+NAMES = [
+    "Curator",
+    "Curator through a transform",
+    "Ledger",
+    "Journal",
+    "DatasetLedger",
+    "LedgerRun",
+    "Payment",
+    "PlannedRun",
+]
 SAME = pg.transforms.merge(DATA.domain, ("a", "b"), "ab")
 
 
@@ -30,12 +40,12 @@ def made(folder):
         "Journal": Journal(folder / "other", {}),
         "DatasetLedger": book,
         "LedgerRun": curator._run,
+        "Payment": curator._payment,
+        "PlannedRun": PlannedRun(Plan(1), PlannedRho(0.5)),
     }
 
 
-@pytest.mark.parametrize(
-    "name", ["Curator", "Curator through a transform", "Ledger", "Journal", "DatasetLedger", "LedgerRun"]
-)
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("how", [copy.copy, copy.deepcopy, pickle.dumps, lambda one: pickle.dumps([one], protocol=0)])
 def test_what_holds_records_or_a_budget_is_neither_copied_nor_pickled(tmp_path, name, how):
     holder = made(tmp_path)[name]

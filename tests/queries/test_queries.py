@@ -196,6 +196,10 @@ def test_kron_takes_pairs_and_every_kind_of_matrix():
             "a query matrix must have at least one row and one column, got shape (0, 2).",
         ),
         (lambda: as_query([[1j]]), "a query matrix must hold real numbers in rows of equal length, got [[1j]]."),
+        (
+            lambda: as_query([[-(10**400)]]),
+            f"a query matrix must hold real numbers in rows of equal length, got [[{-(10**400)}]].",
+        ),
         (lambda: as_query([["a"]]), "a query matrix must hold real numbers in rows of equal length, got [['a']]."),
         (lambda: as_query([[np.inf]]), "the query matrix holds NaN or infinite entries; give finite numbers."),
         (

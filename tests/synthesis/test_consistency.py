@@ -10,8 +10,8 @@ from scipy.optimize import minimize
 
 import pgmest as pg
 from pgmest._base.errors import ArgumentError, QueryError
-from pgmest.synthesis.kernels import most_negative, onto_simplexes
 from pgmest.synthesis import consistent_tables, norm_sub, shared_sets
+from pgmest.synthesis.kernels import most_negative, onto_simplexes
 
 DOMAIN = pg.Domain({"a": 2, "b": 3, "c": 2, "d": 2})
 

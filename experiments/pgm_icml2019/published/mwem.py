@@ -166,9 +166,9 @@ class FactoredWeights:
 
 
 class GraphicalModel:
-    """PGM: the L2 estimate of all measured queries, from the last one on."""
+    """PGM: the L2 estimate of all measured queries, from the last one on; few iterations, for it starts near."""
 
-    def __init__(self, domain: Domain, total: float, tolerance: float = 1e-3, max_iterations: int = 300):
+    def __init__(self, domain: Domain, total: float, tolerance: float = 3e-3, max_iterations: int = 50):
         self.domain, self.total, self.tolerance, self.max_iterations = domain, total, tolerance, max_iterations
         self.model = pg.estimate([], domain, total=total)
 

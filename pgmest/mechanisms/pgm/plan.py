@@ -58,7 +58,8 @@ class Plan:
             one-way marginals is bought, and its values are equally frequent (the worst case).
         score_stddev: of the noise in the scores, as a total variation distance.
         least_dependence: of each pair the least dependence (total variation from independence) that is worth measuring
-            if as many pairs are bought as join all attributes; inf where even the strongest possible is not.
+            if as many pairs are bought as join all attributes; inf where even the strongest possible is not, and 0 where
+            even what chance makes of independent attributes is.
     """
 
     records: int
@@ -152,6 +153,8 @@ def _least_dependence(
     low, high = 0.0, 1 - 1 / min(sizes)
     if high == 0.0 or not pays(high):
         return math.inf
+    if pays(0.0):
+        return 0.0
     while high - low > 1e-4:
         middle = (low + high) / 2
         low, high = (low, middle) if pays(middle) else (middle, high)

@@ -12,8 +12,9 @@ ROUNDS = 100
 """Of expectation maximization; the mixture that it approaches is the same for any more."""
 MOST_ATOMS = 600
 """Of the mixture."""
-LEAST_SHARE = 1e-6
-"""A cell is given at least this share of what is expected of it: a probability of zero could not be revised."""
+LEAST_SHARE, LEAST_NOISE = 1e-3, 1e-2
+"""A cell is given at least the first share of what is expected of it, or where that is less the second of the noise's
+standard deviation: a probability of zero could not be revised."""
 
 
 def posterior_means(values: np.ndarray, stddev: float) -> np.ndarray:
@@ -68,7 +69,7 @@ def shrunk(values: np.ndarray, expected: np.ndarray, stddev: float) -> np.ndarra
     return expected + (variance / (variance + stddev**2))[block].reshape(off.shape) * off
 
 
-def fitted_to(table: np.ndarray, rows: np.ndarray, columns: np.ndarray, rounds: int = 30) -> np.ndarray:
+def fitted_to(table: np.ndarray, rows: np.ndarray, columns: np.ndarray, rounds: int = 200) -> np.ndarray:
     """A table without negative entries, scaled along rows and columns in turn until it has these sums."""
     for _ in range(rounds):
         table = table * np.divide(rows, table.sum(axis=1), out=np.zeros_like(rows), where=table.any(axis=1))[:, None]
@@ -96,4 +97,5 @@ def two_way(
     values = values + ((rows - values.sum(axis=1)) / values.shape[1])[:, None]
     values = values + (columns - values.sum(axis=0)) / values.shape[0]
     table = norm_sub(shrunk(values, expected, stddev), total)
-    return fitted_to(np.maximum(table, LEAST_SHARE * expected), rows, columns)
+    least = np.minimum(LEAST_SHARE * expected, max(LEAST_NOISE * stddev, 1e-9 * total))
+    return fitted_to(np.maximum(table, least), rows, columns)

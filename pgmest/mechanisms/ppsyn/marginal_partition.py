@@ -63,7 +63,7 @@ class Steps:
     errors: np.ndarray
 
     def partition(self, step: int) -> np.ndarray:
-        """The interval of each cell in P_t, row-major, shape (cells,): 0..|P_t| - 1, in the order of their first cells."""
+        """The interval of each cell in P_t, row-major, shape (cells,): 0, 1, ..., in the order of their first cells."""
         labels = self._labels(step)
         _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
         number = np.empty(len(first), dtype=np.int64)

@@ -11,10 +11,11 @@ import numpy as np
 
 from pgmest.data.dataset import Dataset
 from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.mechanisms.adaptive import planned_rounds
 from pgmest.mechanisms.aim import relevant_cliques
 from pgmest.mechanisms.estimation import estimate_measured, tree_limit
 from pgmest.mechanisms.mechanism import Outcome
-from pgmest.mechanisms.parameters import COUNT, parameter
+from pgmest.mechanisms.parameters import COUNT, optional, parameter
 from pgmest.mechanisms.ppsyn.marginal_partition import Steps, partition_steps
 from pgmest.mechanisms.ppsyn.partitions import Partition
 from pgmest.mechanisms.ppsyn.ppsyn import UP_TO_ONE, PPSyn
@@ -69,24 +70,26 @@ class PPSynAsPublishedNotPrivate(PPSyn):
 
     Args:
         eta: the share of the contribution that noise and partition may take; the paper recommends about 0.7.
-        rounds: T. Each round costs 0.1 rho / T for the selection alone, so there are at most 9 T.
+        rounds: T, by default 16 per attribute, as in AIM; the paper does not say its own. Each round costs 0.1 rho / T
+            for the selection alone, so there are at most 9 T.
         selecting: the share of the budget for T selections.
 
     Other arguments and errors as for `PPSyn`; `fineness` and `measuring` are not used.
     """
 
     eta: float = parameter(0.7, UP_TO_ONE)
-    rounds: int | None = parameter(20, COUNT)
+    rounds: int | None = parameter(None, optional(COUNT))
     selecting: float = parameter(0.1, UP_TO_ONE)
 
     def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
         """Algorithm 1."""
         relevant = list(relevant_cliques(curator.domain, workload, self.max_cells, self.dimensions))
-        limit = tree_limit(curator, one_way := [c for c in relevant if len(c) == 1], self.max_megabytes)
+        one_way = [clique for clique in relevant if len(clique) == 1]
+        limit = tree_limit(curator, one_way, self.max_megabytes)
         weights = least_error_weights(curator.domain, one_way, Rho)
         measures = list(curator.measure_all(one_way, curator.budget * self.one_way, weights=weights))
         model = self._estimated(curator, measures)
-        rho_exp = curator.budget * self.selecting / (self.rounds or 1)
+        rho_exp = curator.budget * self.selecting / planned_rounds(self.rounds, curator.domain)
         select = self.selection(curator, relevant, rng)
         chosen, last = list[Clique](), False
         while not last:

@@ -71,7 +71,8 @@ def frequent_itemsets(
     >>> from pgmest.privacy import Rho
     >>> rng = np.random.default_rng(0)
     >>> bread, milk = rng.random((2, 5000)) < [[0.7], [0.5]]
-    >>> baskets = Dataset.from_codes([bread, bread & milk, rng.random(5000) < 0.01], {"bread": 2, "butter": 2, "tea": 2})
+    >>> names = {"bread": 2, "butter": 2, "tea": 2}
+    >>> baskets = Dataset.from_codes([bread, bread & milk, rng.random(5000) < 0.01], names)
     >>> curator = Curator(baskets, Rho(0.1), backend="simulation", seed=0)
     >>> found = frequent_itemsets(curator, Rho(0.1), theta=0.2)
     >>> sorted(sorted(itemset) for itemset in found.supports)
@@ -101,13 +102,15 @@ def frequent_itemsets(
     names = list(curator.domain.attributes)
     most = min(len(names), max_items or len(names), int(math.sqrt(2 * MOST_PAIRS)))
     two_stages = most > largest
-    first = [spent / 2 if two_stages else spent for spent in (how_many, which)]
-    items = _selected(curator, [(name,) for name in names], threshold, *first, most, "items")
+    if two_stages:
+        how_many, which = how_many / 2, which / 2
+    items = _selected(curator, [(name,) for name in names], threshold, how_many, which, most, "items")
     chosen = [name for (name,) in items]
     pairs: list[Itemset] = []
     if len(chosen) > largest:
         options = list(itertools.combinations(curator.domain.ordered(chosen), 2))
-        pairs = [frozenset(pair) for pair in _selected(curator, options, threshold, *first, len(options), "pairs")]
+        selected = _selected(curator, options, threshold, how_many, which, len(options), "pairs")
+        pairs = [frozenset(pair) for pair in selected]
     power = 2.0 if isinstance(curator.budget, Epsilon) else 1.0
     bases = basis_set(chosen, pairs, power, largest)
     ordered = [curator.domain.ordered(basis) for basis in bases]

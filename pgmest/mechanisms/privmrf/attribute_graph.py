@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -82,15 +83,21 @@ def _extended(domain: Domain, clique: Clique, level: Iterable[Clique]) -> Iterat
 def _network(
     domain: Domain, clique: Clique, dependence: Dependence, max_cells: float, rng: np.random.Generator
 ) -> Iterator[tuple[Clique, float]]:
+    found = _matrix(clique, dependence)
+    place = {name: position for position, name in enumerate(clique)}
     rest = list(clique)
     chosen = [rest.pop(int(rng.integers(len(rest))))]
     while rest:
         best: tuple[float, str, Clique] | None = None
+        by_size: dict[int, _ParentSets] = {}  # attributes of one size have the same sets of parents
         for name in rest:
-            for parents in maximal_parent_sets(domain, chosen, max_cells / domain[name], PARENT_SETS, rng):
-                score = _parents_score(name, parents, dependence)
-                if parents and (best is None or score > best[0]):
-                    best = score, name, parents
+            size = domain[name]
+            if size not in by_size:
+                sets = maximal_parent_sets(domain, chosen, max_cells / size, PARENT_SETS, rng)
+                by_size[size] = _ParentSets.of([one for one in sets if one], place, found)
+            score, parents = by_size[size].best(found[place[name]])
+            if parents and (best is None or score > best[0]):
+                best = score, name, parents
         if best is None:
             return
         score, name, parents = best
@@ -99,8 +106,40 @@ def _network(
         yield tuple(one for one in domain if one == name or one in parents), score
 
 
-def _parents_score(name: str, parents: Clique, dependence: Dependence) -> float:
-    """The score of correlation-based feature selection; pairs whose dependence is not known count as independent."""
-    shared = sum(dependence.get(frozenset((name, parent)), 0.0) for parent in parents)
-    overlap = sum(max(0.0, dependence.get(frozenset(pair), 0.0)) for pair in combinations(parents, 2))
-    return shared / math.sqrt(max(1, len(parents)) + overlap)
+def _matrix(clique: Clique, dependence: Dependence) -> np.ndarray:
+    """D of the pairs of a clique, (k, k); pairs whose dependence is not known count as independent."""
+    found = np.zeros((len(clique), len(clique)))
+    for (i, one), (j, other) in combinations(enumerate(clique), 2):
+        found[i, j] = found[j, i] = dependence.get(frozenset((one, other)), 0.0)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _ParentSets:
+    """Sets of parents, with what their score of correlation-based feature selection is divided by.
+
+    Attributes:
+        sets: not empty ones.
+        members: (sets, attributes of the clique): 1 for a parent.
+        roots: the root of the number of parents plus their overlap.
+    """
+
+    sets: list[Clique]
+    members: np.ndarray
+    roots: np.ndarray
+
+    @classmethod
+    def of(cls, sets: list[Clique], place: Mapping[str, int], dependence: np.ndarray) -> _ParentSets:
+        members = np.zeros((len(sets), len(place)))
+        for row, parents in zip(members, sets, strict=True):
+            row[[place[name] for name in parents]] = 1.0
+        overlap = np.sum((members @ np.maximum(dependence, 0.0)) * members, axis=1) / 2
+        return cls(sets, members, np.sqrt(np.maximum(members.sum(axis=1), 1.0) + overlap))
+
+    def best(self, dependence: np.ndarray) -> tuple[float, Clique]:
+        """The best set for an attribute with this dependence on the others, and its score; none if there are none."""
+        if not self.sets:
+            return -math.inf, ()
+        scores = (self.members @ dependence) / self.roots
+        first = int(np.argmax(scores))
+        return float(scores[first]), self.sets[first]

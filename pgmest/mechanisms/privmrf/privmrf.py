@@ -40,6 +40,9 @@ from pgmest.queries.workloads import Item, Workload
 from pgmest.solvers.solver import Solver
 from pgmest.tables.domain import Clique, Domain
 
+MOST_CANDIDATES = 4096
+"""Marginals compared in one round; what the records say has no part in which these are."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class PrivMRF(Mechanism):
@@ -54,7 +57,7 @@ class PrivMRF(Mechanism):
        The best of them, at most one for each attribute, are measured.
     4. As often as `adaptive` times the number of attributes: among the one-way marginals and the theta-useful ones
        inside the cliques, the one that the model gets most wrong is selected and measured, and the model estimated
-       again.
+       again. Where there are more than 4,096 of them each round draws as many at random.
 
     **Where the budget goes.** The published code adds noise for constants (a sensitivity divided by the number of
     records, a number of marginals, shares beta) that do not add up to the budget that it states. Here every step is
@@ -102,7 +105,7 @@ class PrivMRF(Mechanism):
     max_megabytes: float = parameter(TREE_MEGABYTES, MEGABYTES)
     method: str | Solver[Any] = parameter("mirror_flow", METHOD)
     tolerance: float = parameter(1e-2, POSITIVE)
-    max_iterations: int = parameter(5000, COUNT)
+    max_iterations: int = parameter(40, COUNT)
 
     definition: ClassVar[str] = "zcdp"
     accountings: ClassVar[tuple[str, ...]] = ("auto", "zcdp", "gdp")
@@ -134,7 +137,7 @@ class PrivMRF(Mechanism):
         estimator = GraphicalModel(curator, method=self.method, init=model, **effort)
 
         def candidates(turn: Round, model: Any) -> list[Candidate]:
-            return self._candidates(curator, useful, turn)
+            return self._candidates(curator, some_of(useful, MOST_CANDIDATES, rng), turn)
 
         chosen = Adaptive(candidates, EqualRounds(rounds), estimator, self.measuring).run(curator)
         return Outcome(estimator.model, {"graph": list(graph), "initial": initial, "chosen": chosen})
@@ -171,11 +174,15 @@ class PrivMRF(Mechanism):
     def _candidates(self, curator: Curator, cliques: Sequence[Clique], turn: Round) -> list[Candidate]:
         """Step 4: the marginals, with the error to expect of measuring them in this round."""
         noise = MEAN_ABSOLUTE * noise_for(turn.budget * self.measuring, curator.neighbors).stddev
+        moved = curator.neighbors.l1_sensitivity()
         return [
-            Candidate(
-                item=Item(clique),
-                expected_error=noise * curator.domain.size(clique),
-                sensitivity=curator.neighbors.l1_sensitivity(),
-            )
+            Candidate(item=Item(clique), expected_error=noise * curator.domain.size(clique), sensitivity=moved)
             for clique in cliques
         ]
+
+
+def some_of(cliques: Sequence[Clique], most: int, rng: np.random.Generator) -> list[Clique]:
+    """The cliques, or where there are more than `most` that many of them drawn at random, in their order."""
+    if len(cliques) <= most:
+        return list(cliques)
+    return [cliques[place] for place in np.sort(rng.choice(len(cliques), most, replace=False)).tolist()]

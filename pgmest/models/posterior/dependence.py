@@ -3,8 +3,8 @@
 A model takes attributes for as independent as its measured cliques allow. A draw of a posterior must not: for a
 question about attributes that no clique holds together, each pair of them that was not measured is given interactions,
 as strong as measured cliques have turned out to be (`pgmest.models.posterior.strength`), and an attribute that was not
-measured at all any marginal. The table is raked to what the draw says of the measured cliques' shares of it (iterative
-proportional fitting).
+measured at all any marginal. Attributes that link a pair are taken into the table, which is then raked to what the draw
+says of the measured cliques' shares of it (iterative proportional fitting).
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ import numpy as np
 from pgmest.models.posterior.prior import DEGREES, NORMAL_SCALE
 from pgmest.models.posterior.strength import Strengths
 from pgmest.tables.domain import Clique, Domain
+
+MOST_LINKED_CELLS = 4096
+"""Attributes that link a pair are taken in while the table has at most so many cells."""
 
 SWEEPS = 30
 CLOSE = 1e-4
@@ -44,6 +47,21 @@ class UnmeasuredDependence:
         return [
             pair for pair in itertools.combinations(names, 2) if not any(set(pair) <= clique for clique in together)
         ]
+
+    def linked(self, names: Clique, domain: Domain) -> Clique:
+        """With other attributes that were measured with both of an unmeasured pair, as far as the table stays small.
+
+        Through them the pair depends as the measurements say; what is drawn is the dependence that is left given them.
+        """
+        found = list(names)
+        partners = {name: {other for clique in self.cliques if name in clique for other in clique} for name in names}
+        links = {
+            other for one, two in self.pairs(names) for other in (partners[one] & partners[two]) if other not in names
+        }
+        for name in sorted(links, key=lambda one: (domain[one], one)):
+            if domain.size((*found, name)) <= MOST_LINKED_CELLS:
+                found.append(name)
+        return tuple(found)
 
     def shared(self, names: Sequence[str]) -> list[Clique]:
         """What the measured cliques say about these attributes: the largest sets; () where they say nothing."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -152,7 +152,8 @@ class Posterior:
             domain, tables = self._tables(names)
             answers = self._answered(tables, domain, query, clique, about == "population")
         else:
-            answers = [answer_table(table, query, clique) for table in self._drawn(names, given or {}, about)]
+            tables = self._drawn(names, given or {}, about, np.random.default_rng(self.seed))
+            answers = [answer_table(table, query, clique) for table in tables]
         return answers[0].domain, np.stack([answer.values for answer in answers])
 
     def project(self, attributes: Iterable[str] | str, given: Mapping[str, int] | None = None) -> Factor:
@@ -202,6 +203,7 @@ class Posterior:
         m: int,
         n: int | None = None,
         *,
+        attributes: Iterable[str] | str | None = None,
         about: About = "population",
         seed: int | np.random.Generator | None = None,
     ) -> list[Dataset]:
@@ -210,6 +212,9 @@ class Posterior:
         Args:
             m: how many, at most as many as there are draws; taken evenly from all chains.
             n: the records of each; by default the draw's own number.
+            attributes: those that the analysis reads. Where they were not all measured together, their tables then
+                depend on each other in ways that were not measured, too, each in its own way, so that the combined
+                standard error of a coefficient knows of it. By default all, as the draws' models have them.
             about: "population": independent records, as the combining rules for populations need them; "table": records
                 as close to the draw as whole numbers are, so that tables differ by noise alone.
             seed: the same seed gives the same tables.
@@ -223,6 +228,10 @@ class Posterior:
             raise ArgumentError.of("about", about, ("table", "population"))
         generator = np.random.default_rng(seed)
         chosen = set(np.linspace(0, len(self) - 1, m).round().astype(int).tolist())
+        if attributes is not None:
+            names = self.domain.clique(attributes)
+            tables = self._drawn(names, {}, "table", generator, chosen)
+            return [_records(table, n, about, generator) for table in tables]
         method = "round" if about == "table" else "multinomial"
         models = (model for index, model in enumerate(self.models()) if index in chosen)
         return [model.sample(n, method, generator) for model in models]
@@ -246,10 +255,9 @@ class Posterior:
             found[name] = values.reshape(*shape, *domain.shape)
             dims[name] = list(clique)
         coords = {attribute: np.arange(size) for attribute, size in self.domain.items()}
-        try:
-            return arviz.from_dict({"posterior": found}, dims=dims, coords=coords)
-        except TypeError:  # before ArviZ 1
+        if hasattr(arviz, "InferenceData"):  # before ArviZ 1
             return arviz.from_dict(posterior=found, dims=dims, coords=coords)
+        return arviz.from_dict({"posterior": found}, dims=dims, coords=coords)
 
     # -- how ---------------------------------------------------------------------------------------------------------
 
@@ -290,14 +298,23 @@ class Posterior:
             for table in tables
         ]
 
-    def _drawn(self, names: Clique, given: Mapping[str, int], about: About) -> Iterator[Factor]:
-        """Tables of counts on these attributes, one around each draw, of records with certain codes of others."""
+    def _drawn(
+        self,
+        names: Clique,
+        given: Mapping[str, int],
+        about: About,
+        generator: np.random.Generator,
+        chosen: Container[int] | None = None,
+    ) -> Iterator[Factor]:
+        """Tables of counts on these attributes, around all draws or some, of records with certain codes of others."""
         evidence = checked_evidence(self.domain, given, names)
-        wanted = self.domain.project((*names, *evidence))
-        check_room("the table asked about", wanted.size())
-        generator = np.random.default_rng(self.seed)
         dependence = UnmeasuredDependence(self.cliques, self.strengths)
-        known, models = self.measured(wanted), self.models()
+        known = self.measured((*names, *evidence))
+        asked = (*names, *evidence)
+        wanted = self.domain.project(asked if known else dependence.linked(asked, self.domain))
+        check_room("the table asked about", wanted.size())
+        links = tuple(range(len(asked), len(wanted)))
+        models = (model for index, model in enumerate(self.models()) if chosen is None or index in chosen)
         while chunk := list(itertools.islice(models, max(1, CELLS_AT_ONCE // wanted.size()))):
             expected = np.stack([model.project(wanted.attributes).values for model in chunk])
             found = expected if known else dependence.tables(expected, wanted, generator)
@@ -305,7 +322,8 @@ class Posterior:
                 found = np.stack([_scattered(table, generator) for table in found])
                 if about == "table":  # what was measured of it is as the draw has it
                     found = raked(found, expected, wanted, dependence.shared(wanted.attributes))
-            for table in found:
+            for whole in found:
+                table = whole.sum(axis=links)
                 yield Factor(self.domain.project(names), table[(..., *evidence.values())] if evidence else table)
 
     def __repr__(self) -> str:
@@ -323,3 +341,19 @@ def _scattered(table: np.ndarray, generator: np.random.Generator) -> np.ndarray:
     whole = expected.sum()
     drawn = generator.multinomial(max(1, round(whole)), expected / whole)
     return drawn.reshape(table.shape).astype(np.float64)
+
+
+def _records(table: Factor, n: int | None, about: About, generator: np.random.Generator) -> Dataset:
+    """Records of a table: independent ones, or as close to it as whole numbers are."""
+    expected = np.maximum(table.datavector(), 0.0)
+    total = max(1, round(float(expected.sum()))) if n is None else at_least("n", n, 1)
+    shares = expected / expected.sum()
+    if about == "population":
+        counts = generator.multinomial(total, shares)
+    else:  # systematic sampling: each count is the one below or above
+        ends = np.floor(total * np.cumsum(shares) + generator.random())
+        ends[-1] = max(ends[-1], 0.0)
+        counts = np.diff(np.concatenate([[0.0], ends])).astype(np.int64)
+        counts[np.argmax(counts)] += total - counts.sum()
+    codes = np.indices(table.domain.shape).reshape(len(table.domain), -1).T
+    return Dataset.from_codes(np.repeat(codes, counts, axis=0), table.domain)

@@ -1,5 +1,6 @@
 """Algorithms 3 and 4 of PPSyn: each step against a case worked out by hand, and against plain loops."""
 
+import itertools
 import math
 
 import numpy as np
@@ -35,7 +36,7 @@ def test_the_budget_fills_what_the_reconstruction_error_leaves_with_noise():
 
 
 def test_algorithm_3_by_hand():
-    # Sorted: 1, 2, 2, 10, 14. The two 2s cost nothing; 10 and 14 cost 4; 1 and the 2s cost 4/3 more; all of it 22.8.
+    # Sorted: 1, 2, 2, 10, 14. The two 2s cost nothing; 10 and 14 cost 4; 1 and the 2s cost 4/3; all of it 24.8.
     steps = merging_steps(np.array([10.0, 2.0, 14.0, 1.0, 2.0]))
     assert steps.intervals.tolist() == [5, 4, 3, 2, 1]
     assert steps.errors.tolist() == pytest.approx([0, 0, 4 / 3, 4 / 3 + 4, 24.8])
@@ -71,7 +72,7 @@ def test_the_first_increase_is_taken_and_not_the_best():
 
 
 def test_algorithm_4_by_hand():
-    # Rows first: [[8, 8, 0], [0, 0, 0]]: any cut of the rows leaves 32/3 of 64/3... then columns, after the second.
+    # The rows first, which leaves 32/3 of 64/3; then the columns of the first row, after the second.
     table = np.array([[8.0, 8.0, 0.0], [0.0, 0.0, 0.0]])
     steps = splitting_steps(table)
     assert steps.intervals.tolist() == [1, 2, 3]
@@ -125,7 +126,7 @@ def test_each_merge_is_the_cheapest_of_sorted_neighbors(counts):
         runs = sorted(runs, key=lambda run: (run[0], run[-1]))
         costs = [
             reconstruction_error(np.concatenate([a, b])) - reconstruction_error(a) - reconstruction_error(b)
-            for a, b in zip(runs, runs[1:], strict=False)
+            for a, b in itertools.pairwise(runs)
         ]
         assert steps.errors[step + 1] - steps.errors[step] == pytest.approx(min(costs), abs=1e-8)
 

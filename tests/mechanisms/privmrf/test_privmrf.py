@@ -1,5 +1,7 @@
 """PrivMRF: its graph, its marginals, what it spends, and that it is as private as it claims."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,7 +10,14 @@ from hypothesis import strategies as st
 import pgmest as pg
 from pgmest._base.errors import ArgumentError
 from pgmest.mechanisms import Independent, PrivMRF
-from pgmest.mechanisms.privmrf.attribute_graph import attribute_graph, initial_marginals, useful_marginals
+from pgmest.mechanisms.privmrf.attribute_graph import (
+    _matrix,
+    _ParentSets,
+    attribute_graph,
+    initial_marginals,
+    useful_marginals,
+)
+from pgmest.mechanisms.privmrf.privmrf import some_of
 from pgmest.privacy import AddRemove, Curator, Replace, Rho
 from tests.mechanisms.auditing import DATA, audit_mechanism
 
@@ -139,3 +148,34 @@ def test_a_checkpoint_repeats_what_was_paid(tmp_path):
 def test_parameters_out_of_range_are_refused(given, message):
     with pytest.raises(ArgumentError, match=message):
         PrivMRF(rho=1.0, **given)
+
+
+def test_the_best_parents_are_those_of_the_score_set_by_set():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        names = tuple("abcdefg")
+        dependence = {frozenset(pair): float(rng.normal(0.2, 0.3)) for pair in itertools.combinations(names, 2)}
+        dependence.pop(frozenset("ab"))
+        sets = [part for k in range(1, 5) for part in itertools.combinations(names[:-1], k)]
+
+        def score(parents, dependence=dependence):
+            shared = sum(dependence.get(frozenset(("g", parent)), 0.0) for parent in parents)
+            pairs = itertools.combinations(parents, 2)
+            overlap = sum(max(0.0, dependence.get(frozenset(pair), 0.0)) for pair in pairs)
+            return shared / np.sqrt(len(parents) + overlap)
+
+        matrix = _matrix(names, dependence)
+        place = {name: position for position, name in enumerate(names)}
+        found, parents = _ParentSets.of(sets, place, matrix).best(matrix[place["g"]])
+        assert found == pytest.approx(max(map(score, sets)))
+        assert score(parents) == pytest.approx(found)
+    assert _ParentSets.of([], place, matrix).best(matrix[0])[1] == ()
+
+
+def test_of_very_many_candidates_some_are_drawn():
+    cliques = [(f"x{i}",) for i in range(50)]
+    assert some_of(cliques, 50, np.random.default_rng(0)) == cliques
+    drawn = some_of(cliques, 20, np.random.default_rng(0))
+    assert len(set(drawn)) == 20
+    assert drawn == sorted(drawn, key=cliques.index)
+    assert drawn != some_of(cliques, 20, np.random.default_rng(1))

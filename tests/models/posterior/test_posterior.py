@@ -11,6 +11,7 @@ import pgmest as pg
 from pgmest import queries
 from pgmest.models.posterior import NormalPrior
 from pgmest.models.posterior.density import PosteriorDensity
+from pgmest.models.posterior.diagnostics import bulk_ess, r_hat
 from pgmest.models.uncertainty import redraw
 
 DOMAIN = pg.Domain({"a": 3, "b": 2, "c": 2})
@@ -163,11 +164,12 @@ class TestCalibration:
         assert kstest(np.concatenate(ranks), "uniform").pvalue > 1e-6  # quantities depend on each other
 
     def test_intervals_hold_sparse_tables(self) -> None:
+        """Counts of 0 and of hundreds side by side, without a pattern: for these a wide prior is the right one."""
         sparse = pg.Factor(DOMAIN, np.random.default_rng(3).choice([0.0, 3.0, 20.0, 400.0], DOMAIN.shape))
         held = []
         for seed in range(2):
             posterior = pg.estimate(noisy(sparse, seed=seed), DOMAIN).posterior(
-                60, seed, chains=1, warm_up=40, method="hmc"
+                60, seed, chains=1, warm_up=40, method="hmc", prior=NormalPrior()
             )
             for clique in CLIQUES:
                 low, high = posterior.interval(clique)
@@ -247,6 +249,18 @@ class TestQuestions:
         one, two = (model.posterior(16, seed=3, warm_up=10, method="hmc") for _ in range(2))
         np.testing.assert_array_equal(one.points, two.points)
         assert not np.array_equal(one.points, model.posterior(16, seed=4, warm_up=10, method="hmc").points)
+
+    def test_arviz_reads_the_draws(self, posterior) -> None:
+        arviz = pytest.importorskip("arviz")
+        found = posterior.to_inference_data()
+        group = found["posterior"]
+        assert dict(group["a,b"].sizes) == {"chain": 4, "draw": 40, "a": 3, "b": 2}
+        np.testing.assert_array_equal(group["total"].values.reshape(-1), posterior.totals)
+        np.testing.assert_allclose(group["a,b"].values.reshape(160, 3, 2), posterior.draws(("a", "b"))[1])
+        ess, ours = arviz.ess(found)["a,b"].values, bulk_ess(group["a,b"].values.reshape(4, 40, -1))
+        np.testing.assert_allclose(np.ravel(ess), ours, rtol=0.25)  # as ArviZ computes it
+        ratio = arviz.rhat(found)["a,b"].values
+        np.testing.assert_allclose(np.ravel(ratio), r_hat(group["a,b"].values.reshape(4, 40, -1)), atol=0.02)
 
     def test_text(self, posterior) -> None:
         text = repr(posterior)

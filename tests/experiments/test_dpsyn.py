@@ -1,0 +1,73 @@
+"""DPSyn's experiments: the noise of Figure 2, and the pipeline on a small table of calls."""
+
+import math
+
+import numpy as np
+import pytest
+
+import pgmest as pg
+from experiments.dpsyn import noise
+from experiments.dpsyn.design import FIRE, FIRE30, Design
+from experiments.dpsyn.pipeline import measure
+from pgmest.evaluation import density_score
+
+
+@pytest.mark.parametrize("panel", noise.PANELS)
+def test_the_crossings_are_those_of_the_paper(panel):
+    epsilon, delta = noise.PANELS[panel]
+    k = noise.crossing(epsilon, delta)
+    assert round(k) == noise.CROSSINGS[panel]
+    below, above = math.floor(k), math.ceil(k)
+    assert noise.laplace_basic(below, epsilon, delta) <= noise.gauss_zcdp(below, epsilon, delta)
+    assert noise.laplace_basic(above, epsilon, delta) >= noise.gauss_zcdp(above, epsilon, delta)
+
+
+def test_rho_is_that_of_the_plain_bound():
+    rho = noise.rho_of(1.0, 1e-8)
+    assert rho + 2 * math.sqrt(rho * math.log(1e8)) == pytest.approx(1.0)
+
+
+def calls(records=20_000):
+    """A clock, a time that follows it unless it is missing, a zip code that tells the city, and two related types."""
+    rng = np.random.default_rng(0)
+    clock, place, kind = rng.integers(0, 20, records), rng.integers(0, 6, records), rng.integers(0, 4, records)
+    there = rng.random(records) < np.array([0.9, 0.5, 0.2, 0.9])[kind]
+    columns = [clock, np.where(there, clock, 20), place, place // 2, kind, kind % 2, (place * 7 + kind) % 30]
+    return pg.Dataset.from_codes(
+        columns, {"clock": 20, "arrival": 21, "zip": 6, "city": 3, "type": 4, "group": 2, "distance": 30}
+    )
+
+
+DESIGN = Design(
+    combined={"kind": ("group", "type")},
+    learned={"city": ("zip",)},
+    refined={"distance": 10},
+    available=("arrival",),
+    clock="clock",
+    essential=[("zip", "kind"), ("Time Availability", "kind"), ("distance", "zip"), ("distance", "kind")],
+    more=[],
+    most=[],
+)
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 8.0])
+def test_the_pipeline_recodes_measures_and_undoes_it(epsilon):
+    data = calls()
+    found = measure(data, DESIGN, epsilon, 1e-9, seed=0)
+    assert found.total == pytest.approx(20_000, rel=0.05)
+    assert found.ledger.remaining / found.ledger.budget < 1e-9
+    assert found.transforms[-1].after["kind"] == 4  # of 8 cells, of which 4 cannot be
+    records = found.records("gum", seed=0)
+    assert records.domain == data.domain
+    there = records.column("arrival") < 20
+    assert np.array_equal(records.column("arrival")[there], records.column("clock")[there])
+    assert np.array_equal(records.column("city"), records.column("zip") // 2)
+    assert np.array_equal(records.column("group"), records.column("type") % 2)
+    assert density_score(data, records, count=20, seed=0) > 700_000
+
+
+@pytest.mark.parametrize("design", [FIRE, FIRE30])
+def test_more_marginals_for_more_budget(design):
+    counts = [len(design.marginals(epsilon)) for epsilon in (0.3, 1.0, 8.0)]
+    assert counts[0] < counts[1] < counts[2]
+    assert len({frozenset(clique) for clique in design.marginals(8.0)}) == counts[2]

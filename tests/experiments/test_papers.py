@@ -1,0 +1,105 @@
+"""The page of the papers: every entry names what exists, says why it differs, and is what the page shows."""
+
+from __future__ import annotations
+
+import pytest
+
+from experiments.papers import page
+from experiments.papers.__main__ import papers
+from experiments.papers.entry import ROOT, algorithm, impossible, number, require, statement
+from experiments.papers.paper import Paper, Run, Step
+
+PAPERS = papers()
+
+
+@pytest.mark.parametrize("paper", PAPERS, ids=lambda paper: paper.key)
+def test_every_entry_names_files_that_exist_and_says_why_it_differs(paper):
+    for entry in paper.entries:
+        if entry.verdict() != "not run yet":
+            assert not entry.file or (ROOT / entry.file).is_file(), (entry.item, entry.file)
+        assert "do not know why" not in entry.verdict(), (entry.item, entry.what)
+        assert entry.ours is not None or entry.because, (entry.item, entry.what)
+
+
+def test_the_page_is_the_one_that_the_command_writes():
+    assert page.PAGE.read_text(encoding="utf-8") == page.page(PAPERS)
+
+
+# -- the parts ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("ours", "verdict"),
+    [(2.0, "reproduced"), (2.49, "reproduced"), (1.61, "reproduced"), (2.6, "differs, because of this"),
+     (1.5, "differs, because of this")],
+)  # fmt: skip
+def test_numbers_agree_within_their_factor_either_way(ours, verdict):
+    entry = number(
+        "Figure 1", "error", 2.0, lambda: ours, "README.md", because="of this" if "differs" in verdict else ""
+    )
+    assert entry.verdict() == verdict
+
+
+def test_a_difference_without_a_reason_says_that_there_is_none():
+    assert number("Figure 1", "error", 2.0, lambda: 9.0, "README.md").verdict().endswith("we do not know why")
+
+
+def test_missing_results_are_not_run_yet_and_other_errors_are_raised():
+    def missing() -> float:
+        raise FileNotFoundError("no such table")
+
+    def broken() -> tuple[str, bool]:
+        raise ValueError("a bug")
+
+    assert number("Figure 1", "error", 2.0, missing, "README.md").verdict() == "not run yet"
+    with pytest.raises(ValueError, match="a bug"):
+        statement("Figure 1", "it rises", "yes", broken, "README.md").verdict()
+
+
+def test_an_algorithm_must_exist_and_have_tests_that_exist():
+    known = "tests/experiments/test_papers.py::test_an_algorithm_must_exist_and_have_tests_that_exist"
+    assert algorithm("Algorithm 1", "x", "experiments/papers/page.py: page", [known]).verdict() == "reproduced"
+    with pytest.raises(AssertionError, match="nowhere"):
+        algorithm("Algorithm 1", "x", "experiments/papers/page.py: nowhere", [known]).verdict()
+    with pytest.raises(AssertionError, match="test_none"):
+        algorithm("Algorithm 1", "x", "experiments/papers/page.py: page", [known + "_test_none"]).verdict()
+    require("experiments/papers/paper.py: Paper.run")
+
+
+def test_a_table_escapes_what_would_break_it_and_links_relative_to_the_page():
+    entries = (
+        statement("Figure 1", "a | b", "||x||", lambda: ("1\n2", True), "experiments/results/pgm_figure1.md"),
+        impossible("Figure 2", "its table", "a bar", "it is not public"),
+    )
+    shown = page.page([Paper("x", "X", "A title", (), entries)])
+    assert "a \\| b" in shown
+    assert "\\|\\|x\\|\\|" in shown
+    assert "(results/pgm_figure1.md)" in shown
+    assert "| X | 1 | 0 | 1 | 0 |" in shown
+    assert all(line.count(" | ") == 5 for line in shown.splitlines() if line.startswith("| Figure"))
+
+
+def test_steps_run_in_order_or_by_name_and_a_try_keeps_apart():
+    ran = []
+    paper = Paper("x", "X", "t", (Step("a", lambda run: ran.append(("a", run.quick))), Step("b", ran.append)), ())
+    paper.run(Run(quick=True), only=["a"])
+    assert ran == [("a", True)]
+    assert Run(quick=True).results != Run().results
+    assert Run(quick=True).cells != Run().cells
+    assert (Run(quick=True).few(5, 1), Run().few(5, 1)) == (1, 5)
+
+
+def test_rows_are_stored_and_run_once(tmp_path, monkeypatch):
+    class Cell:
+        name = "one"
+        runs = 0
+
+        def row(self):
+            Cell.runs += 1
+            return {"value": Cell.runs}
+
+    monkeypatch.setattr(Run, "cells", property(lambda self: tmp_path))
+    assert Run(stored=True).rows([Cell()], "x") == []
+    assert Run().rows([Cell()], "x") == Run().rows([Cell()], "x") == [{"value": 1}]
+    assert Run(fresh=True).rows([Cell()], "x") == [{"value": 2}]
+    assert Run(stored=True).rows([Cell()], "x") == [{"value": 2}]

@@ -1,0 +1,167 @@
+"""Dependence that was not measured: strengths learned back from simulations, and tables that keep what was measured."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+import pgmest as pg
+from pgmest.models.posterior.dependence import UnmeasuredDependence, raked
+from pgmest.models.posterior.strength import FEWEST_CLIQUES, GRID, learn_strengths
+from pgmest.models.uncertainty import redraw
+
+DOMAIN = pg.Domain(dict.fromkeys("abcdef", 5))
+PAIRS = tuple(itertools.pairwise("abcdef"))
+
+
+def table_of(strength: float, generator: np.random.Generator, records: float = 20_000) -> pg.Factor:
+    """A chain of pairs, each with interactions of this strength, and one more between the ends."""
+    logs = np.zeros(DOMAIN.shape)
+    for pair in (*PAIRS, ("a", "f")):
+        shape = [5 if name in pair else 1 for name in DOMAIN]
+        logs = logs + strength * generator.normal(size=(5, 5)).reshape(shape)
+    return pg.Factor(DOMAIN, np.exp(logs)).normalize(records)
+
+
+def model_of(table: pg.Factor, stddev: float, generator: np.random.Generator, pairs=PAIRS) -> pg.Model:
+    blank = [pg.LinearMeasurement(table.project(pair), pair, stddev) for pair in pairs]
+    return pg.estimate([redraw(m, m.values, generator) for m in blank], DOMAIN)
+
+
+def strengths_of(model: pg.Model):
+    make = lambda theta, total, plan: pg.Model(theta, total, plan=plan)  # noqa: E731
+    return learn_strengths(model.refit, model.measurements, model.total, make)
+
+
+class TestStrengths:
+    @pytest.mark.parametrize("stddev", [5.0, 60.0])
+    def test_stronger_interactions_are_found_to_be_stronger(self, stddev) -> None:
+        found = []
+        for strength in (0.05, 0.3, 1.0):
+            generator = np.random.default_rng(1)
+            strengths = strengths_of(model_of(table_of(strength, generator), stddev, generator))
+            assert strengths.predictive.sum() == pytest.approx(1.0)
+            assert strengths.evidence == 5
+            assert strengths.identified
+            found.append(float(strengths.predictive @ GRID))
+        assert found == sorted(found)
+        assert 0.15 < found[1] < 0.6  # heavier tails than normal interactions, so a little less
+        assert found[2] > 0.4
+
+    def test_few_cliques_say_little(self) -> None:
+        generator = np.random.default_rng(0)
+        strengths = strengths_of(model_of(table_of(0.3, generator), 5.0, generator, PAIRS[:1]))
+        assert strengths.evidence == 1 < FEWEST_CLIQUES
+        assert not strengths.identified
+        low, high = (GRID[np.searchsorted(np.cumsum(strengths.predictive), q)] for q in (0.025, 0.975))
+        assert high / low > 8
+
+    def test_draws_have_the_distribution(self) -> None:
+        generator = np.random.default_rng(0)
+        strengths = strengths_of(model_of(table_of(0.3, generator), 5.0, generator))
+        drawn = strengths.draw(generator, 40_000)
+        assert np.mean(np.log(drawn)) == pytest.approx(float(strengths.predictive @ np.log(GRID)), abs=0.02)
+
+
+@pytest.fixture(scope="module")
+def dependence() -> UnmeasuredDependence:
+    generator = np.random.default_rng(0)
+    strengths = strengths_of(model_of(table_of(0.3, generator), 5.0, generator))
+    return UnmeasuredDependence((("a", "b"), ("b", "c"), ("d",)), strengths)
+
+
+class TestTables:
+    def test_which_pairs_and_marginals(self, dependence) -> None:
+        assert dependence.pairs(("a", "b", "c", "d")) == [("a", "c"), ("a", "d"), ("b", "d"), ("c", "d")]
+        assert dependence.shared(("a", "c", "e")) == [("a",), ("c",)]
+        assert dependence.shared(("a", "b", "c")) == [("a", "b"), ("b", "c")]
+        assert dependence.shared(("e",)) == [()]
+
+    def test_what_was_measured_stays_and_the_rest_moves(self, dependence) -> None:
+        generator = np.random.default_rng(1)
+        domain = pg.Domain({"a": 5, "b": 5, "c": 5})
+        expected = np.tile(generator.gamma(1.0, 100.0, (5, 5, 5)), (40, 1, 1, 1))
+        found = dependence.tables(expected, domain, generator)
+        for axis in (1, 3):  # (b, c) and (a, b)
+            np.testing.assert_allclose(found.sum(axis=axis), expected.sum(axis=axis), rtol=2e-3)
+        assert np.all(found >= 0)
+        unmeasured = found.sum(axis=2)
+        assert np.all(unmeasured.std(axis=0) > 0.01 * expected.sum(axis=2)[0])
+
+    def test_what_links_a_pair_is_taken_in(self, dependence) -> None:
+        assert dependence.linked(("a", "c"), DOMAIN) == ("a", "c", "b")
+        assert dependence.linked(("a", "d"), DOMAIN) == ("a", "d")
+        assert dependence.linked(("c", "a"), pg.Domain({"a": 50, "b": 50, "c": 50})) == ("c", "a")
+
+    def test_empty_rows_stay_empty(self) -> None:
+        domain = pg.Domain({"a": 2, "b": 2})
+        target = np.array([[[0.0, 0.0], [3.0, 4.0]]])
+        found = raked(np.ones((1, 2, 2)), target, domain, [("a",), ("b",)])
+        np.testing.assert_allclose(found, target, atol=1e-6)
+
+
+class TestCoverage:
+    def test_unmeasured_pairs_are_held(self) -> None:
+        """Truths whose unmeasured dependence is as strong as the measured: intervals of the ends of the chain."""
+        held, narrow = [], []
+        for seed in range(6):
+            generator = np.random.default_rng(seed)
+            truth = table_of(0.4, generator)
+            model = model_of(truth, 15.0, generator)
+            object.__setattr__(model, "_posterior", model.posterior(100, seed, warm_up=60, chains=2))
+            chosen, exact = model.interval(("a", "f")), truth.project(("a", "f")).values
+            assert (chosen.kind, chosen.basis) == ("posterior", "dependence")
+            held.append((chosen.low.values <= exact) & (exact <= chosen.high.values))
+            low, high = model.uncertainty(("a", "f"), replicates=10).interval()
+            narrow.append((low.values <= exact) & (exact <= high.values))
+        assert np.mean(held) >= 0.88
+        assert np.mean(narrow) < 0.6  # those of noise alone
+
+
+class TestWhichKind:
+    def model(self, pairs) -> pg.Model:
+        generator = np.random.default_rng(0)
+        return model_of(table_of(0.3, generator), 10.0, generator, pairs)
+
+    def test_few_cliques_are_answered_by_bounds(self) -> None:
+        model = self.model(PAIRS[:2])
+        chosen = model.interval(("a", "c"))
+        assert (chosen.kind, chosen.basis) == ("bounds", "tables")
+        assert model.interval(pg.Kron({"a": pg.queries.prefix(5)}), kind="noise").basis == "replicates"
+
+    def test_an_attribute_that_nobody_measured_is_answered_by_bounds(self) -> None:
+        assert self.model(PAIRS[:3]).interval(("a", "f")).kind == "bounds"
+
+    def test_functions_name_their_attributes(self) -> None:
+        model = self.model(PAIRS)
+        with pytest.raises(pg.errors.ArgumentError, match="clique="):
+            model.interval(lambda one: one.total)
+        object.__setattr__(model, "_posterior", model.posterior(40, warm_up=20, chains=2))
+        mean = model.interval(lambda table: table.values @ np.arange(5) / table.values.sum(), "a")
+        assert (mean.kind, mean.basis, mean.low.values.shape) == ("posterior", "measured", ())
+        assert 0 < mean.low.values < mean.high.values < 4
+        wide = model.interval(lambda table: table.values[0] / table.values.sum(axis=0), ("a", "d"))
+        assert (wide.basis, wide.low.values.shape) == ("dependence", (5,))
+
+
+class TestRecords:
+    def test_tables_of_some_attributes_differ_in_what_was_not_measured(self) -> None:
+        generator = np.random.default_rng(0)
+        truth = table_of(0.4, generator)
+        posterior = model_of(truth, 5.0, generator).posterior(40, warm_up=40, chains=2)
+        pair = ("a", "f")
+        plain = [one.project(pair).values for one in posterior.sample_tables(10, about="table", seed=0)]
+        drawn = posterior.sample_tables(10, attributes=pair, about="table", seed=0)
+        assert all(one.domain.attributes == pair for one in drawn)
+        tables = [one.project(pair).values for one in drawn]
+        assert np.std(tables, axis=0).mean() > 3 * np.std(plain, axis=0).mean()
+        exact = truth.project("a").values
+        for one in drawn:  # what was measured stays
+            np.testing.assert_allclose(one.project("a").values, exact, atol=80)
+        assert [one.records for one in posterior.sample_tables(2, 77, attributes=pair, seed=0)] == [77, 77]
+        assert [one.records for one in posterior.sample_tables(2, 77, attributes="a", about="table", seed=0)] == [
+            77,
+            77,
+        ]
