@@ -22,7 +22,7 @@ HEAD = """\
 
 Epsilon 1, delta 1e-9; one thread; a process for each run, imports left out; *runs* says how many of the three seeds
 have been run, and a table or method that is not here has not been run. Every library gets the same codes of the same
-records and the same declared sizes. `errors` are mean total variation distances between synthetic and true marginals, of
+records and the same declared sizes. Errors are mean total variation distances between synthetic and true marginals, of
 all attributes and of all pairs (0: the same; 1: nothing in common); means of the seeds, with the least and the largest
 for pairs. Other work ran on the machine: compare seconds within a table only. Made by `make peers` (experiments/peers);
 all rows are in peers.csv.
