@@ -33,9 +33,10 @@ The pipeline of section 5.3 (`experiments/dpsyn/design.py` says what is recoded 
 from noisy marginals, numeric attributes in buckets that are refined again, groups of attributes combined into one,
 values below max(4.5 sigma, 800) put together or, where all of them stay below that, assigned 0; the noise that is the
 least for so many marginals; tables made consistent; and records. delta is at most 1 / records^2. GUM as published has
-{2 * cells.GUM_ITERATIONS} iterations, alpha 1 and the square-root schedule, which come closest here (below; the contest had
-alpha 0.2 and does not say for how long); ours {cells.GUM_ITERATIONS}, flows {cells.FLOW_ITERATIONS}. At epsilon 0.3 the
-marginals chosen have no cycle, so that records are appended from them and all three ways are one.
+{2 * cells.GUM_ITERATIONS} iterations, alpha 1 and the square-root schedule, with which it comes close in them (below;
+the contest had alpha 0.2, for an unknown number of iterations); ours {cells.GUM_ITERATIONS}, flows
+{cells.FLOW_ITERATIONS}. At epsilon 0.3 the marginals have hardly a cycle: records are appended from them, and the ways
+are nearly one.
 
 Scores are out of 1,000,000: density over 300 draws of marginals of three attributes; 300 range queries with a condition
 on each attribute with probability 0.33; Gini index and pay gap by city, which the paper says is normalized but not how

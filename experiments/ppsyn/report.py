@@ -88,10 +88,11 @@ def markdown(table: pd.DataFrame, across: str, value: str) -> str:
 
 def finding(table: pd.DataFrame) -> str:
     """What closing the leak does, in numbers."""
-    medians = table.groupby(["table", "mechanism", "epsilon"])["workload_error"].median()
+    medians = table.groupby(["table", "mechanism", "epsilon"])["workload_error"].median().to_dict()
     lines = []
-    for (name, epsilon), _ in table.groupby(["table", "epsilon"]):
-        found = {one: medians.get((name, one, epsilon), float("nan")) for one in (PUBLISHED, *LEAKS, "AIM", "PPSyn")}
+    for name, epsilon in sorted(set(zip(table["table"], table["epsilon"], strict=True))):
+        names = (PUBLISHED, *LEAKS, "AIM", "PPSyn")
+        found = {one: float(medians.get((name, one, epsilon), float("nan"))) for one in names}
         closed = min(value for one, value in found.items() if one.startswith("closed"))
         lines.append(
             f"- {name}, epsilon {epsilon:g}: published {found[PUBLISHED]:.3f}, AIM {found['AIM']:.3f}; with the leak "

@@ -83,7 +83,9 @@ def average_variance(bases: Sequence[Basis], asked: Sequence[frozenset[str]], po
 
 
 def _maximal_cliques(pairs: Iterable[frozenset[str]]) -> list[Basis]:
-    graph = nx.Graph(sorted(tuple(sorted(pair)) for pair in pairs))
+    graph = nx.Graph()
+    for one, other in sorted(map(sorted, pairs)):
+        graph.add_edge(one, other)
     return sorted((frozenset(clique) for clique in nx.find_cliques(graph)), key=sorted)
 
 

@@ -102,13 +102,15 @@ def frequent_itemsets(
     names = list(curator.domain.attributes)
     most = min(len(names), max_items or len(names), int(math.sqrt(2 * MOST_PAIRS)))
     two_stages = most > largest
-    first = [spent / 2 if two_stages else spent for spent in (how_many, which)]
-    items = _selected(curator, [(name,) for name in names], threshold, *first, most, "items")
+    if two_stages:
+        how_many, which = how_many / 2, which / 2
+    items = _selected(curator, [(name,) for name in names], threshold, how_many, which, most, "items")
     chosen = [name for (name,) in items]
     pairs: list[Itemset] = []
     if len(chosen) > largest:
         options = list(itertools.combinations(curator.domain.ordered(chosen), 2))
-        pairs = [frozenset(pair) for pair in _selected(curator, options, threshold, *first, len(options), "pairs")]
+        selected = _selected(curator, options, threshold, how_many, which, len(options), "pairs")
+        pairs = [frozenset(pair) for pair in selected]
     power = 2.0 if isinstance(curator.budget, Epsilon) else 1.0
     bases = basis_set(chosen, pairs, power, largest)
     ordered = [curator.domain.ordered(basis) for basis in bases]
