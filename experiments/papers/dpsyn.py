@@ -151,7 +151,14 @@ PAPER = Paper(
         statement(
             "section 5.1", "density score of the pipeline", "rises with epsilon", _score("fire", "density"), REPORT
         ),
-        statement("section 5.1", "range score of the pipeline", "rises with epsilon", _score("fire", "ranges"), REPORT),
+        statement(
+            "section 5.1",
+            "range score of the pipeline",
+            "rises with epsilon",
+            _score("fire", "ranges"),
+            REPORT,
+            because="the published GUM ends with copies alone; with ours and with flows it rises",
+        ),
         statement(
             "section 5.1",
             "Gini index and pay gap",
