@@ -210,7 +210,7 @@ def main() -> None:
         ROWS.parent.mkdir(exist_ok=True)
         fresh = not ROWS.exists()
         with ROWS.open("a", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
+            writer: csv.DictWriter[Any] = csv.DictWriter(file, FIELDS, lineterminator="\n")
             if fresh:
                 writer.writeheader()
             writer.writerows(new)

@@ -81,6 +81,7 @@ def number(
 
 
 def _text(value: float) -> str:
+    """Three digits, or all of those before the point."""
     return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
@@ -92,7 +93,14 @@ def statement(
 
 
 def algorithm(
-    item: str, what: str, code: str, tests: Sequence[str], *, because: str = "", as_published: bool = True
+    item: str,
+    what: str,
+    code: str,
+    tests: Sequence[str],
+    *,
+    because: str = "",
+    as_published: bool = True,
+    form: str = "pseudocode",
 ) -> Entry:
     """An entry for an algorithm: where it is written, and the tests that hold it to the paper's words.
 
@@ -102,6 +110,7 @@ def algorithm(
         tests: "path/to/test_file.py::test_name" of at least one test, each of which must exist.
         because: how it differs, or a remark.
         as_published: whether that code follows the paper to the letter.
+        form: how the paper gives it: pseudocode, a formula, in words, a table.
     """
 
     def outcome() -> Outcome:
@@ -109,7 +118,7 @@ def algorithm(
             require(place)
         return Outcome(f"`{code}`, {len(tests)} test{'s' * (len(tests) > 1)}", as_published)
 
-    return Entry(item, what, "pseudocode", outcome, tests[0].split("::")[0], because)
+    return Entry(item, what, form, outcome, tests[0].split("::")[0], because)
 
 
 def impossible(item: str, what: str, paper: str, because: str, file: str = "") -> Entry:

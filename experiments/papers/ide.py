@@ -48,6 +48,7 @@ PAPER = Paper(
                 f"{TESTS}::test_nearest_answers_by_hand",
                 f"{TESTS}::test_it_is_nearest_among_what_the_records_can_answer",
             ],
+            form="a formula",
             because="`records=`; by default cells without mass stay empty, so that the KL to the prior stays finite",
         ),
         algorithm(
@@ -69,6 +70,7 @@ PAPER = Paper(
             "two-stage optimization: linear program, then least relative entropy",
             "pgmest/priors/ide/reference.py: two_stage",
             ["tests/priors/ide/test_ide.py::test_consistent_answers_give_the_two_stage_reference"],
+            form="formulas",
         ),
         statement(
             "section 3.3",

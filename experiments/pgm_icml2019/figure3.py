@@ -183,7 +183,7 @@ def findings(once: pd.DataFrame) -> str:
             f"Algorithm 1 minimizes L1, too, with the published decreasing steps: after {falling.iterations:,.0f} "
             f"iterations its L1 loss is {falling.l1 / l1.l1:.3f} times the least found and its error "
             f"{falling.end:.4f}. With a line search, which needs a gradient that is continuous, it jams at a kink: "
-            f"{jam.l1 / l1.l1:.2f} times, error {jam.end:.3f}. An earlier version of this page blamed Algorithm 1; it "
+            f"{jam.l1 / l1.l1:.2f} times, error {jam.end:.3f}. An earlier experiment blamed Algorithm 1; it "
             "is the line search.",
         ]
     )

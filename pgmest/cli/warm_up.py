@@ -32,6 +32,10 @@ noisy = [pg.LinearMeasurement([[4.0, 3, 2], [1, 5, 6]], ("a", "b"), 1.0)]
 model = pg.estimate(noisy, domain)
 """
 USES = {
+    "many vectors": _ESTIMATE + "model.oracle.run_many(model.potentials.flat[None])",
+    "tables that agree": _ESTIMATE
+    + "pg.synthesis.locally_nonnegative(noisy, domain)\npg.synthesis.consistent_tables(noisy, domain)\n"
+    + "pg.synthesis.synthesize([model.project(('a', 'b'))] * 2, domain, 9, seed=0)",
     "records": _ESTIMATE + "[model.sample(20, method=kind, seed=0) for kind in ('round', 'multinomial')]",
     "questions": _ESTIMATE + "model.project_many([('a',), ('b', 'a')]); model.map_record(); model.entropy()",
     "error bars": _ESTIMATE + "pg.estimate(noisy, domain, method='lbfgs', max_iterations=5)",

@@ -466,7 +466,8 @@ class Model(Distribution):
 
 def _unpickled(kept: tuple[Any, ...], noted: dict[str, Any], own_loss: bool) -> Model:
     model = Model(*kept)
-    model.__dict__.update(noted)
+    for name, value in noted.items():
+        object.__setattr__(model, name, value)
     if own_loss:
         model.without_error_bars("it was estimated with a loss of its own, which a pickle leaves out")
     return model

@@ -90,9 +90,9 @@ def test_a_folder_is_not_replaced(tmp_path):
 
 
 def test_a_path_with_a_null_character_is_an_error():
-    with pytest.raises(FileFormatError, match="cannot be written: embedded null"):
+    with pytest.raises(FileFormatError, match=r"cannot be written: (lstat: )?embedded null"):
         write_atomically("a\0b", "x")
-    with pytest.raises(FileFormatError, match="cannot be read: embedded null"):
+    with pytest.raises(FileFormatError, match=r"cannot be read: (open: )?embedded null"):
         read_text("a\0b")
 
 

@@ -454,3 +454,61 @@ def test_the_unit_of_the_schema_is_followed_and_said(tmp_path, capsys):
     (tmp_path / "made.csv").unlink()
     assert main([*run, "--records-per-person", "1"]) == 1
     assert "at least 2, as the unit of" in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def semicolons(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("semicolons")
+    rng = np.random.default_rng(0)
+    with (folder / "leute.csv").open("w", encoding="cp1252", newline="") as file:
+        rows = [[int(age), rng.choice(["Köln", "Bonn"])] for age in rng.integers(18, 90, 1500)]
+        csv.writer(file, delimiter=";").writerows([["alter", "größe und ort"], *rows])
+    (folder / "empty.csv").write_text("alter,größe und ort\n", encoding="utf-8")
+    return folder
+
+
+class TestOtherClothes:
+    """Delimiters, encodings and bought bounds on the command line."""
+
+    def test_from_a_draft_to_a_comparison(self, semicolons, capsys):
+        table, schema, out = (str(semicolons / name) for name in ("leute.csv", "s.yaml", "out.tsv"))
+        how = ["--delimiter", "semicolon", "--encoding", "cp1252"]
+        assert "--encoding cp1252" in failure(["schema", table], capsys)
+        assert "--delimiter ';'" in failure(["schema", table, *how[2:]], capsys)
+        assert main(["schema", table, *how, "--bought", "--out", schema]) == 0
+        text = Path(schema).read_text(encoding="utf-8")
+        assert "bounds: bought" in text
+        assert 'file: {delimiter: ";", encoding: "cp1252"}' in text
+        clean = "\n".join(
+            line.partition("  # READ")[0] for line in text.split("\n") if "drafted" not in line and line[:1] != "#"
+        )
+        Path(schema).write_text(clean, encoding="utf-8")
+        budget = ["--epsilon", "5", "--delta", "1e-9", "--mechanism", "mst", "--insecure-simulation", "--seed", "0"]
+        found = str(semicolons / "found.json")
+        capsys.readouterr()
+        assert main(["synthesize", table, "--schema", schema, *budget, "--out", out, "--bought", found]) == 0
+        printed = capsys.readouterr().out
+        assert "bought of alter: " in printed
+        assert "2 values that are frequent enough" in printed
+        assert json.loads(Path(found).read_text(encoding="utf-8"))["columns"]["größe und ort"]["values"] == [
+            "Bonn",
+            "Köln",
+        ]
+        assert Path(out).read_text(encoding="utf-8").startswith("alter\tgröße und ort\n")
+        assert main(["compare", table, out, "--schema", found, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["average_error"] < 0.1
+        assert main(["check", table, found, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["kept"] > 0.9
+        assert "is to be bought first" in failure(["check", table, schema], capsys)
+        assert main(["plan", schema, *budget[:6], "--records-expected", "1500"]) == 0
+        assert main(["info", schema]) == 0
+        assert "alter: min and max, yet to be bought" in capsys.readouterr().out
+
+    def test_an_empty_table_is_refused_before_anything_is_paid(self, semicolons, capsys):
+        (semicolons / "e.yaml").write_text("columns:\n  alter: {type: integer, min: 0, max: 99}\n", encoding="utf-8")
+        empty, schema = str(semicolons / "empty.csv"), str(semicolons / "e.yaml")
+        assert "has no rows" in failure(["schema", empty], capsys)
+        assert "has no rows" in failure(["check", empty, schema], capsys)
+        arguments = ["synthesize", empty, "--schema", schema, "--epsilon", "1", "--out", str(semicolons / "o.csv")]
+        assert "nothing spent" in failure(arguments, capsys)
+        assert "nothing to be bought" in failure([*arguments, "--buy-bounds", "0.1"], capsys)

@@ -1,5 +1,6 @@
 """Plans: what they promise is exact for Gaussian noise, never below the truth; a curator holds a run to its plan."""
 
+import dataclasses
 import math
 from fractions import Fraction
 
@@ -9,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pgmest as pg
-from pgmest._base.errors import ArgumentError, BudgetTypeError, PlanError
-from pgmest.privacy import GDP, Curator, DatasetLedger, Epsilon, Plan, PlannedRho, Rho, composed
+from pgmest._base.errors import ArgumentError, BudgetTypeError, ChargeError, PlanError
+from pgmest.privacy import GDP, Curator, DatasetLedger, Epsilon, Plan, PlannedRho, Rho, composed, requests
 from pgmest.privacy.bounded_range import choice_mu
 from pgmest.privacy.ledger import amounts, budget_of
 
@@ -203,3 +204,22 @@ def test_a_planned_budget_is_a_type_of_its_own():
     assert PlannedRho(0.1) + PlannedRho(0.2) == PlannedRho(0.1).above([Fraction(0.1) + Fraction(0.2)])
     with pytest.raises(BudgetTypeError):
         PlannedRho(0.1) + Rho(0.1)
+
+
+@pytest.mark.parametrize("backend", ["simulation", "opendp"])
+@pytest.mark.parametrize("budget", [PlannedRho(0.1), GDP(0.2)], ids=str)
+def test_noise_or_choices_that_are_too_good_are_refused_unpaid(monkeypatch, backend, budget):
+    plan = Plan(0.5, 5, 0.1) if isinstance(budget, PlannedRho) else None
+    asked = Curator(DATA, budget, plan=plan, backend=backend)
+    noise_for, noise_scale = requests.noise_for, requests.selection.noise_scale
+    monkeypatch.setattr(requests, "noise_for", lambda *given: halved(noise_for(*given)))
+    with pytest.raises(ChargeError, match="please report"):
+        asked.measure("a", budget * 0.1)
+    monkeypatch.setattr(requests.selection, "noise_scale", lambda *given: noise_scale(*given) / 2)
+    with pytest.raises(ChargeError, match="please report"):
+        asked.select("xy", lambda data: [0, 1], 1.0, budget * 0.1)
+    assert not asked.spent
+
+
+def halved(noise):
+    return dataclasses.replace(noise, scale=noise.scale / 2)

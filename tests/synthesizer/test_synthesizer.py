@@ -166,7 +166,8 @@ def test_every_name_is_a_mechanism_that_needs_only_a_budget(name):
     mechanism = named_mechanism(name.upper(), epsilon=1.0)
     assert isinstance(mechanism, pg.mechanisms.Mechanism)
     assert mechanism.backend == "opendp"
-    assert mechanism.delta == (1e-9 if mechanism.definition == "zcdp" else None)
+    has_delta = mechanism.definition == "zcdp" or mechanism.delta_by_name
+    assert mechanism.delta == (1e-9 if has_delta else None)
 
 
 def test_wrong_names_and_parameters():

@@ -294,7 +294,7 @@ class Schema:
 def _file_options(node: SchemaNode) -> dict[str, Any]:
     """`file:` as options of a `TableFile`."""
     fields = node.fields(("delimiter", "encoding", "sheet"))
-    options = {name: inner.scalar() for name, inner in fields.items()}
+    options: dict[str, Any] = {name: inner.scalar() for name, inner in fields.items()}
     for name, value in options.items():
         try:
             TableFile("table.xlsx" if name == "sheet" else "table.csv", **{name: value})

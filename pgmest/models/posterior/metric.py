@@ -62,7 +62,8 @@ class Metric:
         matrix[np.diag_indices(len(block))] += RIDGE
         factor = cholesky(matrix, lower=True) if len(block) else matrix
         root = solve_triangular(factor, np.eye(len(block)), lower=True).T if len(block) else matrix  # L
-        flat = cls(scale, block, root @ root.T, factor, *([np.zeros((0, len(scale)))] * 2), scale[:0])
+        none = np.zeros((0, len(scale)))
+        flat = cls(scale, block, root @ root.T, factor, none, none, np.zeros(0))
 
         def product(rows: np.ndarray) -> np.ndarray:
             """L^T D H D L on rows."""

@@ -1,4 +1,4 @@
-"""IDE as published: Definition 3.1 in its four cases, nearest answers that emptied cells take part in, random updates."""
+"""IDE as published: Definition 3.1 in all four cases, answers that emptied cells take part in, random updates."""
 
 from __future__ import annotations
 
