@@ -198,7 +198,7 @@ def test_runs_share_its_delta_for_thresholds(tmp_path):
     assert "of delta" not in str(ledger)
     assert "a delta of 7.62e-07 of 1e-06 for thresholds" in str(ledger)
     assert ledger.to_json()["threshold_delta"] == {"most": 1e-6, "left": 1e-6 - 2**-22}
-    with pytest.raises(BudgetExceeded, match="a delta of 9.53674e-07 for values that nobody listed, but only 7.6"):
+    with pytest.raises(BudgetExceeded, match=r"a delta of 9\.5.* for values that nobody listed, but only 7\.6"):
         bought_labels(path, 2**-20)
     running = bought_labels(path, 2**-21, 2**-22)  # reserves all of it
     with pytest.raises(BudgetExceeded):
@@ -223,7 +223,7 @@ def test_a_journal_does_not_pay_a_delta_twice(tmp_path):
     bought_labels(path, 2**-20, journal=journal).close()
     (run,) = DatasetLedger(path).runs
     assert run.delta_spent == 2**-20
-    with pytest.raises(LedgerError, match="has Rho.* and a delta of"):
+    with pytest.raises(LedgerError, match=r"has Rho.* and a delta of"):
         bought_labels(path, 2**-21, journal=journal)
 
 
