@@ -23,6 +23,7 @@ marginals of at most {problems.MAX_CELLS:,} cells (the paper states neither numb
 record for the workload, the mean squared error of fractions for ranges ({problems.COMBINATIONS[3]} combinations of
 three attributes, {problems.COMBINATIONS[5]} of five, {problems.BOXES} ranges each), and the misclassification of a
 machine trained on records made from four folds and tested on the fifth. The paper prints no numbers beside its figures.
+What a table does not have was not run yet.
 """
 
 SECTIONS: Sequence[tuple[str, str, str, str, str]] = (
