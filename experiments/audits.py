@@ -197,8 +197,8 @@ answers with the threshold 0; "of" is the most that so many runs can show.
 The claim is rho, and a bound on rho above it contradicts it. One threshold shows no more than 1.14 of the rho 2 of a
 Gaussian; so how well the audit sees is better told by mu: its share is of that of a Gaussian with the rho claimed, 2.
 A choice of the same rho may be told apart better than a Gaussian, by up to a factor of 1.25 in mu, and still keep rho.
-Of DualQuery's draws the account takes the range by which log probabilities move; only a few cells move here, which tells
-little. PrivBayes' scores move less between these two than between others.
+Of DualQuery's draws the account takes the range by which log probabilities move; only a few cells move here, which
+tells little. PrivBayes' scores move less between these two than between others.
 
 | mechanism | claim | spent | rho at least | contradicted | epsilon at least | mu at least | share of mu | runs each |
 |---|---|---:|---:|---|---:|---:|---:|---:|"""

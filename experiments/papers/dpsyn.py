@@ -30,11 +30,11 @@ def _crossing(panel: str) -> Callable[[], tuple[str, bool]]:
     return found
 
 
-def _score(table: str, score: str) -> Callable[[], tuple[str, bool]]:
+def _score(table: str, score: str, method: str = PUBLISHED) -> Callable[[], tuple[str, bool]]:
     """The score of the contest's method at its epsilons, and whether it rises with them."""
 
     def found() -> tuple[str, bool]:
-        medians = rows("dpsyn/scores.csv", table=table, method=PUBLISHED).groupby("epsilon")[score].median()
+        medians = rows("dpsyn/scores.csv", table=table, method=method).groupby("epsilon")[score].median()
         text = ", ".join(f"{value:,.0f} at {epsilon:g}" for epsilon, value in medians.items())
         return text, bool(medians.is_monotonic_increasing)
 
@@ -151,12 +151,19 @@ PAPER = Paper(
         statement(
             "section 5.1", "density score of the pipeline", "rises with epsilon", _score("fire", "density"), REPORT
         ),
-        statement("section 5.1", "range score of the pipeline", "rises with epsilon", _score("fire", "ranges"), REPORT),
+        statement(
+            "section 5.1",
+            "range score of the pipeline",
+            "rises with epsilon",
+            _score("fire", "ranges"),
+            REPORT,
+            because="the published GUM ends with copies alone; with ours and with flows it rises",
+        ),
         statement(
             "section 5.1",
             "Gini index and pay gap",
             "rises with epsilon",
-            _score("acs/IL_OH", "pay_gap"),
+            _score("acs/IL_OH", "pay_gap", OURS),
             REPORT,
             because="the contest's census of 1940 is not here, and how the score is normalized is not printed",
         ),

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import re
 import sys
 import time
 from collections.abc import Iterator
@@ -37,7 +38,8 @@ def main() -> None:
     pythons["mbi on pgmest"] = pythons.get("mbi", "")
     checkout = options.mbi.resolve() if options.mbi else None
     started = time.monotonic()
-    rows = {} if options.fresh else {tuple(row[name] for name in KEPT): row for row in read_rows()}
+    kept = [] if options.fresh else read_rows()
+    rows = {tuple(row[name] for name in KEPT): row for row in kept if not sooner(row["note"], options.most_seconds)}
     for cell, table in _wanted(options, pythons, checkout):
         before = [rows.get((cell.table, cell.library, cell.method, seed)) for seed in range(cell.seed)]
         if any(row is not None and row["note"] for row in before):
@@ -49,6 +51,12 @@ def main() -> None:
         print("  ".join(str(value) for value in rows[key].values()), flush=True)
         write_rows(rows.values())
     write_report(list(rows.values()))
+
+
+def sooner(note: str, most_seconds: float) -> bool:
+    """Whether a run was stopped sooner than it would be now."""
+    found = re.fullmatch(r"not done after (\d+) s", note)
+    return found is not None and float(found[1]) < most_seconds
 
 
 def _wanted(

@@ -20,10 +20,12 @@ FIELDS = (*KEPT, "seconds", "error_1", "error_2", "versions", "note")
 HEAD = """\
 # Beside its peers
 
-Epsilon 1, delta 1e-9; three seeds; one thread; a process for each run, imports left out. Every library gets the same
-codes of the same records and the same declared sizes. `errors` are mean total variation distances between synthetic and
-true marginals, of all attributes and of all pairs (0: the same; 1: nothing in common); means of the seeds, with the
-least and the largest for pairs. Made by `make peers` (experiments/peers); all rows are in peers.csv.
+Epsilon 1, delta 1e-9; one thread; a process for each run, imports left out; *runs* says how many of the three seeds
+have been run, and a table or method that is not here has not been run. Every library gets the same codes of the same
+records and the same declared sizes. Errors are mean total variation distances between synthetic and true marginals, of
+all attributes and of all pairs (0: the same; 1: nothing in common); means of the seeds, with the least and the largest
+for pairs. Other work ran on the machine: compare seconds within a table only. Made by `make peers` (experiments/peers);
+all rows are in peers.csv.
 
 On *messy, fine codes* numbers have hundreds of codes, and errors are counted in the bins that are declared for *messy*.
 dpmm buys bins with a tenth of its budget (PrivTree, its default), smartnoise-synth makes 20 equal ones between the
@@ -68,16 +70,21 @@ def grouped(rows: list[dict[str, Any]]) -> dict[tuple[str, str], list[dict[str, 
 
 def section(table: str, rows: list[dict[str, Any]]) -> str:
     """A table of one table's rows, the most accurate on pairs first."""
-    lines = [f"## {table}\n", "| library | method | seconds | error | error of pairs |", "|---|---|---|---|---|"]
+    lines = [
+        f"## {table}\n",
+        "| library | method | runs | seconds | error | error of pairs |",
+        "|---|---|---|---|---|---|",
+    ]
     ranked = sorted(grouped(rows).items(), key=lambda item: mean(item[1], "error_2"))
     for (library, method), found in ranked:
         done = [row for row in found if not row["note"]]
         if not done:
-            lines.append(f"| {library} | {method} | {found[0]['note']} | | |")
+            lines.append(f"| {library} | {method} | {len(found)} | {found[0]['note']} | | |")
             continue
         pairs = [float(row["error_2"]) for row in done]
         spread = f"{np.mean(pairs):.3f} ({min(pairs):.3f} to {max(pairs):.3f})"
-        lines.append(f"| {library} | {method} | {mean(done, 'seconds'):.1f} | {mean(done, 'error_1'):.3f} | {spread} |")
+        means = f"{mean(done, 'seconds'):.1f} | {mean(done, 'error_1'):.3f}"
+        lines.append(f"| {library} | {method} | {len(found)} | {means} | {spread} |")
     return "\n".join(lines) + "\n"
 
 
@@ -105,7 +112,7 @@ def lost(rows: list[dict[str, Any]]) -> str:
             if mean(found, "error_2") < best:
                 lines.append(f"- {table}: {library}'s {method} is more accurate than any of ours.")
     if len(lines) == 1:
-        lines.append("Nothing here: no peer's method is more accurate or faster than the same one of pgmest.")
+        lines.append("Nothing in the runs above.")
     return "\n".join(lines) + "\n"
 
 

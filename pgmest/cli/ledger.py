@@ -37,6 +37,13 @@ def _options(add: Add) -> None:
     add("--epsilon", type=float, metavar="X", help="create: the total budget")
     add("--delta", type=float, metavar="X", help="create: with --epsilon")
     add("--rho", type=float, metavar="X", help="create: the total as rho-zCDP, instead of these")
+    add(
+        "--threshold-delta",
+        type=float,
+        default=0.0,
+        metavar="X",
+        help="create: what runs may spend of delta besides, on values to be bought that nobody listed",
+    )
     add("--records-per-person", type=int, default=1, metavar="K", help="create: the most records of one person")
     add("--table", default="", metavar="TEXT", help="create: what it is of")
     add("--expect", metavar="HEAD", help="show: a head printed earlier, from which the file must have grown")
@@ -52,7 +59,8 @@ def _run(options: argparse.Namespace) -> None:
         return
     if options.action == "create":
         neighbors = AddRemove(options.records_per_person)
-        ledger = DatasetLedger.create(options.file, _total(options), neighbors=neighbors, table=options.table)
+        more = {"neighbors": neighbors, "table": options.table, "threshold_delta": options.threshold_delta}
+        ledger = DatasetLedger.create(options.file, _total(options), **more)
     else:
         ledger = DatasetLedger(options.file, expect=options.expect)
     print(json.dumps(ledger.to_json()) if options.json else ledger)

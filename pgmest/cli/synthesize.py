@@ -160,7 +160,7 @@ def _synthesize(options: argparse.Namespace) -> None:
         least = f"at least {schema.unit.at_most}, as the unit of {options.schema} says, or left out"
         raise ArgumentError.of("--records-per-person", options.records_per_person, least)
     with input_table(options.table, options) as table:
-        check_rows(table)
+        check_rows(schema.table_file(table))
         data = table if schema.bought else schema.encode(table)
         synthesizer.fit(
             data,

@@ -114,8 +114,8 @@ class ViewModel(Distribution):
         """Records whose marginals are close to the views; they come from no joint distribution, so only together."""
         if method != "round":
             raise ArgumentError.of("method", method, ("round",))
-        method = GradualUpdate(start="tree", alpha=0.3) if len(self.views) > len(self.domain) else "gum"
-        return synthesize(self.views, self.domain, n, method=method, seed=seed)
+        updates = GradualUpdate(start="tree", alpha=0.3) if len(self.views) > len(self.domain) else GradualUpdate()
+        return synthesize(self.views, self.domain, n, method=updates, seed=seed)
 
     def _known_marginals(self, clique: Clique) -> list[Factor]:
         """The largest marginals of a clique that the views hold, each once; at least the number of records."""

@@ -133,11 +133,6 @@ class Curator(OneProcess):
         planned = _planned(plan, budget)
         if ledger is not None and self._backend.insecure:
             raise ArgumentError("simulated noise protects nobody, so no ledger of a dataset can account for it.")
-        if ledger is not None and threshold_delta:
-            raise ArgumentError(
-                "the ledger of a dataset adds up budgets, not the delta of thresholds: list the values that are to be "
-                "bought, or where they are among, or leave the ledger out."
-            )
         run = {"budget": amounts(budget), "neighbors": repr(self.neighbors), "backend": backend}
         self._journal = None if journal is None else Journal(journal, {**run, "domain": list(data.domain.items())})
         self._run = None if ledger is None else self._begin(ledger, label)
@@ -495,7 +490,7 @@ class Curator(OneProcess):
         try:
             opened = ledger if isinstance(ledger, DatasetLedger) else DatasetLedger(ledger)
             run = None if self._journal is None else self._journal.run
-            return opened.begin(self.ledger.budget, self.neighbors, label, run)
+            return opened.begin(self.ledger.budget, self.neighbors, label, run, self.ledger.delta)
         except BaseException:
             if self._journal is not None:
                 self._journal.close()

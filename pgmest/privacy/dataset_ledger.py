@@ -23,7 +23,7 @@ from typing import Any
 
 from pgmest._base.errors import ArgumentError, BudgetExceeded, BudgetTypeError, LedgerError, plural
 from pgmest.privacy import journal
-from pgmest.privacy.budgets import GDP, ApproxDP, Budget, Epsilon, PlannedRho, Rho
+from pgmest.privacy.budgets import GDP, ApproxDP, Budget, Epsilon, PlannedRho, Rho, rounded_down
 from pgmest.privacy.chain import ChainedFile, adopt
 from pgmest.privacy.ledger import amounts, budget_of
 from pgmest.privacy.neighbors import AddRemove, Neighbors
@@ -45,6 +45,8 @@ class RunAccount:
         reserved: in the ledger's type.
         spent: the same.
         open: whether it goes on, so that all that was reserved counts.
+        delta: what it has reserved of delta, on thresholds (`Curator.frequent`).
+        delta_spent: of that.
     """
 
     name: str
@@ -55,11 +57,18 @@ class RunAccount:
     reserved: Budget
     spent: Budget
     open: bool
+    delta: Fraction = Fraction(0)
+    delta_spent: Fraction = Fraction(0)
 
     @property
     def counts(self) -> Budget:
         """How much of the total it takes."""
         return self.reserved if self.open else self.spent
+
+    @property
+    def delta_counts(self) -> Fraction:
+        """How much it takes of the delta of thresholds."""
+        return self.delta if self.open else self.delta_spent
 
 
 class DatasetLedger(OneProcess):
@@ -90,7 +99,13 @@ class DatasetLedger(OneProcess):
 
     @classmethod
     def create(
-        cls, path: str | Path, budget: Budget, *, neighbors: Neighbors | None = None, table: str = ""
+        cls,
+        path: str | Path,
+        budget: Budget,
+        *,
+        neighbors: Neighbors | None = None,
+        table: str = "",
+        threshold_delta: float = 0.0,
     ) -> DatasetLedger:
         """Make the file.
 
@@ -100,15 +115,19 @@ class DatasetLedger(OneProcess):
                 type, and ApproxDP those of Epsilon.
             neighbors: the relation of all runs.
             table: what the ledger is of, in words.
+            threshold_delta: what all runs together may spend of delta besides, on values that nobody listed
+                (`Curator.frequent`).
 
         Raises:
             LedgerError: there is something already.
-            ArgumentError: no budget.
+            ArgumentError: no budget, or no such delta.
         """
         if not isinstance(budget, Budget) or not budget:
             raise ArgumentError.of("budget", budget, "a positive Epsilon, Rho, GDP or ApproxDP")
         if isinstance(budget, PlannedRho):
             raise ArgumentError.of("budget", budget, "Rho: runs that are not yet known are in no plan")
+        if not (isinstance(threshold_delta, int | float) and 0 <= threshold_delta < 1):
+            raise ArgumentError.of("threshold_delta", threshold_delta, "at least 0 and well below 1 / records")
         if Path(path).exists() or Path(path).with_name(Path(path).name + ".head").exists():
             raise LedgerError(f"{path} or its head file exists already; a budget is given once. Name another file.")
         relation = AddRemove() if neighbors is None else neighbors
@@ -116,7 +135,9 @@ class DatasetLedger(OneProcess):
         try:
             file.hold()
             file.read()
-            header = {"budget": amounts(budget), "neighbors": repr(relation), "table": table}
+            header: dict[str, Any] = {"budget": amounts(budget), "neighbors": repr(relation), "table": table}
+            if threshold_delta:
+                header["threshold_delta"] = float(threshold_delta)
             file.start({**header, "made": _now(), "ledger": secrets.token_hex(16)})
         finally:
             file.close()
@@ -135,6 +156,16 @@ class DatasetLedger(OneProcess):
     def budget(self) -> Budget:
         """What all runs together may spend."""
         return budget_of(self._file.lines[0]["budget"])
+
+    @property
+    def threshold_delta(self) -> float:
+        """What all runs together may spend of delta besides, on thresholds."""
+        return float(self._file.lines[0].get("threshold_delta", 0.0))
+
+    @property
+    def threshold_delta_left(self) -> float:
+        """What another run may reserve of it, rounded down."""
+        return rounded_down(self._delta_left())
 
     @property
     def neighbors(self) -> str:
@@ -166,7 +197,9 @@ class DatasetLedger(OneProcess):
         """What another run may reserve, rounded down."""
         return self.budget.below(self._left())
 
-    def begin(self, budget: Budget, neighbors: Neighbors, label: str, run: str | None = None) -> LedgerRun:
+    def begin(
+        self, budget: Budget, neighbors: Neighbors, label: str, run: str | None = None, threshold_delta: float = 0.0
+    ) -> LedgerRun:
         """Reserve a run's whole budget; or go on with a run that has reserved it.
 
         Args:
@@ -174,6 +207,7 @@ class DatasetLedger(OneProcess):
             neighbors: of the run, which must be the ledger's.
             label: what it is for, in words.
             run: its name where it may go on, from a journal.
+            threshold_delta: what it may spend of delta besides, on thresholds.
 
         Raises:
             BudgetExceeded: it is more than is left.
@@ -189,12 +223,16 @@ class DatasetLedger(OneProcess):
         with self._file.locked():
             known = self._account(name)
             if known is None:
-                self._reserve({"run": name, "label": label, "budget": amounts(budget)}, label)
-            elif known.budget != budget:
-                raise LedgerError(f"{self.path}: run {name[:8]} has {known.budget}, not {budget}.")
+                delta = {"delta": float(threshold_delta)} if threshold_delta else {}
+                self._reserve({"run": name, "label": label, "budget": amounts(budget), **delta}, label)
+            elif known.budget != budget or known.delta != Fraction(threshold_delta):
+                raise LedgerError(
+                    f"{self.path}: run {name[:8]} has {known.budget} and a delta of {float(known.delta):g} for "
+                    f"thresholds, not {budget} and {threshold_delta:g}."
+                )
         return LedgerRun(self, name, label)
 
-    def charge(self, run: str, label: str, kind: str, cost: Budget) -> None:
+    def charge(self, run: str, label: str, kind: str, cost: Budget, delta: float = 0.0) -> None:
         """Write a run's charge down; for `LedgerRun`.
 
         Raises:
@@ -208,9 +246,13 @@ class DatasetLedger(OneProcess):
             paid = [sum(amount) for amount in zip(cost.exact, *(c.exact for _, c in account.charges), strict=True)]
             if any(now > most for now, most in zip(paid, account.budget.exact, strict=True)):
                 raise BudgetExceeded.of(label, cost, account.budget, account.budget)
+            if account.delta_spent + Fraction(delta) > account.delta:
+                raise BudgetExceeded.of(label, f"a delta of {delta:g}", f"{float(account.delta):g}", "its thresholds")
             if not account.open:
                 self._reserve({"run": run, "again": True}, account.label, account)
-            self._file.append({"event": "charge", "run": run, "label": label, "kind": kind, "cost": amounts(cost)})
+            more = {"delta": float(delta)} if delta else {}
+            line = {"event": "charge", "run": run, "label": label, "kind": kind, "cost": amounts(cost), **more}
+            self._file.append(line)
 
     def end(self, run: str) -> None:
         """Give back what a run has not spent."""
@@ -231,6 +273,7 @@ class DatasetLedger(OneProcess):
             "budget": amounts(self.budget),
             "committed": amounts(self.committed),
             "remaining": amounts(self.remaining),
+            **self._delta_to_json(),
             "head": self.head,
             "runs": [
                 {
@@ -241,6 +284,7 @@ class DatasetLedger(OneProcess):
                     "budget": amounts(run.budget),
                     "reserved": amounts(run.reserved),
                     "spent": amounts(run.spent),
+                    **({"threshold_delta": float(run.delta_counts)} if run.delta else {}),
                     "charges": [{"label": label, "cost": amounts(cost)} for label, cost in run.charges],
                 }
                 for run in self.runs
@@ -251,6 +295,8 @@ class DatasetLedger(OneProcess):
         of = f" of {self.table}" if self.table else ""
         lines = [f"Ledger{of}: {self.committed} of {self.budget} taken by {plural(len(self.runs), 'run')}"]
         lines.append(f"{self.remaining} left, {self.neighbors}")
+        if self.threshold_delta:
+            lines.append(f"and a delta of {self.threshold_delta_left:.3g} of {self.threshold_delta:.3g} for thresholds")
         for run in self.runs:
             state = f"open, reserves {run.reserved}, has spent {run.spent}" if run.open else f"ended, spent {run.spent}"
             lines.append(f"  {run.began}  {run.name[:8]}  {run.label}: {state}, {plural(len(run.charges), 'request')}")
@@ -266,6 +312,15 @@ class DatasetLedger(OneProcess):
         left = [one + other for one, other in zip(self._left(), freed, strict=True)]
         if any(amount > rest for amount, rest in zip(wanted.exact, left, strict=True)):
             raise BudgetExceeded.of(f"{label}, a run on {self.path}", wanted, self.remaining, self.budget)
+        delta = Fraction(record.get("delta", 0)) if account is None else account.delta
+        left_of_delta = self._delta_left() + (0 if account is None else account.delta_counts)
+        if delta > left_of_delta:
+            raise BudgetExceeded.of(
+                f"{label}, a run on {self.path}",
+                f"a delta of {float(delta):g} for values that nobody listed",
+                f"{rounded_down(left_of_delta):g}",
+                f"{self.threshold_delta:g} (threshold_delta=, pgmest ledger create --threshold-delta)",
+            )
         self._file.append({"event": "begin", "at": _now(), **record})
 
     def _account(self, run: str) -> RunAccount | None:
@@ -279,6 +334,14 @@ class DatasetLedger(OneProcess):
 
     def _left(self) -> list[Fraction]:
         return [whole - taken for whole, taken in zip(self.budget.exact, self._committed(), strict=True)]
+
+    def _delta_left(self) -> Fraction:
+        return Fraction(self.threshold_delta) - sum((run.delta_counts for run in self.runs), Fraction(0))
+
+    def _delta_to_json(self) -> dict[str, Any]:
+        if not self.threshold_delta:
+            return {}
+        return {"threshold_delta": {"most": self.threshold_delta, "left": self.threshold_delta_left}}
 
     def _heads(self) -> Iterator[str]:
         return (str(line["check"]) for line in self._file.lines)
@@ -303,14 +366,14 @@ class LedgerRun(OneProcess):
         self.label: str = label
         self._end = weakref.finalize(self, _end, ledger, name)
 
-    def charge(self, label: str, kind: str, cost: Budget) -> None:
+    def charge(self, label: str, kind: str, cost: Budget, delta: float = 0.0) -> None:
         """Write down a charge, before it is answered.
 
         Raises:
             as `DatasetLedger.charge`.
         """
         self._check_process()
-        self.ledger.charge(self.name, label, kind, cost)
+        self.ledger.charge(self.name, label, kind, cost, delta)
 
     def end(self) -> None:
         """Give back what was not spent."""
@@ -368,8 +431,19 @@ def _accounts(lines: list[dict[str, Any]], total: Budget) -> Iterator[RunAccount
         sums = [sum(parts, Fraction(0)) for parts in zip(*costs, strict=True)]
         spent = reserved.above(min(one, most) for one, most in zip(sums, reserved.exact, strict=True)) if sums else None
         is_open = about[-1]["event"] != "end"
+        delta = Fraction(begun.get("delta", 0))
+        delta_spent = sum((Fraction(e.get("delta", 0)) for e in about if e["event"] == "charge"), Fraction(0))
         yield RunAccount(
-            name, begun["label"], budget, begun["at"], charges, reserved, spent or reserved.zero(), is_open
+            name,
+            begun["label"],
+            budget,
+            begun["at"],
+            charges,
+            reserved,
+            spent or reserved.zero(),
+            is_open,
+            delta,
+            delta_spent,
         )
 
 

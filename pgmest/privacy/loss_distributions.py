@@ -108,7 +108,7 @@ def _library(pure: list[Epsilon], mu_squared: float, interval: float) -> Deltas:
     def curve(at: np.ndarray) -> np.ndarray:
         order = np.argsort(at)  # in which the library wants them
         found = np.empty(len(at))
-        found[order] = together.get_delta_for_epsilon(at[order])
+        found[order] = together.get_delta_for_epsilon(at[order].tolist())
         return found
 
     return curve

@@ -81,6 +81,6 @@ class Payment(OneProcess):
         if self._plan is not None:
             self._plan.take(entry)
         if fresh and self._run is not None:
-            self._run.charge(entry.label, entry.kind, entry.cost)
+            self._run.charge(entry.label, entry.kind, entry.cost, entry.delta)
         self.ledger.charge(entry)
         charged()

@@ -13,6 +13,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -89,7 +90,8 @@ class Plan:
             return most
         if excess(0.0) <= 0:
             return ApproxDP(0.0, delta)
-        epsilon = float(brentq(excess, 0.0, most.epsilon, xtol=CLOSE * most.epsilon)) * (1 + CLOSE)
+        root: Any = brentq(excess, 0.0, most.epsilon, xtol=CLOSE * most.epsilon)
+        epsilon = float(root) * (1 + CLOSE)
         while excess(epsilon) > 0:
             epsilon *= 1 + CLOSE
         return ApproxDP(min(epsilon, most.epsilon), delta)
@@ -112,7 +114,8 @@ class Plan:
         low, high = least, 1.25 * least
         while excess(high) <= 0:
             low, high = high, 2 * high
-        rho = float(brentq(excess, low, high, xtol=CLOSE * least)) * (1 - CLOSE)
+        root: Any = brentq(excess, low, high, xtol=CLOSE * least)
+        rho = float(root) * (1 - CLOSE)
         while excess(rho) > 0:
             rho *= 1 - CLOSE
         return PlannedRho(max(rho, least))

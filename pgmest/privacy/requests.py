@@ -196,8 +196,8 @@ def several_of(
     if isinstance(cost, Rho):
         price, measure = draws * bounded_range**2 / 8, "rho"
     elif isinstance(cost, GDP):
-        mu = choice_mu(float(bounded_range))
-        price, measure = draws * (Fraction(mu) ** 2 if math.isfinite(mu) else Fraction(2) ** 1024), "mu^2"
+        mu = choice_mu(float(min(bounded_range, 10**6)))
+        price, measure = draws * (Fraction(mu) ** 2 if math.isfinite(mu) else 10**300), "mu^2"
     else:
         assert isinstance(cost, Epsilon | ApproxDP)
         price, measure = draws * bounded_range, "epsilon"

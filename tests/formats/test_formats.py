@@ -105,7 +105,9 @@ def test_ledgers_and_journals_of_every_version(folder, tmp_path):
         (run,) = ledger.runs
         assert (ledger.table, str(ledger.budget), str(run.spent)) == ("people", "Rho(1)", "Rho(0.25)")
         before = ledger.committed
-        assert answers_of(paid_run(tmp_path / "run.journal", ledger).model) == answers(folder)["paid"]
+        found = answers_of(paid_run(tmp_path / "run.journal", ledger).model)
+        for name, expected in answers(folder)["paid"].items():
+            np.testing.assert_allclose(found[name], expected, rtol=1e-6)
         ledger.refresh()
         assert ledger.committed == before
     finally:

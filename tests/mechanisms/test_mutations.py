@@ -14,8 +14,8 @@ from pgmest.errors import ChargeError
 import pgmest as pg
 from pgmest.mechanisms import PMWPub, Transformed
 from pgmest.mechanisms.registry import mechanism_names, named_mechanism
-from pgmest.privacy import AddRemove, Curator, Replace, Rho
-from pgmest.privacy import curator as curator_module
+from pgmest.privacy import AddRemove, Curator, Replace, Rho, requests
+from pgmest.privacy.payment import Payment
 from pgmest.privacy.transcript import Witness
 
 DOMAIN = pg.Domain({"a": 2, "b": 2, "c": 2})
@@ -83,13 +83,13 @@ def test_sensitivities_halved_are_caught(name, monkeypatch):
 
 @pytest.mark.parametrize("name", CHOOSE)
 def test_a_choice_that_is_not_charged_is_caught(name, monkeypatch):
-    record = Curator._record
+    charge = Payment.charge
 
-    def forgetful(self, entry, fresh):
+    def forgetful(self, entry, charged, fresh=True):
         if entry.kind != "select" and "dependen" not in entry.label:
-            record(self, entry, fresh)
+            charge(self, entry, charged, fresh)
 
-    monkeypatch.setattr(Curator, "_record", forgetful)
+    monkeypatch.setattr(Payment, "charge", forgetful)
     assert caught(name)
 
 
@@ -97,7 +97,7 @@ def test_a_choice_that_is_not_charged_is_caught(name, monkeypatch):
 @pytest.mark.parametrize("guarded", [True, False])
 def test_noise_halved_is_caught(name, guarded, monkeypatch):
     for maker in ("noise_for", "values_noise"):
-        original = getattr(curator_module, maker)
+        original = getattr(requests, maker)
 
         def halved(*given, original=original):
             made = original(*given)
@@ -105,9 +105,9 @@ def test_noise_halved_is_caught(name, guarded, monkeypatch):
             smaller = dataclasses.replace(noise, scale=noise.scale / 2)
             return (smaller, made[1]) if isinstance(made, tuple) else smaller
 
-        monkeypatch.setattr(curator_module, maker, halved)
+        monkeypatch.setattr(requests, maker, halved)
     if not guarded:
-        monkeypatch.setattr(Curator, "_check_price_is", staticmethod(lambda *given: None))
+        monkeypatch.setattr(requests, "_check_price", lambda *given: None)
     assert caught(name)
 
 
@@ -148,5 +148,5 @@ def test_scores_of_half_the_sensitivity_are_caught(name, monkeypatch):
 
     monkeypatch.setattr(Curator, "select", halved)
     monkeypatch.setattr(Curator, "draw", doubled)
-    monkeypatch.setattr(Curator, "_check_price_is", staticmethod(lambda *given: None))
+    monkeypatch.setattr(requests, "_check_price", lambda *given: None)
     assert caught(name)

@@ -177,3 +177,57 @@ def test_the_command_line(path, tmp_path, capsys):
     assert main(["ledger", "create", new, "--rho", "1"]) == 1
     assert main(["ledger", "create", str(tmp_path / "other.ledger")]) == 1
     assert main(["ledger", "show", str(tmp_path / "none.ledger")]) == 1
+
+
+# -- the delta of values that nobody listed ---------------------------------------------------------------------------
+
+
+def bought_labels(path, delta, asked=None, journal=None):
+    curator = Curator(DATA, Rho(0.25), ledger=path, label="labels", threshold_delta=delta, journal=journal)
+    asked = delta if asked is None else asked
+    curator.frequent(lambda data: {"many": data.records}, Rho(0.125), asked, label="labels")
+    return curator
+
+
+def test_runs_share_its_delta_for_thresholds(tmp_path):
+    path = tmp_path / "people.ledger"
+    DatasetLedger.create(path, Rho(1.0), threshold_delta=1e-6).close()
+    bought_labels(path, 2**-20, 2**-22).close()  # gives back three quarters
+    ledger = DatasetLedger(path)
+    assert ledger.threshold_delta_left == 1e-6 - 2**-22
+    assert "of delta" not in str(ledger)
+    assert "a delta of 7.62e-07 of 1e-06 for thresholds" in str(ledger)
+    assert ledger.to_json()["threshold_delta"] == {"most": 1e-6, "left": 1e-6 - 2**-22}
+    with pytest.raises(BudgetExceeded, match=r"a delta of 9\.5.* for values that nobody listed, but only 7\.6"):
+        bought_labels(path, 2**-20)
+    running = bought_labels(path, 2**-21, 2**-22)  # reserves all of it
+    with pytest.raises(BudgetExceeded):
+        bought_labels(path, 2**-21)
+    running.close()
+    assert DatasetLedger(path).threshold_delta_left == 1e-6 - 2**-21
+    assert [run.delta_spent for run in DatasetLedger(path).runs] == [2**-22, 2**-22]
+
+
+def test_a_ledger_without_such_a_delta_refuses_before_it_looks(path):
+    with pytest.raises(BudgetExceeded, match="threshold_delta"):
+        bought_labels(path, 1e-9)
+    assert not DatasetLedger(path).runs
+    with pytest.raises(ArgumentError, match="threshold_delta"):
+        DatasetLedger.create(path.with_name("other"), Rho(1.0), threshold_delta=1.0)
+
+
+def test_a_journal_does_not_pay_a_delta_twice(tmp_path):
+    path, journal = tmp_path / "people.ledger", tmp_path / "run.journal"
+    DatasetLedger.create(path, Rho(1.0), threshold_delta=1e-6).close()
+    bought_labels(path, 2**-20, journal=journal).close()
+    bought_labels(path, 2**-20, journal=journal).close()
+    (run,) = DatasetLedger(path).runs
+    assert run.delta_spent == 2**-20
+    with pytest.raises(LedgerError, match=r"has Rho.* and a delta of"):
+        bought_labels(path, 2**-21, journal=journal)
+
+
+def test_the_command_makes_a_ledger_with_a_delta(tmp_path, capsys):
+    path = tmp_path / "people.ledger"
+    assert main(["ledger", "create", str(path), "--rho", "1", "--threshold-delta", "1e-9"]) == 0
+    assert "a delta of 1e-09 of 1e-09 for thresholds" in capsys.readouterr().out

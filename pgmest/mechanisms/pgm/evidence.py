@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.mechanisms.pgm.allocation import interaction
 from pgmest.mechanisms.pgm.groups import spread
 from pgmest.mechanisms.pgm.shrinkage import one_way, two_way
 from pgmest.queries import Kron, compress, identity
@@ -73,7 +74,7 @@ class Answer:
 
     def noise(self) -> float:
         """The standard deviation of the noise in a cell of `table`, beyond what one-way marginals say."""
-        return math.sqrt(self.variance * math.prod(1 - 1 / size for size in self.shape))
+        return math.sqrt(self.variance * interaction(self.shape))
 
     def one_way(self, axis: int, total: float) -> tuple[np.ndarray, float] | None:
         """Counts of one attribute's groups, and their variance; None where the answers say nothing of them."""

@@ -58,8 +58,8 @@ class Plan:
             one-way marginals is bought, and its values are equally frequent (the worst case).
         score_stddev: of the noise in the scores, as a total variation distance.
         least_dependence: of each pair the least dependence (total variation from independence) that is worth measuring
-            if as many pairs are bought as join all attributes; inf where even the strongest possible is not, and 0 where
-            even what chance makes of independent attributes is.
+            if as many pairs are bought as join all attributes; inf where even the strongest possible is not, and 0
+            where even what chance makes of independent attributes is.
     """
 
     records: int

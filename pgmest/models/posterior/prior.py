@@ -139,8 +139,8 @@ class InteractionPrior(_TotalPrior):
     column are full, costs a density of e^-8 rather than of e^-50. Small cells of large tables are then neither emptied
     nor filled by the prior, so that sums of thousands of them are right, too.
 
-    That is what tables of people are like. A small table in which counts of 0 and of hundreds stand side by side without
-    a pattern is not, and intervals of its cells then hold too seldom: give it a larger scale, or `NormalPrior`.
+    That is what tables of people are like. A small table in which counts of 0 and of hundreds stand side by side
+    without a pattern is not, and intervals of its cells then hold too seldom: give it a larger scale, or `NormalPrior`.
 
     The number of records, where it is not known, has a flat prior on its positive values, or a log-normal one.
 
