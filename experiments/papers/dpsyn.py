@@ -48,9 +48,14 @@ def _last_errors() -> dict[str, float]:
 
 
 def _gum_against_flows() -> tuple[str, bool]:
-    found = _last_errors()
-    mine, flows = found[f"{PUBLISHED}, step"], found["flows (MCF), long"]
-    return f"GUM {mine:.4f} (ours {found[f'{OURS}, long']:.4f}), flows {flows:.4f}", mine < flows
+    """At the last iteration of flows, and in the end."""
+    table = rows("dpsyn/convergence.csv")
+    flows = table[table["method"] == "flows (MCF), long"]
+    last = int(flows["iteration"].max())
+    errors = table[table["iteration"] == last].groupby("method")["error"].median()
+    mine, theirs = float(errors[f"{PUBLISHED}, step"]), float(errors["flows (MCF), long"])
+    text = f"after {last} iterations GUM {mine:.3f} (ours {errors[f'{OURS}, long']:.3f}), flows {theirs:.3f}"
+    return f"{text}; in the end GUM {_last_errors()[f'{PUBLISHED}, step']:.3f}", mine < theirs
 
 
 def _step_decay() -> tuple[str, bool]:
@@ -189,7 +194,14 @@ PAPER = Paper(
             "pgmest/synthesis/gum.py: GradualUpdate.alpha_of",
             [f"{SYNTHESIS}::test_alpha_by_each_schedule"],
         ),
-        statement("A.2", "GUM against min-cost flow", "GUM converges better", _gum_against_flows, REPORT),
+        statement(
+            "A.2",
+            "GUM against min-cost flow",
+            "GUM converges better",
+            _gum_against_flows,
+            REPORT,
+            because="flows are ahead in the first iterations, and more of them were not run; GUM is closer in the end",
+        ),
         statement(
             "A.2",
             "copies beside replacements",

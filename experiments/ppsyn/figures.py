@@ -110,6 +110,7 @@ def _ticks(panels: Sequence[style.Axes]) -> None:
     """Some epsilons of the paper on the axis, and more than powers of ten beside it."""
     for axes in panels:
         axes.set_xticks([0.05, 0.2, 0.5, 2], ["0.05", "0.2", "0.5", "2"])
+        axes.set_xlim(0.042, 2.4)
     _finer(panels)
 
 

@@ -23,6 +23,7 @@ marginals of at most {problems.MAX_CELLS:,} cells (the paper states neither numb
 record for the workload, the mean squared error of fractions for ranges ({problems.COMBINATIONS[3]} combinations of
 three attributes, {problems.COMBINATIONS[5]} of five, {problems.BOXES} ranges each), and the misclassification of a
 machine trained on records made from four folds and tested on the fifth. The paper prints no numbers beside its figures.
+What a table does not have was not run yet.
 """
 
 SECTIONS: Sequence[tuple[str, str, str, str, str]] = (
@@ -93,7 +94,7 @@ def finding(table: pd.DataFrame) -> str:
     for name, epsilon in sorted(set(zip(table["table"], table["epsilon"], strict=True))):
         names = (PUBLISHED, *LEAKS, "AIM", "PPSyn")
         found = {one: float(medians.get((name, one, epsilon), float("nan"))) for one in names}
-        closed = min(value for one, value in found.items() if one.startswith("closed"))
+        closed = min(value for one, value in found.items() if one.startswith("closed") and value == value)  # not NaN
         lines.append(
             f"- {name}, epsilon {epsilon:g}: published {found[PUBLISHED]:.3f}, AIM {found['AIM']:.3f}; with the leak "
             f"closed at best {closed:.3f}, {closed / found[PUBLISHED]:.2f} times the published error and "
