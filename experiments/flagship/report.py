@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from experiments import figure_style
 from pgmest._base.files import atomic_path, write_atomically
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
@@ -14,6 +16,14 @@ PICTURE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "pgm.png"
 """For the guide, beside the one of the report."""
 NOT_COMPARED = ("PMWPub", "MST, estimated by mbi", "AIM, estimated by mbi")
 """Needs a public table; and estimates of measurements that are compared already."""
+
+_LINES: dict[str, dict[str, Any]] = {
+    "AIM": {"color": figure_style.COLORS[1], "linewidth": 1.3, "zorder": 2.5},
+    "MST": {"color": figure_style.COLORS[2], "linewidth": 1.3, "zorder": 2.5},
+    "PPSyn": {"color": figure_style.COLORS[3], "linewidth": 1.3, "zorder": 2.5},
+    "Independent": {"color": figure_style.COLORS[0], "linewidth": 1.3, "linestyle": "--", "zorder": 2.5},
+    "each other mechanism": {"color": "0.8", "linewidth": 1.0, "zorder": 1.5},
+}
 
 HEAD = """# PGM against all other mechanisms
 
@@ -105,27 +115,22 @@ def _rows(rows: pd.DataFrame) -> list[str]:
 
 
 def _draw(table: pd.DataFrame) -> None:
-    """A panel per table: all others in grey, PGM in black."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
+    """A panel per table: PGM in front of all others."""
     rivals, names = others(), list(dict.fromkeys(table["table"]))
-    figure, panels = plt.subplots(-(-len(names) // 4), 4, figsize=(11, 2.4 * -(-len(names) // 4)), squeeze=False)
-    for panel, name in zip(panels.flat, names, strict=False):
-        for mechanism, rows in rivals[rivals["table"].eq(name)].groupby("mechanism"):
-            color = "tab:blue" if mechanism == "Independent" else "0.75"
-            panel.plot(rows["epsilon"], rows["error"], color=color, linewidth=1)
+    figure, axes = figure_style.panels(len(names), columns=5, width=2.5, height=2.4)
+    for panel, name in zip(axes, names, strict=True):
+        here = rivals[rivals["table"].eq(name)]
         mine = table[table["table"].eq(name)].sort_values("epsilon")
-        panel.plot(mine["epsilon"], mine["error"], color="black", marker="o", markersize=3)
-        top = 1.5 * float(rivals[rivals["table"].eq(name) & rivals["mechanism"].eq("Independent")]["error"].max())
-        panel.set(xscale="log", yscale="log", title=name, ylim=(0.5 * float(mine["error"].min()), top))
-    for panel in list(panels.flat)[len(names) :]:
-        panel.axis("off")
-    figure.suptitle("Error over epsilon. Black: PGM; blue: Independent; grey: all others", fontsize=10)
-    figure.tight_layout()
+        for mechanism, rows in here.groupby("mechanism"):
+            panel.plot(rows["epsilon"], rows["error"], **_LINES.get(str(mechanism), _LINES["each other mechanism"]))
+        panel.plot(mine["epsilon"], mine["error"], color="black", marker="o", markersize=4, linewidth=1.8)
+        figure_style.log_axes(panel, "xy")
+        top = 1.5 * float(here[here["mechanism"].eq("Independent")]["error"].max())
+        panel.set_ylim(0.6 * float(mine["error"].min()), top)
+        figure_style.titles(panel, name, x="epsilon", y="error" if name in names[::5] else "")
+    axes[0].plot([], [], color="black", marker="o", markersize=4, linewidth=1.8, label="PGM")
+    for label, style in _LINES.items():
+        axes[0].plot([], [], **style, label=label)
+    figure_style.legend(figure, axes[:1])
     for picture in (RESULTS / "flagship.png", PICTURE):
-        with atomic_path(picture) as path:
-            figure.savefig(path, dpi=100, format="png")
-    plt.close(figure)
+        figure_style.save(figure, picture)
