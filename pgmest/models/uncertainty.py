@@ -126,7 +126,9 @@ def replicate(
 
     if refit is None or measurements is None:
         if model.no_error_bars:
-            raise ArgumentError(f"this model has no error bars: {model.no_error_bars}.")
+            raise ArgumentError(
+                f"this model has no error bars: {model.no_error_bars}. The one that pg.estimate returned has them."
+            )
         raise ArgumentError(
             "this model does not know what it was estimated from, so its answers have no error bars: ask the model "
             "that pg.estimate returned, not one that was loaded, conditioned or put together."

@@ -33,6 +33,7 @@ FILES = {  # every option and argument that names a file, with an ending that it
         "--model": ".csv",
         "--ledger": ".csv",
         "--spent": ".csv",
+        "--bought": ".csv",
         "--checkpoint": ".csv",
     },
     "schema": {"table": ".csv", "--out": ".csv"},

@@ -160,7 +160,7 @@ class TestReplicates:
         )
         own = pg.estimate(measured(), DOMAIN, loss=lambda measurements, domain: L2Loss(measurements, domain))
         assert own.uncertainty("a", replicates=3).replicates == 3
-        with pytest.raises(ArgumentError, match=r"pg\.estimate returned"):
+        with pytest.raises(ArgumentError, match=r"loss of its own.*pg\.estimate returned"):
             pickle.loads(pickle.dumps(own)).uncertainty("a")
 
     @pytest.mark.parametrize("done", [0, 1, 3])
@@ -192,7 +192,7 @@ class TestRefusals:
     def test_models_that_do_not_know_their_measurements(self, model, tmp_path) -> None:
         pg.Model(model.potentials, 5.0).save(tmp_path / "model.npz")
         for other in (pg.load(tmp_path / "model.npz"), model.condition({"a": 0}), pg.Model(model.potentials, 5.0)):
-            with pytest.raises(ArgumentError, match=r"the model that pg\.estimate returned"):
+            with pytest.raises(ArgumentError, match=r"[Tt]he (one|model) that pg\.estimate returned"):
                 other.uncertainty("b")
 
     def test_losses_that_hold_the_answers(self) -> None:

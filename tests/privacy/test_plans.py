@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pgmest as pg
@@ -41,6 +41,7 @@ def test_choices_among_it_cost_less_than_by_rho_or_mu(epsilon, delta):
     assert MST.to_approx(budget, delta).epsilon == pytest.approx(epsilon, rel=1e-5)
 
 
+@settings(max_examples=15)
 @given(
     st.floats(0.0, 1.0),
     st.integers(0, 40),

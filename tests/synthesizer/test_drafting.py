@@ -64,8 +64,8 @@ def test_what_cannot_be_bought_is_refused_unpaid(tmp_path):
         (lambda: by_rho.fit(TABLE.drop(columns="age"), BOUNDS, ledger=ledger), pg.errors.DataError, "age"),
         (
             lambda: pg.Synthesizer("mst", epsilon=1.0, delta=1e-9).fit(TABLE, LABELS, ledger=ledger),
-            ArgumentError,
-            "delta of thresholds",
+            pg.errors.BudgetExceeded,
+            "a delta of 5e-10 for values that nobody listed",
         ),
     ):
         with pytest.raises(error, match=words):

@@ -163,8 +163,9 @@ def test_rare_values_together_below_theta_are_assigned_0():
     assert decoded.column("a").tolist() == [0, 4, 0]
     more = transforms.rare_values(domain, [measured], 4.5, at_least=650, drop=True)  # 700 stays, the rest is -20
     assert more.after["a"] == 3
-    noisier = pg.LinearMeasurement([5000.0, 700.0, 40.0, -60.0, 900.0], "a", stddev=250.0)
-    assert transforms.rare_values(domain, [noisier], 4.5, at_least=800, drop=True).after["a"] == 1  # theta 1125
+    for stddev, values in ((250.0, 2), (400.0, 1)):  # theta 1125 and 1800; all but the first value have 1580
+        noisier = pg.LinearMeasurement([5000.0, 700.0, 40.0, -60.0, 900.0], "a", stddev=stddev)
+        assert transforms.rare_values(domain, [noisier], 4.5, at_least=800, drop=True).after["a"] == values
     kept = transforms.rare_values(domain, [measured], 4.5, at_least=600, drop=False)
     assert kept.columns["a"].codes.tolist() == [0, 1, 3, 3, 2]
 

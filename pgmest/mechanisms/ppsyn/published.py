@@ -72,14 +72,13 @@ class PPSynAsPublishedNotPrivate(PPSyn):
         eta: the share of the contribution that noise and partition may take; the paper recommends about 0.7.
         rounds: T, by default 16 per attribute, as in AIM; the paper does not say its own. Each round costs 0.1 rho / T
             for the selection alone, so there are at most 9 T.
-        selecting: the share of the budget for T selections.
+        measuring: what is left of the budget by T selections.
 
-    Other arguments and errors as for `PPSyn`; `fineness` and `measuring` are not used.
+    Other arguments and errors as for `PPSyn`; `fineness` is not used.
     """
 
     eta: float = parameter(0.7, UP_TO_ONE)
     rounds: int | None = parameter(None, optional(COUNT))
-    selecting: float = parameter(0.1, UP_TO_ONE)
 
     def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
         """Algorithm 1."""
@@ -89,7 +88,7 @@ class PPSynAsPublishedNotPrivate(PPSyn):
         weights = least_error_weights(curator.domain, one_way, Rho)
         measures = list(curator.measure_all(one_way, curator.budget * self.one_way, weights=weights))
         model = self._estimated(curator, measures)
-        rho_exp = curator.budget * self.selecting / planned_rounds(self.rounds, curator.domain)
+        rho_exp = curator.budget * (1 - self.measuring) / planned_rounds(self.rounds, curator.domain)
         select = self.selection(curator, relevant, rng)
         chosen, last = list[Clique](), False
         while not last:

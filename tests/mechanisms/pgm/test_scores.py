@@ -12,6 +12,7 @@ import pgmest as pg
 from pgmest.mechanisms.pgm.groups import nested_groups
 from pgmest.mechanisms.pgm.scores import noisy_distances, score_sensitivity, scores_stddev
 from pgmest.privacy import AddRemove, Curator, Epsilon, Replace, Rho
+from pgmest.privacy.payment import Payment
 from pgmest.privacy.scores import GroupedDistance
 from pgmest.privacy.transcript import Witness
 from pgmest.tables.groups import summed
@@ -87,13 +88,13 @@ def test_scores_that_are_not_charged_are_caught(charged, monkeypatch):
     domain = pg.Domain({"a": 30, "b": 30, "c": 30})
     data = pg.Dataset.from_codes(np.array([[0, 0, 0]] * 40 + [[29, 29, 29]] * 40), domain)
     neighbor = pg.Dataset.from_codes(np.vstack([data.codes, (29, 0, 29)]), domain)
-    record = Curator._record
+    charge = Payment.charge
 
-    def forgetful(self, entry, fresh):
+    def forgetful(self, entry, done, fresh=True):
         if charged or "dependence" not in entry.label:
-            record(self, entry, fresh)
+            charge(self, entry, done, fresh)
 
-    monkeypatch.setattr(Curator, "_record", forgetful)
+    monkeypatch.setattr(Payment, "charge", forgetful)
     mechanism = pg.mechanisms.PGM(rho=0.5, backend="simulation", records=100)
     witness = Witness(data, neighbor, mechanism.budget(), neighbors=mechanism.neighbors, backend="simulation", seed=0)
     mechanism.run(witness, None, np.random.default_rng(0))
