@@ -50,7 +50,7 @@ class ResidualStrategy:
     >>> domain = Domain({"age": 85, "sex": 2, "income": 2})
     >>> strategy = ResidualStrategy.of(domain, all_kway(domain, 2))
     >>> strategy.cliques[:3], round(sum(strategy.shares), 6)
-    (((), ('age',), ('sex',)), 1.0)
+    ([(), ('age',), ('sex',)], 1.0)
 
     Attributes:
         domain: the attributes.

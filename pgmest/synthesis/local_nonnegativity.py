@@ -63,8 +63,8 @@ def locally_nonnegative(
     >>> noisy = [LinearMeasurement([[6.0, -2.0], [1.0, 5.0]], ("a", "b")), LinearMeasurement([4.0, 6.0], "b")]
     >>> found = locally_nonnegative(noisy, {"a": 2, "b": 2}, total=10)
     >>> found.tables[0].values.round(2) + 0
-    array([[4.22, 0.  ],
-           [0.78, 5.  ]])
+    array([[4.75, 0.  ],
+           [0.  , 5.25]])
 
     Args:
         measurements: of whole marginals, or of residuals, in counts.
