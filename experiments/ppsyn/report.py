@@ -94,7 +94,10 @@ def finding(table: pd.DataFrame) -> str:
     for name, epsilon in sorted(set(zip(table["table"], table["epsilon"], strict=True))):
         names = (PUBLISHED, *LEAKS, "AIM", "PPSyn")
         found = {one: float(medians.get((name, one, epsilon), float("nan"))) for one in names}
-        closed = min(value for one, value in found.items() if one.startswith("closed") and value == value)  # not NaN
+        run = [value for one, value in found.items() if one.startswith("closed") and value == value]  # not NaN
+        if not run:
+            continue
+        closed = min(run)
         lines.append(
             f"- {name}, epsilon {epsilon:g}: published {found[PUBLISHED]:.3f}, AIM {found['AIM']:.3f}; with the leak "
             f"closed at best {closed:.3f}, {closed / found[PUBLISHED]:.2f} times the published error and "
