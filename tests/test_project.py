@@ -15,6 +15,7 @@ import pgmest as pg
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = Path(pg.__file__).resolve().parent
 HEAVY = {
+    "networkx",
     "matplotlib",
     "narwhals",
     "numba",

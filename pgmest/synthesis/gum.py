@@ -9,7 +9,6 @@ from itertools import combinations
 from numbers import Real
 from typing import Any
 
-import networkx as nx
 import numpy as np
 
 from pgmest._base.errors import ArgumentError, at_least
@@ -175,6 +174,8 @@ def tree_columns(tables: Sequence[Factor], domain: Domain, n: int, generator: np
     The tree is the spanning forest of largest mutual information of the tables' pairs (Chow, Liu 1968).
     """
     pairs = _pair_tables(tables)
+    import networkx as nx
+
     graph = nx.Graph()
     graph.add_nodes_from(domain)
     for (one, other), table in pairs.items():
