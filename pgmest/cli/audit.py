@@ -107,7 +107,7 @@ def _computed(mechanism: Mechanism, data: Dataset, neighbor: Dataset) -> float:
 
 
 def _private(mechanism: Mechanism, data: Dataset, neighbor: Dataset, bar: Any) -> Callable[[Dataset, int], float]:
-    """A run, told by the log likelihood ratio of its answers."""
+    """A run, as the log likelihood ratio of its answers."""
     from pgmest.privacy.transcript import privacy_loss
 
     def run(curator: Any) -> None:

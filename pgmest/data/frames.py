@@ -290,7 +290,7 @@ def _csv_rows(file: TableFile, content: bytes, raw: bool) -> Iterator[tuple[int,
     """Line number (from 1) and fields of each row; lines of white space are none, to pandas as well."""
     errors = "replace" if raw else "strict"
     text = io.TextIOWrapper(io.BytesIO(content), encoding=file.codec, errors=errors, newline="")
-    reader = csv.reader(text, delimiter=file.separator, skipinitialspace=raw)  # both as pandas is told to read
+    reader = csv.reader(text, delimiter=file.separator, skipinitialspace=raw)  # both as pandas is set to read
     return ((reader.line_num, fields) for fields in reader if len(fields) > 1 or "".join(fields).strip())
 
 

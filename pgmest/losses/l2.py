@@ -1,4 +1,4 @@
-"""The squared loss: what estimation minimizes unless told otherwise."""
+"""The squared loss: what estimation minimizes by default."""
 
 from __future__ import annotations
 

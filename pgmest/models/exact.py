@@ -235,7 +235,7 @@ class Model(Distribution):
         """Models that the answers allow, as draws from a posterior distribution; see `pgmest.models.posterior`.
 
         The likelihood is that of each measurement's own noise, whatever loss the estimate had. Structural zeros and a
-        `prior=` of the estimate stay. The total is a parameter, too, unless `estimate` was told it.
+        `prior=` of the estimate stay. The total is a parameter, too, unless `estimate` was given it.
 
         Args:
             draws: how many to keep, over all chains. Its report says how many independent ones they are worth.

@@ -168,7 +168,7 @@ READERS: Sequence[tuple[Kind, Callable[[zipfile.ZipFile, Header], ModelBase]]] =
     (VIEW_MODEL, _view_model),
     (LEAST_SQUARES_MODEL, _least_squares_model),
 )
-"""Each kind has members of its own, by which it is told from the others."""
+"""Each kind has members of its own, by which it is distinguished from the others."""
 
 
 def _cliques(value: Any, domain: Domain) -> list[Clique]:

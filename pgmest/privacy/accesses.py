@@ -1,7 +1,7 @@
 """Accesses: the few ways in which private records are looked at, each with the probability of what it answers.
 
 A curator is the only one to make and answer them. That each knows the probability of its answers, about whichever
-records, is for audits: the ratio of two of them is what was told of the difference (`pgmest.privacy.transcript`).
+records, is for audits: the ratio of two of them is what was revealed of the difference (`pgmest.privacy.transcript`).
 """
 
 from __future__ import annotations

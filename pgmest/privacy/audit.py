@@ -36,7 +36,7 @@ class AuditReport:
         confidence: the probability that a bound is not above the truth.
         mu: of Gaussian differential privacy.
         most_epsilon, most_rho, most_mu: the largest bounds that so many trials can show: those of datasets that are
-            told apart every time.
+            distinguished every time.
     """
 
     epsilon: float
@@ -154,7 +154,7 @@ def audit(
 
 
 def least_trials(claim: Budget, confidence: float = 0.999, delta: float = 0.0, threshold: bool = False) -> int:
-    """How many trials it takes to contradict a claim, if the datasets are told apart every time.
+    """How many trials it takes to contradict a claim, if the datasets are distinguished every time.
 
     >>> least_trials(Epsilon(1.0)), least_trials(Epsilon(8.0))
     (49, 45323)

@@ -72,7 +72,7 @@ class Scale:
         return sorted(set(edges))
 
     def even(self, low: Edge, high: Edge, cells: int) -> list[Edge]:
-        """Edges of at most so many cells of equal width."""
+        """Edges of at most `cells` cells of equal width."""
         if self.whole:
             count = int(high) - int(low)
             cells = min(cells, count)

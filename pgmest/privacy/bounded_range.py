@@ -35,7 +35,7 @@ CELLS = 32
 FEWEST_CELLS, MOST_CHOICES = 4, 256
 """The grid is coarser where there are many choices."""
 WORK = 800
-"""About so many cells times choices."""
+"""About this number of cells times choices."""
 FLOATS = 1e-9
 """The share by which a delta computed here may be too small by the rounding of floats, and more."""
 MARGIN = 1e-6

@@ -211,7 +211,7 @@ class DatasetLedger(OneProcess):
 
         Raises:
             BudgetExceeded: it is more than is left.
-            BudgetTypeError: it cannot be told in the ledger's type.
+            BudgetTypeError: it cannot be stated in the ledger's type.
             LedgerError: another relation, or not as it was written.
         """
         if repr(neighbors) != self.neighbors:

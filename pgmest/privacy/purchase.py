@@ -221,7 +221,7 @@ def _on_grid(column: BoughtColumn, scale: Scale, edges: Sequence[Edge]) -> Schem
 def _quantiles(
     curator: Curator, column: BoughtColumn, scale: Scale, ends: tuple[Edge, Edge], spend: Budget
 ) -> list[Edge]:
-    """Edges of bins that hold about as many records each, where the noise lets that be told."""
+    """Edges of bins that hold about as many records each, where the noise lets that be seen."""
     bins = min(int(column.plain("bins", DEFAULT_BINS)), MOST_CELLS)
     edges = scale.even(*ends, min(CELLS_PER_BIN * bins, MOST_CELLS))
     view = curator.through(Coding((_on_grid(column, scale, edges),)))
@@ -278,6 +278,6 @@ def _frequent(curator: Curator, column: BoughtColumn, spend: Budget, delta: floa
     kept = [label for label in released if label.lower() != other]
     words = f"{len(kept)} values that are frequent enough"
     if not kept:
-        words = "NO VALUE WAS FREQUENT ENOUGH to be told from noise: list values, or spend more on them"
+        words = "NO VALUE WAS FREQUENT ENOUGH to be distinguished from noise: list values, or spend more on them"
     described = column.described(values=kept or [NOTHING])
     return described, words

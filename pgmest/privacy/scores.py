@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 Candidate = TypeVar("Candidate", bound=Hashable)
 
 TRIED = 8
-"""Functions of tables are tried on tables with so many rows and columns at most."""
+"""Functions of tables are tried on tables with at most this number of rows and columns."""
 TABLES_AT_ONCE = 4096
 """So many tables are counted together, which bounds the memory used."""
 

@@ -20,10 +20,10 @@ from pgmest.adapters.mbi.peer import double_precision, is_plain, jax, mbi
 from pgmest.tables.domain import Clique
 
 BLOCK_ENTRIES = 1 << 22
-"""Rows are found in blocks of at most so many entries (32 MB)."""
+"""Rows are found in blocks of at most this number of entries (32 MB)."""
 
 FEW_CELLS = 1 << 10
-"""On at most so many cells a function is asked about each of them, without JAX, which would compile for each query."""
+"""On at most this number of cells a function is asked about each, without JAX, which would compile for each query."""
 
 MOST_WORK = 1 << 31
 MOST_NONZEROS = 1 << 25

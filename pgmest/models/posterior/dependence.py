@@ -20,7 +20,7 @@ from pgmest.models.posterior.strength import Strengths
 from pgmest.tables.domain import Clique, Domain
 
 MOST_LINKED_CELLS = 4096
-"""Attributes that link a pair are taken in while the table has at most so many cells."""
+"""Attributes that link a pair are taken in while the table has at most this number of cells."""
 
 SWEEPS = 30
 CLOSE = 1e-4

@@ -30,7 +30,7 @@ THREADED_CELLS = 4096
 """With fewer cells a gradient takes so little time that threads would wait for each other."""
 
 REPORTED = 2000
-"""Diagnostics are of the counts of at most so many cells, chosen at random."""
+"""Diagnostics are of the counts of at most this number of cells, chosen at random."""
 
 
 METHODS = ("auto", "laplace", "hmc")

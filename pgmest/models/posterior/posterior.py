@@ -34,7 +34,7 @@ About = Literal["table", "population"]
 MakeModel = Callable[[CliqueVector, float, "Plan"], "Model"]
 
 CELLS_AT_ONCE = 2**21
-"""Tables of draws are raked together as far as they have so many cells."""
+"""Tables of draws are raked together as far as they have at most this number of cells."""
 
 CLOSE = 1e-6
 """Ends of intervals of whole numbers are rounded outwards, but not for a rounding error."""
