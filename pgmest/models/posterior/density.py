@@ -38,8 +38,8 @@ LARGEST_LOG_TOTAL = 200.0
 
 GRID_CELLS = 4096
 GRID_NEAR, GRID_FAR = np.linspace(-4.0, 4.0, 60), np.linspace(-4.0, 4.0, 60)
-"""The one-dimensional densities of this number of cells at a time are evaluated on points within four standard deviations
-of the curvature, and of the prior."""
+"""The one-dimensional densities of this number of cells at a time are evaluated on points within four standard
+deviations of the curvature, and of the prior."""
 
 SMALLEST_PULL = 1e-12
 
