@@ -50,6 +50,8 @@ class Chain:
     """One Markov chain, with a generator and a density of its own.
 
     Attributes:
+        energy: of a point, with its gradient.
+        gradient: that, with anything that is finite where the energy is, which costs less.
         step: the step size, in scaled coordinates.
         lengths: numbers of steps, of which every trajectory draws one.
         divergent: how many trajectories lost their energy, after the warm-up.
@@ -57,6 +59,7 @@ class Chain:
     """
 
     energy: Energy
+    gradient: Energy
     metric: Metric
     generator: np.random.Generator
     step: float = FIRST_STEP
@@ -105,8 +108,8 @@ class Chain:
         before = state.energy + 0.5 * dot(momentum, self.metric.velocity(momentum))
         step *= self.generator.uniform(0.9, 1.1)
         moved = state
-        for _ in range(length):
-            moved, momentum = self._move(moved, momentum, step)
+        for left in range(length - 1, -1, -1):
+            moved, momentum = self._move(moved, momentum, step, last=left == 0)
             if not math.isfinite(moved.energy):
                 return state, 0.0, True
         gain = before - moved.energy - 0.5 * dot(momentum, self.metric.velocity(momentum))
@@ -114,17 +117,19 @@ class Chain:
         chosen = moved if self.generator.random() < probability else state
         return chosen, probability, not gain > -DIVERGENT
 
-    def _move(self, state: _State, momentum: np.ndarray, step: float) -> tuple[_State, np.ndarray]:
-        """One two-stage step: kick, drift, kick, drift, kick."""
+    def _move(
+        self, state: _State, momentum: np.ndarray, step: float, last: bool = False
+    ) -> tuple[_State, np.ndarray]:
+        """One two-stage step: kick, drift, kick, drift, kick; with the energy itself only after the last one."""
         metric, point = self.metric, state.point
         momentum = momentum - TWO_STAGE * step * metric.scale * state.gradient
         point = point + 0.5 * step * metric.scale * metric.velocity(momentum)
-        energy, gradient = self.energy(point)
+        energy, gradient = self.gradient(point)
         if not math.isfinite(energy):
             return _State(point, math.inf, gradient), momentum
         momentum -= (1.0 - 2.0 * TWO_STAGE) * step * metric.scale * gradient
         point = point + 0.5 * step * metric.scale * metric.velocity(momentum)
-        energy, gradient = self.energy(point)
+        energy, gradient = self.energy(point) if last else self.gradient(point)
         if math.isfinite(energy):
             momentum -= TWO_STAGE * step * metric.scale * gradient
         return _State(point, energy, gradient), momentum
