@@ -33,6 +33,7 @@ from pgmest.tables.domain import Clique
 
 if TYPE_CHECKING:
     from pgmest.models.exact import Model
+    from pgmest.models.posterior.warp import Warp
 
 LARGEST_LOG_TOTAL = 200.0
 """A total beyond e^200 has no likelihood; without a bound its marginals overflow before that is seen."""
@@ -44,6 +45,9 @@ deviations of the curvature, and of the prior."""
 
 LARGEST_LOG_SCALE = 30.0
 SMALLEST_PULL = 1e-12
+LARGEST_COUNT = 1e15
+LINEAR = 30.0
+"""Where a count is so many standard deviations of what is known of it, it is its own coordinate (`warp`)."""
 
 
 def _positions(layout: Layout, cliques: Sequence[Clique]) -> np.ndarray:
@@ -205,24 +209,6 @@ class Curvature:
             product[-1] = direction[-1]
         return product
 
-    @property
-    def deviations(self) -> np.ndarray:
-        """The standard deviation of each potential alone, by the diagonal."""
-        return 1.0 / np.sqrt(self.diagonal[: self._density.cells])
-
-    def own_scales(self, scales: np.ndarray) -> np.ndarray:
-        """Scales where the tables that lie inside others' have what the prior alone says of them.
-
-        What the answers say about those is said of what the tables share.
-        """
-        layout, found = self._density.layout, scales.copy()
-        deviations = 1.0 / np.sqrt(self._density.cell_prior.diagonal(self._precision))
-        sets = [frozenset(clique) for clique in layout.cliques]
-        for one, start, stop in zip(sets, layout.offsets[:-1], layout.offsets[1:], strict=True):
-            if any(one < other for other in sets):
-                found[start:stop] = deviations[start:stop]
-        return found
-
     def block(self, coordinates: np.ndarray) -> np.ndarray:
         """The Hessian of some coordinates, a product for each, shape (k, k)."""
         found = np.empty((len(coordinates), len(coordinates)))
@@ -247,34 +233,45 @@ class Curvature:
             found[-1] = generator.standard_normal()
         return found
 
-    def scales(self, point: np.ndarray) -> np.ndarray:
-        """The standard deviation of each coordinate with all others held fixed, more exactly than by the diagonal.
+    def scales(self, point: np.ndarray, warp: Warp) -> tuple[np.ndarray, np.ndarray]:
+        """Of each coordinate, with all others held fixed: its standard deviation, and how a cell's count moves with it.
 
         The count of a cell that is not many standard deviations of the noise above zero has a log with a long tail
         to the left, which the curvature at one point does not show. So the density of each potential alone is
         integrated on a grid, its answers taken to be about its own cell.
+
+        Args:
+            point: where the curvature is of.
+            warp: the coordinates.
         """
-        density, found = self._density, 1.0 / np.sqrt(self.diagonal)
-        prior, potentials, log_scales = density.cell_prior, point[: density.cells], point[density.cells : -1]
+        density, cells = self._density, self._density.cells
+        found, moved = 1.0 / np.sqrt(self.diagonal), np.zeros(density.size)
+        prior, potentials, log_scales = density.cell_prior, point[:cells], point[cells:-1]
         pull, _ = prior.gradient(potentials, log_scales)
         location, spreads = prior.location(potentials), prior.spread(log_scales)
-        information = np.zeros(density.cells)
-        information[self._read] = density.likelihood.information_diagonal(self._weights)
-        for start in range(0, density.cells, GRID_CELLS):
-            part = slice(start, start + GRID_CELLS)
-            theta, counts, weights = potentials[part], self.counts[part], information[part]
+        shift = np.full(cells, np.nan)
+        shift[warp.warped] = warp.shift
+        for start in range(0, cells, GRID_CELLS):
+            part = slice(start, min(start + GRID_CELLS, cells))
+            theta, counts, weights = potentials[part], self.counts[part], self.cell_information[part]
             force = pull[part] / np.maximum(weights * counts, SMALLEST_PULL)
             target = counts + np.where(counts * weights > SMALLEST_PULL, force, 0.0)  # where the gradient is zero
-            near = theta + GRID_NEAR[:, None] * found[: density.cells][part]
+            near = theta + GRID_NEAR[:, None] * found[part]
             far = location[part] + spreads[part] * GRID_FAR[:, None]
             grid = np.sort(np.concatenate([near, far]), axis=0)
-            away = counts * np.exp(np.minimum(grid - theta, LARGEST_LOG_TOTAL)) - target
-            logs = -0.5 * weights * away**2 - prior.energies(grid - location[part], spreads[part])
+            grown = counts * np.exp(np.minimum(grid - theta, LARGEST_LOG_TOTAL))
+            logs = -0.5 * weights * (grown - target) ** 2 - prior.energies(grid - location[part], spreads[part])
             mass = np.exp(logs - logs.max(axis=0)) * np.gradient(grid, axis=0)
             mass /= mass.sum(axis=0)
-            mean = np.sum(mass * grid, axis=0)
-            found[: density.cells][part] = np.sqrt(np.maximum(np.sum(mass * (grid - mean) ** 2, axis=0), SMALLEST_PULL))
-        return found
+            bent = np.isfinite(shift[part])
+            coordinate = np.where(bent, unwarped(grid - np.where(bent, shift[part], 0.0)), grid)
+            mean = np.sum(mass * coordinate, axis=0)
+            found[part] = np.sqrt(np.maximum(np.sum(mass * (coordinate - mean) ** 2, axis=0), SMALLEST_PULL))
+            units = np.exp(np.where(bent, np.minimum(grid - shift[part], LARGEST_LOG_TOTAL), -np.inf))
+            slopes = np.divide(-np.expm1(-units), units, out=np.ones_like(units), where=units > 0)
+            moved[part] = np.sum(mass * np.minimum(grown, LARGEST_COUNT) * slopes, axis=0)
+        moved[:cells][~density.open] = 0.0
+        return found, moved
 
     def solve(self, target: np.ndarray, tolerance: float = 1e-4, most: int = 400) -> np.ndarray:
         """Conjugate gradients with the diagonal as preconditioner, until the residual has fallen by `tolerance`."""
@@ -294,6 +291,13 @@ class Curvature:
             direction *= size / before
             direction += scaled
         return found
+
+
+def unwarped(log_units: np.ndarray) -> np.ndarray:
+    """phi of log u."""
+    units = np.exp(np.minimum(log_units, LINEAR))
+    near = np.where(units < LINEAR, units, 1.0)
+    return np.where(units < LINEAR, near + np.log(-np.expm1(-near)), np.exp(np.minimum(log_units, 600.0)))
 
 
 def check_answers(

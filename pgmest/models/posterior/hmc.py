@@ -35,6 +35,9 @@ LONGEST = 1024
 TURNS = 15
 """So many trajectories say when they turn; none is followed for more than LONGEST steps."""
 
+TURNED = 0.05
+"""Of the largest product of way and momentum: less says that it has turned."""
+
 WARM_UP_LENGTH = 16
 
 
@@ -135,11 +138,19 @@ class Chain:
         return _State(point, energy, gradient), momentum
 
     def _turn(self, state: _State) -> int:
-        """After how many steps a trajectory begins to return to where it started."""
-        momentum, moved = self.metric.momentum(self.generator), state
+        """After how many steps a trajectory begins to return to where it started.
+
+        Directions in which nothing holds it back, such as those in which tables that overlap make up for each other, go
+        on for much longer: it has turned where most of its way does.
+        """
+        momentum, moved, largest, before = self.metric.momentum(self.generator), state, 0.0, 0.0
         inverse = np.divide(1.0, self.metric.scale, out=np.zeros(len(momentum)), where=self.metric.scale > 0)
         for length in range(1, LONGEST + 1):
             moved, momentum = self._move(moved, momentum, self.step)
-            if not math.isfinite(moved.energy) or dot((moved.point - state.point) * inverse, momentum) < 0:
+            if not math.isfinite(moved.energy):
                 return length
+            away = dot((moved.point - state.point) * inverse, momentum)
+            if away < TURNED * largest or (away < 0.5 * largest and away > before):
+                return length
+            largest, before = max(largest, away), away
         return LONGEST

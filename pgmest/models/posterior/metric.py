@@ -1,9 +1,9 @@
 r"""The metric of Hamiltonian Monte Carlo: in which units, and along which directions, a posterior moves.
 
-Coordinates are divided by their own scale (`Curvature.scales`), D. What is left of the Hessian has large eigenvalues
+Coordinates (`pgmest.models.posterior.warp`) are divided by their own scale (`Curvature.scales`), D. What is left of the Hessian has large eigenvalues
 where many cells move one well-known number together: the rows of tables that share attributes, above all. The marginals
-that several cliques share, as functions of the potentials, have the derivative J (a cell moves its row by its count, and
-all rows a little the other way), and their answers the information K. So the mass matrix is
+that several cliques share, as functions of the coordinates, have the derivative J (a cell moves its row by as much as
+its own count, and all rows a little the other way), and their answers the information K. So the mass matrix is
 
 .. math:: D^{-1} (I + G^T G) D^{-1} , \qquad G = K^{1/2} J D ,
 
@@ -24,6 +24,7 @@ from scipy import sparse
 from scipy.linalg import cholesky, solve_triangular
 
 from pgmest.models.posterior.density import Curvature, PosteriorDensity
+from pgmest.models.posterior.warp import Warp
 
 MOST_DENSE = 200
 """Up to this number of coordinates the whole Hessian is factorized."""
@@ -31,6 +32,10 @@ MOST_ROWS = 1000
 """Cells of shared marginals: 8 MB, and half a millisecond a product; those about which the answers say most."""
 WORTH_KEEPING = 0.1
 """Eigenvalues of G G^T below this are left out."""
+
+WIDEST = 0.6
+"""Of the scales of cells. Those of cells that may be nearly empty are longer, to the left, where their counts hardly
+change; where they are not empty a shorter one is right, and all steps are as short as that needs."""
 
 DIRECTIONS = 20
 PASSES = 3
@@ -77,10 +82,10 @@ class DenseRoot:
     product: np.ndarray
 
     @classmethod
-    def of(cls, curvature: Curvature, scale: np.ndarray) -> DenseRoot:
-        """Of the coordinates with a scale."""
-        chosen = np.flatnonzero(scale)
-        matrix = scale[chosen, None] * curvature.block(chosen) * scale[chosen]
+    def of(cls, curvature: Curvature, unit: np.ndarray) -> DenseRoot:
+        """Of the coordinates with a unit, in potentials."""
+        chosen = np.flatnonzero(unit)
+        matrix = unit[chosen, None] * curvature.block(chosen) * unit[chosen]
         matrix[np.diag_indices(len(chosen))] += RIDGE
         factor = cholesky(matrix, lower=True) if len(chosen) else matrix
         root = solve_triangular(factor, np.eye(len(chosen)), lower=True).T if len(chosen) else matrix
@@ -132,10 +137,12 @@ class SharedRoot:
     back: np.ndarray
 
     @classmethod
-    def of(cls, curvature: Curvature, density: PosteriorDensity, scale: np.ndarray) -> SharedRoot:
-        """From the counts and the information of the answers."""
-        shared = _SharedMarginals.of(curvature, density)
-        rows = sparse.csr_array(shared.rows @ sparse.diags_array(scale))
+    def of(
+        cls, curvature: Curvature, density: PosteriorDensity, scale: np.ndarray, moved: np.ndarray
+    ) -> SharedRoot:
+        """From the information of the answers, and how far each coordinate moves its cell's count."""
+        shared = _SharedMarginals.of(curvature, density, scale * moved)
+        rows = shared.rows
         total, weights = scale[-1] * shared.counts, np.sqrt(shared.information)
         found = cls(
             rows, sparse.csr_array(rows.T), shared.shares, shared.starts, total, weights, *(np.zeros((0, 0)),) * 3
@@ -190,7 +197,7 @@ class _SharedMarginals:
     """The marginals that several cliques share, each row a cell of one.
 
     Attributes:
-        rows: what a potential moves each row by, were the others to stay: its count, where it is in that row.
+        rows: what each coordinate moves a row by, in units of its scale.
         counts, shares: of the rows, and as shares of the number of records.
         starts: where each marginal's rows begin.
         information: of the answers about each row.
@@ -203,9 +210,13 @@ class _SharedMarginals:
     information: np.ndarray
 
     @classmethod
-    def of(cls, curvature: Curvature, density: PosteriorDensity) -> _SharedMarginals:
-        """Of the cliques of a density, the most informed marginals first, as far as there is room."""
-        cells, found = density.cells, list(_shared_tables(curvature, density))
+    def of(cls, curvature: Curvature, density: PosteriorDensity, moved: np.ndarray) -> _SharedMarginals:
+        """Of the cliques of a density, the most informed marginals first, as far as there is room.
+
+        Args:
+            moved: by how much each coordinate moves its cell's count, in units of its scale.
+        """
+        found = list(_shared_tables(curvature, density, moved))
         found.sort(key=lambda one: -float(one[1].max(initial=0.0)))
         kept, room = [], MOST_ROWS
         for counts, strength, information, row_of, columns in found:
@@ -215,13 +226,14 @@ class _SharedMarginals:
         starts = np.cumsum([0, *(len(one[0]) for one in kept)])
         rows = [start + one[2] for start, one in zip(starts[:-1], kept, strict=True)]
         index = tuple(np.concatenate([np.zeros(0, np.int64), *parts]) for parts in (rows, [one[3] for one in kept]))
-        matrix = sparse.csr_array((curvature.counts[index[1]], index), shape=(int(starts[-1]), density.size))
+        matrix = sparse.csr_array((moved[index[1]], index), shape=(int(starts[-1]), density.size))
         counts, information = (np.concatenate([np.zeros(0), *(one[k] for one in kept)]) for k in (0, 1))
-        assert matrix.shape[1] > cells
         return cls(matrix, counts, counts / max(float(np.exp(curvature.log_total)), 1.0), starts[:-1], information)
 
 
-def _shared_tables(curvature: Curvature, density: PosteriorDensity) -> Iterator[tuple[np.ndarray, ...]]:
+def _shared_tables(
+    curvature: Curvature, density: PosteriorDensity, moved: np.ndarray
+) -> Iterator[tuple[np.ndarray, ...]]:
     """For each intersection of cliques: counts, strength in units of its cells, information, row and column of each."""
     layout, counts, cells = density.layout, curvature.counts, curvature.cell_information
     sets = [frozenset(clique) for clique in layout.cliques]
@@ -245,7 +257,7 @@ def _shared_tables(curvature: Curvature, density: PosteriorDensity) -> Iterator[
             information += np.bincount(row, share**2 * cells[column], size)
         assert table is not None
         row, column = np.concatenate(rows), np.concatenate(columns)
-        moves = np.bincount(row, (counts[column] * curvature.deviations[column]) ** 2, size)
+        moves = np.bincount(row, moved[column] ** 2, size)
         yield table, information * moves, information, row, column
 
 
@@ -269,28 +281,35 @@ class Metric:
 
     @classmethod
     def of(
-        cls, density: PosteriorDensity, point: np.ndarray, moves: np.ndarray, generator: np.random.Generator
+        cls,
+        density: PosteriorDensity,
+        warp: Warp,
+        point: np.ndarray,
+        moves: np.ndarray,
+        generator: np.random.Generator,
     ) -> Metric:
         """From the curvature at a point; `moves` says which coordinates do."""
         curvature = density.curvature(point)
-        small = np.count_nonzero(moves) <= MOST_DENSE
-        scale = np.where(moves, curvature.scales(point), 0.0)
-        if not small:
-            scale = np.where(moves, curvature.own_scales(scale), 0.0)
-        root: Root = DenseRoot.of(curvature, scale) if small else SharedRoot.of(curvature, density, scale)
-        flat = cls(scale, root, np.zeros((0, len(scale))), np.zeros((0, len(scale))), np.zeros(0))
+        slopes = warp.slopes(warp.from_point(point))
+        scale, moved = curvature.scales(point, warp)
+        scale = np.where(moves, scale, 0.0)
+        scale[: density.cells] = np.minimum(scale[: density.cells], WIDEST)
+        none = np.zeros((0, len(scale)))
+        if np.count_nonzero(moves) <= MOST_DENSE:
+            return cls(scale, DenseRoot.of(curvature, scale * slopes), none, none, np.zeros(0))
+        flat = cls(scale, SharedRoot.of(curvature, density, scale, moved), none, none, np.zeros(0))
         count = min(DIRECTIONS, int(np.count_nonzero(moves)) // 4)
-        return flat._with_directions(curvature, count, moves, generator) if count and not small else flat
+        return flat._with_directions(curvature, scale * slopes, count, generator) if count else flat
 
     def _with_directions(
-        self, curvature: Curvature, count: int, moves: np.ndarray, generator: np.random.Generator
+        self, curvature: Curvature, unit: np.ndarray, count: int, generator: np.random.Generator
     ) -> Metric:
         def product(rows: np.ndarray) -> np.ndarray:
             """L^T D H D L on rows."""
             out = self.root.forward(rows)
-            return self.root.transposed(np.stack([self.scale * curvature.product(self.scale * row) for row in out]))
+            return self.root.transposed(np.stack([unit * curvature.product(unit * row) for row in out]))
 
-        rows = _orthonormal(generator.standard_normal((count, len(self.scale))) * moves)
+        rows = _orthonormal(generator.standard_normal((count, len(self.scale))) * (unit > 0))
         for _ in range(PASSES):
             rows = _orthonormal(product(rows))
         values, turn = np.linalg.eigh(rows @ product(rows).T)

@@ -72,10 +72,6 @@ class CellPrior(Protocol):
         """The curvature times a vector."""
         ...
 
-    def diagonal(self, precision: np.ndarray) -> np.ndarray:
-        """The diagonal of the curvature."""
-        ...
-
     def noise(self, precision: np.ndarray, generator: np.random.Generator) -> np.ndarray:
         """A normal vector whose covariance is the curvature."""
         ...
@@ -194,7 +190,7 @@ class InteractionPrior(_TotalPrior):
         """
         generator = np.random.default_rng(seed)
         cells = self.on(layout, np.zeros(layout.cells) if center is None else center)
-        return CliqueVector.of(layout, cells.draw(generator))
+        return CliqueVector.of(layout, cells.draw(generator)[0])
 
     def on(self, layout: Layout, center: np.ndarray, possible: np.ndarray | None = None) -> StudentCells:
         """The prior of a layout's cells around a center; `possible` says which are no structural zeros."""
@@ -247,10 +243,6 @@ class NormalCells:
         """See `CellPrior`."""
         return precision * direction
 
-    def diagonal(self, precision: np.ndarray) -> np.ndarray:
-        """See `CellPrior`."""
-        return precision
-
     def noise(self, precision: np.ndarray, generator: np.random.Generator) -> np.ndarray:
         """See `CellPrior`."""
         return generator.standard_normal(len(precision)) * np.sqrt(precision)
@@ -277,6 +269,7 @@ class StudentCells:
         clique: the clique of each cell, among those with interactions; the last number for all others.
         free: of each clique with interactions, the dimension of these.
         possible: 1 for each cell, 0 for structural zeros, which have no interactions.
+        starts: the first cell of each clique; drawn: the cliques with interactions.
     """
 
     center: np.ndarray
@@ -286,6 +279,8 @@ class StudentCells:
     clique: np.ndarray
     free: np.ndarray
     possible: np.ndarray
+    starts: np.ndarray
+    drawn: np.ndarray
 
     @classmethod
     def of(
@@ -297,11 +292,13 @@ class StudentCells:
             int(np.count_nonzero(possible[start : start + size])) - 1 - sum(one - 1 for one in domain.shape)
             for domain, start, size in zip(layout.domains, layout.offsets[:-1], sizes, strict=True)
         ]
-        drawn = np.array([one for one in free if one > 0 and width > 0], dtype=float)
+        drawn = np.flatnonzero([width > 0 and one > 0 for one in free])
         number = np.full(len(sizes), len(drawn))
-        number[[width > 0 and one > 0 for one in free]] = np.arange(len(drawn))
-        cliques = np.repeat(number, sizes)
-        return cls(center, Effects.of(layout), scale, width, cliques, drawn, possible.astype(np.float64))
+        number[drawn] = np.arange(len(drawn))
+        cliques, starts = np.repeat(number, sizes), np.asarray(layout.offsets[:-1])
+        dimensions = np.array(free, dtype=np.float64)[drawn]
+        possible = possible.astype(np.float64)
+        return cls(center, Effects.of(layout), scale, width, cliques, dimensions, possible, starts, drawn)
 
     @property
     def log_scales(self) -> np.ndarray:
@@ -335,7 +332,7 @@ class StudentCells:
         pull *= (DEGREES + 1.0) * self.possible
         scales = np.empty(0)
         if len(self.free):
-            moments = np.bincount(self.clique, pull * inside, len(self.free) + 1)[:-1]
+            moments = np.add.reduceat(pull * inside, self.starts)[self.drawn]
             scales = self.free - moments + (log_scales - math.log(self.scale)) / self.width**2
         pull += effects.means_transposed @ (effects.precision * means - effects.spread_transposed @ pull)
         return pull, scales
@@ -357,7 +354,7 @@ class StudentCells:
         found = []
         for log_scale in SCALE_GRID:
             logs = 0.5 * (DEGREES + 1.0) * np.log1p(squares * (math.exp(-2.0 * log_scale) / DEGREES))
-            inside = np.bincount(self.clique, logs * self.possible, len(self.free) + 1)[:-1]
+            inside = np.add.reduceat(logs * self.possible, self.starts)[self.drawn]
             found.append(inside + self.free * log_scale + 0.5 * ((log_scale - math.log(self.scale)) / self.width) ** 2)
         return SCALE_GRID[np.argmin(found, axis=0)]
 
@@ -366,12 +363,6 @@ class StudentCells:
         means = self.effects.means @ direction
         inside = self._within(precision * (direction - self.effects.spread @ means))
         return inside + self.effects.means_transposed @ (self.effects.precision * means)
-
-    def diagonal(self, precision: np.ndarray) -> np.ndarray:
-        """See `CellPrior`; the projection on interactions taken for its diagonal."""
-        additive = np.asarray(self.effects.spread.multiply(self.effects.means_transposed).sum(axis=1)).reshape(-1)
-        effects = self.effects.means_transposed.power(2) @ self.effects.precision
-        return precision * np.maximum(1.0 - additive, 0.0) + effects
 
     def noise(self, precision: np.ndarray, generator: np.random.Generator) -> np.ndarray:
         """See `CellPrior`."""
@@ -387,8 +378,8 @@ class StudentCells:
         """See `CellPrior`."""
         return 0.5 * (DEGREES + 1.0) * np.log1p((away / spread) ** 2 / DEGREES)
 
-    def draw(self, generator: np.random.Generator) -> np.ndarray:
-        """A table from the prior; for simulations of small domains, whose projections are written down."""
+    def draw(self, generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Potentials and log scales from the prior; for simulations of small domains, whose projections are dense."""
         cells = len(self.center)
         within = np.eye(cells) - (self.effects.spread @ self.effects.means.toarray())
         basis = np.linalg.svd(within)[0][:, : int(round(np.trace(within)))]  # of interactions
@@ -403,7 +394,7 @@ class StudentCells:
         means = self.effects.means @ additive
         root = np.linalg.cholesky(means.T @ (self.effects.precision[:, None] * means))
         outer = additive @ np.linalg.solve(root.T, generator.standard_normal(additive.shape[1]))
-        return self.center + self.spread(scales) * unit + outer
+        return self.center + self.spread(scales) * unit + outer, scales
 
     def _scale_energy(self, log_scales: np.ndarray) -> float:
         if not len(self.free):
