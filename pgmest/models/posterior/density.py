@@ -33,7 +33,6 @@ from pgmest.tables.domain import Clique
 
 if TYPE_CHECKING:
     from pgmest.models.exact import Model
-    from pgmest.models.posterior.warp import Warp
 
 LARGEST_LOG_TOTAL = 200.0
 """A total beyond e^200 has no likelihood; without a bound its marginals overflow before that is seen."""
@@ -46,8 +45,6 @@ deviations of the curvature, and of the prior."""
 LARGEST_LOG_SCALE = 30.0
 SMALLEST_PULL = 1e-12
 LARGEST_COUNT = 1e15
-LINEAR = 30.0
-"""Where a count is so many standard deviations of what is known of it, it is its own coordinate (`warp`)."""
 
 
 def _positions(layout: Layout, cliques: Sequence[Clique]) -> np.ndarray:
@@ -233,24 +230,18 @@ class Curvature:
             found[-1] = generator.standard_normal()
         return found
 
-    def scales(self, point: np.ndarray, warp: Warp) -> tuple[np.ndarray, np.ndarray]:
-        """Of each coordinate, with all others held fixed: its standard deviation, and how a cell's count moves with it.
+    def scales(self, point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Of each coordinate, with all others held fixed: its standard deviation, and its cell's mean count.
 
         The count of a cell that is not many standard deviations of the noise above zero has a log with a long tail
         to the left, which the curvature at one point does not show. So the density of each potential alone is
         integrated on a grid, its answers taken to be about its own cell.
-
-        Args:
-            point: where the curvature is of.
-            warp: the coordinates.
         """
         density, cells = self._density, self._density.cells
         found, moved = 1.0 / np.sqrt(self.diagonal), np.zeros(density.size)
         prior, potentials, log_scales = density.cell_prior, point[:cells], point[cells:-1]
         pull, _ = prior.gradient(potentials, log_scales)
         location, spreads = prior.location(potentials), prior.spread(log_scales)
-        shift = np.full(cells, np.nan)
-        shift[warp.warped] = warp.shift
         for start in range(0, cells, GRID_CELLS):
             part = slice(start, min(start + GRID_CELLS, cells))
             theta, counts, weights = potentials[part], self.counts[part], self.cell_information[part]
@@ -263,13 +254,9 @@ class Curvature:
             logs = -0.5 * weights * (grown - target) ** 2 - prior.energies(grid - location[part], spreads[part])
             mass = np.exp(logs - logs.max(axis=0)) * np.gradient(grid, axis=0)
             mass /= mass.sum(axis=0)
-            bent = np.isfinite(shift[part])
-            coordinate = np.where(bent, unwarped(grid - np.where(bent, shift[part], 0.0)), grid)
-            mean = np.sum(mass * coordinate, axis=0)
-            found[part] = np.sqrt(np.maximum(np.sum(mass * (coordinate - mean) ** 2, axis=0), SMALLEST_PULL))
-            units = np.exp(np.where(bent, np.minimum(grid - shift[part], LARGEST_LOG_TOTAL), -np.inf))
-            slopes = np.divide(-np.expm1(-units), units, out=np.ones_like(units), where=units > 0)
-            moved[part] = np.sum(mass * np.minimum(grown, LARGEST_COUNT) * slopes, axis=0)
+            mean = np.sum(mass * grid, axis=0)
+            found[part] = np.sqrt(np.maximum(np.sum(mass * (grid - mean) ** 2, axis=0), SMALLEST_PULL))
+            moved[part] = np.sum(mass * np.minimum(grown, LARGEST_COUNT), axis=0)
         moved[:cells][~density.open] = 0.0
         return found, moved
 
@@ -291,13 +278,6 @@ class Curvature:
             direction *= size / before
             direction += scaled
         return found
-
-
-def unwarped(log_units: np.ndarray) -> np.ndarray:
-    """phi of log u."""
-    units = np.exp(np.minimum(log_units, LINEAR))
-    near = np.where(units < LINEAR, units, 1.0)
-    return np.where(units < LINEAR, near + np.log(-np.expm1(-near)), np.exp(np.minimum(log_units, 600.0)))
 
 
 def check_answers(

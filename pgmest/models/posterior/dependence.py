@@ -26,9 +26,9 @@ MOST_LINKED_CELLS = 4096
 PROPOSALS = 5
 """Tables from which one is chosen for each draw where selections were lost."""
 
-SWEEPS = 30
+SWEEPS = 60
 CLOSE = 1e-4
-"""Of all counts: raking ends where its steps are below this, far below what interactions are."""
+"""Of a table's counts: raking it ends where its steps are below this, far below what interactions are."""
 LARGEST_INTERACTION = 12.0
 """Nats; Student's t may say more, which floats and raking do not bear."""
 
@@ -159,13 +159,17 @@ def raked(values: np.ndarray, target: np.ndarray, domain: Domain, cliques: Seque
     names = domain.attributes
     others = [tuple(axis + 1 for axis, name in enumerate(names) if name not in clique) for clique in cliques]
     wanted = [target.sum(axis=axes, keepdims=True) for axes in others]
-    whole = max(float(target.sum()), 1e-300)
+    enough = CLOSE * target.reshape(len(target), -1).sum(axis=1)
+    found, left, moving = values.copy(), np.arange(len(values)), values
     for _ in range(SWEEPS):
-        moved = 0.0
+        moved = np.zeros(len(left))
         for axes, sums in zip(others, wanted, strict=True):
-            present = values.sum(axis=axes, keepdims=True)
-            moved = max(moved, float(np.abs(present - sums).sum()))
-            values = values * np.divide(sums, present, out=np.zeros_like(sums), where=present > 0)
-        if moved <= CLOSE * whole:
+            sums, present = sums[left], moving.sum(axis=axes, keepdims=True)
+            moved = np.maximum(moved, np.abs(present - sums).reshape(len(left), -1).sum(axis=1))
+            moving = moving * np.divide(sums, present, out=np.zeros_like(sums), where=present > 0)
+        found[left] = moving
+        apart = moved > enough[left]
+        left, moving = left[apart], moving[apart]
+        if not len(left):
             break
-    return values
+    return found

@@ -19,7 +19,6 @@ from pgmest.models.posterior.hmc import Chain
 from pgmest.models.posterior.metric import Metric
 from pgmest.models.posterior.mode import find_mode
 from pgmest.models.posterior.report import PosteriorReport
-from pgmest.models.posterior.warp import Warp, WarpedDensity
 
 TRIALS = 16
 HOLDS = 0.5
@@ -123,21 +122,18 @@ def _chains(
     density: PosteriorDensity, mode: np.ndarray, chains: int, each: int, warm_up: int, generator: np.random.Generator
 ) -> tuple[np.ndarray, dict[str, Any]]:
     """Chains in threads, each with its own oracle and stream of random numbers, from points around the mode."""
-    warp = Warp.of(density, density.curvature(mode), mode)
-    metric = Metric.of(density, warp, mode, _moves(density), generator)
-    middle = warp.from_point(mode)
+    metric = Metric.of(density, mode, _moves(density), generator)
     points = np.empty((chains, each, density.size))
     stop = threading.Event()
 
     def run(index: int, stream: np.random.Generator) -> tuple[Chain, int]:
         own = density.twin()
-        warped = WarpedDensity(own, warp)
-        chain = Chain(_stoppable(warped.energy, stop), _stoppable(warped.gradient, stop), metric, stream)
-        start = middle + 0.5 * metric.scale * metric.velocity(metric.momentum(stream))
+        chain = Chain(_stoppable(own.energy, stop), _stoppable(own.gradient, stop), metric, stream)
+        start = mode + 0.5 * metric.scale * metric.velocity(metric.momentum(stream))
         row = iter(range(each))
 
         def keep(point: np.ndarray) -> None:
-            points[index, next(row)] = warp.to_point(point)
+            points[index, next(row)] = point
 
         chain.draw(chain.warm_up(start, warm_up), each, keep)
         return chain, own.evaluations

@@ -120,9 +120,7 @@ class Chain:
         chosen = moved if self.generator.random() < probability else state
         return chosen, probability, not gain > -DIVERGENT
 
-    def _move(
-        self, state: _State, momentum: np.ndarray, step: float, last: bool = False
-    ) -> tuple[_State, np.ndarray]:
+    def _move(self, state: _State, momentum: np.ndarray, step: float, last: bool = False) -> tuple[_State, np.ndarray]:
         """One two-stage step: kick, drift, kick, drift, kick; with the energy itself only after the last one."""
         metric, point = self.metric, state.point
         momentum = momentum - TWO_STAGE * step * metric.scale * state.gradient

@@ -1,9 +1,9 @@
 r"""The metric of Hamiltonian Monte Carlo: in which units, and along which directions, a posterior moves.
 
-Coordinates (`pgmest.models.posterior.warp`) are divided by their own scale (`Curvature.scales`), D. What is left of the Hessian has large eigenvalues
+Coordinates are divided by their own scale (`Curvature.scales`), D. What is left of the Hessian has large eigenvalues
 where many cells move one well-known number together: the rows of tables that share attributes, above all. The marginals
-that several cliques share, as functions of the coordinates, have the derivative J (a cell moves its row by as much as
-its own count, and all rows a little the other way), and their answers the information K. So the mass matrix is
+that several cliques share, as functions of the coordinates, have the derivative J (a cell moves its row by its mean
+count, and all rows a little the other way), and their answers the information K. So the mass matrix is
 
 .. math:: D^{-1} (I + G^T G) D^{-1} , \qquad G = K^{1/2} J D ,
 
@@ -24,10 +24,9 @@ from scipy import sparse
 from scipy.linalg import cholesky, solve_triangular
 
 from pgmest.models.posterior.density import Curvature, PosteriorDensity
-from pgmest.models.posterior.warp import Warp
 
-MOST_DENSE = 200
-"""Up to this number of coordinates the whole Hessian is factorized."""
+MOST_DENSE = 1000
+"""Up to this number of coordinates the whole Hessian is factorized: 8 MB, and half a millisecond a product."""
 MOST_ROWS = 1000
 """Cells of shared marginals: 8 MB, and half a millisecond a product; those about which the answers say most."""
 WORTH_KEEPING = 0.1
@@ -82,10 +81,10 @@ class DenseRoot:
     product: np.ndarray
 
     @classmethod
-    def of(cls, curvature: Curvature, unit: np.ndarray) -> DenseRoot:
-        """Of the coordinates with a unit, in potentials."""
-        chosen = np.flatnonzero(unit)
-        matrix = unit[chosen, None] * curvature.block(chosen) * unit[chosen]
+    def of(cls, curvature: Curvature, scale: np.ndarray) -> DenseRoot:
+        """Of the coordinates with a scale."""
+        chosen = np.flatnonzero(scale)
+        matrix = scale[chosen, None] * curvature.block(chosen) * scale[chosen]
         matrix[np.diag_indices(len(chosen))] += RIDGE
         factor = cholesky(matrix, lower=True) if len(chosen) else matrix
         root = solve_triangular(factor, np.eye(len(chosen)), lower=True).T if len(chosen) else matrix
@@ -137,9 +136,7 @@ class SharedRoot:
     back: np.ndarray
 
     @classmethod
-    def of(
-        cls, curvature: Curvature, density: PosteriorDensity, scale: np.ndarray, moved: np.ndarray
-    ) -> SharedRoot:
+    def of(cls, curvature: Curvature, density: PosteriorDensity, scale: np.ndarray, moved: np.ndarray) -> SharedRoot:
         """From the information of the answers, and how far each coordinate moves its cell's count."""
         shared = _SharedMarginals.of(curvature, density, scale * moved)
         rows = shared.rows
@@ -281,35 +278,27 @@ class Metric:
 
     @classmethod
     def of(
-        cls,
-        density: PosteriorDensity,
-        warp: Warp,
-        point: np.ndarray,
-        moves: np.ndarray,
-        generator: np.random.Generator,
+        cls, density: PosteriorDensity, point: np.ndarray, moves: np.ndarray, generator: np.random.Generator
     ) -> Metric:
         """From the curvature at a point; `moves` says which coordinates do."""
         curvature = density.curvature(point)
-        slopes = warp.slopes(warp.from_point(point))
-        scale, moved = curvature.scales(point, warp)
+        scale, moved = curvature.scales(point)
         scale = np.where(moves, scale, 0.0)
-        scale[: density.cells] = np.minimum(scale[: density.cells], WIDEST)
         none = np.zeros((0, len(scale)))
         if np.count_nonzero(moves) <= MOST_DENSE:
-            return cls(scale, DenseRoot.of(curvature, scale * slopes), none, none, np.zeros(0))
+            return cls(scale, DenseRoot.of(curvature, scale), none, none, np.zeros(0))
+        scale[: density.cells] = np.minimum(scale[: density.cells], WIDEST)
         flat = cls(scale, SharedRoot.of(curvature, density, scale, moved), none, none, np.zeros(0))
         count = min(DIRECTIONS, int(np.count_nonzero(moves)) // 4)
-        return flat._with_directions(curvature, scale * slopes, count, generator) if count else flat
+        return flat._with_directions(curvature, count, generator) if count else flat
 
-    def _with_directions(
-        self, curvature: Curvature, unit: np.ndarray, count: int, generator: np.random.Generator
-    ) -> Metric:
+    def _with_directions(self, curvature: Curvature, count: int, generator: np.random.Generator) -> Metric:
         def product(rows: np.ndarray) -> np.ndarray:
             """L^T D H D L on rows."""
             out = self.root.forward(rows)
-            return self.root.transposed(np.stack([unit * curvature.product(unit * row) for row in out]))
+            return self.root.transposed(np.stack([self.scale * curvature.product(self.scale * row) for row in out]))
 
-        rows = _orthonormal(generator.standard_normal((count, len(self.scale))) * (unit > 0))
+        rows = _orthonormal(generator.standard_normal((count, len(self.scale))) * (self.scale > 0))
         for _ in range(PASSES):
             rows = _orthonormal(product(rows))
         values, turn = np.linalg.eigh(rows @ product(rows).T)

@@ -116,7 +116,9 @@ class Posterior:
         """The draws, chain after chain, as ordinary models."""
         refit = self.density.refit
         for point, total in zip(self.points.reshape(len(self), -1), self.totals, strict=True):
-            yield self.make_model(refit.potentials(self.density.base + point[: self.density.cells]), float(total), refit.plan)
+            yield self.make_model(
+                refit.potentials(self.density.base + point[: self.density.cells]), float(total), refit.plan
+            )
 
     # -- questions --------------------------------------------------------------------------------------------------
 

@@ -283,9 +283,7 @@ class StudentCells:
     drawn: np.ndarray
 
     @classmethod
-    def of(
-        cls, layout: Layout, center: np.ndarray, scale: float, width: float, possible: np.ndarray
-    ) -> StudentCells:
+    def of(cls, layout: Layout, center: np.ndarray, scale: float, width: float, possible: np.ndarray) -> StudentCells:
         """That of all cliques of a layout."""
         sizes = [domain.size() for domain in layout.domains]
         free = [
@@ -382,7 +380,7 @@ class StudentCells:
         """Potentials and log scales from the prior; for simulations of small domains, whose projections are dense."""
         cells = len(self.center)
         within = np.eye(cells) - (self.effects.spread @ self.effects.means.toarray())
-        basis = np.linalg.svd(within)[0][:, : int(round(np.trace(within)))]  # of interactions
+        basis = np.linalg.svd(within)[0][:, : round(np.trace(within))]  # of interactions
         unit = basis @ generator.standard_normal(basis.shape[1])
         for _ in range(GIBBS_SWEEPS):
             rates = 0.5 * (DEGREES + unit**2)

@@ -73,9 +73,7 @@ class Strengths:
         """Whether enough cliques were measured to say something about others."""
         return self.evidence >= FEWEST_CLIQUES
 
-    def draw(
-        self, generator: np.random.Generator, size: int, part: tuple[float, float] = (0.0, 1.0)
-    ) -> np.ndarray:
+    def draw(self, generator: np.random.Generator, size: int, part: tuple[float, float] = (0.0, 1.0)) -> np.ndarray:
         """Strengths of pairs that were not measured, from between two quantiles of their distribution."""
         levels = generator.uniform(*part, size)
         drawn = np.minimum(np.searchsorted(np.cumsum(self.predictive), levels), len(GRID) - 1)
@@ -124,9 +122,10 @@ def learn_strengths(
     expected = {
         clique: _left_out(refit, measurements, clique, total, make_model) for clique in list(tables)[:MOST_REFITS]
     }
-    likelihoods = {clique: _likelihood(clique, tables[clique], found, total) for clique, found in expected.items()}
+    domain = refit.plan.layout.domain
+    likelihoods = {clique: _likelihood(domain.project(clique), tables[clique], expected[clique]) for clique in expected}
     found = _pooled(likelihoods, tables)
-    return replace(found, trend=_trend(tables, expected, found.of, total))
+    return replace(found, trend=_trend(domain, tables, expected, found.of, total))
 
 
 def standard_codes(counts: np.ndarray) -> np.ndarray:
@@ -198,11 +197,11 @@ def one_way(measurement: LinearMeasurement, name: str, domain: Domain) -> Linear
     return LinearMeasurement(measurement.values.reshape(shape).sum(axis=axes), (name,), spread)
 
 
-def _likelihood(clique: Clique, measurement: LinearMeasurement, expected: np.ndarray, total: float) -> np.ndarray:
+def _likelihood(domain: Domain, measurement: LinearMeasurement, expected: np.ndarray) -> np.ndarray:
     """The log-likelihood of each strength of `GRID`: cells independent, as many as the margins leave free."""
     expected = np.maximum(expected, LEAST_COUNT)
     variance = np.broadcast_to(np.square(measurement.stddev), expected.shape)
-    sizes = np.array(measurement._shape or (measurement.rows,))
+    sizes = np.array(domain.shape)
     free = float(np.prod(np.maximum(sizes - 1, 1)) / max(np.prod(sizes), 1))
     found = np.empty(len(GRID))
     for index, strength in enumerate(GRID):
@@ -218,6 +217,7 @@ def _likelihood(clique: Clique, measurement: LinearMeasurement, expected: np.nda
 
 
 def _trend(
+    domain: Domain,
     tables: Mapping[Clique, LinearMeasurement],
     expected: Mapping[Clique, np.ndarray],
     strengths: Mapping[Clique, float],
@@ -226,13 +226,13 @@ def _trend(
     """The posterior of the share of interactions that is a trend, over `TRENDS`.
 
     By the correlations of codes beyond what was expected: those of pairs within each clique that was left out. Where
-    interactions are s times (sqrt(a) t x y + sqrt(1 - a) t_xy), x and y being standardized codes, such a correlation has
-    to first order the variance s^2 (a + (1 - a) sum_xy p^2 x^2 y^2) and that of the noise.
+    interactions are s times (sqrt(a) t x y + sqrt(1 - a) t_xy), x and y being standardized codes, such a correlation
+    has, to first order, the variance s^2 (a + (1 - a) sum_xy p^2 x^2 y^2) and that of the noise.
     """
     logs = np.zeros(len(TRENDS))
     for clique, table in expected.items():
-        measurement, shape = tables[clique], tuple(tables[clique]._shape or ())
-        if len(shape) != len(clique) or len(shape) != 2:
+        measurement, shape = tables[clique], domain.project(clique).shape
+        if len(shape) != 2:
             continue
         shares = np.maximum(table, 0.0).reshape(shape) / total
         x, y = standard_codes(shares.sum(axis=1)), standard_codes(shares.sum(axis=0))
