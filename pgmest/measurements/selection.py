@@ -1,15 +1,15 @@
 r"""What a private selection says about the candidates that it did not choose.
 
-The exponential mechanism chooses candidate c with probability proportional to $e^{a q_c}$, where q is the score and a the
-rate. Who chose it is public, and was paid for. Of a candidate r that lost, all other scores held fixed,
+The exponential mechanism chooses candidate c with probability proportional to $e^{a q_c}$, where q is the score and a
+the rate. Who was chosen is public, and was paid for. Of a candidate r that lost, all other scores held fixed,
 
 .. math:: P(r \text{ loses} \mid q_r) = \frac{Z}{Z + e^{a q_r}} , \qquad Z = \sum_{j \ne r} e^{a q_j} ,
 
-so a score far above $\log Z / a$ is unlikely. Z is not known, but $e^{a q_c}$ is a share of it that is seldom small: the
-chosen one has less than 1 / (k m) of all the weight of m candidates with a probability of at most 1 / k. Here
+so a score far above $\log Z / a$ is unlikely. Z is not known, but $e^{a q_c}$ is a share of it that is seldom small:
+the chosen one has less than 1 / (k m) of all the weight of m candidates with a probability of at most 1 / k. Here
 $Z = m e^{a q_c}$ is taken, which makes the evidence weaker than it is rather than stronger. Scores are weighted l1
-distances of marginals from what a model expected (`Curator.select` with `Distances`), so that this bounds by how much a
-marginal that was never measured can differ from that model.
+distances of marginals from what a model expected (`Curator.select` with `Distances`), so that this bounds by how much
+a marginal that was never measured can differ from that model.
 """
 
 from __future__ import annotations

@@ -29,6 +29,7 @@ from pgmest.tables.factor import Factor
 
 if TYPE_CHECKING:
     from pgmest.inference.exact.plan import Plan
+    from pgmest.measurements.selection import PaidSelection
     from pgmest.models.exact import Model
 
 About = Literal["table", "population"]
@@ -45,7 +46,7 @@ CLOSE = 1e-6
 class Posterior:
     r"""Draws from $P(\theta, N \mid y)$: log-linear models of the measured cliques, each with its number of records.
 
-    The likelihood is that of each measurement's own noise, the prior a `NormalPrior`. `Model.posterior` makes it.
+    The likelihood is that of each measurement's own noise, the prior an `InteractionPrior`. `Model.posterior` makes it.
 
     What an interval is about:
 
@@ -56,11 +57,13 @@ class Posterior:
 
     For attributes that no measured clique holds together a draw's own table is not all there is to know: pairs of them
     may depend on each other in ways that were not measured. They are given interactions as strong as those of the
-    measured cliques turned out to be (`strengths`), and counts of N records around them are drawn. That rests on the
-    unmeasured pairs being no more dependent than the measured ones; `Model.bounds` has what holds without any model.
+    measured cliques turned out to be (`strengths`), and counts of N records around them are drawn; where a mechanism
+    compared them with its models and measured others, such that would hardly have lost are rare (`selections`). That
+    rests on the unmeasured pairs being no more dependent than the measured ones; `Model.bounds` has what holds without
+    any model.
 
     Args:
-        points: theta minus base, and the log total, shape (chains, draws, cells + 1).
+        points: theta minus base, the prior's log scales and the log total, shape (chains, draws, density.size).
         density: what they were drawn from.
         report: the diagnostics.
         make_model: a model of potentials, a total and the plan that runs them.
