@@ -157,6 +157,10 @@ class PosteriorDensity:
         gradient[-1] = 0.0 if self.total_known else slope + tempering * dot(slopes, counts)
         return value, gradient
 
+    def held(self, step: np.ndarray) -> np.ndarray:
+        """A step without what tables that overlap can make up for, which nothing holds back (`CellPrior.held`)."""
+        return np.append(self.cell_prior.held(step[: self.cells]), step[self.cells :])
+
     def curvature(self, point: np.ndarray, tempering: float = 1.0) -> Curvature:
         """The Gauss-Newton Hessian at a point; the density may not be evaluated while it is used."""
         return Curvature(self, point, tempering)

@@ -128,7 +128,7 @@ def _chains(
 
     def run(index: int, stream: np.random.Generator) -> tuple[Chain, int]:
         own = density.twin()
-        chain = Chain(_stoppable(own.energy, stop), _stoppable(own.gradient, stop), metric, stream)
+        chain = Chain(_stoppable(own.energy, stop), _stoppable(own.gradient, stop), own.held, metric, stream)
         start = mode + 0.5 * metric.scale * metric.velocity(metric.momentum(stream))
         row = iter(range(each))
 

@@ -55,6 +55,7 @@ class Chain:
     Attributes:
         energy: of a point, with its gradient.
         gradient: that, with anything that is finite where the energy is, which costs less.
+        held: a step without directions in which nothing holds it back.
         step: the step size, in scaled coordinates.
         lengths: numbers of steps, of which every trajectory draws one.
         divergent: how many trajectories lost their energy, after the warm-up.
@@ -63,6 +64,7 @@ class Chain:
 
     energy: Energy
     gradient: Energy
+    held: Callable[[np.ndarray], np.ndarray]
     metric: Metric
     generator: np.random.Generator
     step: float = FIRST_STEP
@@ -136,19 +138,15 @@ class Chain:
         return _State(point, energy, gradient), momentum
 
     def _turn(self, state: _State) -> int:
-        """After how many steps a trajectory begins to return to where it started.
-
-        Directions in which nothing holds it back, such as those in which tables that overlap make up for each other, go
-        on for much longer: it has turned where most of its way does.
-        """
-        momentum, moved, largest, before = self.metric.momentum(self.generator), state, 0.0, 0.0
+        """After how many steps a trajectory begins to return to where it started."""
+        momentum, moved, largest = self.metric.momentum(self.generator), state, 0.0
         inverse = np.divide(1.0, self.metric.scale, out=np.zeros(len(momentum)), where=self.metric.scale > 0)
         for length in range(1, LONGEST + 1):
             moved, momentum = self._move(moved, momentum, self.step)
             if not math.isfinite(moved.energy):
                 return length
-            away = dot((moved.point - state.point) * inverse, momentum)
-            if away < TURNED * largest or (away < 0.5 * largest and away > before):
+            away = dot(self.held(moved.point - state.point) * inverse, momentum)
+            if away < TURNED * largest:
                 return length
-            largest, before = max(largest, away), away
+            largest = max(largest, away)
         return LONGEST

@@ -80,6 +80,10 @@ class CellPrior(Protocol):
         """Where each cell's density is largest given all others."""
         ...
 
+    def held(self, step: np.ndarray) -> np.ndarray:
+        """A change of the potentials without what tables that overlap can make up for, which nothing holds back."""
+        ...
+
     def energies(self, away: np.ndarray, spread: np.ndarray) -> np.ndarray:
         """The energy of each of some cells of these scales, at distances from its location, shape (points, cells)."""
         ...
@@ -251,6 +255,10 @@ class NormalCells:
         """See `CellPrior`."""
         return self.center
 
+    def held(self, step: np.ndarray) -> np.ndarray:
+        """See `CellPrior`: all of it."""
+        return step
+
     def energies(self, away: np.ndarray, spread: np.ndarray) -> np.ndarray:
         """See `CellPrior`."""
         return 0.5 * (away / spread) ** 2
@@ -371,6 +379,11 @@ class StudentCells:
     def location(self, theta: np.ndarray) -> np.ndarray:
         """See `CellPrior`."""
         return theta - self._within(theta - self.center)
+
+    def held(self, step: np.ndarray) -> np.ndarray:
+        """See `CellPrior`: the interactions, where there are any."""
+        found = self._within(step)
+        return found if found.any() else step
 
     def energies(self, away: np.ndarray, spread: np.ndarray) -> np.ndarray:
         """See `CellPrior`."""
