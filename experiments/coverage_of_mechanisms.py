@@ -101,8 +101,8 @@ def questions(model: pg.Model, data: pg.Dataset) -> Iterator[tuple[str, Any, Any
     for pair in (*inside[:3], *outside[:3]):
         yield "means", conditional_means, pair
     names = data.domain.attributes
-    for place in range(len(names)):  # each attribute in turn is the outcome, the three after it are the features
-        outcome, *features = [names[(place + step) % len(names)] for step in range(min(4, len(names)))]
+    for place in range(len(names)):  # each attribute in turn is the outcome, the two after it are the features
+        outcome, *features = [names[(place + step) % len(names)] for step in range(min(3, len(names)))]
         yield "regression", coefficients, (*features, outcome)
 
 

@@ -20,13 +20,13 @@ from pgmest.models.posterior.prior import NORMAL_SCALE
 from pgmest.models.posterior.strength import Strengths
 from pgmest.tables.domain import Clique, Domain
 
-MOST_LINKED_CELLS = 4096
+MOST_LINKED_CELLS = 2048
 """Attributes that link a pair are taken in while the table has at most this number of cells."""
 
-PROPOSALS = 5
+PROPOSALS = 4
 """Tables from which one is chosen for each draw where selections were lost."""
 
-SWEEPS = 60
+SWEEPS = 40
 CLOSE = 1e-4
 """Of a table's counts: raking it ends where its steps are below this, far below what interactions are."""
 LARGEST_INTERACTION = 12.0
