@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from experiments.compare.cells import DELTA, EPSILONS, MBI_ITERATIONS, MOST_CELLS, MOST_PAIRS
+from experiments.compare.cells import DELTA, EPSILONS, MBI_ITERATIONS
+from experiments.compare.workloads import MOST_CELLS, MOST_PAIRS
 from experiments.figure_style import COLORS, MARKERS, MUTED, legend, log_axes, panels, save, titles
 from pgmest._base.files import atomic_path, write_atomically
 
