@@ -86,7 +86,8 @@ def errors(data: Dataset, source: Any) -> dict[str, float]:
 def error(data: Dataset, source: Any) -> float:
     """The average total variation distance of pairs, alone."""
     pairs = cliques(data.domain, 2)
-    return _mean(itertools.starmap(total_variation, zip(data.project_many(pairs), _answers(source, pairs), strict=True)))
+    both = zip(data.project_many(pairs), _answers(source, pairs), strict=True)
+    return _mean(itertools.starmap(total_variation, both))
 
 
 def _mean(values: Iterable[float]) -> float:
