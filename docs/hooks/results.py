@@ -105,7 +105,8 @@ def project() -> dict[str, Any]:
 def compatibility() -> str:
     """What was tested with what, and how much of it passed."""
     text = (ROOT / "docs" / "hooks" / "compatibility.md").read_text(encoding="utf-8")
-    made = {"floors": floors(), "suite": suite(), "mbi": mbi(), "opendp": opendp(), "release": release()}
+    made = {"floors": floors(), "suite": suite(), "mbi": mbi(), "mechanisms": mechanisms(), "opendp": opendp()}
+    made["release"] = release()
     if not read("compat_mbi.json"):
         made["mbi"] = "It has not been run for this release yet."
     for name, part in made.items():
@@ -154,6 +155,17 @@ def mbi() -> str:
         more += [f"- {name}, left out {count}: {reason}." for reason, count in reasons.items()]
         more += [f"- {name}, failed: `{test}`" for test in failed]
     return "\n".join([*lines, "", *more])
+
+
+def mechanisms() -> str:
+    """mbi's own mechanisms, on pgmest and on mbi."""
+    lines = ["| mbi | script | on | processor seconds | mean error of its workload |", "|---|---|---|---:|---:|"]
+    for name, run in read("compat_mechanisms.json").items():
+        for row in run["rows"]:
+            seconds = row["note"] if row["seconds"] is None else f"{row['seconds']:.1f}"
+            error = "" if row["error"] is None else f"{row['error']:.3f}"
+            lines.append(f"| {name} | {row['mechanism']} | {row['on']} | {seconds} | {error} |")
+    return "\n".join(lines) if len(lines) > 2 else "They have not been timed for this release yet."
 
 
 def opendp() -> str:

@@ -1,7 +1,7 @@
 """Run mbi's own tests on pgmest, and where a checkout is named its own mechanisms.
 
     make compat                        the tests out of mbi's source distribution, of the release that is installed
-    make compat MBI=path/to/checkout   those of a checkout, and its mechanisms/*.py
+    make compat MBI=path/to/checkout   those of a checkout, and its mechanisms/*.py; how long these take, too
 
 mbi's tests are not ours to copy: they are downloaded into build/, or read where they are. Each of its test files runs
 in a process of its own, since JAX keeps what it compiled. How many passed, which failed, and what is left out and why,
@@ -90,10 +90,12 @@ def main() -> int:
     passed, failed = sum(one["passed"] for one in found), [name for one in found for name in one["failed"]]
     print(f"mbi {version('mbi')}'s tests on pgmest: {passed:,} of {passed + len(failed):,} in scope pass", *failed)
     status = int(bool(failed))
-    if arguments.mbi and status == 0:
+    if arguments.mbi and not arguments.only and status == 0:
         environment = {**os.environ, "PGMEST_MBI_CHECKOUT": str(arguments.mbi.resolve())}
         mechanisms = [sys.executable, "-m", "pytest", "-q", "tests/adapters/test_mbi_mechanisms.py"]
         status = subprocess.run(mechanisms, env=environment, cwd=ROOT, check=False).returncode
+        timed = [sys.executable, "-m", "experiments.compat.mechanisms", "--mbi", str(arguments.mbi)]
+        subprocess.run(timed, env={**environment, "PYTHONPATH": str(ROOT)}, check=False)
     return status
 
 

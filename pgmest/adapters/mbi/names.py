@@ -1,7 +1,7 @@
 """Domains, attribute names and records, mbi's to ours and back.
 
 An attribute of mbi's may be an integer, ours are text: the attribute 3 is called "3" here, or "3'" where mbi has a "3"
-as well. Labels of values stay with mbi's domain; `schema_of` makes a `pgmest.Schema` of them.
+as well. Labels of values stay with mbi's domain, where `labels_of` finds them.
 """
 
 from __future__ import annotations
