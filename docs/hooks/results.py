@@ -106,7 +106,7 @@ def compatibility() -> str:
     """What was tested with what, and how much of it passed."""
     text = (ROOT / "docs" / "hooks" / "compatibility.md").read_text(encoding="utf-8")
     made = {"floors": floors(), "suite": suite(), "mbi": mbi(), "mechanisms": mechanisms(), "opendp": opendp()}
-    made["release"] = release()
+    made |= {"guides": guides(), "release": release()}
     if not read("compat_mbi.json"):
         made["mbi"] = "It has not been run for this release yet."
     for name, part in made.items():
@@ -166,6 +166,15 @@ def mechanisms() -> str:
             error = "" if row["error"] is None else f"{row['error']:.3f}"
             lines.append(f"| {name} | {row['mechanism']} | {row['on']} | {seconds} | {error} |")
     return "\n".join(lines) if len(lines) > 2 else "They have not been timed for this release yet."
+
+
+def guides() -> str:
+    """The guides that ran in the environment of the library that they are about."""
+    lines = ["| guide | blocks that ran | with |", "|---|---:|---|"]
+    for name, run in read("compat_guides.json").items():
+        versions = ", ".join(f"{package} {version}" for package, version in run["versions"].items())
+        lines.append(f"| [{name.replace('_', ' ')}](guides/{name}.md) | {run['blocks']} | {versions} |")
+    return "\n".join(lines)
 
 
 def opendp() -> str:
