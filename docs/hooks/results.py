@@ -153,7 +153,8 @@ def mbi() -> str:
         counts = f"{len(files)} of {run['of']} | {passed + len(failed):,} | {passed:,} | {sum(reasons.values())}"
         lines.append(f"| {name} | {counts} | {versions} |")
         more += [f"- {name}, left out {count}: {reason}." for reason, count in reasons.items()]
-        more += [f"- {name}, failed: `{test}`" for test in failed]
+        chances = {test: why for one in files for test, why in one.get("by_chance", {}).items()}
+        more += [f"- {name}, failed: `{test}`" + (f": {chances[test]}." if test in chances else ".") for test in failed]
     return "\n".join([*lines, "", *more])
 
 
