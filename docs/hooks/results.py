@@ -106,7 +106,7 @@ def compatibility() -> str:
     """What was tested with what, and how much of it passed."""
     text = (ROOT / "docs" / "hooks" / "compatibility.md").read_text(encoding="utf-8")
     made = {"floors": floors(), "suite": suite(), "mbi": mbi(), "mechanisms": mechanisms(), "opendp": opendp()}
-    made |= {"guides": guides(), "release": release()}
+    made |= {"guides": guides(), "release": release(), "first_call": first_call()}
     if not read("compat_mbi.json"):
         made["mbi"] = "It has not been run for this release yet."
     for name, part in made.items():
@@ -167,6 +167,12 @@ def mechanisms() -> str:
             error = "" if row["error"] is None else f"{row['error']:.3f}"
             lines.append(f"| {name} | {row['mechanism']} | {row['on']} | {seconds} | {error} |")
     return "\n".join(lines) if len(lines) > 2 else "They have not been timed for this release yet."
+
+
+def first_call() -> str:
+    """What `.ci/first_call` said."""
+    path = RESULTS / "compat_first_call.txt"
+    return f"```text\n{path.read_text(encoding='utf-8')}```" if path.exists() else "It has not been run for this release."
 
 
 def guides() -> str:

@@ -308,7 +308,9 @@ class ApproxMirrorDescent:
         made = estimate(domain, loss_fn, known_total, (), iters, callback_fn, potentials, oracle="convex")
         return made.marginals
 
-    precompile = Estimator.precompile
+    def precompile(self, *arguments: Any, **options: Any) -> concurrent.futures.Future[None]:
+        """Nothing is compiled for a set of cliques: a future that is done."""
+        return Estimator().precompile(*arguments, **options)
 
 
 def reweighted_records(

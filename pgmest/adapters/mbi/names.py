@@ -44,8 +44,8 @@ class Names:
 
     def __init__(self, domain: Any):
         names = _names(tuple(domain.attributes))
-        self.theirs = domain
-        self.domain = Domain(zip(names, domain.shape, strict=True))
+        self.theirs: Any = domain
+        self.domain: Domain = Domain(zip(names, domain.shape, strict=True))
         self.of: dict[Any, str] = dict(zip(domain.attributes, names, strict=True))
         self._back = dict(zip(names, domain.attributes, strict=True))
 
