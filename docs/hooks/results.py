@@ -186,7 +186,7 @@ def guides() -> str:
 
 def opendp() -> str:
     """OpenDP's tables with either estimator."""
-    lines = ["| opendp | mbi | algorithm | estimator | seconds | error of pairs |", "|---|---|---|---|---:|---:|"]
+    lines = ["| opendp | mbi | algorithm | estimator | processor seconds | error of pairs |", "|---|---|---|---|---:|---:|"]
     for name, run in read("compat_opendp.json").items():
         for row in sorted(run["rows"], key=lambda one: (one["algorithm"], one["estimator"])):
             values = (name, run["versions"]["mbi"], row["algorithm"], row["estimator"])
