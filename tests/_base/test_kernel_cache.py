@@ -26,6 +26,7 @@ def machine(tmp_path, monkeypatch):
     monkeypatch.setattr(kernel_cache, "writable", writable)
     monkeypatch.setattr(kernel_cache, "PACKAGE", tmp_path / "package")
     monkeypatch.setattr(kernel_cache, "PREPARED", tmp_path / "package" / "_kernels")
+    monkeypatch.setattr(kernel_cache, "MEMORY", tmp_path / "memory")
     monkeypatch.setattr(kernel_cache.tempfile, "gettempdir", lambda: str(tmp_path / "tmp"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
     for name in ("PGMEST_CACHE_DIR", "NUMBA_CACHE_DIR"):
@@ -64,6 +65,18 @@ def test_a_temporary_folder_that_others_may_fill_is_not_used(machine, how):
         private(machine).chmod(0o777)
     assert kernel_cache.kernel_folder() is None
     assert not kernel_cache.kernels_are_kept()
+
+
+def test_where_no_file_can_be_written_they_are_kept_in_memory(machine, monkeypatch):
+    def nowhere() -> str:
+        raise FileNotFoundError("No usable temporary directory found")
+
+    monkeypatch.setattr(kernel_cache.tempfile, "gettempdir", nowhere)
+    assert kernel_cache.kernel_folder() is None
+    kernel_cache.kernel_folder.cache_clear()
+    (machine.root / "memory").mkdir()
+    machine.allowed.add(machine.root / "memory")
+    assert kernel_cache.kernel_folder() == machine.root / "memory" / private(machine).name
 
 
 def test_a_prepared_folder_that_cannot_be_written_is_copied_once(machine):
