@@ -124,9 +124,18 @@ def _copied(prepared: Path) -> Path | None:
     if not target.is_dir():
         building = Path(tempfile.mkdtemp(dir=own, prefix=".copy-"))
         try:
-            shutil.copytree(prepared, building, dirs_exist_ok=True)
-            building.chmod(0o700)
+            _copy_contents(prepared, building)
             building.rename(target)
         except OSError:  # another process was faster, or there is no room
             shutil.rmtree(building, ignore_errors=True)
     return target if target.is_dir() else own
+
+
+def _copy_contents(source: Path, target: Path) -> None:
+    """Copy files and folders, not their permissions: numba wants folders that it can write to."""
+    for path in sorted(source.rglob("*")):
+        there = target / path.relative_to(source)
+        if path.is_dir():
+            there.mkdir(mode=0o700)
+        else:
+            shutil.copyfile(path, there)

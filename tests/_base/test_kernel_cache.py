@@ -83,11 +83,18 @@ def test_a_prepared_folder_that_cannot_be_written_is_copied_once(machine):
     kernels = machine.root / "package" / "_kernels"
     kernels.mkdir(parents=True)
     (kernels / "upward.nbc").write_bytes(b"code")
+    inner = kernels / "exact_3f"
+    inner.mkdir()
+    (inner / "downward.nbc").write_bytes(b"code")
+    inner.chmod(0o555)  # as whoever installs for others leaves it
     found = kernel_cache.kernel_folder()
+    inner.chmod(0o755)
     assert found is not None
     assert found.parent == private(machine)
     assert (found / "upward.nbc").read_bytes() == b"code"
     assert not found.stat().st_mode & 0o077
+    assert (found / "exact_3f").stat().st_mode & 0o700 == 0o700
+    assert (found / "exact_3f" / "downward.nbc").read_bytes() == b"code"
     (found / "upward.nbc").write_bytes(b"mine")
     kernel_cache.kernel_folder.cache_clear()
     assert kernel_cache.kernel_folder() == found
