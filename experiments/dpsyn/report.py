@@ -34,7 +34,8 @@ from noisy marginals, numeric attributes in buckets that are refined again, grou
 values below max(4.5 sigma, 800) put together or, where all of them stay below that, assigned 0; the noise that is the
 least for so many marginals; tables made consistent; and records. delta is at most 1 / records^2. GUM as published has
 {2 * cells.GUM_ITERATIONS} iterations, alpha 1 and the square-root schedule, with which it comes close in them (below;
-the contest had alpha 0.2, for an unknown number of iterations); ours {cells.GUM_ITERATIONS}, flows
+the contest had alpha 0.2, for an unknown number of iterations); *half copies* is the same, but that half of what a cell
+gains in the last iteration are rewritten records and not all are copies; ours has {cells.GUM_ITERATIONS}, flows
 {cells.FLOW_ITERATIONS}. At epsilon 0.3 the marginals have hardly a cycle: records are appended from them, and the ways
 are nearly one.
 
@@ -50,7 +51,8 @@ CONVERGENCE = f"""## GUM against flows
 
 Mean total variation between the records' tables and those they are to have, on `fire` at epsilon 1, in each iteration
 before its updates. GUM as published: a cell gains min(n_t - n_s, alpha n_s). The rates of the schedules of alpha are
-not published: here k is {", ".join(f"{k:g} ({name.replace('_', ' ')})" for name, k in cells.SCHEDULES.items())}.
+not published: here k is {", ".join(f"{k:g} ({name.replace('_', ' ')})" for name, k in cells.SCHEDULES.items())};
+where a row names another k, it is that.
 """
 
 ITEMSETS = """## PrivBasis (section 3.1)
