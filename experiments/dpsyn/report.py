@@ -75,9 +75,9 @@ def write(results: Path) -> None:
         table = pd.read_csv(folder / "convergence.csv")
         parts += [CONVERGENCE, _convergence(table), "\n![Convergence](dpsyn/convergence.png)\n"]
     if (folder / "itemsets.csv").is_file():
-        table = pd.read_csv(folder / "itemsets.csv").drop(columns=["table", "seed"])
-        medians = table.groupby(["theta", "epsilon"]).median().round(4).reset_index()
-        parts += [ITEMSETS, markdown(medians), "\n![PrivBasis](dpsyn/itemsets.png)\n"]
+        groups = pd.read_csv(folder / "itemsets.csv").drop(columns="table").groupby(["theta", "epsilon"])
+        medians = groups.median().round(4).drop(columns="seed").join(groups["seed"].nunique().rename("seeds"))
+        parts += [ITEMSETS, markdown(medians.reset_index()), "\n![PrivBasis](dpsyn/itemsets.png)\n"]
     write_atomically(results / "dpsyn.md", "\n".join(parts))
 
 
@@ -95,17 +95,27 @@ def _text(cell: object) -> str:
 
 def _scores(table: pd.DataFrame) -> str:
     shown = ["density", "ranges", "pay_gap", "density_nist", "ranges_nist"]
-    keys = ["table", "epsilon", "method"]
-    have = [name for name in shown if name in table]
-    found = table.groupby(keys)[have].median().round().join(table.groupby(keys)["seed"].nunique().rename("seeds"))
-    noise = table.groupby(keys)[["noise", "marginals"]].first()
-    return markdown(found.join(noise).reset_index())
+    groups = table.groupby(["table", "epsilon", "method"])
+    found = groups[[name for name in shown if name in table]].agg(_spread)
+    return markdown(found.join(groups["seed"].nunique().rename("seeds")).join(groups[["noise", "marginals"]].first())
+                    .reset_index())  # fmt: skip
+
+
+def _spread(scores: pd.Series) -> str:
+    """The median, and the range where there are several seeds."""
+    known = scores.dropna()
+    if known.empty:
+        return ""
+    median = f"{known.median():,.0f}"
+    return median if len(known) == 1 else f"{median} ({known.min():,.0f} to {known.max():,.0f})"
 
 
 def _convergence(table: pd.DataFrame) -> str:
     places = [1, 5, 10, 20, 40]
     rows = table[table["iteration"].isin(places)]
     wide = rows.groupby(["method", "iteration"])["error"].median().unstack("iteration").reset_index()
-    last = table.groupby("method")["error"].apply(lambda errors: errors.iloc[-1]).rename("last")
+    ends = table[table["iteration"] == table.groupby(["method", "seed"])["iteration"].transform("max")]
+    last = ends.groupby("method")["error"].median().rename("last")
+    last = pd.concat([last, table.groupby("method")["seed"].nunique().rename("seeds")], axis=1)
     wide = wide.join(last, on="method").round(4)
     return markdown(wide.rename(columns={place: f"iteration {place}" for place in places}))

@@ -9,10 +9,10 @@ from experiments.papers.entry import Entry, algorithm, impossible, number, state
 from experiments.papers.paper import Paper, Step
 from experiments.papers.reading import median, rows
 from experiments.pgm_icml2019 import figure1, figure2, figure3
-from experiments.pgm_icml2019.problem import DATASETS, PAPER_QUERIES
+from experiments.pgm_icml2019.problem import DATASETS, PAPER_QUERIES, PAPER_RECORDS
 
 ONE, TWO_A, TWO_B, THREE = (f"experiments/results/pgm_figure{name}.md" for name in ("1", "2a", "2b", "3"))
-PUBLISHED = "experiments/pgm_icml2019/published"
+PUBLISHED, PROBLEM = "experiments/pgm_icml2019/published", "experiments/pgm_icml2019/problem.py"
 TESTS = "tests/experiments/pgm_icml2019/test_published.py"
 SOLVERS = "tests/solvers/test_mirror_descent.py"
 NEAR = "its triples are not published; those here have nearly as many queries"
@@ -25,7 +25,7 @@ def _queries(name: str) -> Entry:
         f"queries of the workload on {name}",
         PAPER_QUERIES[name],
         lambda: median("pgm_problems.csv", "queries", dataset=name),
-        "experiments/pgm_icml2019/problem.py",
+        PROBLEM,
         within=1.011,
         because=because,
     )
@@ -102,6 +102,12 @@ def _improvements() -> list[Entry]:
                 )
             )
     return found
+
+
+def _records() -> tuple[str, bool]:
+    found = rows("pgm_problems.csv").set_index("dataset").records
+    same = all(found[name] == records for name, records in PAPER_RECORDS.items())
+    return ", ".join(f"{name} {found[name]:,}" for name in PAPER_RECORDS), same
 
 
 def _mwem() -> tuple[str, bool]:
@@ -270,6 +276,7 @@ PAPER = Paper(
             ],
             form="a formula",
         ),
+        statement("Table 1", "records", ", ".join(f"{n} {r:,}" for n, r in PAPER_RECORDS.items()), _records, PROBLEM),
         *(_queries(name) for name in DATASETS),
         *_improvements(),
         statement(
