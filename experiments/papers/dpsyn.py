@@ -37,6 +37,13 @@ def _score(table: str, score: str, method: str = PUBLISHED) -> Callable[[], tupl
     return found
 
 
+def _ranges() -> tuple[str, bool]:
+    """The published form's range score, and what its last phase of copies alone has to do with it."""
+    text, rises = _score("fire", "ranges")()
+    other, other_rises = _score("fire", "ranges", cells.HALF_COPIES)()
+    return f"{text}; ending with half copies {'it rises' if other_rises else 'it does not rise either'}: {other}", rises
+
+
 def _last_errors() -> dict[str, float]:
     table = rows("dpsyn/convergence.csv")
     last = table[table["iteration"] == table.groupby(["method", "seed"])["iteration"].transform("max")]
@@ -209,7 +216,7 @@ PAPER = Paper(
             "section 5.1",
             "range score of the pipeline",
             "rises with epsilon",
-            _score("fire", "ranges"),
+            _ranges,
             REPORT,
             because="the published GUM ends with copies alone; with ours and with flows it rises",
         ),
@@ -217,7 +224,7 @@ PAPER = Paper(
             "section 5.1",
             "Gini index and pay gap",
             "rises with epsilon",
-            _score("acs/IL_OH", "pay_gap", OURS),
+            _score("acs/IL_OH", "pay_gap"),
             REPORT,
             because="the contest's census of 1940 is not here, and how the score is normalized is not printed",
         ),
