@@ -72,7 +72,7 @@ def compile_all(folder: Path, processes: int) -> None:
         PgmestError: a process failed.
     """
     environment = {**os.environ, "PGMEST_CACHE_DIR": str(folder), "PYTHONPATH": os.pathsep.join(sys.path)}
-    sweep = "from pgmest.inference.exact.belief_propagation import compile_sweep; compile_sweep({!r})"
+    sweep = "from pgmest.inference.exact.kernel_loading import compile_sweep; compile_sweep({!r})"
 
     def run(program: str) -> None:
         done = subprocess.run(
