@@ -216,7 +216,7 @@ def _log(x: float) -> float:
 
 @_reduction
 def _largest(row):
-    largest = -np.inf
+    largest = row.dtype.type(-np.inf)
     for j in range(row.size):
         largest = row[j] if row[j] > largest else largest
     return largest
@@ -224,7 +224,7 @@ def _largest(row):
 
 @_reduction
 def _sum(row):
-    total = 0.0
+    total = row.dtype.type(0.0)
     for j in range(row.size):
         total += row[j]
     return total

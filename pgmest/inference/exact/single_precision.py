@@ -23,9 +23,9 @@ class SinglePrecisionOracle(ExactOracle):
     A message is the logarithm of a sum over everything below it, kept to 24 bits. So with M the largest absolute
     value that a potential or message takes, each marginal is within about
 
-    .. math:: 2^{-24} (10 + 2 M \cdot \text{depth of the tree})
+    .. math:: 2^{-24} (100 + 2 M \cdot \text{depth of the tree})
 
-    of itself, relatively: some 1e-6 for potentials of order one, 1e-3 for potentials of 1e4. Marginals below 1e-37 of
+    of itself, relatively: below 1e-5 for potentials of order one, 1e-3 for potentials of 1e4. Marginals below 1e-37 of
     the total are 0. The log-partition function is within the same share of M.
 
     >>> import pgmest as pg

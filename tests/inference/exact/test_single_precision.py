@@ -19,7 +19,7 @@ def allowed(problem: Problem) -> float:
     """The relative error stated in the docstring."""
     finite = problem.theta[np.isfinite(problem.theta)]
     largest = np.abs(finite).max(initial=0.0) * len(problem.cliques) + 10.0
-    return EPS * (10.0 + 2.0 * largest * (1 + len(problem.plan().tree.cliques)))
+    return EPS * (100.0 + 2.0 * largest * (1 + len(problem.plan().tree.cliques)))
 
 
 @settings(deadline=None, max_examples=120)
