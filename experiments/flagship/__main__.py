@@ -17,7 +17,8 @@ from typing import Any
 
 import pandas as pd
 
-from experiments.compare.cells import DELTA, EPSILONS, TABLES, _error
+from experiments.compare.cells import DELTA, EPSILONS, TABLES
+from experiments.compare.workloads import error, errors
 from experiments.data import load
 from experiments.flagship.report import write
 from pgmest._base.files import write_atomically
@@ -56,8 +57,8 @@ def measure(table: str, epsilon: float, seed: int) -> dict[str, Any]:
         "table": table,
         "epsilon": epsilon,
         "seed": seed,
-        "error": _error(data, result.model),
-        "records": _error(data, result.sample(seed=seed)),
+        **errors(data, result.model),
+        "records": error(data, result.sample(seed=seed)),
         "seconds": seconds,
         "pairs": len({p.clique for p in result.details["purchases"] if len(p.clique) == 2}),
         "megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from experiments import figure_style
+from experiments.compare.report import told
 from pgmest._base.files import atomic_path, write_atomically
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
@@ -37,7 +38,7 @@ Every run and every table that was used is here; PMWPub, which needs a public ta
 
 def others() -> pd.DataFrame:
     """The errors of all other mechanisms, means over the seeds: table, epsilon, mechanism, error."""
-    rows = pd.read_csv(RESULTS / "compare.csv")
+    rows = told(pd.read_csv(RESULTS / "compare.csv"), "pairs")
     rows = rows[~rows["mechanism"].isin([*NOT_COMPARED, "PGM"]) & rows["error"].notna()]
     return rows.groupby(["table", "epsilon", "mechanism"], as_index=False, sort=False)[["error"]].mean()
 

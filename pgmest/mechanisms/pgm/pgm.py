@@ -12,7 +12,7 @@ import numpy as np
 
 from pgmest._base.errors import ArgumentError, at_least
 from pgmest.inference.support.support import Support
-from pgmest.mechanisms.mechanism import Mechanism, Outcome
+from pgmest.mechanisms.mechanism import Mechanism
 from pgmest.mechanisms.parameters import COUNT, MEGABYTES, SHARE, number, parameter
 from pgmest.mechanisms.pgm.allocation import (
     MEAN_ABSOLUTE,
@@ -35,6 +35,7 @@ from pgmest.mechanisms.pgm.refinement import refined_records
 from pgmest.mechanisms.pgm.scores import noisy_distances, scores_stddev
 from pgmest.mechanisms.pgm.shrinkage import posterior_means
 from pgmest.mechanisms.pgm.weighting import weighted_records
+from pgmest.mechanisms.result import Outcome
 from pgmest.models.support import SupportModel
 from pgmest.privacy.allocation import least_error_weights
 from pgmest.privacy.curator import Curator
