@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -99,3 +99,40 @@ def two_way(
     table = norm_sub(shrunk(values, expected, stddev), total)
     least = np.minimum(LEAST_SHARE * expected, max(LEAST_NOISE * stddev, 1e-9 * total))
     return fitted_to(np.maximum(table, least), rows, columns)
+
+
+def fitted_to_margins(table: np.ndarray, margins: Mapping[tuple[int, ...], np.ndarray], rounds: int = 50) -> np.ndarray:
+    """A table without negative entries, scaled in turn until it has these marginals (iterative proportional fitting).
+
+    Args:
+        table: of several attributes.
+        margins: by their axes, in order.
+        rounds: at most.
+    """
+    for _ in range(rounds):
+        off = 0.0
+        for axes, wanted in margins.items():
+            others = tuple(axis for axis in range(table.ndim) if axis not in axes)
+            sums = table.sum(axis=others)
+            off += float(np.abs(sums - wanted).sum())
+            ratio = np.divide(wanted, sums, out=np.zeros_like(wanted), where=sums > 0)
+            table = table * np.expand_dims(ratio, others)
+        if off <= 1e-3 * float(table.sum()):
+            break
+    return table
+
+
+def three_way(measured: Callable[[np.ndarray], np.ndarray], stddev: float, expected: np.ndarray) -> np.ndarray:
+    """The table of three attributes from its noisy counts, as `two_way`; that it has the pairs must be seen to after.
+
+    Args:
+        measured: the noisy table, given the expected one; see `Answer.table`.
+        stddev: of the noise in a cell, the pairs given.
+        expected: with the pairs that are known, and without an interaction of all three.
+    """
+    off = measured(expected) - expected
+    for axis in range(off.ndim):
+        off = off - off.mean(axis=axis, keepdims=True)
+    total = float(expected.sum())
+    table = norm_sub(shrunk(expected + off, expected, stddev), total)
+    return np.maximum(table, np.minimum(LEAST_SHARE * expected, max(LEAST_NOISE * stddev, 1e-9 * total)))
