@@ -318,10 +318,7 @@ class _Answered:
         signal = self.cells * self.spread
         shrunk = 1 - (signal @ kept) / max(float(signal.sum()), 1e-300)
         steps = [whole, *hidden]
-        parts = [
-            math.sqrt(max(0.0, before**2 - after**2)) / queries.total * queries.systematic(level)
-            for level, (before, after) in enumerate(pairwise(steps))
-        ]
+        parts = queries.systematic([math.sqrt(max(0.0, one**2 - other**2)) for one, other in pairwise(steps)])
         seen = math.hypot(*parts[: self.level + 1])
         chance, inside = (MEAN_ABSOLUTE * queries.chance(level) for level in (-1, self.level))
         seen = math.hypot(seen, math.sqrt(max(0.0, chance**2 - inside**2)))
@@ -348,7 +345,7 @@ def grouped_offer(
     curves: dict[Any, list[np.ndarray]] = {key: [] for key, _, _ in views}
     for labels in levels:
         size = int(labels[-1]) + 1
-        precision = np.asarray(prices.cell_precision(SHARES, (size,)))
+        precision = np.asarray(prices.precision(SHARES))
         member = np.zeros((len(labels), size))
         member[np.arange(len(labels)), labels] = 1.0
         across = covariance @ member

@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import product
 
 import numpy as np
 
@@ -118,40 +119,56 @@ class QueryErrors:
             found.append(squares)
         return reduce(np.kron, found)
 
-    def systematic(self, level: int) -> float:
-        """The error where cells of a level's groups deviate by as much as they are large, groups above it by nothing.
+    def systematic(self, amounts: Sequence[float]) -> list[float]:
+        r"""The errors of what is systematic in a table, level by level.
 
-        Their signs are independent but for that; so the error of codes is that of all records, times `MEAN_ABSOLUTE`.
+        Dependence at level m, hidden in the groups of level m - 1, is of groups of level m of one attribute and of this
+        or a coarser level of the others: the product of a Haar-like detail of level $m_j$ along each attribute j, with
+        $\max_j m_j = m$. Each detail has the less variance the finer it is, by a factor of 4 a level, as `Dependence`
+        takes it; its signs are independent. So what is fine along one attribute does not cancel along the others.
+
+        Args:
+            amounts: of each level the l1 size by codes.
         """
-        free = self._free(level) - self._free(level - 1)
-        if free <= 0:
-            return 0.0
-        squares = self._between(level, level, level - 1, 2.0)
-        cells = math.prod(int(side.levels[level][-1]) + 1 for side in self.sides)
-        return float(np.sqrt(squares * (cells / free)).sum())
+        sizes = [[self._detail(side, level) for level in range(len(side.levels))] for side in self.sides]
+        squares, shares = np.zeros(len(amounts)), np.zeros(len(amounts))
+        for details in product(range(len(amounts)), repeat=len(self.sides)):
+            entries = [own[level] for own, level in zip(sizes, details, strict=True)]
+            if all(entry is not None for entry in entries):
+                share = 4.0 ** -sum(details)
+                shares[max(details)] += share
+                squares[max(details)] += share * math.prod(entry**2 for entry in entries if entry is not None)
+        return [
+            amount * math.sqrt(square / share) if share > 0 else 0.0
+            for amount, square, share in zip(amounts, squares, shares, strict=True)
+        ]
+
+    @staticmethod
+    def _detail(side: Side, level: int) -> float | None:
+        """How much the queries about an attribute see of a detail of a level: 1 of codes; None if there is no such."""
+        groups, before = (int(side.levels[at][-1]) + 1 if at >= 0 else 1 for at in (level, level - 1))
+        if groups == before:
+            return None
+        starts = np.flatnonzero(np.diff(side.levels[level], prepend=-1))
+        counts = np.add.reduceat(side.counts, starts)
+        seen = (side.answers(level, level) - side.answers(level, level - 1))[:, starts]
+        parent = np.zeros(groups, dtype=np.int64) if level == 0 else side.levels[level - 1][starts]
+        inside = counts / np.bincount(parent, counts)[parent]
+        together = np.bincount(parent, np.square(counts))[parent]
+        of_codes = np.square(counts) * (1 - 2 * inside) + np.square(inside) * together  # of the query for a group
+        return float(np.sqrt(np.square(seen) @ np.square(counts)).sum() / np.sqrt(np.maximum(of_codes, 0.0)).sum())
 
     def chance(self, level: int) -> float:
         """The error where counts of codes vary as drawn ones do, inside the groups of a level; -1 for all of it."""
-        finest = len(self.sides[0].levels) - 1
-        return float(np.sqrt(self._between(finest, finest, level, 1.0)).sum())
-
-    def _free(self, level: int) -> float:
-        """The number of independent cells of a level's groups, where rows and columns are known."""
-        return math.prod(int(side.levels[level][-1]) for side in self.sides) if level >= 0 else 0.0
-
-    def _between(self, queries: int, fine: int, coarse: int, power: float) -> np.ndarray:
-        """The sum of squares of what a level adds to the answers, times a power of the cells' counts; by query."""
-        sums = [[], [], []]
+        sums: list[list[np.ndarray]] = [[], [], []]
         for side in self.sides:
-            labels = side.levels[fine]
-            starts = np.flatnonzero(np.diff(labels, prepend=-1))
-            weights = np.add.reduceat(side.counts, starts) ** power
-            one, other = (side.answers(queries, level)[:, starts] for level in (fine, coarse))
-            for place, product in enumerate((one * one, one * other, other * other)):
-                sums[place].append(product @ weights)
-        both, mixed, before = (reduce(np.kron, parts) for parts in sums)
-        scale = self.total ** (power * (1 - len(self.sides)))
-        return np.maximum(both - 2 * mixed + before, 0.0) * scale
+            finest = len(side.levels) - 1
+            one, other = side.answers(finest, finest), side.answers(finest, level)
+            for place, both in enumerate((one * one, one * other, other * other)):
+                sums[place].append(both @ side.counts)
+        whole, mixed, grouped = (reduce(np.kron, found) for found in sums)
+        squares = np.maximum(whole - 2 * mixed + grouped, 0.0) * self.total ** (1 - len(self.sides))
+        return float(np.sqrt(squares).sum())
 
 
 def mean_fraction(factors: Mapping[str, np.ndarray], counts: Mapping[str, np.ndarray]) -> float:

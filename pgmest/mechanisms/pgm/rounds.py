@@ -390,7 +390,10 @@ class Rounds:
             self._note(number, measurement, sides, chosen[measurement.clique][0], weight * share / whole)
 
     def _query(self, clique: Clique, groups: list[np.ndarray]) -> Kron:
-        return grouping_query(clique, groups, [self.prices.contrasted(int(labels[-1]) + 1) for labels in groups])
+        counts = len(clique) == 1 and clique in self.views  # which tell the number of records, too
+        return grouping_query(
+            clique, groups, [not counts and self.prices.contrasted(int(labels[-1]) + 1) for labels in groups]
+        )
 
     def _groups(self, clique: Clique, level: int) -> list[np.ndarray]:
         return [self.levels[name][min(level, len(self.levels[name]) - 1)] for name in clique]
