@@ -14,7 +14,8 @@ import numpy as np
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.mechanisms.pgm.allocation import interaction
 from pgmest.mechanisms.pgm.groups import spread
-from pgmest.mechanisms.pgm.shrinkage import fitted_to_margins, one_way, three_way, two_way
+from pgmest.mechanisms.pgm.public import PublicTables
+from pgmest.mechanisms.pgm.shrinkage import fitted_to, fitted_to_margins, one_way, pair_risk, three_way, two_way
 from pgmest.queries import Kron, compress, identity
 from pgmest.queries.matrices import Grouping, Identity
 from pgmest.tables.domain import Clique, Domain
@@ -31,6 +32,7 @@ class Answer:
         factors: A, B, ..., shape (rows, groups); None for the identity.
         values: the answers, an axis for each attribute.
         variance: of the noise in each.
+        public: whether it is a public table's, taken as it is.
     """
 
     clique: Clique
@@ -38,6 +40,7 @@ class Answer:
     factors: tuple[np.ndarray | None, ...]
     values: np.ndarray
     variance: float
+    public: bool = False
 
     @classmethod
     def of(cls, measurement: LinearMeasurement, domain: Domain) -> Answer:
@@ -144,6 +147,7 @@ class Evidence:
         noisy: of each attribute its noisy counts and their variance; attributes may be missing.
         answers: of pairs and triples, each question once; pairs first.
         ranges: of attributes further answers H x, with H, the values and their variance.
+        public: a public table, if there is one.
     """
 
     domain: Domain
@@ -151,10 +155,26 @@ class Evidence:
     noisy: dict[str, tuple[np.ndarray, float]]
     answers: tuple[Answer, ...]
     ranges: Mapping[str, tuple[RangeAnswers, ...]] = field(default_factory=dict)
+    public: PublicTables | None = None
 
     @classmethod
-    def of(cls, measurements: Iterable[LinearMeasurement], domain: Domain, total: float) -> Evidence:
-        """Put measurements together: one-way marginals, pairs and triples, all by `grouping_query`."""
+    def of(
+        cls,
+        measurements: Iterable[LinearMeasurement],
+        domain: Domain,
+        total: float,
+        public: PublicTables | None = None,
+        believed: Iterable[Clique] = (),
+    ) -> Evidence:
+        """Put measurements together: one-way marginals, pairs and triples, all by `grouping_query`.
+
+        Args:
+            measurements: what was measured.
+            domain: the attributes.
+            total: the number of records.
+            public: a public table, whose tables are shrunk to where the noisy ones say that it helps.
+            believed: the pairs whose public tables are taken where nothing was measured of them.
+        """
         noisy: dict[str, tuple[np.ndarray, float]] = {}
         ranges: dict[str, tuple[RangeAnswers, ...]] = {}
         answers: dict[Clique, list[Answer]] = {}
@@ -168,8 +188,20 @@ class Evidence:
             elif measurement.clique:
                 _add(answers.setdefault(measurement.clique, []), Answer.of(measurement, domain))
         together = [answer for known in answers.values() for answer in known]
+        measured = cls(domain, max(float(total), 1.0), noisy, (), ranges, public)
+        together += [measured.publicly(pair) for pair in believed if pair not in answers]
         together.sort(key=lambda answer: len(answer.clique))
-        return cls(domain, max(float(total), 1.0), noisy, tuple(together), ranges)
+        return replace(measured, answers=tuple(together))
+
+    def publicly(self, pair: Clique) -> Answer:
+        """The public table of a pair, in place of an answer."""
+        groups = tuple(np.arange(self.domain[name]) for name in pair)
+        shape = tuple(map(len, groups))
+        return Answer(pair, groups, (None, None), np.zeros(shape), self.total / math.prod(shape), public=True)
+
+    def _public_pair(self, pair: Clique) -> np.ndarray | None:
+        """The public table of a pair with the one-way marginals as they are known."""
+        return None if self.public is None else self.public.pair(pair, *map(self.counts, pair))
 
     @cached_property
     def _with_ranges(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -209,14 +241,15 @@ class Evidence:
                 values = values + (share * (sums - before) / widths)[labels]
                 if is_identity(labels):
                     variance = 1 / (1 / variance + 1 / spent)
-            found[name] = one_way(values, variance**0.5, self.total), variance**0.5
+            public = None if self.public is None else self.public.one_way(name, self.total)
+            found[name] = one_way(values, variance**0.5, self.total, public), variance**0.5
         return found
 
     def _one_way_answers(self, name: str) -> list[tuple[np.ndarray, np.ndarray, float]]:
         """What the pairs say of an attribute: groups, their counts, and the variance of these; finest first."""
         answers = []
         for answer in self.answers:
-            if name in answer.clique:
+            if name in answer.clique and not answer.public:
                 axis = answer.clique.index(name)
                 found = answer.one_way(axis, self.total)
                 if found is not None:
@@ -257,11 +290,30 @@ class Evidence:
 
     @cached_property
     def _pair_tables(self) -> tuple[np.ndarray, ...]:
-        return tuple(
-            two_way(answer.table, answer.noise(), *(summed(self.counts(n), (g,)) for n, g in _sides(answer)))
-            for answer in self.answers
-            if len(answer.clique) == 2
-        )
+        """Over the groups asked for."""
+        found = []
+        for answer, public in zip(self.answers, self._taken, strict=False):
+            sides = [summed(self.counts(name), (labels,)) for name, labels in _sides(answer)]
+            if public is None:
+                found.append(two_way(answer.table, answer.noise(), *sides))
+            else:
+                grouped = summed(public, answer.groups)
+                found.append(grouped if answer.public else two_way(answer.table, answer.noise(), *sides, grouped))
+        return tuple(found)
+
+    @cached_property
+    def _taken(self) -> tuple[np.ndarray | None, ...]:
+        """Of each pair the public table, over all codes, where it is a better guess than independence."""
+        return tuple(self._taken_of(answer) for answer in self.answers if len(answer.clique) == 2)
+
+    def _taken_of(self, answer: Answer) -> np.ndarray | None:
+        public = self._public_pair(answer.clique)
+        if public is None or answer.public:
+            return public
+        sides = [summed(self.counts(name), (labels,)) for name, labels in _sides(answer)]
+        expected = np.outer(*sides) / self.total, summed(public, answer.groups)
+        independent, other = (pair_risk(answer.table, answer.noise(), *sides, table) for table in expected)
+        return public if other < independent else None
 
     @cached_property
     def tables(self) -> tuple[np.ndarray, ...]:
@@ -295,13 +347,23 @@ class Evidence:
 
     def answer_about(self, clique: Clique) -> Answer | None:
         """What was measured of attributes together, if anything was."""
-        return self.answers[self._place[clique]] if clique in self._place else None
+        answer = self.answers[self._place[clique]] if clique in self._place else None
+        return None if answer is None or answer.public else answer
 
     def table(self, place: int, groups: tuple[np.ndarray, ...]) -> np.ndarray:
-        """One of `tables` over other groups, at least as fine: within a group of a pair, attributes are independent."""
+        """One of `tables` over other groups, at least as fine.
+
+        Within a group of a pair, attributes are independent, or as in the public table.
+        """
         answer = self.answers[place]
         if len(answer.clique) > 2:
             return summed(self._triple_tables[place - len(self._pair_tables)], groups)
+        public = self._taken[place]
+        if public is not None:
+            grouped = summed(public, answer.groups)
+            ratio = np.divide(self._pair_tables[place], grouped, out=np.ones_like(grouped), where=grouped > 0)
+            whole = fitted_to(public * ratio[np.ix_(*answer.groups)], *map(self.counts, answer.clique))
+            return summed(whole, groups)
         return spread(self._pair_tables[place], answer.groups, groups, [self.counts(name) for name in answer.clique])
 
 

@@ -11,11 +11,13 @@ import numpy as np
 from pgmest._base.errors import ArgumentError, at_least
 from pgmest.inference.support.support import Support
 from pgmest.mechanisms.mechanism import Mechanism, Outcome
-from pgmest.mechanisms.parameters import COUNT, MEGABYTES, SHARE, number, parameter
+from pgmest.mechanisms.parameters import COUNT, MEGABYTES, SHARE, Check, number, parameter
 from pgmest.mechanisms.pgm.allocation import Prices
+from pgmest.mechanisms.pgm.evidence import Evidence
 from pgmest.mechanisms.pgm.grouped_model import GroupedModel
 from pgmest.mechanisms.pgm.interest import Interest
 from pgmest.mechanisms.pgm.plan import Plan, planned, report_of
+from pgmest.mechanisms.pgm.public import PublicTables, checked_prior
 from pgmest.mechanisms.pgm.refinement import refined_records
 from pgmest.mechanisms.pgm.rounds import COARSE_LEVEL, Rounds, evidence_of
 from pgmest.mechanisms.pgm.scores import scores_stddev
@@ -67,6 +69,9 @@ class PGM(Mechanism):
         worth: see above, between 0 and 1.
         base_megabytes: the largest junction tree, 8 bytes a cell.
         records: the least number of weighted records; of larger tables as many as they have, up to a million.
+        prior: a public table over the same attributes, a model of one (`pgmest.Model`, a `Support`), or log-potentials.
+            Its one-way marginals and the dependence in its pairs are taken where the paid answers say that they are
+            nearer to the private ones than what is assumed otherwise; `Result.details["believed"]` has these pairs.
 
     Raises:
         ArgumentError: a parameter out of its range.
@@ -78,6 +83,9 @@ class PGM(Mechanism):
     worth: float = parameter(0.5, PART)
     base_megabytes: float = parameter(8.0, MEGABYTES)
     records: int = parameter(50_000, COUNT)
+    prior: Any = parameter(
+        None, Check("a public Dataset, a model of one, a CliqueVector of log-potentials, or None", checked_prior)
+    )
 
     definition: ClassVar[str] = "either"
     gaussian_only: ClassVar[bool] = True
@@ -92,7 +100,12 @@ class PGM(Mechanism):
         rounds = Rounds.start(self, curator, workload)
         rounds.spend_all()
         purchases = tuple(rounds.purchases)
-        return Outcome(self._model(curator, rng), {"purchases": purchases, "report": report_of(purchases)})
+        details = {
+            "purchases": purchases,
+            "believed": rounds.believed,
+            "report": report_of(purchases, len(rounds.believed) if self.prior is not None else None),
+        }
+        return Outcome(self._model(curator, rounds.evidence, rng), details)
 
     def plan(self, domain: Domain | Mapping[str, int], records: int, workload: Any = None) -> Plan:
         """What the budget can carry on a table of so many records: print it. It spends nothing and sees no data.
@@ -125,10 +138,11 @@ class PGM(Mechanism):
         """The model of what was measured."""
         if not curator.measurements:
             raise KeyboardInterrupt
-        return self._model(curator, np.random.default_rng(0))
+        evidence = evidence_of(curator, PublicTables.of(self.prior, curator.domain))
+        return self._model(curator, evidence, np.random.default_rng(0))
 
-    def _model(self, curator: Curator, rng: np.random.Generator) -> SupportModel:
-        model = GroupedModel.of(evidence_of(curator), self.base_megabytes)
+    def _model(self, curator: Curator, evidence: Evidence, rng: np.random.Generator) -> SupportModel:
+        model = GroupedModel.of(evidence, self.base_megabytes)
         most = min(MOST_RECORDS, MOST_CODES // max(1, len(curator.domain)))
         count = max(self.records, min(most, round(model.evidence.total)))
         rules = curator.structural_zeros

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -14,6 +14,7 @@ from pgmest.mechanisms.pgm.grouped_model import GroupedModel
 from pgmest.mechanisms.pgm.weighting import broken
 from pgmest.sampling.systematic import systematic
 from pgmest.tables.domain import Clique, Domain
+from pgmest.tables.groups import is_identity, summed
 
 SWEEPS = 4
 """Over all records; further ones change less than a hundredth of the codes."""
@@ -24,6 +25,8 @@ MOST_STEPS = 1.5e10
 MOST_CELLS, MOST_PROJECTED = 5e7, 1e10
 """Of all tables together, each twice. Pairs that were not measured are left out where they times records are more."""
 LEAST_RECORDS = 1000
+LEAST_GUESS = 1e-3
+"""So much of independence within a group is mixed into what weighted records have there."""
 
 
 @dataclass(frozen=True)
@@ -77,16 +80,35 @@ def goals_of(weighted: Dataset, model: GroupedModel) -> list[Goal]:
     evidence = model.evidence
     noise = {answer.clique: answer.noise() ** 2 for answer in evidence.answers}
     measured = {clique: noise[clique] for clique in _within(list(noise), evidence.domain, MOST_CELLS / 2)}
-    goals = [
-        Goal(clique, table, measured[clique])
-        for clique, table in zip(measured, model.tables(list(measured)), strict=True)
-    ]
+    goals = [Goal(clique, table, measured[clique]) for clique, table in _over_codes(weighted, model, measured).items()]
     others = [pair for pair in combinations(evidence.noisy, 2) if pair not in noise]
     others = others if len(others) * weighted.records <= MOST_PROJECTED else []
     others = _within(others, evidence.domain, MOST_CELLS / 2 - sum(goal.table.size for goal in goals))
     usual = float(np.median(list(measured.values()))) if measured else 0.0
     found = [factor.values for factor in weighted.project_many(others)] if others else []
     return goals + [Goal(pair, table, usual) for pair, table in zip(others, found, strict=True)]
+
+
+def _over_codes(weighted: Dataset, model: GroupedModel, cliques: Iterable[Clique]) -> dict[Clique, np.ndarray]:
+    """Measured tables over all codes: within the groups they were measured over, as in the weighted records.
+
+    What other tables say of the codes in a group is in these records; a guess, such as independence, would contradict it.
+    """
+    evidence, found = model.evidence, {}
+    place = {answer.clique: number for number, answer in enumerate(evidence.answers)}
+    whole = [
+        clique for clique in cliques if len(clique) > 2 or all(map(is_identity, evidence.answers[place[clique]].groups))
+    ]
+    found.update(zip(whole, model.tables(whole), strict=True))
+    grouped = [clique for clique in cliques if clique not in found]
+    for clique, drawn in zip(grouped, weighted.project_many(grouped) if grouped else (), strict=True):
+        answer, target = evidence.answers[place[clique]], evidence.tables[place[clique]]
+        least = LEAST_GUESS * evidence.table(place[clique], tuple(map(np.arange, drawn.values.shape)))
+        inside = drawn.values + least
+        sums = summed(inside, answer.groups)
+        ratio = np.divide(target, sums, out=np.zeros_like(target), where=sums > 0)
+        found[clique] = inside * ratio[np.ix_(*answer.groups)]
+    return found
 
 
 def _within(pairs: list[Clique], domain: Domain, room: float) -> list[Clique]:

@@ -32,6 +32,7 @@ from pgmest.mechanisms.pgm.grouped_model import GroupedModel, spanning
 from pgmest.mechanisms.pgm.groups import nested_groups
 from pgmest.mechanisms.pgm.interest import Asked, Interest, evenly, parts
 from pgmest.mechanisms.pgm.plan import Purchase
+from pgmest.mechanisms.pgm.public import PublicTables
 from pgmest.mechanisms.pgm.query_errors import QueryErrors, mean_fraction
 from pgmest.mechanisms.pgm.scores import noisy_distances, scores_stddev
 from pgmest.mechanisms.pgm.shrinkage import fitted_to_margins, posterior_means
@@ -40,7 +41,7 @@ from pgmest.privacy.curator import Curator
 from pgmest.privacy.scores import GroupedDistance
 from pgmest.queries import Kron
 from pgmest.tables.domain import Clique
-from pgmest.tables.groups import is_identity, summed
+from pgmest.tables.groups import summed
 
 if TYPE_CHECKING:
     from pgmest.mechanisms.pgm.pgm import PGM
@@ -61,13 +62,13 @@ MOST_VIEWS = 16
 """Different queries about one marginal; of more so many stand for all."""
 
 
-def evidence_of(curator: Curator) -> Evidence:
-    """All that was measured, put together."""
+def evidence_of(curator: Curator, public: PublicTables | None = None, believed: Iterable[Clique] = ()) -> Evidence:
+    """All that was measured, put together, with the public tables that are believed."""
     from pgmest.solvers.total import estimate_total
 
     whole = [m for m in curator.measurements if m.query is None or all(map(counts_all, m.query.matrices))]
     total = curator.public_total or estimate_total(whole, curator.domain).value
-    return Evidence.of(curator.measurements, curator.domain, total)
+    return Evidence.of(curator.measurements, curator.domain, total, public, believed)
 
 
 @dataclass(eq=False)
@@ -78,6 +79,8 @@ class Rounds:
     curator: Curator
     interest: Interest
     prices: Prices
+    public: PublicTables | None = None
+    believed: tuple[Clique, ...] = ()
     purchases: list[Purchase] = field(default_factory=list)
     evidence: Evidence = field(init=False)
     levels: dict[str, tuple[np.ndarray, ...]] = field(init=False)
@@ -90,20 +93,23 @@ class Rounds:
     @classmethod
     def start(cls, mechanism: PGM, curator: Curator, workload: Any) -> Rounds:
         """Measure the one-way marginals."""
-        interest = Interest.of(curator.domain, workload)
-        state = cls(mechanism, curator, interest, Prices.of(curator.budget, curator.neighbors))
+        interest, public = Interest.of(curator.domain, workload), PublicTables.of(mechanism.prior, curator.domain)
+        state = cls(mechanism, curator, interest, Prices.of(curator.budget, curator.neighbors), public)
         cliques = [(name,) for name in interest.attributes]
         weights = least_error_weights(curator.domain, cliques, type(curator.budget))
         first = mechanism.first if state.pairs or interest.about_ranges else 1.0
         spend = curator.budget * first if first < 1 else curator.remaining
         found = curator.measure_all(cliques, spend, weights=weights)
-        state.evidence = evidence_of(curator)
+        state.evidence = state._evidence()
         state.levels = {name: nested_groups(state.evidence.counts(name)) for name in interest.attributes}
         for measurement, weight in zip(found, weights, strict=True):
             size = (curator.domain[measurement.clique[0]],)
             stddev = float(np.mean(measurement.stddev))
             state.purchases.append(Purchase(0, measurement.clique, size, first * weight / sum(weights), stddev))
         return state
+
+    def _evidence(self) -> Evidence:
+        return evidence_of(self.curator, self.public, self.believed)
 
     @property
     def pairs(self) -> list[Clique]:
@@ -154,7 +160,7 @@ class Rounds:
         left = self.curator.remaining / self.curator.budget
         shares = allocate(offers, self.demand, left)
         self._buy(1, {o.clique: (o, float(share)) for o, share in zip(offers, shares, strict=True) if share > 0}, left)
-        self.evidence = evidence_of(self.curator)
+        self.evidence = self._evidence()
 
     def _buy_ranges(self) -> None:
         """More of one-way marginals, in equal rounds: where ranges of attributes are asked for, and nothing else."""
@@ -165,7 +171,7 @@ class Rounds:
             shares = allocate(offers, self.demand, left)
             chosen = {o.clique: (o, float(share)) for o, share in zip(offers, shares, strict=True) if share > 0}
             self._buy(number, chosen, left)
-            self.evidence = evidence_of(self.curator)
+            self.evidence = self._evidence()
 
     def _buy_round(self, number: int) -> None:
         """Score, decide, measure."""
@@ -181,7 +187,7 @@ class Rounds:
         chosen = plan if last else self._some(plan, tree=number == 1)
         if chosen:
             self._buy(number, chosen, left if last else min(left, sum(share for _, share in chosen.values())))
-        self.evidence = evidence_of(self.curator)
+        self.evidence = self._evidence()
 
     def _some(self, plan: dict[Clique, tuple[Offer, float]], tree: bool) -> dict[Clique, tuple[Offer, float]]:
         """Of the pairs not measured yet those along a tree of the strongest, or the stronger half."""
@@ -236,28 +242,64 @@ class Rounds:
     def _score(self, triples: bool) -> None:
         """Ask how far each pair is from the model, and take off what the errors of one-way marginals explain."""
         expected = self._expected()
-        for pair, found in self._found(expected, self._one_way_errors).items():
-            if pair not in self.level_of:
-                self.dependence[pair] = found
+        if self.public is not None and not self.evidence.answers:
+            found = self._compared(self.public, expected)
+        else:
+            (found,) = self._found([expected], self._one_way_errors)
+        self.dependence.update((pair, new) for pair, new in found.items() if pair not in self.level_of)
         if triples:
             expected = self._expected_triples(self._candidates(), expected)
-            self.dependence.update(self._found(expected, self._pair_errors) if expected else {})
+            if expected:
+                self.dependence.update(*self._found([expected], self._pair_errors))
 
-    def _found(self, expected: dict[Clique, np.ndarray], explained: Any) -> dict[Clique, Dependence]:
-        """The dependence of marginals beyond what is expected of them, by noisy scores."""
-        curator = self.curator
-        coarse = {name: groups[min(COARSE_LEVEL, len(groups) - 1)] for name, groups in self.levels.items()}
-        asked = [(clique, tuple(coarse[name] for name in clique)) for clique in expected]
-        finer = [clique for clique, groups in asked if not all(map(is_identity, groups))]
-        asked += [(clique, tuple(self.levels[name][-1] for name in clique)) for clique in finer]
-        questions = [GroupedDistance(clique, groups, summed(expected[clique], groups)) for clique, groups in asked]
+    def _compared(self, public: PublicTables, independent: dict[Clique, np.ndarray]) -> dict[Clique, Dependence]:
+        """How far each pair is from independence and from its public table, of which the nearer one is taken.
+
+        Both are scored at once, by paid answers: the public table is believed where that says so, pair by pair.
+        """
+        public.prepare(self.pairs)
+        tables = {pair: public.pair(pair, *map(self.evidence.counts, pair)) for pair in self.pairs}
+        alone, beside = self._found([independent, tables], self._one_way_errors)
+        self.believed = tuple(pair for pair in self.pairs if beside[pair].whole < alone[pair].whole)
+        return {**alone, **{pair: beside[pair] for pair in self.believed}}
+
+    def _found(self, asked: Sequence[dict[Clique, np.ndarray]], explained: Any) -> list[dict[Clique, Dependence]]:
+        """The dependence of marginals beyond what is expected of them, by noisy scores, all released at once."""
+        curator, coarse = self.curator, self._coarse()
+        groups = [
+            [(clique, tuple(kind[name] for name in clique)) for clique in expected if fits(clique)]
+            for expected in asked
+            for kind, fits in ((coarse, lambda _: True), (self._finest(), self._has_finer))
+        ]
+        questions = [
+            GroupedDistance(clique, labels, summed(expected[clique], labels))
+            for place, expected in enumerate(asked)
+            for entries in groups[2 * place : 2 * place + 2]
+            for clique, labels in entries
+        ]
         spend = curator.budget * self._score_share
         stddev = scores_stddev(len(questions), spend, curator.neighbors)
-        noisy = noisy_distances(curator, questions, spend)
-        count = len(expected)
-        blurred = self._debiased(asked[:count], noisy[:count], stddev, explained)
-        whole = self._debiased(asked[count:], noisy[count:], stddev, explained) if finer else {}
-        return {clique: Dependence(found, max(found, whole.get(clique, 0.0))) for clique, found in blurred.items()}
+        noisy = np.split(
+            noisy_distances(curator, questions, spend), np.cumsum([len(entries) for entries in groups])[:-1]
+        )
+        scores = [
+            self._debiased(entries, values, stddev, explained) if entries else {}
+            for entries, values in zip(groups, noisy, strict=True)
+        ]
+        return [
+            {clique: Dependence(found, max(found, whole.get(clique, 0.0))) for clique, found in blurred.items()}
+            for blurred, whole in zip(scores[::2], scores[1::2], strict=True)
+        ]
+
+    def _coarse(self) -> dict[str, np.ndarray]:
+        return {name: groups[min(COARSE_LEVEL, len(groups) - 1)] for name, groups in self.levels.items()}
+
+    def _finest(self) -> dict[str, np.ndarray]:
+        return {name: groups[-1] for name, groups in self.levels.items()}
+
+    def _has_finer(self, clique: Clique) -> bool:
+        """Whether the coarse groups of some attribute are not its codes."""
+        return any(len(self.levels[name]) - 1 > COARSE_LEVEL for name in clique)
 
     def _expected(self) -> dict[Clique, np.ndarray]:
         """What the model so far says of each pair."""

@@ -28,6 +28,11 @@ def posterior_means(values: np.ndarray, stddev: float) -> np.ndarray:
         values: shape (n,), with independent normal noise (or noise of that variance).
         stddev: of the noise, positive.
     """
+    return posterior_moments(values, stddev)[0]
+
+
+def posterior_moments(values: np.ndarray, stddev: float) -> tuple[np.ndarray, np.ndarray]:
+    """As `posterior_means`, with the variances of the true values given the noisy ones."""
     atoms = _atoms(values, stddev)
     logs = -0.5 * np.square((values[:, None] - atoms) / stddev)
     likelihood = np.exp(logs - logs.max(axis=1, keepdims=True))
@@ -37,7 +42,9 @@ def posterior_means(values: np.ndarray, stddev: float) -> np.ndarray:
         posterior /= posterior.sum(axis=1, keepdims=True)
         weights = (posterior.sum(axis=0) + 0.5 / len(atoms)) / (len(values) + 0.5)
     posterior = likelihood * weights
-    return (posterior @ atoms) / posterior.sum(axis=1)
+    whole = posterior.sum(axis=1)
+    means = (posterior @ atoms) / whole
+    return means, np.maximum((posterior @ atoms**2) / whole - means**2, 0.0)
 
 
 def _atoms(values: np.ndarray, stddev: float) -> np.ndarray:
@@ -47,9 +54,20 @@ def _atoms(values: np.ndarray, stddev: float) -> np.ndarray:
     return np.unique(np.maximum(np.concatenate([[0.0], small, near, near - stddev, near + stddev]), 0.0))
 
 
-def one_way(values: np.ndarray, stddev: float, total: float) -> np.ndarray:
-    """A one-way marginal, positive everywhere, that sums to the total."""
-    counts = norm_sub(posterior_means(values, stddev), total)
+def one_way(values: np.ndarray, stddev: float, total: float, public: np.ndarray | None = None) -> np.ndarray:
+    """A one-way marginal, positive everywhere, that sums to the total.
+
+    Args:
+        values, stddev: noisy counts.
+        total: the number of records.
+        public: counts of a public table, to shrink to where that leaves less error, by the noisy counts.
+    """
+    means, variances = posterior_moments(values, stddev)
+    if public is not None:
+        alone = posterior_risk(values, stddev, means, variances / stddev**2)
+        if shrinkage_risk(values, public, stddev) < alone:
+            means = shrunk(values, public, stddev)
+    counts = norm_sub(means, total)
     counts = np.maximum(counts, 1e-6 * total / len(counts))
     return counts * (total / counts.sum())
 
@@ -62,11 +80,15 @@ def shrunk(values: np.ndarray, expected: np.ndarray, stddev: float) -> np.ndarra
     the binary orders of magnitude of m, since the truth varies more where there is more.
     """
     off = values - expected
-    block = np.floor(np.log2(np.maximum(expected, 1e-9))).astype(np.int64).ravel()
-    block -= block.min()
+    block = _magnitude(expected)
     cells = np.bincount(block)
     variance = np.maximum(np.bincount(block, np.square(off).ravel()) / np.maximum(cells, 1) - stddev**2, 0.0)
     return expected + (variance / (variance + stddev**2))[block].reshape(off.shape) * off
+
+
+def _magnitude(expected: np.ndarray) -> np.ndarray:
+    block = np.floor(np.log2(np.maximum(expected, 1e-9))).astype(np.int64).ravel()
+    return block - block.min()
 
 
 def fitted_to(table: np.ndarray, rows: np.ndarray, columns: np.ndarray, rounds: int = 200) -> np.ndarray:
@@ -80,25 +102,75 @@ def fitted_to(table: np.ndarray, rows: np.ndarray, columns: np.ndarray, rounds: 
 
 
 def two_way(
-    measured: Callable[[np.ndarray], np.ndarray], stddev: float, rows: np.ndarray, columns: np.ndarray
+    measured: Callable[[np.ndarray], np.ndarray],
+    stddev: float,
+    rows: np.ndarray,
+    columns: np.ndarray,
+    expected: np.ndarray | None = None,
 ) -> np.ndarray:
     """The table of a pair of attributes, with these one-way marginals, from its noisy counts.
 
-    Moved evenly to the one-way marginals, which are known better; shrunk towards independence; without negative counts.
+    Moved evenly to the one-way marginals, which are known better; shrunk towards independence, or towards what is
+    expected otherwise; without negative counts.
 
     Args:
         measured: the noisy table, given the expected one; see `Answer.table`.
         stddev: of the noise in a cell, the one-way marginals given.
         rows, columns: the one-way marginals.
+        expected: a table that has them.
     """
     total = rows.sum()
-    expected = np.outer(rows, columns) / total
-    values = measured(expected)
-    values = values + ((rows - values.sum(axis=1)) / values.shape[1])[:, None]
-    values = values + (columns - values.sum(axis=0)) / values.shape[0]
-    table = norm_sub(shrunk(values, expected, stddev), total)
-    least = np.minimum(LEAST_SHARE * expected, max(LEAST_NOISE * stddev, 1e-9 * total))
+    around = np.outer(rows, columns) / total if expected is None else expected
+    values = _with_sums(measured(around), rows, columns)
+    table = norm_sub(shrunk(values, around, stddev), total)
+    least = np.minimum(LEAST_SHARE * around, max(LEAST_NOISE * stddev, 1e-9 * total))
     return fitted_to(np.maximum(table, least), rows, columns)
+
+
+def _with_sums(values: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Noisy counts moved evenly to these sums."""
+    values = values + ((rows - values.sum(axis=1)) / values.shape[1])[:, None]
+    return values + (columns - values.sum(axis=0)) / values.shape[0]
+
+
+def pair_risk(
+    measured: Callable[[np.ndarray], np.ndarray],
+    stddev: float,
+    rows: np.ndarray,
+    columns: np.ndarray,
+    expected: np.ndarray,
+) -> float:
+    """The squared error to expect of `two_way`, by the noisy counts themselves: see `shrinkage_risk`."""
+    return shrinkage_risk(_with_sums(measured(expected), rows, columns), expected, stddev)
+
+
+def shrinkage_risk(values: np.ndarray, expected: np.ndarray, stddev: float) -> float:
+    r"""The sum of squared errors to expect of `shrunk`, estimated without bias by the noisy counts alone (Stein 1981).
+
+    Of a block of n cells at a squared distance S from what is expected, $-n\sigma^2 + S$ where all of the distance is
+    taken for noise, else $n\sigma^2 - n (n - 4) \sigma^4 / S$. So it says without any further answer which of two
+    expected tables is the better one to shrink to.
+
+    Args:
+        values, expected, stddev: as for `shrunk`.
+    """
+    off, block = values - expected, _magnitude(expected)
+    cells, variance = np.bincount(block).astype(np.float64), stddev**2
+    squares = np.bincount(block, np.square(off).ravel())
+    shrinking = variance * cells * (1 - (cells - 4) * variance / np.maximum(squares, 1e-300))
+    return float(np.where(squares <= cells * variance, squares - cells * variance, shrinking)[cells > 0].sum())
+
+
+def posterior_risk(values: np.ndarray, stddev: float, means: np.ndarray, slope: np.ndarray) -> float:
+    """As `shrinkage_risk`, of any estimate, by its derivatives: of posterior means and variances, for instance.
+
+    Args:
+        values, stddev: the noisy counts.
+        means: the estimates.
+        slope: of each its derivative by its own noisy count.
+    """
+    variance = stddev**2
+    return float(np.square(means - values).sum() + variance * (2 * slope.sum() - len(values)))
 
 
 def fitted_to_margins(table: np.ndarray, margins: Mapping[tuple[int, ...], np.ndarray], rounds: int = 50) -> np.ndarray:
