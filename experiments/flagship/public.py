@@ -78,12 +78,12 @@ CASES = (
 
 HEAD = f"""# PGM with a public table
 
-`python -m experiments.flagship.public`. The error is that of [compare.md](compare.md), average total variation of pairs,
-of the model, at delta {DELTA:g}; means over the seeds, three unless said otherwise. *Public table* is its own error, as it
-is. *Believed* is the number of pairs whose public dependence was taken, of all. *adult*: a random split.
-*MA*, *NATIONAL*: 2018 for 2019. *adult-rich-only*: of the public split only who earns more than 50,000.
-*MA-reversed*: every second attribute's codes of 2018 counted from the other end. *Ratio* is PGM with the public table
-over PGM without.
+`python -m experiments.flagship.public`. The error is that of [compare.md](compare.md), average total variation of
+pairs, of the model, at delta {DELTA:g}; means over the seeds. *Public table* is its own error, as it is. *Believed* is
+the number of pairs whose public dependence was taken. *Ratio* is PGM with the public table over PGM without.
+
+*adult*: a random split. *MA*, *NATIONAL*: 2018 for 2019. *adult-rich-only*: of the public split only who earns more than
+50,000. *MA-reversed*: every second attribute's codes of 2018 counted from the other end.
 """
 
 

@@ -121,7 +121,8 @@ SHOWN = dict(zip(SERIES.values(), (COLORS[1], COLORS[2], COLORS[0]), strict=True
 def _draw_a(table: pd.DataFrame, noted: pd.DataFrame, run: Run) -> None:
     figure, (left, right) = panels(2, width=4.2, height=3.2)
     long = pd.concat([table.assign(estimator=name, error=table[column]) for column, name in SERIES.items()])
-    lines(left, long, "epsilon", "error", "estimator", colors=SHOWN, log="xy")
+    under = {"local least squares": "local least squares (under global)"}
+    lines(left, long, "epsilon", "error", "estimator", labels=under, colors=SHOWN, log="xy")
     reference(left, problem("adult").uniform_error, "uniform table")
     titles(left, "HDMM on Adult", "epsilon", "workload error")
     shown = dict(zip(ON_THE_WAY, (COLORS[3], COLORS[5]), strict=True))
@@ -166,7 +167,7 @@ def seconds(run: Run) -> None:
     figure, axis = panels(1, width=5.4, height=3.4)
     least = table.groupby(["attributes", "method"], as_index=False).seconds.min()
     lines(axis[0], least, "attributes", "seconds", "method", order=METHODS_B, spread="none", log="xy")
-    titles(axis[0], "Estimation scales with the measurements", "attributes of 10 values", "seconds an iteration")
+    titles(axis[0], "A chain of triples", "attributes of 10 values", "seconds an iteration")
     legend(figure, axis)
     save(figure, run.results / "pgm_figure2b.png")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -271,6 +273,18 @@ def test_large_queries_stay_small():
     assert ours.answer_cells(values).tolist() == [45.0]
     back = adapter.to_mbi_measurement(made, wide)
     assert sparse.issparse(back.query.matrix)
+
+
+def test_one_row_on_many_cells_takes_the_memory_of_some_tables():
+    wide = pg.Domain({"x": 10_000})
+    one = mbi.LinearMeasurement(np.ones(1), ("x",), 1.0, lambda factor: factor.datavector()[:10].sum())
+    tracemalloc.start()
+    try:
+        adapter.from_mbi_measurement(one, wide)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 32e6  # a matrix with a row for each cell would take 800 MB
 
 
 def test_queries_with_too_many_entries_are_products(monkeypatch):

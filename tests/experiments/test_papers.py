@@ -77,7 +77,7 @@ def test_a_table_escapes_what_would_break_it_and_links_relative_to_the_page():
     assert "a \\| b" in shown
     assert "\\|\\|x\\|\\|" in shown
     assert "(results/pgm_figure1.md)" in shown
-    assert "| X | 1 | 0 | 1 | 0 |" in shown
+    assert "| X | 1 | 0 | 1 | 0 | - |" in shown
     assert all(line.count(" | ") == 5 for line in shown.splitlines() if line.startswith("| Figure"))
 
 

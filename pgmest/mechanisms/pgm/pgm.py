@@ -10,7 +10,7 @@ import numpy as np
 
 from pgmest._base.errors import ArgumentError, at_least
 from pgmest.inference.support.support import Support
-from pgmest.mechanisms.mechanism import Mechanism, Outcome
+from pgmest.mechanisms.mechanism import Mechanism
 from pgmest.mechanisms.parameters import COUNT, MEGABYTES, SHARE, Check, number, parameter
 from pgmest.mechanisms.pgm.allocation import Prices
 from pgmest.mechanisms.pgm.evidence import Evidence
@@ -22,6 +22,7 @@ from pgmest.mechanisms.pgm.refinement import refined_records
 from pgmest.mechanisms.pgm.rounds import COARSE_LEVEL, Rounds, evidence_of
 from pgmest.mechanisms.pgm.scores import scores_stddev
 from pgmest.mechanisms.pgm.weighting import weighted_records
+from pgmest.mechanisms.result import Outcome
 from pgmest.models.support import SupportModel
 from pgmest.privacy.allocation import least_error_weights
 from pgmest.privacy.curator import Curator

@@ -135,7 +135,8 @@ def test_three_attributes_are_not_bought_without_their_pairs():
 def test_an_item_counts_an_error_by_what_it_sees_of_it():
     offers = [*singles(), *(offered(pair, 300.0) for pair in PAIRS)]
     items = [
-        [(pair, seen, None), (pair[:1], 1.0, None), (pair[1:], 1.0, None)] for pair, seen in zip(PAIRS, (1, 1, 0.01))
+        [(pair, seen, None), (pair[:1], 1.0, None), (pair[1:], 1.0, None)]
+        for pair, seen in zip(PAIRS, (1, 1, 0.01), strict=True)
     ]
     shares = allocate(offers, Demand.of(items, np.ones(3)), 0.8)
     assert shares[4] > 3 * shares[5]
