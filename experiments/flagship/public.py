@@ -82,8 +82,8 @@ HEAD = f"""# PGM with a public table
 pairs, of the model, at delta {DELTA:g}; means over the seeds. *Public table* is its own error, as it is. *Believed* is
 the number of pairs whose public dependence was taken. *Ratio* is PGM with the public table over PGM without.
 
-*adult*: a random split. *MA*, *NATIONAL*: 2018 for 2019. *adult-rich-only*: of the public split only who earns more than
-50,000. *MA-reversed*: every second attribute's codes of 2018 counted from the other end.
+*adult*: a random split. *MA*, *NATIONAL*: 2018 for 2019. *adult-rich-only*: of the public split only who earns more
+than 50,000. *MA-reversed*: every second attribute's codes of 2018 counted from the other end.
 """
 
 

@@ -92,7 +92,7 @@ def goals_of(weighted: Dataset, model: GroupedModel) -> list[Goal]:
 def _over_codes(weighted: Dataset, model: GroupedModel, cliques: Iterable[Clique]) -> dict[Clique, np.ndarray]:
     """Measured tables over all codes: within the groups they were measured over, as in the weighted records.
 
-    What other tables say of the codes in a group is in these records; a guess, such as independence, would contradict it.
+    What other tables say of the codes in a group is in these records; independence there would contradict it.
     """
     evidence, found = model.evidence, {}
     place = {answer.clique: number for number, answer in enumerate(evidence.answers)}

@@ -30,9 +30,9 @@ def singles(size=4, stddev=50.0, prices=NOISE):
     return [one_way_offer((name,), np.full(size, 1000.0 / size), stddev, prices) for name in "abc"]
 
 
-def offered(pair, dependence, size=4):
+def offered(pair, dependence, size=4, prices=NOISE):
     cells = (np.array([float(size)]), np.array([1000.0 / size]))
-    return pair_offer(pair, [(cells, cells)], [True], Dependence(dependence, dependence), 2, 1000.0, NOISE)
+    return pair_offer(pair, [(cells, cells)], [True], Dependence(dependence, dependence), 2, 1000.0, prices)
 
 
 def test_noise_is_priced_as_the_curator_does():
@@ -109,27 +109,29 @@ def test_a_pair_is_measured_more_finely_for_more():
     assert offer.level(1.0) == 1
 
 
-def triple(dependence, size=4):
+RICH = Prices(1.0, 1.0)
+
+
+def with_triple(dependence, pairs=PAIRS, size=4):
     cells = (np.array([float(size)]), np.array([1000.0 / size]))
     found = Dependence(dependence, dependence)
-    return pair_offer(("a", "b", "c"), [(cells,) * 3], [True], found, 2, 1000.0, NOISE)
+    triple = pair_offer(("a", "b", "c"), [(cells,) * 3], [True], found, 2, 1000.0, RICH)
+    return [*singles(prices=RICH), *(offered(pair, 300.0, prices=RICH) for pair in pairs), triple]
 
 
 ALL = Demand.of([[(part, 1.0, None) for part in (*PAIRS, ("a",), ("b",), ("c",), ("a", "b", "c"))]], np.ones(1))
 
 
 def test_three_attributes_are_bought_where_they_are_asked_for_and_depend_beyond_their_pairs():
-    offers = [*singles(), *(offered(pair, 300.0) for pair in PAIRS), triple(500.0)]
-    plan = worthwhile(offers, ALL, 0.8, least=0.5)
+    plan = worthwhile(with_triple(500.0), ALL, 0.8, least=0.5)
     assert plan["a", "b", "c"][1] > 0
-    assert allocate(offers, Demand.of_pairs(PAIRS, np.ones(3)), 0.8)[-1] < 1e-3
-    weak = worthwhile([*offers[:-1], triple(1.0)], ALL, 0.8, least=0.5)
-    assert ("a", "b", "c") not in weak
+    assert allocate(with_triple(500.0), Demand.of_pairs(PAIRS, np.ones(3)), 0.8)[-1] < 1e-3
+    poor = [*singles(), *(offered(pair, 300.0) for pair in PAIRS), with_triple(500.0)[-1]]
+    assert ("a", "b", "c") not in worthwhile(poor, ALL, 1e-4, least=0.5)
 
 
 def test_three_attributes_are_not_bought_without_their_pairs():
-    offers = [*singles(), *(offered(pair, 300.0) for pair in PAIRS[:2]), triple(500.0)]
-    assert ("a", "b", "c") not in worthwhile(offers, ALL, 0.8, least=0.5)
+    assert ("a", "b", "c") not in worthwhile(with_triple(500.0, PAIRS[:2]), ALL, 0.8, least=0.5)
 
 
 def test_an_item_counts_an_error_by_what_it_sees_of_it():
