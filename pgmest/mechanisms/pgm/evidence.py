@@ -148,6 +148,7 @@ class Evidence:
         answers: of pairs and triples, each question once; pairs first.
         ranges: of attributes further answers H x, with H, the values and their variance.
         public: a public table, if there is one.
+        believed: the pairs that scores found nearer to it than to independence.
     """
 
     domain: Domain
@@ -156,6 +157,7 @@ class Evidence:
     answers: tuple[Answer, ...]
     ranges: Mapping[str, tuple[RangeAnswers, ...]] = field(default_factory=dict)
     public: PublicTables | None = None
+    believed: frozenset[Clique] = frozenset()
 
     @classmethod
     def of(
@@ -188,9 +190,11 @@ class Evidence:
             elif measurement.clique:
                 _add(answers.setdefault(measurement.clique, []), Answer.of(measurement, domain))
         together = [answer for known in answers.values() for answer in known]
-        measured = cls(domain, max(float(total), 1.0), noisy, (), ranges, public)
-        together += [measured.publicly(pair) for pair in believed if pair not in answers]
-        together.sort(key=lambda answer: len(answer.clique))
+        measured = cls(domain, max(float(total), 1.0), noisy, (), ranges, public, frozenset(believed))
+        together += [measured.publicly(pair) for pair in measured.believed if pair not in answers]
+        together.sort(
+            key=lambda answer: (len(answer.clique), answer.public, domain.axes(answer.clique) if answer.public else ())
+        )
         return replace(measured, answers=tuple(together))
 
     def publicly(self, pair: Clique) -> Answer:
@@ -308,7 +312,8 @@ class Evidence:
 
     def _taken_of(self, answer: Answer) -> np.ndarray | None:
         public = self._public_pair(answer.clique)
-        if public is None or answer.public:
+        hidden = not all(map(is_identity, answer.groups))  # of the codes in a group only scores know
+        if public is None or answer.public or (hidden and answer.clique in self.believed):
             return public
         sides = [summed(self.counts(name), (labels,)) for name, labels in _sides(answer)]
         expected = np.outer(*sides) / self.total, summed(public, answer.groups)

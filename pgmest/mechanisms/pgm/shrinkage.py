@@ -12,6 +12,8 @@ ROUNDS = 100
 """Of expectation maximization; the mixture that it approaches is the same for any more."""
 MOST_ATOMS = 600
 """Of the mixture."""
+PROBES, PROBE = 4, 0.1
+"""How often a derivative is estimated, and by changes of how much, in standard deviations."""
 LEAST_SHARE, LEAST_NOISE = 1e-3, 1e-2
 """A cell is given at least the first share of what is expected of it, or where that is less the second of the noise's
 standard deviation: a probability of zero could not be revised."""
@@ -28,11 +30,6 @@ def posterior_means(values: np.ndarray, stddev: float) -> np.ndarray:
         values: shape (n,), with independent normal noise (or noise of that variance).
         stddev: of the noise, positive.
     """
-    return posterior_moments(values, stddev)[0]
-
-
-def posterior_moments(values: np.ndarray, stddev: float) -> tuple[np.ndarray, np.ndarray]:
-    """As `posterior_means`, with the variances of the true values given the noisy ones."""
     atoms = _atoms(values, stddev)
     logs = -0.5 * np.square((values[:, None] - atoms) / stddev)
     likelihood = np.exp(logs - logs.max(axis=1, keepdims=True))
@@ -42,9 +39,7 @@ def posterior_moments(values: np.ndarray, stddev: float) -> tuple[np.ndarray, np
         posterior /= posterior.sum(axis=1, keepdims=True)
         weights = (posterior.sum(axis=0) + 0.5 / len(atoms)) / (len(values) + 0.5)
     posterior = likelihood * weights
-    whole = posterior.sum(axis=1)
-    means = (posterior @ atoms) / whole
-    return means, np.maximum((posterior @ atoms**2) / whole - means**2, 0.0)
+    return (posterior @ atoms) / posterior.sum(axis=1)
 
 
 def _atoms(values: np.ndarray, stddev: float) -> np.ndarray:
@@ -62,25 +57,25 @@ def one_way(values: np.ndarray, stddev: float, total: float, public: np.ndarray 
         total: the number of records.
         public: counts of a public table, to shrink to where that leaves less error, by the noisy counts.
     """
-    means, variances = posterior_moments(values, stddev)
+    means = posterior_means(values, stddev)
     if public is not None:
-        alone = posterior_risk(values, stddev, means, variances / stddev**2)
-        if shrinkage_risk(values, public, stddev) < alone:
-            means = shrunk(values, public, stddev)
+        together = np.zeros(len(values), dtype=np.int64)
+        if shrinkage_risk(values, public, stddev, together) < posterior_risk(values, stddev):
+            means = shrunk(values, public, stddev, together)
     counts = norm_sub(means, total)
     counts = np.maximum(counts, 1e-6 * total / len(counts))
     return counts * (total / counts.sum())
 
 
-def shrunk(values: np.ndarray, expected: np.ndarray, stddev: float) -> np.ndarray:
+def shrunk(values: np.ndarray, expected: np.ndarray, stddev: float, blocks: np.ndarray | None = None) -> np.ndarray:
     r"""Noisy counts y moved towards expected ones m, in blocks of cells of which about as much is expected.
 
     In each block b, $m + w_b (y - m)$ with $w_b = v_b / (v_b + \sigma^2)$, where $v_b = \max(0, \overline{(y - m)^2} -
     \sigma^2)$ is how much the truth varies around m there (James and Stein 1961, positive part, blockwise). Blocks are
-    the binary orders of magnitude of m, since the truth varies more where there is more.
+    the binary orders of magnitude of m, since the truth varies more where there is more; or as given.
     """
     off = values - expected
-    block = _magnitude(expected)
+    block = _magnitude(expected) if blocks is None else blocks
     cells = np.bincount(block)
     variance = np.maximum(np.bincount(block, np.square(off).ravel()) / np.maximum(cells, 1) - stddev**2, 0.0)
     return expected + (variance / (variance + stddev**2))[block].reshape(off.shape) * off
@@ -144,7 +139,7 @@ def pair_risk(
     return shrinkage_risk(_with_sums(measured(expected), rows, columns), expected, stddev)
 
 
-def shrinkage_risk(values: np.ndarray, expected: np.ndarray, stddev: float) -> float:
+def shrinkage_risk(values: np.ndarray, expected: np.ndarray, stddev: float, blocks: np.ndarray | None = None) -> float:
     r"""The sum of squared errors to expect of `shrunk`, estimated without bias by the noisy counts alone (Stein 1981).
 
     Of a block of n cells at a squared distance S from what is expected, $-n\sigma^2 + S$ where all of the distance is
@@ -152,25 +147,30 @@ def shrinkage_risk(values: np.ndarray, expected: np.ndarray, stddev: float) -> f
     expected tables is the better one to shrink to.
 
     Args:
-        values, expected, stddev: as for `shrunk`.
+        values, expected, stddev, blocks: as for `shrunk`.
     """
-    off, block = values - expected, _magnitude(expected)
+    off, block = values - expected, _magnitude(expected) if blocks is None else blocks
     cells, variance = np.bincount(block).astype(np.float64), stddev**2
     squares = np.bincount(block, np.square(off).ravel())
     shrinking = variance * cells * (1 - (cells - 4) * variance / np.maximum(squares, 1e-300))
     return float(np.where(squares <= cells * variance, squares - cells * variance, shrinking)[cells > 0].sum())
 
 
-def posterior_risk(values: np.ndarray, stddev: float, means: np.ndarray, slope: np.ndarray) -> float:
-    """As `shrinkage_risk`, of any estimate, by its derivatives: of posterior means and variances, for instance.
+def posterior_risk(values: np.ndarray, stddev: float) -> float:
+    r"""As `shrinkage_risk`, of `posterior_means`.
+
+    Of any estimate f it is $\lVert f(y) - y \rVert^2 + \sigma^2 (2 \,\mathrm{div} f(y) - n)$; the divergence is taken
+    from what small changes of the noisy counts do (Ramani, Blu, Unser 2008), since the mixture depends on them, too.
 
     Args:
         values, stddev: the noisy counts.
-        means: the estimates.
-        slope: of each its derivative by its own noisy count.
     """
-    variance = stddev**2
-    return float(np.square(means - values).sum() + variance * (2 * slope.sum() - len(values)))
+    generator, step = np.random.default_rng(0), PROBE * stddev
+    means, slopes = posterior_means(values, stddev), []
+    for _ in range(PROBES):
+        signs = generator.choice([-1.0, 1.0], len(values))
+        slopes.append(float(signs @ (posterior_means(values + step * signs, stddev) - means)) / step)
+    return float(np.square(means - values).sum() + stddev**2 * (2 * np.mean(slopes) - len(values)))
 
 
 def fitted_to_margins(table: np.ndarray, margins: Mapping[tuple[int, ...], np.ndarray], rounds: int = 50) -> np.ndarray:
