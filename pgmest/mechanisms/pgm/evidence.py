@@ -15,7 +15,15 @@ from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.mechanisms.pgm.allocation import interaction
 from pgmest.mechanisms.pgm.groups import spread
 from pgmest.mechanisms.pgm.public import PublicTables
-from pgmest.mechanisms.pgm.shrinkage import fitted_to, fitted_to_margins, one_way, pair_risk, three_way, two_way
+from pgmest.mechanisms.pgm.shrinkage import (
+    fitted_to,
+    fitted_to_margins,
+    one_way,
+    pair_risk,
+    three_way,
+    two_way,
+    where_public,
+)
 from pgmest.queries import Kron, compress, identity
 from pgmest.queries.matrices import Grouping, Identity
 from pgmest.tables.domain import Clique, Domain
@@ -232,22 +240,29 @@ class Evidence:
     @cached_property
     def _one_way(self) -> dict[str, tuple[np.ndarray, float]]:
         """Of each attribute the estimated counts, and the standard deviation that their noise had."""
-        found = {}
-        for name, size in self.domain.items():
-            if name not in self.noisy:
-                found[name] = np.full(size, self.total / size), float("inf")
-                continue
-            values, variance = self.noisy[name]
-            for labels, sums, spent in self._one_way_answers(name):
-                widths = np.bincount(labels)
-                before, old = np.bincount(labels, values), widths * variance
-                share = old / (old + spent)
-                values = values + (share * (sums - before) / widths)[labels]
-                if is_identity(labels):
-                    variance = 1 / (1 / variance + 1 / spent)
-            public = None if self.public is None else self.public.one_way(name, self.total)
-            found[name] = one_way(values, variance**0.5, self.total, public), variance**0.5
-        return found
+        noisy = {name: self._merged(name) for name in self.noisy}
+        public = {}
+        if self.public is not None:
+            public = {name: (*noisy[name], self.public.one_way(name, self.total)) for name in noisy}
+        taken = where_public(public)
+        found = {
+            name: (one_way(values, stddev, self.total, public[name][2] if name in taken else None), stddev)
+            for name, (values, stddev) in noisy.items()
+        }
+        unknown = {n: (np.full(size, self.total / size), math.inf) for n, size in self.domain.items() if n not in noisy}
+        return {**found, **unknown}
+
+    def _merged(self, name: str) -> tuple[np.ndarray, float]:
+        """The noisy counts of an attribute, with what pairs say of it, and their standard deviation."""
+        values, variance = self.noisy[name]
+        for labels, sums, spent in self._one_way_answers(name):
+            widths = np.bincount(labels)
+            before, old = np.bincount(labels, values), widths * variance
+            share = old / (old + spent)
+            values = values + (share * (sums - before) / widths)[labels]
+            if is_identity(labels):
+                variance = 1 / (1 / variance + 1 / spent)
+        return values, variance**0.5
 
     def _one_way_answers(self, name: str) -> list[tuple[np.ndarray, np.ndarray, float]]:
         """What the pairs say of an attribute: groups, their counts, and the variance of these; finest first."""

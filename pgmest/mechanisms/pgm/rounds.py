@@ -35,7 +35,7 @@ from pgmest.mechanisms.pgm.plan import Purchase
 from pgmest.mechanisms.pgm.public import PublicTables
 from pgmest.mechanisms.pgm.query_errors import QueryErrors, mean_fraction
 from pgmest.mechanisms.pgm.scores import noisy_distances, scores_stddev
-from pgmest.mechanisms.pgm.shrinkage import fitted_to_margins, posterior_means
+from pgmest.mechanisms.pgm.shrinkage import clearly_less, fitted_to_margins, posterior_means
 from pgmest.privacy.allocation import least_error_weights
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.scores import GroupedDistance
@@ -69,6 +69,21 @@ def evidence_of(curator: Curator, public: PublicTables | None = None, believed: 
     whole = [m for m in curator.measurements if m.query is None or all(map(counts_all, m.query.matrices))]
     total = curator.public_total or estimate_total(whole, curator.domain).value
     return Evidence.of(curator.measurements, curator.domain, total, public, believed)
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """How far marginals are from what is expected of them.
+
+    Attributes:
+        dependence: estimated.
+        noisy: the distances as released, over codes.
+        stddev: of their noise.
+    """
+
+    dependence: dict[Clique, Dependence]
+    noisy: dict[Clique, float]
+    stddev: float
 
 
 @dataclass(eq=False)
@@ -245,12 +260,12 @@ class Rounds:
         if self.public is not None and not self.evidence.answers:
             found = self._compared(self.public, expected)
         else:
-            (found,) = self._found([expected], self._one_way_errors)
+            found = self._found([expected], self._one_way_errors)[0].dependence
         self.dependence.update((pair, new) for pair, new in found.items() if pair not in self.level_of)
         if triples:
             expected = self._expected_triples(self._candidates(), expected)
             if expected:
-                self.dependence.update(*self._found([expected], self._pair_errors))
+                self.dependence.update(self._found([expected], self._pair_errors)[0].dependence)
 
     def _compared(self, public: PublicTables, independent: dict[Clique, np.ndarray]) -> dict[Clique, Dependence]:
         """How far each pair is from independence and from its public table, of which the nearer one is taken.
@@ -260,10 +275,13 @@ class Rounds:
         public.prepare(self.pairs)
         tables = {pair: public.pair(pair, *map(self.evidence.counts, pair)) for pair in self.pairs}
         alone, beside = self._found([independent, tables], self._one_way_errors)
-        self.believed = tuple(pair for pair in self.pairs if beside[pair].whole < alone[pair].whole)
-        return {**alone, **{pair: beside[pair] for pair in self.believed}}
+        differences = {pair: beside.noisy[pair] - alone.noisy[pair] for pair in self.pairs}
+        errors = dict.fromkeys(self.pairs, math.hypot(alone.stddev, beside.stddev))
+        nearer = clearly_less(differences, errors, whole=0.0)  # to err on one side costs as much as on the other
+        self.believed = tuple(pair for pair in self.pairs if pair in nearer)
+        return {**alone.dependence, **{pair: beside.dependence[pair] for pair in self.believed}}
 
-    def _found(self, asked: Sequence[dict[Clique, np.ndarray]], explained: Any) -> list[dict[Clique, Dependence]]:
+    def _found(self, asked: Sequence[dict[Clique, np.ndarray]], explained: Any) -> list[Scores]:
         """The dependence of marginals beyond what is expected of them, by noisy scores, all released at once."""
         curator, coarse = self.curator, self._coarse()
         groups = [
@@ -286,9 +304,14 @@ class Rounds:
             self._debiased(entries, values, stddev, explained) if entries else {}
             for entries, values in zip(groups, noisy, strict=True)
         ]
+        together = zip(scores[::2], scores[1::2], groups[::2], groups[1::2], noisy[::2], noisy[1::2], strict=True)
         return [
-            {clique: Dependence(found, max(found, whole.get(clique, 0.0))) for clique, found in blurred.items()}
-            for blurred, whole in zip(scores[::2], scores[1::2], strict=True)
+            Scores(
+                {clique: Dependence(found, max(found, whole.get(clique, 0.0))) for clique, found in blurred.items()},
+                {clique: float(v) for (clique, _), v in (*zip(a, some, strict=True), *zip(b, more, strict=True))},
+                stddev,
+            )
+            for blurred, whole, a, b, some, more in together
         ]
 
     def _coarse(self) -> dict[str, np.ndarray]:

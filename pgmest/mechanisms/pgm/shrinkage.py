@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Hashable, Mapping
+from typing import TypeVar
 
 import numpy as np
 
 from pgmest.synthesis.consistency import norm_sub
+
+Name = TypeVar("Name", bound=Hashable)
 
 ROUNDS = 100
 """Of expectation maximization; the mixture that it approaches is the same for any more."""
@@ -55,16 +59,54 @@ def one_way(values: np.ndarray, stddev: float, total: float, public: np.ndarray 
     Args:
         values, stddev: noisy counts.
         total: the number of records.
-        public: counts of a public table, to shrink to where that leaves less error, by the noisy counts.
+        public: counts of a public table to shrink to, in place of empirical Bayes.
     """
-    means = posterior_means(values, stddev)
-    if public is not None:
-        together = np.zeros(len(values), dtype=np.int64)
-        if shrinkage_risk(values, public, stddev, together) < posterior_risk(values, stddev):
-            means = shrunk(values, public, stddev, together)
+    means = posterior_means(values, stddev) if public is None else shrunk(values, public, stddev, _together(values))
     counts = norm_sub(means, total)
     counts = np.maximum(counts, 1e-6 * total / len(counts))
     return counts * (total / counts.sum())
+
+
+def _together(values: np.ndarray) -> np.ndarray:
+    """All cells as one block."""
+    return np.zeros(len(values), dtype=np.int64)
+
+
+def where_public(attributes: Mapping[str, tuple[np.ndarray, float, np.ndarray]]) -> set[str]:
+    """The attributes whose noisy counts are better shrunk to public ones than by empirical Bayes.
+
+    The difference of the two estimated risks is in units of the noise; its standard error is that of a sum of n
+    squares, sqrt(2 n).
+
+    Args:
+        attributes: of each its noisy counts, their standard deviation, and the public counts.
+    """
+    differences, errors = {}, {}
+    for name, (values, stddev, public) in attributes.items():
+        risk = shrinkage_risk(values, public, stddev, _together(values)) - posterior_risk(values, stddev)
+        differences[name], errors[name] = risk / stddev**2, math.sqrt(2 * len(values))
+    return clearly_less(differences, errors)
+
+
+def clearly_less(differences: Mapping[Name, float], errors: Mapping[Name, float], whole: float = -1.0) -> set[Name]:
+    """Where noisy differences are below zero, each judged by the others, too.
+
+    A difference must be one standard error below zero. Where the sum of all is below `whole` of its own, one by itself
+    must only not be one above: what is too small to be judged alone goes with the others, and what is clearly unlike
+    them does not.
+
+    >>> clearly_less({"a": -3.0, "b": 0.5, "c": 2.0}, {"a": 1.0, "b": 1.0, "c": 1.0}) == {"a"}
+    True
+    >>> sorted(clearly_less({"a": -9.0, "b": 0.5, "c": 2.0}, {"a": 1.0, "b": 1.0, "c": 1.0}))
+    ['a', 'b']
+
+    Args:
+        differences: such as of two noisy distances.
+        errors: their standard errors.
+        whole: see above.
+    """
+    together = sum(differences.values()) < whole * math.sqrt(sum(error**2 for error in errors.values()))
+    return {name for name, found in differences.items() if found < (errors[name] if together else -errors[name])}
 
 
 def shrunk(values: np.ndarray, expected: np.ndarray, stddev: float, blocks: np.ndarray | None = None) -> np.ndarray:

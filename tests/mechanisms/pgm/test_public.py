@@ -12,7 +12,14 @@ from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.mechanisms import PGM
 from pgmest.mechanisms.pgm.evidence import Evidence
 from pgmest.mechanisms.pgm.public import PublicTables
-from pgmest.mechanisms.pgm.shrinkage import one_way, posterior_means, posterior_risk, shrinkage_risk, shrunk
+from pgmest.mechanisms.pgm.shrinkage import (
+    one_way,
+    posterior_means,
+    posterior_risk,
+    shrinkage_risk,
+    shrunk,
+    where_public,
+)
 
 CENSUS = pg.datasets.load("census").select(["age", "sex", "race", "relationship", "income>50K"])
 PUBLIC, PRIVATE = CENSUS.take(slice(0, 5000)), CENSUS.take(slice(5000, 25_000))
@@ -127,13 +134,25 @@ def test_public_counts_are_taken_where_they_are_right():
     truth = np.exp(rng.normal(5, 1.5, 30))
     right, wrong = truth * rng.uniform(0.95, 1.05, 30), truth[::-1].copy()
     right *= truth.sum() / right.sum()
-    off = {"right": 0.0, "none": 0.0, "wrong": 0.0}
+    off, taken = np.zeros(2), np.zeros(2)
     for _ in range(20):
         values = truth + rng.normal(0, 100, 30)
-        for name, public in (("right", right), ("none", None), ("wrong", wrong)):
-            off[name] += np.abs(one_way(values, 100.0, truth.sum(), public) - truth).sum()
-    assert off["right"] < 0.7 * off["none"]
-    assert off["wrong"] < 1.03 * off["none"]
+        taken += [bool(where_public({"a": (values, 100.0, public)})) for public in (right, wrong)]
+        off += [np.abs(one_way(values, 100.0, truth.sum(), public) - truth).sum() for public in (right, None)]
+    assert off[0] < 0.5 * off[1]
+    assert taken[0] >= 15
+    assert taken[1] <= 1
+
+
+def test_small_attributes_are_judged_by_the_others_too():
+    rng = np.random.default_rng(0)
+    truth = {f"x{i}": rng.uniform(100, 200, 2) for i in range(40)} | {"odd": rng.uniform(100, 200, 60)}
+    public = {name: counts + (500 if name == "odd" else 0) for name, counts in truth.items()}
+    noisy = {name: (counts + rng.normal(0, 60, len(counts)), 60.0, public[name]) for name, counts in truth.items()}
+    alone = sum(bool(where_public({name: entry})) for name, entry in noisy.items() if name != "odd")
+    together = where_public({name: entry for name, entry in noisy.items() if name != "odd"})
+    assert len(together) > alone
+    assert "odd" not in where_public(noisy)
 
 
 def test_a_pair_measured_coarsely_has_the_public_table_inside_its_groups():
