@@ -28,14 +28,16 @@ def rake(rows, columns, width, weights, target, counts, power, most):
 
 
 @_cached
-def refine(rows, order, sizes, starts, costs, weights, gain):
+def refine(rows, order, sizes, first, links, costs, weights, gain):
     """Give each code of these records the value that lowers the weighted squared distance to all tables most.
 
-    Table (a, b) lies at starts[a, b], the codes of a that go with a code of b next to each other; -1 where there is no
-    table. The distance is the sum of w (count - target)^2. `costs` has what one more record in a cell would add to it,
-    w (2 (count - target) + 1), `weights` has w; both lie twice, as (a, b) and as (b, a). Returns the number of changes.
+    Each table lies once for each of its attributes a, the codes of a that go with codes b, c of the others next to each
+    other: a link. The distance is the sum of w (count - target)^2. `costs` has what one more record in a cell would add
+    to it, w (2 (count - target) + 1), `weights` has w. Returns the number of changes.
 
     rows: the records, shape (records, attributes), changed in place; order: the places of those to be looked at;
+    first: the links of a are first[a] to first[a + 1]; links: rows of start, b, c (-1 for none), the number of codes of
+    c, and the links of b and of c to the same table;
     gain: space for as many numbers as an attribute has values.
     """
     moved = 0
@@ -44,12 +46,14 @@ def refine(rows, order, sizes, starts, costs, weights, gain):
         for a in range(len(sizes)):
             n, old, own = sizes[a], np.int64(record[a]), np.float32(0.0)
             gain[:n] = 0.0
-            for b in range(len(sizes)):
-                if starts[a, b] >= 0:
-                    cell = starts[a, b] + np.int64(record[b]) * n
-                    for v in range(n):
-                        gain[v] += costs[cell + v]
-                    own += weights[cell + old]
+            for k in range(first[a], first[a + 1]):
+                other = np.int64(record[links[k, 1]])
+                if links[k, 2] >= 0:
+                    other = other * links[k, 3] + np.int64(record[links[k, 2]])
+                cell = links[k, 0] + other * n
+                for v in range(n):
+                    gain[v] += costs[cell + v]
+                own += weights[cell + old]
             new, least = old, gain[old] - np.float32(2.0001) * own  # where it is costs less once it has left
             for v in range(n):
                 if v != old and gain[v] < least:
@@ -58,12 +62,22 @@ def refine(rows, order, sizes, starts, costs, weights, gain):
                 continue
             moved += 1
             record[a] = new
-            for b in range(len(sizes)):
-                if starts[a, b] >= 0:
-                    code = np.int64(record[b])
-                    there, back = starts[a, b] + code * n, starts[b, a] + code
-                    for v, sign in ((old, np.float32(-2.0)), (new, np.float32(2.0))):
-                        step = sign * weights[there + v]
-                        costs[there + v] += step
-                        costs[back + v * sizes[b]] += step
+            for k in range(first[a], first[a + 1]):
+                other = np.int64(record[links[k, 1]])
+                if links[k, 2] >= 0:
+                    other = other * links[k, 3] + np.int64(record[links[k, 2]])
+                there = links[k, 0] + other * n
+                for v, sign in ((old, np.float32(-2.0)), (new, np.float32(2.0))):
+                    step = sign * weights[there + v]
+                    costs[there + v] += step
+                    for peer in range(4, 6):
+                        p = links[k, peer]
+                        if p >= 0:
+                            b = links[k, peer - 3]
+                            with_a = np.int64(v)
+                            if links[p, 2] >= 0:
+                                third = links[p, 2] if links[p, 1] == a else links[p, 1]
+                                code = np.int64(record[third])
+                                with_a = v * links[p, 3] + code if links[p, 1] == a else code * links[p, 3] + v
+                            costs[links[p, 0] + with_a * sizes[b] + np.int64(record[b])] += step
     return moved

@@ -161,13 +161,21 @@ def _least_dependence(
     return high
 
 
-def report_of(purchases: Iterable[Purchase]) -> str:
-    """What was bought, why, and with what gain, as text: the pairs, the largest gain first."""
+def report_of(purchases: Iterable[Purchase], believed: int | None = None) -> str:
+    """What was bought, why, and with what gain, as text: the pairs and triples, the largest gain first.
+
+    Args:
+        purchases: of a run.
+        believed: the number of pairs that a public table is believed of; None where there is none.
+    """
     bought = list(purchases)
     singles = sum(p.share for p in bought if len(p.clique) == 1)
-    pairs = [p for p in bought if len(p.clique) == 2 and p.before is not None and p.after is not None]
-    names = {p.clique for p in bought if len(p.clique) == 2}
-    lines = [f"{singles:.0%} of the budget for one-way marginals, the rest for {plural(len(names), 'pair')} and scores"]
+    pairs = [p for p in bought if len(p.clique) > 1 and p.before is not None and p.after is not None]
+    names, triples = ({p.clique for p in bought if len(p.clique) == ways} for ways in (2, 3))
+    rest = plural(len(names), "pair") + (f", {plural(len(triples), 'triple')}" if triples else "")
+    lines = [f"{singles:.0%} of the budget for one-way marginals, the rest for {rest} and scores"]
+    if believed is not None:
+        lines.append(f"the public table is taken for the dependence of {plural(believed, 'pair')}")
     if pairs:
         lines.append(f"{'pair':40} {'round':>5} {'groups':>9} {'share':>7} {'error before':>12} {'expected':>9}")
     gain = {id(p): (p.before or 0.0) - (p.after or 0.0) for p in pairs}
