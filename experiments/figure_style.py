@@ -106,6 +106,8 @@ def lines(
 ) -> None:
     """A line for each value of the column `by` through the medians over the rows that agree in `x`, and their spread.
 
+    The spread is a band, or a bar where a series has a single point.
+
     Args:
         axes: where to draw.
         frame: a row for each seed; rows without a number in `y` are left out.
@@ -127,7 +129,9 @@ def lines(
         color = _color(which, index, colors)
         style = {"marker": MARKERS[index % len(MARKERS)], "markersize": 4.5} if markers else {}
         axes.plot(places, found[:, 0], color=color, linewidth=1.6, label=_label(which, labels), **style)
-        if spread != "none":
+        if len(places) == 1 and spread != "none":
+            axes.vlines(places, found[:, 1], found[:, 2], color=color, linewidth=1.4)
+        elif spread != "none":
             axes.fill_between(places, found[:, 1], found[:, 2], color=color, alpha=0.18, linewidth=0)
     log_axes(axes, log)
 

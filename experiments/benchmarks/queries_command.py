@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from experiments.benchmarks.queries import CASES, rows, run_case
-from experiments.benchmarks.report import heading, markdown, milliseconds, number, outdated, section, write_csv
+from experiments.benchmarks.report import markdown, milliseconds, number, write_comparison
 from experiments.benchmarks.runner import chosen, kept, measure_all
 from experiments.benchmarks.store import Store
-from pgmest._base.files import write_atomically
 
 MEASURED = (
     "pgmest/models/exact.py",
@@ -37,22 +36,8 @@ def run(options: Namespace) -> None:
     """Measure, print the table, and write queries.md and queries.csv."""
     store = Store.of("queries", options.quick, MEASURED)
     measure_all(store, chosen(CASES, options.only), lambda name: run_case(name, options.quick), options.fresh)
-    records = kept(store, CASES)
-    if not records:
-        raise SystemExit("nothing was measured.")
-    old = outdated(store, records, lambda result: result["problem"])
-    results = [record["result"] for record in records]
-    errors = [f"- {r['problem']}, mbi {name}: {text}" for r in results for name, text in r["errors"].items()]
-    sections = [
-        heading("Queries of one model: pgmest and mbi", COMMAND, records, old),
-        NOTES,
-        table(results),
-        section("What did not run", "\n".join(errors)),
-    ]
-    text = "\n\n".join(filter(None, sections)) + "\n"
-    write_atomically(store.folder / "queries.md", text)
-    write_csv(store.folder / "queries.csv", [row for result in results for row in rows(result)])
-    print(text)
+    title = "Queries of one model: pgmest and mbi"
+    write_comparison("queries", title, COMMAND, NOTES, store, kept(store, CASES), table, rows)
 
 
 def table(results: Sequence[Mapping[str, Any]]) -> str:

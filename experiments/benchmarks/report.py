@@ -84,3 +84,46 @@ def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     writer.writeheader()
     writer.writerows(rows)
     write_atomically(path, text.getvalue())
+
+
+Results = Sequence[Mapping[str, Any]]
+
+
+def write_comparison(
+    name: str,
+    title: str,
+    command: str,
+    notes: str,
+    store: Store,
+    records: Sequence[Mapping[str, Any]],
+    table: Callable[[Results], str],
+    rows: Callable[[Mapping[str, Any]], Iterable[Mapping[str, Any]]],
+) -> None:
+    """Print NAME.md, and write it and NAME.csv: heading, notes, table, and what of mbi's did not run.
+
+    Args:
+        name: of the files.
+        title, command, notes: of the report.
+        store: whose folder they go to.
+        records: the kept records.
+        table: makes the table of all results.
+        rows: the CSV's rows of one result.
+
+    Raises:
+        SystemExit: there are no records.
+    """
+    if not records:
+        raise SystemExit("nothing was measured.")
+    old = outdated(store, records, lambda result: result["problem"])
+    results = [record["result"] for record in records]
+    errors = [f"- {r['problem']}, mbi {theirs}: {text}" for r in results for theirs, text in r["errors"].items()]
+    parts = [
+        heading(title, command, records, old),
+        notes,
+        table(results),
+        section("What did not run", "\n".join(errors)),
+    ]
+    text = "\n\n".join(filter(None, parts)) + "\n"
+    write_atomically(store.folder / f"{name}.md", text)
+    write_csv(store.folder / f"{name}.csv", [row for result in results for row in rows(result)])
+    print(text)

@@ -9,9 +9,9 @@ import pandas as pd
 
 from experiments import figure_style as style
 from experiments.dpsyn import noise
-from experiments.dpsyn.cells import EPSILONS, FLOWS, OURS, PUBLISHED, SCHEDULES
+from experiments.dpsyn.cells import EPSILONS, FLOWS, FLOWS_LONG, HALF_COPIES, OURS, PUBLISHED, SCHEDULES
 
-COLORS = {PUBLISHED: "#D55E00", OURS: "#0072B2", FLOWS: "#009E73"}
+COLORS = {PUBLISHED: "#D55E00", HALF_COPIES: "#E69F00", OURS: "#0072B2", FLOWS: "#009E73"}
 SCORES = {
     ("fire", "density"): "density estimation",
     ("fire", "ranges"): "range queries",
@@ -48,30 +48,30 @@ def scores(table: pd.DataFrame, path: Path) -> Path:
         style.lines(axes, rows, "epsilon", "score", "method", order=list(COLORS), colors=COLORS, log="x")
         axes.set_xticks(list(EPSILONS), [f"{epsilon:g}" for epsilon in EPSILONS])
         style.titles(axes, f"{SCORES[name, score]}\n({TABLES[name]})", x="epsilon",
-                     y="score, thousands of 1,000" if axes is panels[0] else "")  # fmt: skip
+                     y="score, in thousands (perfect: 1,000)" if axes is panels[0] else "")  # fmt: skip
     style.legend(figure, panels)
     return _saved(figure, path)
 
 
 def convergence(table: pd.DataFrame, path: Path) -> Path:
     """The error of the tables against iterations: GUM with its schedules, copies or not, and flows."""
-    figure, (left, right) = style.panels(2, width=5.2, height=3.4, share_y=True)
-    schedules = {f"{PUBLISHED}, {one}": f"schedule: {one.replace('_', ' ')}" for one in SCHEDULES}
+    figure, panels = style.panels(2, width=4.6, height=3.4, share_y=True)
+    schedules = {f"{PUBLISHED}, {one}": f"published, {one.replace('_', ' ')} decay" for one in SCHEDULES}
     others = {
         f"{OURS}, long": "GUM, ours",
         f"{PUBLISHED}, alpha 0.2": "published, alpha 0.2 (contest)",
         f"{PUBLISHED}, replace only": "published, replace only",
-        f"{FLOWS}, long": "flows (MCF)",
+        FLOWS_LONG: "flows (MCF)",
     }
-    for axes, labels, title in (
-        (left, schedules, "GUM as published, alpha 1"),
-        (right, others, "GUM, copies, flows"),
+    colors = dict(zip([*schedules, *others], style.COLORS, strict=True))
+    for axes, labels, title in zip(
+        panels, (schedules, others), ("GUM as published, alpha 1", "GUM, copies, flows"), strict=True
     ):
         rows = table[table["method"].isin(labels)]
-        style.lines(axes, rows, "iteration", "error", "method", order=list(labels), labels=labels, log="y",
-                    markers=False)  # fmt: skip
-        style.titles(axes, title, x="iteration", y="mean total variation of the tables" if axes is left else "")
-        style.legend(figure, axes) if axes is right else axes.legend(loc="upper right", frameon=False, fontsize=8)
+        style.lines(axes, rows, "iteration", "error", "method", order=list(labels), labels=labels, colors=colors,
+                    log="y", markers=False)  # fmt: skip
+        style.titles(axes, title, x="iteration", y="mean total variation of the tables" if axes is panels[0] else "")
+    style.legend(figure, panels)
     return _saved(figure, path)
 
 
@@ -82,6 +82,7 @@ def itemsets(table: pd.DataFrame, path: Path) -> Path:
     named = {"precision": "precision", "recall": "recall", "relative_error": "median relative error of supports"}
     for axes, (value, label) in zip(panels, named.items(), strict=True):
         style.lines(axes, labelled, "epsilon", value, "share", log="xy" if value == "relative_error" else "x")
+        axes.set_xticks([0.03, 0.1, 0.3, 1], ["0.03", "0.1", "0.3", "1"])
         style.titles(axes, label, x="epsilon")
     style.legend(figure, panels)
     return _saved(figure, path)

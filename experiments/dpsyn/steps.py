@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import pandas as pd
 
 from experiments.dpsyn import cells, figures, noise, report
 from experiments.papers.paper import Run
 from experiments.stored_rows import Cell
-from pgmest._base.files import write_atomically
 from pgmest.mechanisms.priview.design import cover, subsets_of
 from pgmest.tables.domain import Domain
 
@@ -30,7 +29,7 @@ def figure_2(how: Run) -> None:
         }
         for panel, (epsilon, delta) in noise.PANELS.items()
     ]
-    _written(how, "figure2", pd.DataFrame(lines))
+    how.write_table(f"{FOLDER}/figure2", pd.DataFrame(lines))
     figures.figure_2(how.results / FOLDER / "figure2.png")
     report.write(how.results)
 
@@ -42,50 +41,44 @@ def views(how: Run) -> None:
         domain = Domain({f"a{place}": 2 for place in range(attributes)})
         found = cover(domain, subsets_of([domain.attributes], domain, 2), 2**8)
         lines.append({"attributes": attributes, "paper": published, "views": len(found)})
-    _written(how, "views", pd.DataFrame(lines))
+    how.write_table(f"{FOLDER}/views", pd.DataFrame(lines))
     report.write(how.results)
 
 
 def scores(how: Run) -> None:
     """The three scores against epsilon."""
-    of = [*cells.scores(how.few(3, 1), how.quick), *cells.all_attributes(how.quick)]
-    table = _table(how, of)
-    if table.empty:  # with --stored
-        return
-    table = table.drop(columns="errors")
-    _written(how, "scores", table)
-    figures.scores(table, how.results / FOLDER / "scores.png")
-    report.write(how.results)
+    _figure(how, "scores", [*cells.scores(how.few(3, 1), how.quick), *cells.all_attributes(how.quick)], _without_errors)
 
 
 def convergence(how: Run) -> None:
     """GUM against flows."""
-    rows = _table(how, cells.convergence(how.few(2, 1), how.quick))
-    if rows.empty:
-        return
-    table = rows.explode("errors").rename(columns={"errors": "error"})
-    table["error"] = table["error"].astype(float)
-    table["iteration"] = table.groupby(["method", "seed"]).cumcount() + 1
-    _written(how, "convergence", table[["method", "seed", "iteration", "error"]])
-    figures.convergence(table, how.results / FOLDER / "convergence.png")
-    report.write(how.results)
+    _figure(how, "convergence", cells.convergence(how.few(2, 1), how.quick), _by_iteration)
 
 
 def itemsets(how: Run) -> None:
     """PrivBasis."""
-    table = _table(how, cells.itemsets(how.few(3, 1), how.quick))
-    if table.empty:
+    _figure(how, "itemsets", cells.itemsets(how.few(3, 1), how.quick))
+
+
+def _figure(
+    how: Run, name: str, of: Iterable[Cell], shape: Callable[[pd.DataFrame], pd.DataFrame] = lambda table: table
+) -> None:
+    """Run the cells, write their table, draw it by the function of `figures` of that name, and write the report."""
+    rows = how.table(of, FOLDER)
+    if rows.empty:  # with --stored
         return
-    _written(how, "itemsets", table)
-    figures.itemsets(table, how.results / FOLDER / "itemsets.png")
+    table = shape(rows)
+    how.write_table(f"{FOLDER}/{name}", table)
+    getattr(figures, name)(table, how.results / FOLDER / f"{name}.png")
     report.write(how.results)
 
 
-def _table(how: Run, of: Iterable[Cell]) -> pd.DataFrame:
-    return pd.DataFrame(how.rows(of, FOLDER))
+def _without_errors(rows: pd.DataFrame) -> pd.DataFrame:
+    return rows.drop(columns="errors")
 
 
-def _written(how: Run, name: str, table: pd.DataFrame) -> None:
-    path = how.results / FOLDER / f"{name}.csv"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, table.to_csv(index=False, float_format="%.6g"))
+def _by_iteration(rows: pd.DataFrame) -> pd.DataFrame:
+    table = rows.explode("errors").rename(columns={"errors": "error"})
+    table["error"] = table["error"].astype(float)
+    table["iteration"] = table.groupby(["method", "seed"]).cumcount() + 1
+    return table[["method", "seed", "iteration", "error"]]

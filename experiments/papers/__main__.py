@@ -1,7 +1,8 @@
 """python -m experiments.papers [NAME ...] [--quick] [--step STEP]: run what a paper shows, and write papers.md.
 
 Without a name nothing is run: the page `experiments/papers.md` is written anew from the results that are there. With
-`--quick` a try is run, which leaves its files in `build/quick` and the page as it is.
+`--quick` a try is run, which leaves its files in `build/quick` and the page as it is; with `--record`, too, a whole try
+is run from the start, and the page says from then on what it takes.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import argparse
 import importlib
 
-from experiments.papers import page
+from experiments.papers import page, tries
 from experiments.papers.paper import Paper, Run
 from pgmest._base.files import write_atomically
 
@@ -28,12 +29,20 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a try: few seeds, rough numbers, kept apart")
     parser.add_argument("--fresh", action="store_true", help="run again what was run before")
     parser.add_argument("--stored", action="store_true", help="run nothing: report what has been run so far")
+    parser.add_argument(
+        "--record", action="store_true", help="with --quick: run it whole, and say on the page how long"
+    )
     parser.add_argument("--step", action="append", default=[], help="only these steps")
     arguments = parser.parse_args()
     known = {paper.key: paper for paper in papers()}
+    if arguments.record and (arguments.step or not arguments.quick):
+        parser.error("--record is for a whole try: give it with --quick and without --step.")
+    how = Run(arguments.quick, arguments.fresh or arguments.record, arguments.stored)
     for name in arguments.names:
-        known[name].run(Run(arguments.quick, arguments.fresh, arguments.stored), arguments.step)
-    if not arguments.quick:
+        seconds = known[name].run(how, arguments.step)
+        if arguments.record:
+            tries.record(name, seconds)
+    if arguments.record or not arguments.quick:
         write_atomically(page.PAGE, page.page(list(known.values())))
 
 

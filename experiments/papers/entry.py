@@ -70,12 +70,24 @@ def number(
     within: float = 1.25,
     unit: str = "",
     because: str = "",
+    others: tuple[str, Callable[[], Sequence[float]]] | None = None,
 ) -> Entry:
-    """An entry that compares two positive numbers; they agree when their ratio is at most `within`, either way."""
+    """An entry that compares two positive numbers; they agree when their ratio is at most `within`, either way.
+
+    Where the paper leaves open what the number depends on, `others` names it and gives ours for other choices of it,
+    in order. Then they agree also when the paper's number lies between the least and the largest of all of ours.
+    """
 
     def outcome() -> Outcome:
         value = ours()
-        return Outcome(_text(value) + unit, bool(paper / within <= value <= paper * within))
+        near = paper / within <= value <= paper * within
+        if others is None:
+            return Outcome(_text(value) + unit, bool(near))
+        name, drawn = others[0], others[1]()
+        between = min(value, *drawn) <= paper <= max(value, *drawn)
+        ends = dict.fromkeys(f"{_text(one)}{unit}" for one in (drawn[0], drawn[-1]))
+        text = f"{_text(value)}{unit}; {name} {' to '.join(ends)}"
+        return Outcome(text, bool(near or between))
 
     return Entry(item, what, _text(paper) + unit, outcome, file, because)
 

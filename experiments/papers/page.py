@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from experiments.papers import tries
 from experiments.papers.entry import ROOT, Entry
 from experiments.papers.paper import Paper
 
@@ -31,11 +32,17 @@ def page(papers: Sequence[Paper]) -> str:
 def overview(papers: Sequence[Paper]) -> str:
     """How many entries of each paper have which verdict."""
     kinds = ("reproduced", "differs", "not possible here", "not run yet")
-    lines = [f"| paper | {' | '.join(kinds)} |", "|---" * (len(kinds) + 1) + "|"]
+    lines = [f"| paper | {' | '.join(kinds)} | `--quick` takes, of one processor |", "|---" * (len(kinds) + 2) + "|"]
+    seconds = tries.seconds_of()
     for paper in papers:
         found = Counter(next(kind for kind in kinds if entry.verdict().startswith(kind)) for entry in paper.entries)
-        lines.append(f"| {paper.short} | {' | '.join(str(found[kind]) for kind in kinds)} |")
+        counts = " | ".join(str(found[kind]) for kind in kinds)
+        lines.append(f"| {paper.short} | {counts} | {_took(seconds.get(paper.key))} |")
     return "\n".join(lines) + "\n"
+
+
+def _took(seconds: int | None) -> str:
+    return "-" if seconds is None else f"{seconds} s"
 
 
 def _table(entries: Sequence[Entry]) -> str:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from experiments.papers.entry import ROOT, Entry
 from experiments.stored_rows import Cell, rows_of
+from pgmest._base.files import write_atomically
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,16 @@ class Run:
         """The rows of the cells of an experiment, run where they are missing and that is asked for."""
         return list(rows_of(cells, self.cells / name, self.fresh, self.stored))
 
+    def table(self, cells: Iterable[Cell], name: str) -> pd.DataFrame:
+        """The same as a table; empty where nothing has been run and nothing is to be."""
+        return pd.DataFrame(self.rows(cells, name))
+
+    def write_table(self, name: str, table: pd.DataFrame) -> None:
+        """Write `NAME.csv` among the results."""
+        path = self.results / f"{name}.csv"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, table.to_csv(index=False, float_format="%.6g"))
+
     def few(self, full: int, quick: int) -> int:
         """A number of seeds, iterations, ...: `full`, or `quick` in a try."""
         return quick if self.quick else full
@@ -51,6 +65,15 @@ class Step:
 
     name: str
     run: Callable[[Run], None]
+
+
+def steps_of(module: str, names: Iterable[str]) -> tuple[Step, ...]:
+    """The functions of a module as steps; it is imported when one runs, for pages are made without it."""
+
+    def step(name: str) -> Step:
+        return Step(name, lambda how: getattr(importlib.import_module(module), name)(how))
+
+    return tuple(map(step, names))
 
 
 @dataclass(frozen=True)
@@ -73,11 +96,13 @@ class Paper:
     entries: Sequence[Entry]
     remarks: Sequence[str] = ()
 
-    def run(self, how: Run, only: Sequence[str] = ()) -> None:
-        """Run the steps, or those named; say how long each took."""
+    def run(self, how: Run, only: Sequence[str] = ()) -> float:
+        """Run the steps, or those named; say how long each took, and return the seconds of processor in all."""
+        before = time.process_time()
         for step in self.steps:
             if only and step.name not in only:
                 continue
             start = time.perf_counter()
             step.run(how)
             print(f"{self.key} {step.name}: {time.perf_counter() - start:.0f} s", flush=True)
+        return time.process_time() - before

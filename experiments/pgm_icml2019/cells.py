@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import pgmest as pg
 from experiments.pgm_icml2019.problem import Problem, problem
@@ -14,19 +14,21 @@ from pgmest.tables.clique_vector import CliqueVector
 MECHANISMS = ("PrivBayes", "DualQuery", "MWEM", "HDMM")
 DELTA = 1e-3
 """DualQuery's."""
+LikelihoodSolver = Literal["accelerated", "mirror_descent"]
 
 
 @dataclass(frozen=True)
 class Effort:
     """How long an estimate may take: the paper has 10,000 iterations for every one.
 
-    The graphical model is at its optimum, to `tolerance`, after far fewer, by a faster solver; DualQuery's likelihood
-    is minimized by the paper's own Algorithm 1.
+    The graphical model is at its optimum, to `tolerance`, after far fewer, by a faster solver; so is DualQuery's
+    likelihood after `likelihood_iterations`, which the paper's own Algorithm 1 minimizes, too.
     """
 
     tolerance: float = 3e-3
     iterations: int = 200
-    likelihood_iterations: int = 100
+    likelihood_iterations: int = 300
+    likelihood_solver: LikelihoodSolver = "accelerated"
 
 
 @dataclass(frozen=True)
@@ -39,21 +41,24 @@ class Cell:
     epsilon: float = 1.0
     effort: Effort = Effort()
     split: hdmm.Split = "best"
+    draw: int = 0
 
     @property
     def name(self) -> str:
         """Names the file of the result."""
         effort = f"{self.effort.tolerance:g}-{self.effort.iterations}"
         if self.mechanism == "DualQuery":
-            effort = f"{self.effort.likelihood_iterations}"
+            solver = "" if self.effort.likelihood_solver == "mirror_descent" else f"{self.effort.likelihood_solver}-"
+            effort = f"{solver}{self.effort.likelihood_iterations}"
         split = "" if self.split == "best" else f"-{self.split}"
-        return f"{self.dataset}-{self.mechanism}{split}-{self.epsilon:g}-{self.seed}-{effort}"
+        draw = f"-draw{self.draw}" if self.draw else ""
+        return f"{self.dataset}{draw}-{self.mechanism}{split}-{self.epsilon:g}-{self.seed}-{effort}"
 
     def row(self) -> dict[str, Any]:
         """The errors by estimator, and the seconds of PGM's estimate."""
         run = {"HDMM": _hdmm, "MWEM": _mwem, "PrivBayes": _privbayes, "DualQuery": _dual_query}[self.mechanism]
         known = {"dataset": self.dataset, "mechanism": self.mechanism, "seed": self.seed, "epsilon": self.epsilon}
-        return {**known, "split": self.split, **run(self, problem(self.dataset))}
+        return {**known, "split": self.split, "draw": self.draw, **run(self, problem(self.dataset, self.draw))}
 
 
 def _estimate(cell: Cell, known: Problem, measurements: list[pg.LinearMeasurement]) -> pg.Model:
@@ -116,7 +121,7 @@ def _dual_query(cell: Cell, known: Problem) -> dict[str, Any]:
     made = transcript.records
     share = known.data.records / made.records
     start = time.perf_counter()
-    model = dual_query.most_likely(transcript, cell.effort.likelihood_iterations)
+    model = dual_query.most_likely(transcript, cell.effort.likelihood_iterations, method=cell.effort.likelihood_solver)
     return {
         "error_original": known.error_of([share * i.answer(made.project(i.clique)) for i in known.workload]),
         "error_pgm": known.error(model),
@@ -124,6 +129,7 @@ def _dual_query(cell: Cell, known: Problem) -> dict[str, Any]:
         "nats": model.report.loss,
         "nats_truth": dual_query.WorkloadLikelihood(transcript).value(_true_marginals(known)),
         "iterations": model.report.iterations,
+        "likelihood_solver": cell.effort.likelihood_solver,
         "seconds": time.perf_counter() - start,
     }
 

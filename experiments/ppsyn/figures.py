@@ -9,11 +9,16 @@ import pandas as pd
 from matplotlib.ticker import LogLocator
 
 from experiments import figure_style as style
-from experiments.ppsyn.cells import LEAKS, MECHANISMS, PUBLISHED
+from experiments.ppsyn.cells import GROUPS, INDEPENDENT, MECHANISMS, PUBLISHED, best_forms
 
-LABELS = {PUBLISHED: "PPSyn as published (not private)", "PPSyn": "PPSyn, ours (private)"}
+LABELS = {
+    PUBLISHED: "PPSyn as published (not private)",
+    "PPSyn": "PPSyn, ours (private)",
+    INDEPENDENT: "independent attributes",
+}
 NAMES = {"adult14": "Adult", "BR2000": "BR2000", "loans": "Loans"}
 COLORS = dict(zip(MECHANISMS, ("#009E73", "#0072B2", "#E69F00", "#D55E00", "#CC79A7"), strict=True))
+COLORS[INDEPENDENT] = style.MUTED
 METRICS = {
     "workload_error": "workload error (l1, share of records)",
     "ranges_3": "mean squared error of 3-attribute ranges",
@@ -50,16 +55,16 @@ def sweep(table: pd.DataFrame, folder: Path) -> list[Path]:
 
 
 def support_vectors(table: pd.DataFrame, folder: Path) -> Path:
-    """Figure 6: misclassification against epsilon, with the range of the folds."""
-    figure, panels = _panels(table["table"])
-    for axes, (name, rows) in zip(panels, table.groupby("table", sort=False), strict=True):
-        style.lines(axes, rows[rows["epsilon"] > 0], "epsilon", "rate", "mechanism", order=list(MECHANISMS),
-                    labels=LABELS, log="x", colors=COLORS)  # fmt: skip
-        real = rows.loc[rows["mechanism"] == "real records", "rate"].mean()
+    """Figure 6: misclassification by epsilon, with 95 % intervals of the mean over the folds."""
+    run = table[table["epsilon"] > 0]
+    figure, panels = _panels(run["table"])
+    for axes, (name, rows) in zip(panels, run.groupby("table", sort=False), strict=True):
+        places, order = sorted(rows["epsilon"].unique()), [one for one in MECHANISMS if one in set(rows["mechanism"])]
+        style.dots(axes, rows, "epsilon", "rate", "mechanism", order=order, places=places, labels=LABELS, colors=COLORS,
+                   spread="interval")  # fmt: skip
+        real = table.loc[(table["mechanism"] == "real records") & (table["table"] == name), "rate"].mean()
         style.reference(axes, float(real), "trained on real records")
         style.titles(axes, NAMES[str(name)], x="epsilon", y="misclassification" if axes is panels[0] else "")
-    for axes in panels:
-        axes.set_xticks([0.1, 0.5, 2], ["0.1", "0.5", "2"])
     style.legend(figure, panels)
     return _saved(figure, folder / "figure6.png")
 
@@ -70,12 +75,11 @@ def etas(table: pd.DataFrame, folder: Path) -> list[Path]:
     for number, metric in ((7, "workload_error"), (8, "ranges_3")):
         figure, panels = _panels(table["table"])
         for axes, (name, rows) in zip(panels, table.groupby("table", sort=False), strict=True):
-            style.lines(axes, rows, "eta", metric, "mechanism", order=["PPSyn", PUBLISHED], labels=LABELS, log="y",
+            style.lines(axes, rows, "eta", metric, "mechanism", order=["PPSyn", PUBLISHED], labels=LABELS,
                         colors=COLORS)  # fmt: skip
             style.titles(
                 axes, f"{NAMES[str(name)]}, epsilon 0.5", x="eta", y=METRICS[metric] if axes is panels[0] else ""
             )
-        _finer(panels)
         style.legend(figure, panels)
         drawn.append(_saved(figure, folder / f"figure{number}.png"))
     return drawn
@@ -84,22 +88,25 @@ def etas(table: pd.DataFrame, folder: Path) -> list[Path]:
 def dimensions(table: pd.DataFrame, folder: Path) -> Path:
     """Figure 9: workload error against d."""
     figure, (axes,) = style.panels(1, width=6.6, height=3.2)
-    style.lines(axes, table, "d", "workload_error", "mechanism", order=list(MECHANISMS), labels=LABELS, log="y",
+    style.lines(axes, table, "d", "workload_error", "mechanism", order=[*MECHANISMS, INDEPENDENT], labels=LABELS,
                 colors=COLORS)  # fmt: skip
+    axes.set_ylim(0, None)
     axes.set_xticks(sorted(table["d"].unique()))
     style.titles(axes, "BR2000, epsilon 0.1", x="attributes of a marginal, d", y=METRICS["workload_error"])
-    _finer([axes])
     style.legend(figure, axes)
     return _saved(figure, folder / "figure9.png")
 
 
 def leaks(table: pd.DataFrame, folder: Path) -> Path:
-    """The published algorithm with its leak closed, beside AIM and the private PPSyn."""
-    order = [PUBLISHED, *LEAKS, "AIM", "PPSyn"]
-    figure, panels = _panels(table["table"])
-    for axes, (name, rows) in zip(panels, table.groupby("table", sort=False), strict=True):
-        style.lines(axes, rows, "epsilon", "workload_error", "mechanism", order=order,
-                    labels=LABELS, log="xy")  # fmt: skip
+    """The published algorithm with its leaks closed, of each group the best form, beside AIM and the private PPSyn."""
+    order = [PUBLISHED, *GROUPS, "AIM", "PPSyn"]
+    colors = {**COLORS, **dict(zip(GROUPS, ("#8C6D31", "#E69F00", "#56B4E9", "#000000"), strict=True))}
+    best = best_forms(table, "workload_error")
+    best = best[best.groupby(["table", "epsilon"])["mechanism"].transform(lambda names: names.isin(GROUPS).any())]
+    figure, panels = _panels(best["table"])
+    for axes, (name, rows) in zip(panels, best.groupby("table", sort=False), strict=True):
+        style.lines(axes, rows, "epsilon", "workload_error", "mechanism", order=order, labels=LABELS, colors=colors,
+                    log="xy")  # fmt: skip
         style.titles(axes, NAMES[str(name)], x="epsilon", y=METRICS["workload_error"] if axes is panels[0] else "")
     _ticks(panels)
     style.legend(figure, panels)

@@ -26,6 +26,9 @@ MARGINALS, MAX_CELLS = 64, 10_000
 COMBINATIONS = {3: 210, 5: 37}
 """The combinations of attributes that ranges are asked about, as in the paper."""
 
+FEW = 10
+"""A range with fewer records says little about a mechanism."""
+
 BOXES = 10
 """Ranges for each combination; the paper does not say how many."""
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from experiments.papers.paper import Run
-from experiments.ppsyn import cells, figures, problems, report
+from experiments.ppsyn import cells, figures, problems, report, scores
 from experiments.stored_rows import Cell
-from pgmest._base.files import write_atomically
 from pgmest.mechanisms.ppsyn.marginal_partition import merging_steps, reconstruction_error, required_budget
 
 FOLDER = "ppsyn"
@@ -28,45 +27,31 @@ def figure_2(how: Run) -> None:
         stop, _ = partitions.first_increase(0.7 * share * far)
         frames.append(frame.assign(stops=np.arange(len(rho)) == stop)[np.isfinite(rho)])
     table = pd.concat(frames)
-    _written(how, "figure2", table)
+    how.write_table(f"{FOLDER}/figure2", table)
     figures.figure_2(table, how.results / FOLDER)
     report.write(how.results)
 
 
 def figures_3_to_5(how: Run) -> None:
     """Errors against epsilon."""
-    table = _table(how, "sweep", cells.sweep(how.few(cells.SEEDS, 1), how.quick))
-    if table.empty:  # with --stored
-        return
-    figures.sweep(table, how.results / FOLDER)
-    report.write(how.results)
+    of = list(cells.sweep(how.few(cells.SEEDS, 1), how.quick))
+    how.write_table(f"{FOLDER}/ranges", empty_ranges(list(dict.fromkeys(cell.table for cell in of))))
+    _figure(how, "sweep", of, figures.sweep)
 
 
 def figure_6(how: Run) -> None:
     """The support vector machine."""
-    wide = _table(how, "svm", cells.support_vectors(how.quick))
-    if wide.empty:  # with --stored
-        return
-    figures.support_vectors(folds(wide), how.results / FOLDER)
-    report.write(how.results)
+    _figure(how, "svm", cells.support_vectors(how.quick), lambda table, to: figures.support_vectors(folds(table), to))
 
 
 def figures_7_and_8(how: Run) -> None:
     """Errors against eta."""
-    table = _table(how, "eta", cells.etas(how.few(2, 1), how.quick))
-    if table.empty:  # with --stored
-        return
-    figures.etas(table, how.results / FOLDER)
-    report.write(how.results)
+    _figure(how, "eta", cells.etas(how.few(cells.SEEDS, 1), how.quick), figures.etas)
 
 
 def figure_9(how: Run) -> None:
     """Errors against d."""
-    table = _table(how, "dimensions", cells.dimensions(how.few(cells.SEEDS, 1), how.quick))
-    if table.empty:  # with --stored
-        return
-    figures.dimensions(table, how.results / FOLDER)
-    report.write(how.results)
+    _figure(how, "dimensions", cells.dimensions(how.few(cells.SEEDS, 1), how.quick), figures.dimensions)
 
 
 def leak(how: Run) -> None:
@@ -77,27 +62,31 @@ def leak(how: Run) -> None:
         for cell in cells.sweep(how.few(cells.SEEDS, 1), how.quick)
         if cell.mechanism in names and (how.quick or cell.epsilon in cells.LEAK_EPSILONS.get(cell.table, ()))
     ]
-    table = _table(how, "leak", [*cells.leaks(how.few(cells.SEEDS, 1), how.quick), *beside])
+    _figure(how, "leak", [*cells.leaks(how.few(cells.SEEDS, 1), how.quick), *beside], figures.leaks)
+
+
+def _figure(how: Run, name: str, of: Iterable[Cell], draw: Callable[[pd.DataFrame, Path], object]) -> None:
+    """Run the cells, write their table, draw it, and write the report anew."""
+    table = how.table(of, FOLDER)
     if table.empty:  # with --stored
         return
-    figures.leaks(table, how.results / FOLDER)
+    how.write_table(f"{FOLDER}/{name}", table)
+    draw(table, how.results / FOLDER)
     report.write(how.results)
+
+
+def empty_ranges(tables: Iterable[str]) -> pd.DataFrame:
+    """The share of each table's ranges that hold hardly any record."""
+    lines = []
+    for name in tables:
+        records = problems.table(name).records
+        for attributes in problems.COMBINATIONS:
+            below = float(np.mean(scores.true_ranges(name, attributes) * records < problems.FEW))
+            lines.append({"table": name, "attributes": attributes, "records": records, "below": below})
+    return pd.DataFrame(lines)
 
 
 def folds(wide: pd.DataFrame) -> pd.DataFrame:
     """A row for each fold."""
     kept = ["table", "mechanism", "epsilon"]
     return wide.melt(kept, [name for name in wide if name.startswith("fold_")], "fold", "rate")
-
-
-def _table(how: Run, name: str, of: Iterable[Cell]) -> pd.DataFrame:
-    table = pd.DataFrame(how.rows(of, FOLDER))
-    if not table.empty:
-        _written(how, name, table)
-    return table
-
-
-def _written(how: Run, name: str, table: pd.DataFrame) -> None:
-    path: Path = how.results / FOLDER / f"{name}.csv"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, table.to_csv(index=False, float_format="%.6g"))

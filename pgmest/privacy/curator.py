@@ -469,7 +469,8 @@ class Curator(OneProcess):
         """A curator of the recoded records, with the same ledger and what is left of the budget as its budget.
 
         A transform recodes each record on its own, so neighbors stay neighbors. What is measured here appears among
-        this curator's measurements, too, as being about the attributes before the transform.
+        this curator's measurements, too, as being about the attributes before the transform, unless its query there is
+        too large to be written down (`Transform.pull_back`).
 
         Raises:
             DomainError: the transform is of another domain.

@@ -16,10 +16,14 @@ from pgmest.data.lazy_dataset import LazyDataset
 from pgmest.inference.exact.structural_zeros import Rule
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.models.exact import Model
-from pgmest.queries import Kron, compress
+from pgmest.queries import Kron, MatrixQuery, compress, identity
+from pgmest.queries.matrices import Grouping, Identity
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Clique, Domain
 from pgmest.transforms.impossible import Recoding, pushed
+
+LARGEST_READING = 30_000_000
+"""The most cells before a transform that the query of a measurement made after it is written down for: 0.7 GB."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,8 +247,11 @@ class Transform:
             index = (index[:, None] * column.size + column.codes.reshape(1, -1)).reshape(-1)
         return tuple(source for column in columns for source in column.sources), index
 
-    def pull_back(self, measurement: LinearMeasurement) -> LinearMeasurement:
+    def pull_back(self, measurement: LinearMeasurement) -> LinearMeasurement | None:
         """A measurement made after the transform, as one of the attributes before: its query reads their cells.
+
+        None where its query is no product of matrices of single attributes and would read more than `LARGEST_READING`
+        cells, as of five attributes of a hundred values that were recoded into two each.
 
         Raises:
             UnknownAttributeError: a clique that is not of attributes after the transform.
@@ -254,8 +261,12 @@ class Transform:
         sources = tuple(source for column in columns for source in column.sources)
         if all(column.plain for column in columns) and (asked is None or asked.attributes is None):
             query: Any = asked
-        elif asked is None and all(len(column.sources) == 1 for column in columns):
-            query = Kron({c.sources[0]: compress(c.codes.size, c.codes.tolist(), c.size) for c in columns})
+        elif (asked is None or isinstance(asked, Kron)) and all(len(column.sources) == 1 for column in columns):
+            query = self._recoded(
+                Kron({name: identity(self.after[name]) for name in clique}) if asked is None else asked
+            )
+        elif math.prod(column.codes.size for column in columns) > LARGEST_READING:
+            return None
         else:
             from scipy import sparse
 
@@ -264,6 +275,10 @@ class Transform:
             reading = sparse.csr_array((np.ones(index.size), (index, np.arange(index.size))), shape=(cells, index.size))
             query = reading if asked is None else asked.in_order(clique).matrix() @ reading
         return LinearMeasurement(measurement.values, sources, measurement.stddev, query, measurement.noise)
+
+    def _recoded(self, asked: Kron) -> Kron:
+        """A factored query of attributes after, each made of one before, as one of those."""
+        return Kron([(self.columns[n].sources[0], _composed(f, self.columns[n])) for n, f in asked.factors.items()])
 
     def push(self, measurement: LinearMeasurement) -> LinearMeasurement:
         """A measured marginal of the sources of some columns, as one of these columns: its cells added up.
@@ -285,6 +300,18 @@ class Transform:
         summed = np.bincount(index, values, minlength=cells)
         stddev = np.sqrt(np.bincount(index, variances, minlength=cells))
         return LinearMeasurement(summed, clique, stddev[0] if np.ptp(stddev) == 0 else stddev)
+
+
+def _composed(query: MatrixQuery, column: Column) -> MatrixQuery | np.ndarray:
+    """A query of a column's codes as one of the attribute that it is made of."""
+    if column.plain:
+        return query
+    codes = column.codes.reshape(-1)
+    if isinstance(query, Identity):
+        return compress(codes.size, codes.tolist(), column.size)
+    if isinstance(query, Grouping):
+        return compress(codes.size, query.groups[codes].tolist(), query.rows)
+    return query.matrix()[:, codes]
 
 
 def _looked_up(data: Dataset, sources: Clique, codes: np.ndarray) -> np.ndarray:

@@ -107,6 +107,44 @@ def test_a_kron_is_pulled_back_through_merged_attributes():
         np.testing.assert_allclose(pulled.answer(data.project(pulled.clique)), values)
 
 
+TIMES = pg.Domain({name: 101 for name in "abcde"})
+
+
+def there():
+    """Five times, each recoded into whether it is not the last code."""
+    return transforms.Transform(TIMES, {name: transforms.Column((name,), np.arange(101) < 100) for name in TIMES})
+
+
+def test_products_stay_products_through_transforms_of_single_attributes():
+    first = there()
+    second = transforms.Transform(first.after, {f"no {n}": transforms.Column((n,), [1, 0]) for n in first.after})
+    clique = second.after.attributes[::-1]
+    pulled = first.pull_back(second.pull_back(pg.LinearMeasurement(np.arange(32.0), clique, 1.0)))
+    assert pulled.clique == tuple("edcba")
+    for factor in pulled.query.factors.values():
+        expected = np.zeros((2, 101))
+        expected[0, :100] = expected[1, 100] = 1.0  # code 1 of "no a" is that a is missing
+        np.testing.assert_array_equal(factor.matrix(), expected)
+    ranges = pg.Kron({"no b": pg.queries.prefix(2), "no d": [[1.0, -1.0]]})
+    pulled = second.pull_back(pg.LinearMeasurement([1.0, 2.0], ("no b", "no d"), 1.0, ranges))
+    np.testing.assert_array_equal(pulled.query.factors["b"].matrix(), [[0, 1], [1, 1]])
+    np.testing.assert_array_equal(pulled.query.factors["d"].matrix(), [[-1, 1]])
+
+
+def test_what_cannot_be_written_down_before_the_transform_is_kept_after_it():
+    codes = np.random.default_rng(0).integers(0, 101, (50, 5))
+    curator = pg.privacy.Curator(pg.Dataset.from_codes(codes, TIMES), pg.privacy.Rho(1.0), backend="simulation", seed=0)
+    inner = curator.through(there())
+    most = transforms.Column(tuple(inner.domain), np.indices((2,) * 5).sum(axis=0) > 2)
+    inner = inner.through(transforms.Transform(inner.domain, {"most are there": most}))
+    measured = inner.measure(("most are there",), pg.privacy.Rho(0.5))
+    assert there().pull_back(pg.LinearMeasurement(np.ones(1), tuple(TIMES), 1.0, np.ones((1, 32)))) is None
+    (kept,) = inner.measurements
+    np.testing.assert_array_equal(kept.values, measured.values)
+    assert curator.measurements == ()
+    assert curator.ledger.total.rho == pytest.approx(0.5)
+
+
 def test_buckets():
     assert transforms.bucketize(DOMAIN, {"a": 2}).columns["a"].codes.tolist() == [0, 0, 1, 1]
     shares = transforms.bucketize(DOMAIN, {"a": [0, 1]}, {"a": [5, 1, 0, 3]}).columns["a"].shares

@@ -22,7 +22,6 @@ from pgmest.graph.junction_tree import JunctionTree
 from pgmest.inference.exact.belief_propagation import ExactOracle
 from pgmest.inference.exact.plan import Plan
 from pgmest.losses.base import FlatLoss
-from pgmest.solvers import MirrorDescent
 from pgmest.tables.clique_vector import CliqueVector, Layout
 
 ETA, SAMPLES = 2.0, 50
@@ -163,10 +162,12 @@ class WorkloadLikelihood(FlatLoss):
         return value, gradient
 
 
-def most_likely(transcript: Transcript, max_iterations: int, tolerance: float = 0.0) -> pg.Model:
-    """With PGM: Algorithm 1 with its line search on that loss, from the uniform distribution."""
+def most_likely(
+    transcript: Transcript, max_iterations: int, tolerance: float = 0.0, method: str = "mirror_descent"
+) -> pg.Model:
+    """With PGM: by default the paper's Algorithm 1 with its line search on that loss, from the uniform distribution."""
     problem = transcript.problem
     return pg.estimate(
-        [], problem.domain, total=problem.data.records, loss=WorkloadLikelihood(transcript), method=MirrorDescent(),
-        max_iterations=max_iterations, tolerance=tolerance,
+        [], problem.domain, total=problem.data.records, loss=WorkloadLikelihood(transcript),
+        method=method, max_iterations=max_iterations, tolerance=tolerance,
     )  # fmt: skip
