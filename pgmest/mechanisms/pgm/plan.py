@@ -59,8 +59,7 @@ class Plan:
         score_stddev: of the noise in the scores, as a total variation distance.
         least_dependence: of each pair the least dependence (total variation from independence) that is worth measuring
             if as many pairs are bought as join all attributes; inf where even the strongest possible is not, and 0
-            where even what chance makes of independent attributes is. Where triples are asked for, of these, too, beyond
-            what their pairs tell.
+            where even what chance makes of independent attributes is. Where triples are asked for, of these, too.
     """
 
     records: int

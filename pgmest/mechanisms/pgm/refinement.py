@@ -178,7 +178,7 @@ def _links(domain: Domain, goals: Sequence[Goal]) -> list[list[tuple[int, ...]]]
         for rest, goal, turn in own:
             c = rest[1] if len(rest) > 1 else -1
             peers = [number[goal, places[goal].index(b)] for b in rest] + [-1] * (2 - len(rest))
-            rows.append((starts[goal][turn], rest[0], c, domain.shape[c] if c >= 0 else 1, *peers))
+            rows.append((starts[goal][turn], *rest[:1], c, domain.shape[c] if c >= 0 else 1, *peers))
         found.append(rows)
     return found
 
