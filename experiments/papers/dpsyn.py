@@ -211,7 +211,7 @@ PAPER = Paper(
             "rises with epsilon",
             _ranges,
             REPORT,
-            because="copies repeat records: with half of them it is higher at 1 and 8; with ours and with flows it rises",
+            because="copies repeat records: with half as many it is higher at 1 and 8; with ours and flows it rises",
         ),
         statement(
             "section 5.1",
