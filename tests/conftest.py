@@ -14,6 +14,8 @@ from pgmest.data.dataset import Dataset
 
 settings.register_profile("search", deadline=None)  # no test times itself: machines that run tests are busy
 settings.register_profile("landing", deadline=None, derandomize=True)  # the same examples for every change
+# Whether a version works is no question of rare examples:
+settings.register_profile("versions", deadline=None, derandomize=True, max_examples=15)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "search"))
 
 

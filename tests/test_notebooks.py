@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import os
+import struct
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+OPENDP = ROOT / "experiments" / "compat" / "opendp.ipynb"
+"""Runs in an environment of its own (`make opendp`)."""
+
 LARGEST = 600_000  # bytes: outputs are kept, so that pages show them, but small
 
 
@@ -36,3 +42,18 @@ def pictures(notebook) -> list[int]:
 def test_its_outputs_are_kept_and_small(path):
     assert path.stat().st_size <= LARGEST
     assert '"image/png"' in path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("path", [*NOTEBOOKS, OPENDP], ids=lambda path: path.stem)
+def test_its_pictures_are_sharp_enough_to_read(path):
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    found = [output.get("data", {}).get("image/png") for cell in cells for output in cell.get("outputs", [])]
+    resolutions = [dots_per_inch(base64.b64decode("".join(picture))) for picture in found if picture]
+    assert resolutions
+    assert min(resolutions) >= 100
+
+
+def dots_per_inch(png: bytes) -> float:
+    """What a PNG's pHYs chunk says."""
+    start = png.index(b"pHYs") + 4
+    return struct.unpack(">I", png[start : start + 4])[0] * 0.0254

@@ -44,6 +44,14 @@ def test_import_loads_nothing_heavy(statement):
     assert loaded_by(statement) & HEAVY == set()
 
 
+def test_noise_loads_only_what_draws_it():
+    """OpenDP's prelude would load pandas, polars and scikit-learn: more than a second of a first call."""
+    statement = "from pgmest.privacy.noise import OpenDP; OpenDP().selection_price(1.0, 1, True, True)"
+    loaded = loaded_by(statement)
+    assert "opendp.measurements" in loaded
+    assert loaded & (HEAVY | {"scipy.stats"}) - {"opendp"} == set()
+
+
 def test_only_the_kernels_import_numba():
     importing = [path for path in PACKAGE.rglob("*.py") if "numba" in imported_by(path)]
     assert importing

@@ -105,7 +105,8 @@ def project() -> dict[str, Any]:
 def compatibility() -> str:
     """What was tested with what, and how much of it passed."""
     text = (ROOT / "docs" / "hooks" / "compatibility.md").read_text(encoding="utf-8")
-    made = {"floors": floors(), "suite": suite(), "mbi": mbi(), "opendp": opendp(), "release": release()}
+    made = {"floors": floors(), "suite": suite(), "mbi": mbi(), "mechanisms": mechanisms(), "opendp": opendp()}
+    made |= {"guides": guides(), "release": release(), "first_call": first_call()}
     if not read("compat_mbi.json"):
         made["mbi"] = "It has not been run for this release yet."
     for name, part in made.items():
@@ -152,13 +153,45 @@ def mbi() -> str:
         counts = f"{len(files)} of {run['of']} | {passed + len(failed):,} | {passed:,} | {sum(reasons.values())}"
         lines.append(f"| {name} | {counts} | {versions} |")
         more += [f"- {name}, left out {count}: {reason}." for reason, count in reasons.items()]
-        more += [f"- {name}, failed: `{test}`" for test in failed]
+        chances = {test: why for one in files for test, why in one.get("by_chance", {}).items()}
+        more += [f"- {name}, failed: `{test}`" + (f": {chances[test]}." if test in chances else ".") for test in failed]
     return "\n".join([*lines, "", *more])
+
+
+def mechanisms() -> str:
+    """mbi's own mechanisms, on pgmest and on mbi."""
+    lines = ["| mbi | script | on | processor seconds | mean error of its workload |", "|---|---|---|---:|---:|"]
+    for name, run in read("compat_mechanisms.json").items():
+        for row in run["rows"]:
+            seconds = row["note"] if row["seconds"] is None else f"{row['seconds']:.1f}"
+            error = "" if row["error"] is None else f"{row['error']:.3f}"
+            lines.append(f"| {name} | {row['mechanism']} | {row['on']} | {seconds} | {error} |")
+    return "\n".join(lines) if len(lines) > 2 else "They have not been timed for this release yet."
+
+
+def first_call() -> str:
+    """What `.ci/first_call` said."""
+    path = RESULTS / "compat_first_call.txt"
+    return (
+        f"```text\n{path.read_text(encoding='utf-8')}```" if path.exists() else "It has not been run for this release."
+    )
+
+
+def guides() -> str:
+    """The guides that ran in the environment of the library that they are about."""
+    lines = ["| guide | blocks that ran | with |", "|---|---:|---|"]
+    for name, run in read("compat_guides.json").items():
+        versions = ", ".join(f"{package} {version}" for package, version in run["versions"].items())
+        lines.append(f"| [{name.replace('_', ' ')}](guides/{name}.md) | {run['blocks']} | {versions} |")
+    return "\n".join(lines)
 
 
 def opendp() -> str:
     """OpenDP's tables with either estimator."""
-    lines = ["| opendp | mbi | algorithm | estimator | seconds | error of pairs |", "|---|---|---|---|---:|---:|"]
+    lines = [
+        "| opendp | mbi | algorithm | estimator | processor seconds | error of pairs |",
+        "|---|---|---|---|---:|---:|",
+    ]
     for name, run in read("compat_opendp.json").items():
         for row in sorted(run["rows"], key=lambda one: (one["algorithm"], one["estimator"])):
             values = (name, run["versions"]["mbi"], row["algorithm"], row["estimator"])

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from experiments.compare.cells import DELTA, EPSILONS, MBI_ITERATIONS, MOST_CELLS, MOST_PAIRS
+from experiments.compare.cells import DELTA, EPSILONS, MBI_ITERATIONS, TOLD
+from experiments.compare.workloads import MOST_CELLS, MOST_PAIRS, MOST_TRIPLES, ORDERED_FROM
 from experiments.figure_style import COLORS, MARKERS, MUTED, legend, log_axes, panels, save, titles
 from pgmest._base.files import atomic_path, write_atomically
 
@@ -22,9 +23,14 @@ averaged over the pairs of attributes with at most {cells:,} cells (at most {pai
 not of records drawn from it, which are in compare.csv. Every mechanism is told to answer all pairs and
 spends the budget named, delta {delta:g} where it uses one. Noise is simulated, junction trees are limited to 1 MB,
 HDMM answers by least squares, its negative counts set to zero and the others scaled to its total before a distance is
-taken, and DualQuery with its own records; one thread, two runs at a time. A number is the median over the seeds,
+taken, and DualQuery with its own records; one thread. A number is the median over the seeds,
 {seeds}, and after it half of their range where there are several. A dash: refused or stopped, as listed below with the
 reason; no public table, for PMWPub; or not run.
+
+Triples: the same distance over the triples with at most {cells:,} cells (at most {triples} of them). Prefix sums: over
+the same pairs, the error of "this value of the one, at most that of the other", where attributes with {ordered} values
+or more are taken as ordered by their codes. {told} are told which of the three they are to answer and run for
+each; the others measure the same for all, and are judged by one run.
 
 Where mbi 2.0.0 estimates, it is given the mechanism's measurements and runs mirror descent, {iterations:,}
 iterations, after the last of them for MST and after every round for AIM, started from its last estimate. The seconds
@@ -39,11 +45,15 @@ def write(table: pd.DataFrame) -> None:
         table.to_csv(path, index=False, float_format="%.5g")
     lines = [_head(table)]
     for epsilon in EPSILONS:
-        rows = table[table["epsilon"].eq(epsilon)]
+        rows = told(table[table["epsilon"].eq(epsilon)], "pairs")
         lines += [f"## Epsilon {epsilon:g}: error", "", *_pivot(rows, "error", "{:.3f}"), ""]
-    rows = table[table["epsilon"].eq(1.0)]
+    for workload, title in (("triples", "triples"), ("prefixes", "prefix sums")):
+        for epsilon in EPSILONS:
+            rows = told(table[table["epsilon"].eq(epsilon)], workload)
+            lines += [f"## Epsilon {epsilon:g}: error of {title}", "", *_pivot(rows, workload, "{:.4f}"), ""]
+    rows = told(table[table["epsilon"].eq(1.0)], "pairs")
     lines += [
-        "## Epsilon 1: seconds",
+        "## Epsilon 1: seconds of a processor",
         "",
         *_pivot(rows, "seconds", "{:.1f}"),
         "",
@@ -57,11 +67,20 @@ def write(table: pd.DataFrame) -> None:
     _draw(rows)
 
 
+def told(table: pd.DataFrame, workload: str) -> pd.DataFrame:
+    """The runs by which a workload is judged: those that were told of it, and of other mechanisms all."""
+    return table[table["workload"].eq(workload) | ~table["mechanism"].isin(TOLD)]
+
+
 def _head(table: pd.DataFrame) -> str:
-    count = table[table["error"].notna()].groupby(["table", "mechanism", "epsilon"])["seed"].nunique()
+    pairs = table[table["workload"].eq("pairs") & table["error"].notna()]
+    count = pairs.groupby(["table", "mechanism", "epsilon"])["seed"].nunique()
     share = (count == count.max()).mean()
     seeds = f"{count.max()} of each" if share == 1 else f"{count.max()} of {share:.0%} of the runs and fewer of others"
-    return HEAD.format(cells=MOST_CELLS, pairs=MOST_PAIRS, delta=DELTA, iterations=MBI_ITERATIONS, seeds=seeds)
+    return HEAD.format(
+        cells=MOST_CELLS, pairs=MOST_PAIRS, triples=MOST_TRIPLES, ordered=ORDERED_FROM, told=", ".join(TOLD),
+        delta=DELTA, iterations=MBI_ITERATIONS, seeds=seeds,
+    )  # fmt: skip
 
 
 def _spread(values: pd.Series, form: str) -> str:

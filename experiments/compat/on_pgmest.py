@@ -23,6 +23,13 @@ OUT_OF_SCOPE = {
 }
 """Pattern of a test's name -> why pgmest cannot pass or fail it."""
 
+BY_CHANCE = {
+    r"TestExtSyntheticDataAccuracy::test_(chain|independent_cliques)": "compares two random draws of records, whose "
+    "tables of attributes that are not measured together are 0.011 apart on average, with a tolerance of 0.01: over "
+    "seeds 0 to 11 mbi's own sampler passes 4 times, pgmest's 4 times",
+}
+"""Pattern of a test's name -> why it may fail, with mbi itself, too. It is counted as a failure all the same."""
+
 _left_out: dict[str, int] = {}
 _replaced = replacing_mbi()
 
@@ -56,5 +63,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for reason, count in _left_out.items():
         terminalreporter.write_line(f"  {count} left out: {reason}")
     if out := os.environ.get("PGMEST_COMPAT_OUT"):
-        found = {"passed": passed, "failed": failed, "left_out": _left_out}
+        chances = {name: why for name in failed for pattern, why in BY_CHANCE.items() if re.search(pattern, name)}
+        found = {"passed": passed, "failed": failed, "by_chance": chances, "left_out": _left_out}
         Path(out).write_text(json.dumps(found), encoding="utf-8")

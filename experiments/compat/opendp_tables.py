@@ -1,8 +1,8 @@
-"""OpenDP's contingency tables with its own estimator and with pgmest's: seconds, and the error of pairs.
+"""OpenDP's contingency tables with its own estimator and with pgmest's: processor seconds, and the error of pairs.
 
 OpenDP pins mbi and polars, so it has an environment of its own:
 
-    make opendp          makes build/compat/opendp, runs this there, and the notebook 06
+    make opendp          makes build/compat/opendp, runs this there, and the notebook beside this file
 
 Each algorithm (MST, AIM, Fixed, Sequential) runs on the public ages, jobs and schooling that `make_table` invents, with
 the same budget and either estimator. Noise is fresh in each run, so errors differ from run to run as well.
@@ -95,9 +95,9 @@ def compare(frame: Any, only: str | None = None, whose: str | None = None) -> It
         for label, algorithm in algorithms(given):
             if only not in (None, label) or whose not in (None, name):
                 continue
-            start = time.perf_counter()
+            start = time.process_time()  # of all threads, whatever else the machine does
             table = release(frame, algorithm)
-            seconds = round(time.perf_counter() - start, 2)
+            seconds = round(time.process_time() - start, 2)
             error = round(pair_error(frame, table), 4)
             yield {"algorithm": label, "estimator": name, "seconds": seconds, "error of pairs": error}
 

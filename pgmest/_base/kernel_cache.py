@@ -6,7 +6,8 @@ containers, it would be lost with the process. So the folder is chosen here, the
 1. `PGMEST_CACHE_DIR`;
 2. what `NUMBA_CACHE_DIR` says, or beside the source, as numba does by itself;
 3. `~/.cache/pgmest` (`XDG_CACHE_HOME`);
-4. a folder of this user's alone in the system's temporary folder.
+4. a folder of this user's alone in the system's temporary folder, or else in memory (/dev/shm): containers whose file
+   system is read-only still have that.
 
 `pgmest warm-up` fills `PGMEST_CACHE_DIR`, or the folder `_kernels` of the installation, when an image is built. Where a
 prepared folder cannot be written later, its content is copied to 3 or 4 at first use, which takes milliseconds.
@@ -20,13 +21,16 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1]
 PREPARED = PACKAGE / "_kernels"
 """Where `pgmest warm-up` puts the kernels of an installation."""
+
+MEMORY = Path("/dev/shm")
+"""Linux's file system in memory, which everybody can write to."""
 
 
 @cache
@@ -86,9 +90,21 @@ def _own_folder() -> Path | None:
 
 
 def _private_temporary() -> Path | None:
-    """A folder that nobody else can write to: machine code is loaded from it."""
+    """A folder that nobody else can write to, since machine code is loaded from it."""
     user = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
-    folder = Path(tempfile.gettempdir()) / f"pgmest-kernels-{user}"
+    found = (_private(parent / f"pgmest-kernels-{user}") for parent in _temporary_folders())
+    return next((folder for folder in found if folder is not None), None)
+
+
+def _temporary_folders() -> Iterator[Path]:
+    with suppress(FileNotFoundError):  # none can be written to
+        yield Path(tempfile.gettempdir())
+    if MEMORY.is_dir():
+        yield MEMORY
+
+
+def _private(folder: Path) -> Path | None:
+    """The folder, if it is this user's alone and can be written to."""
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         found = folder.lstat()
@@ -108,9 +124,18 @@ def _copied(prepared: Path) -> Path | None:
     if not target.is_dir():
         building = Path(tempfile.mkdtemp(dir=own, prefix=".copy-"))
         try:
-            shutil.copytree(prepared, building, dirs_exist_ok=True)
-            building.chmod(0o700)
+            _copy_contents(prepared, building)
             building.rename(target)
         except OSError:  # another process was faster, or there is no room
             shutil.rmtree(building, ignore_errors=True)
     return target if target.is_dir() else own
+
+
+def _copy_contents(source: Path, target: Path) -> None:
+    """Copy files and folders, not their permissions: numba wants folders that it can write to."""
+    for path in sorted(source.rglob("*")):
+        there = target / path.relative_to(source)
+        if path.is_dir():
+            there.mkdir(mode=0o700)
+        else:
+            shutil.copyfile(path, there)

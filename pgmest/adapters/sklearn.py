@@ -16,8 +16,8 @@ from pgmest._base.errors import ArgumentError, OptionalDependencyError
 from pgmest.data.dataset import Dataset
 from pgmest.data.schema.grid import real_numbers
 from pgmest.data.values import Values
-from pgmest.mechanisms.mechanism import Result
 from pgmest.mechanisms.registry import named_mechanism
+from pgmest.mechanisms.result import Result
 from pgmest.tables.domain import Domain
 
 try:

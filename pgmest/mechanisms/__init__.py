@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pgmest.mechanisms.dual_query.dual_query import DualQuery
     from pgmest.mechanisms.hdmm import HDMM
     from pgmest.mechanisms.independent import Independent
-    from pgmest.mechanisms.mechanism import Mechanism, Result
+    from pgmest.mechanisms.mechanism import Mechanism
     from pgmest.mechanisms.mst import MST
     from pgmest.mechanisms.mwem.mwem import MWEM
     from pgmest.mechanisms.pgm.pgm import PGM
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pgmest.mechanisms.priview.priview import PriView
     from pgmest.mechanisms.privmrf.privmrf import PrivMRF
     from pgmest.mechanisms.privsyn.privsyn import PrivSyn
+    from pgmest.mechanisms.result import Result
     from pgmest.mechanisms.transformed import Transformed
 
 MECHANISMS = {
@@ -40,7 +41,7 @@ MECHANISMS = {
     "PrivBayes": "pgmest.mechanisms.privbayes.privbayes",
     "PrivMRF": "pgmest.mechanisms.privmrf.privmrf",
     "PrivSyn": "pgmest.mechanisms.privsyn.privsyn",
-    "Result": "pgmest.mechanisms.mechanism",
+    "Result": "pgmest.mechanisms.result",
     "Transformed": "pgmest.mechanisms.transformed",
 }
 """Where each name is."""

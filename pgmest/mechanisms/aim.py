@@ -13,7 +13,7 @@ from pgmest._base.errors import ArgumentError
 from pgmest.mechanisms.adaptive import Adaptive, Annealing, Round, planned_rounds
 from pgmest.mechanisms.estimation import GraphicalModel, tree_limit
 from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE, Candidate
-from pgmest.mechanisms.mechanism import Mechanism, Outcome, relevant_workload
+from pgmest.mechanisms.mechanism import Mechanism, relevant_workload
 from pgmest.mechanisms.parameters import (
     CELLS,
     COUNT,
@@ -27,6 +27,7 @@ from pgmest.mechanisms.parameters import (
     optional,
     parameter,
 )
+from pgmest.mechanisms.result import Outcome
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.noise import noise_for
 from pgmest.queries.workloads import Item, Workload

@@ -12,8 +12,9 @@ import numpy as np
 from pgmest._base.errors import QueryError, plural
 from pgmest.graph.junction_tree import JunctionTree
 from pgmest.mechanisms.estimation import estimate_measured
-from pgmest.mechanisms.mechanism import Mechanism, Outcome, relevant_workload
+from pgmest.mechanisms.mechanism import Mechanism, relevant_workload
 from pgmest.mechanisms.parameters import ESTIMATORS, MEGABYTES, MODEL_MEGABYTES, choice, parameter
+from pgmest.mechanisms.result import Outcome
 from pgmest.models.view import ViewModel, clipped
 from pgmest.privacy.budgets import Budget, Epsilon
 from pgmest.privacy.curator import Curator

@@ -1,4 +1,4 @@
-"""What all mechanisms share: parameters, how a budget is stated, `fit`, and the result.
+"""What all mechanisms share: parameters, how a budget is stated, and `fit`.
 
 A mechanism is a frozen dataclass with its parameters as fields and one method, `run`, which sees the records only
 through a `Curator`. Each field declares what it may be (`pgmest.mechanisms.parameters`). `independent.py` is the
@@ -11,7 +11,7 @@ import contextlib
 import time
 import warnings
 from abc import ABC, ABCMeta, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
@@ -19,10 +19,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError, PgmestError, QueryError, plural
+from pgmest._base.errors import ArgumentError, PgmestError
 from pgmest.data.dataset import Dataset
 from pgmest.inference.exact.structural_zeros import Rule, StructuralZeros, zero_rules
-from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.mechanisms.error_bars import with_refit
 from pgmest.mechanisms.known_zeros import ZEROS, check_possible, honored
 from pgmest.mechanisms.parameters import (
@@ -38,47 +37,16 @@ from pgmest.mechanisms.parameters import (
     parameter,
     renamed_parameters,
 )
+from pgmest.mechanisms.result import Outcome, OwnerOnly, Result
 from pgmest.mechanisms.stopping import Stop, check_time_limit, stopped_early
-from pgmest.models.base import names_attributes
 from pgmest.privacy.budgets import GDP, Epsilon, Rho
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.dataset_ledger import DatasetLedger
-from pgmest.privacy.ledger import Statement
 from pgmest.privacy.neighbors import AddRemove, Neighbors, neighbors_of
 from pgmest.privacy.plans import Plan
 from pgmest.privacy.progress import budget_bar
-from pgmest.queries import Kron
 from pgmest.queries.workloads import Workload, as_workload
 from pgmest.tables.domain import Clique, Domain
-from pgmest.tables.factor import Factor
-
-if TYPE_CHECKING:
-    from pgmest.models.uncertainty import Uncertainty
-
-
-class ModelLike(Protocol):
-    """What a mechanism makes: a `Model`, or anything with marginals in counts and records."""
-
-    def project(self, attributes: Any, /) -> Factor:
-        """The marginal of these attributes, in counts."""
-        ...
-
-    def sample(self, n: int | None = None, *, seed: int | np.random.Generator | None = None) -> Dataset:
-        """Synthetic records; by default as many as the estimated total."""
-        ...
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What `run` returns where a mechanism has more to report than its model.
-
-    Attributes:
-        model: the model.
-        details: anything public about the run, under names of the mechanism's own; `Result.details`.
-    """
-
-    model: Any
-    details: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Drafting(Protocol):
@@ -314,26 +282,14 @@ class Mechanism(ABC, metaclass=_TakesOldNames):
             UnknownAttributeError, CodeRangeError, ShapeError, ImpossibleModelError, ModelTooLarge: structural zeros
                 that do not fit the domain, leave no possible record, or have too large tables; nothing was spent.
         """
-        if checkpoint is not None and not isinstance(seed, int | np.integer):
-            raise ArgumentError.of("seed", seed, "an integer, so that the run can be repeated from checkpoint=")
-        if not (progress is None or isinstance(progress, bool) or callable(progress)):
-            raise ArgumentError.of("progress", progress, "None, True, False, or a function of a curator")
-        check_time_limit(time_limit)
-        if not isinstance(data, Dataset):
-            raise ArgumentError.of("data", type(data).__name__, "a pgmest.Dataset; see Dataset.from_frame and .load")
+        _check_run(data, seed, progress, checkpoint, time_limit)
         relation = neighbors_of(data, self.neighbors)
         if relation != self.neighbors:
-            raised = self.with_neighbors(relation)
-            return raised.fit(
-                data,
-                workload,
-                seed,
-                progress=progress,
-                checkpoint=checkpoint,
-                ledger=ledger,
-                time_limit=time_limit,
+            again = self.with_neighbors(relation)
+            return again.fit(
+                data, workload, seed, progress=progress, checkpoint=checkpoint, time_limit=time_limit, ledger=ledger,
                 drafting=drafting,
-            )
+            )  # fmt: skip
         start = time.perf_counter()
         noise, choices = _generators(seed)
         domain = data.domain if drafting is None else drafting.domain
@@ -367,18 +323,26 @@ class Mechanism(ABC, metaclass=_TakesOldNames):
                 made = self._concluded(seen, stop)
             finally:
                 curator.close()
+        elapsed = OwnerOnly(time.perf_counter() - start)
+        return self._result(made, seen, curator, {"time_limit": time_limit} if stop.timed_out else {}, elapsed)
+
+    def _result(
+        self, made: Any, seen: Curator, curator: Curator, stopped: Mapping[str, Any], elapsed: OwnerOnly
+    ) -> Result:
+        """What a run made, with what it spent: `seen` is the curator that the run asked, of recoded records perhaps."""
         outcome = made if isinstance(made, Outcome) else Outcome(made)
-        outcome = replace(outcome, model=with_refit(outcome.model, seen))
-        zeros = {ZEROS: honored(outcome.model, rules, seen.domain)} if rules else {}
+        model = with_refit(outcome.model, seen)
+        rules = curator.structural_zeros
+        zeros = {ZEROS: honored(model, rules, seen.domain)} if rules else {}
         return Result(
-            outcome.model,
+            model,
             curator.ledger.statement(),
             seen.measurements,
             seen.domain,
             self,
             curator.stopped,
-            {**outcome.details, **zeros, **({"time_limit": time_limit} if stop.timed_out else {})},
-            OwnerOnly(time.perf_counter() - start),
+            {**outcome.details, **zeros, **stopped},
+            elapsed,
         )
 
     def with_neighbors(self, neighbors: Neighbors) -> Mechanism:
@@ -398,104 +362,6 @@ class Mechanism(ABC, metaclass=_TakesOldNames):
             return estimate_measured(curator, max_iterations=CONCLUDING_ITERATIONS)
         except PgmestError:
             raise KeyboardInterrupt from None
-
-
-@dataclass(frozen=True)
-class OwnerOnly:
-    """What depends on the records without protection, and so is for their owner alone. No copy or file keeps it.
-
-    Attributes:
-        seconds: wall-clock time; None in a copy.
-    """
-
-    seconds: float | None = None
-
-    def __reduce__(self) -> Any:
-        return OwnerOnly, ()
-
-    def __repr__(self) -> str:
-        return "OwnerOnly(not to be published)"
-
-
-@dataclass(frozen=True, eq=False)
-class Result:
-    """What a mechanism returns; everything in it may be published, except `owner_only`, which no copy or pickle keeps.
-
-    Attributes:
-        model: the model, usually a `pgmest.Model`.
-        ledger: what was spent, on what, in order.
-        measurements: the noisy answers, in order.
-        domain: the attributes.
-        mechanism: the mechanism, with its parameters.
-        interrupted: whether Ctrl-C or the time limit ended the run early.
-        details: what the mechanism reports of its run.
-        owner_only: how long it took, which may depend on the records.
-    """
-
-    model: Any
-    ledger: Statement
-    measurements: tuple[LinearMeasurement, ...]
-    domain: Domain
-    mechanism: Mechanism
-    interrupted: bool = False
-    details: Mapping[str, Any] = field(default_factory=dict)
-    owner_only: OwnerOnly = field(default_factory=OwnerOnly)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "details", dict(self.details))
-
-    @property
-    def seconds(self) -> float:
-        """Deprecated: `owner_only.seconds`, which must not be published."""
-        message = "Result.seconds depends on the records: it is now result.owner_only.seconds, for their owner alone"
-        warnings.warn(message, DeprecationWarning, stacklevel=2)
-        return self.owner_only.seconds or 0.0
-
-    def project(self, attributes: Iterable[str] | str) -> Factor:
-        """The estimated marginal, in counts.
-
-        Raises:
-            UnknownAttributeError: an attribute that the domain does not have.
-        """
-        return self.model.project(self.domain.clique(attributes))
-
-    def answer(self, query: Kron) -> Factor:
-        """The estimated answers to a factored query, in counts; `Model.answer` takes other queries, too.
-
-        Raises:
-            QueryError: another kind of query, for a model that is no `pgmest.Model`.
-        """
-        if hasattr(self.model, "answer"):
-            return self.model.answer(query)
-        if not names_attributes(query):
-            raise QueryError(f"a {type(self.model).__name__} answers a pg.Kron only, got a {type(query).__name__}.")
-        shape = dict(zip(query.attributes, query.answer_shape, strict=True))
-        return Factor(shape, query.apply(self.model.project(query.attributes)))
-
-    def uncertainty(self, query: Any, **options: Any) -> Uncertainty:
-        """Standard errors and intervals of an answer: as `Model.uncertainty`, whose options it takes.
-
-        They cover the noise of what was measured, not the choice of what to measure, nor dependences that were not.
-
-        Raises:
-            ArgumentError: the model is of a kind that has no error bars; or as `Model.uncertainty`.
-        """
-        if not hasattr(self.model, "uncertainty"):
-            raise ArgumentError(f"a {type(self.model).__name__} has no error bars; a pgmest.Model has.")
-        return self.model.uncertainty(query, **options)
-
-    def sample(self, n: int | None = None, seed: int | np.random.Generator | None = None) -> Dataset:
-        """Synthetic records; by default as many as the model's estimated total, never the true number."""
-        return self.model.sample(n, seed=seed)
-
-    def __str__(self) -> str:
-        early = ", interrupted" if self.interrupted else ""
-        return (
-            f"{type(self.mechanism).__name__}: {plural(len(self.measurements), 'measurement')}{early}\n"
-            f"{self.ledger}\n{self.model!r}"
-        )
-
-    __repr__ = __str__
 
 
 def relevant_workload(domain: Domain, workload: Any) -> Workload:
@@ -525,6 +391,21 @@ def cliques_of(workload: Any, domain: Domain, default: int = 2) -> list[Clique]:
     if workload is None:
         return list(combinations(domain.attributes, min(default, len(domain))))
     return list(dict.fromkeys(map(domain.clique, relevant_workload(domain, workload).cliques)))
+
+
+def _check_run(data: Any, seed: Any, progress: Any, checkpoint: Any, time_limit: Any) -> None:
+    """The arguments of `fit` that say how it is run.
+
+    Raises:
+        ArgumentError: one that cannot be used.
+    """
+    if checkpoint is not None and not isinstance(seed, int | np.integer):
+        raise ArgumentError.of("seed", seed, "an integer, so that the run can be repeated from checkpoint=")
+    if not (progress is None or isinstance(progress, bool) or callable(progress)):
+        raise ArgumentError.of("progress", progress, "None, True, False, or a function of a curator")
+    check_time_limit(time_limit)
+    if not isinstance(data, Dataset):
+        raise ArgumentError.of("data", type(data).__name__, "a pgmest.Dataset; see Dataset.from_frame and .load")
 
 
 def _rules(zeros: Any) -> tuple[Rule, ...]:

@@ -12,8 +12,9 @@ import networkx as nx
 import numpy as np
 
 from pgmest.mechanisms.estimation import estimate_measured, lifted
-from pgmest.mechanisms.mechanism import Mechanism, Outcome, cliques_of
+from pgmest.mechanisms.mechanism import Mechanism, cliques_of
 from pgmest.mechanisms.parameters import ACCOUNTINGS, DEVIATIONS, METHOD, parameter
+from pgmest.mechanisms.result import Outcome
 from pgmest.models.exact import Model
 from pgmest.privacy.budgets import Budget
 from pgmest.privacy.curator import Curator

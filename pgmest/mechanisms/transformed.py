@@ -10,8 +10,9 @@ import numpy as np
 
 from pgmest._base.errors import ArgumentError
 from pgmest.mechanisms.estimation import lifted
-from pgmest.mechanisms.mechanism import Mechanism, Outcome
+from pgmest.mechanisms.mechanism import Mechanism
 from pgmest.mechanisms.parameters import Check, check_parameters, instance, number, parameter
+from pgmest.mechanisms.result import Outcome
 from pgmest.models.exact import Model
 from pgmest.privacy.budgets import GDP, Budget, Epsilon, Rho
 from pgmest.privacy.curator import Curator

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -19,23 +19,25 @@ from pgmest.models.archive import APPROXIMATE_MODEL, write_model
 from pgmest.models.base import checked_total
 from pgmest.models.distribution import Distribution
 from pgmest.models.exact import Model
-from pgmest.models.fitted_model import fitted_model
+from pgmest.models.table_model import bearing_cells, marginal_model, model_of_tables
 from pgmest.queries import Kron
 from pgmest.solvers.report import ApproximateReport
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
 
-QUERY_CELLS, QUERY_CLIQUES = 200_000, 8
-"""The junction tree behind an answer that no single table gives has at most this many cells and tables."""
+QUERY_CELLS, QUERY_CLIQUES = 100_000, 8
+"""An answer that no single table gives comes from at most so many tables, and a junction tree of so many cells of what
+bears on it."""
 
 SAMPLED_TREE_MEGABYTES = 16.0
 """The same for the one tree that records are drawn from."""
 
 KEPT_MODELS = 64
 
-LOCAL_TOLERANCE, LOCAL_ROUNDS = 1e-5, 20
-"""These models are fitted by iterative proportional fitting: the tables agree, but for a little."""
+LOCAL_TOLERANCE, LOCAL_ROUNDS = 1e-4, 20
+"""These models fit the tables up to this L1 distance, of tables that sum to one, or twice what they disagree by if that
+is more, by at most so many rounds of iterative proportional fitting."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -55,8 +57,7 @@ class ApproximateModel(Distribution):
         report: how they were found, and how far they disagree.
         total_stddev: the standard error of `total`; None where it is known, or nothing is known of it.
         measurements: what the tables were estimated from.
-        noise: the standard deviation of a typical measurement, which says how closely tables are worth fitting; by
-            default that of the measurements.
+        noise: the standard deviation of a typical measurement; by default that of the measurements.
     """
 
     marginals: CliqueVector
@@ -65,7 +66,7 @@ class ApproximateModel(Distribution):
     total_stddev: float | None = None
     measurements: tuple[LinearMeasurement, ...] | None = None
     noise: float = 0.0
-    _models: dict[tuple[Clique, ...], Model] = field(default_factory=dict, init=False)
+    _models: dict[Hashable, Model] = field(default_factory=dict, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def __post_init__(self) -> None:
@@ -96,10 +97,10 @@ class ApproximateModel(Distribution):
         holding = self._holding((*names, *(given or ())))
         if holding is not None and not given:
             return self.marginals[holding].project(names)
-        return self.local_model((*names, *(given or ()))).project(names, given)
+        return self._bearing_model((*names, *(given or ()))).project(names, given)
 
     def answer_krons(self, queries: Sequence[Kron], evidence: Mapping[str, int]) -> list[np.ndarray]:
-        local = (self.local_model((*query.attributes, *evidence)) for query in queries)
+        local = (self._bearing_model((*query.attributes, *evidence)) for query in queries)
         return [model.answer_krons([query], evidence)[0] for model, query in zip(local, queries, strict=True)]
 
     def local_model(self, attributes: Iterable[str] | str) -> Model:
@@ -114,16 +115,9 @@ class ApproximateModel(Distribution):
         names = self.domain.clique(dict.fromkeys((attributes,) if isinstance(attributes, str) else attributes))
         holding = self._holding(names)
         if holding is not None:
-            logs = self.marginals[holding].log()
-            return Model(CliqueVector(logs.domain, {holding: logs}), self.total)
-        near = set(names).union(*(clique for clique in self.cliques if set(names).intersection(clique)))
-
-        def rank(clique: Clique) -> tuple[int, int, float]:
-            return -len(set(names).intersection(clique)), -len(near.intersection(clique)), -self._dependence[clique]
-
-        touching = [clique for clique in self.cliques if near.intersection(clique) and len(clique) > 1]
-        cliques = fitting_cliques(self.domain, sorted(touching, key=rank), QUERY_CELLS, QUERY_CLIQUES)
-        return self._fitted(cliques, dict.fromkeys((*names, *(name for clique in cliques for name in clique))))
+            return self._table_model(holding)
+        cliques = self._tables_near(names)
+        return self._model_of(cliques, dict.fromkeys((*names, *(name for clique in cliques for name in clique))))
 
     def tree_model(self, max_megabytes: float = SAMPLED_TREE_MEGABYTES) -> Model:
         """An ordinary model of all attributes: of maximum entropy given as many of the tables as fit into its tree.
@@ -139,7 +133,7 @@ class ApproximateModel(Distribution):
         taken = fitting_cliques(self.domain, (c for c in ranked if self.domain.size(c) <= limit), limit)
         rest = {pair: dependence(self.project(pair)) for pair in pairs_of([c for c in ranked if c not in taken])}
         pairs = [pair for pair in sorted(rest, key=lambda pair: -rest[pair]) if self.domain.size(pair) <= limit]
-        return self._fitted(fitting_cliques(self.domain, (*taken, *pairs), limit), self.domain)
+        return self._model_of(fitting_cliques(self.domain, (*taken, *pairs), limit), self.domain)
 
     # -- records ----------------------------------------------------------------------------------------------------
 
@@ -179,17 +173,55 @@ class ApproximateModel(Distribution):
     def _dependence(self) -> dict[Clique, float]:
         return {clique: dependence(table) for clique, table in self.marginals.items() if len(clique) > 1}
 
-    def _fitted(self, cliques: Sequence[Clique], attributes: Iterable[str]) -> Model:
-        """The model of maximum entropy with these tables, and single attributes of other tables; kept."""
+    def _tables_near(self, names: Clique) -> list[Clique]:
+        """The tables that attributes no single table holds are answered from, the most telling first."""
+        near = set(names).union(*(clique for clique in self.cliques if set(names).intersection(clique)))
+
+        def rank(clique: Clique) -> tuple[int, int, float]:
+            return -len(set(names).intersection(clique)), -len(near.intersection(clique)), -self._dependence[clique]
+
+        touching = sorted((clique for clique in self._dependence if near.intersection(clique)), key=rank)
+        taken = touching[:QUERY_CLIQUES]
+        if bearing_cells(taken, names, self.domain) <= QUERY_CELLS:
+            return taken
+        taken = []
+        for clique in touching[: 2 * QUERY_CLIQUES]:
+            if len(taken) < QUERY_CLIQUES and bearing_cells([*taken, clique], names, self.domain) <= QUERY_CELLS:
+                taken.append(clique)
+        return taken
+
+    def _bearing_model(self, attributes: Iterable[str]) -> Model:
+        """What `local_model` says of these attributes, without what does not bear on them."""
+        names = self.domain.clique(dict.fromkeys(attributes))
+        holding = self._holding(names)
+        if holding is not None:
+            return self._table_model(holding)
+        tables = self._with_single(self._tables_near(names), names)
+        return self._kept((frozenset(names), *tables), lambda: marginal_model(tables, names, *self._how(self.domain)))
+
+    def _model_of(self, cliques: Sequence[Clique], attributes: Iterable[str]) -> Model:
+        """The model of maximum entropy with these tables, and single attributes of other tables."""
         names = self.domain.ordered(attributes)
+        tables = self._with_single(cliques, names)
+        return self._kept((names, *tables), lambda: model_of_tables(tables, *self._how(self.domain.project(names))))
+
+    def _how(self, domain: Domain) -> tuple[Domain, float, float, int]:
+        return domain, self.total, max(LOCAL_TOLERANCE, 2.0 * self.inconsistency), LOCAL_ROUNDS
+
+    def _table_model(self, clique: Clique) -> Model:
+        logs = self.marginals[clique].log()
+        return Model(CliqueVector(logs.domain, {clique: logs}), self.total)
+
+    def _with_single(self, cliques: Sequence[Clique], names: Iterable[str]) -> dict[Clique, Factor]:
+        """The tables of cliques, and those of single attributes that none of them holds, from other tables."""
         covered = {name for clique in cliques for name in clique}
         single = [(name,) for name in names if name not in covered and self._holding((name,)) is not None]
-        key = (*cliques, *single)
+        return {clique: self.project(clique) for clique in (*cliques, *single)}
+
+    def _kept(self, key: Hashable, make: Callable[[], Model]) -> Model:
+        """One of the last KEPT_MODELS models, or a new one."""
         with self._lock:
-            found = self._models.pop(key, None)
-            if found is None:
-                tables = [LinearMeasurement(self.project(clique).values, clique, self.noise) for clique in key]
-                found = fitted_model(tables, self.domain.project(names), self.total, LOCAL_TOLERANCE, LOCAL_ROUNDS)
+            found = self._models.pop(key, None) or make()
             self._models[key] = found
             while len(self._models) > KEPT_MODELS:
                 self._models.pop(next(iter(self._models)))

@@ -260,16 +260,17 @@ class OpenDP:
 
     def _mechanism(self, noise: Noise) -> Any:
         dp = _opendp()
-        vectors, scale = dp.vector_domain(dp.atom_domain(T="i64")), noise.scale / noise.step
+        vectors, scale = dp.domains.vector_domain(dp.domains.atom_domain(T="i64")), noise.scale / noise.step
         if noise.kind == "discrete_gaussian":
-            return dp.m.make_gaussian(vectors, dp.l2_distance(T="f64"), scale=scale)
-        return dp.m.make_laplace(vectors, dp.l1_distance(T="f64"), scale=scale)
+            return dp.measurements.make_gaussian(vectors, dp.metrics.l2_distance(T="f64"), scale=scale)
+        return dp.measurements.make_laplace(vectors, dp.metrics.l1_distance(T="f64"), scale=scale)
 
     def _noisy_max(self, scale: float, pure: bool, monotone: bool) -> Any:
         dp = _opendp()
-        space = dp.vector_domain(dp.atom_domain(T="i64")), dp.linf_distance(T="i64", monotonic=monotone)
-        measure = dp.max_divergence() if pure else dp.zero_concentrated_divergence()
-        return dp.m.make_noisy_max(*space, measure, scale=scale)
+        scores = dp.domains.vector_domain(dp.domains.atom_domain(T="i64"))
+        metric = dp.metrics.linf_distance(T="i64", monotonic=monotone)
+        measure = dp.measures.max_divergence() if pure else dp.measures.zero_concentrated_divergence()
+        return dp.measurements.make_noisy_max(scores, metric, measure, scale=scale)
 
 
 class Simulation:
@@ -350,9 +351,12 @@ def discrete_gaussian(sigma: float, size: int, generator: np.random.Generator) -
 
 
 def _opendp() -> Any:
-    """OpenDP, imported when first needed: it takes about a second."""
-    import opendp.prelude as dp
-    from opendp.mod import enable_features
+    """The modules of OpenDP that noise needs, imported when first used.
 
-    enable_features("contrib")
-    return dp
+    Its prelude would import scikit-learn, pandas and polars where they are installed: over a second for nothing.
+    """
+    import opendp
+    from opendp import domains, measurements, measures, metrics, mod  # noqa: F401
+
+    mod.enable_features("contrib")
+    return opendp

@@ -8,11 +8,19 @@ from itertools import pairwise
 import numpy as np
 
 from pgmest._base.errors import ArgumentError, ImpossibleModelError
+from pgmest.inference.exact.belief_propagation import MarginalOracle
 from pgmest.losses.l2 import WeightedSquares
 from pgmest.solvers.problem import Problem
 from pgmest.solvers.solver import Solver, State
 from pgmest.solvers.status import Status
+from pgmest.tables.clique_vector import Layout
 from pgmest.tables.factor import divide
+
+SETTLED_SHARE = 0.1
+"""A table nearer to its marginal than this share of the tolerance is not worth a run of the oracle."""
+
+STALLED = 0.9
+"""A round that leaves more than this share of the distance is the last."""
 
 
 @dataclass(kw_only=True)
@@ -48,16 +56,13 @@ class IterativeProportionalFitting(Solver[FittingState]):
         return FittingState(theta.copy(), p, log_partition, target=target)
 
     def step(self, problem: Problem, state: FittingState) -> FittingState:
-        offsets = problem.layout.offsets[: len(problem.loss.cliques) + 1]
-        for start, end in pairwise(offsets):
-            before = state.theta[start:end].copy()
-            ratio = divide(state.target[start:end], state.p[start:end])
-            with np.errstate(divide="ignore"):
-                state.theta[start:end] += np.where(np.isposinf(ratio), 0.0, np.log(ratio))
+        for cells in clique_cells(problem.loss.layout):
+            before = state.theta[cells].copy()
+            _match(state.theta[cells], state.target[cells], state.p[cells])
             try:
                 _, state.log_partition = problem.marginals(state.theta, out=state.p)
             except ImpossibleModelError:
-                state.theta[start:end] = before
+                state.theta[cells] = before
                 _, state.log_partition = problem.marginals(state.theta, out=state.p)
                 state.status = Status.IMPOSSIBLE
                 return state
@@ -70,3 +75,52 @@ class IterativeProportionalFitting(Solver[FittingState]):
         if self.objective(problem, state) - loss.constant <= enough:
             return loss.constant
         return max(loss.constant, super().lower_bound(problem, state, enough))
+
+
+def fit_tables(
+    oracle: MarginalOracle, theta: np.ndarray, target: np.ndarray, tolerance: float, rounds: int
+) -> tuple[float, int]:
+    """The same for tables of which nothing is to be proven: potentials are moved in place until tables match.
+
+    Args:
+        oracle: of the tables' cliques.
+        theta: flat potentials.
+        target: tables that sum to one, flat, nearly agreeing with each other.
+        tolerance: ends after a round in which no marginal was further than this from its table (L1).
+        rounds: or after at most so many, or where the largest distance no longer falls, as of tables that disagree.
+
+    Returns:
+        the largest such distance in the last round, and the number of rounds.
+    """
+    stretches = clique_cells(oracle.layout)
+    (p, _), worst = oracle.run(theta), np.inf
+    for done in range(1, rounds + 1):
+        before, worst = worst, 0.0
+        for cells in stretches:
+            apart = float(np.abs(p[cells] - target[cells]).sum())
+            worst = max(worst, apart)
+            if apart <= SETTLED_SHARE * tolerance:
+                continue
+            kept = theta[cells].copy()
+            _match(theta[cells], target[cells], p[cells])
+            try:
+                oracle.run(theta, out=p)
+            except ImpossibleModelError:  # zeros of tables that contradict each other
+                theta[cells] = kept
+                oracle.run(theta, out=p)
+                return worst, done
+        if worst <= tolerance or worst > STALLED * before:
+            return worst, done
+    return worst, rounds
+
+
+def clique_cells(layout: Layout) -> list[slice]:
+    """Where the tables of a layout's cliques lie in flat arrays."""
+    return [slice(start, end) for start, end in pairwise(layout.offsets[: len(layout.cliques) + 1].tolist())]
+
+
+def _match(theta: np.ndarray, target: np.ndarray, p: np.ndarray) -> None:
+    """Add log(target / p) to a table's potentials, where that is possible."""
+    ratio = divide(target, p)
+    with np.errstate(divide="ignore"):
+        theta += np.where(np.isposinf(ratio), 0.0, np.log(ratio))

@@ -131,7 +131,7 @@ class Minimization:
         self._certified = False
         self._state = self.solver.start(self.problem, theta)
         self._start_loss = self._checked_start()
-        self._start = _kept(self._state)
+        self._start = self._state.kept()
         try:
             ended = self._iterate()
         except KeyboardInterrupt:
@@ -205,7 +205,7 @@ class Minimization:
         if not math.isfinite(loss):  # stopped where the loss has no value: the start is better
             loss, state = self._start_loss, self._start
         if self._best is None or loss < self._best_loss:  # not every solver's loss falls at every step
-            self._best, self._best_loss = _kept(state), loss
+            self._best, self._best_loss = state.kept(), loss
         self._gap = max((loss if self._early else self._best_loss) - self._bound, 0.0)
         self._certificate_calls += self.problem.oracle.calls - before
         self._certified = True
@@ -267,8 +267,3 @@ class Minimization:
             f"{said} at a relative gap of {self._relative_gap:.3g}, above tolerance={self.stopping.tolerance:g}; "
             f"the loss is at most {self._gap:.4g} above the optimum. {status.remedy}"
         )
-
-
-def _kept(state: State) -> State:
-    """What later steps do not overwrite."""
-    return State(state.theta.copy(), state.p.copy(), state.log_partition)

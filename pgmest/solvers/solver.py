@@ -39,6 +39,10 @@ class State:
     detail: str = ""
     settled: bool = False
 
+    def kept(self) -> State:
+        """What later steps do not overwrite."""
+        return State(self.theta.copy(), self.p.copy(), self.log_partition)
+
 
 S = TypeVar("S", bound=State)
 

@@ -13,8 +13,9 @@ import numpy as np
 from pgmest._base.errors import ArgumentError, DomainError, FileFormatError, SchemaError, listed, plural
 from pgmest.data.dataset import Dataset
 from pgmest.inference.exact.structural_zeros import zero_rules
-from pgmest.mechanisms.mechanism import Mechanism, Result
+from pgmest.mechanisms.mechanism import Mechanism
 from pgmest.mechanisms.registry import named_mechanism
+from pgmest.mechanisms.result import Result
 from pgmest.models.base import ModelBase
 from pgmest.privacy.dataset_ledger import DatasetLedger
 from pgmest.privacy.ledger import Statement

@@ -26,6 +26,7 @@ def machine(tmp_path, monkeypatch):
     monkeypatch.setattr(kernel_cache, "writable", writable)
     monkeypatch.setattr(kernel_cache, "PACKAGE", tmp_path / "package")
     monkeypatch.setattr(kernel_cache, "PREPARED", tmp_path / "package" / "_kernels")
+    monkeypatch.setattr(kernel_cache, "MEMORY", tmp_path / "memory")
     monkeypatch.setattr(kernel_cache.tempfile, "gettempdir", lambda: str(tmp_path / "tmp"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
     for name in ("PGMEST_CACHE_DIR", "NUMBA_CACHE_DIR"):
@@ -66,15 +67,34 @@ def test_a_temporary_folder_that_others_may_fill_is_not_used(machine, how):
     assert not kernel_cache.kernels_are_kept()
 
 
+def test_where_no_file_can_be_written_they_are_kept_in_memory(machine, monkeypatch):
+    def nowhere() -> str:
+        raise FileNotFoundError("No usable temporary directory found")
+
+    monkeypatch.setattr(kernel_cache.tempfile, "gettempdir", nowhere)
+    assert kernel_cache.kernel_folder() is None
+    kernel_cache.kernel_folder.cache_clear()
+    (machine.root / "memory").mkdir()
+    machine.allowed.add(machine.root / "memory")
+    assert kernel_cache.kernel_folder() == machine.root / "memory" / private(machine).name
+
+
 def test_a_prepared_folder_that_cannot_be_written_is_copied_once(machine):
     kernels = machine.root / "package" / "_kernels"
     kernels.mkdir(parents=True)
     (kernels / "upward.nbc").write_bytes(b"code")
+    inner = kernels / "exact_3f"
+    inner.mkdir()
+    (inner / "downward.nbc").write_bytes(b"code")
+    inner.chmod(0o555)  # as whoever installs for others leaves it
     found = kernel_cache.kernel_folder()
+    inner.chmod(0o755)
     assert found is not None
     assert found.parent == private(machine)
     assert (found / "upward.nbc").read_bytes() == b"code"
     assert not found.stat().st_mode & 0o077
+    assert (found / "exact_3f").stat().st_mode & 0o700 == 0o700
+    assert (found / "exact_3f" / "downward.nbc").read_bytes() == b"code"
     (found / "upward.nbc").write_bytes(b"mine")
     kernel_cache.kernel_folder.cache_clear()
     assert kernel_cache.kernel_folder() == found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -273,6 +275,18 @@ def test_large_queries_stay_small():
     assert sparse.issparse(back.query.matrix)
 
 
+def test_one_row_on_many_cells_takes_the_memory_of_some_tables():
+    wide = pg.Domain({"x": 10_000})
+    one = mbi.LinearMeasurement(np.ones(1), ("x",), 1.0, lambda factor: factor.datavector()[:10].sum())
+    tracemalloc.start()
+    try:
+        adapter.from_mbi_measurement(one, wide)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 32e6  # a matrix with a row for each cell would take 800 MB
+
+
 def test_queries_with_too_many_entries_are_products(monkeypatch):
     from pgmest.adapters.mbi import queries
 
@@ -451,6 +465,12 @@ def test_oracles_and_questions():
     given = adapter.marginal_oracles.variable_elimination(theta, ("c",), 10.0, evidence={"a": 1})
     expected = mbi.marginal_oracles.variable_elimination(theta, ("c",), 10.0, evidence={"a": 1})
     np.testing.assert_allclose(given.values, expected.values, rtol=1e-4)
+    codes = np.array([1, 0, 1])
+    many = adapter.marginal_oracles.variable_elimination(theta, ("c",), 10.0, evidence={"a": codes, "b": 2})
+    assert many.domain.attributes[1:] == ("c",)
+    for row, code in zip(np.asarray(many.values), codes, strict=True):
+        one = adapter.marginal_oracles.variable_elimination(theta, ("c",), 10.0, evidence={"a": code, "b": 2})
+        np.testing.assert_allclose(row, one.values)
     query = {"a": np.array([[1.0, 1.0]]), "c": np.eye(2)}
     ours = adapter.marginal_oracles.kron_query(theta, query, 10.0)
     assert ours.domain.attributes == ("a_answer", "c_answer")

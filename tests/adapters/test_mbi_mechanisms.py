@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 import types
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 
 mbi = pytest.importorskip("mbi")
 
+from experiments.compat.mechanisms import source_of  # noqa: E402
 from pgmest.adapters import mbi as adapter  # noqa: E402
 
 CHECKOUT = os.environ.get("PGMEST_MBI_CHECKOUT")
@@ -20,26 +20,15 @@ pytestmark = pytest.mark.skipif(not CHECKOUT, reason="PGMEST_MBI_CHECKOUT names 
 
 
 def mechanism(name: str) -> types.ModuleType:
-    """A script of mbi's whose imports of mbi are of the adapter: the change that the guide asks for."""
-    folder = Path(CHECKOUT or "") / "mechanisms"
-    source = (folder / f"{name}.py").read_text(encoding="utf-8")
-    source = re.sub(r"^from mbi import", "from pgmest.adapters.mbi import", source, flags=re.MULTILINE)
-    source = re.sub(r"^import mbi$", "import pgmest.adapters.mbi as mbi", source, flags=re.MULTILINE)
-    source = source.replace(
-        "domain.attrs", "domain.attributes"
-    )  # mbi 2 has dropped the short name, two scripts have not
-    # Two scripts have fallen behind their libraries: mbi 2 has no `attrs` and reshapes no values, and scipy wants the
-    # elements first.
-    source = re.sub(r"\.attrs\b", ".attributes", source)
-    source = source.replace("ds = DisjointSet()", "ds = DisjointSet(data.domain.attributes)")
-    source = source.replace("np.arange(n))", "np.arange(n).reshape(domain.project(cl1).shape))")
+    """A script of mbi's whose imports of mbi are of the adapter."""
+    script = Path(CHECKOUT or "") / "mechanisms" / f"{name}.py"
     module = types.ModuleType(name)
-    module.__file__ = str(folder / f"{name}.py")
-    sys.path.insert(0, str(folder))
+    module.__file__ = str(script)
+    sys.path.insert(0, str(script.parent))
     try:
-        exec(compile(source, str(folder / f"{name}.py"), "exec"), module.__dict__)
+        exec(compile(source_of(script), str(script), "exec"), module.__dict__)
     finally:
-        sys.path.remove(str(folder))
+        sys.path.remove(str(script.parent))
     return module
 
 

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 import pgmest as pg
-from pgmest.mechanisms.mechanism import Mechanism, Result
+from pgmest.mechanisms.mechanism import Mechanism
+from pgmest.mechanisms.result import Result
 from pgmest.privacy import AuditReport, audit
 from pgmest.privacy.audit import likelihood_ratio
 

@@ -12,7 +12,8 @@ import pytest
 import pgmest as pg
 from pgmest._base.errors import ArgumentError, JournalError, QueryError, UnknownAttributeError
 from pgmest.mechanisms import Independent
-from pgmest.mechanisms.mechanism import Mechanism, Outcome, cliques_of
+from pgmest.mechanisms.mechanism import Mechanism, cliques_of
+from pgmest.mechanisms.result import Outcome
 from pgmest.privacy import GDP, Epsilon, Replace, Rho
 from pgmest.privacy.noise import Simulation
 from tests.mechanisms.auditing import DATA, DOMAIN, audit_mechanism, measured, outlier_count

@@ -11,7 +11,7 @@ from __future__ import annotations
 import pgmest as pg
 from experiments.pgm_icml2019.problem import Problem
 from pgmest.data.dataset import Dataset
-from pgmest.mechanisms.mechanism import Result
+from pgmest.mechanisms.result import Result
 from pgmest.privacy import Replace
 
 

@@ -7,6 +7,7 @@ mbi's estimators differ in the path they take to one and the same optimum. Here 
 from __future__ import annotations
 
 import concurrent.futures
+import inspect
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -168,6 +169,8 @@ def _start(start: Any, names: Names) -> Any:
 
 # -- the estimators of mbi 2 ------------------------------------------------------------------------------------------
 
+_SIGNATURE = inspect.signature(estimate)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Estimator:
@@ -185,35 +188,15 @@ class Estimator:
     stepsize: float | None = None
     options: dict[str, Any] = field(default_factory=dict)
 
-    def estimate(
-        self,
-        domain: Any,
-        loss_fn: Any,
-        known_total: float | None = None,
-        constraints: Sequence[Any] = (),
-        iters: int = 5000,
-        callback_fn: Callable[[Any], Any] | None = None,
-        warm_start: Any = None,
-        tol: float | None = None,
-        patience: int = 2,
-        potentials: Any = None,
-        **options: Any,
-    ) -> Any:
-        """As the function `estimate` here."""
+    def estimate(self, domain: Any, loss_fn: Any, *arguments: Any, **options: Any) -> Any:
+        """As the function `estimate` here, with the same arguments; those of this object hold where none is given."""
         chosen = {"method": self.method, **self.options, **options}
-        model = estimate(
-            domain,
-            loss_fn,
-            known_total,
-            constraints,
-            iters,
-            callback_fn,
-            warm_start,
-            tol,
-            potentials=potentials,
-            **chosen,
-        )
-        if tol is not None and self._loss_value(model, loss_fn, known_total, constraints) is None:
+        given = _SIGNATURE.bind(domain, loss_fn, *arguments, **chosen)
+        model = estimate(*given.args, **given.kwargs)
+        given.apply_defaults()
+        told = given.arguments
+        watched = told["tol"] is None or self._loss_value(model, loss_fn, told["known_total"], told["constraints"])
+        if watched is None:
             raise ValueError(f"{type(self).__name__} does not support tol: its _loss_value gives None.")
         return model
 
@@ -325,7 +308,9 @@ class ApproxMirrorDescent:
         made = estimate(domain, loss_fn, known_total, (), iters, callback_fn, potentials, oracle="convex")
         return made.marginals
 
-    precompile = Estimator.precompile
+    def precompile(self, *arguments: Any, **options: Any) -> concurrent.futures.Future[None]:
+        """Nothing is compiled for a set of cliques: a future that is done."""
+        return Estimator().precompile(*arguments, **options)
 
 
 def reweighted_records(

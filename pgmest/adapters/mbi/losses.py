@@ -121,7 +121,7 @@ class FunctionOfMarginals:
         first: dict[frozenset[str], Clique] = {}
         for clique in map(names.clique, self._order):
             first.setdefault(frozenset(clique), clique)
-        self.cliques = tuple(first.values())
+        self.cliques: tuple[Clique, ...] = tuple(first.values())
         self._first = first
         leaves = jax.tree_util.tree_leaves(loss_fn)
         if any(leaf is loss_fn for leaf in leaves):  # before 2.0 it is no tree of arrays: compiled for itself

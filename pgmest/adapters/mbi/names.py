@@ -1,7 +1,7 @@
 """Domains, attribute names and records, mbi's to ours and back.
 
 An attribute of mbi's may be an integer, ours are text: the attribute 3 is called "3" here, or "3'" where mbi has a "3"
-as well. Labels of values stay with mbi's domain; `schema_of` makes a `pgmest.Schema` of them.
+as well. Labels of values stay with mbi's domain, where `labels_of` finds them.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class Names:
 
     def __init__(self, domain: Any):
         names = _names(tuple(domain.attributes))
-        self.theirs = domain
-        self.domain = Domain(zip(names, domain.shape, strict=True))
+        self.theirs: Any = domain
+        self.domain: Domain = Domain(zip(names, domain.shape, strict=True))
         self.of: dict[Any, str] = dict(zip(domain.attributes, names, strict=True))
         self._back = dict(zip(names, domain.attributes, strict=True))
 

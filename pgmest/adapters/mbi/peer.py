@@ -32,9 +32,9 @@ def available(name: str) -> Any | None:
         return None
 
 
-mbi = installed()
-jax = installed("jax")
-maximal_subset = installed("mbi.clique_utils").maximal_subset
+mbi: Any = installed()
+jax: Any = installed("jax")
+maximal_subset: Any = installed("mbi.clique_utils").maximal_subset
 
 
 def clique_list(cliques: Any) -> Any:

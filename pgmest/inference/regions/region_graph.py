@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -41,7 +42,7 @@ class RegionGraph:
     Attributes:
         outer: the maximal regions; each attribute is in one.
         inner: the regions inside at least two outer ones, and measured cliques inside one; smaller ones later.
-        outer_counts, inner_counts: the counting numbers.
+        counting: "loopy" or "convex".
         holders: for each inner region the positions of the outer ones that contain it.
         is_tree: whether the regions form a junction tree, so that everything here is exact.
     """
@@ -49,8 +50,7 @@ class RegionGraph:
     domain: Domain
     outer: tuple[Clique, ...]
     inner: tuple[Clique, ...]
-    outer_counts: np.ndarray
-    inner_counts: np.ndarray
+    counting: str
     holders: tuple[tuple[int, ...], ...]
     is_tree: bool
 
@@ -72,12 +72,25 @@ class RegionGraph:
         domain = layout.domain
         outer, inner = _regions(domain, layout.cliques)
         holders = tuple(tuple(p for p, clique in enumerate(outer) if set(region) <= set(clique)) for region in inner)
-        kikuchi = np.array(_kikuchi(outer, inner), dtype=np.float64)
-        is_tree = _acyclic(domain, outer)
-        counts = (np.ones(len(outer)), kikuchi)
-        if counting == "convex" and not is_tree:
-            counts = _nearest_convex(domain, outer, inner, holders, kikuchi)
-        return cls(domain, outer, inner, *counts, holders, is_tree)
+        return cls(domain, outer, inner, counting, holders, _acyclic(domain, outer))
+
+    @property
+    def outer_counts(self) -> np.ndarray:
+        """The counting numbers of the outer regions."""
+        return self._counts[0]
+
+    @property
+    def inner_counts(self) -> np.ndarray:
+        """Those of the inner regions."""
+        return self._counts[1]
+
+    @cached_property
+    def _counts(self) -> tuple[np.ndarray, np.ndarray]:
+        """Found when they are first read: the dual of least squares needs none."""
+        kikuchi = np.array(_kikuchi(self.outer, self.inner), dtype=np.float64)
+        if self.counting == "convex" and not self.is_tree:
+            return _nearest_convex(self.domain, self.outer, self.inner, self.holders, kikuchi)
+        return np.ones(len(self.outer)), kikuchi
 
     @property
     def cells(self) -> int:

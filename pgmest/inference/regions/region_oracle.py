@@ -14,6 +14,8 @@ propagation.
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from pgmest._base.errors import ArgumentError, ImpossibleModelError
@@ -64,11 +66,13 @@ class RegionOracle:
         self.inconsistency: float = 0.0
         self._messages = [[np.zeros(edge.shape) for edge in edges] for edges in self.tables.edges]
         self._bounding = [[np.zeros(edge.shape) for edge in edges] for edges in self.tables.edges]
-        counts, inner = self.graph.outer_counts, self.graph.inner_counts
-        self._hats = np.array(
-            [c + counts[list(above)].sum() for c, above in zip(inner, self.graph.holders, strict=True)]
-        )
         self._shortening = 0.0
+
+    @cached_property
+    def _hats(self) -> np.ndarray:
+        """By inner region, its counting number and those of the outer ones around it."""
+        counts, inner = self.graph.outer_counts, self.graph.inner_counts
+        return np.array([c + counts[list(above)].sum() for c, above in zip(inner, self.graph.holders, strict=True)])
 
     def reset(self) -> None:
         """Forget the messages: the next run starts as the first one did."""
@@ -101,15 +105,11 @@ class RegionOracle:
                 if len(residuals) > SLOW and worst > 0.5 * residuals[-SLOW]:
                     self._shortening = min(self._shortening + 0.5, 4.0)
         beliefs = list(map(np.exp, logs))
-        self.keep(tables, beliefs)
+        self.calls += 1
+        self.inconsistency = self.tables.disagreement(tables, beliefs)
         mu = np.empty(self.layout.cells) if out is None else out
         self.tables.write(mu, tables, beliefs, total)
         return mu, self._free_energy(inner, beliefs, log_sums) + self.tables.constant(theta)
-
-    def keep(self, outer: Tables, inner: Tables) -> None:
-        """Count a call, and note how far these tables of the regions, its result, disagree."""
-        self.calls += 1
-        self.inconsistency = self.tables.disagreement(outer, inner)
 
     def potentials(self, outer: Tables, inner: Tables) -> np.ndarray:
         """Flat potentials of which these tables of the regions, if they agree, are the pseudo-marginals; A is 0 there.

@@ -18,7 +18,7 @@ from pgmest.inference.support.support import Support
 from pgmest.losses.dual_query import DualQueryLoss, DualQueryTranscript, cells_of_records
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.mechanisms.dual_query.best_record import WeightedCell, best_record
-from pgmest.mechanisms.mechanism import Mechanism, Outcome, cliques_of
+from pgmest.mechanisms.mechanism import Mechanism, cliques_of
 from pgmest.mechanisms.parameters import (
     COUNT,
     COUNT_SHARE,
@@ -30,6 +30,7 @@ from pgmest.mechanisms.parameters import (
     optional,
     parameter,
 )
+from pgmest.mechanisms.result import Outcome
 from pgmest.models.exact import Model
 from pgmest.models.support import SupportModel
 from pgmest.privacy.budgets import Budget, Epsilon, Rho

@@ -15,7 +15,7 @@ from pgmest.graph.tree_limit import MEGABYTES_PER_CELL
 from pgmest.mechanisms.adaptive import Adaptive, EqualRounds, Round
 from pgmest.mechanisms.estimation import GraphicalModel, tree_limit
 from pgmest.mechanisms.exponential_selection import Candidate
-from pgmest.mechanisms.mechanism import Mechanism, Outcome, relevant_workload
+from pgmest.mechanisms.mechanism import Mechanism, relevant_workload
 from pgmest.mechanisms.mwem.candidates import candidates_of, measurable
 from pgmest.mechanisms.mwem.estimators import AveragedWeights, LimitedEstimator, ReplayedWeights
 from pgmest.mechanisms.mwem.multiplicative_weights import MultiplicativeWeights
@@ -34,6 +34,7 @@ from pgmest.mechanisms.parameters import (
     parameter,
     share_of_selection,
 )
+from pgmest.mechanisms.result import Outcome
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.neighbors import Neighbors, Replace
 from pgmest.privacy.plans import Plan

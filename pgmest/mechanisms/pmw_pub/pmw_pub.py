@@ -11,11 +11,11 @@ import numpy as np
 from pgmest._base.errors import DomainError
 from pgmest.data.dataset import Dataset
 from pgmest.inference.support.support import Support
-from pgmest.mechanisms.mechanism import Outcome
 from pgmest.mechanisms.mwem.estimators import LimitedEstimator
 from pgmest.mechanisms.mwem.mwem import SelectAndMeasure
 from pgmest.mechanisms.parameters import COUNT, ESTIMATOR, METADATA, instance, parameter
 from pgmest.mechanisms.pmw_pub.estimators import EstimatedWeights, ReplayedPublicWeights
+from pgmest.mechanisms.result import Outcome
 from pgmest.privacy.curator import Curator
 from pgmest.queries.workloads import Workload
 

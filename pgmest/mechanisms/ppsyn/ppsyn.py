@@ -13,7 +13,7 @@ from pgmest.mechanisms.adaptive import Adaptive, Annealing, Round, planned_round
 from pgmest.mechanisms.aim import relevant_cliques
 from pgmest.mechanisms.estimation import GraphicalModel, tree_limit
 from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE, Candidate
-from pgmest.mechanisms.mechanism import Mechanism, Outcome
+from pgmest.mechanisms.mechanism import Mechanism
 from pgmest.mechanisms.parameters import (
     CELLS,
     COUNT,
@@ -28,6 +28,7 @@ from pgmest.mechanisms.parameters import (
     parameter,
 )
 from pgmest.mechanisms.ppsyn.partitions import Grids, MergingPath, Partition, denoised, joint_mass
+from pgmest.mechanisms.result import Outcome
 from pgmest.models.distribution import Distribution
 from pgmest.privacy.allocation import least_error_weights
 from pgmest.privacy.budgets import Rho

@@ -14,11 +14,11 @@ from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.mechanisms.adaptive import planned_rounds
 from pgmest.mechanisms.aim import relevant_cliques
 from pgmest.mechanisms.estimation import estimate_measured, tree_limit
-from pgmest.mechanisms.mechanism import Outcome
 from pgmest.mechanisms.parameters import COUNT, optional, parameter
 from pgmest.mechanisms.ppsyn.marginal_partition import Steps, partition_steps
 from pgmest.mechanisms.ppsyn.partitions import Partition
 from pgmest.mechanisms.ppsyn.ppsyn import UP_TO_ONE, PPSyn
+from pgmest.mechanisms.result import Outcome
 from pgmest.models.exact import Model
 from pgmest.privacy.allocation import least_error_weights
 from pgmest.privacy.budgets import Rho

@@ -13,7 +13,7 @@ from pgmest._base.errors import ArgumentError
 from pgmest.graph.junction_tree import JunctionTree
 from pgmest.mechanisms.estimation import estimate_measured
 from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE
-from pgmest.mechanisms.mechanism import Mechanism, Outcome
+from pgmest.mechanisms.mechanism import Mechanism
 from pgmest.mechanisms.parameters import (
     ACCOUNTINGS,
     COUNT,
@@ -28,6 +28,7 @@ from pgmest.mechanisms.parameters import (
 )
 from pgmest.mechanisms.privbayes.parent_scores import SCORES, Family, sensitivity
 from pgmest.mechanisms.privbayes.parent_sets import maximal_parent_sets
+from pgmest.mechanisms.result import Outcome
 from pgmest.models.bayesian_network import BayesianNetwork
 from pgmest.privacy.budgets import Budget
 from pgmest.privacy.curator import Curator

@@ -11,7 +11,7 @@ import numpy as np
 
 from pgmest.graph.junction_tree import JunctionTree
 from pgmest.mechanisms.estimation import estimate_measured
-from pgmest.mechanisms.mechanism import Mechanism, Outcome, cliques_of
+from pgmest.mechanisms.mechanism import Mechanism, cliques_of
 from pgmest.mechanisms.parameters import (
     CELLS,
     COUNT,
@@ -23,6 +23,7 @@ from pgmest.mechanisms.parameters import (
     parameter,
 )
 from pgmest.mechanisms.priview.design import best_cover, cover, random_views, subsets_of
+from pgmest.mechanisms.result import Outcome
 from pgmest.models.view import RECONSTRUCTIONS, ViewModel, clipped
 from pgmest.privacy.allocation import least_error_weights
 from pgmest.privacy.budgets import Epsilon

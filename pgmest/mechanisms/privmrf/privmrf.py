@@ -14,7 +14,7 @@ from pgmest._base.errors import ArgumentError
 from pgmest.mechanisms.adaptive import Adaptive, EqualRounds, Round
 from pgmest.mechanisms.estimation import GraphicalModel, estimate_measured
 from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE, Candidate
-from pgmest.mechanisms.mechanism import Mechanism, Outcome, cliques_of
+from pgmest.mechanisms.mechanism import Mechanism, cliques_of
 from pgmest.mechanisms.parameters import (
     COUNT,
     MEASURING,
@@ -30,6 +30,7 @@ from pgmest.mechanisms.parameters import (
     share_of_selection,
 )
 from pgmest.mechanisms.privmrf.attribute_graph import attribute_graph, initial_marginals, useful_marginals
+from pgmest.mechanisms.result import Outcome
 from pgmest.models.exact import Model
 from pgmest.privacy.allocation import least_error_weights
 from pgmest.privacy.budgets import Budget, Rho

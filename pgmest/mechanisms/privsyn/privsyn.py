@@ -13,7 +13,7 @@ from pgmest.graph.tree_limit import TreeLimit
 from pgmest.inference.support.support import Support
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.mechanisms.estimation import estimate_measured, lifted, tree_limit
-from pgmest.mechanisms.mechanism import Mechanism, Outcome, cliques_of
+from pgmest.mechanisms.mechanism import Mechanism, cliques_of
 from pgmest.mechanisms.parameters import (
     CELLS,
     DEVIATIONS,
@@ -26,6 +26,7 @@ from pgmest.mechanisms.parameters import (
     parameter,
 )
 from pgmest.mechanisms.privsyn.pairs import choose_pairs, combine_pairs, noisy_differences
+from pgmest.mechanisms.result import Outcome
 from pgmest.models.support import SupportModel
 from pgmest.privacy.allocation import least_error_weights
 from pgmest.privacy.budgets import Budget, Rho

@@ -62,7 +62,9 @@ class TableBounds:
         max_megabytes: float = 100.0,
     ):
         check_level(level)
-        self.measurements, self.domain, self.level = tuple(measurements), as_domain(domain), level
+        self.measurements: tuple[LinearMeasurement, ...] = tuple(measurements)
+        self.domain: Domain = as_domain(domain)
+        self.level: float = level
         for measurement in self.measurements:
             measurement.check(self.domain)
         self._ends = answer_ends(self.measurements, level)
