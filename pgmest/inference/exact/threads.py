@@ -48,7 +48,7 @@ def _default_threads() -> int:
 
 
 def run_together(tasks: Iterable[Callable[[], Any]]) -> None:
-    """Run the tasks at the same time, the first one on the calling thread; an error in any of them is raised when all are done."""
+    """Run the tasks at the same time, the first one on the calling thread; errors are raised when all are done."""
     first, *others = tasks
     if not others:
         first()
