@@ -62,6 +62,7 @@ class PosteriorDensity:
         prior: of potentials and total.
         log_total: of the estimate; the total stays there if it is known.
         center: where the potentials' prior is centered, without the base; by default 0.
+        scatters: whether the prior is of a table of that many records, whose small counts scatter by themselves.
 
     Attributes:
         size: the length of a point.
@@ -75,7 +76,9 @@ class PosteriorDensity:
         prior: NormalPrior | InteractionPrior,
         log_total: float,
         center: np.ndarray | None = None,
+        scatters: bool = True,
     ):
+        self.scatters = scatters
         self.refit, self.prior, self.measurements = refit, prior, tuple(measurements)
         self.oracle = refit.oracle()
         self.layout = self.oracle.layout
@@ -83,7 +86,10 @@ class PosteriorDensity:
         self.base = refit.base
         self.open = np.isfinite(self.base)
         self.cells = len(self.base)
-        self.cell_prior = prior.on(self.layout, np.zeros(self.cells) if center is None else center, self.open)
+        center, expected = (np.zeros(self.cells) if center is None else center), None
+        if scatters:
+            expected = self.oracle.run(self.base + center, math.exp(log_total))[0].copy()
+        self.cell_prior = prior.on(self.layout, center, self.open, expected)
         self.size = self.cells + len(self.cell_prior.log_scales) + 1
         self.log_total = log_total
         self.total_known = isinstance(refit.objective.total, int | float | np.number)
@@ -112,7 +118,9 @@ class PosteriorDensity:
 
     def twin(self) -> PosteriorDensity:
         """The same with an oracle of its own, for another thread."""
-        return PosteriorDensity(self.refit, self.measurements, self.prior, self.log_total, self.cell_prior.center)
+        return PosteriorDensity(
+            self.refit, self.measurements, self.prior, self.log_total, self.cell_prior.center, self.scatters
+        )
 
     def likely_scales(self, point: np.ndarray) -> np.ndarray:
         """The point with the prior's own parameters where they are likeliest, given potentials as uncertain as here."""
@@ -178,7 +186,7 @@ class Curvature:
         information = likelihood.information_diagonal(self._weights)
         share = 1.0 - self.counts / math.exp(point[-1])
         self._precision = density.cell_prior.precision(point[:cells], point[cells:-1])
-        self._scales = density.cell_prior.scale_precision()
+        self._scales = density.cell_prior.scale_precision(point[cells:-1])
         diagonal = np.concatenate([self._precision, self._scales, [0.0]])
         diagonal[self._read] += tempering * information * np.square(self.counts * share)[self._read]
         diagonal[-1] = tempering * dot(likelihood.information_product(self._weights, read), read)

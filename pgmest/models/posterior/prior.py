@@ -60,7 +60,7 @@ class CellPrior(Protocol):
         """A positive curvature for each cell, from which `product` and `noise` are made."""
         ...
 
-    def scale_precision(self) -> np.ndarray:
+    def scale_precision(self, log_scales: np.ndarray) -> np.ndarray:
         """The expected curvature along each of its own parameters."""
         ...
 
@@ -143,8 +143,14 @@ class NormalPrior(_TotalPrior):
         generator = np.random.default_rng(seed)
         return CliqueVector.of(layout, generator.normal(0.0, self.scale, layout.cells))
 
-    def on(self, layout: Layout, center: np.ndarray, possible: np.ndarray | None = None) -> CellPrior:
-        """The prior of a layout's cells; `center` and `possible` are not used."""
+    def on(
+        self,
+        layout: Layout,
+        center: np.ndarray,
+        possible: np.ndarray | None = None,
+        expected: np.ndarray | None = None,
+    ) -> CellPrior:
+        """The prior of a layout's cells, which are all alike: what else is known of them is not used."""
         return NormalCells(np.zeros(layout.cells), self.scale)
 
     def __str__(self) -> str:
@@ -164,6 +170,10 @@ class InteractionPrior(_TotalPrior):
     How strong interactions are is a parameter of each clique, drawn with all others: $\log s_C \sim N(\log s, r^2)$. A
     table of people, in which a cell is within a factor of two of what independent attributes would give, and one in
     which counts of 0 and of hundreds stand side by side without a pattern, each find their own.
+
+    What is known is a table, not what it was drawn from: the log of a count where m are expected scatters by itself,
+    with a variance of about 1 / (m + 1). That is added to $s_C^2$, cell by cell. Else small cells, which differ from
+    what is expected by a record or two, would be taken to be as close to it as the large ones that tell the scale.
 
     The number of records, where it is not known, has a flat prior on its positive values, or a log-normal one.
 
@@ -196,10 +206,22 @@ class InteractionPrior(_TotalPrior):
         cells = self.on(layout, np.zeros(layout.cells) if center is None else center)
         return CliqueVector.of(layout, cells.draw(generator)[0])
 
-    def on(self, layout: Layout, center: np.ndarray, possible: np.ndarray | None = None) -> StudentCells:
-        """The prior of a layout's cells around a center; `possible` says which are no structural zeros."""
+    def on(
+        self,
+        layout: Layout,
+        center: np.ndarray,
+        possible: np.ndarray | None = None,
+        expected: np.ndarray | None = None,
+    ) -> StudentCells:
+        """The prior of a layout's cells around a center.
+
+        Args:
+            possible: which cells are no structural zeros.
+            expected: the counts at the center; None for those of so large a table that they do not scatter.
+        """
         possible = np.ones(layout.cells, dtype=bool) if possible is None else possible
-        return StudentCells.of(layout, center, self.scale, self.spread, possible)
+        scatter = None if expected is None else 1.0 / (np.maximum(expected, 0.0) + 1.0)
+        return StudentCells.of(layout, center, self.scale, self.spread, possible, scatter)
 
     def __str__(self) -> str:
         known = "" if self.spread else " known"
@@ -235,7 +257,7 @@ class NormalCells:
         """See `CellPrior`."""
         return np.full(len(self.center), 1.0 / self.scale**2)
 
-    def scale_precision(self) -> np.ndarray:
+    def scale_precision(self, log_scales: np.ndarray) -> np.ndarray:
         """See `CellPrior`."""
         return np.empty(0)
 
@@ -278,6 +300,8 @@ class StudentCells:
         free: of each clique with interactions, the dimension of these.
         possible: 1 for each cell, 0 for structural zeros, which have no interactions.
         starts: the first cell of each clique; drawn: the cliques with interactions.
+        scatter: the variance that the log of each cell's count has by itself, in a table of counts.
+        share: of each cell, its part of the dimension of its clique's interactions.
     """
 
     center: np.ndarray
@@ -289,9 +313,19 @@ class StudentCells:
     possible: np.ndarray
     starts: np.ndarray
     drawn: np.ndarray
+    scatter: np.ndarray
+    share: np.ndarray
 
     @classmethod
-    def of(cls, layout: Layout, center: np.ndarray, scale: float, width: float, possible: np.ndarray) -> StudentCells:
+    def of(
+        cls,
+        layout: Layout,
+        center: np.ndarray,
+        scale: float,
+        width: float,
+        possible: np.ndarray,
+        scatter: np.ndarray | None = None,
+    ) -> StudentCells:
         """That of all cliques of a layout."""
         sizes = [domain.size() for domain in layout.domains]
         free = [
@@ -303,8 +337,13 @@ class StudentCells:
         number[drawn] = np.arange(len(drawn))
         cliques, starts = np.repeat(number, sizes), np.asarray(layout.offsets[:-1])
         dimensions = np.array(free, dtype=np.float64)[drawn]
-        possible = possible.astype(np.float64)
-        return cls(center, Effects.of(layout), scale, width, cliques, dimensions, possible, starts, drawn)
+        open_cells = possible.astype(np.float64)
+        share = (
+            np.append(dimensions / np.add.reduceat(open_cells, starts)[drawn], 0.0) if len(sizes) else np.zeros(1)
+        )[cliques] * open_cells
+        scatter = np.zeros(len(center)) if scatter is None else scatter
+        effects = Effects.of(layout)
+        return cls(center, effects, scale, width, cliques, dimensions, open_cells, starts, drawn, scatter, share)
 
     @property
     def log_scales(self) -> np.ndarray:
@@ -313,15 +352,18 @@ class StudentCells:
 
     def spread(self, log_scales: np.ndarray) -> np.ndarray:
         """See `CellPrior`."""
-        return np.append(np.exp(log_scales), self.scale)[self.clique]
+        return np.sqrt(self._variance(log_scales) + self.scatter)
 
     def energy(self, theta: np.ndarray, log_scales: np.ndarray) -> float:
         """See `CellPrior`."""
         away = theta - self.center
         means = self.effects.means @ away
-        inside = self.energies(away - self.effects.spread @ means, self.spread(log_scales))
+        spread = self.spread(log_scales)
+        inside = self.energies(away - self.effects.spread @ means, spread)
         outer = 0.5 * float(self.effects.precision @ means**2)
-        return dot(inside, self.possible) + outer + self._scale_energy(log_scales)
+        if len(self.free):
+            outer += dot(self.share, np.log(spread)) + 0.5 * float(np.sum(self._standard(log_scales) ** 2))
+        return dot(inside, self.possible) + outer
 
     def gradient(self, theta: np.ndarray, log_scales: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """See `CellPrior`."""
@@ -329,7 +371,9 @@ class StudentCells:
         away = theta - self.center
         means = effects.means @ away
         inside = away - effects.spread @ means
-        pull = 1.0 / np.append(np.exp(2.0 * log_scales), self.scale**2)[self.clique]
+        variance = self._variance(log_scales)
+        pull = 1.0 / (variance + self.scatter)
+        own = variance * pull  # what of a cell's variance is its clique's
         weights = inside * inside
         weights *= pull
         weights += DEGREES
@@ -338,8 +382,8 @@ class StudentCells:
         pull *= (DEGREES + 1.0) * self.possible
         scales = np.empty(0)
         if len(self.free):
-            moments = np.add.reduceat(pull * inside, self.starts)[self.drawn]
-            scales = self.free - moments + (log_scales - math.log(self.scale)) / self.width**2
+            moments = np.add.reduceat(own * (self.share - pull * inside), self.starts)[self.drawn]
+            scales = moments + self._standard(log_scales) / self.width
         pull += effects.means_transposed @ (effects.precision * means - effects.spread_transposed @ pull)
         return pull, scales
 
@@ -348,9 +392,13 @@ class StudentCells:
         inside = self._within(theta - self.center)
         return (DEGREES + 1.0) / (DEGREES * self.spread(log_scales) ** 2 + inside**2)
 
-    def scale_precision(self) -> np.ndarray:
+    def scale_precision(self, log_scales: np.ndarray) -> np.ndarray:
         """See `CellPrior`: Fisher's information about the log of the scale of Student's t, and the prior's."""
-        return 2.0 * DEGREES / (DEGREES + 3.0) * self.free + (1.0 / self.width**2 if self.width else 0.0)
+        if not len(self.free):
+            return np.empty(0)
+        variance = self._variance(log_scales)
+        told = np.add.reduceat(self.share * (variance / (variance + self.scatter)) ** 2, self.starts)[self.drawn]
+        return 2.0 * DEGREES / (DEGREES + 3.0) * told + 1.0 / self.width**2
 
     def likely_scales(self, theta: np.ndarray, variances: np.ndarray) -> np.ndarray:
         """See `CellPrior`: on a grid, the expected squares of interactions in the place of their squares."""
@@ -359,9 +407,10 @@ class StudentCells:
         squares = self._within(theta - self.center) ** 2 + variances
         found = []
         for log_scale in SCALE_GRID:
-            logs = 0.5 * (DEGREES + 1.0) * np.log1p(squares * (math.exp(-2.0 * log_scale) / DEGREES))
-            inside = np.add.reduceat(logs * self.possible, self.starts)[self.drawn]
-            found.append(inside + self.free * log_scale + 0.5 * ((log_scale - math.log(self.scale)) / self.width) ** 2)
+            spread = math.exp(2.0 * log_scale) + self.scatter
+            logs = 0.5 * (DEGREES + 1.0) * np.log1p(squares / (spread * DEGREES)) * self.possible
+            inside = np.add.reduceat(logs + 0.5 * self.share * np.log(spread), self.starts)[self.drawn]
+            found.append(inside + 0.5 * ((log_scale - math.log(self.scale)) / self.width) ** 2)
         return SCALE_GRID[np.argmin(found, axis=0)]
 
     def product(self, precision: np.ndarray, direction: np.ndarray) -> np.ndarray:
@@ -407,11 +456,12 @@ class StudentCells:
         outer = additive @ np.linalg.solve(root.T, generator.standard_normal(additive.shape[1]))
         return self.center + self.spread(scales) * unit + outer, scales
 
-    def _scale_energy(self, log_scales: np.ndarray) -> float:
-        if not len(self.free):
-            return 0.0
-        away = (log_scales - math.log(self.scale)) / self.width
-        return float(self.free @ log_scales) + 0.5 * dot(away, away)
+    def _variance(self, log_scales: np.ndarray) -> np.ndarray:
+        """The square of the scale of each cell's clique."""
+        return np.append(np.exp(2.0 * log_scales), self.scale**2)[self.clique]
+
+    def _standard(self, log_scales: np.ndarray) -> np.ndarray:
+        return (log_scales - math.log(self.scale)) / self.width
 
     def _within(self, cells: np.ndarray) -> np.ndarray:
         """Without the effects of single attributes: an orthogonal projection."""

@@ -174,7 +174,7 @@ class TestCalibration:
             measured = pg.estimate(noisy(truth, 10.0, seed), DOMAIN)
             assert measured.refit is not None
             density = PosteriorDensity(
-                measured.refit, noisy(truth, 10.0, seed), assumed, np.log(total), np.zeros(layout.cells)
+                measured.refit, noisy(truth, 10.0, seed), assumed, np.log(total), np.zeros(layout.cells), scatters=False
             )
             points = draw(density, 60, 1, 60, "hmc", seed).points[0]
             counts = np.stack([density.marginals(point).copy() for point in points])

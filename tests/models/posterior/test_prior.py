@@ -66,9 +66,12 @@ def test_the_density_is_students_for_interactions_and_normal_for_effects() -> No
     assert prior.energy(*there) - prior.energy(*here) == pytest.approx(exact(*there) - exact(*here))
 
 
+@pytest.mark.parametrize("scatters", [False, True])
 @pytest.mark.parametrize("kind", [NormalPrior(2.0), InteractionPrior(0.6), InteractionPrior(0.6, spread=0.0)])
-def test_slopes_and_curvatures(kind) -> None:
-    prior, generator = cells(kind), np.random.default_rng(3)
+def test_slopes_and_curvatures(kind, scatters) -> None:
+    generator = np.random.default_rng(3)
+    expected = generator.gamma(0.5, 10.0, LAYOUT.cells) if scatters else None
+    prior = kind.on(LAYOUT, np.random.default_rng(0).normal(size=LAYOUT.cells), expected=expected)
     theta, along = generator.normal(size=LAYOUT.cells), 1e-5 * generator.normal(size=LAYOUT.cells)
     scales, moved = own(prior), 1e-5 * generator.normal(size=len(prior.log_scales))
     found = (prior.energy(theta + along, scales + moved) - prior.energy(theta - along, scales - moved)) / 2
@@ -121,6 +124,13 @@ def test_likely_scales_are_those_that_made_the_potentials() -> None:
     theta = np.repeat([0.2, 1.5], 144) * generator.standard_t(DEGREES, layout.cells)
     found = np.exp(prior.likely_scales(theta, np.zeros(layout.cells)))
     np.testing.assert_allclose(found, [0.2, 1.5], rtol=0.25)
+
+
+def test_small_counts_scatter_by_themselves() -> None:
+    prior = InteractionPrior(spread=0.0, scale=0.5).on(LAYOUT, np.zeros(LAYOUT.cells), expected=np.zeros(LAYOUT.cells))
+    np.testing.assert_allclose(prior.spread(np.empty(0)), np.sqrt(1.25))
+    large = InteractionPrior().on(LAYOUT, np.zeros(LAYOUT.cells), expected=np.full(LAYOUT.cells, 1e9))
+    np.testing.assert_allclose(large.spread(np.log([0.3, 0.3]))[:6], 0.3)
 
 
 def test_structural_zeros_have_no_interactions() -> None:
