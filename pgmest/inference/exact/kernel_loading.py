@@ -27,13 +27,18 @@ def compile_notice() -> Iterator[None]:
             "pgmest: compiling its kernels (about 20 s), in every process again, because no folder can be written to. "
             "Run `pgmest warm-up` where one can, or name a folder with PGMEST_CACHE_DIR."
         )
-    notice = threading.Timer(4.0, partial(print, text, file=sys.stderr))
+    notice = threading.Timer(4.0, partial(_say_once, text))
     notice.daemon = True
     notice.start()
     try:
         yield
     finally:
         notice.cancel()
+
+
+@cache
+def _say_once(text: str) -> None:
+    print(text, file=sys.stderr)
 
 
 class _Tiny:

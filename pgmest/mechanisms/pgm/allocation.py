@@ -6,11 +6,15 @@ All errors are l1 distances in counts. A share is of the whole budget.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations, pairwise
+from typing import Any
 
 import numpy as np
 
+from pgmest.mechanisms.pgm.groups import kinds
+from pgmest.mechanisms.pgm.query_errors import QueryErrors
 from pgmest.privacy.budgets import Budget, Epsilon
 from pgmest.privacy.neighbors import AddRemove, Neighbors
 from pgmest.privacy.noise import noise_for
@@ -80,11 +84,9 @@ class Prices:
 
 def histogram(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Cells by order of magnitude: how many, and their mean."""
-    order = np.floor(np.log2(np.maximum(counts, 1e-6))).astype(np.int64).ravel()
-    order -= order.min()
+    order = kinds(counts).ravel()
     cells = np.bincount(order)
-    kept = cells > 0
-    return cells[kept].astype(np.float64), np.bincount(order, counts.ravel())[kept] / cells[kept]
+    return cells.astype(np.float64), np.bincount(order, counts.ravel()) / cells
 
 
 def expected_errors(cells: np.ndarray, spread: np.ndarray, precision: np.ndarray) -> np.ndarray:
@@ -126,23 +128,25 @@ class Offer:
     """Something that could be bought, and what is expected of it.
 
     Attributes:
-        clique: one attribute, or a pair.
+        clique: one attribute, a pair or three.
         errors: the expected error at each of `SHARES`, beside what was paid already.
-        levels: of a pair, the level of groups that is best at each of `SHARES`; None for one attribute.
+        levels: the level of groups that is best at each of `SHARES`; None where there is no choice.
         paid: whether it was measured before.
+        seen: of queries that were told apart, the part of the error that each sees; 1 of all others.
     """
 
     clique: Clique
     errors: np.ndarray
     levels: np.ndarray | None = None
     paid: bool = False
+    seen: Mapping[Any, float] = field(default_factory=dict)
 
     def reduction(self, share: float) -> float:
         """The part of the error that a share takes away."""
         return 1 - float(np.interp(share, SHARES, self.errors)) / max(float(self.errors[0]), 1e-12)
 
     def level(self, share: float) -> int:
-        """The level of groups to measure a pair with."""
+        """The level of groups to measure with."""
         assert self.levels is not None
         return int(self.levels[min(int(np.searchsorted(SHARES, share)), len(SHARES) - 1)])
 
@@ -166,7 +170,7 @@ def unscored_offer(
         total: the number of records.
         prices: of noise.
     """
-    cells, means = _kinds(histograms[0], histograms[1], total)
+    cells, means = _kinds(histograms, total)
     shape = round(histograms[0][0].sum()), round(histograms[1][0].sum())
     errors = expected_errors(cells, means, np.asarray(prices.cell_precision(SHARES, shape)))
     return Offer(clique, convex(errors), np.full(len(SHARES), level))
@@ -204,6 +208,25 @@ class Dependence:
         return math.sqrt(max(0.0, self.whole**2 - seen**2))
 
 
+@dataclass(frozen=True, eq=False)
+class View:
+    """How some items of a workload see a marginal: by queries, or cell by cell.
+
+    Attributes:
+        weight: the sum of the items' importance.
+        queries: None for the cells.
+        key: tells the view from others.
+    """
+
+    weight: float
+    queries: QueryErrors | None = None
+    key: Any = None
+
+
+CELLS = (View(1.0),)
+"""The marginal itself is asked for."""
+
+
 def pair_offer(
     clique: Clique,
     histograms: Sequence[tuple[tuple[np.ndarray, np.ndarray], ...]],
@@ -213,46 +236,140 @@ def pair_offer(
     total: float,
     prices: Prices,
     paid: tuple[int, float] | None = None,
+    views: Sequence[View] = CELLS,
 ) -> Offer:
-    """A table of a pair, on the level of groups that suits each price.
+    """A table of a pair, or of three attributes, on the level of groups that suits each price.
 
     Cells are thought to deviate from what is expected in proportion to it, and besides by chance, as counts do.
 
     Args:
-        clique: the pair.
-        histograms: for each level, those of the two attributes' one-way marginals over its groups.
+        clique: the attributes.
+        histograms: for each level, those of the attributes' one-way marginals over its groups.
         finest: whether a level has all codes by themselves.
-        dependence: of the pair.
+        dependence: of the attributes on each other.
         coarse_level: the level that `dependence.coarse` is about.
         total: the number of records.
         prices: of noise.
         paid: the level with which it was measured before, and one over the variance of those answers.
+        views: how the workload sees it; the error is their weighted mean.
     """
     levels = range(len(histograms)) if paid is None else [paid[0]]
-    kinds = [_kinds(rows, columns, total) for rows, columns in histograms]
-    chances = [MEAN_ABSOLUTE * float(cells @ sampling_spread(means)) for cells, means in kinds]
+    cells = [_kinds(sides, total) for sides in histograms]
+    chances = [MEAN_ABSOLUTE * float(number @ sampling_spread(means)) for number, means in cells]
     systematic = dependence.beyond(chances[min(coarse_level, len(chances) - 1)], chances[-1])
-    curves = []
+    hidden = [0.0 if last else systematic.left_within(level, coarse_level) for level, last in enumerate(finest)]
+    curves: dict[Any, list[np.ndarray]] = {view.key: [] for view in views}
     for level in levels:
-        shape = round(histograms[level][0][0].sum()), round(histograms[level][1][0].sum())
+        shape = tuple(round(side[0].sum()) for side in histograms[level])
         precision = prices.cell_precision(SHARES, shape) + (0.0 if paid is None else paid[1] / interaction(shape))
-        hidden = 0.0 if finest[level] else systematic.left_within(level, coarse_level)
-        relative = math.sqrt(max(0.0, systematic.whole**2 - hidden**2)) / (MEAN_ABSOLUTE * total)
-        cells, means = kinds[level]
+        relative = math.sqrt(max(0.0, systematic.whole**2 - hidden[level] ** 2)) / (MEAN_ABSOLUTE * total)
+        number, means = cells[level]
         spread = np.hypot(relative * means, sampling_spread(means))
-        errors = expected_errors(cells, spread, np.asarray(precision))
-        by_chance = max(0.0, chances[-1] ** 2 - chances[level] ** 2)
-        curves.append(np.sqrt(errors**2 + hidden**2 + by_chance))
-    stacked = np.array(curves)
+        for view in views:
+            if view.queries is None:
+                errors = expected_errors(number, spread, np.asarray(precision))
+                by_chance = max(0.0, chances[-1] ** 2 - chances[level] ** 2)
+                curves[view.key].append(np.sqrt(errors**2 + hidden[level] ** 2 + by_chance))
+            else:
+                answered = _Answered(level, number, spread, np.asarray(precision))
+                curves[view.key].append(answered.errors(view.queries, systematic.whole, hidden, interaction(shape)))
+    return _best(clique, {key: np.array(found) for key, found in curves.items()}, views, list(levels), paid is not None)
+
+
+def _best(clique: Clique, curves: dict[Any, np.ndarray], views: Sequence[View], levels: list[int], paid: bool) -> Offer:
+    """The offer with the level at each price that has the least weighted mean of the views' errors."""
+    whole = sum(view.weight for view in views)
+    if len(views) == 1:
+        stacked = curves[views[0].key]
+    else:
+        stacked = sum((view.weight / whole * curves[view.key] for view in views), np.zeros((len(levels), len(SHARES))))
     best = np.argmin(stacked, axis=0)
-    return Offer(clique, convex(stacked[best, np.arange(len(SHARES))]), np.array(levels)[best], paid is not None)
+    errors = convex(stacked[best, np.arange(len(SHARES))])
+    alone = max(float(errors[0]), 1e-12)
+    seen = {key: float(found[best[0], 0]) / alone for key, found in curves.items()} if len(views) > 1 else {}
+    return Offer(clique, errors, np.array(levels)[best], paid, seen)
 
 
-def _kinds(
-    rows: tuple[np.ndarray, np.ndarray], columns: tuple[np.ndarray, np.ndarray], total: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Cells of a pair by their expected counts, from those of its attributes: how many, and their mean."""
-    return np.outer(rows[0], columns[0]).ravel(), np.outer(rows[1], columns[1]).ravel() / total
+@dataclass(frozen=True, eq=False)
+class _Answered:
+    """A table that was measured over a level's groups: how many cells of each kind, and what is expected of them."""
+
+    level: int
+    cells: np.ndarray
+    spread: np.ndarray
+    precision: np.ndarray
+
+    def errors(self, queries: QueryErrors, whole: float, hidden: Sequence[float], free: float) -> np.ndarray:
+        r"""The l1 error of queries for each precision.
+
+        Shrunk by $w = s^2 / (s^2 + \sigma^2)$, a cell keeps $w \sigma$ of the noise, which adds up in a query as
+        independent numbers do, and $1 - w$ of what is systematic, which does not cancel.
+
+        Args:
+            queries: whose.
+            whole: the systematic dependence, l1 of codes.
+            hidden: of it, what each level does not show.
+            free: the part of independent noise that is left where rows and columns are known.
+        """
+        squares = np.square(self.spread)[:, None] * self.precision
+        kept = squares / (1 + squares)
+        noise = np.square(self.spread)[:, None] * kept / (1 + squares)
+        blurred = np.sqrt(np.maximum(queries.cell_weights(self.level) @ noise, 0.0) / max(free, 1e-300)).sum(axis=0)
+        signal = self.cells * self.spread
+        shrunk = 1 - (signal @ kept) / max(float(signal.sum()), 1e-300)
+        steps = [whole, *hidden]
+        parts = queries.systematic([math.sqrt(max(0.0, one**2 - other**2)) for one, other in pairwise(steps)])
+        seen = math.hypot(*parts[: self.level + 1])
+        chance, inside = (MEAN_ABSOLUTE * queries.chance(level) for level in (-1, self.level))
+        seen = math.hypot(seen, math.sqrt(max(0.0, chance**2 - inside**2)))
+        unseen = math.hypot(*parts[self.level + 1 :], inside)
+        return np.sqrt((MEAN_ABSOLUTE * blurred) ** 2 + (shrunk * seen) ** 2 + unseen**2)
+
+
+def grouped_offer(
+    clique: Clique,
+    covariance: np.ndarray,
+    levels: Sequence[np.ndarray],
+    views: Sequence[tuple[Any, float, Any]],
+    prices: Prices,
+) -> Offer:
+    """More of a one-way marginal, over codes or over ranges of them, where queries about it are asked.
+
+    Args:
+        clique: the attribute.
+        covariance: of the errors in its counts, shape (codes, codes).
+        levels: the group of each code.
+        views: a key, a weight and the queries, shape (rows, codes), None for codes; as `View`.
+        prices: of noise.
+    """
+    curves: dict[Any, list[np.ndarray]] = {key: [] for key, _, _ in views}
+    for labels in levels:
+        size = int(labels[-1]) + 1
+        precision = np.asarray(prices.precision(SHARES))
+        member = np.zeros((len(labels), size))
+        member[np.arange(len(labels)), labels] = 1.0
+        across = covariance @ member
+        values, vectors = np.linalg.eigh(member.T @ across)
+        known = precision / (1 + np.maximum(values, 0.0)[:, None] * precision)
+        for key, _, rows in views:
+            before = (
+                np.diag(covariance) if rows is None else np.einsum("rc,cd,rd->r", rows, covariance, rows, optimize=True)
+            )
+            seen = (across if rows is None else rows @ across) @ vectors
+            left = np.maximum(before[:, None] - np.square(seen) @ known, 0.0)
+            curves[key].append(MEAN_ABSOLUTE * np.sqrt(left).sum(axis=0))
+    seen_by = [View(weight, None, key) for key, weight, _ in views]
+    return _best(
+        clique, {key: np.array(found) for key, found in curves.items()}, seen_by, list(range(len(levels))), True
+    )
+
+
+def _kinds(sides: Sequence[tuple[np.ndarray, np.ndarray]], total: float) -> tuple[np.ndarray, np.ndarray]:
+    """Cells of a table by their expected counts, from those of its attributes: how many, and their mean."""
+    cells, means = sides[0]
+    for number, other in sides[1:]:
+        cells, means = np.outer(cells, number).ravel(), np.outer(means, other).ravel() / total
+    return cells, means
 
 
 def fill(errors: np.ndarray, weights: np.ndarray, budget: float) -> np.ndarray:
@@ -278,31 +395,78 @@ def fill(errors: np.ndarray, weights: np.ndarray, budget: float) -> np.ndarray:
     return shares * (budget / shares.sum())
 
 
-def allocate(offers: Sequence[Offer], pairs: Sequence[Clique], importance: np.ndarray, budget: float) -> np.ndarray:
-    """The share of each offer that lowers the weighted sum of all pairs' errors most.
+@dataclass(frozen=True, eq=False)
+class Demand:
+    r"""The items of a workload, and the marginals whose interactions make up their errors.
 
-    A pair's error is thought of as $\\sqrt{d^2 + a^2 + b^2}$, where d is what remains of its dependence, and a and b
-    are the errors of its one-way marginals; so the weight of each is its own share in this root.
+    The error of an item is thought of as $\sqrt{\sum_S (c_S e_S)^2}$ over marginals S inside of it: e is what remains
+    of the interaction of S, which marginals of fewer attributes do not have, and c what the item's queries see of it.
+
+    Attributes:
+        parts: all marginals S.
+        inside: of each item the positions of its own, shape (items, most); len(parts) where there are fewer.
+        seen: of each of these c, of the same shape.
+        views: row, column and key of those c that are about one of several views of a marginal.
+        importance: of each item.
+    """
+
+    parts: tuple[Clique, ...]
+    inside: np.ndarray
+    seen: np.ndarray
+    views: tuple[tuple[int, int, Any], ...]
+    importance: np.ndarray
+
+    @classmethod
+    def of(cls, items: Sequence[Sequence[tuple[Clique, float, Any]]], importance: np.ndarray) -> Demand:
+        """Of each item its marginals, c, and the key of the view, None where there is one only."""
+        place: dict[Clique, int] = {}
+        for item in items:
+            for part, _, _ in item:
+                place.setdefault(part, len(place))
+        widest = max(map(len, items), default=0)
+        inside, seen = np.full((len(items), widest), len(place), dtype=np.int64), np.zeros((len(items), widest))
+        views = []
+        for row, item in enumerate(items):
+            for column, (part, fraction, key) in enumerate(item):
+                inside[row, column], seen[row, column] = place[part], fraction
+                if key is not None:
+                    views.append((row, column, key))
+        return cls(tuple(place), inside, seen, tuple(views), np.asarray(importance, dtype=np.float64))
+
+    @classmethod
+    def of_pairs(cls, pairs: Sequence[Clique], importance: np.ndarray) -> Demand:
+        """Pairs, cell by cell."""
+        return cls.of([[(part, 1.0, None) for part in (pair, pair[:1], pair[1:])] for pair in pairs], importance)
+
+    def placed(self, offers: Sequence[Offer]) -> tuple[np.ndarray, np.ndarray]:
+        """The position of each part's offer, and the part seen of its error; 0 where there is none."""
+        place = {offer.clique: position for position, offer in enumerate(offers)}
+        own = np.array([*(place.get(part, -1) for part in self.parts), -1])[self.inside]
+        scale = np.where(own >= 0, self.seen, 0.0)
+        for row, column, key in self.views:
+            if own[row, column] >= 0:
+                scale[row, column] *= offers[own[row, column]].seen.get(key, 1.0)
+        return np.maximum(own, 0), scale
+
+
+def allocate(offers: Sequence[Offer], demand: Demand, budget: float) -> np.ndarray:
+    """The share of each offer that lowers the weighted sum of all items' errors most.
+
+    The weight of an offer is its own share in the roots that are the errors of the items: see `Demand`.
 
     Args:
-        offers: of attributes (all that occur in pairs) and of pairs (some).
-        pairs: all that matter.
-        importance: of the pairs.
+        offers: of attributes (all that occur) and of pairs and triples (some).
+        demand: what matters.
         budget: a share of the whole.
     """
-    place = {offer.clique: position for position, offer in enumerate(offers)}
     errors = np.array([offer.errors for offer in offers])
-    first, second = (np.array([place[(pair[side],)] for pair in pairs]) for side in (0, 1))
-    own = np.array([place.get(pair, -1) for pair in pairs])
-    offered = own >= 0
+    own, scale = demand.placed(offers)
     now, shares = errors[:, 0], np.zeros(len(offers))
     for turn in range(ROUNDS):
-        dependence = np.where(offered, now[own], 0.0)
-        whole = np.sqrt(dependence**2 + now[first] ** 2 + now[second] ** 2) + 1e-12
+        parts = scale * now[own]
+        whole = np.sqrt((parts**2).sum(axis=1)) + 1e-12
         weights = np.full(len(offers), 1e-9)
-        np.add.at(weights, first, importance * now[first] / whole)
-        np.add.at(weights, second, importance * now[second] / whole)
-        np.add.at(weights, own[offered], (importance * dependence / whole)[offered])
+        np.add.at(weights, own.T, (demand.importance[:, None] * scale * parts / whole[:, None]).T)
         shares = fill(errors, weights, budget)
         then = np.array([np.interp(share, SHARES, row) for share, row in zip(shares, errors, strict=True)])
         now = then if turn == 0 else (now + then) / 2
@@ -310,23 +474,31 @@ def allocate(offers: Sequence[Offer], pairs: Sequence[Clique], importance: np.nd
 
 
 def worthwhile(
-    offers: Sequence[Offer], pairs: Sequence[Clique], importance: np.ndarray, budget: float, least: float
+    offers: Sequence[Offer], demand: Demand, budget: float, least: float
 ) -> dict[Clique, tuple[Offer, float]]:
-    """What to buy for which share; a pair not yet measured only if that takes away at least this part of its error.
+    """What to buy for which share; what was not measured yet only if that takes away at least this part of its error.
 
-    A thin answer about many pairs helps less than it seems to: how far to trust it must be found out, too. So the pairs
+    A thin answer about many pairs helps less than it seems to: how far to trust it must be found out, too. So those
     that would get least of what they need are left out, half of them at a time, and the others share what they had.
+    Three attributes are measured together only if their pairs are.
     """
     kept = list(offers)
     while True:
-        shares = allocate(kept, pairs, importance, budget)
+        shares = allocate(kept, demand, budget)
         reductions = [
             (offer.reduction(share), position)
             for position, (offer, share) in enumerate(zip(kept, shares, strict=True))
-            if len(offer.clique) == 2 and not offer.paid
+            if len(offer.clique) > 1 and not offer.paid
         ]
         poor = sorted(entry for entry in reductions if entry[0] < least)
-        if not poor:
-            return {offer.clique: (offer, float(share)) for offer, share in zip(kept, shares, strict=True) if share > 0}
         left_out = {position for _, position in poor[: (len(poor) + 1) // 2]}
+        kept_pairs = {o.clique for place, o in enumerate(kept) if len(o.clique) == 2 and place not in left_out}
+        left_out |= {place for place, o in enumerate(kept) if not kept_pairs.issuperset(_pairs(o.clique))}
+        if not left_out:
+            return {offer.clique: (offer, float(share)) for offer, share in zip(kept, shares, strict=True) if share > 0}
         kept = [offer for position, offer in enumerate(kept) if position not in left_out]
+
+
+def _pairs(clique: Clique) -> list[Clique]:
+    """The pairs inside three attributes; of fewer none."""
+    return list(combinations(clique, 2)) if len(clique) > 2 else []

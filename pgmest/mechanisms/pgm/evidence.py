@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, reduce
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,16 @@ import numpy as np
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.mechanisms.pgm.allocation import interaction
 from pgmest.mechanisms.pgm.groups import spread
-from pgmest.mechanisms.pgm.shrinkage import one_way, two_way
+from pgmest.mechanisms.pgm.public import PublicTables
+from pgmest.mechanisms.pgm.shrinkage import (
+    fitted_to,
+    fitted_to_margins,
+    one_way,
+    pair_risk,
+    three_way,
+    two_way,
+    where_public,
+)
 from pgmest.queries import Kron, compress, identity
 from pgmest.queries.matrices import Grouping, Identity
 from pgmest.tables.domain import Clique, Domain
@@ -22,39 +32,39 @@ from pgmest.tables.groups import is_identity, summed
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """Noisy answers about a pair of attributes over groups of their codes: Y = A T B^T + noise, T the table of counts.
+    """Noisy answers about attributes over groups of their codes: (A x B x ...) T + noise, T the table of counts.
 
     Attributes:
-        clique: the pair.
+        clique: two attributes or three.
         groups: of each attribute, the group of each code.
-        factors: A and B, shape (rows, groups); None for the identity.
-        values: Y.
+        factors: A, B, ..., shape (rows, groups); None for the identity.
+        values: the answers, an axis for each attribute.
         variance: of the noise in each.
+        public: whether it is a public table's, taken as it is.
     """
 
     clique: Clique
-    groups: tuple[np.ndarray, np.ndarray]
-    factors: tuple[np.ndarray | None, np.ndarray | None]
+    groups: tuple[np.ndarray, ...]
+    factors: tuple[np.ndarray | None, ...]
     values: np.ndarray
     variance: float
+    public: bool = False
 
     @classmethod
     def of(cls, measurement: LinearMeasurement, domain: Domain) -> Answer:
-        """What a measurement of a pair says."""
+        """What a measurement of two attributes or three says."""
         query, stddev = measurement.query, float(np.mean(measurement.stddev))
         assert query is None or isinstance(query, Kron)
         names = measurement.clique
         sides = [read_grouping(None if query is None else query.factors[name], domain[name]) for name in names]
-        (one, first), (other, second) = sides
-        shape = tuple(
-            int(labels[-1]) + 1 if factor is None else len(factor) for labels, factor in ((one, first), (other, second))
-        )
-        return cls(names, (one, other), (first, second), measurement.values.reshape(shape), stddev**2)
+        shape = tuple(int(labels[-1]) + 1 if factor is None else len(factor) for labels, factor in sides)
+        groups, factors = zip(*sides, strict=True)
+        return cls(names, groups, factors, measurement.values.reshape(shape), stddev**2)
 
     @property
-    def shape(self) -> tuple[int, int]:
+    def shape(self) -> tuple[int, ...]:
         """Of the table: the numbers of groups."""
-        return int(self.groups[0][-1]) + 1, int(self.groups[1][-1]) + 1
+        return tuple(int(labels[-1]) + 1 for labels in self.groups)
 
     @property
     def key(self) -> tuple[bytes, ...]:
@@ -68,28 +78,31 @@ class Answer:
 
     def table(self, expected: np.ndarray) -> np.ndarray:
         """The table that has these answers and is closest to an expected one (least squares)."""
-        off = self.values - _both_sides(self.factors, expected)
-        back = [None if factor is None else np.linalg.pinv(factor) for factor in self.factors]
-        return expected + _both_sides((back[0], back[1]), off)
+        off = self.values - _along_axes(self.factors, expected)
+        return expected + _along_axes(
+            [None if factor is None else np.linalg.pinv(factor) for factor in self.factors], off
+        )
 
     def noise(self) -> float:
-        """The standard deviation of the noise in a cell of `table`, beyond what one-way marginals say."""
+        """The standard deviation of the noise in a cell of `table`, beyond what marginals of fewer attributes say."""
         return math.sqrt(self.variance * interaction(self.shape))
 
     def one_way(self, axis: int, total: float) -> tuple[np.ndarray, float] | None:
         """Counts of one attribute's groups, and their variance; None where the answers say nothing of them."""
-        own, other = self.factors[axis], self.factors[1 - axis]
-        if other is not None:
+        own = self.factors[axis]
+        if any(factor is not None for place, factor in enumerate(self.factors) if place != axis):
             return None
-        sums, variance = self.values.sum(axis=1 - axis), self.values.shape[1 - axis] * self.variance
+        others = tuple(place for place in range(self.values.ndim) if place != axis)
+        sums, variance = self.values.sum(axis=others), self.values.size // self.values.shape[axis] * self.variance
         return (sums if own is None else total / own.shape[1] + np.linalg.pinv(own) @ sums), variance
 
 
-def _both_sides(factors: tuple[np.ndarray | None, np.ndarray | None], table: np.ndarray) -> np.ndarray:
-    """A T B^T."""
-    first, second = factors
-    table = table if first is None else first @ table
-    return table if second is None else table @ second.T
+def _along_axes(factors: Sequence[np.ndarray | None], table: np.ndarray) -> np.ndarray:
+    """A table multiplied by a matrix along each axis."""
+    for axis, factor in enumerate(factors):
+        if factor is not None:
+            table = np.moveaxis(np.tensordot(table, factor, axes=(axis, 1)), -1, axis)
+    return table
 
 
 def grouping_query(clique: Clique, groups: Iterable[np.ndarray], contrasts: Iterable[bool] = (False, False)) -> Kron:
@@ -140,52 +153,122 @@ class Evidence:
         domain: the attributes.
         total: the number of records.
         noisy: of each attribute its noisy counts and their variance; attributes may be missing.
-        answers: of pairs, each question once.
+        answers: of pairs and triples, each question once; pairs first.
+        ranges: of attributes further answers H x, with H, the values and their variance.
+        public: a public table, if there is one.
+        believed: the pairs that scores found nearer to it than to independence.
     """
 
     domain: Domain
     total: float
     noisy: dict[str, tuple[np.ndarray, float]]
     answers: tuple[Answer, ...]
+    ranges: Mapping[str, tuple[RangeAnswers, ...]] = field(default_factory=dict)
+    public: PublicTables | None = None
+    believed: frozenset[Clique] = frozenset()
 
     @classmethod
-    def of(cls, measurements: Iterable[LinearMeasurement], domain: Domain, total: float) -> Evidence:
-        """Put measurements together: whole one-way marginals, and pairs by `grouping_query`."""
+    def of(
+        cls,
+        measurements: Iterable[LinearMeasurement],
+        domain: Domain,
+        total: float,
+        public: PublicTables | None = None,
+        believed: Iterable[Clique] = (),
+    ) -> Evidence:
+        """Put measurements together: one-way marginals, pairs and triples, all by `grouping_query`.
+
+        Args:
+            measurements: what was measured.
+            domain: the attributes.
+            total: the number of records.
+            public: a public table, whose tables are shrunk to where the noisy ones say that it helps.
+            believed: the pairs whose public tables are taken where nothing was measured of them.
+        """
         noisy: dict[str, tuple[np.ndarray, float]] = {}
+        ranges: dict[str, tuple[RangeAnswers, ...]] = {}
         answers: dict[Clique, list[Answer]] = {}
         for measurement in measurements:
             if len(measurement.clique) == 1:
                 name = measurement.clique[0]
-                noisy[name] = _with_one_way(noisy.get(name), measurement, domain[name], total)
-            elif len(measurement.clique) == 2:
+                if about_ranges(measurement, domain[name]):
+                    ranges[name] = (*ranges.get(name, ()), RangeAnswers.of(measurement))
+                else:
+                    noisy[name] = _with_one_way(noisy.get(name), measurement, domain[name], total)
+            elif measurement.clique:
                 _add(answers.setdefault(measurement.clique, []), Answer.of(measurement, domain))
-        together = tuple(answer for known in answers.values() for answer in known)
-        return cls(domain, max(float(total), 1.0), noisy, together)
+        together = [answer for known in answers.values() for answer in known]
+        measured = cls(domain, max(float(total), 1.0), noisy, (), ranges, public, frozenset(believed))
+        together += [measured.publicly(pair) for pair in measured.believed if pair not in answers]
+        together.sort(
+            key=lambda answer: (len(answer.clique), answer.public, domain.axes(answer.clique) if answer.public else ())
+        )
+        return replace(measured, answers=tuple(together))
+
+    def publicly(self, pair: Clique) -> Answer:
+        """The public table of a pair, in place of an answer."""
+        groups = tuple(np.arange(self.domain[name]) for name in pair)
+        shape = tuple(map(len, groups))
+        return Answer(pair, groups, (None, None), np.zeros(shape), self.total / math.prod(shape), public=True)
+
+    def _public_pair(self, pair: Clique) -> np.ndarray | None:
+        """The public table of a pair with the one-way marginals as they are known."""
+        return None if self.public is None else self.public.pair(pair, *map(self.counts, pair))
+
+    @cached_property
+    def _with_ranges(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+        """Of attributes with answers about ranges the counts, and the covariance of their errors."""
+        found = {}
+        for name, answers in self.ranges.items():
+            counts, covariance = self._one_way[name][0], self._covariance(name)
+            for answer in answers:
+                counts, covariance = answer.applied(counts, covariance)
+            counts = np.maximum(counts, 1e-6 * self.total / len(counts))
+            found[name] = counts * (self.total / counts.sum()), covariance
+        return found
+
+    def _covariance(self, name: str) -> np.ndarray:
+        """Of the errors in the counts of codes, whose sum is known."""
+        counts, stddev = self._one_way[name]
+        variances = np.square(counts * stddev / np.hypot(counts, stddev) if stddev < math.inf else counts)
+        return np.diag(variances) - np.outer(variances, variances) / variances.sum()
+
+    def covariance(self, name: str) -> np.ndarray:
+        """Of the errors in the counts of an attribute, shape (codes, codes)."""
+        return self._with_ranges[name][1] if name in self.ranges else self._covariance(name)
 
     @cached_property
     def _one_way(self) -> dict[str, tuple[np.ndarray, float]]:
         """Of each attribute the estimated counts, and the standard deviation that their noise had."""
-        found = {}
-        for name, size in self.domain.items():
-            if name not in self.noisy:
-                found[name] = np.full(size, self.total / size), float("inf")
-                continue
-            values, variance = self.noisy[name]
-            for labels, sums, spent in self._one_way_answers(name):
-                widths = np.bincount(labels)
-                before, old = np.bincount(labels, values), widths * variance
-                share = old / (old + spent)
-                values = values + (share * (sums - before) / widths)[labels]
-                if is_identity(labels):
-                    variance = 1 / (1 / variance + 1 / spent)
-            found[name] = one_way(values, variance**0.5, self.total), variance**0.5
-        return found
+        noisy = {name: self._merged(name) for name in self.noisy}
+        public = {}
+        if self.public is not None:
+            public = {name: (*noisy[name], self.public.one_way(name, self.total)) for name in noisy}
+        taken = where_public(public)
+        found = {
+            name: (one_way(values, stddev, self.total, public[name][2] if name in taken else None), stddev)
+            for name, (values, stddev) in noisy.items()
+        }
+        unknown = {n: (np.full(size, self.total / size), math.inf) for n, size in self.domain.items() if n not in noisy}
+        return {**found, **unknown}
+
+    def _merged(self, name: str) -> tuple[np.ndarray, float]:
+        """The noisy counts of an attribute, with what pairs say of it, and their standard deviation."""
+        values, variance = self.noisy[name]
+        for labels, sums, spent in self._one_way_answers(name):
+            widths = np.bincount(labels)
+            before, old = np.bincount(labels, values), widths * variance
+            share = old / (old + spent)
+            values = values + (share * (sums - before) / widths)[labels]
+            if is_identity(labels):
+                variance = 1 / (1 / variance + 1 / spent)
+        return values, variance**0.5
 
     def _one_way_answers(self, name: str) -> list[tuple[np.ndarray, np.ndarray, float]]:
         """What the pairs say of an attribute: groups, their counts, and the variance of these; finest first."""
         answers = []
         for answer in self.answers:
-            if name in answer.clique:
+            if name in answer.clique and not answer.public:
                 axis = answer.clique.index(name)
                 found = answer.one_way(axis, self.total)
                 if found is not None:
@@ -194,32 +277,148 @@ class Evidence:
 
     def counts(self, name: str) -> np.ndarray:
         """The estimated one-way marginal, positive, with sum `total`."""
-        return self._one_way[name][0]
+        return self._with_ranges[name][0] if name in self.ranges else self._one_way[name][0]
 
     def stddev(self, name: str) -> float:
         """Of the noise in each count of an attribute, before anything was done about it; inf where nothing is known."""
         return self._one_way[name][1]
 
     @cached_property
+    def _beyond_pairs(self) -> tuple[tuple[np.ndarray, dict[tuple[int, ...], np.ndarray]], ...]:
+        """Of each answer about three attributes what the pairs inside leave most open, over all codes, and these."""
+        found = []
+        for answer in self.answers[len(self._pair_tables) :]:
+            margins = self._margins(answer.clique)
+            independent = reduce(np.multiply.outer, map(self.counts, answer.clique)) / self.total**2
+            found.append((fitted_to_margins(independent, margins), margins))
+        return tuple(found)
+
+    def _margins(self, clique: Clique) -> dict[tuple[int, ...], np.ndarray]:
+        """What is known of the pairs inside three attributes, by their axes, and of attributes in none of them."""
+        found = {}
+        for axes in combinations(range(3), 2):
+            pair = clique[axes[0]], clique[axes[1]]
+            if pair in self._place:
+                found[axes] = self.table(self._place[pair], tuple(np.arange(self.domain[name]) for name in pair))
+        covered = {axis for axes in found for axis in axes}
+        return {**found, **{(axis,): self.counts(name) for axis, name in enumerate(clique) if axis not in covered}}
+
+    @cached_property
+    def _place(self) -> dict[Clique, int]:
+        return {answer.clique: place for place, answer in enumerate(self.answers)}
+
+    @cached_property
+    def _pair_tables(self) -> tuple[np.ndarray, ...]:
+        """Over the groups asked for."""
+        found = []
+        for answer, public in zip(self.answers, self._taken, strict=False):
+            rows, columns = (summed(self.counts(name), (labels,)) for name, labels in _sides(answer))
+            grouped = None if public is None else summed(public, answer.groups)
+            if grouped is not None and answer.public:
+                found.append(grouped)
+            else:
+                found.append(two_way(answer.table, answer.noise(), rows, columns, grouped))
+        return tuple(found)
+
+    @cached_property
+    def _taken(self) -> tuple[np.ndarray | None, ...]:
+        """Of each pair the public table, over all codes, where it is a better guess than independence."""
+        return tuple(self._taken_of(answer) for answer in self.answers if len(answer.clique) == 2)
+
+    def _taken_of(self, answer: Answer) -> np.ndarray | None:
+        public = self._public_pair(answer.clique)
+        hidden = not all(map(is_identity, answer.groups))  # of the codes in a group only scores know
+        if public is None or answer.public or (hidden and answer.clique in self.believed):
+            return public
+        rows, columns = (summed(self.counts(name), (labels,)) for name, labels in _sides(answer))
+        expected = np.outer(rows, columns) / self.total, summed(public, answer.groups)
+        independent, other = (pair_risk(answer.table, answer.noise(), rows, columns, table) for table in expected)
+        return public if other < independent else None
+
+    @cached_property
     def tables(self) -> tuple[np.ndarray, ...]:
-        """The estimated table of each of `answers`, with the one-way marginals."""
-        return tuple(
-            two_way(answer.table, answer.noise(), *(summed(self.counts(n), (g,)) for n, g in _sides(answer)))
-            for answer in self.answers
-        )
+        """The estimated table of each of `answers`, with the one-way marginals, and of triples with the pairs."""
+        triples = self.answers[len(self._pair_tables) :]
+        return (*self._pair_tables, *(summed(t, a.groups) for t, a in zip(self._triple_tables, triples, strict=True)))
+
+    @cached_property
+    def _triple_tables(self) -> tuple[np.ndarray, ...]:
+        """Over all codes: what the pairs leave most open, changed no more than what groups show."""
+        found = []
+        for answer, (expected, margins) in zip(self.answers[len(self._pair_tables) :], self._beyond_pairs, strict=True):
+            grouped = summed(expected, answer.groups)
+            table = three_way(answer.table, answer.noise(), grouped)
+            ratio = np.divide(table, grouped, out=np.ones_like(table), where=grouped > 0)
+            found.append(fitted_to_margins(expected * ratio[np.ix_(*answer.groups)], margins))
+        return tuple(found)
 
     @cached_property
     def dependence(self) -> tuple[float, ...]:
-        """How far each of `tables` is from independence, as a fraction of the records (total variation)."""
+        """How far each of `tables` is from what smaller ones tell of it, as a fraction of the records.
+
+        Total variation; of pairs from independence.
+        """
+        expected = [np.outer(t.sum(axis=1), t.sum(axis=0)) / t.sum() for t in self._pair_tables]
+        triples = self.answers[len(expected) :]
+        expected += [summed(table, a.groups) for (table, _), a in zip(self._beyond_pairs, triples, strict=True)]
         return tuple(
-            float(np.abs(t - np.outer(t.sum(axis=1), t.sum(axis=0)) / t.sum()).sum() / (2 * t.sum()))
-            for t in self.tables
+            float(np.abs(table - of).sum() / (2 * table.sum())) for table, of in zip(self.tables, expected, strict=True)
         )
 
+    def answer_about(self, clique: Clique) -> Answer | None:
+        """What was measured of attributes together, if anything was."""
+        answer = self.answers[self._place[clique]] if clique in self._place else None
+        return None if answer is None or answer.public else answer
+
     def table(self, place: int, groups: tuple[np.ndarray, ...]) -> np.ndarray:
-        """One of `tables` over other groups, at least as fine: within a group, attributes are independent."""
+        """One of `tables` over other groups, at least as fine.
+
+        Within a group of a pair, attributes are independent, or as in the public table.
+        """
         answer = self.answers[place]
-        return spread(self.tables[place], answer.groups, groups, [self.counts(name) for name in answer.clique])
+        if len(answer.clique) > 2:
+            return summed(self._triple_tables[place - len(self._pair_tables)], groups)
+        public = self._taken[place]
+        if public is not None:
+            grouped = summed(public, answer.groups)
+            ratio = np.divide(self._pair_tables[place], grouped, out=np.ones_like(grouped), where=grouped > 0)
+            rows, columns = map(self.counts, answer.clique)
+            return summed(fitted_to(public * ratio[np.ix_(*answer.groups)], rows, columns), groups)
+        return spread(self._pair_tables[place], answer.groups, groups, [self.counts(name) for name in answer.clique])
+
+
+@dataclass(frozen=True, eq=False)
+class RangeAnswers:
+    """Noisy answers about ranges of one attribute's codes: H x + noise.
+
+    Attributes:
+        matrix: H, shape (rows, codes).
+        values: the answers.
+        variance: of the noise in each.
+    """
+
+    matrix: np.ndarray
+    values: np.ndarray
+    variance: float
+
+    @classmethod
+    def of(cls, measurement: LinearMeasurement) -> RangeAnswers:
+        """What a measurement by `grouping_query` says."""
+        assert measurement.query is not None
+        return cls(measurement.query.matrices[0].matrix(), measurement.values, float(np.mean(measurement.stddev)) ** 2)
+
+    def applied(self, counts: np.ndarray, covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Counts and the covariance of their errors, after these answers (best linear estimate)."""
+        across = covariance @ self.matrix.T
+        inside = self.matrix @ across + self.variance * np.eye(len(self.matrix))
+        gain = np.linalg.solve(inside, across.T).T
+        return counts + gain @ (self.values - self.matrix @ counts), covariance - gain @ across.T
+
+
+def about_ranges(measurement: LinearMeasurement, size: int) -> bool:
+    """Whether a measurement of one attribute is about ranges of its codes, several in one."""
+    query = measurement.query
+    return query is not None and not is_identity(read_grouping(query.matrices[0], size)[0])
 
 
 def _add(known: list[Answer], answer: Answer) -> None:

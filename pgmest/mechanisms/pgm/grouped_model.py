@@ -98,7 +98,8 @@ def _strongest_tree_first(evidence: Evidence) -> list[int]:
     """
     falling = np.argsort(evidence.dependence)[::-1].tolist()
     by_clique = {evidence.answers[place].clique: place for place in reversed(falling)}
-    tree = [by_clique[pair] for pair in spanning(evidence.answers[place].clique for place in falling)]
+    cliques = [evidence.answers[place].clique for place in falling]
+    tree = [by_clique[pair] for pair in spanning(clique for clique in cliques if len(clique) == 2)]
     return [*tree, *(place for place in falling if place not in set(tree))]
 
 

@@ -41,6 +41,16 @@ def _halves(cumulative: np.ndarray, start: int, end: int) -> list[tuple[int, int
     return [(start, cut), (cut, end)]
 
 
+def kinds(counts: np.ndarray) -> np.ndarray:
+    """Of each cell the number of its order of magnitude, among those that occur.
+
+    >>> kinds(np.array([1.0, 100.0, 1.5])).tolist()
+    [0, 1, 0]
+    """
+    order = np.floor(np.log2(np.maximum(counts, 1e-6))).astype(np.int64)
+    return np.unique(order, return_inverse=True)[1].reshape(order.shape)
+
+
 def refined(groups: Sequence[np.ndarray], count: int) -> np.ndarray:
     """The coarsest grouping into ranges that is at least as fine as each of these."""
     cuts = np.zeros(count, dtype=np.int64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -14,6 +14,7 @@ from pgmest.mechanisms.pgm.grouped_model import GroupedModel
 from pgmest.mechanisms.pgm.weighting import broken
 from pgmest.sampling.systematic import systematic
 from pgmest.tables.domain import Clique, Domain
+from pgmest.tables.groups import is_identity, summed
 
 SWEEPS = 4
 """Over all records; further ones change less than a hundredth of the codes."""
@@ -24,15 +25,17 @@ MOST_STEPS = 1.5e10
 MOST_CELLS, MOST_PROJECTED = 5e7, 1e10
 """Of all tables together, each twice. Pairs that were not measured are left out where they times records are more."""
 LEAST_RECORDS = 1000
+LEAST_GUESS = 1e-3
+"""So much of independence within a group is mixed into what weighted records have there."""
 
 
 @dataclass(frozen=True)
 class Goal:
-    """The table of a pair that records should have, and how much each cell matters.
+    """The table of two attributes or three that records should have, and how much each cell matters.
 
     Attributes:
-        clique: the pair.
-        table: counts, shape of the pair.
+        clique: the attributes.
+        table: counts, an axis for each.
         variance: of the noise in them, before anything was done about it.
     """
 
@@ -73,19 +76,39 @@ def refined_records(
 
 
 def goals_of(weighted: Dataset, model: GroupedModel) -> list[Goal]:
-    """All pairs: measured ones with their tables, others with those of the weighted records."""
+    """All pairs: measured ones with their tables, others with those of the weighted records; and measured triples."""
     evidence = model.evidence
     noise = {answer.clique: answer.noise() ** 2 for answer in evidence.answers}
-    measured = {pair: noise[pair] for pair in _within(list(noise), evidence.domain, MOST_CELLS / 2)}
-    goals = [
-        Goal(pair, table, measured[pair]) for pair, table in zip(measured, model.tables(list(measured)), strict=True)
-    ]
+    measured = {clique: noise[clique] for clique in _within(list(noise), evidence.domain, MOST_CELLS / 2)}
+    goals = [Goal(clique, table, measured[clique]) for clique, table in _over_codes(weighted, model, measured).items()]
     others = [pair for pair in combinations(evidence.noisy, 2) if pair not in noise]
     others = others if len(others) * weighted.records <= MOST_PROJECTED else []
     others = _within(others, evidence.domain, MOST_CELLS / 2 - sum(goal.table.size for goal in goals))
     usual = float(np.median(list(measured.values()))) if measured else 0.0
     found = [factor.values for factor in weighted.project_many(others)] if others else []
     return goals + [Goal(pair, table, usual) for pair, table in zip(others, found, strict=True)]
+
+
+def _over_codes(weighted: Dataset, model: GroupedModel, cliques: Iterable[Clique]) -> dict[Clique, np.ndarray]:
+    """Measured tables over all codes: within the groups they were measured over, as in the weighted records.
+
+    What other tables say of the codes in a group is in these records; independence there would contradict it.
+    """
+    evidence, found = model.evidence, {}
+    place = {answer.clique: number for number, answer in enumerate(evidence.answers)}
+    whole = [
+        clique for clique in cliques if len(clique) > 2 or all(map(is_identity, evidence.answers[place[clique]].groups))
+    ]
+    found.update(zip(whole, model.tables(whole), strict=True))
+    grouped = [clique for clique in cliques if clique not in found]
+    for clique, drawn in zip(grouped, weighted.project_many(grouped) if grouped else (), strict=True):
+        answer, target = evidence.answers[place[clique]], evidence.tables[place[clique]]
+        least = LEAST_GUESS * evidence.table(place[clique], tuple(map(np.arange, drawn.values.shape)))
+        inside = drawn.values + least
+        sums = summed(inside, answer.groups)
+        ratio = np.divide(target, sums, out=np.zeros_like(target), where=sums > 0)
+        found[clique] = inside * ratio[np.ix_(*answer.groups)]
+    return found
 
 
 def _within(pairs: list[Clique], domain: Domain, room: float) -> list[Clique]:
@@ -115,35 +138,71 @@ def refine_rows(
     if not goals or len(domain) < 2:
         return
     sizes = np.array(domain.shape, dtype=np.int64)
-    starts, costs, weights = _layout(rows, domain, goals, scale)
-    steps = float(((starts >= 0).sum(axis=1) * sizes).sum())
+    links = _links(domain, goals)
+    costs, weights = _costs(rows, domain, goals, scale)
+    steps = float(sum(len(own) * size for own, size in zip(links, sizes, strict=True)))
     left = int(MOST_STEPS / max(1.0, steps))
     space = np.empty(int(sizes.max()), dtype=np.float32)
+    first = np.concatenate([[0], np.cumsum([len(own) for own in links])]).astype(np.int64)
+    table = np.array([link for own in links for link in own], dtype=np.uint64).reshape(-1, 8)
     for _ in range(SWEEPS):
         order = generator.permutation(len(rows))[:left]
-        changed = refine(rows, order, sizes, starts, costs, weights, space)
+        changed = refine(rows, order, sizes, first, table, costs, weights, space)
         left -= len(order)
         if left <= 0 or changed <= ENOUGH * len(order) * len(sizes):
             break
 
 
-def _layout(
-    rows: np.ndarray, domain: Domain, goals: Sequence[Goal], scale: float
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Where each table starts, in both orientations; what one more record would add in each cell; the weights."""
-    starts = np.full((len(domain), len(domain)), -1, dtype=np.int64)
-    cells = 2 * sum(goal.table.size for goal in goals)
+def _links(domain: Domain, goals: Sequence[Goal]) -> list[list[tuple[int, ...]]]:
+    """For each attribute the places where a table lies by its codes, in the order of the others: `kernels.refine`."""
+    starts, end = [], 0
+    for goal in goals:
+        size = goal.table.size
+        starts.append([end + turn * size for turn in range(len(goal.clique))])
+        end += len(goal.clique) * size
+    places = [domain.axes(goal.clique) for goal in goals]
+    mine = [
+        sorted(
+            (_others(axes, turn), goal, turn)
+            for goal, axes in enumerate(places)
+            for turn in range(len(axes))
+            if axes[turn] == a
+        )
+        for a in range(len(domain))
+    ]
+    offsets = np.concatenate([[0], np.cumsum([len(own) for own in mine])])
+    number = {(goal, turn): int(offsets[a]) + i for a, own in enumerate(mine) for i, (_, goal, turn) in enumerate(own)}
+    found = []
+    for own in mine:
+        rows = []
+        for rest, goal, turn in own:
+            peers = [number[goal, places[goal].index(b)] for b in rest]
+            b, c = rest[0], rest[-1]
+            steps = (domain.shape[c], 1) if len(rest) > 1 else (1, 0)
+            rows.append((starts[goal][turn], b, c, *steps, len(peers), peers[0], peers[-1]))
+        found.append(rows)
+    return found
+
+
+def _others(axes: Sequence[int], turn: int) -> tuple[int, ...]:
+    """The attributes of a table but one."""
+    return tuple(axis for place, axis in enumerate(axes) if place != turn)
+
+
+def _costs(rows: np.ndarray, domain: Domain, goals: Sequence[Goal], scale: float) -> tuple[np.ndarray, np.ndarray]:
+    """What one more record in each cell would add, and the weights, each table once for each of its attributes."""
+    cells = sum(len(goal.clique) * goal.table.size for goal in goals)
     costs, weights, end = np.empty(cells, dtype=np.float32), np.empty(cells, dtype=np.float32), 0
     for goal in goals:
-        a, b = domain.axes(goal.clique)
         target = np.maximum(goal.table, 0.0) * scale
-        number = rows[:, a].astype(np.int64) * target.shape[1] + rows[:, b]
+        number = np.zeros(len(rows), dtype=np.int64)
+        for axis, size in zip(domain.axes(goal.clique), target.shape, strict=True):
+            number = number * size + rows[:, axis]
         counts = np.bincount(number, minlength=target.size).reshape(target.shape)
         weight = 1 / np.sqrt((target + 1) * (goal.variance * scale**2 + 1))
         cost = weight * (2 * (counts - target) + 1)
-        for one, other, turned in ((b, a, False), (a, b, True)):
-            inside, starts[one, other] = slice(end, end + target.size), end
-            costs[inside] = (cost.T if turned else cost).ravel()
-            weights[inside] = (weight.T if turned else weight).ravel()
+        for turn in range(target.ndim):
+            inside = slice(end, end + target.size)
+            costs[inside], weights[inside] = (np.moveaxis(part, turn, -1).ravel() for part in (cost, weight))
             end += target.size
-    return starts, costs, weights
+    return costs, weights

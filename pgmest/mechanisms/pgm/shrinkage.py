@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Hashable, Mapping
+from typing import TypeVar
 
 import numpy as np
 
 from pgmest.synthesis.consistency import norm_sub
 
+Name = TypeVar("Name", bound=Hashable)
+
 ROUNDS = 100
 """Of expectation maximization; the mixture that it approaches is the same for any more."""
 MOST_ATOMS = 600
 """Of the mixture."""
+PROBES, PROBE = 4, 0.1
+"""How often a derivative is estimated, and by changes of how much, in standard deviations."""
 LEAST_SHARE, LEAST_NOISE = 1e-3, 1e-2
 """A cell is given at least the first share of what is expected of it, or where that is less the second of the noise's
 standard deviation: a probability of zero could not be revised."""
@@ -47,26 +53,79 @@ def _atoms(values: np.ndarray, stddev: float) -> np.ndarray:
     return np.unique(np.maximum(np.concatenate([[0.0], small, near, near - stddev, near + stddev]), 0.0))
 
 
-def one_way(values: np.ndarray, stddev: float, total: float) -> np.ndarray:
-    """A one-way marginal, positive everywhere, that sums to the total."""
-    counts = norm_sub(posterior_means(values, stddev), total)
+def one_way(values: np.ndarray, stddev: float, total: float, public: np.ndarray | None = None) -> np.ndarray:
+    """A one-way marginal, positive everywhere, that sums to the total.
+
+    Args:
+        values, stddev: noisy counts.
+        total: the number of records.
+        public: counts of a public table to shrink to, in place of empirical Bayes.
+    """
+    means = posterior_means(values, stddev) if public is None else shrunk(values, public, stddev, _together(values))
+    counts = norm_sub(means, total)
     counts = np.maximum(counts, 1e-6 * total / len(counts))
     return counts * (total / counts.sum())
 
 
-def shrunk(values: np.ndarray, expected: np.ndarray, stddev: float) -> np.ndarray:
+def _together(values: np.ndarray) -> np.ndarray:
+    """All cells as one block."""
+    return np.zeros(len(values), dtype=np.int64)
+
+
+def where_public(attributes: Mapping[str, tuple[np.ndarray, float, np.ndarray]]) -> set[str]:
+    """The attributes whose noisy counts are better shrunk to public ones than by empirical Bayes.
+
+    The difference of the two estimated risks is in units of the noise; its standard error is that of a sum of n
+    squares, sqrt(2 n).
+
+    Args:
+        attributes: of each its noisy counts, their standard deviation, and the public counts.
+    """
+    differences, errors = {}, {}
+    for name, (values, stddev, public) in attributes.items():
+        risk = shrinkage_risk(values, public, stddev, _together(values)) - posterior_risk(values, stddev)
+        differences[name], errors[name] = risk / stddev**2, math.sqrt(2 * len(values))
+    return clearly_less(differences, errors)
+
+
+def clearly_less(differences: Mapping[Name, float], errors: Mapping[Name, float], whole: float = -1.0) -> set[Name]:
+    """Where noisy differences are below zero, each judged by the others, too.
+
+    A difference must be three standard errors below zero, since among many some are low by chance. Where the sum of all
+    is below `whole` of its own, one by itself must only not be one above: what is too small to be judged alone goes
+    with the others, and what is clearly unlike them does not.
+
+    >>> clearly_less({"a": -4.0, "b": 0.5, "c": 2.0}, {"a": 1.0, "b": 1.0, "c": 1.0}) == {"a"}
+    True
+    >>> sorted(clearly_less({"a": -9.0, "b": 0.5, "c": 2.0}, {"a": 1.0, "b": 1.0, "c": 1.0}))
+    ['a', 'b']
+
+    Args:
+        differences: such as of two noisy distances.
+        errors: their standard errors.
+        whole: see above.
+    """
+    together = sum(differences.values()) < whole * math.sqrt(sum(error**2 for error in errors.values()))
+    return {name for name, found in differences.items() if found < (1 if together else -3) * errors[name]}
+
+
+def shrunk(values: np.ndarray, expected: np.ndarray, stddev: float, blocks: np.ndarray | None = None) -> np.ndarray:
     r"""Noisy counts y moved towards expected ones m, in blocks of cells of which about as much is expected.
 
     In each block b, $m + w_b (y - m)$ with $w_b = v_b / (v_b + \sigma^2)$, where $v_b = \max(0, \overline{(y - m)^2} -
     \sigma^2)$ is how much the truth varies around m there (James and Stein 1961, positive part, blockwise). Blocks are
-    the binary orders of magnitude of m, since the truth varies more where there is more.
+    the binary orders of magnitude of m, since the truth varies more where there is more; or as given.
     """
     off = values - expected
-    block = np.floor(np.log2(np.maximum(expected, 1e-9))).astype(np.int64).ravel()
-    block -= block.min()
+    block = _magnitude(expected) if blocks is None else blocks
     cells = np.bincount(block)
     variance = np.maximum(np.bincount(block, np.square(off).ravel()) / np.maximum(cells, 1) - stddev**2, 0.0)
     return expected + (variance / (variance + stddev**2))[block].reshape(off.shape) * off
+
+
+def _magnitude(expected: np.ndarray) -> np.ndarray:
+    block = np.floor(np.log2(np.maximum(expected, 1e-9))).astype(np.int64).ravel()
+    return block - block.min()
 
 
 def fitted_to(table: np.ndarray, rows: np.ndarray, columns: np.ndarray, rounds: int = 200) -> np.ndarray:
@@ -80,22 +139,114 @@ def fitted_to(table: np.ndarray, rows: np.ndarray, columns: np.ndarray, rounds: 
 
 
 def two_way(
-    measured: Callable[[np.ndarray], np.ndarray], stddev: float, rows: np.ndarray, columns: np.ndarray
+    measured: Callable[[np.ndarray], np.ndarray],
+    stddev: float,
+    rows: np.ndarray,
+    columns: np.ndarray,
+    expected: np.ndarray | None = None,
 ) -> np.ndarray:
     """The table of a pair of attributes, with these one-way marginals, from its noisy counts.
 
-    Moved evenly to the one-way marginals, which are known better; shrunk towards independence; without negative counts.
+    Moved evenly to the one-way marginals, which are known better; shrunk towards independence, or towards what is
+    expected otherwise; without negative counts.
 
     Args:
         measured: the noisy table, given the expected one; see `Answer.table`.
         stddev: of the noise in a cell, the one-way marginals given.
         rows, columns: the one-way marginals.
+        expected: a table that has them.
     """
     total = rows.sum()
-    expected = np.outer(rows, columns) / total
-    values = measured(expected)
-    values = values + ((rows - values.sum(axis=1)) / values.shape[1])[:, None]
-    values = values + (columns - values.sum(axis=0)) / values.shape[0]
-    table = norm_sub(shrunk(values, expected, stddev), total)
-    least = np.minimum(LEAST_SHARE * expected, max(LEAST_NOISE * stddev, 1e-9 * total))
+    around = np.outer(rows, columns) / total if expected is None else expected
+    values = _with_sums(measured(around), rows, columns)
+    table = norm_sub(shrunk(values, around, stddev), total)
+    least = np.minimum(LEAST_SHARE * around, max(LEAST_NOISE * stddev, 1e-9 * total))
     return fitted_to(np.maximum(table, least), rows, columns)
+
+
+def _with_sums(values: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Noisy counts moved evenly to these sums."""
+    values = values + ((rows - values.sum(axis=1)) / values.shape[1])[:, None]
+    return values + (columns - values.sum(axis=0)) / values.shape[0]
+
+
+def pair_risk(
+    measured: Callable[[np.ndarray], np.ndarray],
+    stddev: float,
+    rows: np.ndarray,
+    columns: np.ndarray,
+    expected: np.ndarray,
+) -> float:
+    """The squared error to expect of `two_way`, by the noisy counts themselves: see `shrinkage_risk`."""
+    return shrinkage_risk(_with_sums(measured(expected), rows, columns), expected, stddev)
+
+
+def shrinkage_risk(values: np.ndarray, expected: np.ndarray, stddev: float, blocks: np.ndarray | None = None) -> float:
+    r"""The sum of squared errors to expect of `shrunk`, estimated without bias by the noisy counts alone (Stein 1981).
+
+    Of a block of n cells at a squared distance S from what is expected, $-n\sigma^2 + S$ where all of the distance is
+    taken for noise, else $n\sigma^2 - n (n - 4) \sigma^4 / S$. So it says without any further answer which of two
+    expected tables is the better one to shrink to.
+
+    Args:
+        values, expected, stddev, blocks: as for `shrunk`.
+    """
+    off, block = values - expected, _magnitude(expected) if blocks is None else blocks
+    cells, variance = np.bincount(block).astype(np.float64), stddev**2
+    squares = np.bincount(block, np.square(off).ravel())
+    shrinking = variance * cells * (1 - (cells - 4) * variance / np.maximum(squares, 1e-300))
+    return float(np.where(squares <= cells * variance, squares - cells * variance, shrinking)[cells > 0].sum())
+
+
+def posterior_risk(values: np.ndarray, stddev: float) -> float:
+    r"""As `shrinkage_risk`, of `posterior_means`.
+
+    Of any estimate f it is $\lVert f(y) - y \rVert^2 + \sigma^2 (2 \,\mathrm{div} f(y) - n)$; the divergence is taken
+    from what small changes of the noisy counts do (Ramani, Blu, Unser 2008), since the mixture depends on them, too.
+
+    Args:
+        values, stddev: the noisy counts.
+    """
+    generator, step = np.random.default_rng(0), PROBE * stddev
+    means, slopes = posterior_means(values, stddev), []
+    for _ in range(PROBES):
+        signs = generator.choice([-1.0, 1.0], len(values))
+        slopes.append(float(signs @ (posterior_means(values + step * signs, stddev) - means)) / step)
+    return float(np.square(means - values).sum() + stddev**2 * (2 * np.mean(slopes) - len(values)))
+
+
+def fitted_to_margins(table: np.ndarray, margins: Mapping[tuple[int, ...], np.ndarray], rounds: int = 50) -> np.ndarray:
+    """A table without negative entries, scaled in turn until it has these marginals (iterative proportional fitting).
+
+    Args:
+        table: of several attributes.
+        margins: by their axes, in order.
+        rounds: at most.
+    """
+    for _ in range(rounds):
+        off = 0.0
+        for axes, wanted in margins.items():
+            others = tuple(axis for axis in range(table.ndim) if axis not in axes)
+            sums = table.sum(axis=others)
+            off += float(np.abs(sums - wanted).sum())
+            ratio = np.divide(wanted, sums, out=np.zeros_like(wanted), where=sums > 0)
+            table = table * np.expand_dims(ratio, others)
+        if off <= 1e-3 * float(table.sum()):
+            break
+    return table
+
+
+def three_way(measured: Callable[[np.ndarray], np.ndarray], stddev: float, expected: np.ndarray) -> np.ndarray:
+    """The table of three attributes from its noisy counts, as `two_way`; that it has the pairs must be seen to after.
+
+    Args:
+        measured: the noisy table, given the expected one; see `Answer.table`.
+        stddev: of the noise in a cell, the pairs given.
+        expected: with the pairs that are known, and without an interaction of all three.
+    """
+    off = measured(expected) - expected
+    for axis in range(off.ndim):
+        off = off - off.mean(axis=axis, keepdims=True)
+    total = float(expected.sum())
+    table = norm_sub(shrunk(expected + off, expected, stddev), total)
+    return np.maximum(table, np.minimum(LEAST_SHARE * expected, max(LEAST_NOISE * stddev, 1e-9 * total)))

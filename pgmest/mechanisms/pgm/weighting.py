@@ -58,7 +58,7 @@ def raked(records: Dataset, model: GroupedModel, generator: np.random.Generator)
         power = 1 / (1 + DAMPING * sweep)
         for place in generator.permutation(len(goals)):
             rows, columns, target, space = goals[place]
-            rake(rows, columns, target.shape[1], weights, target.ravel(), space, power, MOST_RATIO)
+            rake(rows, columns, target.shape[-1], weights, target.ravel(), space, power, MOST_RATIO)
         weights *= evidence.total / weights.sum()
     return weights
 
@@ -78,8 +78,8 @@ def _goals(records: Dataset, model: GroupedModel) -> list[tuple[np.ndarray, np.n
 
     goals = []
     for answer, table in zip(evidence.answers, evidence.tables, strict=True):
-        rows, columns = (grouped(*side) for side in zip(answer.clique, answer.groups, strict=True))
-        goals.append((rows, columns, _target(table, evidence.total), np.empty(table.size)))
+        *rows, columns = (grouped(*side) for side in zip(answer.clique, answer.groups, strict=True))
+        goals.append((_joined(rows, table.shape), columns, _target(table, evidence.total), np.empty(table.size)))
     for name in evidence.noisy:
         counts = evidence.counts(name)[None, :]
         codes = grouped(name, np.arange(evidence.domain[name]))
@@ -95,6 +95,14 @@ def _goals(records: Dataset, model: GroupedModel) -> list[tuple[np.ndarray, np.n
         rows, columns = (grouped(name, np.arange(evidence.domain[name])) for name in pair)
         goals.append((rows, columns, _target(table, evidence.total), np.empty(table.size)))
     return goals
+
+
+def _joined(columns: Sequence[np.ndarray], shape: Sequence[int]) -> np.ndarray:
+    """The row of each record in a table whose other axes but the last are put together."""
+    rows = columns[0]
+    for column, size in zip(columns[1:], shape[1:], strict=False):
+        rows = rows.astype(np.uint32) * np.uint32(size) + column
+    return rows
 
 
 def _target(table: np.ndarray, total: float) -> np.ndarray:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from pgmest.mechanisms.pgm.allocation import (
     SHARES,
+    Demand,
     Dependence,
     Offer,
     Prices,
@@ -29,9 +30,9 @@ def singles(size=4, stddev=50.0, prices=NOISE):
     return [one_way_offer((name,), np.full(size, 1000.0 / size), stddev, prices) for name in "abc"]
 
 
-def offered(pair, dependence, size=4):
+def offered(pair, dependence, size=4, prices=NOISE):
     cells = (np.array([float(size)]), np.array([1000.0 / size]))
-    return pair_offer(pair, [(cells, cells)], [True], Dependence(dependence, dependence), 2, 1000.0, NOISE)
+    return pair_offer(pair, [(cells, cells)], [True], Dependence(dependence, dependence), 2, 1000.0, prices)
 
 
 def test_noise_is_priced_as_the_curator_does():
@@ -74,11 +75,11 @@ def test_shares_fill_the_budget_and_no_other_split_tried_is_better(spreads, budg
 
 def test_strong_pairs_get_more_and_weak_ones_are_left_out():
     offers = [*singles(), offered(("a", "b"), 600.0), offered(("a", "c"), 400.0), offered(("b", "c"), 1.0)]
-    plan = worthwhile(offers, PAIRS, np.ones(3), 0.8, least=0.5)
+    plan = worthwhile(offers, Demand.of_pairs(PAIRS, np.ones(3)), 0.8, least=0.5)
     assert ("b", "c") not in plan
     assert plan[("a", "b")][1] > 0
     assert sum(share for _, share in plan.values()) == pytest.approx(0.8)
-    shares = allocate(offers, PAIRS, np.array([1.0, 1e-6, 1e-6]), 0.8)
+    shares = allocate(offers, Demand.of_pairs(PAIRS, np.array([1.0, 1e-6, 1e-6])), 0.8)
     assert shares[3] > 10 * shares[4]
 
 
@@ -88,7 +89,7 @@ def test_where_no_pair_pays_everything_goes_to_the_attributes():
     offers = singles(prices=noise) + [
         pair_offer(pair, [(cells, cells)], [True], Dependence(50.0, 50.0), 2, 1000.0, noise) for pair in PAIRS
     ]
-    plan = worthwhile(offers, PAIRS, np.ones(3), 1.0, least=0.5)
+    plan = worthwhile(offers, Demand.of_pairs(PAIRS, np.ones(3)), 1.0, least=0.5)
     assert set(plan) == {("a",), ("b",), ("c",)}
 
 
@@ -106,3 +107,41 @@ def test_a_pair_is_measured_more_finely_for_more():
     assert isinstance(offer, Offer)
     assert offer.level(1e-6) == 0
     assert offer.level(1.0) == 1
+
+
+RICH = Prices(1.0, 1.0)
+
+
+def with_triple(dependence, pairs=PAIRS, size=4):
+    cells = (np.array([float(size)]), np.array([1000.0 / size]))
+    found = Dependence(dependence, dependence)
+    triple = pair_offer(("a", "b", "c"), [(cells,) * 3], [True], found, 2, 1000.0, RICH)
+    return [*singles(prices=RICH), *(offered(pair, 300.0, prices=RICH) for pair in pairs), triple]
+
+
+ALL = Demand.of([[(part, 1.0, None) for part in (*PAIRS, ("a",), ("b",), ("c",), ("a", "b", "c"))]], np.ones(1))
+
+
+def test_three_attributes_are_bought_where_they_are_asked_for_and_depend_beyond_their_pairs():
+    plan = worthwhile(with_triple(500.0), ALL, 0.8, least=0.5)
+    assert plan["a", "b", "c"][1] > 0
+    assert allocate(with_triple(500.0), Demand.of_pairs(PAIRS, np.ones(3)), 0.8)[-1] < 1e-3
+    poor = [*singles(), *(offered(pair, 300.0) for pair in PAIRS), with_triple(500.0)[-1]]
+    assert ("a", "b", "c") not in worthwhile(poor, ALL, 1e-4, least=0.5)
+
+
+def test_three_attributes_are_not_bought_without_their_pairs():
+    assert ("a", "b", "c") not in worthwhile(with_triple(500.0, PAIRS[:2]), ALL, 0.8, least=0.5)
+
+
+def test_an_item_counts_an_error_by_what_it_sees_of_it():
+    offers = [*singles(), *(offered(pair, 300.0) for pair in PAIRS)]
+    items = [
+        [(pair, seen, None), (pair[:1], 1.0, None), (pair[1:], 1.0, None)]
+        for pair, seen in zip(PAIRS, (1, 1, 0.01), strict=True)
+    ]
+    shares = allocate(offers, Demand.of(items, np.ones(3)), 0.8)
+    assert shares[4] > 3 * shares[5]
+    own, scale = Demand.of(items, np.ones(3)).placed(offers[:-1])
+    assert scale[2, 0] == 0
+    assert own.max() < len(offers) - 1

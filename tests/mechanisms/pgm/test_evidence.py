@@ -91,3 +91,70 @@ def test_answers_to_the_same_question_are_averaged():
     evidence = Evidence.of(curator.measurements, data.domain, data.records)
     one = float(curator.measurements[0].stddev)
     assert [answer.variance for answer in evidence.answers] == pytest.approx([one**2 / 2])
+
+
+@given(st.integers(2, 5), st.integers(2, 4), st.integers(2, 3), st.integers(0, 1000))
+def test_three_attributes_are_got_back_from_their_contrasts_and_their_pairs(first, second, third, seed):
+    rng = np.random.default_rng(seed)
+    domain = pg.Domain({"a": 2 * first, "b": second, "c": third})
+    table = rng.integers(5, 100, domain.shape).astype(float)
+    whole = pg.Factor(domain, table)
+    measurements = [LinearMeasurement(whole.project(name).datavector(), (name,), 1e-6) for name in domain]
+    for pair in (("a", "b"), ("a", "c"), ("b", "c")):
+        measurements.append(LinearMeasurement(whole.project(pair).datavector(), pair, 1e-6))
+    query = grouping_query(tuple(domain), [np.arange(size) for size in domain.shape], (True, True, True))
+    measurements.append(LinearMeasurement(query.apply(table).ravel(), tuple(domain), 1e-6, query))
+    evidence = Evidence.of(measurements, domain, table.sum())
+    assert [len(answer.clique) for answer in evidence.answers] == [2, 2, 2, 3]
+    found = evidence.table(3, tuple(map(np.arange, domain.shape)))
+    assert found == pytest.approx(table, rel=0.03, abs=0.5)
+    assert evidence.dependence[3] == pytest.approx(
+        np.abs(table - _no_interaction(whole)).sum() / 2 / table.sum(), abs=0.01
+    )
+
+
+def _no_interaction(whole):
+    """The table of maximum entropy with the pairs of another: scaled in turn, plainly."""
+    table = np.ones(whole.values.shape)
+    for _ in range(500):
+        for axis in range(3):
+            table = table * (whole.values.sum(axis=axis) / table.sum(axis=axis)).reshape(
+                [1 if place == axis else size for place, size in enumerate(table.shape)]
+            )
+    return table
+
+
+def test_three_attributes_over_groups_keep_what_their_pairs_say_of_the_codes():
+    rng = np.random.default_rng(0)
+    domain = pg.Domain({"a": 4, "b": 4, "c": 2})
+    table = rng.integers(5, 100, domain.shape).astype(float)
+    whole, groups = pg.Factor(domain, table), [np.array([0, 0, 1, 1]), np.array([0, 0, 1, 1]), np.arange(2)]
+    measurements = [LinearMeasurement(whole.project(name).datavector(), (name,), 1e-6) for name in domain]
+    for pair in (("a", "b"), ("a", "c"), ("b", "c")):
+        measurements.append(LinearMeasurement(whole.project(pair).datavector(), pair, 1e-6))
+    query = grouping_query(tuple(domain), groups, (True, True, True))
+    measurements.append(LinearMeasurement(query.apply(table).ravel(), tuple(domain), 1e-6, query))
+    evidence = Evidence.of(measurements, domain, table.sum())
+    found = pg.Factor(domain, evidence.table(3, tuple(map(np.arange, domain.shape))))
+    assert found.project(("a", "b")).values == pytest.approx(whole.project(("a", "b")).values, rel=0.01)
+    summed = found.values.reshape(2, 2, 2, 2, 2).sum(axis=(1, 3))
+    assert summed == pytest.approx(table.reshape(2, 2, 2, 2, 2).sum(axis=(1, 3)), rel=0.02)
+    assert found.values[:2, :2, 0] != pytest.approx(table[:2, :2, 0], rel=0.01)  # which was not asked
+
+
+def test_answers_about_ranges_enter_as_the_best_linear_estimate():
+    domain = pg.Domain({"a": 8})
+    truth = np.array([5.0, 25, 10, 60, 30, 10, 40, 20])
+    counts = LinearMeasurement(truth, ("a",), 10.0)
+    labels = np.array([0, 0, 0, 1, 1, 1, 1, 1])
+    query = grouping_query(("a",), [labels], [False])
+    ranges = LinearMeasurement([50.0, 150.0], ("a",), 2.0, query)
+    before, after = (Evidence.of(answers, domain, 200.0) for answers in ([counts], [counts, ranges]))
+    prior, matrix = before.covariance("a"), query.matrices[0].matrix()
+    gain = prior @ matrix.T @ np.linalg.inv(matrix @ prior @ matrix.T + 4.0 * np.eye(2))
+    expected = before.counts("a") + gain @ (np.array([50.0, 150.0]) - matrix @ before.counts("a"))
+    assert after.counts("a") == pytest.approx(expected, rel=1e-3)
+    assert after.covariance("a") == pytest.approx(prior - gain @ matrix @ prior)
+    assert matrix @ after.counts("a") == pytest.approx([50, 150], abs=2)
+    assert (np.linalg.eigvalsh(after.covariance("a")) > -1e-6).all()
+    assert np.trace(after.covariance("a")) < np.trace(prior)

@@ -189,3 +189,112 @@ def test_a_workload_that_cannot_be_used_costs_nothing():
     with pytest.raises(pg.errors.UnknownAttributeError if hasattr(pg, "errors") else Exception):
         PGM(rho=1.0, backend="simulation").fit(CENSUS, [("age", "nothing")], seed=0, progress=charges.append)
     assert charges == []
+
+
+# -- workloads of triples and of ranges --------------------------------------------------------------------------------
+
+
+def exclusive(records=20_000, seed=0):
+    """Pairs are independent, three attributes are not: c is a + b modulo 4, mostly."""
+    rng = np.random.default_rng(seed)
+    first, second, fourth = (rng.integers(0, 4, records) for _ in range(3))
+    third = np.where(rng.random(records) < 0.8, (first + second) % 4, rng.integers(0, 4, records))
+    noise = np.where(rng.random(records) < 0.3, first, fourth)
+    fifth = np.where(rng.random(records) < 0.3, second, noise)
+    return pg.Dataset.from_codes([first, second, third, noise, fifth], dict.fromkeys("abcde", 4))
+
+
+TRIPLES = pg.workloads.marginals([("a", "b", "d"), ("a", "b", "e"), ("b", "d", "e"), ("a", "d", "e")])
+
+
+def mixed(seed=0, records=20_000):
+    """Three attributes that depend on each other by pairs, and beyond them."""
+    rng = np.random.default_rng(seed)
+    first, second = rng.integers(0, 4, records), rng.integers(0, 4, records)
+    third = np.where(
+        rng.random(records) < 0.5, (first + second) % 4, np.where(rng.random(records) < 0.5, first, second)
+    )
+    return pg.Dataset.from_codes([first, second, third, rng.integers(0, 4, records)], dict.fromkeys("abcd", 4))
+
+
+def test_triples_that_depend_beyond_their_pairs_are_bought_where_triples_are_asked():
+    data, wanted = mixed(), pg.workloads.all_kway(dict.fromkeys("abcd", 4), 3)
+    options = {"rho": 0.05, "backend": "simulation", "records": 20_000}
+    pairs = PGM(**options).fit(data, seed=0, progress=False)
+    triples = PGM(**options).fit(data, wanted, seed=0, progress=False)
+    assert {len(p.clique) for p in pairs.details["purchases"]} == {1, 2}
+    bought = {p.clique for p in triples.details["purchases"] if len(p.clique) == 3}
+    if bought:  # a pair of a and b is independent: it may be left out, and the triple with it
+        assert ("a", "b", "c") in bought
+    assert triples.ledger.remaining / triples.ledger.budget < 1e-9
+    assert "triple" in triples.details["report"] or not bought
+
+
+def test_a_triple_is_bought_with_its_pairs_and_its_error_falls():
+    rng = np.random.default_rng(0)
+    first = rng.integers(0, 4, 20_000)
+    second = np.where(rng.random(20_000) < 0.5, first, rng.integers(0, 4, 20_000))
+    third = np.where(rng.random(20_000) < 0.6, (first + second) % 4, second)
+    data = pg.Dataset.from_codes([first, second, third], dict.fromkeys("abc", 4))
+    wanted, options = [("a", "b", "c")], {"rho": 0.05, "backend": "simulation", "records": 20_000}
+    pairs, triples = (PGM(**options).fit(data, workload, seed=0, progress=False) for workload in (None, wanted))
+    assert ("a", "b", "c") in {p.clique for p in triples.details["purchases"]}
+    off = [
+        workload_error(data, result, pg.workloads.marginals(wanted), norm="tv", per="record")
+        for result in (pairs, triples)
+    ]
+    assert off[1] < 0.5 * off[0]
+
+
+def test_ranges_move_the_purchases_and_their_errors_fall():
+    rng = np.random.default_rng(0)
+    first = np.clip(rng.normal(32, 12, 30_000), 0, 63).astype(int)
+    second = np.clip(first // 2 + rng.normal(0, 8, 30_000), 0, 63).astype(int)
+    data = pg.Dataset.from_codes([first, second, first % 3], {"a": 64, "b": 64, "c": 3})
+    ranges = pg.workloads.prefixes(data.domain, [("a", "b"), ("a", "c"), ("b", "c")], ["a", "b"])
+    cells, told = [], []
+    for seed in range(4):
+        for found, workload in ((cells, None), (told, ranges)):
+            result = PGM(rho=1e-4, backend="simulation", records=20_000).fit(data, workload, seed=seed, progress=False)
+            found.append(workload_error(data, result, ranges, per="answer"))
+    assert np.mean(told) < 0.9 * np.mean(cells)
+    assert any(len(p.clique) == 1 and 1 < p.groups[0] < 64 for p in result.details["purchases"])
+
+
+def test_ranges_of_one_attribute_are_answered_better_than_by_its_codes():
+    ranges = pg.workloads.prefixes(CENSUS.domain, [("age",)], ["age"])
+    off = {None: [], "ranges": []}
+    for seed in range(5):
+        for name, workload in ((None, ["age"]), ("ranges", ranges)):
+            result = PGM(rho=1e-5, backend="simulation", records=5000).fit(CENSUS, workload, seed=seed, progress=False)
+            assert result.ledger.remaining / result.ledger.budget < 1e-9
+            off[name].append(workload_error(CENSUS, result, ranges))
+    assert np.mean(off["ranges"]) < 0.7 * np.mean(off[None])
+
+
+@pytest.mark.parametrize("budget", [{"rho": 0.5}, {"epsilon": 1.0}])
+def test_the_audit_does_not_contradict_the_claim_of_triples_with_a_public_table(budget):
+    from tests.mechanisms.auditing import DATA, NEIGHBOUR
+
+    mechanism = PGM(**budget, backend="simulation", records=200, prior=DATA)
+    workload = [("a", "b", "c")]
+    assert not audit_mechanism(mechanism, workload=workload, trials=50).contradicts(mechanism.budget())
+    assert NEIGHBOUR.records == DATA.records + 1
+
+
+@pytest.mark.parametrize(
+    "workload",
+    [
+        [("a", "b", "c")],
+        pg.workloads.random_ranges(dict.fromkeys("abcde", 4), 3, 40, seed=0),
+        pg.workloads.prefixes(dict.fromkeys("abcde", 4), [("a", "b", "c"), ("d",)], ["a", "d"]),
+        pg.workloads.marginals([("a", "b", "c", "d", "e")]),
+        pg.workloads.marginals([("a",), ("b", "c")], [5.0, 1.0]),
+        TRIPLES,
+    ],
+)
+@pytest.mark.parametrize("rho", [1e-7, 1e-2, 1e3])
+def test_any_workload_spends_the_budget_and_gives_a_model(workload, rho):
+    result = PGM(rho=rho, backend="simulation", records=2000).fit(exclusive(2000), workload, seed=0, progress=False)
+    assert result.ledger.remaining / result.ledger.budget < 1e-9
+    assert result.project("a").values.sum() == pytest.approx(result.model.total)

@@ -14,13 +14,13 @@ from pgmest.mechanisms.pgm.refinement import Goal, refine_rows
 DOMAIN = pg.Domain({"a": 3, "b": 4, "c": 2, "d": 5})
 
 
-def pair_tables(rows, domain=DOMAIN):
+def pair_tables(rows, domain=DOMAIN, ways=(2,)):
     data = pg.Dataset.from_codes(list(rows.T), domain)
-    return {pair: data.project(pair).values for pair in combinations(domain, 2)}
+    return {clique: data.project(clique).values for many in ways for clique in combinations(domain, many)}
 
 
 def distance(rows, goals, scale=1.0):
-    found = pair_tables(rows)
+    found = pair_tables(rows, ways=(2, 3))
     total = 0.0
     for goal in goals:
         target = goal.table * scale
@@ -37,7 +37,7 @@ def random_rows(rng, count):
 @settings(max_examples=30)
 def test_no_change_of_one_code_brings_records_closer(seed, count, kept):
     rng = np.random.default_rng(seed)
-    truth = pair_tables(random_rows(rng, count))
+    truth = pair_tables(random_rows(rng, count), ways=(2, 3))
     chosen = [list(truth)[place] for place in rng.permutation(len(truth))[:kept]]
     noisy = {pair: np.maximum(truth[pair] + rng.normal(0, 2, truth[pair].shape), 0.0) for pair in chosen}
     goals = [Goal(pair, table, 4.0) for pair, table in noisy.items()]
@@ -93,3 +93,17 @@ def test_tables_of_few_records_have_as_many_as_a_thousand():
     model = PGM(rho=10.0, backend="simulation", records=2000).fit(data, seed=0, progress=False).model
     assert model.records.weights.sum() == pytest.approx(model.total)
     assert np.abs(model.project(("a", "b")).values - data.project(("a", "b")).values).max() < 2
+
+
+def test_what_three_attributes_say_beyond_their_pairs_is_met():
+    rng = np.random.default_rng(0)
+    first, second = rng.integers(0, 2, 4000), rng.integers(0, 2, 4000)
+    data = pg.Dataset.from_codes(
+        [first, second, first ^ second, rng.integers(0, 5, 4000)], {"a": 2, "b": 2, "c": 2, "d": 5}
+    )
+    rows = np.stack([rng.integers(0, size, 4000) for size in data.domain.shape], axis=1).astype(np.uint16)
+    goals = [Goal(clique, data.project(clique).values, 1.0) for clique in (("a", "b", "c"), ("a", "d"))]
+    refine_rows(rows, data.domain, goals, 1.0, rng)
+    found = pg.Dataset.from_codes(list(rows.T), data.domain)
+    assert np.abs(found.project(("a", "b", "c")).values - goals[0].table).sum() < 0.05 * 4000
+    assert np.abs(found.project(("a", "d")).values - goals[1].table).sum() < 0.05 * 4000

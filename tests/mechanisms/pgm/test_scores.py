@@ -83,8 +83,10 @@ def test_secure_scores_are_marked_so_and_close_to_the_truth_with_much_budget():
     assert not curator.ledger[0].insecure
 
 
+@pytest.mark.parametrize("workload", [None, [("a", "b", "c")]])
+@pytest.mark.parametrize("public", [False, True])
 @pytest.mark.parametrize("charged", [True, False])
-def test_scores_that_are_not_charged_are_caught(charged, monkeypatch):
+def test_scores_that_are_not_charged_are_caught(charged, public, workload, monkeypatch):
     domain = pg.Domain({"a": 30, "b": 30, "c": 30})
     data = pg.Dataset.from_codes(np.array([[0, 0, 0]] * 40 + [[29, 29, 29]] * 40), domain)
     neighbor = pg.Dataset.from_codes(np.vstack([data.codes, (29, 0, 29)]), domain)
@@ -95,9 +97,9 @@ def test_scores_that_are_not_charged_are_caught(charged, monkeypatch):
             charge(self, entry, done, fresh)
 
     monkeypatch.setattr(Payment, "charge", forgetful)
-    mechanism = pg.mechanisms.PGM(rho=0.5, backend="simulation", records=100)
+    mechanism = pg.mechanisms.PGM(rho=0.5, backend="simulation", records=100, prior=data if public else None)
     witness = Witness(data, neighbor, mechanism.budget(), neighbors=mechanism.neighbors, backend="simulation", seed=0)
-    mechanism.run(witness, None, np.random.default_rng(0))
+    mechanism.run(witness, workload, np.random.default_rng(0))
     assert any("dependence" in answer.label for answer in witness.answers) or not charged
     assert bool(witness.excessive) != charged
 

@@ -1,0 +1,157 @@
+"""python -m experiments.flagship.public [--only PATTERN] [--seeds N] [--fresh] [--report]: PGM with a public table.
+
+Three private tables with a public one of the same kind, and two public tables made worse on purpose. Beside PGM with
+`prior=` are PGM without, PMWPub, and the public table as it is. Each run is kept in build/flagship_public at once. The
+tables go to experiments/results/flagship_public.{csv,md}. Set OPENBLAS_NUM_THREADS=1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from experiments.compare.cells import DELTA, EPSILONS
+from experiments.compare.workloads import error
+from experiments.data import load
+from pgmest._base.files import atomic_path, write_atomically
+from pgmest.data.dataset import Dataset
+from pgmest.mechanisms import PGM, PMWPub
+
+KEPT = Path(__file__).resolve().parents[2] / "build" / "flagship_public"
+RESULTS = Path(__file__).resolve().parents[1] / "results"
+WAYS = ("PGM", "PGM, prior", "PMWPub", "public table")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A private table and a public one.
+
+    Attributes:
+        name: for files and the report.
+        private, public: the name of a table and the part of it.
+        bias: what is done to the public records, if anything.
+    """
+
+    name: str
+    private: tuple[str, str]
+    public: tuple[str, str]
+    bias: Callable[[Dataset], Dataset] | None = None
+
+    def load(self) -> tuple[Dataset, Dataset]:
+        """The private and the public table."""
+        private, public = load(*self.private), load(*self.public)
+        return private, public if self.bias is None else self.bias(public)
+
+
+def rich(public: Dataset) -> Dataset:
+    """Those of the records with an income above 50,000 only: about a quarter, and not like the others."""
+    return public.take(np.asarray(public.column("income>50K")) == 1)
+
+
+def reversed_codes(public: Dataset) -> Dataset:
+    """Every second attribute's codes counted from the other end: marginals and dependences are wrong ones."""
+    columns = [
+        np.asarray(column) if place % 2 else size - 1 - np.asarray(column)
+        for place, (column, size) in enumerate(zip(public.columns, public.domain.shape, strict=True))
+    ]
+    return Dataset.from_codes(columns, public.domain)
+
+
+ADULT = ("adult_pub025_01", "data"), ("adult_pub025_01", "public")
+MASSACHUSETTS = ("acs/MA2019", "data"), ("acs/MA2018", "data")
+CASES = (
+    Case("adult", *ADULT),
+    Case("MA", *MASSACHUSETTS),
+    Case("NATIONAL", ("acs/NATIONAL2019", "data"), ("acs/NATIONAL2018", "data")),
+    Case("adult-rich-only", *ADULT, rich),
+    Case("MA-reversed", *MASSACHUSETTS, reversed_codes),
+)
+
+HEAD = f"""# PGM with a public table
+
+`python -m experiments.flagship.public`. The error is that of [compare.md](compare.md), average total variation of
+pairs, of the model, at delta {DELTA:g}; means over the seeds. *Public table* is its own error, as it is. *Believed* is
+the number of pairs whose public dependence was taken. *Ratio* is PGM with the public table over PGM without.
+
+*adult*: a random split. *MA*, *NATIONAL*: 2018 for 2019. *adult-rich-only*: of the public split only who earns more
+than 50,000. *MA-reversed*: every second attribute's codes of 2018 counted from the other end.
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m experiments.flagship.public", description=__doc__)
+    parser.add_argument("--only", action="append", default=[], help="runs whose name fits, such as 'MA-1-*'")
+    parser.add_argument("--seeds", type=int, default=3, help="runs of each (default 3)")
+    parser.add_argument("--fresh", action="store_true", help="run again what was run before")
+    parser.add_argument("--report", action="store_true", help="write the report of what there is, and run nothing")
+    options = parser.parse_args()
+    runs = [
+        (seed, case, epsilon, way)
+        for seed in range(options.seeds)
+        for case in CASES
+        for epsilon in EPSILONS
+        for way in WAYS
+    ]
+    for seed, case, epsilon, way in [] if options.report else runs:
+        path = _path(case, epsilon, way, seed)
+        fits = not options.only or any(fnmatch.fnmatch(path.stem, pattern) for pattern in options.only)
+        if fits and (options.fresh or not path.exists()):
+            row = measure(case, epsilon, way, seed)
+            KEPT.mkdir(parents=True, exist_ok=True)
+            write_atomically(path, json.dumps(row) + "\n")
+            print(f"{path.stem}: error {row['error']:.4f}, {row['seconds']:.1f} s", flush=True)
+    paths = [_path(case, epsilon, way, seed) for seed, case, epsilon, way in runs]
+    write(pd.DataFrame([json.loads(path.read_text()) for path in paths if path.exists()]))
+
+
+def measure(case: Case, epsilon: float, way: str, seed: int) -> dict[str, Any]:
+    """One run: the error of the model, processor seconds, and how many pairs the public table was believed of."""
+    private, public = case.load()
+    start, believed = time.process_time(), None
+    options: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA, "backend": "simulation"}
+    if way == "public table":
+        weights = np.full(public.records, private.records / public.records)
+        source: Any = Dataset(public.domain, public.columns, public.records, weights)
+    elif way == "PMWPub":
+        source = PMWPub(public=public, **options).fit(private, seed=seed, progress=False).model
+    else:
+        result = PGM(prior=public if way == "PGM, prior" else None, **options).fit(private, seed=seed, progress=False)
+        source, believed = result.model, len(result.details["believed"])
+    seconds = time.process_time() - start
+    row = {"case": case.name, "epsilon": epsilon, "way": way, "seed": seed, "error": error(private, source)}
+    return {**row, "seconds": seconds, "believed": believed}
+
+
+def write(runs: pd.DataFrame) -> None:
+    """Write the results."""
+    if runs.empty:
+        return
+    with atomic_path(RESULTS / "flagship_public.csv") as path:
+        runs.to_csv(path, index=False, float_format="%.5g")
+    means = runs.groupby(["case", "epsilon", "way"], sort=False)["error"].mean().unstack()
+    believed = runs[runs["way"].eq("PGM, prior")].groupby(["case", "epsilon"], sort=False)["believed"].mean()
+    seeds = runs.groupby(["case", "epsilon"], sort=False)["seed"].nunique()
+    lines = [HEAD, f"| | epsilon | {' | '.join(WAYS)} | ratio | believed | seeds |", "|---|---:|" + "---:|" * 7]
+    for (case, epsilon), row in means.reindex(columns=list(WAYS)).iterrows():  # type: ignore[misc]
+        errors = " | ".join(f"{row[way]:.4f}" for way in WAYS)
+        ratio = row["PGM, prior"] / row["PGM"]
+        entry = believed.get((case, epsilon), float("nan"))
+        lines.append(f"| {case} | {epsilon:g} | {errors} | {ratio:.2f} | {entry:.0f} | {seeds[case, epsilon]} |")
+    write_atomically(RESULTS / "flagship_public.md", "\n".join(lines) + "\n")
+
+
+def _path(case: Case, epsilon: float, way: str, seed: int) -> Path:
+    return KEPT / f"{case.name}-{epsilon:g}-{seed}-{way.replace(', ', '_').replace(' ', '_')}.json"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,484 @@
+"""The rounds of PGM: score what the model so far gets wrong, decide, measure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pgmest.mechanisms.pgm.allocation import (
+    CELLS,
+    MEAN_ABSOLUTE,
+    Demand,
+    Dependence,
+    Offer,
+    Prices,
+    View,
+    allocate,
+    grouped_offer,
+    histogram,
+    interaction,
+    one_way_offer,
+    pair_offer,
+    unscored_offer,
+    worthwhile,
+)
+from pgmest.mechanisms.pgm.evidence import Evidence, counts_all, grouping_query
+from pgmest.mechanisms.pgm.grouped_model import GroupedModel, spanning
+from pgmest.mechanisms.pgm.groups import nested_groups
+from pgmest.mechanisms.pgm.interest import Asked, Interest, evenly, parts
+from pgmest.mechanisms.pgm.plan import Purchase
+from pgmest.mechanisms.pgm.public import PublicTables
+from pgmest.mechanisms.pgm.query_errors import QueryErrors, mean_fraction
+from pgmest.mechanisms.pgm.scores import noisy_distances, scores_stddev
+from pgmest.mechanisms.pgm.shrinkage import clearly_less, fitted_to_margins, posterior_means
+from pgmest.privacy.allocation import least_error_weights
+from pgmest.privacy.curator import Curator
+from pgmest.privacy.scores import GroupedDistance
+from pgmest.queries import Kron
+from pgmest.tables.domain import Clique
+from pgmest.tables.groups import summed
+
+if TYPE_CHECKING:
+    from pgmest.mechanisms.pgm.pgm import PGM
+
+COARSE_LEVEL = 2
+"""Scores are released over groups of this level, counted from 0, eight at most, and over all codes."""
+
+CHEAP = 2.0
+"""Scores are not asked for where measuring all pairs leaves errors of less than so many of their standard errors."""
+
+LEAST_SHARE = 1e-9
+"""Less of the budget than this is what rounding left of it."""
+
+MOST_TRIPLES, MOST_TRIPLE_CELLS = 500, 100_000
+"""At most so many triples are scored, those whose pairs depend most, and none of more cells."""
+
+MOST_VIEWS = 16
+"""Different queries about one marginal; of more so many stand for all."""
+
+
+def evidence_of(curator: Curator, public: PublicTables | None = None, believed: Iterable[Clique] = ()) -> Evidence:
+    """All that was measured, put together, with the public tables that are believed."""
+    from pgmest.solvers.total import estimate_total
+
+    whole = [m for m in curator.measurements if m.query is None or all(map(counts_all, m.query.matrices))]
+    total = curator.public_total or estimate_total(whole, curator.domain).value
+    return Evidence.of(curator.measurements, curator.domain, total, public, believed)
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """How far marginals are from what is expected of them.
+
+    Attributes:
+        dependence: estimated.
+        noisy: the distances as released, over codes.
+        stddev: of their noise.
+    """
+
+    dependence: dict[Clique, Dependence]
+    noisy: dict[Clique, float]
+    stddev: float
+
+
+@dataclass(eq=False)
+class Rounds:
+    """A run of `PGM` between two requests."""
+
+    mechanism: PGM
+    curator: Curator
+    interest: Interest
+    prices: Prices
+    public: PublicTables | None = None
+    believed: tuple[Clique, ...] = ()
+    purchases: list[Purchase] = field(default_factory=list)
+    evidence: Evidence = field(init=False)
+    levels: dict[str, tuple[np.ndarray, ...]] = field(init=False)
+    views: dict[Clique, tuple[View, ...]] = field(init=False)
+    demand: Demand = field(init=False)
+    level_of: dict[Clique, int] = field(default_factory=dict)
+    dependence: dict[Clique, Dependence] = field(default_factory=dict)
+    _histograms: dict[tuple[str, int], tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
+
+    @classmethod
+    def start(cls, mechanism: PGM, curator: Curator, workload: Any) -> Rounds:
+        """Measure the one-way marginals."""
+        interest, public = Interest.of(curator.domain, workload), PublicTables.of(mechanism.prior, curator.domain)
+        state = cls(mechanism, curator, interest, Prices.of(curator.budget, curator.neighbors), public)
+        cliques = [(name,) for name in interest.attributes]
+        weights = least_error_weights(curator.domain, cliques, type(curator.budget))
+        first = mechanism.first if state.pairs or interest.about_ranges else 1.0
+        spend = curator.budget * first if first < 1 else curator.remaining
+        found = curator.measure_all(cliques, spend, weights=weights)
+        state.evidence = state._evidence()
+        state.levels = {name: nested_groups(state.evidence.counts(name)) for name in interest.attributes}
+        for measurement, weight in zip(found, weights, strict=True):
+            size = (curator.domain[measurement.clique[0]],)
+            stddev = float(np.mean(measurement.stddev))
+            state.purchases.append(Purchase(0, measurement.clique, size, first * weight / sum(weights), stddev))
+        return state
+
+    def _evidence(self) -> Evidence:
+        return evidence_of(self.curator, self.public, self.believed)
+
+    @property
+    def pairs(self) -> list[Clique]:
+        """The pairs that matter."""
+        return list(self.interest.pairs)
+
+    def spend_all(self) -> None:
+        """Spend what is left after the first one-way marginals."""
+        if not self.pairs:
+            self._buy_ranges()
+        elif not self.interest.triples and self._everything_is_cheap():
+            self._buy_everything()
+        else:
+            for number in range(1, self.mechanism.rounds + 1):
+                self._buy_round(number)
+
+    @property
+    def _score_share(self) -> float:
+        """Of the budget, for scores of pairs once; triples are scored once, for as much."""
+        return self.mechanism.scoring / (self.mechanism.rounds + bool(self.interest.triples))
+
+    def _everything_is_cheap(self) -> bool:
+        """Whether measuring all pairs leaves errors so small that scores, as noisy as they are, could not sort them.
+
+        That depends on the domain alone: on tables of a few cells each, such as those of binary attributes.
+        """
+        mechanism, curator, importance = self.mechanism, self.curator, np.array(list(self.interest.pairs.values()))
+        shapes = [curator.domain.project(pair).shape for pair in self.pairs]
+        sizes = np.prod(shapes, axis=1) * np.sqrt(
+            [self.prices.discount(shape) * interaction(shape) for shape in shapes]
+        )
+        kind, cliques = type(curator.budget), [()] * len(shapes)
+        weights = np.array(least_error_weights(curator.domain, cliques, kind, importance * sizes))
+        shares = (1 - mechanism.first) * weights / weights.sum()
+        errors = MEAN_ABSOLUTE * sizes / np.sqrt(self.prices.precision(shares))
+        spend = curator.budget * self._score_share
+        return float(errors.mean()) <= CHEAP * scores_stddev(len(self.pairs), spend, curator.neighbors)
+
+    def _buy_everything(self) -> None:
+        """Measure all pairs, without scores, and one-way marginals again as far as that lowers the pairs' errors."""
+        self._look()
+        histograms = {name: histogram(self.evidence.counts(name)) for name in self.interest.attributes}
+        offers = [*self._one_way_offers()]
+        for pair in self.pairs:
+            sides = [histograms[name] for name in pair]
+            level = max(len(self.levels[name]) for name in pair) - 1
+            offers.append(unscored_offer(pair, sides, level, self.evidence.total, self.prices))
+        left = self.curator.remaining / self.curator.budget
+        shares = allocate(offers, self.demand, left)
+        self._buy(1, {o.clique: (o, float(share)) for o, share in zip(offers, shares, strict=True) if share > 0}, left)
+        self.evidence = self._evidence()
+
+    def _buy_ranges(self) -> None:
+        """More of one-way marginals, in equal rounds: where ranges of attributes are asked for, and nothing else."""
+        for number in range(1, self.mechanism.rounds + 1) if self.interest.about_ranges else ():
+            self._look()
+            offers = list(self._one_way_offers())
+            left = self.curator.remaining / self.curator.budget / (self.mechanism.rounds + 1 - number)
+            shares = allocate(offers, self.demand, left)
+            chosen = {o.clique: (o, float(share)) for o, share in zip(offers, shares, strict=True) if share > 0}
+            self._buy(number, chosen, left)
+            self.evidence = self._evidence()
+
+    def _buy_round(self, number: int) -> None:
+        """Score, decide, measure."""
+        last = number == self.mechanism.rounds
+        self._look()
+        self._score(triples=last)
+        later = self._score_share * (self.mechanism.rounds + bool(self.interest.triples) - number)
+        left = max(0.0, self.curator.remaining / self.curator.budget - (0.0 if last else later))
+        if left < LEAST_SHARE:
+            return
+        offers = [*self._one_way_offers(), *self._table_offers()]
+        plan = worthwhile(offers, self.demand, left, self.mechanism.worth)
+        chosen = plan if last else self._some(plan, tree=number == 1)
+        if chosen:
+            self._buy(number, chosen, left if last else min(left, sum(share for _, share in chosen.values())))
+        self.evidence = self._evidence()
+
+    def _some(self, plan: dict[Clique, tuple[Offer, float]], tree: bool) -> dict[Clique, tuple[Offer, float]]:
+        """Of the pairs not measured yet those along a tree of the strongest, or the stronger half."""
+        fresh = [pair for pair in plan if len(pair) == 2 and not plan[pair][0].paid]
+        fresh.sort(key=lambda pair: -self.dependence[pair].whole)
+        return {pair: plan[pair] for pair in (spanning(fresh) if tree else fresh[: (len(fresh) + 1) // 2])}
+
+    # -- what the workload sees ---------------------------------------------------------------------------------------
+
+    def _look(self) -> None:
+        """How the workload's items see each marginal inside of them, by what is known of one-way marginals."""
+        self._histograms.clear()
+        counts = {name: self.evidence.counts(name) for name in self.interest.attributes}
+        fraction = {
+            id(asked): {name: mean_fraction({name: rows}, counts) for name, rows in asked.factors.items()}
+            for asked in self.interest.items
+        }
+
+        def outside(asked: Asked, part: Clique) -> float:
+            return math.prod(value for name, value in fraction[id(asked)].items() if name not in part)
+
+        self.views = {}
+        for part, items in self.interest.by_part.items():
+            together: dict[Any, tuple[float, Any]] = {}
+            for asked in items:
+                key = _key(asked, part)
+                weight = together.get(key, (0.0, None))[0] + asked.importance * outside(asked, part)
+                together[key] = weight, asked.inside(part)
+            if set(together) != {()}:
+                self.views[part] = tuple(self._view(part, key, *entry) for key, entry in _some_of(together))
+        rows = [
+            [
+                (part, outside(asked, part), _key(asked, part) if part in self.views else None)
+                for part in parts(asked.clique)
+            ]
+            for asked in self.interest.items
+        ]
+        self.demand = Demand.of(rows, np.array([asked.importance for asked in self.interest.items]))
+
+    def _view(self, part: Clique, key: Any, weight: float, factors: Any) -> View:
+        if not factors or len(part) == 1:
+            return View(weight, None, key)
+        depth = max(len(self.levels[name]) for name in part)
+        groups = [
+            [self.levels[name][min(level, len(self.levels[name]) - 1)] for level in range(depth)] for name in part
+        ]
+        counts = [self.evidence.counts(name) for name in part]
+        return View(weight, QueryErrors.of([factors.get(name) for name in part], counts, list(groups)), key)
+
+    # -- scores -------------------------------------------------------------------------------------------------------
+
+    def _score(self, triples: bool) -> None:
+        """Ask how far each pair is from the model, and take off what the errors of one-way marginals explain."""
+        expected = self._expected()
+        if self.public is not None and not self.evidence.answers:
+            found = self._compared(self.public, expected)
+        else:
+            found = self._found([expected], self._one_way_errors)[0].dependence
+        self.dependence.update((pair, new) for pair, new in found.items() if pair not in self.level_of)
+        if triples:
+            expected = self._expected_triples(self._candidates(), expected)
+            if expected:
+                self.dependence.update(self._found([expected], self._pair_errors)[0].dependence)
+
+    def _compared(self, public: PublicTables, independent: dict[Clique, np.ndarray]) -> dict[Clique, Dependence]:
+        """How far each pair is from independence and from its public table, of which the nearer one is taken.
+
+        Both are scored at once, by paid answers: the public table is believed where that says so, pair by pair.
+        """
+        public.prepare(self.pairs)
+        tables = {pair: public.pair(pair, *map(self.evidence.counts, pair)) for pair in self.pairs}
+        alone, beside = self._found([independent, tables], self._one_way_errors)
+        differences = {pair: beside.noisy[pair] - alone.noisy[pair] for pair in self.pairs}
+        errors = dict.fromkeys(self.pairs, math.hypot(alone.stddev, beside.stddev))
+        nearer = clearly_less(differences, errors, whole=0.0)  # to err on one side costs as much as on the other
+        self.believed = tuple(pair for pair in self.pairs if pair in nearer)
+        return {**alone.dependence, **{pair: beside.dependence[pair] for pair in self.believed}}
+
+    def _found(self, asked: Sequence[dict[Clique, np.ndarray]], explained: Any) -> list[Scores]:
+        """The dependence of marginals beyond what is expected of them, by noisy scores, all released at once."""
+        curator, coarse = self.curator, self._coarse()
+        groups = [
+            [(clique, tuple(kind[name] for name in clique)) for clique in expected if fits(clique)]
+            for expected in asked
+            for kind, fits in ((coarse, lambda _: True), (self._finest(), self._has_finer))
+        ]
+        questions = [
+            GroupedDistance(clique, labels, summed(expected[clique], labels))
+            for place, expected in enumerate(asked)
+            for entries in groups[2 * place : 2 * place + 2]
+            for clique, labels in entries
+        ]
+        spend = curator.budget * self._score_share
+        stddev = scores_stddev(len(questions), spend, curator.neighbors)
+        noisy = np.split(
+            noisy_distances(curator, questions, spend), np.cumsum([len(entries) for entries in groups])[:-1]
+        )
+        scores = [
+            self._debiased(entries, values, stddev, explained) if entries else {}
+            for entries, values in zip(groups, noisy, strict=True)
+        ]
+        together = zip(scores[::2], scores[1::2], groups[::2], groups[1::2], noisy[::2], noisy[1::2], strict=True)
+        return [
+            Scores(
+                {clique: Dependence(found, max(found, whole.get(clique, 0.0))) for clique, found in blurred.items()},
+                {clique: float(v) for (clique, _), v in (*zip(a, some, strict=True), *zip(b, more, strict=True))},
+                stddev,
+            )
+            for blurred, whole, a, b, some, more in together
+        ]
+
+    def _coarse(self) -> dict[str, np.ndarray]:
+        return {name: groups[min(COARSE_LEVEL, len(groups) - 1)] for name, groups in self.levels.items()}
+
+    def _finest(self) -> dict[str, np.ndarray]:
+        return {name: groups[-1] for name, groups in self.levels.items()}
+
+    def _has_finer(self, clique: Clique) -> bool:
+        """Whether the coarse groups of some attribute are not its codes."""
+        return any(len(self.levels[name]) - 1 > COARSE_LEVEL for name in clique)
+
+    def _expected(self) -> dict[Clique, np.ndarray]:
+        """What the model so far says of each pair."""
+        if not self.evidence.answers:
+            counts = {name: self.evidence.counts(name) for name in self.interest.attributes}
+            return {(a, b): np.outer(counts[a], counts[b]) / self.evidence.total for a, b in self.pairs}
+        model = GroupedModel.of(self.evidence, self.mechanism.base_megabytes)
+        return dict(zip(self.pairs, model.tables(self.pairs), strict=True))
+
+    def _candidates(self) -> list[Clique]:
+        """The triples that may be bought: of pairs that depend on each other, those that do most first."""
+        domain, strength = self.curator.domain, {pair: found.whole for pair, found in self.dependence.items()}
+        possible = [
+            triple
+            for triple in self.interest.triples
+            if domain.size(triple) <= MOST_TRIPLE_CELLS
+            and min(domain.project(triple).shape) > 1
+            and all(strength.get(pair, 0.0) > 0 for pair in combinations(triple, 2))
+        ]
+        possible.sort(key=lambda triple: -sum(strength[pair] for pair in combinations(triple, 2)))
+        return possible[:MOST_TRIPLES]
+
+    def _expected_triples(self, triples: Sequence[Clique], pairs: dict[Clique, np.ndarray]) -> dict[Clique, np.ndarray]:
+        """What the pairs of the model so far leave most open."""
+        found = {}
+        for triple in triples:
+            margins = {axes: pairs[triple[axes[0]], triple[axes[1]]] for axes in combinations(range(3), 2)}
+            start = np.multiply.outer(margins[0, 1], self.evidence.counts(triple[2])) / self.evidence.total
+            found[triple] = fitted_to_margins(start, margins)
+        return found
+
+    def _debiased(
+        self, asked: list[tuple[Clique, tuple[np.ndarray, ...]]], noisy: np.ndarray, stddev: float, explained: Any
+    ) -> dict[Clique, float]:
+        found = posterior_means(np.clip(noisy, -4 * stddev, 2 * self.evidence.total), stddev)
+        known: dict[Any, float] = {}
+        result = {}
+        for (clique, groups), score in zip(asked, found, strict=True):
+            squares = sum(error**2 for error in explained(clique, groups, known))
+            result[clique] = math.sqrt(max(0.0, float(score) ** 2 - squares))
+        return result
+
+    def _one_way_errors(
+        self, clique: Clique, groups: tuple[np.ndarray, ...], known: dict[Any, float]
+    ) -> Iterable[float]:
+        """The errors of the counts of groups that one-way marginals have, one attribute after the other."""
+        for name, labels in zip(clique, groups, strict=True):
+            key = name, int(labels[-1])
+            if key not in known:
+                counts = summed(self.evidence.counts(name), (labels,))
+                noise = self.evidence.stddev(name) * np.sqrt(np.bincount(labels))
+                known[key] = MEAN_ABSOLUTE * float((counts * noise / np.hypot(counts, noise)).sum())
+            yield known[key]
+
+    def _pair_errors(self, clique: Clique, groups: tuple[np.ndarray, ...], known: dict[Any, float]) -> Iterable[float]:
+        """As `_one_way_errors`, and of the pairs; over groups, errors of cells add up as independent ones do."""
+        yield from self._one_way_errors(clique, groups, known)
+        sizes = {name: int(labels[-1]) + 1 for name, labels in zip(clique, groups, strict=True)}
+        for pair in combinations(clique, 2):
+            if pair not in known:
+                known[pair] = float(self._table_offer(pair, CELLS).errors[0])
+            cells = math.prod(sizes[name] for name in pair) / self.curator.domain.size(pair)
+            yield known[pair] * math.sqrt(cells)
+
+    # -- offers and purchases -----------------------------------------------------------------------------------------
+
+    def _one_way_offers(self) -> Iterable[Offer]:
+        for name in self.interest.attributes:
+            views = self.views.get((name,))
+            if views is None:
+                yield one_way_offer((name,), self.evidence.counts(name), self.evidence.stddev(name), self.prices)
+            else:
+                rows = [(view.key, view.weight, self._rows(name, view.key)) for view in views]
+                yield grouped_offer((name,), self.evidence.covariance(name), self.levels[name], rows, self.prices)
+
+    def _rows(self, name: str, key: Any) -> np.ndarray | None:
+        """The queries about one attribute that a view is about; None for its codes."""
+        for asked in self.interest.by_part[name,]:
+            if _key(asked, (name,)) == key:
+                return asked.factors.get(name)
+        return None
+
+    def _table_offers(self) -> Iterable[Offer]:
+        for clique, found in self.dependence.items():
+            if found.whole > 0:
+                yield self._table_offer(clique, self.views.get(clique, CELLS))
+
+    def _table_offer(self, clique: Clique, views: Sequence[View]) -> Offer:
+        levels = range(max(len(self.levels[name]) for name in clique))
+        sides = [tuple(self._histogram(name, level) for name in clique) for level in levels]
+        finest = [all(level >= len(self.levels[name]) - 1 for name in clique) for level in levels]
+        paid = self.evidence.answer_about(clique) if clique in self.level_of else None
+        before = None if paid is None else (self.level_of[clique], 1 / paid.variance)
+        return pair_offer(
+            clique,
+            sides,
+            finest,
+            self.dependence[clique],
+            COARSE_LEVEL,
+            self.evidence.total,
+            self.prices,
+            before,
+            views,
+        )
+
+    def _histogram(self, name: str, level: int) -> tuple[np.ndarray, np.ndarray]:
+        level = min(level, len(self.levels[name]) - 1)
+        if (name, level) not in self._histograms:
+            self._histograms[name, level] = histogram(summed(self.evidence.counts(name), (self.levels[name][level],)))
+        return self._histograms[name, level]
+
+    def _buy(self, number: int, chosen: dict[Clique, tuple[Offer, float]], share: float) -> None:
+        """Measure what was chosen, for this share of the budget in all."""
+        whole = sum(part for _, part in chosen.values())
+        left = self.curator.remaining / self.curator.budget
+        spend = self.curator.remaining if share >= left else self.curator.budget * share
+        cliques, groups = list(chosen), []
+        for clique in cliques:
+            offer, part = chosen[clique]
+            if len(clique) > 1:
+                self.level_of.setdefault(clique, offer.level(part * share / whole))
+                groups.append(self._groups(clique, self.level_of[clique]))
+            else:
+                level = None if offer.levels is None else offer.level(part * share / whole)
+                groups.append(self._groups(clique, level))
+        queries = [self._query(clique, sides) for clique, sides in zip(cliques, groups, strict=True)]
+        weights = [chosen[clique][1] for clique in cliques]
+        found = self.curator.measure_all(cliques, spend, weights=weights, queries=queries)
+        for measurement, sides, weight in zip(found, groups, weights, strict=True):
+            self._note(number, measurement, sides, chosen[measurement.clique][0], weight * share / whole)
+
+    def _query(self, clique: Clique, groups: list[np.ndarray]) -> Kron:
+        counts = len(clique) == 1 and clique in self.views  # which tell the number of records, too
+        return grouping_query(
+            clique, groups, [not counts and self.prices.contrasted(int(labels[-1]) + 1) for labels in groups]
+        )
+
+    def _groups(self, clique: Clique, level: int | None) -> list[np.ndarray]:
+        """The groups of a level, or of an attribute with fewer levels its codes; None for the codes."""
+        last = {name: len(self.levels[name]) - 1 for name in clique}
+        return [self.levels[name][last[name] if level is None else min(level, last[name])] for name in clique]
+
+    def _note(self, number: int, measurement: Any, groups: list[np.ndarray], offer: Offer, share: float) -> None:
+        clique, size = measurement.clique, tuple(int(labels[-1]) + 1 for labels in groups)
+        scale = 1 / (2 * self.evidence.total)
+        before, after = float(offer.errors[0]) * scale, (1 - offer.reduction(share)) * float(offer.errors[0]) * scale
+        stddev = float(np.mean(measurement.stddev))
+        self.purchases.append(Purchase(number, clique, size, share, stddev, before if len(clique) > 1 else None, after))
+
+
+def _key(asked: Asked, part: Clique) -> tuple[tuple[str, int], ...]:
+    """Equal for items that ask the same of a part; () for its cells."""
+    return tuple((name, hash(asked.factors[name].tobytes())) for name in part if name in asked.factors)
+
+
+def _some_of(views: dict[Any, tuple[float, Any]]) -> list[tuple[Any, tuple[float, Any]]]:
+    """All views, or some that stand for them."""
+    entries = list(views.items())
+    return [entries[place] for place in evenly(len(entries), MOST_VIEWS)]

@@ -1,0 +1,65 @@
+"""What PGM makes of a workload."""
+
+import numpy as np
+import pytest
+
+import pgmest as pg
+from pgmest._base.errors import ArgumentError, UnknownAttributeError
+from pgmest.mechanisms.pgm.interest import MOST_ROWS, Interest, evenly, parts
+
+DOMAIN = pg.Domain({"a": 4, "b": 3, "c": 2})
+
+
+def test_without_a_workload_all_pairs_matter_the_same():
+    interest = Interest.of(DOMAIN, None)
+    assert interest.pairs == {("a", "b"): 1, ("a", "c"): 1, ("b", "c"): 1}
+    assert interest.triples == []
+    assert not interest.about_ranges
+
+
+def test_items_that_ask_the_same_are_put_together_in_the_order_of_the_domain():
+    interest = Interest.of(DOMAIN, pg.workloads.marginals([("b", "a"), ("a", "b"), ("c", "b", "a")], [1.0, 2.0, 4.0]))
+    assert [(asked.clique, asked.importance) for asked in interest.items] == [(("a", "b"), 3), (("a", "b", "c"), 4)]
+    assert interest.pairs == {("a", "b"): 7, ("a", "c"): 4, ("b", "c"): 4}
+    assert interest.triples == [("a", "b", "c")]
+    assert set(interest.by_part) == set(parts(("a", "b", "c")))
+    assert len(interest.by_part["a", "b"]) == 2
+
+
+def test_an_item_weighs_the_same_whatever_its_number_of_queries():
+    prefixes = Interest.of(DOMAIN, pg.workloads.prefixes(DOMAIN, [("a", "c")], ["a"])).items[0]
+    assert prefixes.factors["a"] == pytest.approx(np.tril(np.ones((4, 4))) / 4)
+    assert np.abs(prefixes.factors["a"]).sum(axis=0).max() == 1
+    assert prefixes.inside(("c",)) == {}
+    box = Interest.of(DOMAIN, [pg.workloads.Item(("a",), pg.Kron({"a": pg.queries.interval(4, 1, 3)}), 2.0)])
+    assert box.items[0].factors["a"].tolist() == [[0, 1, 1, 0]]
+    assert box.about_ranges
+
+
+def test_an_attribute_that_is_summed_out_is_left_out():
+    query = pg.Kron({"a": pg.queries.total(4), "b": pg.queries.prefix(3)})
+    interest = Interest.of(DOMAIN, [pg.workloads.Item(("a", "b"), query)])
+    assert [asked.clique for asked in interest.items] == [("b",)]
+    assert interest.pairs == {}
+
+
+def test_of_many_rows_some_stand_for_all():
+    domain = pg.Domain({"a": 500})
+    rows = Interest.of(domain, pg.workloads.ranges(domain, ["a"])).items[0].factors["a"]
+    assert rows.shape == (MOST_ROWS, 500)
+    every = pg.queries.all_range(500)
+    mass = np.linspace(1, 2, 500)
+    exact = every.apply(mass, 0).sum() / every.matrix().sum(axis=0).max()
+    assert (rows @ mass).sum() == pytest.approx(exact, rel=0.15)
+    assert evenly(5, 10).tolist() == [0, 1, 2, 3, 4]
+
+
+def test_a_matrix_about_several_attributes_counts_as_their_table():
+    interest = Interest.of(DOMAIN, [pg.workloads.Item(("a", "c"), pg.queries.as_query(np.ones((2, 8))))])
+    assert interest.items[0].factors == {}
+
+
+@pytest.mark.parametrize("workload", [[], [("a", "z")], pg.workloads.marginals([("a", "b")], [0.0])])
+def test_what_cannot_be_used_is_refused(workload):
+    with pytest.raises((ArgumentError, UnknownAttributeError)):
+        Interest.of(DOMAIN, workload)
