@@ -22,7 +22,8 @@ EPSILONS = (0.3, 1.0, 8.0)
 DELTAS = {"fire": 1e-11, "fire30": 1e-11, "acs/IL_OH": 3e-11}
 """At most 1 / records^2, as the contest wanted it."""
 
-GUM_ITERATIONS, FLOW_ITERATIONS = 20, 3
+GUM_ITERATIONS, FLOW_ITERATIONS, MORE_FLOWS = 20, 3, 8
+"""Flows are slow: where GUM has 40 iterations, they have 8."""
 PUBLISHED, OURS, FLOWS = "GUM as published", "GUM, ours", "flows (MCF)"
 RATES = {
     "step": (0.84, 0.5, 0.95),
@@ -35,7 +36,7 @@ theirs."""
 SCHEDULES = {schedule: rates[0] for schedule, rates in RATES.items()}
 BEST_SCHEDULE = "square_root"
 """The one that comes closest in 40 iterations, with which GUM as published is scored."""
-HALF_COPIES, FLOWS_LONG = f"{PUBLISHED}, half copies", f"{FLOWS}, {2 * GUM_ITERATIONS} iterations"
+HALF_COPIES, FLOWS_LONG = f"{PUBLISHED}, half copies", f"{FLOWS}, long"
 
 
 def _published(schedule: str, decay: float, **parameters: float) -> GradualUpdate:
@@ -58,7 +59,7 @@ METHODS: dict[str, GradualUpdate | MinCostFlow] = {
     f"{PUBLISHED}, replace only": GradualUpdate.as_published(iterations=2 * GUM_ITERATIONS, last_duplicate=0.0),
     f"{PUBLISHED}, alpha 0.2": GradualUpdate.as_published(iterations=2 * GUM_ITERATIONS),
     f"{OURS}, long": GradualUpdate(iterations=2 * GUM_ITERATIONS),
-    FLOWS_LONG: MinCostFlow(iterations=2 * GUM_ITERATIONS),
+    FLOWS_LONG: MinCostFlow(iterations=MORE_FLOWS),
 }
 FOR_SCORES = (PUBLISHED, HALF_COPIES, OURS, FLOWS)
 QUICK_CONVERGENCE = (f"{PUBLISHED}, step", f"{OURS}, long")

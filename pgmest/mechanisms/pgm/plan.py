@@ -57,9 +57,10 @@ class Plan:
         one_way_errors: the expected error of each attribute's marginal, as a total variation distance, if nothing but
             one-way marginals is bought, and its values are equally frequent (the worst case).
         score_stddev: of the noise in the scores, as a total variation distance.
-        least_dependence: of each pair the least dependence (total variation from independence) that is worth measuring
+        least_dependence: of each pair the least dependence (total variation from independence) that is worth buying
             if as many pairs are bought as join all attributes; inf where even the strongest possible is not, and 0
-            where even what chance makes of independent attributes is.
+            where even what chance makes of independent attributes is. Where triples are asked for, of these, too,
+            beyond what their pairs tell.
     """
 
     records: int
@@ -73,6 +74,15 @@ class Plan:
         """Whether no pair can be worth its price, so that `Independent` would do as well."""
         return all(math.isinf(least) for least in self.least_dependence.values())
 
+    def _worth(self, kind: str, ways: int, beyond: str) -> str:
+        """How many marginals of so many attributes can be worth measuring, and when."""
+        known = [least for clique, least in self.least_dependence.items() if len(clique) == ways]
+        possible = [least for least in known if not math.isinf(least)]
+        line = f"{len(possible)} of {plural(len(known), kind)} can be worth measuring"
+        if possible:
+            line += f", if {min(possible):.3f} (the median {np.median(possible):.3f}) or more {beyond}"
+        return line
+
     def __str__(self) -> str:
         lines = [f"PGM on {self.records:,} records of {plural(len(self.one_way_errors), 'attribute')}", ""]
         lines.append(f"{'attribute':24} {'stddev at first':>15} {'expected error':>15}")
@@ -83,10 +93,9 @@ class Plan:
         ]
         if len(worst) > SHOWN:
             lines.append(f"... and {plural(len(worst) - SHOWN, 'attribute')} with less")
-        possible = [least for least in self.least_dependence.values() if not math.isinf(least)]
-        lines += ["", f"{len(possible)} of {plural(len(self.least_dependence), 'pair')} can be worth measuring"]
-        if possible:
-            lines[-1] += f", if {min(possible):.3f} (the median {np.median(possible):.3f}) or more from independence"
+        lines += ["", self._worth("pair", 2, "from independence")]
+        if any(len(clique) > 2 for clique in self.least_dependence):
+            lines.append(self._worth("triple", 3, "from what their pairs tell"))
         lines.append(f"scores of pairs have a standard error of {self.score_stddev:.4f}")
         if self.independent_only:
             lines.append(

@@ -53,3 +53,21 @@ def test_the_report_says_what_was_bought_and_why():
     assert report_of(bought[:1]).count("\n") == 0
     many = [Purchase(1, ("a", "b"), (2, 2), 0.01, 1.0, 0.2, 0.1)] * 20
     assert report_of(many).endswith("and 8 purchases with less gain")
+
+
+def test_a_plan_for_triples_tells_of_them_too():
+    plan = PGM(rho=1.0).plan(DOMAIN, 10_000, workload=[("age", "sex", "income")])
+    assert set(plan.least_dependence) == {
+        ("age", "sex"),
+        ("age", "income"),
+        ("sex", "income"),
+        ("age", "sex", "income"),
+    }
+    assert "1 of 1 triple can be worth measuring" in str(plan)
+    assert PGM(rho=1.0).plan(DOMAIN, 100, pg.workloads.prefixes(DOMAIN, [("age",)], ["age"])).least_dependence == {}
+
+
+def test_the_report_names_triples_and_the_public_table():
+    bought = [Purchase(3, ("a", "b", "c"), (2, 2, 2), 0.5, 2.0, 0.3, 0.01)]
+    assert report_of(bought).splitlines()[0].endswith("the rest for 0 pairs, 1 triple and scores")
+    assert "the public table is taken for the dependence of 2 pairs" in report_of(bought, 2)
