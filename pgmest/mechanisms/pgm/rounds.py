@@ -277,7 +277,7 @@ class Rounds:
         alone, beside = self._found([independent, tables], self._one_way_errors)
         differences = {pair: beside.noisy[pair] - alone.noisy[pair] for pair in self.pairs}
         errors = dict.fromkeys(self.pairs, math.hypot(alone.stddev, beside.stddev))
-        nearer = clearly_less(differences, errors, whole=0.0)  # to err on one side costs as much as on the other
+        nearer = clearly_less(differences, errors, whole=0.0, alone=1.0)
         self.believed = tuple(pair for pair in self.pairs if pair in nearer)
         return {**alone.dependence, **{pair: beside.dependence[pair] for pair in self.believed}}
 
