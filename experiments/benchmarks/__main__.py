@@ -1,4 +1,4 @@
-"""`python -m experiments.benchmarks [oracle|batches|bulk|queries|residuals|solvers]`: measure pgmest against mbi."""
+"""`python -m experiments.benchmarks [NAME]`: measure pgmest against mbi."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ BENCHMARKS = {
     "oracle": "the MARGINAL-ORACLE: new cliques, later calls, memory",
     "batches": "many parameter vectors on one plan at once",
     "bulk": "all two-way and three-way marginals of a model at once",
+    "precision": "the oracle in float32",
     "queries": "factored queries and unmeasured marginals of a calibrated model",
     "residuals": "all pairs of many attributes, by residuals",
     "solvers": "loss against iterations and seconds",

@@ -17,7 +17,7 @@ from experiments import problems
 from experiments.benchmarks.timing import alternate, timed
 from experiments.benchmarks.worker import WorkerFailed, apart
 from experiments.problems import NamedProblem
-from pgmest.inference.exact.belief_propagation import load_kernels
+from pgmest.inference.exact.kernel_loading import load_kernels
 from pgmest.inference.exact.plan import Plan
 from pgmest.models.exact import Model
 

@@ -21,7 +21,8 @@ from experiments.benchmarks.timing import Timings, alternate, timed
 from experiments.benchmarks.worker import WorkerFailed, apart
 from experiments.problems import NamedProblem
 from pgmest.graph.junction_tree import JunctionTree
-from pgmest.inference.exact.belief_propagation import ExactOracle, load_kernels, marginals
+from pgmest.inference.exact.belief_propagation import ExactOracle, marginals
+from pgmest.inference.exact.kernel_loading import load_kernels
 from pgmest.inference.exact.plan import Plan
 from pgmest.tables.clique_vector import CliqueVector, Layout
 from pgmest.tables.domain import Domain

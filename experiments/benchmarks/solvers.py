@@ -19,7 +19,7 @@ from experiments import problems
 from experiments.benchmarks.worker import WorkerFailed, apart
 from experiments.problems import NamedProblem
 from pgmest.estimation.estimate import estimate
-from pgmest.inference.exact.belief_propagation import load_kernels
+from pgmest.inference.exact.kernel_loading import load_kernels
 from pgmest.losses import L2Loss
 
 PGMEST_METHODS = ("accelerated", "universal", "mirror_descent", "dual_averaging", "lbfgs")

@@ -34,7 +34,8 @@ from noisy marginals, numeric attributes in buckets that are refined again, grou
 values below max(4.5 sigma, 800) put together or, where all of them stay below that, assigned 0; the noise that is the
 least for so many marginals; tables made consistent; and records. delta is at most 1 / records^2. GUM as published has
 {2 * cells.GUM_ITERATIONS} iterations, alpha 1 and the square-root schedule, with which it comes close in them (below;
-the contest had alpha 0.2, for an unknown number of iterations); ours {cells.GUM_ITERATIONS}, flows
+the contest had alpha 0.2, for an unknown number of iterations); *half copies* is the same, but that half of what a cell
+gains in the last iteration are rewritten records and not all are copies; ours has {cells.GUM_ITERATIONS}, flows
 {cells.FLOW_ITERATIONS}. At epsilon 0.3 the marginals have hardly a cycle: records are appended from them, and the ways
 are nearly one.
 
@@ -50,7 +51,8 @@ CONVERGENCE = f"""## GUM against flows
 
 Mean total variation between the records' tables and those they are to have, on `fire` at epsilon 1, in each iteration
 before its updates. GUM as published: a cell gains min(n_t - n_s, alpha n_s). The rates of the schedules of alpha are
-not published: here k is {", ".join(f"{k:g} ({name.replace('_', ' ')})" for name, k in cells.SCHEDULES.items())}.
+not published: here k is {", ".join(f"{k:g} ({name.replace('_', ' ')})" for name, k in cells.SCHEDULES.items())};
+where a row names another k, it is that.
 """
 
 ITEMSETS = """## PrivBasis (section 3.1)
@@ -73,9 +75,9 @@ def write(results: Path) -> None:
         table = pd.read_csv(folder / "convergence.csv")
         parts += [CONVERGENCE, _convergence(table), "\n![Convergence](dpsyn/convergence.png)\n"]
     if (folder / "itemsets.csv").is_file():
-        table = pd.read_csv(folder / "itemsets.csv").drop(columns=["table", "seed"])
-        medians = table.groupby(["theta", "epsilon"]).median().round(4).reset_index()
-        parts += [ITEMSETS, markdown(medians), "\n![PrivBasis](dpsyn/itemsets.png)\n"]
+        groups = pd.read_csv(folder / "itemsets.csv").drop(columns="table").groupby(["theta", "epsilon"])
+        medians = groups.median().round(4).drop(columns="seed").join(groups["seed"].nunique().rename("seeds"))
+        parts += [ITEMSETS, markdown(medians.reset_index()), "\n![PrivBasis](dpsyn/itemsets.png)\n"]
     write_atomically(results / "dpsyn.md", "\n".join(parts))
 
 
@@ -93,17 +95,27 @@ def _text(cell: object) -> str:
 
 def _scores(table: pd.DataFrame) -> str:
     shown = ["density", "ranges", "pay_gap", "density_nist", "ranges_nist"]
-    keys = ["table", "epsilon", "method"]
-    have = [name for name in shown if name in table]
-    found = table.groupby(keys)[have].median().round().join(table.groupby(keys)["seed"].nunique().rename("seeds"))
-    noise = table.groupby(keys)[["noise", "marginals"]].first()
-    return markdown(found.join(noise).reset_index())
+    groups = table.groupby(["table", "epsilon", "method"])
+    found = groups[[name for name in shown if name in table]].agg(_spread)
+    return markdown(found.join(groups["seed"].nunique().rename("seeds")).join(groups[["noise", "marginals"]].first())
+                    .reset_index())  # fmt: skip
+
+
+def _spread(scores: pd.Series) -> str:
+    """The median, and the range where there are several seeds."""
+    known = scores.dropna()
+    if known.empty:
+        return ""
+    median = f"{known.median():,.0f}"
+    return median if len(known) == 1 else f"{median} ({known.min():,.0f} to {known.max():,.0f})"
 
 
 def _convergence(table: pd.DataFrame) -> str:
     places = [1, 5, 10, 20, 40]
     rows = table[table["iteration"].isin(places)]
     wide = rows.groupby(["method", "iteration"])["error"].median().unstack("iteration").reset_index()
-    last = table.groupby("method")["error"].apply(lambda errors: errors.iloc[-1]).rename("last")
+    ends = table[table["iteration"] == table.groupby(["method", "seed"])["iteration"].transform("max")]
+    last = ends.groupby("method")["error"].median().rename("last")
+    last = pd.concat([last, table.groupby("method")["seed"].nunique().rename("seeds")], axis=1)
     wide = wide.join(last, on="method").round(4)
     return markdown(wide.rename(columns={place: f"iteration {place}" for place in places}))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from experiments.dpsyn import cells
 from experiments.papers.entry import algorithm, impossible, number, statement
@@ -37,6 +37,13 @@ def _score(table: str, score: str, method: str = PUBLISHED) -> Callable[[], tupl
     return found
 
 
+def _ranges() -> tuple[str, bool]:
+    """The published form's range score, and what its last phase of copies alone has to do with it."""
+    text, rises = _score("fire", "ranges")()
+    other, other_rises = _score("fire", "ranges", cells.HALF_COPIES)()
+    return f"{text}; ending with half copies {'it rises' if other_rises else 'it does not rise either'}: {other}", rises
+
+
 def _last_errors() -> dict[str, float]:
     table = rows("dpsyn/convergence.csv")
     last = table[table["iteration"] == table.groupby(["method", "seed"])["iteration"].transform("max")]
@@ -44,32 +51,25 @@ def _last_errors() -> dict[str, float]:
 
 
 def _gum_against_flows() -> tuple[str, bool]:
-    """Early, and in the end."""
+    """After as many iterations as flows were run for, and in the end."""
     table = rows("dpsyn/convergence.csv")
-    named = {f"{PUBLISHED}, {cells.BEST_SCHEDULE}": "GUM", f"{OURS}, long": "ours", cells.FLOWS_LONG: "flows"}
-    said = []
-    for iteration in (8, int(table["iteration"].max())):
-        errors = table[table["iteration"] == iteration].groupby("method")["error"].median()
-        said.append(f"after {iteration}: " + ", ".join(f"{named[m]} {errors[m]:.4f}" for m in named))
-    last = _last_errors()
-    return "; ".join(said), last[f"{PUBLISHED}, {cells.BEST_SCHEDULE}"] < last[cells.FLOWS_LONG]
+    published = f"{PUBLISHED}, {cells.BEST_SCHEDULE}"
+    last = int(table.loc[table["method"] == cells.FLOWS_LONG, "iteration"].max())
+    errors = table[table["iteration"] == last].groupby("method")["error"].median()
+    mine, theirs = float(errors[published]), float(errors[cells.FLOWS_LONG])
+    text = f"after {last} iterations GUM {mine:.3f} (ours {errors[f'{OURS}, long']:.3f}), flows {theirs:.3f}"
+    return f"{text}; in the end GUM {_last_errors()[published]:.3f}", mine < theirs
 
 
 def _step_decay() -> tuple[str, bool]:
     """The least error of each schedule over the rates that were tried."""
-    found = _last_errors()
-    named = {
-        schedule: min(found[f"{PUBLISHED}, {name}"] for name in _names(schedule, rates))
-        for schedule, rates in cells.RATES.items()
-    }
-    text = ", ".join(f"{name.replace('_', ' ')} {error:.4f}" for name, error in named.items())
-    return f"at the best of {len(cells.RATES['step'])} rates: {text}", min(
-        named, key=lambda name: named[name]
-    ) == "step"
-
-
-def _names(schedule: str, rates: Sequence[float]) -> list[str]:
-    return [schedule, *(f"{schedule} {rate:g}" for rate in rates[1:])]
+    found, least, parts = _last_errors(), dict[str, float](), list[str]()
+    for schedule, rates in cells.RATES.items():
+        names = [schedule, *(f"{schedule} {rate:g}" for rate in rates[1:])]
+        tried = [found[f"{PUBLISHED}, {name}"] for name in names if f"{PUBLISHED}, {name}" in found]
+        least[schedule] = min(tried)
+        parts.append(f"{schedule.replace('_', ' ')} {min(tried):.4f} (of {len(tried)})")
+    return f"at the best of the rates tried: {', '.join(parts)}", min(least, key=lambda name: least[name]) == "step"
 
 
 def _copies_help() -> tuple[str, bool]:
@@ -209,15 +209,15 @@ PAPER = Paper(
             "section 5.1",
             "range score of the pipeline",
             "rises with epsilon",
-            _score("fire", "ranges"),
+            _ranges,
             REPORT,
-            because="the published GUM ends with copies alone; with ours and with flows it rises",
+            because="copies repeat records: with half as many it is higher at 1 and 8; with ours and flows it rises",
         ),
         statement(
             "section 5.1",
             "Gini index and pay gap",
             "rises with epsilon",
-            _score("acs/IL_OH", "pay_gap", OURS),
+            _score("acs/IL_OH", "pay_gap"),
             REPORT,
             because="the contest's census of 1940 is not here, and how the score is normalized is not printed",
         ),
@@ -289,7 +289,7 @@ PAPER = Paper(
             "preferable in all settings",
             _step_decay,
             REPORT,
-            because="the rates are not printed, and with others the order changes",
+            because="the rates are not printed, and the order changes with them",
         ),
     ),
     remarks=(

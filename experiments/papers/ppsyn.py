@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import pandas as pd
+from scipy import stats
 
 from experiments.papers.entry import Entry, algorithm, statement
 from experiments.papers.paper import Paper, steps_of
@@ -22,8 +24,6 @@ NO_NUMBERS = "the paper prints no numbers, so its sentences are compared"
 def _medians(file: str, value: str, across: str = "epsilon", **where: object) -> pd.DataFrame:
     """Rows: table and budget (or what else is across); columns: mechanisms."""
     table = rows(f"ppsyn/{file}.csv", **where)
-    if value == "rate":
-        table = table.assign(rate=table[[name for name in table if name.startswith("fold_")]].mean(axis=1))
     return table.groupby(["table", across, "mechanism"])[value].median().unstack("mechanism")
 
 
@@ -97,6 +97,20 @@ def _grows_with_d() -> tuple[str, bool]:
     growing = all(bool(medians[name].is_monotonic_increasing) for name in (PUBLISHED, *OTHERS))
     least, most = medians[PUBLISHED].iloc[0], medians[PUBLISHED].iloc[-1]
     return f"published: {least:.3f} at d = {medians.index[0]}, {most:.3f} at d = {medians.index[-1]}", growing
+
+
+def _svm() -> tuple[str, bool]:
+    """Against PrivMRF, fold by fold: in how many settings better, and in how many beyond a 95 % interval."""
+    table = rows("ppsyn/svm.csv").set_index(["table", "epsilon", "mechanism"])
+    rates = table[[name for name in table if name.startswith("fold_")]]
+    both = rates.xs(PUBLISHED, level="mechanism") - rates.xs("PrivMRF", level="mechanism")
+    reach = stats.t.ppf(0.975, both.shape[1] - 1) * both.std(axis=1) / math.sqrt(both.shape[1])
+    mean = both.mean(axis=1)
+    text = (
+        f"lower in {int((mean < 0).sum())} of {len(mean)} settings, beyond the folds' 95 % intervals in "
+        f"{int((mean < -reach).sum())}; higher beyond them in {int((mean > reach).sum())}"
+    )
+    return text, bool((mean < 0).mean() >= 0.8)
 
 
 def _gap_grows_with_d() -> tuple[str, bool]:
@@ -289,9 +303,9 @@ PAPER = Paper(
             "Figure 6",
             "misclassification against PrivMRF",
             "consistently better",
-            _wins("svm", "rate", ("PrivMRF",), 0.8),
+            _svm,
             REPORT,
-            because=NO_NUMBERS,
+            because="only at the smallest budgets; from 0.5 on both are near the rate of real records",
         ),
         *_etas("Figure 7", "workload error", "workload_error"),
         *_etas("Figure 8", "range error", "ranges_3"),

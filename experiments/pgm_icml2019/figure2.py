@@ -62,22 +62,26 @@ def epsilons(run: Run) -> None:
     """Figure 2a."""
     effort = Effort(1e-2, 50) if run.quick else Effort()
     cells = [Cell("adult", "HDMM", seed, e, effort) for e in EPSILONS for seed in range(run.few(SEEDS, 1))]
-    table = pd.DataFrame(run.rows(cells, "pgm_figure1"))
+    table = run.table(cells, "pgm_figure1")
+    equal = run.table(
+        [Cell("adult", "HDMM", seed, 10.0, effort, split="equal") for seed in range(run.few(SEEDS, 1))], "pgm_figure1"
+    )
     iterations = run.few(PATH_ITERATIONS, 60)
     paths = run.rows([Path(method, 0, iterations, epsilon=10.0) for method in ON_THE_WAY], "pgm_paths")
     run.results.mkdir(parents=True, exist_ok=True)
-    columns = ["epsilon", "seed", "error_original", "error_global", "error_pgm", "measured_original", "measured_pgm"]
-    write_atomically(run.results / "pgm_figure2a.csv", table[columns].to_csv(index=False, float_format="%.5g"))
+    columns = ["split", "epsilon", "seed", *SERIES, "measured_original", "measured_pgm"]
+    both = pd.concat([table, equal])[columns]
+    write_atomically(run.results / "pgm_figure2a.csv", both.to_csv(index=False, float_format="%.5g"))
     noted = pd.concat(
         [pd.DataFrame({"iteration": row["iteration"], "error": row["error"]}).assign(
             method=row["method"], local=row["local"]) for row in paths]
     )  # fmt: skip
     write_atomically(run.results / "pgm_figure2a_path.csv", noted.to_csv(index=False, float_format="%.5g"))
-    write_atomically(run.results / "pgm_figure2a.md", _text_a(table, noted))
+    write_atomically(run.results / "pgm_figure2a.md", _text_a(table, equal, noted))
     _draw_a(table, noted, run)
 
 
-def _text_a(table: pd.DataFrame, noted: pd.DataFrame) -> str:
+def _text_a(table: pd.DataFrame, equal: pd.DataFrame, noted: pd.DataFrame) -> str:
     def spread(values: pd.Series) -> str:
         return f"{values.median():.4f} ({values.min():.4f} to {values.max():.4f})"
 
@@ -89,12 +93,12 @@ def _text_a(table: pd.DataFrame, noted: pd.DataFrame) -> str:
         rows.append(f"| {epsilon:g} | {errors} | {gain:.2f}x | {measured:.2f}x |")
     return TEXT_A.format(
         seeds=table.seed.nunique(), uniform=problem("adult").uniform_error, rows="\n".join(rows),
-        ten="\n\n".join(map(paragraph, _ten(table, noted))),
+        ten="\n\n".join(map(paragraph, _ten(table, equal, noted))),
     )  # fmt: skip
 
 
-def _ten(table: pd.DataFrame, noted: pd.DataFrame) -> list[str]:
-    """What happens at epsilon 10, in two paragraphs."""
+def _ten(table: pd.DataFrame, equal: pd.DataFrame, noted: pd.DataFrame) -> list[str]:
+    """What happens at epsilon 10, in three paragraphs."""
     at_ten, local = table[table.epsilon == 10.0], float(noted.local.iloc[0])
     ends = {method: rows.iloc[-1] for method, rows in noted.groupby("method")}
     ours, papers = (ends[method] for method in ON_THE_WAY)
@@ -104,6 +108,9 @@ def _ten(table: pd.DataFrame, noted: pd.DataFrame) -> list[str]:
         "The paper finds local least squares slightly better on the workload there, and PGM better on the measurements "
         f"by more than three times. Here PGM is better on both at its optimum: {at_ten.error_pgm.median():.4f} against "
         f"{at_ten.error_original.median():.4f} on the workload.",
+        "The gain is smaller with the equal split of the authors' published script, which gives both less error: "
+        f"{equal.error_pgm.median():.4f} against {equal.error_original.median():.4f}, a factor of "
+        f"{equal.error_original.median() / equal.error_pgm.median():.2f}. It is a gain all the same.",
         "What can turn this round is an estimate that has not arrived (right panel). The smaller the noise, the "
         "further the optimum is from the uniform distribution where it starts, and the more iterations it takes. "
         f"Algorithm 2 is at {ours.error:.4f} after {ours.iteration:,.0f} iterations, still above local least squares "

@@ -69,6 +69,8 @@ LEAKS: dict[str, dict[str, Any]] = {
     **{name: {**form, "rounds": MORE} for name, form in WITH_MORE.items()},
 }
 """All forms, with their rounds."""
+QUICK_LEAKS = (CONTROL, "no partitions", "budgets closed, chosen first", "closed, no partitions")
+"""One of each of the groups below."""
 
 GROUPS: dict[str, list[str]] = {
     "as published, fewer rounds": [name for name in LEAKS if name.startswith("published")],
@@ -197,7 +199,7 @@ def support_vectors(quick: bool) -> Iterator[SvmCell]:
     for table in problems.TARGETS if not quick else ("BR2000",):
         yield SvmCell(table, "real records", 0.0)
         for epsilon in (0.5,) if quick else SVM_EPSILONS:
-            for name in MECHANISMS:
+            for name in (PUBLISHED, "PrivMRF") if quick else MECHANISMS:
                 yield SvmCell(table, name, epsilon)
 
 
@@ -220,5 +222,5 @@ def leaks(seeds: int, quick: bool) -> Iterator[Cell]:
     """The published algorithm with the leak closed, in parts and all of it; as published it is in `sweep`."""
     for table in ("BR2000",) if quick else ("BR2000", "adult14"):
         for epsilon in (0.1,) if quick else LEAK_EPSILONS[table]:
-            for name in LEAKS:
+            for name in QUICK_LEAKS if quick else LEAKS:
                 yield from (Cell(table, name, epsilon, seed=seed) for seed in range(seeds))

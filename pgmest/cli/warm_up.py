@@ -71,8 +71,9 @@ def compile_all(folder: Path, processes: int) -> None:
     Raises:
         PgmestError: a process failed.
     """
-    environment = {**os.environ, "PGMEST_CACHE_DIR": str(folder), "PYTHONPATH": os.pathsep.join(sys.path)}
-    sweep = "from pgmest.inference.exact.belief_propagation import compile_sweep; compile_sweep({!r})"
+    environment = {**os.environ, "PGMEST_CACHE_DIR": str(folder), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    environment["PYTHONSAFEPATH"] = "1"  # a `pgmest` that happens to lie in the current folder is another one
+    sweep = "from pgmest.inference.exact.kernel_loading import compile_sweep; compile_sweep({!r})"
 
     def run(program: str) -> None:
         done = subprocess.run(

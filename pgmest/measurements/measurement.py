@@ -12,14 +12,22 @@ import numpy as np
 
 from pgmest._base.errors import (
     ArgumentError,
-    DuplicateAttributeError,
     MeasurementError,
     MeasurementShapeError,
-    QueryError,
+)
+from pgmest.measurements.checks import (
+    LARGEST_ANSWER,
+    SMALLEST_STDDEV,
+    checked_answers,
+    checked_clique,
+    checked_query,
+    checked_stddev,
+    is_identity,
+    numbers,
+    table_values,
 )
 from pgmest.measurements.noise import NOISES, noise_scale, noise_stddev
-from pgmest.queries import LinearQuery, as_query
-from pgmest.queries.matrices import Identity
+from pgmest.queries import LinearQuery
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
 
@@ -36,9 +44,6 @@ ROUNDED_BY = 1e-9
 
 OPEN_STDDEV = 1e6
 """The same for an answer without an upper end."""
-
-SMALLEST_STDDEV = 1e-150  # a smaller one has an infinite precision
-LARGEST_ANSWER = 1e100  # of answers, their noise and totals: the squares of larger numbers are infinite
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -96,13 +101,13 @@ class LinearMeasurement:
     ):
         if noise not in NOISES:
             raise ArgumentError.of("noise", noise, NOISES)
-        names = _clique(clique)
+        names = checked_clique(clique)
         where = f"the measurement of {names}"
-        checked = _checked_query(query, names, where)
-        array = _numbers(_table(values, names, checked, where), f"{where}: values")
-        answers = _answers(array, checked, names, where)
+        checked = checked_query(query, names, where)
+        array = numbers(table_values(values, names, checked, where), f"{where}: values")
+        answers = checked_answers(array, checked, names, where)
         kept, table_shape = checked, array.shape if checked is None and array.ndim > 1 else None
-        if checked is not None and _is_identity(checked, names):
+        if checked is not None and is_identity(checked, names):
             kept, table_shape = None, checked.answer_shape
         for name, value in {
             "clique": names,
@@ -115,7 +120,7 @@ class LinearMeasurement:
             "_shape": table_shape,
         }.items():
             object.__setattr__(self, name, value)
-        object.__setattr__(self, "stddev", _checked_stddev(stddev, self.rows, where))
+        object.__setattr__(self, "stddev", checked_stddev(stddev, self.rows, where))
 
     @classmethod
     def between(cls, low: Any, high: Any, clique: Iterable[str] | str, query: Any = None) -> LinearMeasurement:
@@ -134,7 +139,7 @@ class LinearMeasurement:
             MeasurementError: ends that are not numbers, low above high, or a lower end that is infinite.
         """
         below, above = np.broadcast_arrays(np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64))
-        where = f"the measurement of {_clique(clique)}"
+        where = f"the measurement of {checked_clique(clique)}"
         if np.isnan(above).any() or not np.isfinite(below).all():
             raise MeasurementError(
                 f"{where}: the ends must be numbers, and the lower ones finite; only high may be inf."
@@ -176,7 +181,9 @@ class LinearMeasurement:
             MeasurementError: the base is not a number of at least 1, or values that are not numbers.
         """
         if isinstance(base, bool) or not 1 <= base < math.inf:
-            raise MeasurementError(f"the measurement of {_clique(clique)}: base must be at least 1, got {base!r}.")
+            raise MeasurementError(
+                f"the measurement of {checked_clique(clique)}: base must be at least 1, got {base!r}."
+            )
         reach = math.ceil(base) - 1 if random else math.floor(base / 2)
         middle = np.asarray(values, dtype=np.float64)
         low = middle - reach if query is not None else np.maximum(middle - reach, 0.0)
@@ -204,8 +211,8 @@ class LinearMeasurement:
         Raises:
             MeasurementError: values that are no percentages, totals that are not positive, or no number of decimals.
         """
-        where = f"the measurement of {_clique(clique)}"
-        shares, totals = _numbers(values, f"{where}: values"), _numbers(of, f"{where}: of")
+        where = f"the measurement of {checked_clique(clique)}"
+        shares, totals = numbers(values, f"{where}: values"), numbers(of, f"{where}: of")
         if isinstance(decimals, bool) or not isinstance(decimals, int | np.integer) or not 0 <= decimals <= 12:
             raise MeasurementError(f"{where}: decimals must be an integer from 0 to 12, got {decimals!r}.")
         if shares.size and (shares.min() < 0 or shares.max() > 100):
@@ -240,14 +247,14 @@ class LinearMeasurement:
             MeasurementError: a share that is none, values of another shape, or attributes that are not some of the
                 clique's.
         """
-        names = _clique(clique)
+        names = checked_clique(clique)
         where = f"the measurement of {names}"
-        moved = _clique(attributes)
+        moved = checked_clique(attributes)
         if not moved or not set(moved) < set(names):
             raise MeasurementError(f"{where}: swapped attributes must be some, but not all, of the clique's.")
         if isinstance(share, bool) or not 0 <= share < 1:
             raise MeasurementError(f"{where}: share must be at least 0 and below 1, got {share!r}.")
-        table = _numbers(_table(values, names, None, where), f"{where}: values")
+        table = numbers(table_values(values, names, None, where), f"{where}: values")
         if table.ndim != len(names) or (table < 0).any() or not table.sum() > 0:
             raise MeasurementError(f"{where}: values must be counts, an array with an axis for each attribute.")
         axes = tuple(axis for axis, name in enumerate(names) if name in moved)
@@ -277,8 +284,8 @@ class LinearMeasurement:
         hidden, complementary = np.isnan(table), np.isposinf(table)
         if ((table < below) & (table >= max(least, 1.0))).any():
             raise MeasurementError(
-                f"the measurement of {_clique(clique)}: a published value is below the threshold {below:g}; counts "
-                "that were suppressed are NaN, and other exact ones belong into LinearMeasurement.exact."
+                f"the measurement of {checked_clique(clique)}: a published value is below the threshold {below:g}; "
+                "counts that were suppressed are NaN, and other exact ones belong into LinearMeasurement.exact."
             )
         low = np.where(hidden, least, np.where(complementary, 0.0, table))
         high = np.where(hidden, max(math.ceil(below) - 1, least), table)
@@ -402,100 +409,3 @@ def _between_text(names: str, query: str, widths: np.ndarray) -> str:
         return f"LinearMeasurement({names}: {answers}, {query}, exact)"
     spread = f"{widths.min():.4g}" if np.ptp(widths) == 0 else f"{widths.min():.4g} to {widths.max():.4g}"
     return f"LinearMeasurement({names}: {answers}, {query}, between ends {spread} apart)"
-
-
-def _clique(attributes: Iterable[str] | str) -> Clique:
-    names = (attributes,) if isinstance(attributes, str) else tuple(attributes)
-    if not all(isinstance(name, str) for name in names):
-        raise MeasurementError(f"a clique must be attribute names, got {attributes!r}.")
-    if len(set(names)) != len(names):
-        raise DuplicateAttributeError.of(names, f"the clique {names}")
-    return names
-
-
-def _table(values: Any, clique: Clique, query: LinearQuery | None, where: str) -> Any:
-    if not isinstance(values, Factor):
-        return values
-    if query is not None or set(values.domain) != set(clique):
-        raise MeasurementError(
-            f"{where}: a Factor over {values.domain.attributes} can be the values only of an identity measurement "
-            "of the same attributes; give the answers to the query as an array."
-        )
-    return values.transpose(clique).values
-
-
-def _checked_query(query: Any, clique: Clique, where: str) -> LinearQuery | None:
-    if query is None:
-        return None
-    try:
-        found = as_query(query)
-    except QueryError as error:
-        raise QueryError(f"{where}: {error}") from None
-    if found.attributes is not None and set(found.attributes) != set(clique):
-        raise MeasurementError(
-            f"{where} has a Kron on {found.attributes}: it must be over exactly the clique's attributes. "
-            "Leave the others out of the clique, or sum them out with pg.queries.total(n)."
-        )
-    return found
-
-
-def _is_identity(query: LinearQuery, clique: Clique) -> bool:
-    """Whether the answers are the cells of the clique's table, in its order."""
-    return query.attributes in (None, clique) and all(isinstance(matrix, Identity) for matrix in query.matrices)
-
-
-def _answers(array: np.ndarray, query: LinearQuery | None, clique: Clique, where: str) -> np.ndarray:
-    """The values as one read-only row, after comparing their shape with the query's, or the clique's axes."""
-    if query is None and array.ndim not in (1, len(clique)):
-        raise MeasurementShapeError.of(f"{where}: values", f"{clique} or flat".replace("'", ""), array.shape)
-    if query is not None:
-        shapes = {(query.rows,), query.answer_shape}
-        if array.shape not in shapes and not (query.rows == 1 and array.shape == ()):
-            raise MeasurementShapeError.of(
-                f"{where}: values", " or ".join(map(str, sorted(shapes))), array.shape, "Give one value for each query."
-            )
-    if array.size == 0:
-        raise MeasurementError(f"{where} has no values; give one for each query.")
-    if np.abs(array).max() > LARGEST_ANSWER:
-        raise MeasurementError(f"{where}: values must be within {LARGEST_ANSWER} of 0; this cannot be a count.")
-    answers = array.reshape(-1).copy()
-    answers.flags.writeable = False
-    return answers
-
-
-def _checked_stddev(stddev: Any, rows: int, where: str) -> float | np.ndarray:
-    deviations = _numbers(stddev, f"{where}: stddev")
-    if deviations.shape not in ((), (rows,)):
-        raise MeasurementShapeError.of(f"{where}: stddev", f"() or ({rows},)", deviations.shape)
-    if (deviations < SMALLEST_STDDEV).any():
-        raise MeasurementError(
-            f"{where}: stddev must be positive (at least {SMALLEST_STDDEV}), got {float(deviations.min())}. "
-            "For exact answers give a small one."
-        )
-    if (deviations > LARGEST_ANSWER).any():
-        raise MeasurementError(f"{where}: stddev must be at most {LARGEST_ANSWER}, got {float(deviations.max())}.")
-    if deviations.ndim == 0:
-        return float(deviations)
-    deviations = deviations.copy()
-    deviations.flags.writeable = False
-    return deviations
-
-
-def _numbers(values: Any, what: str) -> np.ndarray:
-    try:
-        array = np.asarray(values)
-        if array.dtype.kind not in "biufO":
-            raise TypeError
-        array = array.astype(np.float64)
-    except (TypeError, ValueError):
-        raise MeasurementError(f"{what} must be real numbers, got {_excerpt(values)}.") from None
-    finite = np.isfinite(array)
-    if not finite.all():
-        count, first = np.count_nonzero(~finite), np.argwhere(~finite)[0].tolist() or 0
-        raise MeasurementError(f"{what}: {count} NaN or infinite, the first at index {first}. Give finite numbers.")
-    return array
-
-
-def _excerpt(values: Any) -> str:
-    text = repr(values)
-    return text if len(text) <= 60 else f"{text[:57]}..."

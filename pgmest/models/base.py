@@ -88,15 +88,9 @@ class ModelBase(ABC):
     def sample(
         self, n: int | None = None, method: str = "round", seed: int | np.random.Generator | None = None
     ) -> Dataset:
-        """Synthetic records, in random order.
-
-        Args:
-            n: how many; by default `total`, rounded.
-            method: "round" (counts as close to the model as integers can be) or "multinomial" (independent records).
-            seed: the same seed gives the same records.
+        """Synthetic records, as `Distribution.sample` says.
 
         Raises:
-            ArgumentError: `n` is not an integer of at least 0, or there is no such method.
             QueryError: the model is no distribution to draw from.
         """
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from pgmest._base.errors import ImpossibleModelError
-from pgmest.inference.exact.belief_propagation import ExactOracle, load_kernels
+from pgmest.inference.exact.belief_propagation import ExactOracle
+from pgmest.inference.exact.kernel_loading import load_kernels
 from pgmest.tables.domain import Clique, Domain
 
 

@@ -71,7 +71,8 @@ class LocalLeastSquares(Solver[DualState]):
     """L-BFGS on the dual of least squares over the local polytope; for `oracle="convex"`, L2 and whole marginals.
 
     Its tables disagree until it has converged, so they may fit better than any that agree: the objective it reports is
-    as far above the dual value as the loss of these tables is from it, in either direction.
+    as far above the dual value as the loss of these tables is from it, in either direction, plus a noise floor for each
+    unit that they disagree by.
 
     Attributes:
         memory: how many pairs L-BFGS keeps.
@@ -123,11 +124,13 @@ class LocalLeastSquares(Solver[DualState]):
         return state
 
     def objective(self, problem: Problem, state: DualState) -> float:
-        return -state.point.value + abs(state.point.loss + state.point.value)
+        """As far above the dual value as the loss is from it, and noise floors for what the tables disagree by."""
+        apart = abs(state.point.loss + state.point.value)
+        return -state.point.value + apart + state.point.inconsistency * problem.loss.noise_floor
 
     def lower_bound(self, problem: Problem, state: DualState, enough: float) -> float:
-        """The dual value, less noise floors for what the tables disagree by: the gap is small where both are."""
-        return -state.point.value - state.point.inconsistency * problem.loss.noise_floor
+        """The dual value."""
+        return -state.point.value
 
 
 def _evaluated(oracle: RegionOracle, dual: LocalDual, multipliers: np.ndarray) -> DualPoint:

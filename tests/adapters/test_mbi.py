@@ -465,6 +465,12 @@ def test_oracles_and_questions():
     given = adapter.marginal_oracles.variable_elimination(theta, ("c",), 10.0, evidence={"a": 1})
     expected = mbi.marginal_oracles.variable_elimination(theta, ("c",), 10.0, evidence={"a": 1})
     np.testing.assert_allclose(given.values, expected.values, rtol=1e-4)
+    codes = np.array([1, 0, 1])
+    many = adapter.marginal_oracles.variable_elimination(theta, ("c",), 10.0, evidence={"a": codes, "b": 2})
+    assert many.domain.attributes[1:] == ("c",)
+    for row, code in zip(np.asarray(many.values), codes, strict=True):
+        one = adapter.marginal_oracles.variable_elimination(theta, ("c",), 10.0, evidence={"a": code, "b": 2})
+        np.testing.assert_allclose(row, one.values)
     query = {"a": np.array([[1.0, 1.0]]), "c": np.eye(2)}
     ours = adapter.marginal_oracles.kron_query(theta, query, 10.0)
     assert ours.domain.attributes == ("a_answer", "c_answer")

@@ -7,6 +7,7 @@ import os
 import pytest
 
 from pgmest._base.errors import PgmestError
+from pgmest._base.kernel_cache import PACKAGE
 from pgmest.cli import warm_up
 from pgmest.cli.main import main
 
@@ -31,3 +32,13 @@ def test_a_program_that_fails_is_an_error(tmp_path, monkeypatch):
     with pytest.raises(PgmestError, match="compiling failed: no compiler"):
         warm_up.compile_all(tmp_path, 1)
     assert os.environ.get("PGMEST_CACHE_DIR") != str(tmp_path)
+
+
+def test_what_is_compiled_is_this_package_whatever_lies_in_the_current_folder(tmp_path, monkeypatch):
+    (tmp_path / "pgmest").mkdir()
+    (tmp_path / "pgmest" / "__init__.py").write_text("raise SystemExit('another pgmest')")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(PACKAGE.parent))
+    monkeypatch.setattr(warm_up, "SWEEPS", ())
+    monkeypatch.setattr(warm_up, "USES", {"where": f"import pgmest; assert pgmest.__path__ == [{str(PACKAGE)!r}]"})
+    warm_up.compile_all(tmp_path / "kernels", 1)

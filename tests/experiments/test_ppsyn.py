@@ -1,9 +1,11 @@
 """PPSyn's experiments: the closed forms are private and pay, ranges are what they say."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import pgmest as pg
+from experiments.ppsyn import cells
 from experiments.ppsyn.leak import LABEL, PPSynPublishedPartlyClosed
 from experiments.ppsyn.problems import Range, random_box, weighted_combinations
 from pgmest.mechanisms.ppsyn.published import LABEL as PUBLISHED_LABEL
@@ -38,3 +40,22 @@ def test_combinations_are_different_and_boxes_not_empty():
     for clique in found:
         box = random_box(domain, clique, rng)
         assert all(0 <= low < high <= 4 for low, high in zip(box.low, box.high, strict=True))
+
+
+def test_of_each_group_of_forms_the_best_is_shown_in_each_setting():
+    first, second, *_ = cells.GROUPS["partitions closed"]
+    runs = [
+        (cells.PUBLISHED, 0.1, [0.2, 0.3]), (first, 0.1, [0.5, 0.7]), (second, 0.1, [0.4, 0.9]), (second, 2.0, [0.1]),
+    ]  # fmt: skip
+    table = pd.DataFrame(
+        [("BR2000", name, epsilon, error) for name, epsilon, errors in runs for error in errors],
+        columns=["table", "mechanism", "epsilon", "workload_error"],
+    )
+    best = cells.best_forms(table, "workload_error")
+    found = {key: sorted(rows["workload_error"]) for key, rows in best.groupby(["mechanism", "epsilon"])}
+    assert found == {
+        (cells.PUBLISHED, 0.1): [0.2, 0.3],
+        ("partitions closed", 0.1): [0.5, 0.7],  # a median of 0.6, against 0.65
+        ("partitions closed", 2.0): [0.1],
+    }
+    assert sorted(name for names in cells.GROUPS.values() for name in names) == sorted(cells.LEAKS)

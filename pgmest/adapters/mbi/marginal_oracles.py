@@ -83,15 +83,26 @@ CONSTRAINED = {
 """The oracles of `mbi.extensions.message_passing`."""
 
 
+EVIDENCE = "_mbi_evidence"
+"""What mbi 1.1 calls the first axis of an answer to evidence that is an array."""
+
+
 def variable_elimination(
     potentials: Any,
     clique: Any,
     total: Any = 1.0,
-    evidence: Mapping[Any, int] | None = None,
+    evidence: Mapping[Any, Any] | None = None,
     *,
     constraints: Sequence[Any] = (),
+    mesh: Any = None,
 ) -> Any:
     """The marginal on any attributes, an `mbi.Factor` that sums to `total`; with evidence, among the records with it.
+
+    Args:
+        potentials, clique, total, constraints: as in mbi.
+        evidence: attribute -> code. As in mbi 1.1 codes may be arrays of one length: the answer then has an axis for
+            their entries first, and sums to `total` for each.
+        mesh: mbi's, accepted and not needed.
 
     Raises:
         QueryError: evidence on attributes asked for.
@@ -101,9 +112,24 @@ def variable_elimination(
         return _peer.variable_elimination(potentials, clique, total, **extra, **_unless_empty(constraints))
     field = _field(potentials, total, constraints)
     names = field._names
-    given = {names.of[attribute]: int(code) for attribute, code in (evidence or {}).items()}
+    codes = {names.of[attribute]: np.asarray(code, dtype=np.int64) for attribute, code in (evidence or {}).items()}
+    if any(code.ndim for code in codes.values()):
+        return _given_arrays(field, names.clique(clique), codes, float(total))
+    given = {attribute: int(code) for attribute, code in codes.items()}
     table = field.model.project(names.clique(clique), given)
     return to_mbi_factor(table.normalize(float(total)) if given else table, names)
+
+
+def _given_arrays(
+    field: MarkovRandomField, clique: tuple[str, ...], codes: Mapping[str, np.ndarray], total: float
+) -> Any:
+    """The marginal for each entry of the evidence; what is asked twice is computed once."""
+    columns = np.stack(np.broadcast_arrays(*codes.values()), axis=-1).reshape(-1, len(codes))
+    distinct, places = np.unique(columns, axis=0, return_inverse=True)
+    tables = [field.model.project(clique, dict(zip(codes, map(int, row), strict=True))) for row in distinct]
+    values = np.stack([np.asarray(table.normalize(total).values) for table in tables])[places.reshape(-1)]
+    theirs = field.domain.project(field._names.back(clique))
+    return mbi.Factor(mbi.Domain([EVIDENCE, *theirs.attributes], values.shape), values)
 
 
 def bulk_variable_elimination(

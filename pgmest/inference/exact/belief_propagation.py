@@ -10,25 +10,22 @@ from __future__ import annotations
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import cache, cached_property, partial
+from collections.abc import Iterator
+from functools import cached_property, partial
 from itertools import pairwise
-from types import ModuleType
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from pgmest._base.errors import ArgumentError, ImpossibleModelError, MeasurementError, ShapeError
-from pgmest._base.kernel_cache import kernels_are_kept
 from pgmest._base.memory import check_room
 from pgmest.inference.exact import plan_columns as f
 from pgmest.inference.exact.contracted_sweeps import ContractedSweeps
+from pgmest.inference.exact.kernel_loading import load_covariance_kernels, load_kernels, load_many_kernels
 from pgmest.inference.exact.many_runs import ManyRuns, fits, interleaved
 from pgmest.inference.exact.plan import BUFFERS, Plan
 from pgmest.inference.exact.threads import get_threads, run_together
 from pgmest.tables.clique_vector import CliqueVector, Layout
-from pgmest.tables.domain import Domain
 from pgmest.tables.factor import Factor
 
 THREADED_CELLS = 1 << 17
@@ -73,6 +70,9 @@ class ExactOracle:
     contracts = True
     """Whether runs may be by contraction, which leaves no messages in the workspace."""
 
+    dtype: type[np.floating] = np.float64
+    """Of potentials, marginals and the workspace."""
+
     def __init__(self, plan: Plan, threads: int | None = None):
         self.plan = plan
         self.layout: Layout = plan.layout
@@ -104,7 +104,8 @@ class ExactOracle:
     def _arena(self) -> np.ndarray:
         """The workspace of the kernels."""
         check_room("the oracle's tables", self.plan.arena_cells)
-        return np.zeros(self.plan.arena_cells + (self.threads - 1) * self._private * bool(self._wide))
+        cells = self.plan.arena_cells + (self.threads - 1) * self._private * bool(self._wide)
+        return np.zeros(cells, self.dtype)
 
     def run(self, theta: np.ndarray, total: float = 1.0, out: np.ndarray | None = None) -> tuple[np.ndarray, float]:
         """The marginals on the plan's cliques, scaled to `total`, and the log-partition function.
@@ -119,13 +120,13 @@ class ExactOracle:
             ImpossibleModelError: no record has a finite total potential.
         """
         theta = self._input(theta, "theta")
-        mu = np.empty(self.layout.cells) if out is None else out
+        mu = np.empty(self.layout.cells, self.dtype) if out is None else out
         self._theta, self._mu, self.calls = theta, mu, self.calls + 1
+        self._total = total
         if self.contracted is not None:
             found = self.contracted.run(theta, total, mu)
             self._settled = found is None
             if found is not None:
-                self._total = total
                 return mu, found
         log_partition = self._upward(theta, mu)
         if not np.isfinite(log_partition):
@@ -190,7 +191,7 @@ class ExactOracle:
                 self._downward(theta, mus[k], float(totals[k]))
 
     def _many_runs(self, vectors: int) -> ManyRuns:
-        _load_many_kernels()
+        load_many_kernels()
         count = interleaved(self.plan, vectors, self.threads)
         if self._many is None or self._many.count != count:
             self._many = ManyRuns(self.plan, self._kernels, count, self.threads)
@@ -265,7 +266,7 @@ class ExactOracle:
         """
         self._check_has_run("covariance")
         self._settle()
-        _load_covariance_kernels()
+        load_covariance_kernels()
         tangent = np.empty(self.layout.cells) if out is None else out
         direction = self._input(direction, "direction")
         plan, kernels, n = self.plan, self._kernels, len(self.plan.nodes)
@@ -293,10 +294,10 @@ class ExactOracle:
 
     def _input(self, array: np.ndarray, name: str) -> np.ndarray:
         """A read-only view: numba compiles a kernel anew for each kind of argument, so there is to be one kind."""
-        if array.shape != (self.layout.cells,) or array.dtype != np.float64 or not array.flags.c_contiguous:
+        if array.shape != (self.layout.cells,) or array.dtype != self.dtype or not array.flags.c_contiguous:
             raise ShapeError.of(
                 name,
-                f"({self.layout.cells},) of contiguous float64",
+                f"({self.layout.cells},) of contiguous {np.dtype(self.dtype)}",
                 f"{array.shape} of {array.dtype}",
                 "Potentials lie flat, clique after clique: CliqueVector.flat.",
             )
@@ -328,7 +329,7 @@ class ExactOracle:
                 self._wide_upward(low, theta, mu)
             else:
                 self._kernels.upward(*self._tables, low, high, theta, mu, self._arena, self.plan.scratch)
-        return float(self._arena[self.plan.nodes[self._roots, f.MESSAGE]].sum())
+        return float(self._arena[self.plan.nodes[self._roots, f.MESSAGE]].sum(dtype=np.float64))
 
     def _downward(self, theta: np.ndarray, mu: np.ndarray, total: float) -> None:
         for low, high, wide in self._schedule(reverse=False):
@@ -382,93 +383,6 @@ class ExactOracle:
         for thread in range(1, self.threads):
             start, _ = self._own(thread)
             arena[spread : spread + size] += arena[start : start + size]
-
-
-@contextmanager
-def _compile_notice() -> Iterator[None]:
-    """Say what takes so long, should the block take long: kernels are compiled at their first use, then cached."""
-    text = "pgmest: compiling its kernels, once per installation (about 10 s; `pgmest warm-up` does it beforehand)..."
-    if not kernels_are_kept():
-        text = (
-            "pgmest: compiling its kernels (about 20 s), in every process again, because no folder can be written to. "
-            "Run `pgmest warm-up` where one can, or name a folder with PGMEST_CACHE_DIR."
-        )
-    notice = threading.Timer(4.0, partial(print, text, file=sys.stderr))
-    notice.daemon = True
-    notice.start()
-    try:
-        yield
-    finally:
-        notice.cancel()
-
-
-class _Tiny:
-    """The smallest plan and its arrays, to run each kernel once."""
-
-    def __init__(self) -> None:
-        plan = Plan.of(Layout.of(Domain({"a": 2}), [("a",)]))
-        self.tables = (plan.nodes, plan.children, plan.maps)
-        self.nodes = (0, len(plan.nodes))
-        self.theta, self.mu, self.arena = np.zeros(2), np.zeros(2), np.zeros(plan.arena_cells)
-        self.theta.flags.writeable = False
-        self.messages, self.copies = plan.messages, (plan.messages, plan.marginals)
-        self.buffer, self.buffers = plan.scratch, (plan.scratch, plan.scratch + plan.row)
-
-
-@cache
-def load_kernels() -> ModuleType:
-    """The kernels, those of every sweep compiled or read from the cache on disk."""
-    with _compile_notice():
-        from pgmest.inference.exact import kernels
-
-        for run in _sweeps(kernels).values():
-            run()
-    return kernels
-
-
-def _sweeps(kernels: ModuleType) -> dict[str, Callable[[], Any]]:
-    """Each kernel of the sweeps, run once on the smallest plan."""
-    t = _Tiny()
-    return {
-        "upward": lambda: kernels.upward(*t.tables, *t.nodes, t.theta, t.mu, t.arena, t.buffer),
-        "downward": lambda: kernels.downward(*t.tables, *t.nodes, t.theta, t.mu, t.arena, t.buffer, 1.0),
-        "upward_max": lambda: kernels.upward_max(*t.tables, *t.nodes, t.theta, t.arena, t.messages, t.buffer),
-        "downward_max": lambda: kernels.downward_max(
-            *t.tables, *t.nodes, t.theta, t.mu, t.arena, *t.copies, t.buffer, 0.0
-        ),
-        "clique_table": lambda: kernels.clique_table(*t.tables, 0, t.theta, t.mu, t.arena, t.buffer, np.zeros(2)),
-    }
-
-
-def compile_sweep(name: str) -> None:
-    """Compile one kernel of the sweeps into the cache; several processes may do so for several kernels."""
-    from pgmest.inference.exact import kernels
-
-    _sweeps(kernels)[name]()
-
-
-@cache
-def _load_covariance_kernels() -> None:
-    """The same for the covariance, which few need."""
-    with _compile_notice():
-        kernels, t, tangent = load_kernels(), _Tiny(), np.zeros(2)
-        kernels.covariance_upward(*t.tables, *t.nodes, t.theta, t.mu, t.theta, t.arena, t.messages, *t.buffers)
-        kernels.covariance_downward(
-            *t.tables, *t.nodes, t.theta, t.mu, t.theta, tangent, t.arena, *t.copies, *t.buffers
-        )
-
-
-@cache
-def _load_many_kernels() -> None:
-    """The same for runs of many vectors."""
-    with _compile_notice():
-        kernels, t = load_kernels(), _Tiny()
-        thetas, (mus, columns, marginals) = np.zeros((1, 2)), np.zeros((3, 1, 2))
-        thetas.flags.writeable = False
-        roots = np.zeros(1, dtype=np.int64)
-        rows = (*t.tables, roots, 0, 1, thetas, np.ones(1), mus, np.ones(1))
-        kernels.run_rows(*rows, t.arena, t.buffer)
-        kernels.run_batches(*rows, columns.reshape(2, 1), marginals.reshape(2, 1), t.arena, t.buffer)
 
 
 _CACHED_ORACLES = 16

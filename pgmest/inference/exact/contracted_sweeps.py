@@ -25,12 +25,16 @@ from pgmest.graph.junction_tree import JunctionTree
 from pgmest.inference.marginals.contraction import Labels, contraction_order, matrix_product
 from pgmest.tables.clique_vector import Layout
 
-SMALLEST_SUM = math.exp(-300.0)
-"""Beliefs whose scaled sum is smaller may have lost terms to underflow; above, those are below exp(-100) in all."""
+SMALLEST_SUMS = {np.dtype(np.float64): math.exp(-300.0), np.dtype(np.float32): math.exp(-50.0)}
+"""Beliefs whose scaled sum is smaller may have lost terms to underflow; above, those are below exp(-100) in all, in
+float32 below exp(-30)."""
 
 NANOSECONDS_A_STEP = 12_000.0
 NANOSECONDS_AN_OPERATION = 0.4
 """What a product costs, up and down: to call it, and for each of its multiplications; for the choice of a way only."""
+
+NANOSECONDS_A_MEASURED_CELL = 5.0
+"""What a cell of the measured cliques costs: its exponential, and to read and scale it."""
 
 NEAR_ONE = 1e-6, 1e6
 """Messages and gradients with a maximum in this range are not rescaled, which would be a pass over each."""
@@ -175,7 +179,8 @@ class ContractedSweeps:
     def nanoseconds(self) -> float:
         """About what both sweeps take."""
         products = sum(isinstance(step, Product) for step in self.steps)
-        return NANOSECONDS_A_STEP * products + NANOSECONDS_AN_OPERATION * self.operations
+        measured = NANOSECONDS_A_MEASURED_CELL * self.layout.cells
+        return NANOSECONDS_A_STEP * products + NANOSECONDS_AN_OPERATION * self.operations + measured
 
     def run(self, theta: np.ndarray, total: float, out: np.ndarray) -> float | None:
         """Write the marginals of flat potentials, scaled to `total`.
@@ -189,18 +194,19 @@ class ContractedSweeps:
         if not np.isfinite(peaks).all():
             return None
         linear = np.exp(theta - np.repeat(peaks, np.diff(offsets)))
+        smallest = SMALLEST_SUMS[linear.dtype]
         values: list[Any] = [None] * self.values
         for number, domain in enumerate(self.layout.domains):
             values[number] = linear[offsets[number] : offsets[number + 1]].reshape(domain.shape)
         with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused
-            log_scale = self._upward(values)
-            gradients = None if log_scale is None else self._downward(values)
-            if gradients is None or log_scale is None or not self._scaled(linear, gradients, total):
+            log_scale = self._upward(values, smallest)
+            gradients = None if log_scale is None else self._downward(values, smallest)
+            if gradients is None or log_scale is None or not self._scaled(linear, gradients, total, smallest):
                 return None
         out[:] = linear
-        return float(peaks.sum()) + log_scale + self.log_free
+        return float(peaks.sum(dtype=np.float64)) + log_scale + self.log_free
 
-    def _upward(self, values: list[Any]) -> float | None:
+    def _upward(self, values: list[Any], smallest: float) -> float | None:
         """Compute all messages; the log of what they were divided by."""
         log_scale = 0.0
         for step in self.steps:
@@ -210,7 +216,7 @@ class ContractedSweeps:
             table = values[step.source]
             table = table.sum(axis=step.summed) if step.summed else table
             scale = float(table.max() if step.target is not None else table)
-            if not SMALLEST_SUM < scale < math.inf:
+            if not smallest < scale < math.inf:
                 return None
             if step.target is None:
                 log_scale += math.log(scale)
@@ -221,16 +227,16 @@ class ContractedSweeps:
                 values[step.target] = table / scale
         return log_scale
 
-    def _downward(self, values: list[Any]) -> list[Any] | None:
+    def _downward(self, values: list[Any], smallest: float) -> list[Any] | None:
         """The gradient of log Z in each table of the layout, up to a factor for each."""
         gradients: list[Any] = [None] * self.values
         for step in reversed(self.steps):
             if isinstance(step, Product):
                 step.down(values, gradients)
                 continue
-            gradient = np.ones(()) if step.target is None else gradients[step.target]
+            gradient = np.ones((), values[step.source].dtype) if step.target is None else gradients[step.target]
             scale = float(gradient.max())
-            if not SMALLEST_SUM < scale < math.inf:
+            if not smallest < scale < math.inf:
                 return None
             if not NEAR_ONE[0] < scale < NEAR_ONE[1]:
                 gradient = gradient / scale
@@ -239,7 +245,7 @@ class ContractedSweeps:
             gradients[step.source] = gradient
         return gradients
 
-    def _scaled(self, linear: np.ndarray, gradients: list[Any], total: float) -> bool:
+    def _scaled(self, linear: np.ndarray, gradients: list[Any], total: float, smallest: float) -> bool:
         """Make of the linear potentials, in place, the marginals; False where their sums have become too small."""
         offsets = self.layout.offsets
         for number, domain in enumerate(self.layout.domains):
@@ -247,7 +253,7 @@ class ContractedSweeps:
             if gradients[number] is not None:  # else an empty clique, whose only cell is everyone
                 marginal *= gradients[number]
             mass = float(marginal.sum())
-            if not SMALLEST_SUM < mass < math.inf:
+            if not smallest < mass < math.inf:
                 return False
             marginal *= total / mass
         return True

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pgmest._base.errors import ImpossibleModelError, ShapeError
-from pgmest.inference.exact.belief_propagation import _compile_notice
+from pgmest.inference.exact.kernel_loading import compile_notice
 from pgmest.inference.exact.threads import get_threads, run_together
 from pgmest.inference.support.record_tables import RecordTables
 from pgmest.inference.support.support import Support
@@ -153,7 +153,7 @@ def load_kernels(code_type: str) -> ModuleType:
     logs.flags.writeable = False
     inputs = (codes, np.zeros(2, dtype=np.int32), none, none, np.zeros(1, dtype=np.int32), one)
     buffers = (0, 1, np.empty((1, kernels.RECORDS_AT_ONCE), dtype=np.int32), np.empty(kernels.RECORDS_AT_ONCE))
-    with _compile_notice():
+    with compile_notice():
         kernels.accumulate(*inputs, logs, *buffers, np.zeros(1), np.zeros(2))
         kernels.largest(*inputs, logs, *buffers, np.zeros(1))
         kernels.largest_by_cell(*inputs, logs, *buffers, np.zeros(1))

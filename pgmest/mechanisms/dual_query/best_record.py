@@ -99,7 +99,8 @@ def _by_integer_programming(
         else:
             constrain([(place, -1.0), *((column, 1.0) for column in columns)], -np.inf, len(columns) - 1.0)
     rows, columns, values = zip(*entries, strict=True)
-    matrix = coo_array((values, (rows, columns)), shape=(len(lower), first + len(cells))).tocsr()
+    where = np.array([rows, columns], dtype=np.int32)  # scipy 1.12 passes them on to HiGHS, which takes no others
+    matrix = coo_array((values, tuple(where)), shape=(len(lower), first + len(cells))).tocsr()
     solved = milp(
         np.concatenate([np.zeros(first), [-cell.weight for cell in cells]]),
         integrality=np.concatenate([np.ones(first), np.zeros(len(cells))]),

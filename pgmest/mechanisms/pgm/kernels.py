@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pgmest.inference.exact.kernels import _cached
+from pgmest.inference.exact.kernels import _cached, _inlined
 
 
 @_cached
@@ -27,6 +27,10 @@ def rake(rows, columns, width, weights, target, counts, power, most):
     return distance
 
 
+START, FIRST, SECOND, FIRST_STEP, SECOND_STEP, PEERS, PEER = range(7)
+"""The columns of a link; there are two of PEER."""
+
+
 @_cached
 def refine(rows, order, sizes, first, links, costs, weights, gain):
     """Give each code of these records the value that lowers the weighted squared distance to all tables most.
@@ -36,21 +40,21 @@ def refine(rows, order, sizes, first, links, costs, weights, gain):
     to it, w (2 (count - target) + 1), `weights` has w. Returns the number of changes.
 
     rows: the records, shape (records, attributes), changed in place; order: the places of those to be looked at;
-    first: the links of a are first[a] to first[a + 1]; links: rows of start, b, c (-1 for none), the number of codes of
-    c, and the links of b and of c to the same table;
-    gain: space for as many numbers as an attribute has values.
+    first: the links of a are first[a] to first[a + 1]; gain: space for as many numbers as an attribute has values;
+    links: unsigned, for then no index is checked for being negative, which would be three times as slow. Rows of start,
+    b, c (b again for a pair), the steps of their codes (of c 0 for a pair), and how many links of others there are to
+    the same table, with their numbers, in the order of b, c.
     """
     moved = 0
     for place in order:
         record = rows[place]
         for a in range(len(sizes)):
-            n, old, own = sizes[a], np.int64(record[a]), np.float32(0.0)
-            gain[:n] = 0.0
-            for k in range(first[a], first[a + 1]):
-                other = np.int64(record[links[k, 1]])
-                if links[k, 2] >= 0:
-                    other = other * links[k, 3] + np.int64(record[links[k, 2]])
-                cell = links[k, 0] + other * n
+            n, old, own = np.uint64(sizes[a]), np.uint64(record[a]), np.float32(0.0)
+            begin, end = np.uint64(first[a]), np.uint64(first[a + 1])
+            for v in range(n):
+                gain[v] = 0.0
+            for k in range(begin, end):
+                cell = _cell(record, links, k, n)
                 for v in range(n):
                     gain[v] += costs[cell + v]
                 own += weights[cell + old]
@@ -61,23 +65,24 @@ def refine(rows, order, sizes, first, links, costs, weights, gain):
             if new == old:
                 continue
             moved += 1
+            for k in range(begin, end):
+                cell = _cell(record, links, k, n)
+                left, entered = np.float32(-2.0) * weights[cell + old], np.float32(2.0) * weights[cell + new]
+                costs[cell + old] += left
+                costs[cell + new] += entered
+                for peer in range(links[k, PEERS]):
+                    b, link = links[k, FIRST + peer], links[k, PEER + peer]
+                    code, size = np.uint64(record[b]), np.uint64(sizes[b])
+                    record[a] = old
+                    costs[_cell(record, links, link, size) + code] += left
+                    record[a] = new
+                    costs[_cell(record, links, link, size) + code] += entered
             record[a] = new
-            for k in range(first[a], first[a + 1]):
-                other = np.int64(record[links[k, 1]])
-                if links[k, 2] >= 0:
-                    other = other * links[k, 3] + np.int64(record[links[k, 2]])
-                there = links[k, 0] + other * n
-                for v, sign in ((old, np.float32(-2.0)), (new, np.float32(2.0))):
-                    step = sign * weights[there + v]
-                    costs[there + v] += step
-                    for peer in range(4, 6):
-                        p = links[k, peer]
-                        if p >= 0:
-                            b = links[k, peer - 3]
-                            with_a = np.int64(v)
-                            if links[p, 2] >= 0:
-                                third = links[p, 2] if links[p, 1] == a else links[p, 1]
-                                code = np.int64(record[third])
-                                with_a = v * links[p, 3] + code if links[p, 1] == a else code * links[p, 3] + v
-                            costs[links[p, 0] + with_a * sizes[b] + np.int64(record[b])] += step
     return moved
+
+
+@_inlined
+def _cell(record, links, k, size):
+    """Where the codes begin that go with those of the record's other attributes."""
+    others = np.uint64(record[links[k, FIRST]]) * links[k, FIRST_STEP]
+    return links[k, START] + size * (others + np.uint64(record[links[k, SECOND]]) * links[k, SECOND_STEP])

@@ -57,9 +57,10 @@ class Plan:
         one_way_errors: the expected error of each attribute's marginal, as a total variation distance, if nothing but
             one-way marginals is bought, and its values are equally frequent (the worst case).
         score_stddev: of the noise in the scores, as a total variation distance.
-        least_dependence: of each pair the least dependence (total variation from independence) that is worth measuring
+        least_dependence: of each pair the least dependence (total variation from independence) that is worth buying
             if as many pairs are bought as join all attributes; inf where even the strongest possible is not, and 0
-            where even what chance makes of independent attributes is. Where triples are asked for, of these, too.
+            where even what chance makes of independent attributes is. Where triples are asked for, of these, too,
+            beyond what their pairs tell.
     """
 
     records: int

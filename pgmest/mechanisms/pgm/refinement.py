@@ -144,7 +144,7 @@ def refine_rows(
     left = int(MOST_STEPS / max(1.0, steps))
     space = np.empty(int(sizes.max()), dtype=np.float32)
     first = np.concatenate([[0], np.cumsum([len(own) for own in links])]).astype(np.int64)
-    table = np.array([link for own in links for link in own], dtype=np.int64).reshape(-1, 6)
+    table = np.array([link for own in links for link in own], dtype=np.uint64).reshape(-1, 8)
     for _ in range(SWEEPS):
         order = generator.permutation(len(rows))[:left]
         changed = refine(rows, order, sizes, first, table, costs, weights, space)
@@ -176,9 +176,10 @@ def _links(domain: Domain, goals: Sequence[Goal]) -> list[list[tuple[int, ...]]]
     for own in mine:
         rows = []
         for rest, goal, turn in own:
-            c = rest[1] if len(rest) > 1 else -1
-            peers = [number[goal, places[goal].index(b)] for b in rest] + [-1] * (2 - len(rest))
-            rows.append((starts[goal][turn], *rest[:1], c, domain.shape[c] if c >= 0 else 1, *peers))
+            peers = [number[goal, places[goal].index(b)] for b in rest]
+            b, c = rest[0], rest[-1]
+            steps = (domain.shape[c], 1) if len(rest) > 1 else (1, 0)
+            rows.append((starts[goal][turn], b, c, *steps, len(peers), peers[0], peers[-1]))
         found.append(rows)
     return found
 

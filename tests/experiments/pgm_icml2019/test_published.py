@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pgmest as pg
-from experiments.pgm_icml2019.problem import Problem
+from experiments.pgm_icml2019.problem import PAPER_QUERIES, Problem, near_triples
 from experiments.pgm_icml2019.published import dual_query, hdmm, mwem, privbayes
 from pgmest.graph.junction_tree import JunctionTree
 from pgmest.queries.workloads import prefixes
@@ -251,3 +251,13 @@ def test_the_number_of_steps_is_that_of_advanced_composition(records, expected):
 
     assert cost(steps - 1) < 1.0 <= cost(steps)
     assert steps == pytest.approx(expected, abs=2)
+
+
+def test_another_draw_has_other_triples_and_as_many_queries():
+    domain = pg.Domain({f"a{place}": size for place, size in enumerate((2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 2, 3))})
+    draws = [set(near_triples(domain, "titanic", draw)) for draw in (0, 1, 2, 0)]
+    assert draws[0] == draws[3]
+    assert draws[0] != draws[1] != draws[2] != draws[0]
+    for triples in draws:
+        assert len(triples) == 15
+        assert sum(map(domain.size, triples)) == pytest.approx(PAPER_QUERIES["titanic"], rel=0.01)

@@ -1,0 +1,120 @@
+"""Loading the kernels of the exact oracle: compiled at their first use, read from the cache on disk later."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache, partial
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from pgmest._base.kernel_cache import kernels_are_kept
+from pgmest.inference.exact.plan import Plan
+from pgmest.tables.clique_vector import Layout
+from pgmest.tables.domain import Domain
+
+
+@contextmanager
+def compile_notice() -> Iterator[None]:
+    """Say what takes so long, should the block take long: kernels are compiled at their first use, then cached."""
+    text = "pgmest: compiling its kernels, once per installation (about 10 s; `pgmest warm-up` does it beforehand)..."
+    if not kernels_are_kept():
+        text = (
+            "pgmest: compiling its kernels (about 20 s), in every process again, because no folder can be written to. "
+            "Run `pgmest warm-up` where one can, or name a folder with PGMEST_CACHE_DIR."
+        )
+    notice = threading.Timer(4.0, partial(_say_once, text))
+    notice.daemon = True
+    notice.start()
+    try:
+        yield
+    finally:
+        notice.cancel()
+
+
+@cache
+def _say_once(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
+class _Tiny:
+    """The smallest plan and its arrays, to run each kernel once."""
+
+    def __init__(self, dtype: type[np.floating] = np.float64) -> None:
+        plan = Plan.of(Layout.of(Domain({"a": 2}), [("a",)]))
+        self.tables = (plan.nodes, plan.children, plan.maps)
+        self.nodes = (0, len(plan.nodes))
+        self.theta, self.mu, self.arena = (np.zeros(cells, dtype) for cells in (2, 2, plan.arena_cells))
+        self.theta.flags.writeable = False
+        self.messages, self.copies = plan.messages, (plan.messages, plan.marginals)
+        self.buffer, self.buffers = plan.scratch, (plan.scratch, plan.scratch + plan.row)
+
+
+@cache
+def load_kernels() -> ModuleType:
+    """The kernels, those of every sweep compiled or read from the cache on disk."""
+    with compile_notice():
+        from pgmest.inference.exact import kernels
+
+        for run in _sweeps(kernels).values():
+            run()
+    return kernels
+
+
+def _sweeps(kernels: ModuleType) -> dict[str, Callable[[], Any]]:
+    """Each kernel of the sweeps, run once on the smallest plan."""
+    t = _Tiny()
+    return {
+        "upward": lambda: kernels.upward(*t.tables, *t.nodes, t.theta, t.mu, t.arena, t.buffer),
+        "downward": lambda: kernels.downward(*t.tables, *t.nodes, t.theta, t.mu, t.arena, t.buffer, 1.0),
+        "upward_max": lambda: kernels.upward_max(*t.tables, *t.nodes, t.theta, t.arena, t.messages, t.buffer),
+        "downward_max": lambda: kernels.downward_max(
+            *t.tables, *t.nodes, t.theta, t.mu, t.arena, *t.copies, t.buffer, 0.0
+        ),
+        "clique_table": lambda: kernels.clique_table(*t.tables, 0, t.theta, t.mu, t.arena, t.buffer, np.zeros(2)),
+    }
+
+
+def compile_sweep(name: str) -> None:
+    """Compile one kernel of the sweeps into the cache; several processes may do so for several kernels."""
+    from pgmest.inference.exact import kernels
+
+    _sweeps(kernels)[name]()
+
+
+@cache
+def load_covariance_kernels() -> None:
+    """The same for the covariance, which few need."""
+    with compile_notice():
+        kernels, t, tangent = load_kernels(), _Tiny(), np.zeros(2)
+        kernels.covariance_upward(*t.tables, *t.nodes, t.theta, t.mu, t.theta, t.arena, t.messages, *t.buffers)
+        kernels.covariance_downward(
+            *t.tables, *t.nodes, t.theta, t.mu, t.theta, tangent, t.arena, *t.copies, *t.buffers
+        )
+
+
+@cache
+def load_many_kernels() -> None:
+    """The same for runs of many vectors."""
+    with compile_notice():
+        kernels, t = load_kernels(), _Tiny()
+        thetas, (mus, columns, marginals) = np.zeros((1, 2)), np.zeros((3, 1, 2))
+        thetas.flags.writeable = False
+        roots = np.zeros(1, dtype=np.int64)
+        rows = (*t.tables, roots, 0, 1, thetas, np.ones(1), mus, np.ones(1))
+        kernels.run_rows(*rows, t.arena, t.buffer)
+        kernels.run_batches(*rows, columns.reshape(2, 1), marginals.reshape(2, 1), t.arena, t.buffer)
+
+
+@cache
+def load_single_kernels() -> ModuleType:
+    """The kernels, with the sum-product in float32 compiled besides."""
+    with compile_notice():
+        kernels, t = load_kernels(), _Tiny(np.float32)
+        kernels.upward(*t.tables, *t.nodes, t.theta, t.mu, t.arena, t.buffer)
+        kernels.downward(*t.tables, *t.nodes, t.theta, t.mu, t.arena, t.buffer, 1.0)
+    return kernels

@@ -1,0 +1,139 @@
+"""The arguments of a measurement, checked: its attributes, query, answers and noise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from pgmest._base.errors import DuplicateAttributeError, MeasurementError, MeasurementShapeError, QueryError
+from pgmest.queries import LinearQuery, as_query
+from pgmest.queries.matrices import Identity
+from pgmest.tables.domain import Clique
+from pgmest.tables.factor import Factor
+
+SMALLEST_STDDEV = 1e-150  # a smaller one has an infinite precision
+LARGEST_ANSWER = 1e100  # of answers, their noise and totals: the squares of larger numbers are infinite
+
+
+def checked_clique(attributes: Iterable[str] | str) -> Clique:
+    """The attributes, one name or several.
+
+    Raises:
+        MeasurementError, DuplicateAttributeError: they are no names, or one is named twice.
+    """
+    names = (attributes,) if isinstance(attributes, str) else tuple(attributes)
+    if not all(isinstance(name, str) for name in names):
+        raise MeasurementError(f"a clique must be attribute names, got {attributes!r}.")
+    if len(set(names)) != len(names):
+        raise DuplicateAttributeError.of(names, f"the clique {names}")
+    return names
+
+
+def table_values(values: Any, clique: Clique, query: LinearQuery | None, where: str) -> Any:
+    """The values of a Factor in the clique's order; anything else as it is.
+
+    Raises:
+        MeasurementError: a Factor over other attributes, or with a query.
+    """
+    if not isinstance(values, Factor):
+        return values
+    if query is not None or set(values.domain) != set(clique):
+        raise MeasurementError(
+            f"{where}: a Factor over {values.domain.attributes} can be the values only of an identity measurement "
+            "of the same attributes; give the answers to the query as an array."
+        )
+    return values.transpose(clique).values
+
+
+def checked_query(query: Any, clique: Clique, where: str) -> LinearQuery | None:
+    """The query; None for identity.
+
+    Raises:
+        QueryError, MeasurementError: it is none, or a Kron on other attributes.
+    """
+    if query is None:
+        return None
+    try:
+        found = as_query(query)
+    except QueryError as error:
+        raise QueryError(f"{where}: {error}") from None
+    if found.attributes is not None and set(found.attributes) != set(clique):
+        raise MeasurementError(
+            f"{where} has a Kron on {found.attributes}: it must be over exactly the clique's attributes. "
+            "Leave the others out of the clique, or sum them out with pg.queries.total(n)."
+        )
+    return found
+
+
+def is_identity(query: LinearQuery, clique: Clique) -> bool:
+    """Whether the answers are the cells of the clique's table, in its order."""
+    return query.attributes in (None, clique) and all(isinstance(matrix, Identity) for matrix in query.matrices)
+
+
+def checked_answers(array: np.ndarray, query: LinearQuery | None, clique: Clique, where: str) -> np.ndarray:
+    """The values as one read-only row, after comparing their shape with the query's, or the clique's axes."""
+    if query is None and array.ndim not in (1, len(clique)):
+        raise MeasurementShapeError.of(f"{where}: values", f"{clique} or flat".replace("'", ""), array.shape)
+    if query is not None:
+        shapes = {(query.rows,), query.answer_shape}
+        if array.shape not in shapes and not (query.rows == 1 and array.shape == ()):
+            raise MeasurementShapeError.of(
+                f"{where}: values", " or ".join(map(str, sorted(shapes))), array.shape, "Give one value for each query."
+            )
+    if array.size == 0:
+        raise MeasurementError(f"{where} has no values; give one for each query.")
+    if np.abs(array).max() > LARGEST_ANSWER:
+        raise MeasurementError(f"{where}: values must be within {LARGEST_ANSWER} of 0; this cannot be a count.")
+    answers = array.reshape(-1).copy()
+    answers.flags.writeable = False
+    return answers
+
+
+def checked_stddev(stddev: Any, rows: int, where: str) -> float | np.ndarray:
+    """The standard deviations: one, or a read-only array of one for each answer.
+
+    Raises:
+        MeasurementShapeError, MeasurementError: too many or too few, or not positive numbers.
+    """
+    deviations = numbers(stddev, f"{where}: stddev")
+    if deviations.shape not in ((), (rows,)):
+        raise MeasurementShapeError.of(f"{where}: stddev", f"() or ({rows},)", deviations.shape)
+    if (deviations < SMALLEST_STDDEV).any():
+        raise MeasurementError(
+            f"{where}: stddev must be positive (at least {SMALLEST_STDDEV}), got {float(deviations.min())}. "
+            "For exact answers give a small one."
+        )
+    if (deviations > LARGEST_ANSWER).any():
+        raise MeasurementError(f"{where}: stddev must be at most {LARGEST_ANSWER}, got {float(deviations.max())}.")
+    if deviations.ndim == 0:
+        return float(deviations)
+    deviations = deviations.copy()
+    deviations.flags.writeable = False
+    return deviations
+
+
+def numbers(values: Any, what: str) -> np.ndarray:
+    """Finite numbers, as float64.
+
+    Raises:
+        MeasurementError: they are not.
+    """
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind not in "biufO":
+            raise TypeError
+        array = array.astype(np.float64)
+    except (TypeError, ValueError):
+        raise MeasurementError(f"{what} must be real numbers, got {_excerpt(values)}.") from None
+    finite = np.isfinite(array)
+    if not finite.all():
+        count, first = np.count_nonzero(~finite), np.argwhere(~finite)[0].tolist() or 0
+        raise MeasurementError(f"{what}: {count} NaN or infinite, the first at index {first}. Give finite numbers.")
+    return array
+
+
+def _excerpt(values: Any) -> str:
+    text = repr(values)
+    return text if len(text) <= 60 else f"{text[:57]}..."
