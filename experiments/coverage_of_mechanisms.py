@@ -33,6 +33,7 @@ DELTA = 1e-9
 REACH = 1.959964
 CLOSE = 1e-6
 MOST_PAIRS = 5
+SEEDS, EPSILONS = (0, 1), (1.0, 0.1, 10.0)
 CLASSES = ("measured", "unmeasured", "prefix", "means", "regression")
 FIELDS = ("table", "mechanism", "epsilon", "seed", "class", "kind", "answers", "held", "width", "error", "seconds")
 
@@ -42,9 +43,9 @@ TABLES = {
     "acs/MA2019": ("MSP", "SEX", "RAC1P", "HISP", "OWN_RENT", "EDU"),
     "titanic": (),
     "stroke": (),
+    "adult": ("age", "education-num", "marital-status", "occupation", "race", "sex", "income>50K"),
 }
-"""Data sets and the attributes used; () for those with at most 40 values, the first seven. The last of them is the
-outcome of the regression."""
+"""Data sets and the attributes used; () for those with at most 40 values, the first seven."""
 MOST_VALUES, MOST_ATTRIBUTES = 40, 7
 
 
@@ -60,7 +61,7 @@ class Run:
 
 def runs() -> Iterator[Run]:
     """All runs, in the order of the rows."""
-    for seed, table, epsilon, mechanism in itertools.product((0,), TABLES, (0.1, 1.0, 10.0), ("fixed", "MST", "AIM")):
+    for seed, epsilon, mechanism, table in itertools.product(SEEDS, EPSILONS, ("fixed", "MST", "AIM"), TABLES):
         yield Run(table, mechanism, epsilon, seed)
 
 
@@ -99,9 +100,10 @@ def questions(model: pg.Model, data: pg.Dataset) -> Iterator[tuple[str, Any, Any
             yield "prefix", pg.Kron({name: pg.queries.prefix(size)}), None
     for pair in (*inside[:3], *outside[:3]):
         yield "means", conditional_means, pair
-    *features, outcome = data.domain
-    for three in (features[:3], features[-3:]):
-        yield "regression", coefficients, (*three, outcome)
+    names = data.domain.attributes
+    for place in range(len(names)):  # each attribute in turn is the outcome, the two after it are the features
+        outcome, *features = [names[(place + step) % len(names)] for step in range(min(3, len(names)))]
+        yield "regression", coefficients, (*features, outcome)
 
 
 def conditional_means(table: pg.Factor) -> np.ndarray:

@@ -189,13 +189,14 @@ def guides() -> str:
 def opendp() -> str:
     """OpenDP's tables with either estimator."""
     lines = [
-        "| opendp | mbi | algorithm | estimator | processor seconds | error of pairs |",
+        "| opendp | mbi | algorithm | estimator | seconds | error of pairs |",
         "|---|---|---|---|---:|---:|",
     ]
     for name, run in read("compat_opendp.json").items():
         for row in sorted(run["rows"], key=lambda one: (one["algorithm"], one["estimator"])):
             values = (name, run["versions"]["mbi"], row["algorithm"], row["estimator"])
-            lines.append(f"| {' | '.join(values)} | {row['seconds']:.1f} | {row['error of pairs']:.4f} |")
+            clock = f"{row['seconds']:.1f} by the clock" if "seconds" in row else f"{row['processor seconds']:.1f}"
+            lines.append(f"| {' | '.join(values)} | {clock} | {row['error of pairs']:.4f} |")
     return "\n".join(lines)
 
 

@@ -99,7 +99,7 @@ def compare(frame: Any, only: str | None = None, whose: str | None = None) -> It
             table = release(frame, algorithm)
             seconds = round(time.process_time() - start, 2)
             error = round(pair_error(frame, table), 4)
-            yield {"algorithm": label, "estimator": name, "seconds": seconds, "error of pairs": error}
+            yield {"algorithm": label, "estimator": name, "processor seconds": seconds, "error of pairs": error}
 
 
 def keep(row: dict[str, Any], path: Path = RESULTS) -> None:

@@ -65,7 +65,7 @@ def run(cell: Cell, table: Table, python: str, checkout: Path | None, limit: flo
         said = json.loads((here / "said.json").read_text(encoding="utf-8"))
         made = np.load(here / "made.npy")
     versions = " ".join(f"{name}={version}" for name, version in said["versions"].items())
-    return _row(cell, seconds=round(said["seconds"], 2), versions=versions, **errors(table, made))
+    return _row(cell, processor_seconds=round(said["seconds"], 2), versions=versions, **errors(table, made))
 
 
 def _task(cell: Cell, table: Table, here: Path, checkout: Path | None) -> dict[str, Any]:
@@ -88,7 +88,7 @@ _FILES = {"codes": "codes.npy", "made": "made.npy", "said": "said.json"}
 
 
 def _row(cell: Cell, **found: Any) -> dict[str, Any]:
-    return {**vars(cell), "seconds": "", "error_1": "", "error_2": "", "versions": "", "note": "", **found}
+    return {**vars(cell), "processor_seconds": "", "error_1": "", "error_2": "", "versions": "", "note": "", **found}
 
 
 def errors(table: Table, made: np.ndarray) -> dict[str, float]:

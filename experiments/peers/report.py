@@ -15,7 +15,7 @@ from pgmest._base.files import write_atomically
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 ROWS, REPORT = RESULTS / "peers.csv", RESULTS / "peers.md"
 KEPT = ("table", "library", "method", "seed")
-FIELDS = (*KEPT, "seconds", "error_1", "error_2", "versions", "note")
+FIELDS = (*KEPT, "processor_seconds", "error_1", "error_2", "versions", "note")
 
 HEAD = """\
 # Beside its peers
@@ -34,11 +34,12 @@ declared ends, pgmest's MST, AIM and PrivBayes take codes as they are, and its P
 
 
 def read_rows() -> list[dict[str, Any]]:
-    """The rows that are kept, numbers as numbers."""
+    """The rows that are kept, numbers as numbers; earlier ones, with seconds by the clock, are run again."""
     if not ROWS.exists():
         return []
     with ROWS.open(encoding="utf-8", newline="") as file:
-        return [{**row, "seed": int(row["seed"])} for row in csv.DictReader(file)]
+        rows = [{**row, "seed": int(row["seed"])} for row in csv.DictReader(file)]
+    return [row for row in rows if "processor_seconds" in row]
 
 
 def write_rows(rows: Iterable[dict[str, Any]]) -> None:
@@ -83,7 +84,7 @@ def section(table: str, rows: list[dict[str, Any]]) -> str:
             continue
         pairs = [float(row["error_2"]) for row in done]
         spread = f"{np.mean(pairs):.3f} ({min(pairs):.3f} to {max(pairs):.3f})"
-        means = f"{mean(done, 'seconds'):.1f} | {mean(done, 'error_1'):.3f}"
+        means = f"{mean(done, 'processor_seconds'):.1f} | {mean(done, 'error_1'):.3f}"
         lines.append(f"| {library} | {method} | {len(found)} | {means} | {spread} |")
     return "\n".join(lines) + "\n"
 
@@ -105,8 +106,9 @@ def lost(rows: list[dict[str, Any]]) -> str:
             same = ours.get(method, [])
             if mean(found, "error_2") < mean(same, "error_2") and mean(same, "error_2") < np.inf:
                 lines.append(_line(table, library, method, "error of pairs", found, same, "error_2", ".3f"))
-            if mean(found, "seconds") < mean(same, "seconds") and mean(same, "seconds") < np.inf:
-                lines.append(_line(table, library, method, "seconds", found, same, "seconds", ".1f"))
+            seconds = mean(same, "processor_seconds")
+            if mean(found, "processor_seconds") < seconds < np.inf:
+                lines.append(_line(table, library, method, "seconds", found, same, "processor_seconds", ".1f"))
         best = min((mean(found, "error_2") for found in ours.values()), default=np.inf)
         for (library, method), found in theirs.items():
             if mean(found, "error_2") < best:

@@ -14,10 +14,16 @@ from pgmest.privacy.curator import Curator
 def with_refit(model: Any, curator: Curator) -> Any:
     """The model, knowing what it was estimated from: where it does not, all that the curator measured.
 
+    Marginals that the curator was paid to compare with its models, and did not choose, are told to it in any case.
+
     Replicates are then estimated of the attributes as they are, not recoded. Where that cannot be done, it has no error
     bars, as before.
     """
-    if not isinstance(model, Model) or model.refit is not None or not curator.measurements:
+    if not isinstance(model, Model):
+        return model
+    if curator.selections:
+        model = dataclasses.replace(model, selections=curator.selections)
+    if model.refit is not None or not curator.measurements:
         return model
     measurements = tuple(m for m in curator.measurements if set(m.clique) <= set(model.domain))
     try:

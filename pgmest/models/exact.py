@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pgmest.inference.exact.belief_propagation import ExactOracle
     from pgmest.inference.exact.plan import Plan
     from pgmest.inference.marginals.calibrated_tree import CalibratedTree
+    from pgmest.measurements.selection import PaidSelection
     from pgmest.models.intervals import Interval
     from pgmest.models.posterior import InteractionPrior, NormalPrior, Posterior
     from pgmest.models.uncertainty import Replicates, Uncertainty
@@ -55,6 +56,7 @@ class Model(Distribution):
         measurements: what the model was estimated from.
         plan: the inference plan of the potentials' cliques, where one is at hand.
         refit: how to estimate again from other answers; `estimate` gives it, and `uncertainty` needs it.
+        selections: which marginals a mechanism paid to compare with its models, and did not choose: for posteriors.
 
     Raises:
         MeasurementError: a potential is NaN or +inf.
@@ -68,6 +70,7 @@ class Model(Distribution):
     measurements: tuple[LinearMeasurement, ...] | None = None
     plan: Plan | None = None
     refit: Refit | None = None
+    selections: tuple[PaidSelection, ...] = ()
     _calibrated: CalibratedTree | None = field(default=None, init=False)
     _replicates: Replicates | None = field(default=None, init=False)
     _posterior: Posterior | None = field(default=None, init=False)
@@ -262,7 +265,7 @@ class Model(Distribution):
         density = PosteriorDensity.around(self, refit, measurements, prior)
         found = draw(density, draws, chains, warm_up, method, seed)
         learn = partial(learn_strengths, refit, measurements, self.total, _drawn_model)
-        made = Posterior(found.points, density, found.report, _drawn_model, seed, learn)
+        made = Posterior(found.points, density, found.report, _drawn_model, seed, learn, self.selections)
         object.__setattr__(self, "_posterior", made)  # for intervals
         return made
 

@@ -19,6 +19,7 @@ from pgmest._base.errors import ArgumentError, DataError, JournalError
 from pgmest.data.dataset import Dataset
 from pgmest.inference.exact.structural_zeros import Rule
 from pgmest.measurements.measurement import SMALLEST_STDDEV, LinearMeasurement
+from pgmest.measurements.selection import CellMerging, PaidSelection, latest
 from pgmest.privacy import requests
 from pgmest.privacy.accesses import Access, OwnMechanism
 from pgmest.privacy.budgets import Budget, PlannedRho
@@ -31,7 +32,7 @@ from pgmest.privacy.one_process import OneProcess
 from pgmest.privacy.payment import Payment
 from pgmest.privacy.plans import Plan, PlannedRun
 from pgmest.privacy.requests import NUMBER, Question, Request
-from pgmest.privacy.scores import Scores, as_function
+from pgmest.privacy.scores import Scores, as_function, public_selection
 from pgmest.tables.domain import Domain
 
 Candidate = TypeVar("Candidate")
@@ -45,6 +46,8 @@ class RecordTransform(Protocol):
     def zeros(self, rules: Iterable[Rule]) -> tuple[Rule, ...]: ...
 
     def pull_back(self, measurement: LinearMeasurement) -> LinearMeasurement | None: ...
+
+    def merging(self) -> CellMerging | None: ...
 
 
 class Curator(OneProcess):
@@ -117,6 +120,7 @@ class Curator(OneProcess):
         self._backend = make_backend(backend, seed)
         self._on_charge = on_charge
         self._measurements: list[LinearMeasurement] = []
+        self._selections: list[PaidSelection] = []
         self._memo: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # exact scores, which nobody else may see
         self._outer: tuple[Curator, RecordTransform] | None = None
         self.structural_zeros: tuple[Rule, ...] = tuple(structural_zeros)
@@ -162,6 +166,11 @@ class Curator(OneProcess):
     def measurements(self) -> tuple[LinearMeasurement, ...]:
         """All that was measured so far, in order."""
         return tuple(self._measurements)
+
+    @property
+    def selections(self) -> tuple[PaidSelection, ...]:
+        """What the latest selections among marginals chose, and what lost: all public."""
+        return tuple(self._selections)
 
     @property
     def public_total(self) -> int | None:
@@ -327,6 +336,7 @@ class Curator(OneProcess):
             raise JournalError(
                 f"the journal's answer to '{label}' is {position!r}, not one of {len(options)} candidates."
             )
+        self._keep_selection(public_selection(scores, options, position, sensitivity, cost, monotone))
         return options[position]
 
     def draw(
@@ -472,6 +482,7 @@ class Curator(OneProcess):
         recoded.structural_zeros = transform.zeros(self.structural_zeros)
         recoded._spent_before = self.ledger.total
         recoded._measurements = []
+        recoded._selections = []
         recoded._memo = WeakKeyDictionary()
         recoded._outer = self, transform
         return recoded
@@ -521,6 +532,16 @@ class Curator(OneProcess):
             before = transform.pull_back(measurement)
             if before is not None:
                 outer._keep(before)
+
+    def _keep_selection(self, selection: PaidSelection | None) -> None:
+        if selection is None:
+            return
+        self._selections = latest([*self._selections, selection])
+        if self._outer is not None:
+            outer, transform = self._outer
+            merging = transform.merging()
+            recodings = (*selection.recodings, merging)
+            outer._keep_selection(None if merging is None else replace(selection, recodings=recodings))
 
     def _pay(self, request: Request) -> Any:
         return self._payment.pay(request, self._look, self._charged)

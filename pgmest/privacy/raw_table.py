@@ -96,6 +96,9 @@ class Coding:
         names = {column.name for column in self.columns}
         return tuple(rule for rule in rules if set(rule.attributes) <= names)
 
+    def merging(self) -> None:
+        """See `Transform`: cells of a table that is not coded yet are not merged."""
+
     def pull_back(self, measurement: LinearMeasurement) -> LinearMeasurement | None:
         """The same, as there are no attributes before; nothing of a coding that is not the final one."""
         return measurement if self.final else None

@@ -21,8 +21,10 @@ import numpy as np
 
 from pgmest._base.errors import ArgumentError
 from pgmest.data.dataset import Dataset
-from pgmest.privacy.budgets import Budget
+from pgmest.measurements.selection import PaidSelection, ScoredMarginal
+from pgmest.privacy.budgets import GDP, Budget, Rho
 from pgmest.privacy.noise import Noise, values_noise
+from pgmest.privacy.selection import selection_epsilon
 from pgmest.queries.workloads.answers import answers
 from pgmest.queries.workloads.item import Item
 from pgmest.tables.domain import Clique, Domain
@@ -214,6 +216,39 @@ class TableScores(Scores[Clique]):
             for table in (np.zeros(shape), one, np.ones(shape)):
                 if math.isnan(score := float(self.function(table))):
                     raise ArgumentError.of("scores", score, f"numbers of every table, of an empty {shape} one, too")
+
+
+def public_selection(
+    scores: Any, candidates: Sequence[Any], chosen: int, sensitivity: float, cost: Budget, monotone: bool
+) -> PaidSelection | None:
+    """What a selection says of marginals that lost: of distances of whole marginals, by the exponential mechanism.
+
+    Nothing of the records is in it but which candidate was chosen. None for other scores and mechanisms.
+
+    Args:
+        scores: as the curator was given them.
+        candidates: all of them.
+        chosen: the position of the winner.
+        sensitivity: of a score.
+        cost: of the selection.
+        monotone: whether the noise was halved.
+    """
+    if not isinstance(scores, Distances) or not isinstance(cost, Rho | GDP):
+        return None
+    marginals = [scores.of[one] for one in candidates]
+    winner = _scored(marginals[chosen])
+    lost = tuple(one for place, one in enumerate(map(_scored, marginals)) if place != chosen and one is not None)
+    if winner is None or not lost:
+        return None
+    rate = selection_epsilon(cost) / ((1 if monotone else 2) * sensitivity)
+    return PaidSelection(winner, lost, rate, len(candidates))
+
+
+def _scored(distance: Distance) -> ScoredMarginal | None:
+    """A distance of a whole marginal of several attributes."""
+    if distance.item.query is not None or distance.groups is not None or len(distance.item.clique) < 2:
+        return None
+    return ScoredMarginal(distance.item.clique, distance.expected, distance.weight, distance.expected_error)
 
 
 def _check_finite(candidate: Any, expected: np.ndarray, *others: float) -> None:

@@ -231,6 +231,14 @@ class Transform:
         """The attributes after the transform that determine those of a clique before it."""
         return tuple(dict.fromkeys(after for name in clique for after in self._made_of[name]))
 
+    def merging(self) -> Transform:
+        """What says how the cells of tables are merged: itself."""
+        return self
+
+    def sources(self, clique: Clique) -> Clique:
+        """The attributes before of which some attributes after are made."""
+        return tuple(source for name in clique for source in self.columns[name].sources)
+
     def cells(self, clique: Clique) -> tuple[Clique, np.ndarray]:
         """The sources of some attributes after, and for each of their cells, row-major, the cell that it becomes."""
         columns = [self.columns[name] for name in clique]

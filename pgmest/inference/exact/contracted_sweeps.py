@@ -33,6 +33,9 @@ NANOSECONDS_A_STEP = 12_000.0
 NANOSECONDS_AN_OPERATION = 0.4
 """What a product costs, up and down: to call it, and for each of its multiplications; for the choice of a way only."""
 
+NANOSECONDS_A_MEASURED_CELL = 5.0
+"""What a cell of the measured cliques costs: its exponential, and to read and scale it."""
+
 NEAR_ONE = 1e-6, 1e6
 """Messages and gradients with a maximum in this range are not rescaled, which would be a pass over each."""
 
@@ -176,7 +179,8 @@ class ContractedSweeps:
     def nanoseconds(self) -> float:
         """About what both sweeps take."""
         products = sum(isinstance(step, Product) for step in self.steps)
-        return NANOSECONDS_A_STEP * products + NANOSECONDS_AN_OPERATION * self.operations
+        measured = NANOSECONDS_A_MEASURED_CELL * self.layout.cells
+        return NANOSECONDS_A_STEP * products + NANOSECONDS_AN_OPERATION * self.operations + measured
 
     def run(self, theta: np.ndarray, total: float, out: np.ndarray) -> float | None:
         """Write the marginals of flat potentials, scaled to `total`.

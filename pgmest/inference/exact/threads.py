@@ -10,7 +10,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 from pgmest._base.errors import ArgumentError
@@ -48,7 +48,7 @@ def _default_threads() -> int:
 
 
 def run_together(tasks: Iterable[Callable[[], Any]]) -> None:
-    """Run the tasks at the same time, the first one on the calling thread; an error in any of them is raised."""
+    """Run the tasks at the same time, the first one on the calling thread; errors are raised when all are done."""
     first, *others = tasks
     if not others:
         first()
@@ -61,5 +61,6 @@ def run_together(tasks: Iterable[Callable[[], Any]]) -> None:
     try:
         first()
     finally:
-        for future in waiting:
-            future.result()
+        wait(waiting)  # all of them: they write into arrays of the caller
+    for future in waiting:
+        future.result()

@@ -138,7 +138,7 @@ def matrix_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     piece = UNSHARED_PRODUCT // (summed * columns)
     if rows <= piece or piece < _LEAST_ROWS:
         return np.dot(a, b)
-    product = np.empty((rows, columns))
+    product = np.empty((rows, columns), np.result_type(a, b))
     whole = rows - rows % piece
     np.matmul(a[:whole].reshape(-1, piece, summed), b, out=product[:whole].reshape(-1, piece, columns))
     np.dot(a[whole:], b, out=product[whole:])

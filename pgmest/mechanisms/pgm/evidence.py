@@ -312,12 +312,12 @@ class Evidence:
         """Over the groups asked for."""
         found = []
         for answer, public in zip(self.answers, self._taken, strict=False):
-            sides = [summed(self.counts(name), (labels,)) for name, labels in _sides(answer)]
-            if public is None:
-                found.append(two_way(answer.table, answer.noise(), *sides))
+            rows, columns = (summed(self.counts(name), (labels,)) for name, labels in _sides(answer))
+            grouped = None if public is None else summed(public, answer.groups)
+            if grouped is not None and answer.public:
+                found.append(grouped)
             else:
-                grouped = summed(public, answer.groups)
-                found.append(grouped if answer.public else two_way(answer.table, answer.noise(), *sides, grouped))
+                found.append(two_way(answer.table, answer.noise(), rows, columns, grouped))
         return tuple(found)
 
     @cached_property
@@ -330,9 +330,9 @@ class Evidence:
         hidden = not all(map(is_identity, answer.groups))  # of the codes in a group only scores know
         if public is None or answer.public or (hidden and answer.clique in self.believed):
             return public
-        sides = [summed(self.counts(name), (labels,)) for name, labels in _sides(answer)]
-        expected = np.outer(*sides) / self.total, summed(public, answer.groups)
-        independent, other = (pair_risk(answer.table, answer.noise(), *sides, table) for table in expected)
+        rows, columns = (summed(self.counts(name), (labels,)) for name, labels in _sides(answer))
+        expected = np.outer(rows, columns) / self.total, summed(public, answer.groups)
+        independent, other = (pair_risk(answer.table, answer.noise(), rows, columns, table) for table in expected)
         return public if other < independent else None
 
     @cached_property
@@ -382,8 +382,8 @@ class Evidence:
         if public is not None:
             grouped = summed(public, answer.groups)
             ratio = np.divide(self._pair_tables[place], grouped, out=np.ones_like(grouped), where=grouped > 0)
-            whole = fitted_to(public * ratio[np.ix_(*answer.groups)], *map(self.counts, answer.clique))
-            return summed(whole, groups)
+            rows, columns = map(self.counts, answer.clique)
+            return summed(fitted_to(public * ratio[np.ix_(*answer.groups)], rows, columns), groups)
         return spread(self._pair_tables[place], answer.groups, groups, [self.counts(name) for name in answer.clique])
 
 

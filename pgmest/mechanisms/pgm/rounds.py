@@ -446,7 +446,7 @@ class Rounds:
                 self.level_of.setdefault(clique, offer.level(part * share / whole))
                 groups.append(self._groups(clique, self.level_of[clique]))
             else:
-                level = len(self.levels[clique[0]]) - 1 if offer.levels is None else offer.level(part * share / whole)
+                level = None if offer.levels is None else offer.level(part * share / whole)
                 groups.append(self._groups(clique, level))
         queries = [self._query(clique, sides) for clique, sides in zip(cliques, groups, strict=True)]
         weights = [chosen[clique][1] for clique in cliques]
@@ -460,8 +460,10 @@ class Rounds:
             clique, groups, [not counts and self.prices.contrasted(int(labels[-1]) + 1) for labels in groups]
         )
 
-    def _groups(self, clique: Clique, level: int) -> list[np.ndarray]:
-        return [self.levels[name][min(level, len(self.levels[name]) - 1)] for name in clique]
+    def _groups(self, clique: Clique, level: int | None) -> list[np.ndarray]:
+        """The groups of a level, or of an attribute with fewer levels its codes; None for the codes."""
+        last = {name: len(self.levels[name]) - 1 for name in clique}
+        return [self.levels[name][last[name] if level is None else min(level, last[name])] for name in clique]
 
     def _note(self, number: int, measurement: Any, groups: list[np.ndarray], offer: Offer, share: float) -> None:
         clique, size = measurement.clique, tuple(int(labels[-1]) + 1 for labels in groups)

@@ -9,7 +9,8 @@ is minus the log-density. A gradient is two sweeps over the junction tree: one f
 times a vector. Two more give the product with the Gauss-Newton Hessian $N^2 C W C + I / s^2$, where W is the Fisher
 information of the answers about the marginals.
 
-Points are flat arrays: $\theta - b$ on the problem's cliques, then log N. Cells that are structural zeros never move.
+Points are flat arrays: $\theta - b$ on the problem's cliques, the prior's own log scales, then log N. Cells that are
+structural zeros never move.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ GRID_NEAR, GRID_FAR = np.linspace(-4.0, 4.0, 60), np.linspace(-4.0, 4.0, 60)
 """The one-dimensional densities of this number of cells at a time are evaluated on points within four standard
 deviations of the curvature, and of the prior."""
 
+LARGEST_LOG_SCALE = 30.0
 SMALLEST_PULL = 1e-12
+LARGEST_COUNT = 1e15
 
 
 def _positions(layout: Layout, cliques: Sequence[Clique]) -> np.ndarray:
@@ -59,10 +62,11 @@ class PosteriorDensity:
         prior: of potentials and total.
         log_total: of the estimate; the total stays there if it is known.
         center: where the potentials' prior is centered, without the base; by default 0.
+        scatters: whether the prior is of a table of that many records, whose small counts scatter by themselves.
 
     Attributes:
         size: the length of a point.
-        gradients: how many have been computed.
+        evaluations: how many gradients have been computed.
     """
 
     def __init__(
@@ -72,7 +76,9 @@ class PosteriorDensity:
         prior: NormalPrior | InteractionPrior,
         log_total: float,
         center: np.ndarray | None = None,
+        scatters: bool = True,
     ):
+        self.scatters = scatters
         self.refit, self.prior, self.measurements = refit, prior, tuple(measurements)
         self.oracle = refit.oracle()
         self.layout = self.oracle.layout
@@ -80,11 +86,14 @@ class PosteriorDensity:
         self.base = refit.base
         self.open = np.isfinite(self.base)
         self.cells = len(self.base)
-        self.size = self.cells + 1
-        self.cell_prior = prior.on(self.layout, np.zeros(self.cells) if center is None else center)
+        center, expected = (np.zeros(self.cells) if center is None else center), None
+        if scatters:
+            expected = self.oracle.run(self.base + center, math.exp(log_total))[0].copy()
+        self.cell_prior = prior.on(self.layout, center, self.open, expected)
+        self.size = self.cells + len(self.cell_prior.log_scales) + 1
         self.log_total = log_total
         self.total_known = isinstance(refit.objective.total, int | float | np.number)
-        self.gradients = 0
+        self.evaluations = 0
         self._read = _positions(self.layout, self.likelihood.cliques)
         self._slopes = np.zeros(self.cells)
 
@@ -109,37 +118,56 @@ class PosteriorDensity:
 
     def twin(self) -> PosteriorDensity:
         """The same with an oracle of its own, for another thread."""
-        return PosteriorDensity(self.refit, self.measurements, self.prior, self.log_total, self.cell_prior.center)
+        return PosteriorDensity(
+            self.refit, self.measurements, self.prior, self.log_total, self.cell_prior.center, self.scatters
+        )
+
+    def likely_scales(self, point: np.ndarray) -> np.ndarray:
+        """The point with the prior's own parameters where they are likeliest, given potentials as uncertain as here."""
+        variances = 1.0 / self.curvature(point).diagonal[: self.cells]
+        found = point.copy()
+        found[self.cells : -1] = self.cell_prior.likely_scales(point[: self.cells], variances)
+        return found
 
     def start(self) -> np.ndarray:
         """The prior's center, with the estimated total."""
-        return np.append(self.cell_prior.center, self.log_total)
+        return np.concatenate([self.cell_prior.center, self.cell_prior.log_scales, [self.log_total]])
 
     def marginals(self, point: np.ndarray) -> np.ndarray:
         """The marginals at a point, in counts, on the problem's cliques."""
-        return self.oracle.run(self.base + point[:-1], math.exp(point[-1]))[0]
+        return self.oracle.run(self.base + point[: self.cells], math.exp(point[-1]))[0]
 
     def energy(self, point: np.ndarray, tempering: float = 1.0) -> tuple[float, np.ndarray]:
         """U and its gradient; the likelihood counts `tempering` times."""
-        self.gradients += 1
-        gradient = np.empty(self.size)
-        if not abs(point[-1]) < LARGEST_LOG_TOTAL:
+        value, gradient = self.gradient(point, tempering)
+        if not math.isfinite(value):
             return math.inf, gradient
-        theta = point[:-1]
-        counts = self.marginals(point)[self._read].copy()
+        total, _ = self.prior.total_energy(point[-1])
+        prior = self.cell_prior.energy(point[: self.cells], point[self.cells : -1])
+        return tempering * value + prior + total, gradient
+
+    def gradient(self, point: np.ndarray, tempering: float = 1.0) -> tuple[float, np.ndarray]:
+        """The gradient of U, without its value: with minus the log-likelihood, infinite where there is no gradient."""
+        self.evaluations += 1
+        gradient, cells = np.empty(self.size), self.cells
+        if not (abs(point[-1]) < LARGEST_LOG_TOTAL and np.all(np.abs(point[cells:-1]) < LARGEST_LOG_SCALE)):
+            return math.inf, gradient
+        counts = self.marginals(point)[self._read]  # a copy
         value, slopes = self.likelihood.flat_value_and_gradient(counts)
         self._slopes[self._read] = slopes
         if not math.isfinite(value):
             return math.inf, gradient
-        self.oracle.covariance(self._slopes, out=gradient[:-1])
-        gradient[:-1] *= tempering
-        gradient[:-1] += self.cell_prior.gradient(theta)
-        total, gradient[-1] = self.prior.total_energy(point[-1])
-        gradient[-1] += tempering * dot(slopes, counts)
-        value = tempering * value + self.cell_prior.energy(theta) + total
-        if self.total_known:
-            gradient[-1] = 0.0
+        self.oracle.covariance(self._slopes, out=gradient[:cells])
+        inside, gradient[cells:-1] = self.cell_prior.gradient(point[:cells], point[cells:-1])
+        gradient[:cells] *= tempering
+        gradient[:cells] += inside
+        _, slope = self.prior.total_energy(point[-1])
+        gradient[-1] = 0.0 if self.total_known else slope + tempering * dot(slopes, counts)
         return value, gradient
+
+    def held(self, step: np.ndarray) -> np.ndarray:
+        """A step without what tables that overlap can make up for, which nothing holds back (`CellPrior.held`)."""
+        return np.append(self.cell_prior.held(step[: self.cells]), step[self.cells :])
 
     def curvature(self, point: np.ndarray, tempering: float = 1.0) -> Curvature:
         """The Gauss-Newton Hessian at a point; the density may not be evaluated while it is used."""
@@ -150,38 +178,41 @@ class Curvature:
     """The Gauss-Newton Hessian of U at one point, as products with vectors, and what approximates its diagonal."""
 
     def __init__(self, density: PosteriorDensity, point: np.ndarray, tempering: float):
-        self._density, self._tempering = density, tempering
+        self._density, self._tempering, cells = density, tempering, density.cells
         self.counts = density.marginals(point).copy()
         self._read = density._read
         likelihood, read = density.likelihood, self.counts[density._read]
         self._weights = likelihood.information(read)
         information = likelihood.information_diagonal(self._weights)
         share = 1.0 - self.counts / math.exp(point[-1])
-        self._precision = density.cell_prior.precision(point[:-1])
-        diagonal = np.append(self._precision, 0.0)
+        self._precision = density.cell_prior.precision(point[:cells], point[cells:-1])
+        self._scales = density.cell_prior.scale_precision(point[cells:-1])
+        diagonal = np.concatenate([self._precision, self._scales, [0.0]])
         diagonal[self._read] += tempering * information * np.square(self.counts * share)[self._read]
         diagonal[-1] = tempering * dot(likelihood.information_product(self._weights, read), read)
         diagonal[-1] += density.prior.total_precision()
         if density.total_known or not diagonal[-1] > 0:
             diagonal[-1] = 1.0
         self.diagonal = diagonal
-        prior = np.append(self._precision, 0.0 if density.total_known else density.prior.total_precision())
-        self.informed = diagonal / np.maximum(prior, SMALLEST_PULL) - 1.0
-        """How much the answers say about each coordinate alone, as a multiple of what the prior does."""
+        self.log_total = float(point[-1])
+        self.cell_information = np.zeros(cells)
+        """Of the answers, about the count of each cell."""
+        self.cell_information[self._read] = tempering * information
 
     def product(self, direction: np.ndarray) -> np.ndarray:
         """The Hessian times a vector."""
-        density, product = self._density, np.empty(self._density.size)
-        moved = density.oracle.covariance(np.ascontiguousarray(direction[:-1]))
+        density, product, cells = self._density, np.empty(self._density.size), self._density.cells
+        moved = density.oracle.covariance(np.ascontiguousarray(direction[:cells]))
         if not density.total_known:
             moved += self.counts * direction[-1]
         weights = np.zeros(density.cells)
         weights[self._read] = density.likelihood.information_product(
             self._weights, np.ascontiguousarray(moved[self._read])
         )
-        density.oracle.covariance(weights, out=product[:-1])
-        product[:-1] *= self._tempering
-        product[:-1] += density.cell_prior.product(self._precision, direction[:-1])
+        density.oracle.covariance(weights, out=product[:cells])
+        product[:cells] *= self._tempering
+        product[:cells] += density.cell_prior.product(self._precision, direction[:cells])
+        product[cells:-1] = self._scales * direction[cells:-1]
         product[-1] = self._tempering * dot(weights, self.counts) + density.prior.total_precision() * direction[-1]
         if density.total_known:
             product[-1] = direction[-1]
@@ -203,40 +234,43 @@ class Curvature:
         answers = density.likelihood.standard_noise(self._weights, generator)
         weights = np.zeros(density.cells)
         weights[self._read] = answers
-        found = np.append(density.oracle.covariance(weights), dot(weights, self.counts))
-        found[:-1] += density.cell_prior.noise(self._precision, generator)
+        scales = np.sqrt(self._scales) * generator.standard_normal(len(self._scales))
+        found = np.concatenate([density.oracle.covariance(weights), scales, [dot(weights, self.counts)]])
+        found[: density.cells] += density.cell_prior.noise(self._precision, generator)
         found[-1] += generator.standard_normal() * math.sqrt(density.prior.total_precision())
         if density.total_known:
             found[-1] = generator.standard_normal()
         return found
 
-    def scales(self, point: np.ndarray) -> np.ndarray:
-        """The standard deviation of each coordinate with all others held fixed, more exactly than by the diagonal.
+    def scales(self, point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Of each coordinate, with all others held fixed: its standard deviation, and its cell's mean count.
 
         The count of a cell that is not many standard deviations of the noise above zero has a log with a long tail
         to the left, which the curvature at one point does not show. So the density of each potential alone is
         integrated on a grid, its answers taken to be about its own cell.
         """
-        density, found = self._density, 1.0 / np.sqrt(self.diagonal)
-        prior, pull = density.cell_prior, density.cell_prior.gradient(point[:-1])
-        location = prior.location(point[:-1])
-        information = np.zeros(density.cells)
-        information[self._read] = density.likelihood.information_diagonal(self._weights)
-        for start in range(0, density.cells, GRID_CELLS):
-            part = slice(start, start + GRID_CELLS)
-            theta, counts, weights = point[:-1][part], self.counts[part], information[part]
+        density, cells = self._density, self._density.cells
+        found, moved = 1.0 / np.sqrt(self.diagonal), np.zeros(density.size)
+        prior, potentials, log_scales = density.cell_prior, point[:cells], point[cells:-1]
+        pull, _ = prior.gradient(potentials, log_scales)
+        location, spreads = prior.location(potentials), prior.spread(log_scales)
+        for start in range(0, cells, GRID_CELLS):
+            part = slice(start, min(start + GRID_CELLS, cells))
+            theta, counts, weights = potentials[part], self.counts[part], self.cell_information[part]
             force = pull[part] / np.maximum(weights * counts, SMALLEST_PULL)
             target = counts + np.where(counts * weights > SMALLEST_PULL, force, 0.0)  # where the gradient is zero
-            near = theta + GRID_NEAR[:, None] * found[:-1][part]
-            far = location[part] + prior.spread[part] * GRID_FAR[:, None]
+            near = theta + GRID_NEAR[:, None] * found[part]
+            far = location[part] + spreads[part] * GRID_FAR[:, None]
             grid = np.sort(np.concatenate([near, far]), axis=0)
-            away = counts * np.exp(np.minimum(grid - theta, LARGEST_LOG_TOTAL)) - target
-            logs = -0.5 * weights * away**2 - prior.energies(grid - location[part], part)
+            grown = counts * np.exp(np.minimum(grid - theta, LARGEST_LOG_TOTAL))
+            logs = -0.5 * weights * (grown - target) ** 2 - prior.energies(grid - location[part], spreads[part])
             mass = np.exp(logs - logs.max(axis=0)) * np.gradient(grid, axis=0)
             mass /= mass.sum(axis=0)
             mean = np.sum(mass * grid, axis=0)
-            found[:-1][part] = np.sqrt(np.maximum(np.sum(mass * (grid - mean) ** 2, axis=0), SMALLEST_PULL))
-        return found
+            found[part] = np.sqrt(np.maximum(np.sum(mass * (grid - mean) ** 2, axis=0), SMALLEST_PULL))
+            moved[part] = np.sum(mass * np.minimum(grown, LARGEST_COUNT), axis=0)
+        moved[:cells][~density.open] = 0.0
+        return found, moved
 
     def solve(self, target: np.ndarray, tolerance: float = 1e-4, most: int = 400) -> np.ndarray:
         """Conjugate gradients with the diagonal as preconditioner, until the residual has fallen by `tolerance`."""

@@ -71,7 +71,7 @@ def draw(
         misfit = laplace_misfit(density, mode, generator)
         if method == "laplace" or misfit <= HOLDS:
             found = _laplace(density, mode, chains, -(-draws // chains), generator)
-    facts: dict[str, Any] = {"divergent": 0, "acceptance": 1.0, "gradients": density.gradients}
+    facts: dict[str, Any] = {"divergent": 0, "acceptance": 1.0, "gradients": density.evaluations}
     if found is None:
         found, facts = _chains(density, mode, chains, -(-draws // chains), warm_up, generator)
         name = "hmc"
@@ -97,10 +97,10 @@ def _laplace_steps(
     density: PosteriorDensity, mode: np.ndarray, count: int, generator: np.random.Generator
 ) -> list[tuple[np.ndarray, float]]:
     """Draws from N(0, H^-1) and their energies step^T H step / 2: H step = noise, by conjugate gradients."""
-    curvature, found = density.curvature(mode), []
+    curvature, moves, found = density.curvature(mode), _moves(density, scales=False), []
     for _ in range(count):
-        noise = np.where(_moves(density), curvature.noise(generator), 0.0)
-        step = np.where(_moves(density), curvature.solve(noise, SOLVED), 0.0)
+        noise = np.where(moves, curvature.noise(generator), 0.0)
+        step = np.where(moves, curvature.solve(noise, SOLVED), 0.0)
         found.append((step, 0.5 * dot(noise, step)))
     return found
 
@@ -112,21 +112,23 @@ def _laplace(
     return np.stack([mode + step for step, _ in steps]).reshape(chains, each, density.size)
 
 
-def _moves(density: PosteriorDensity) -> np.ndarray:
-    return np.append(density.open, not density.total_known)
+def _moves(density: PosteriorDensity, scales: bool = True) -> np.ndarray:
+    """Which coordinates move; for Laplace's approximation the prior's own parameters stay where they are likely."""
+    own = np.full(density.size - density.cells - 1, scales)
+    return np.concatenate([density.open, own, [not density.total_known]])
 
 
 def _chains(
     density: PosteriorDensity, mode: np.ndarray, chains: int, each: int, warm_up: int, generator: np.random.Generator
 ) -> tuple[np.ndarray, dict[str, Any]]:
     """Chains in threads, each with its own oracle and stream of random numbers, from points around the mode."""
-    metric = Metric.of(density.curvature(mode), mode, _moves(density), generator)
+    metric = Metric.of(density, mode, _moves(density), generator)
     points = np.empty((chains, each, density.size))
     stop = threading.Event()
 
     def run(index: int, stream: np.random.Generator) -> tuple[Chain, int]:
         own = density.twin()
-        chain = Chain(_stoppable(own.energy, stop), metric, stream)
+        chain = Chain(_stoppable(own.energy, stop), _stoppable(own.gradient, stop), own.held, metric, stream)
         start = mode + 0.5 * metric.scale * metric.velocity(metric.momentum(stream))
         row = iter(range(each))
 
@@ -134,7 +136,7 @@ def _chains(
             points[index, next(row)] = point
 
         chain.draw(chain.warm_up(start, warm_up), each, keep)
-        return chain, own.gradients
+        return chain, own.evaluations
 
     threads = 1 if density.cells < THREADED_CELLS else min(chains, os.cpu_count() or 1)
     with ThreadPoolExecutor(threads) as pool:
@@ -147,7 +149,7 @@ def _chains(
     return points, {
         "divergent": sum(chain.divergent for chain, _ in done),
         "acceptance": float(np.mean([chain.acceptance for chain, _ in done])),
-        "gradients": density.gradients + sum(gradients for _, gradients in done),
+        "gradients": density.evaluations + sum(gradients for _, gradients in done),
     }
 
 

@@ -35,6 +35,9 @@ LONGEST = 1024
 TURNS = 15
 """So many trajectories say when they turn; none is followed for more than LONGEST steps."""
 
+TURNED = 0.05
+"""Of the largest product of way and momentum: less says that it has turned."""
+
 WARM_UP_LENGTH = 16
 
 
@@ -50,6 +53,9 @@ class Chain:
     """One Markov chain, with a generator and a density of its own.
 
     Attributes:
+        energy: of a point, with its gradient.
+        gradient: that, with anything that is finite where the energy is, which costs less.
+        held: a step without directions in which nothing holds it back.
         step: the step size, in scaled coordinates.
         lengths: numbers of steps, of which every trajectory draws one.
         divergent: how many trajectories lost their energy, after the warm-up.
@@ -57,6 +63,8 @@ class Chain:
     """
 
     energy: Energy
+    gradient: Energy
+    held: Callable[[np.ndarray], np.ndarray]
     metric: Metric
     generator: np.random.Generator
     step: float = FIRST_STEP
@@ -105,8 +113,8 @@ class Chain:
         before = state.energy + 0.5 * dot(momentum, self.metric.velocity(momentum))
         step *= self.generator.uniform(0.9, 1.1)
         moved = state
-        for _ in range(length):
-            moved, momentum = self._move(moved, momentum, step)
+        for left in range(length - 1, -1, -1):
+            moved, momentum = self._move(moved, momentum, step, last=left == 0)
             if not math.isfinite(moved.energy):
                 return state, 0.0, True
         gain = before - moved.energy - 0.5 * dot(momentum, self.metric.velocity(momentum))
@@ -114,27 +122,31 @@ class Chain:
         chosen = moved if self.generator.random() < probability else state
         return chosen, probability, not gain > -DIVERGENT
 
-    def _move(self, state: _State, momentum: np.ndarray, step: float) -> tuple[_State, np.ndarray]:
-        """One two-stage step: kick, drift, kick, drift, kick."""
+    def _move(self, state: _State, momentum: np.ndarray, step: float, last: bool = False) -> tuple[_State, np.ndarray]:
+        """One two-stage step: kick, drift, kick, drift, kick; with the energy itself only after the last one."""
         metric, point = self.metric, state.point
         momentum = momentum - TWO_STAGE * step * metric.scale * state.gradient
         point = point + 0.5 * step * metric.scale * metric.velocity(momentum)
-        energy, gradient = self.energy(point)
+        energy, gradient = self.gradient(point)
         if not math.isfinite(energy):
             return _State(point, math.inf, gradient), momentum
         momentum -= (1.0 - 2.0 * TWO_STAGE) * step * metric.scale * gradient
         point = point + 0.5 * step * metric.scale * metric.velocity(momentum)
-        energy, gradient = self.energy(point)
+        energy, gradient = self.energy(point) if last else self.gradient(point)
         if math.isfinite(energy):
             momentum -= TWO_STAGE * step * metric.scale * gradient
         return _State(point, energy, gradient), momentum
 
     def _turn(self, state: _State) -> int:
         """After how many steps a trajectory begins to return to where it started."""
-        momentum, moved = self.metric.momentum(self.generator), state
+        momentum, moved, largest = self.metric.momentum(self.generator), state, 0.0
         inverse = np.divide(1.0, self.metric.scale, out=np.zeros(len(momentum)), where=self.metric.scale > 0)
         for length in range(1, LONGEST + 1):
             moved, momentum = self._move(moved, momentum, self.step)
-            if not math.isfinite(moved.energy) or dot((moved.point - state.point) * inverse, momentum) < 0:
+            if not math.isfinite(moved.energy):
                 return length
+            away = dot(self.held(moved.point - state.point) * inverse, momentum)
+            if away < TURNED * largest:
+                return length
+            largest = max(largest, away)
         return LONGEST

@@ -1,34 +1,261 @@
 r"""The metric of Hamiltonian Monte Carlo: in which units, and along which directions, a posterior moves.
 
-Coordinates are divided by their own scale (`Curvature.scales`). Those about which the answers say more than the prior
-depend on each other: cells of one marginal through its total, marginals that overlap through what they share, by orders
-of magnitude. Their block of the Hessian is made by covariance products, and its inverse is their part of the inverse
-mass matrix, so that all directions in it are equally long. What is left has a few eigenvalues above 1: the largest are
-found by a randomized subspace iteration and scaled down to where the others begin.
+Coordinates are divided by their own scale (`Curvature.scales`), D. What is left of the Hessian has large eigenvalues
+where many cells move one well-known number together: the rows of tables that share attributes, above all. The marginals
+that several cliques share, as functions of the coordinates, have the derivative J (a cell moves its row by its mean
+count, and all rows a little the other way), and their answers the information K. So the mass matrix is
+
+.. math:: D^{-1} (I + G^T G) D^{-1} , \qquad G = K^{1/2} J D ,
+
+whose inverse and root need the eigenvectors of $G G^T$ only: as many rows as shared marginals have cells. Where a
+problem is small its whole Hessian is made by covariance products instead. What either leaves is found by a randomized
+subspace iteration and scaled down.
 """
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
+from scipy import sparse
 from scipy.linalg import cholesky, solve_triangular
 
-from pgmest.models.posterior.density import Curvature
+from pgmest.models.posterior.density import Curvature, PosteriorDensity
 
 MOST_DENSE = 1000
-"""Coordinates in the block, those about which the answers say most: 8 MB, and half a millisecond a product."""
-INFORMED = 0.3
-"""Where not all coordinates fit, those are in the block about which the answers say so much of what the prior does."""
+"""Up to this number of coordinates the whole Hessian is factorized: 8 MB, and half a millisecond a product."""
+MOST_ROWS = 1000
+"""Cells of shared marginals: 8 MB, and half a millisecond a product; those about which the answers say most."""
+WORTH_KEEPING = 0.1
+"""Eigenvalues of G G^T below this are left out."""
 
-DIRECTIONS = 30
-PASSES = 4
+WIDEST = 0.6
+"""Of the scales of cells. Those of cells that may be nearly empty are longer, to the left, where their counts hardly
+change; where they are not empty a shorter one is right, and all steps are as short as that needs."""
+
+DIRECTIONS = 20
+PASSES = 3
 """Each pass of the subspace iteration takes a product with the Hessian for each direction."""
 
-WORTH_SCALING = 2.0
+WORTH_SCALING = 3.0
 """Directions whose curvature is below this, in units of the rest of the metric, are left alone."""
 
 RIDGE = 1e-8
+
+
+class Root(Protocol):
+    """L, of the inverse mass matrix L L^T in scaled coordinates, on the last axis of arrays."""
+
+    def forward(self, values: np.ndarray) -> np.ndarray:
+        """L times these."""
+        ...
+
+    def transposed(self, values: np.ndarray) -> np.ndarray:
+        """L^T times these."""
+        ...
+
+    def inverse(self, values: np.ndarray) -> np.ndarray:
+        """L L^T times these."""
+        ...
+
+    def momentum(self, values: np.ndarray) -> np.ndarray:
+        """L^-T times these."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class DenseRoot:
+    """From the factor of the whole Hessian: see `Root`.
+
+    Attributes:
+        chosen: the coordinates that move.
+        factor: its Cholesky factor, lower triangular, which is L^-T.
+    """
+
+    chosen: np.ndarray
+    factor: np.ndarray
+    root: np.ndarray
+    product: np.ndarray
+
+    @classmethod
+    def of(cls, curvature: Curvature, scale: np.ndarray) -> DenseRoot:
+        """Of the coordinates with a scale."""
+        chosen = np.flatnonzero(scale)
+        matrix = scale[chosen, None] * curvature.block(chosen) * scale[chosen]
+        matrix[np.diag_indices(len(chosen))] += RIDGE
+        factor = cholesky(matrix, lower=True) if len(chosen) else matrix
+        root = solve_triangular(factor, np.eye(len(chosen)), lower=True).T if len(chosen) else matrix
+        return cls(chosen, factor, root, root @ root.T)
+
+    def _on(self, matrix: np.ndarray, values: np.ndarray) -> np.ndarray:
+        found = values.copy()
+        found[..., self.chosen] = np.einsum("ij,...j->...i", matrix, values[..., self.chosen])  # BLAS starts threads
+        return found
+
+    def forward(self, values: np.ndarray) -> np.ndarray:
+        """See `Root`."""
+        return self._on(self.root, values)
+
+    def transposed(self, values: np.ndarray) -> np.ndarray:
+        """See `Root`."""
+        return self._on(self.root.T, values)
+
+    def inverse(self, values: np.ndarray) -> np.ndarray:
+        """See `Root`."""
+        return self._on(self.product, values)
+
+    def momentum(self, values: np.ndarray) -> np.ndarray:
+        """See `Root`."""
+        return self._on(self.factor, values)
+
+
+@dataclass(frozen=True, eq=False)
+class SharedRoot:
+    """From the shared marginals: L = (I + G^T G)^(-1/2), symmetric; see `Root`.
+
+    Attributes:
+        rows: J D, rows of shared marginals by coordinates, before they are centered.
+        shares: of each row, its share of its marginal.
+        starts: where each marginal's rows begin.
+        total: D times the counts of the rows: what the log of the number of records moves.
+        weights: the root of K, of each row.
+        root, product, back: the cores, in the rows' space, of L, of L L^T and of L^-1.
+    """
+
+    rows: sparse.csr_array
+    columns: sparse.csr_array
+    shares: np.ndarray
+    starts: np.ndarray
+    total: np.ndarray
+    weights: np.ndarray
+    root: np.ndarray
+    product: np.ndarray
+    back: np.ndarray
+
+    @classmethod
+    def of(cls, curvature: Curvature, density: PosteriorDensity, scale: np.ndarray, moved: np.ndarray) -> SharedRoot:
+        """From the information of the answers, and how far each coordinate moves its cell's count."""
+        shared = _SharedMarginals.of(curvature, density, scale * moved)
+        rows = shared.rows
+        total, weights = scale[-1] * shared.counts, np.sqrt(shared.information)
+        found = cls(
+            rows, sparse.csr_array(rows.T), shared.shares, shared.starts, total, weights, *(np.zeros((0, 0)),) * 3
+        )
+        gram = (rows @ found.columns).toarray()
+        gram = found._centered(found._centered(gram.T).T) + np.outer(total, total)
+        values, vectors = np.linalg.eigh(weights[:, None] * gram * weights)
+        kept = values > WORTH_KEEPING
+        values, vectors = values[kept], vectors[:, kept]
+        cores = (
+            (vectors * (change(values) / values)) @ vectors.T
+            for change in (lambda v: (1 + v) ** -0.5 - 1, lambda v: 1 / (1 + v) - 1, lambda v: (1 + v) ** 0.5 - 1)
+        )
+        return cls(rows, found.columns, shared.shares, shared.starts, total, weights, *cores)
+
+    def _centered(self, values: np.ndarray) -> np.ndarray:
+        """Rows less their share of their marginal's sum, on the last axis."""
+        if not len(self.starts):
+            return values
+        sums = np.add.reduceat(values, self.starts, axis=-1)
+        return values - self.shares * np.repeat(sums, np.diff(self.starts, append=values.shape[-1]), axis=-1)
+
+    def _add(self, core: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """(I + G^T core G) times values."""
+        if not len(self.weights):
+            return values
+        moved = self._centered((self.rows @ values.T).T) + values[..., -1:] * self.total
+        inside = self.weights * np.einsum("ij,...j->...i", core, self.weights * moved)
+        sums = np.add.reduceat(inside * self.shares, self.starts, axis=-1)
+        spread = inside - np.repeat(sums, np.diff(self.starts, append=inside.shape[-1]), axis=-1)
+        found = values + (self.columns @ spread.T).T
+        found[..., -1] += inside @ self.total
+        return found
+
+    def forward(self, values: np.ndarray) -> np.ndarray:
+        """See `Root`."""
+        return self._add(self.root, values)
+
+    transposed = forward
+
+    def inverse(self, values: np.ndarray) -> np.ndarray:
+        """See `Root`."""
+        return self._add(self.product, values)
+
+    def momentum(self, values: np.ndarray) -> np.ndarray:
+        """See `Root`."""
+        return self._add(self.back, values)
+
+
+@dataclass(frozen=True, eq=False)
+class _SharedMarginals:
+    """The marginals that several cliques share, each row a cell of one.
+
+    Attributes:
+        rows: what each coordinate moves a row by, in units of its scale.
+        counts, shares: of the rows, and as shares of the number of records.
+        starts: where each marginal's rows begin.
+        information: of the answers about each row.
+    """
+
+    rows: sparse.csr_array
+    counts: np.ndarray
+    shares: np.ndarray
+    starts: np.ndarray
+    information: np.ndarray
+
+    @classmethod
+    def of(cls, curvature: Curvature, density: PosteriorDensity, moved: np.ndarray) -> _SharedMarginals:
+        """Of the cliques of a density, the most informed marginals first, as far as there is room.
+
+        Args:
+            moved: by how much each coordinate moves its cell's count, in units of its scale.
+        """
+        found = list(_shared_tables(curvature, density, moved))
+        found.sort(key=lambda one: -float(one[1].max(initial=0.0)))
+        kept, room = [], MOST_ROWS
+        for counts, strength, information, row_of, columns in found:
+            if len(counts) <= room and strength.max(initial=0.0) > WORTH_KEEPING:
+                kept.append((counts, information, row_of, columns))
+                room -= len(counts)
+        starts = np.cumsum([0, *(len(one[0]) for one in kept)])
+        rows = [start + one[2] for start, one in zip(starts[:-1], kept, strict=True)]
+        index = tuple(np.concatenate([np.zeros(0, np.int64), *parts]) for parts in (rows, [one[3] for one in kept]))
+        matrix = sparse.csr_array((moved[index[1]], index), shape=(int(starts[-1]), density.size))
+        counts, information = (np.concatenate([np.zeros(0), *(one[k] for one in kept)]) for k in (0, 1))
+        return cls(matrix, counts, counts / max(float(np.exp(curvature.log_total)), 1.0), starts[:-1], information)
+
+
+def _shared_tables(
+    curvature: Curvature, density: PosteriorDensity, moved: np.ndarray
+) -> Iterator[tuple[np.ndarray, ...]]:
+    """For each intersection of cliques: counts, strength in units of its cells, information, row and column of each."""
+    layout, counts, cells = density.layout, curvature.counts, curvature.cell_information
+    sets = [frozenset(clique) for clique in layout.cliques]
+    shared = {one & other for one, other in itertools.combinations(sets, 2)} - {frozenset()}
+    for names in sorted(tuple(name for name in layout.domain if name in one) for one in shared):
+        size, rows, columns = layout.domain.size(names), [], []
+        information, table = np.zeros(size), None
+        for clique, domain, start in zip(layout.cliques, layout.domains, layout.offsets[:-1], strict=True):
+            if not set(names) <= set(clique):
+                continue
+            codes = dict(zip(clique, np.indices(domain.shape).reshape(len(clique), -1), strict=True))
+            row = np.zeros(domain.size(), dtype=np.int64)
+            for name in names:
+                row = row * layout.domain[name] + codes[name]
+            column = int(start) + np.arange(domain.size())
+            rows.append(row)
+            columns.append(column)
+            sums = np.bincount(row, counts[column], size)
+            table = sums if table is None else table
+            share = counts[column] / np.maximum(sums[row], 1e-300)
+            information += np.bincount(row, share**2 * cells[column], size)
+        assert table is not None
+        row, column = np.concatenate(rows), np.concatenate(columns)
+        moves = np.bincount(row, moved[column] ** 2, size)
+        yield table, information * moves, information, row, column
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,62 +264,53 @@ class Metric:
 
     Attributes:
         scale: the diagonal of D, shape (size,); 0 where a coordinate does not move.
-        block: the coordinates whose part of L is dense, shape (k,); elsewhere L is the identity.
-        inverse: L L^T on the block, shape (k, k).
-        factor: L^-T on the block, lower triangular.
+        root: L.
         directions: V, orthonormal rows.
         outward: L V, as rows.
         weights: w, each in (-1, 0].
     """
 
     scale: np.ndarray
-    block: np.ndarray
-    inverse: np.ndarray
-    factor: np.ndarray
+    root: Root
     directions: np.ndarray
     outward: np.ndarray
     weights: np.ndarray
 
     @classmethod
-    def of(cls, curvature: Curvature, point: np.ndarray, moves: np.ndarray, generator: np.random.Generator) -> Metric:
+    def of(
+        cls, density: PosteriorDensity, point: np.ndarray, moves: np.ndarray, generator: np.random.Generator
+    ) -> Metric:
         """From the curvature at a point; `moves` says which coordinates do."""
-        scale = np.where(moves, curvature.scales(point), 0.0)
-        block = _informed(curvature, moves)
-        matrix = scale[block, None] * curvature.block(block) * scale[block]
-        matrix[np.diag_indices(len(block))] += RIDGE
-        factor = cholesky(matrix, lower=True) if len(block) else matrix
-        root = solve_triangular(factor, np.eye(len(block)), lower=True).T if len(block) else matrix  # L
+        curvature = density.curvature(point)
+        scale, moved = curvature.scales(point)
+        scale = np.where(moves, scale, 0.0)
         none = np.zeros((0, len(scale)))
-        flat = cls(scale, block, root @ root.T, factor, none, none, np.zeros(0))
+        if np.count_nonzero(moves) <= MOST_DENSE:
+            return cls(scale, DenseRoot.of(curvature, scale), none, none, np.zeros(0))
+        scale[: density.cells] = np.minimum(scale[: density.cells], WIDEST)
+        flat = cls(scale, SharedRoot.of(curvature, density, scale, moved), none, none, np.zeros(0))
+        count = min(DIRECTIONS, int(np.count_nonzero(moves)) // 4)
+        return flat._with_directions(curvature, count, generator) if count else flat
 
+    def _with_directions(self, curvature: Curvature, count: int, generator: np.random.Generator) -> Metric:
         def product(rows: np.ndarray) -> np.ndarray:
             """L^T D H D L on rows."""
-            out = rows.copy()
-            out[:, block] = rows[:, block] @ root.T
-            out = np.stack([scale * curvature.product(scale * row) for row in out])
-            out[:, block] = out[:, block] @ root
-            return out
+            out = self.root.forward(rows)
+            return self.root.transposed(np.stack([self.scale * curvature.product(self.scale * row) for row in out]))
 
-        count = min(DIRECTIONS, int(np.count_nonzero(moves)) // 4)
-        if count == 0:
-            return flat
-        rows = _orthonormal(generator.standard_normal((count, len(scale))) * moves)
+        rows = _orthonormal(generator.standard_normal((count, len(self.scale))) * (self.scale > 0))
         for _ in range(PASSES):
             rows = _orthonormal(product(rows))
         values, turn = np.linalg.eigh(rows @ product(rows).T)
         kept = values > WORTH_SCALING
         floor = max(WORTH_SCALING, float(values[kept].min(initial=np.inf))) if kept.any() else 1.0
         directions = np.ascontiguousarray((turn.T @ rows)[kept])
-        outward = directions.copy()
-        outward[:, block] = directions[:, block] @ root.T
-        return cls(scale, block, flat.inverse, factor, directions, outward, floor / values[kept] - 1.0)
+        outward = np.ascontiguousarray(self.root.forward(directions))
+        return Metric(self.scale, self.root, directions, outward, floor / values[kept] - 1.0)
 
     def velocity(self, momentum: np.ndarray) -> np.ndarray:
         """The inverse mass matrix times a momentum, both in scaled coordinates."""
-        found = momentum
-        if len(self.block):
-            found = momentum.copy()
-            found[self.block] = np.einsum("ij,j->i", self.inverse, momentum[self.block])  # BLAS would start threads
+        found = self.root.inverse(momentum)
         if len(self.weights):
             inside = np.einsum("kn,n->k", self.outward, momentum)
             found = found + np.einsum("kn,k->n", self.outward, self.weights * inside)
@@ -104,20 +322,7 @@ class Metric:
         if len(self.weights):
             inside = np.einsum("kn,n->k", self.directions, drawn)
             drawn += np.einsum("kn,k->n", self.directions, (1.0 / np.sqrt(1.0 + self.weights) - 1.0) * inside)
-        if len(self.block):
-            drawn[self.block] = np.einsum("ij,j->i", self.factor, drawn[self.block])
-        return drawn
-
-
-def _informed(curvature: Curvature, moves: np.ndarray) -> np.ndarray:
-    """The coordinates of the block, in order."""
-    ratio = np.where(moves, curvature.informed, 0.0)
-    chosen = np.flatnonzero(moves)
-    if len(chosen) > MOST_DENSE:
-        chosen = np.flatnonzero(ratio > INFORMED)
-    if len(chosen) > MOST_DENSE:
-        chosen = np.sort(chosen[np.argsort(-ratio[chosen], kind="stable")[:MOST_DENSE]])
-    return chosen
+        return self.root.momentum(drawn)
 
 
 def _orthonormal(rows: np.ndarray) -> np.ndarray:

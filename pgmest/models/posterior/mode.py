@@ -16,6 +16,10 @@ ENOUGH = 0.05
 """A level ends after so many steps, or where a step promises less of the energy than this."""
 
 INNER_TOLERANCE = 0.03
+ROUNDS, SETTLED = 6, 0.15
+"""The scales of the prior and the mode given these take turns so many times, or until the logs of the scales stay.
+Together they have no useful mode: without interactions, and with scales of zero, a density is infinite."""
+
 SUFFICIENT, SHORTEST = 1e-4, 1e-4
 
 
@@ -23,16 +27,29 @@ def find_mode(density: PosteriorDensity) -> np.ndarray:
     """A point where the density is nearly largest: a place for chains to start, and Laplace's center."""
     point = density.start()
     for tempering in TEMPERINGS:
-        for _ in range(STEPS):
-            point, gain = _step(density, point, tempering)
-            if gain < ENOUGH:
-                break
+        point = _climb(density, point, tempering)
+    for _ in range(ROUNDS if density.size > density.cells + 1 else 0):
+        before = point[density.cells : -1]
+        point = density.likely_scales(point)
+        if np.max(np.abs(point[density.cells : -1] - before)) < SETTLED:
+            break
+        point = _climb(density, point, 1.0)
+    return point
+
+
+def _climb(density: PosteriorDensity, point: np.ndarray, tempering: float) -> np.ndarray:
+    """Steps until they promise little."""
+    for _ in range(STEPS):
+        point, gain = _step(density, point, tempering)
+        if gain < ENOUGH:
+            break
     return point
 
 
 def _step(density: PosteriorDensity, point: np.ndarray, tempering: float) -> tuple[np.ndarray, float]:
     """A Newton step with a line search; and by how much the energy fell."""
     energy, gradient = density.energy(point, tempering)
+    gradient[density.cells : -1] = 0.0  # the prior's own parameters stay
     direction = density.curvature(point, tempering).solve(-gradient, INNER_TOLERANCE)
     slope, length = dot(gradient, direction), 1.0
     if density.total_known:

@@ -15,7 +15,8 @@ from pgmest._base.memory import check_room
 from pgmest.data.dataset import Dataset
 from pgmest.models.intervals import Interval, check_level
 from pgmest.models.posterior.density import PosteriorDensity
-from pgmest.models.posterior.dependence import UnmeasuredDependence, raked
+from pgmest.models.posterior.dependence import UnmeasuredDependence, scattered
+from pgmest.models.posterior.lost_selections import LostSelections
 from pgmest.models.posterior.prior import InteractionPrior, NormalPrior
 from pgmest.models.posterior.report import PosteriorReport
 from pgmest.models.posterior.strength import Strengths
@@ -28,6 +29,7 @@ from pgmest.tables.factor import Factor
 
 if TYPE_CHECKING:
     from pgmest.inference.exact.plan import Plan
+    from pgmest.measurements.selection import PaidSelection
     from pgmest.models.exact import Model
 
 About = Literal["table", "population"]
@@ -44,7 +46,7 @@ CLOSE = 1e-6
 class Posterior:
     r"""Draws from $P(\theta, N \mid y)$: log-linear models of the measured cliques, each with its number of records.
 
-    The likelihood is that of each measurement's own noise, the prior a `NormalPrior`. `Model.posterior` makes it.
+    The likelihood is that of each measurement's own noise, the prior an `InteractionPrior`. `Model.posterior` makes it.
 
     What an interval is about:
 
@@ -55,16 +57,20 @@ class Posterior:
 
     For attributes that no measured clique holds together a draw's own table is not all there is to know: pairs of them
     may depend on each other in ways that were not measured. They are given interactions as strong as those of the
-    measured cliques turned out to be (`strengths`), and counts of N records around them are drawn. That rests on the
-    unmeasured pairs being no more dependent than the measured ones; `Model.bounds` has what holds without any model.
+    measured cliques turned out to be (`strengths`), and counts of N records around them are drawn; where a mechanism
+    compared them with its models and measured others, such that would hardly have lost are rare (`selections`). That
+    rests on the unmeasured pairs being no more dependent than the measured ones; `Model.bounds` has what holds without
+    any model.
 
     Args:
-        points: theta minus base, and the log total, shape (chains, draws, cells + 1).
+        points: theta minus base, the prior's log scales and the log total, shape (chains, draws, density.size).
         density: what they were drawn from.
         report: the diagnostics.
         make_model: a model of potentials, a total and the plan that runs them.
         seed: of the records and tables drawn around the models.
         learn: says how strongly measured cliques depend, when it is first asked for.
+        selections: which marginals a mechanism compared with its models and did not choose. Tables drawn for
+            attributes that were not measured together are weighted by how likely they would have lost.
     """
 
     points: np.ndarray
@@ -73,6 +79,7 @@ class Posterior:
     make_model: MakeModel
     seed: int = 0
     learn: Callable[[], Strengths] | None = None
+    selections: tuple[PaidSelection, ...] = ()
     _answers: dict[Any, np.ndarray] = field(default_factory=dict, init=False)
 
     @cached_property
@@ -112,7 +119,9 @@ class Posterior:
         """The draws, chain after chain, as ordinary models."""
         refit = self.density.refit
         for point, total in zip(self.points.reshape(len(self), -1), self.totals, strict=True):
-            yield self.make_model(refit.potentials(self.density.base + point[:-1]), float(total), refit.plan)
+            yield self.make_model(
+                refit.potentials(self.density.base + point[: self.density.cells]), float(total), refit.plan
+            )
 
     # -- questions --------------------------------------------------------------------------------------------------
 
@@ -294,7 +303,7 @@ class Posterior:
         """A query about attributes whose marginals are at hand."""
         generator = np.random.default_rng(self.seed)
         return [
-            answer_table(Factor(domain, _scattered(table, generator) if scatters else table), query, clique)
+            answer_table(Factor(domain, scattered(table, generator) if scatters else table), query, clique)
             for table in tables
         ]
 
@@ -314,14 +323,19 @@ class Posterior:
         wanted = self.domain.project(asked if known else dependence.linked(asked, self.domain))
         check_room("the table asked about", wanted.size())
         links = tuple(range(len(asked), len(wanted)))
-        models = (model for index, model in enumerate(self.models()) if chosen is None or index in chosen)
+        lost = LostSelections.about(() if known else self.selections, wanted.attributes, self.measured, self._tables)
+        models = ((index, one) for index, one in enumerate(self.models()) if chosen is None or index in chosen)
         while chunk := list(itertools.islice(models, max(1, CELLS_AT_ONCE // wanted.size()))):
-            expected = np.stack([model.project(wanted.attributes).values for model in chunk])
-            found = expected if known else dependence.tables(expected, wanted, generator)
-            if about == "population" or not known:
-                found = np.stack([_scattered(table, generator) for table in found])
-                if about == "table":  # what was measured of it is as the draw has it
-                    found = raked(found, expected, wanted, dependence.shared(wanted.attributes))
+            expected = np.stack([model.project(wanted.attributes).values for _, model in chunk])
+            if known:
+                found = expected
+            elif lost:
+                draws = np.array([index for index, _ in chunk])
+                found = dependence.likely(expected, wanted, generator, lost, draws, scatters=about == "table")
+            else:
+                found = dependence.tables(expected, wanted, generator, scatters=about == "table")
+            if about == "population":
+                found = np.stack([scattered(table, generator) for table in found])
             for whole in found:
                 table = whole.sum(axis=links)
                 yield Factor(self.domain.project(names), table[(..., *evidence.values())] if evidence else table)
@@ -333,14 +347,6 @@ class Posterior:
             f"  prior        {self.prior}",
         ]
         return "\n".join([*lines, *(f"  {line}" for line in str(self.report).splitlines())])
-
-
-def _scattered(table: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-    """Counts of independent records around expected ones."""
-    expected = np.maximum(table.reshape(-1), 0.0)
-    whole = expected.sum()
-    drawn = generator.multinomial(max(1, round(whole)), expected / whole)
-    return drawn.reshape(table.shape).astype(np.float64)
 
 
 def _records(table: Factor, n: int | None, about: About, generator: np.random.Generator) -> Dataset:

@@ -5,7 +5,9 @@ then are those of a table
 
 .. math:: \mu(x) = \hat\mu(x) \, e^{s z(x)} / c , \qquad z \sim t_4 ,
 
-around what the others say, with the counts' own scatter and the noise. That gives a likelihood of the strength s. The
+around what the others say, with the counts' own scatter and the noise. A part of z goes with the codes of both
+attributes, a trend: from cell to cell it adds up, as in a correlation or a coefficient. How large that part is, the
+correlations that were left out say. That gives a likelihood of the strength s. The
 strengths of all cliques come from one log-normal distribution, whose mean and spread are integrated over a grid: so a
 clique that the noise hides borrows from the others, and a pair of attributes that nobody measured has a distribution
 of strengths, too. For adaptive mechanisms, which measure what a model gets most wrong, that distribution is of the
@@ -33,6 +35,8 @@ from pgmest.tables.factor import Factor
 
 GRID = np.geomspace(0.02, 4.0, 48)
 """Strengths, in nats."""
+TRENDS = np.array([0.0, 0.01, 0.03, 0.1, 0.2, 0.35, 0.5, 0.7, 0.9])
+"""Shares of the squares of interactions that go with the codes of both attributes, as those of ordered ones do."""
 NODES = 41
 """Quantiles of Student's t for which a cell's likelihood is computed."""
 
@@ -56,22 +60,51 @@ class Strengths:
         of: the posterior median strength of each clique of several attributes that was measured as a whole.
         predictive: the probability of each strength of `GRID` for a pair that was not measured.
         evidence: how many cliques said so.
+        trend: the probability of each of `TRENDS`, shares of interactions that are a trend.
     """
 
     of: Mapping[Clique, float]
     predictive: np.ndarray
     evidence: int
+    trend: np.ndarray
 
     @property
     def identified(self) -> bool:
         """Whether enough cliques were measured to say something about others."""
         return self.evidence >= FEWEST_CLIQUES
 
-    def draw(self, generator: np.random.Generator, size: int) -> np.ndarray:
-        """Strengths of pairs that were not measured."""
-        drawn = generator.choice(len(GRID), size, p=self.predictive)
+    def draw(self, generator: np.random.Generator, size: int, part: tuple[float, float] = (0.0, 1.0)) -> np.ndarray:
+        """Strengths of pairs that were not measured, from between two quantiles of their distribution."""
+        levels = generator.uniform(*part, size)
+        drawn = np.minimum(np.searchsorted(np.cumsum(self.predictive), levels), len(GRID) - 1)
         half = 0.5 * math.log(GRID[1] / GRID[0])
         return GRID[drawn] * np.exp(generator.uniform(-half, half, size))
+
+    def interactions(
+        self,
+        generator: np.random.Generator,
+        expected: np.ndarray,
+        domain: Domain,
+        pair: Clique,
+        part: tuple[float, float] = (0.0, 1.0),
+    ) -> np.ndarray:
+        """Interactions of a pair that was not measured, shape (draws, *domain.project(pair).shape), in nats.
+
+        Args:
+            expected: the table of each draw, of which the codes' means and spreads are.
+            domain: of these tables.
+            pair: two of their attributes.
+            part: as for `draw`.
+        """
+        draws, shape = len(expected), (domain[pair[0]], domain[pair[1]])
+        share = generator.choice(TRENDS, draws, p=self.trend)[:, None, None]
+        axes = [domain.attributes.index(name) for name in pair]
+        mean = expected.mean(axis=0)
+        scores = [standard_codes(mean.sum(axis=tuple(k for k in range(mean.ndim) if k != axis))) for axis in axes]
+        cells = generator.standard_t(DEGREES, (draws, *shape))
+        trend = generator.standard_t(DEGREES, (draws, 1, 1)) * np.outer(*scores)
+        drawn = np.sqrt(1.0 - share) * cells + np.sqrt(share) * trend
+        return drawn * self.draw(generator, draws, part)[:, None, None]
 
 
 def learn_strengths(
@@ -86,11 +119,21 @@ def learn_strengths(
         make_model: a model of potentials, a total and a plan.
     """
     tables = _by_clique(measurements)
-    likelihoods = {
-        clique: _likelihood(clique, tables[clique], _left_out(refit, measurements, clique, total, make_model), total)
-        for clique in list(tables)[:MOST_REFITS]
+    expected = {
+        clique: _left_out(refit, measurements, clique, total, make_model) for clique in list(tables)[:MOST_REFITS]
     }
-    return _pooled(likelihoods, tables)
+    domain = refit.plan.layout.domain
+    likelihoods = {clique: _likelihood(domain.project(clique), tables[clique], expected[clique]) for clique in expected}
+    found = _pooled(likelihoods, tables)
+    return replace(found, trend=_trend(domain, tables, expected, found.of, total))
+
+
+def standard_codes(counts: np.ndarray) -> np.ndarray:
+    """The codes of an attribute with these counts, less their mean and over their standard deviation."""
+    shares = np.maximum(counts, 0.0) / max(float(np.maximum(counts, 0.0).sum()), 1e-300)
+    codes = np.arange(len(counts), dtype=np.float64)
+    codes -= float(shares @ codes)
+    return codes / max(math.sqrt(float(shares @ codes**2)), 1e-9)
 
 
 def independent_center(domain: Domain, cliques: Sequence[Clique], singles: Mapping[str, Factor]) -> CliqueVector:
@@ -154,11 +197,11 @@ def one_way(measurement: LinearMeasurement, name: str, domain: Domain) -> Linear
     return LinearMeasurement(measurement.values.reshape(shape).sum(axis=axes), (name,), spread)
 
 
-def _likelihood(clique: Clique, measurement: LinearMeasurement, expected: np.ndarray, total: float) -> np.ndarray:
+def _likelihood(domain: Domain, measurement: LinearMeasurement, expected: np.ndarray) -> np.ndarray:
     """The log-likelihood of each strength of `GRID`: cells independent, as many as the margins leave free."""
     expected = np.maximum(expected, LEAST_COUNT)
     variance = np.broadcast_to(np.square(measurement.stddev), expected.shape)
-    sizes = np.array(measurement._shape or (measurement.rows,))
+    sizes = np.array(domain.shape)
     free = float(np.prod(np.maximum(sizes - 1, 1)) / max(np.prod(sizes), 1))
     found = np.empty(len(GRID))
     for index, strength in enumerate(GRID):
@@ -171,6 +214,36 @@ def _likelihood(clique: Clique, measurement: LinearMeasurement, expected: np.nda
         top = logs.max(axis=0)
         found[index] = free * float(np.sum(top + np.log(np.mean(np.exp(logs - top), axis=0))))
     return found - found.max()
+
+
+def _trend(
+    domain: Domain,
+    tables: Mapping[Clique, LinearMeasurement],
+    expected: Mapping[Clique, np.ndarray],
+    strengths: Mapping[Clique, float],
+    total: float,
+) -> np.ndarray:
+    """The posterior of the share of interactions that is a trend, over `TRENDS`.
+
+    By the correlations of codes beyond what was expected: those of pairs within each clique that was left out. Where
+    interactions are s times (sqrt(a) t x y + sqrt(1 - a) t_xy), x and y being standardized codes, such a correlation
+    has, to first order, the variance s^2 (a + (1 - a) sum_xy p^2 x^2 y^2) and that of the noise.
+    """
+    logs = np.zeros(len(TRENDS))
+    for clique, table in expected.items():
+        measurement, shape = tables[clique], domain.project(clique).shape
+        if len(shape) != 2:
+            continue
+        shares = np.maximum(table, 0.0).reshape(shape) / total
+        x, y = standard_codes(shares.sum(axis=1)), standard_codes(shares.sum(axis=0))
+        weights = np.outer(x, y).reshape(-1)
+        found = float(weights @ (measurement.values - table)) / total
+        noise = float(np.broadcast_to(np.square(measurement.stddev), table.shape) @ weights**2) / total**2 + 1.0 / total
+        alone = float(np.sum((shares.reshape(-1) * weights) ** 2)) * DEGREES / (DEGREES - 2.0)
+        spread = np.sqrt(strengths[clique] ** 2 * (TRENDS + (1.0 - TRENDS) * alone) + noise)
+        logs -= np.log(spread) + 0.5 * (DEGREES + 1.0) * np.log1p((found / spread) ** 2 / DEGREES)
+    weight = np.exp(logs - logs.max())
+    return weight / weight.sum()
 
 
 @cache
@@ -202,4 +275,5 @@ def _pooled(likelihoods: Mapping[Clique, np.ndarray], cliques: Iterable[Clique])
         own = weight @ (joint / np.maximum(joint.sum(axis=1, keepdims=True), 1e-300))
         found[clique] = float(np.exp(np.interp(0.5, np.cumsum(own) / own.sum(), logs)))
     middle = float(np.exp(np.interp(0.5, np.cumsum(predictive), logs)))
-    return Strengths({clique: found.get(clique, middle) for clique in cliques}, predictive, len(likelihoods))
+    even = np.full(len(TRENDS), 1.0 / len(TRENDS))
+    return Strengths({clique: found.get(clique, middle) for clique in cliques}, predictive, len(likelihoods), even)

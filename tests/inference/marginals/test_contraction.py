@@ -81,3 +81,15 @@ def test_sums_over_axes(shape: list[int], data: st.DataObject) -> None:
     array = np.random.default_rng(0).random((*shape, 40))
     axes = data.draw(st.lists(st.integers(0, len(shape)), unique=True))
     np.testing.assert_allclose(sum_axes(array, axes), array.sum(axis=tuple(axes)), rtol=1e-13)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(700, 300), (300, 700)])
+def test_a_product_in_pieces_keeps_its_precision(dtype, shape):
+    rng = np.random.default_rng(0)
+    a, b = rng.random((shape[0], 40)).astype(dtype), rng.random((40, shape[1])).astype(dtype)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(contraction, "UNSHARED_PRODUCT", 40 * 300 * 64)
+        found = contraction.matrix_product(a, b)
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found, a @ b, rtol=1e-4)

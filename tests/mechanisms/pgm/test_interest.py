@@ -55,7 +55,7 @@ def test_of_many_rows_some_stand_for_all():
 
 
 def test_a_matrix_about_several_attributes_counts_as_their_table():
-    interest = Interest.of(DOMAIN, [pg.workloads.Item(("a", "c"), np.ones((2, 8)))])
+    interest = Interest.of(DOMAIN, [pg.workloads.Item(("a", "c"), pg.queries.as_query(np.ones((2, 8))))])
     assert interest.items[0].factors == {}
 
 

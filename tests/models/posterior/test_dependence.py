@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -9,7 +10,14 @@ import pytest
 
 import pgmest as pg
 from pgmest.models.posterior.dependence import UnmeasuredDependence, raked
-from pgmest.models.posterior.strength import FEWEST_CLIQUES, GRID, learn_strengths
+from pgmest.models.posterior.strength import (
+    FEWEST_CLIQUES,
+    GRID,
+    TRENDS,
+    Strengths,
+    learn_strengths,
+    standard_codes,
+)
 from pgmest.models.uncertainty import redraw
 
 DOMAIN = pg.Domain(dict.fromkeys("abcdef", 5))
@@ -165,3 +173,61 @@ class TestRecords:
             77,
             77,
         ]
+
+
+class TestTrends:
+    def table(self, ordered: bool) -> pg.Factor:
+        generator, logs = np.random.default_rng(2), np.zeros(DOMAIN.shape)
+        codes = (np.arange(5) - 2) / np.sqrt(2)
+        for pair in PAIRS:
+            shape = [5 if name in pair else 1 for name in DOMAIN]
+            inside = np.outer(codes, codes) * generator.choice([-1, 1]) if ordered else generator.normal(size=(5, 5))
+            logs = logs + 0.5 * inside.reshape(shape)
+        return pg.Factor(DOMAIN, np.exp(logs)).normalize(20_000)
+
+    def test_that_dependence_goes_with_the_codes_is_found(self) -> None:
+        generator = np.random.default_rng(0)
+        shares = [strengths_of(model_of(self.table(one), 10.0, generator)).trend @ TRENDS for one in (True, False)]
+        assert shares[0] > 0.4
+        assert shares[1] < 0.25
+
+    def test_a_trend_widens_what_adds_it_up(self) -> None:
+        """Correlations of two attributes, drawn around independent ones, cells being moved as much as before."""
+        generator, domain = np.random.default_rng(3), pg.Domain({"a": 6, "b": 6})
+        expected = np.full((300, 6, 6), 100.0)
+        spreads = []
+        for trend in (0, len(TRENDS) - 2):
+            weights = np.eye(len(TRENDS))[trend]
+            strengths = Strengths({}, np.eye(len(GRID))[20], 5, weights)
+            found = UnmeasuredDependence((("a",), ("b",)), strengths).tables(expected, domain, generator)
+            codes = standard_codes(np.ones(6))
+            spreads.append((np.std(found), np.std(np.einsum("dij,i,j->d", found, codes, codes) / 3600)))
+        assert spreads[1][1] > 2 * spreads[0][1]
+        assert spreads[1][0] == pytest.approx(spreads[0][0], rel=0.5)
+
+
+class TestLostSelections:
+    def test_what_lost_is_not_far_from_what_was_expected(self) -> None:
+        """Two attributes have nothing to do with the others: all pairs of theirs lost to pairs with low scores."""
+        generator = np.random.default_rng(4)
+        codes = [generator.integers(0, 4, 20_000)]
+        for share in (0.6, 0.6, 0.0, 0.0):
+            codes.append(np.where(generator.random(20_000) < share, codes[-1], generator.integers(0, 4, 20_000)))
+        data = pg.Dataset.from_codes(np.stack(codes, axis=1), dict.fromkeys("abcde", 4))
+        mechanism = pg.mechanisms.MST(epsilon=3.0, delta=1e-9, backend="simulation")
+        model = mechanism.fit(data, seed=0, progress=False).model
+        assert len(model.selections) == 4
+        without = dataclasses.replace(model, selections=())
+        measured = [set(one) for one in model.cliques]
+        pairs = [pair for pair in itertools.combinations("abcde", 2) if not any(set(pair) <= one for one in measured)]
+        held, widths = [], []
+        for one in (model, without):
+            one.posterior(100, warm_up=60, chains=2)
+            found = [one.interval(pair) for pair in pairs]
+            assert {interval.basis for interval in found} == {"dependence"}
+            exact = [data.project(pair).values for pair in pairs]
+            inside = [(f.low.values <= x) & (x <= f.high.values) for f, x in zip(found, exact, strict=True)]
+            held.append(np.mean(inside))
+            widths.append(np.mean([interval.width.values for interval in found]))
+        assert min(held) >= 0.9
+        assert widths[0] < 0.8 * widths[1]

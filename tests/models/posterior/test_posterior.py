@@ -9,9 +9,10 @@ from scipy.stats import kstest
 
 import pgmest as pg
 from pgmest import queries
-from pgmest.models.posterior import NormalPrior
+from pgmest.models.posterior import InteractionPrior, NormalPrior
 from pgmest.models.posterior.density import PosteriorDensity
 from pgmest.models.posterior.diagnostics import bulk_ess, r_hat
+from pgmest.models.posterior.draw import draw
 from pgmest.models.uncertainty import redraw
 
 DOMAIN = pg.Domain({"a": 3, "b": 2, "c": 2})
@@ -163,13 +164,47 @@ class TestCalibration:
             assert kstest(quantity, "uniform").pvalue > 1e-3
         assert kstest(np.concatenate(ranks), "uniform").pvalue > 1e-6  # quantities depend on each other
 
+    def ranks(self, prior: InteractionPrior, assumed: InteractionPrior, trials: int = 24) -> np.ndarray:
+        """Those of counts, total and log scales of truths from one prior, in posteriors with an assumed one."""
+        generator, layout, found = np.random.default_rng(7), pg.CliqueVector.zeros(DOMAIN, CLIQUES).layout, []
+        for seed in range(trials):
+            theta, scales = prior.on(layout, np.zeros(layout.cells)).draw(generator)
+            total = 400.0 * np.exp(0.2 * generator.normal())
+            truth = pg.Model(pg.CliqueVector.of(layout, theta), total)
+            measured = pg.estimate(noisy(truth, 10.0, seed), DOMAIN)
+            assert measured.refit is not None
+            density = PosteriorDensity(
+                measured.refit, noisy(truth, 10.0, seed), assumed, np.log(total), np.zeros(layout.cells), scatters=False
+            )
+            points = draw(density, 60, 1, 60, "hmc", seed).points[0]
+            counts = np.stack([density.marginals(point).copy() for point in points])
+            exact = np.concatenate([truth.project(clique).datavector() for clique in CLIQUES])
+            below = [*(counts < exact).T, np.exp(points[:, -1]) < total]
+            own = points[:, layout.cells : -1]
+            below += [*(own < scales).T] if own.shape[1] == len(scales) else []
+            found.append([(np.sum(one) + generator.uniform()) / (len(one) + 1) for one in below])
+        return np.array(found)
+
+    def test_interactions_with_scales_of_their_own(self) -> None:
+        prior = InteractionPrior(scale=0.8, spread=0.6, total=(400.0, 0.2))
+        ranks = self.ranks(prior, prior)
+        assert ranks.shape[1] == 10 + 1 + 2
+        assert min(kstest(quantity, "uniform").pvalue for quantity in ranks.T) > 1e-3
+        assert kstest(ranks[:, :-3].reshape(-1), "uniform").pvalue > 1e-6
+
+    def test_a_wrong_prior_is_seen(self) -> None:
+        """The check has power: scales taken for known and too small put the truth into the tails."""
+        prior = InteractionPrior(scale=1.6, spread=0.1, total=(400.0, 0.2))
+        ranks = self.ranks(prior, InteractionPrior(scale=0.05, spread=0.0, total=(400.0, 0.2)))
+        assert kstest(np.abs(ranks[:, :-1] - 0.5).reshape(-1), "uniform", args=(0, 0.5)).pvalue < 1e-6
+
     def test_intervals_hold_sparse_tables(self) -> None:
-        """Counts of 0 and of hundreds side by side, without a pattern: for these a wide prior is the right one."""
+        """Counts of 0 and of hundreds side by side, without a pattern: each clique finds how strong that is."""
         sparse = pg.Factor(DOMAIN, np.random.default_rng(3).choice([0.0, 3.0, 20.0, 400.0], DOMAIN.shape))
         held = []
-        for seed in range(2):
+        for seed in range(4):
             posterior = pg.estimate(noisy(sparse, seed=seed), DOMAIN).posterior(
-                60, seed, chains=1, warm_up=40, method="hmc", prior=NormalPrior()
+                100, seed, chains=1, warm_up=60, method="hmc"
             )
             for clique in CLIQUES:
                 low, high = posterior.interval(clique)

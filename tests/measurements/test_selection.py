@@ -1,0 +1,113 @@
+"""What a selection says of what it did not choose: against simulations of the exponential mechanism."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pgmest as pg
+from pgmest.measurements.selection import MOST_VALUES, PaidSelection, ScoredMarginal, latest
+from pgmest.privacy import Curator, Epsilon, Rho
+from pgmest.privacy.scores import Distance, Distances
+from pgmest.privacy.selection import selection_epsilon
+from pgmest.queries.workloads import Item
+from pgmest.transforms import Column, Transform
+
+DOMAIN = pg.Domain({"a": 3, "b": 3, "c": 2})
+PAIRS = [("a", "b"), ("b", "c"), ("a", "c")]
+
+
+def selection(rate: float, candidates: int) -> PaidSelection:
+    one = ScoredMarginal(("a", "b"), np.zeros(9))
+    return PaidSelection(one, (one,), rate, candidates)
+
+
+class TestLaw:
+    @pytest.mark.parametrize("rate", [0.2, 1.0, 5.0])
+    def test_it_says_no_more_than_the_mechanism_does(self, rate) -> None:
+        """The chance of losing, of a candidate among others whose scores are known, against the mean over winners."""
+        generator = np.random.default_rng(0)
+        for _ in range(20):
+            others = generator.normal(0.0, 3.0, generator.integers(2, 12))
+            chances = np.exp(rate * (others - others.max()))
+            chances /= chances.sum()
+            for score in others.max() + np.array([-5.0, 0.0, 1.0, 3.0, 8.0, 30.0]):
+                exact = 1.0 / (1.0 + _odds(rate, score, others))
+                told = chances @ np.exp(selection(rate, len(others) + 1).log_likelihood(score, others))
+                assert told >= exact - 0.05
+
+    def test_far_above_the_winner_is_unlikely_and_below_it_says_nothing(self) -> None:
+        one = selection(1.0, 10)
+        found = np.exp(one.log_likelihood(np.array([-50.0, 0.0, np.log(10.0), 20.0]), np.zeros(4)))
+        np.testing.assert_allclose(found[:3], [1.0, 10 / 11, 0.5], atol=1e-9)
+        assert found[3] < 1e-6
+
+    def test_which_candidates_win_is_as_the_rate_says(self) -> None:
+        """Of the curator itself, over many selections: with the rate that it keeps."""
+        data = pg.Dataset.from_codes(np.random.default_rng(0).integers(0, 2, (60, 3)), DOMAIN)
+        weights = dict(zip(PAIRS, (1.0, 1.02, 1.05), strict=True))
+        tables = {pair: Distance(Item(pair), np.zeros(DOMAIN.size(pair)), weight=weights[pair]) for pair in PAIRS}
+        wins, budget = dict.fromkeys(PAIRS, 0), Rho(0.05)
+        for seed in range(600):
+            curator = Curator(data, budget, backend="simulation", seed=seed)
+            wins[curator.select(PAIRS, Distances(tables), 1.0, budget)] += 1
+        kept = curator.selections[0]
+        assert kept.rate == pytest.approx(selection_epsilon(budget) / 2)
+        scores = np.array([tables[pair].score(data.project(pair).datavector()) for pair in PAIRS])
+        chances = np.exp(kept.rate * (scores - scores.max()))
+        found = np.array([wins[pair] for pair in PAIRS]) / 600
+        np.testing.assert_allclose(found, chances / chances.sum(), atol=0.07)
+
+
+def _odds(rate: float, score: float, others: np.ndarray) -> float:
+    """That the candidate wins against that another one does."""
+    return float(1.0 / np.exp(rate * (others - score)).sum())
+
+
+class TestCurator:
+    data = pg.Dataset.from_codes(np.random.default_rng(1).integers(0, 2, (200, 3)), DOMAIN)
+
+    def distances(self, domain=DOMAIN, pairs=PAIRS) -> Distances:
+        return Distances({p: Distance(Item(p), np.full(domain.size(p), 3.0), None, 2.0, 5.0) for p in pairs})
+
+    def test_what_is_kept_is_public(self) -> None:
+        curator = Curator(self.data, Rho(1.0), backend="simulation", seed=0)
+        winner = curator.select(PAIRS, self.distances(), 2.0, Rho(0.5))
+        (kept,) = curator.selections
+        assert kept.chosen.clique == winner
+        assert {one.clique for one in kept.lost} == set(PAIRS) - {winner}
+        assert kept.candidates == 3
+        assert kept.rate == pytest.approx(selection_epsilon(Rho(0.5)) / 4.0)
+        for one in (kept.chosen, *kept.lost):
+            np.testing.assert_array_equal(one.expected, 3.0)
+            exact = self.data.project(one.clique).datavector()
+            assert one.scores(exact[None])[0] == pytest.approx(2.0 * (np.abs(exact - 3.0).sum() - 5.0))
+
+    def test_permute_and_flip_and_other_scores_say_nothing(self) -> None:
+        pure = Curator(self.data, Epsilon(1.0), backend="simulation", seed=0)
+        pure.select(PAIRS, self.distances(), 2.0, Epsilon(0.5))
+        assert pure.selections == ()
+        other = Curator(self.data, Rho(1.0), backend="simulation", seed=0)
+        other.select(PAIRS, lambda data: [0.0, 1.0, 2.0], 1.0, Rho(0.5))
+        assert other.selections == ()
+
+    def test_recoded_records(self) -> None:
+        """Values 1 and 2 of a merged: the score is of the merged table, and so is what is kept, read from the first."""
+        columns = {"a": Column(("a",), np.array([0, 1, 1])), "b": Column.same("b", 3), "c": Column.same("c", 2)}
+        transform = Transform(DOMAIN, columns)
+        curator = Curator(self.data, Rho(1.0), backend="simulation", seed=0)
+        recoded = curator.through(transform)
+        recoded.select(PAIRS, self.distances(transform.after), 2.0, Rho(0.5))
+        (kept,), (inner,) = curator.selections, recoded.selections
+        merged = transform.encode(self.data)
+        for before, after in zip((kept.chosen, *kept.lost), (inner.chosen, *inner.lost), strict=True):
+            original = kept.original(before)
+            assert kept.sources(before.clique) == original.clique
+            tables = self.data.project(original.clique).datavector()[None]
+            exact = merged.project(after.clique).datavector()[None]
+            np.testing.assert_allclose(original.scores(tables), after.scores(exact))
+
+    def test_only_the_latest_are_kept(self) -> None:
+        large = ScoredMarginal(("a", "b"), np.zeros(MOST_VALUES // 3))
+        many = [PaidSelection(large, (), 1.0, 2) for _ in range(7)]
+        assert latest(many) == many[-3:]

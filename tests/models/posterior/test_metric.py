@@ -1,0 +1,93 @@
+"""The metric's factors against matrices written down, and what it does to the Hessian."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pgmest as pg
+from pgmest.models.posterior import InteractionPrior
+from pgmest.models.posterior import metric as metrics
+from pgmest.models.posterior.density import PosteriorDensity
+from pgmest.models.posterior.draw import _moves
+from pgmest.models.posterior.metric import Metric, SharedRoot
+from pgmest.models.posterior.mode import find_mode
+
+DOMAIN = pg.Domain({"a": 6, "b": 5, "c": 4, "d": 3})
+CLIQUES = [("a",), ("a", "b"), ("a", "c"), ("b", "c"), ("c", "d")]
+
+
+@pytest.fixture(scope="module")
+def density() -> PosteriorDensity:
+    generator = np.random.default_rng(0)
+    table = pg.Factor(DOMAIN, generator.gamma(0.3, 1.0, DOMAIN.shape)).normalize(5000)
+    noisy = [table.project(one).datavector() + generator.normal(0, 5, DOMAIN.size(one)) for one in CLIQUES]
+    answers = [pg.LinearMeasurement(values, one, 5.0) for values, one in zip(noisy, CLIQUES, strict=True)]
+    model = pg.estimate(answers, DOMAIN)
+    assert model.refit is not None
+    assert model.measurements is not None
+    return PosteriorDensity.around(model, model.refit, model.measurements, InteractionPrior())
+
+
+@pytest.fixture(scope="module")
+def mode(density) -> np.ndarray:
+    return find_mode(density)
+
+
+def written(operation, size: int) -> np.ndarray:
+    return operation(np.eye(size)).T
+
+
+class TestSharedRoot:
+    def test_its_factors_belong_together(self, density, mode) -> None:
+        curvature, size = density.curvature(mode), density.size
+        scale, moved = curvature.scales(mode)
+        root = SharedRoot.of(curvature, density, scale, moved)
+        assert len(root.starts) == 3  # a, b and c are shared
+        forward, inverse, back = (written(one, size) for one in (root.forward, root.inverse, root.momentum))
+        np.testing.assert_allclose(forward @ forward.T, inverse, atol=1e-9)
+        np.testing.assert_allclose(back @ forward, np.eye(size), atol=1e-8)
+        rows = root.rows.toarray()
+        centered = np.zeros_like(rows)
+        stops = [*root.starts[1:], len(rows)]
+        for start, stop in zip(root.starts, stops, strict=True):
+            centered[start:stop] = rows[start:stop] - np.outer(root.shares[start:stop], rows[start:stop].sum(axis=0))
+        centered[:, -1] += root.total
+        gram = (root.weights[:, None] * centered).T @ (root.weights[:, None] * centered)
+        exact = np.linalg.inv(np.eye(size) + gram)
+        np.testing.assert_allclose(inverse, exact, atol=metrics.WORTH_KEEPING)  # small eigenvalues are left out
+
+    def test_long_directions_are_scaled_down(self, density, mode) -> None:
+        curvature, size = density.curvature(mode), density.size
+        scale, moved = curvature.scales(mode)
+        root = SharedRoot.of(curvature, density, scale, moved)
+        hessian = np.stack([curvature.product(unit) for unit in np.eye(size)]) * np.outer(scale, scale)
+        forward = written(root.forward, size)
+        before, after = (np.linalg.eigvalsh(one)[-1] for one in (hessian, forward.T @ hessian @ forward))
+        assert after < 0.25 * before
+
+
+class TestMetric:
+    @pytest.mark.parametrize("dense", [1000, 0])
+    def test_momenta_have_the_mass_matrix_as_covariance(self, density, mode, monkeypatch, dense) -> None:
+        monkeypatch.setattr(metrics, "MOST_DENSE", dense)
+        generator = np.random.default_rng(1)
+        found = Metric.of(density, mode, _moves(density), generator)
+        inverse = np.stack([found.velocity(unit) for unit in np.eye(density.size)])
+        np.testing.assert_allclose(inverse, inverse.T, atol=1e-8)
+        assert np.linalg.eigvalsh(inverse)[0] > 0
+        drawn = np.stack([found.momentum(generator) for _ in range(20_000)])
+        whitened = drawn @ np.linalg.cholesky(inverse)
+        np.testing.assert_allclose(np.cov(whitened.T), np.eye(density.size), atol=0.06)
+
+    def test_both_metrics_draw_from_the_same_posterior(self, density, monkeypatch) -> None:
+        from pgmest.models.posterior.draw import draw
+
+        means = []
+        for dense in (1000, 0):
+            monkeypatch.setattr(metrics, "MOST_DENSE", dense)
+            points = draw(density, 300, 2, 80, "hmc", 0).points.reshape(300, -1)
+            counts = np.stack([density.marginals(point).copy() for point in points])
+            means.append((counts.mean(axis=0), counts.std(axis=0)))
+        np.testing.assert_allclose(means[0][0], means[1][0], atol=2.0)
+        np.testing.assert_allclose(means[0][1], means[1][1], rtol=0.4, atol=0.3)
