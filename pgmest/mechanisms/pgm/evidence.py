@@ -16,6 +16,7 @@ from pgmest.mechanisms.pgm.allocation import interaction
 from pgmest.mechanisms.pgm.groups import spread
 from pgmest.mechanisms.pgm.public import PublicTables
 from pgmest.mechanisms.pgm.shrinkage import (
+    clearly_less,
     fitted_to,
     fitted_to_margins,
     one_way,
@@ -211,9 +212,11 @@ class Evidence:
         shape = tuple(map(len, groups))
         return Answer(pair, groups, (None, None), np.zeros(shape), self.total / math.prod(shape), public=True)
 
-    def _public_pair(self, pair: Clique) -> np.ndarray | None:
+    def _public_pair(self, pair: Clique) -> np.ndarray:
         """The public table of a pair with the one-way marginals as they are known."""
-        return None if self.public is None else self.public.pair(pair, *map(self.counts, pair))
+        assert self.public is not None
+        rows, columns = map(self.counts, pair)
+        return self.public.pair(pair, rows, columns)
 
     @cached_property
     def _with_ranges(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -323,17 +326,28 @@ class Evidence:
     @cached_property
     def _taken(self) -> tuple[np.ndarray | None, ...]:
         """Of each pair the public table, over all codes, where it is a better guess than independence."""
-        return tuple(self._taken_of(answer) for answer in self.answers if len(answer.clique) == 2)
+        pairs = [answer for answer in self.answers if len(answer.clique) == 2]
+        if self.public is None:
+            return (None,) * len(pairs)
+        self.public.prepare(answer.clique for answer in pairs)
+        tables = [self._public_pair(answer.clique) for answer in pairs]
+        known = {
+            place: self._gain(a, t) for place, (a, t) in enumerate(zip(pairs, tables, strict=True)) if not a.public
+        }
+        errors = {place: math.sqrt(2 * math.prod(pairs[place].shape)) for place in known}
+        better = clearly_less(known, errors)
+        for place, answer in enumerate(pairs):
+            hidden = not all(map(is_identity, answer.groups))  # of the codes in a group only scores know
+            if answer.public or (answer.clique in self.believed and (hidden or known[place] < errors[place])):
+                better.add(place)
+        return tuple(table if place in better else None for place, table in enumerate(tables))
 
-    def _taken_of(self, answer: Answer) -> np.ndarray | None:
-        public = self._public_pair(answer.clique)
-        hidden = not all(map(is_identity, answer.groups))  # of the codes in a group only scores know
-        if public is None or answer.public or (hidden and answer.clique in self.believed):
-            return public
+    def _gain(self, answer: Answer, public: np.ndarray) -> float:
+        """The risk with the public table as what is expected less that with independence, in variances of noise."""
         rows, columns = (summed(self.counts(name), (labels,)) for name, labels in _sides(answer))
-        expected = np.outer(rows, columns) / self.total, summed(public, answer.groups)
-        independent, other = (pair_risk(answer.table, answer.noise(), rows, columns, table) for table in expected)
-        return public if other < independent else None
+        expected = summed(public, answer.groups), np.outer(rows, columns) / self.total
+        one, other = (pair_risk(answer.table, answer.noise(), rows, columns, table) for table in expected)
+        return (one - other) / max(answer.noise() ** 2, 1e-300)
 
     @cached_property
     def tables(self) -> tuple[np.ndarray, ...]:

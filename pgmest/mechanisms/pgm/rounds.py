@@ -58,6 +58,9 @@ LEAST_SHARE = 1e-9
 MOST_TRIPLES, MOST_TRIPLE_CELLS = 500, 100_000
 """At most so many triples are scored, those whose pairs depend most, and none of more cells."""
 
+SEEN = 0.1
+"""A public table is compared with independence where a difference of so much, on average, would be seen."""
+
 MOST_VIEWS = 16
 """Different queries about one marginal; of more so many stand for all."""
 
@@ -257,7 +260,7 @@ class Rounds:
     def _score(self, triples: bool) -> None:
         """Ask how far each pair is from the model, and take off what the errors of one-way marginals explain."""
         expected = self._expected()
-        if self.public is not None and not self.evidence.answers:
+        if self.public is not None and not self.evidence.answers and self._can_compare():
             found = self._compared(self.public, expected)
         else:
             found = self._found([expected], self._one_way_errors)[0].dependence
@@ -266,6 +269,15 @@ class Rounds:
             expected = self._expected_triples(self._candidates(), expected)
             if expected:
                 self.dependence.update(self._found([expected], self._pair_errors)[0].dependence)
+
+    def _can_compare(self) -> bool:
+        """Whether scores, all pairs together, could show that a public table is nearer by the part `SEEN` of the records.
+
+        Where they could not, asking twice as many would only make them noisier.
+        """
+        spend, count = self.curator.budget * self._score_share, len(self.pairs)
+        stddev = scores_stddev(4 * count, spend, self.curator.neighbors)
+        return 2 * math.sqrt(2 / count) * stddev <= SEEN * 2 * self.evidence.total
 
     def _compared(self, public: PublicTables, independent: dict[Clique, np.ndarray]) -> dict[Clique, Dependence]:
         """How far each pair is from independence and from its public table, of which the nearer one is taken.
@@ -277,7 +289,7 @@ class Rounds:
         alone, beside = self._found([independent, tables], self._one_way_errors)
         differences = {pair: beside.noisy[pair] - alone.noisy[pair] for pair in self.pairs}
         errors = dict.fromkeys(self.pairs, math.hypot(alone.stddev, beside.stddev))
-        nearer = clearly_less(differences, errors, whole=0.0)  # to err on one side costs as much as on the other
+        nearer = clearly_less(differences, errors, whole=-2.0, alone=1.0)
         self.believed = tuple(pair for pair in self.pairs if pair in nearer)
         return {**alone.dependence, **{pair: beside.dependence[pair] for pair in self.believed}}
 

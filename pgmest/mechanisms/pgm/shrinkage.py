@@ -88,25 +88,27 @@ def where_public(attributes: Mapping[str, tuple[np.ndarray, float, np.ndarray]])
     return clearly_less(differences, errors)
 
 
-def clearly_less(differences: Mapping[Name, float], errors: Mapping[Name, float], whole: float = -1.0) -> set[Name]:
+def clearly_less(
+    differences: Mapping[Name, float], errors: Mapping[Name, float], whole: float = -1.0, alone: float = 0.0
+) -> set[Name]:
     """Where noisy differences are below zero, each judged by the others, too.
 
     A difference must be three standard errors below zero, since among many some are low by chance. Where the sum of all
-    is below `whole` of its own, one by itself must only not be one above: what is too small to be judged alone goes
-    with the others, and what is clearly unlike them does not.
+    is below `whole` of its own, one by itself must only be below `alone` of its own: what is too small to be judged
+    alone goes with the others, and what is clearly unlike them does not.
 
     >>> clearly_less({"a": -4.0, "b": 0.5, "c": 2.0}, {"a": 1.0, "b": 1.0, "c": 1.0}) == {"a"}
     True
-    >>> sorted(clearly_less({"a": -9.0, "b": 0.5, "c": 2.0}, {"a": 1.0, "b": 1.0, "c": 1.0}))
+    >>> sorted(clearly_less({"a": -9.0, "b": 0.5, "c": 2.0}, {"a": 1.0, "b": 1.0, "c": 1.0}, alone=1.0))
     ['a', 'b']
 
     Args:
         differences: such as of two noisy distances.
         errors: their standard errors.
-        whole: see above.
+        whole, alone: see above.
     """
     together = sum(differences.values()) < whole * math.sqrt(sum(error**2 for error in errors.values()))
-    return {name for name, found in differences.items() if found < (1 if together else -3) * errors[name]}
+    return {name for name, found in differences.items() if found < (alone if together else -3.0) * errors[name]}
 
 
 def shrunk(values: np.ndarray, expected: np.ndarray, stddev: float, blocks: np.ndarray | None = None) -> np.ndarray:
