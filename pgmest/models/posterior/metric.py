@@ -144,7 +144,7 @@ class SharedRoot:
         found = cls(
             rows, sparse.csr_array(rows.T), shared.shares, shared.starts, total, weights, *(np.zeros((0, 0)),) * 3
         )
-        gram = (rows @ found.columns).toarray()
+        gram = sparse.csr_array(rows @ found.columns).toarray()
         gram = found._centered(found._centered(gram.T).T) + np.outer(total, total)
         values, vectors = np.linalg.eigh(weights[:, None] * gram * weights)
         kept = values > WORTH_KEEPING
