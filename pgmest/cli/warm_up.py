@@ -36,6 +36,9 @@ USES = {
     "tables that agree": _ESTIMATE
     + "pg.synthesis.locally_nonnegative(noisy, domain)\npg.synthesis.consistent_tables(noisy, domain)\n"
     + "pg.synthesis.synthesize([model.project(('a', 'b'))] * 2, domain, 9, seed=0)",
+    "tables where no tree fits": _ESTIMATE
+    + "pg.estimate([*noisy, pg.LinearMeasurement([4.0, 3], 'a', 1.0)], domain, oracle='convex')",
+    "float32": "from pgmest.inference.exact.kernel_loading import load_single_kernels; load_single_kernels()",
     "records": _ESTIMATE + "[model.sample(20, method=kind, seed=0) for kind in ('round', 'multinomial')]",
     "questions": _ESTIMATE + "model.project_many([('a',), ('b', 'a')]); model.map_record(); model.entropy()",
     "error bars": _ESTIMATE + "pg.estimate(noisy, domain, method='lbfgs', max_iterations=5)",

@@ -20,6 +20,7 @@ from functools import cached_property
 import numpy as np
 
 from pgmest._base.errors import ArgumentError
+from pgmest.inference.exact.kernel_loading import compile_notice
 from pgmest.inference.regions.region_oracle import RegionOracle
 from pgmest.losses.base import dot
 from pgmest.losses.l2 import WeightedSquares
@@ -103,7 +104,8 @@ class LocalLeastSquares(Solver[DualState]):
         assert isinstance(problem.oracle, RegionOracle)
         assert isinstance(problem.loss, WeightedSquares)
         dual = LocalDual(problem.oracle.tables, problem.loss)
-        point = _evaluated(problem.oracle, dual, np.zeros(dual.size))
+        with compile_notice():
+            point = _evaluated(problem.oracle, dual, np.zeros(dual.size))
         return DualState(problem.oracle, dual, point, InverseHessian(self.memory), False)
 
     def step(self, problem: Problem, state: DualState) -> DualState:

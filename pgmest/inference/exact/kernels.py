@@ -127,7 +127,7 @@ def _exp(x):
     raise NotImplementedError  # compiled code takes one of the two below
 
 
-@overload(_exp, jit_options={**_SETTINGS, "fastmath": {"contract"}})
+@overload(_exp, jit_options={**_SETTINGS, "fastmath": {"contract"}})  # type: ignore[arg-type]
 def _typed_exp(x):
     if x == types.float32:
         return lambda x: _exp_single(x)
