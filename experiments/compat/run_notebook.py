@@ -22,6 +22,8 @@ def run(path: Path) -> None:
         nbclient.NotebookClient(notebook, timeout=1800, resources={"metadata": {"path": folder}}).execute()
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)
+        if "outputs" in cell:  # that kernels are compiled says nothing to a reader
+            cell.outputs = [one for one in cell.outputs if not one.get("text", "").startswith("pgmest: compiling")]
     path.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 

@@ -271,7 +271,7 @@ class Rounds:
                 self.dependence.update(self._found([expected], self._pair_errors)[0].dependence)
 
     def _can_compare(self) -> bool:
-        """Whether scores, all pairs together, could show that a public table is nearer by the part `SEEN` of the records.
+        """Whether scores, all pairs together, could show a public table to be nearer by the part `SEEN` of the records.
 
         Where they could not, asking twice as many would only make them noisier.
         """
