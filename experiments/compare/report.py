@@ -32,10 +32,10 @@ the same pairs, the error of "this value of the one, at most that of the other",
 or more are taken as ordered by their codes. {told} are told which of the three they are to answer and run for
 each; the others measure the same for all, and are judged by one run.
 
-Where mbi 2.0.0 estimates, it is given the mechanism's measurements and runs mirror descent, {iterations:,}
-iterations, after the last of them for MST and after every round for AIM, started from its last estimate. Its
-seconds are by the clock and of its estimates alone, with compilation, which each new set of cliques needs. (mbi's repository has an MST and an
-AIM of its own, which its package does not contain.)
+Where mbi 2.0.0 estimates, it is given the mechanism's measurements and runs mirror descent, {iterations:,} iterations,
+after the last of them for MST and after every round for AIM, started from its last estimate. Its seconds are by the
+clock and of its estimates alone, with compilation, which each new set of cliques needs. (mbi's repository has an MST
+and an AIM of its own, which its package does not contain.)
 """
 
 

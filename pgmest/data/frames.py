@@ -229,7 +229,7 @@ def _read_csv(file: TableFile, wanted: list[str] | None) -> Any:
     return table
 
 
-def exact_floats(pd: Any) -> dict[str, str]:
+def exact_floats(pd: Any) -> dict[str, Any]:
     """What makes pandas read each number as the float nearest to it: from 3.1 on nothing, and the option would warn."""
     version = tuple(int(part) for part in pd.__version__.split(".")[:2])
     return {} if version >= (3, 1) else {"float_precision": "round_trip"}
