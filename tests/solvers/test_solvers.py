@@ -61,7 +61,7 @@ def test_so_do_those_of_tables_that_agree(cliques):
         if state.status is not None:
             break
     p, log_partition = RegionOracle(problem.layout, "convex", 1e-10, 4000).run(state.theta)
-    assert state.inconsistency < 1e-5
+    assert state.point.inconsistency < 1e-5
     np.testing.assert_allclose(p, state.p, atol=1e-3)
     assert log_partition == pytest.approx(state.log_partition, abs=1e-3)
 
