@@ -430,6 +430,7 @@ def marginals(potentials: CliqueVector, total: float = 1.0) -> CliqueVector:
         MeasurementError: a potential is NaN or +inf.
         ImpossibleModelError: no record is possible.
 
+    >>> from pgmest.tables.domain import Domain
     >>> theta = CliqueVector.zeros(Domain({"a": 2, "b": 3}), [("a",), ("b",)])
     >>> marginals(theta, total=6)[("b",)].values
     array([2., 2., 2.])
