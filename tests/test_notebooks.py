@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import os
 import re
 from pathlib import Path
@@ -43,8 +45,21 @@ def test_its_outputs_are_kept_and_small(path):
 
 
 @pytest.mark.parametrize("path", [*NOTEBOOKS, OPENDP], ids=lambda path: path.stem)
-def test_its_pictures_are_sharp_enough_to_read(path):
-    """What a notebook asks for; the pictures that are kept follow when it is next run (experiments.compat)."""
+def test_it_asks_for_pictures_that_are_sharp_enough_to_read(path):
     asked = [int(found) for found in re.findall(r"figure\.dpi\D+(\d+)", path.read_text(encoding="utf-8"))]
     assert asked
     assert min(asked) >= 100
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_the_pictures_that_are_kept_are(path):
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        for output in cell.get("outputs", []):
+            if "image/png" in output.get("data", {}):
+                assert dots_per_inch(base64.b64decode("".join(output["data"]["image/png"]))) >= 100
+
+
+def dots_per_inch(png: bytes) -> float:
+    """By the chunk pHYs of a PNG, dots per meter (PNG specification, 11.3.5.3)."""
+    place = png.index(b"pHYs") + 4
+    return int.from_bytes(png[place : place + 4], "big") * 0.0254

@@ -21,6 +21,7 @@ from pgmest.mechanisms.pgm.shrinkage import (
     fitted_to_margins,
     one_way,
     pair_risk,
+    ratios,
     three_way,
     two_way,
     where_public,
@@ -362,7 +363,7 @@ class Evidence:
         for answer, (expected, margins) in zip(self.answers[len(self._pair_tables) :], self._beyond_pairs, strict=True):
             grouped = summed(expected, answer.groups)
             table = three_way(answer.table, answer.noise(), grouped)
-            ratio = np.divide(table, grouped, out=np.ones_like(table), where=grouped > 0)
+            ratio = ratios(table, grouped, otherwise=1.0)
             found.append(fitted_to_margins(expected * ratio[np.ix_(*answer.groups)], margins))
         return tuple(found)
 
@@ -395,7 +396,7 @@ class Evidence:
         public = self._taken[place]
         if public is not None:
             grouped = summed(public, answer.groups)
-            ratio = np.divide(self._pair_tables[place], grouped, out=np.ones_like(grouped), where=grouped > 0)
+            ratio = ratios(self._pair_tables[place], grouped, otherwise=1.0)
             rows, columns = map(self.counts, answer.clique)
             return summed(fitted_to(public * ratio[np.ix_(*answer.groups)], rows, columns), groups)
         return spread(self._pair_tables[place], answer.groups, groups, [self.counts(name) for name in answer.clique])

@@ -11,6 +11,7 @@ import numpy as np
 from pgmest.data.dataset import Dataset
 from pgmest.inference.exact.structural_zeros import Rule
 from pgmest.mechanisms.pgm.grouped_model import GroupedModel
+from pgmest.mechanisms.pgm.shrinkage import ratios
 from pgmest.mechanisms.pgm.weighting import broken
 from pgmest.sampling.systematic import systematic
 from pgmest.tables.domain import Clique, Domain
@@ -106,7 +107,7 @@ def _over_codes(weighted: Dataset, model: GroupedModel, cliques: Iterable[Clique
         least = LEAST_GUESS * evidence.table(place[clique], tuple(map(np.arange, drawn.values.shape)))
         inside = drawn.values + least
         sums = summed(inside, answer.groups)
-        ratio = np.divide(target, sums, out=np.zeros_like(target), where=sums > 0)
+        ratio = ratios(target, sums)
         found[clique] = inside * ratio[np.ix_(*answer.groups)]
     return found
 

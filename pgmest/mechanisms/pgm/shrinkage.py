@@ -16,6 +16,8 @@ ROUNDS = 100
 """Of expectation maximization; the mixture that it approaches is the same for any more."""
 MOST_ATOMS = 600
 """Of the mixture."""
+LEAST_SUM = 1e-200
+"""Of counts; smaller sums are nothing."""
 PROBES, PROBE = 4, 0.1
 """How often a derivative is estimated, and by changes of how much, in standard deviations."""
 LEAST_SHARE, LEAST_NOISE = 1e-3, 1e-2
@@ -133,8 +135,8 @@ def _magnitude(expected: np.ndarray) -> np.ndarray:
 def fitted_to(table: np.ndarray, rows: np.ndarray, columns: np.ndarray, rounds: int = 200) -> np.ndarray:
     """A table without negative entries, scaled along rows and columns in turn until it has these sums."""
     for _ in range(rounds):
-        table = table * np.divide(rows, table.sum(axis=1), out=np.zeros_like(rows), where=table.any(axis=1))[:, None]
-        table = table * np.divide(columns, table.sum(axis=0), out=np.zeros_like(columns), where=table.any(axis=0))
+        table = table * ratios(rows, table.sum(axis=1))[:, None]
+        table = table * ratios(columns, table.sum(axis=0))
         if np.abs(table.sum(axis=1) - rows).sum() <= 1e-4 * rows.sum():
             break
     return table
@@ -217,6 +219,14 @@ def posterior_risk(values: np.ndarray, stddev: float) -> float:
     return float(np.square(means - values).sum() + stddev**2 * (2 * np.mean(slopes) - len(values)))
 
 
+def ratios(wanted: np.ndarray, sums: np.ndarray, otherwise: float = 0.0) -> np.ndarray:
+    """What to multiply tables by to have the sums wanted; `otherwise` where there is nothing that could be scaled.
+
+    Counts of independent attributes can be as small as 1e-310, and ratios to these are no numbers.
+    """
+    return np.divide(wanted, sums, out=np.full(np.shape(sums), otherwise), where=sums > LEAST_SUM)
+
+
 def fitted_to_margins(table: np.ndarray, margins: Mapping[tuple[int, ...], np.ndarray], rounds: int = 50) -> np.ndarray:
     """A table without negative entries, scaled in turn until it has these marginals (iterative proportional fitting).
 
@@ -231,8 +241,7 @@ def fitted_to_margins(table: np.ndarray, margins: Mapping[tuple[int, ...], np.nd
             others = tuple(axis for axis in range(table.ndim) if axis not in axes)
             sums = table.sum(axis=others)
             off += float(np.abs(sums - wanted).sum())
-            ratio = np.divide(wanted, sums, out=np.zeros_like(wanted), where=sums > 0)
-            table = table * np.expand_dims(ratio, others)
+            table = table * np.expand_dims(ratios(wanted, sums), others)
         if off <= 1e-3 * float(table.sum()):
             break
     return table
