@@ -62,7 +62,7 @@ BY_MBI = {"MST, estimated by mbi": "MST", "AIM, estimated by mbi": "AIM"}
 MBI_ITERATIONS = 1000
 MBI_ROUNDS = ("titanic", "adult", "adult14")
 """The tables on which mbi repeats the rounds of AIM, for which it compiles each time anew: minutes a run."""
-TOLD = ("AIM", "PPSyn", "MWEM", "HDMM")
+WORKLOAD_AWARE = ("AIM", "PPSyn", "MWEM", "HDMM")
 """The mechanisms that answer a workload of triples or of prefixes by other measurements than all pairs, and are run
 again for each; of the others the runs for all pairs are judged by all workloads."""
 
@@ -101,7 +101,7 @@ def all_cells() -> list[Cell]:
         for seed in SEEDS
         for table in TABLES
         for epsilon in EPSILONS
-        for name in TOLD
+        for name in WORKLOAD_AWARE
         for workload in WORKLOADS[1:]
     ]
     by_mst, by_aim = BY_MBI

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from experiments.compare.cells import DELTA, EPSILONS, MBI_ITERATIONS, TOLD
+from experiments.compare.cells import DELTA, EPSILONS, MBI_ITERATIONS, WORKLOAD_AWARE
 from experiments.compare.workloads import MOST_CELLS, MOST_PAIRS, MOST_TRIPLES, ORDERED_FROM
 from experiments.figure_style import COLORS, MARKERS, MUTED, legend, log_axes, panels, save, titles
 from pgmest._base.files import atomic_path, write_atomically
@@ -45,13 +45,13 @@ def write(table: pd.DataFrame) -> None:
         table.to_csv(path, index=False, float_format="%.5g")
     lines = [_head(table)]
     for epsilon in EPSILONS:
-        rows = told(table[table["epsilon"].eq(epsilon)], "pairs")
+        rows = runs_for(table[table["epsilon"].eq(epsilon)], "pairs")
         lines += [f"## Epsilon {epsilon:g}: error", "", *_pivot(rows, "error", "{:.3f}"), ""]
     for workload, title in (("triples", "triples"), ("prefixes", "prefix sums")):
         for epsilon in EPSILONS:
-            rows = told(table[table["epsilon"].eq(epsilon)], workload)
+            rows = runs_for(table[table["epsilon"].eq(epsilon)], workload)
             lines += [f"## Epsilon {epsilon:g}: error of {title}", "", *_pivot(rows, workload, "{:.4f}"), ""]
-    rows = told(table[table["epsilon"].eq(1.0)], "pairs")
+    rows = runs_for(table[table["epsilon"].eq(1.0)], "pairs")
     lines += [
         "## Epsilon 1: seconds of a processor",
         "",
@@ -67,9 +67,9 @@ def write(table: pd.DataFrame) -> None:
     _draw(rows)
 
 
-def told(table: pd.DataFrame, workload: str) -> pd.DataFrame:
+def runs_for(table: pd.DataFrame, workload: str) -> pd.DataFrame:
     """The runs by which a workload is judged: those that were told of it, and of other mechanisms all."""
-    return table[table["workload"].eq(workload) | ~table["mechanism"].isin(TOLD)]
+    return table[table["workload"].eq(workload) | ~table["mechanism"].isin(WORKLOAD_AWARE)]
 
 
 def _head(table: pd.DataFrame) -> str:
@@ -78,7 +78,7 @@ def _head(table: pd.DataFrame) -> str:
     share = (count == count.max()).mean()
     seeds = f"{count.max()} of each" if share == 1 else f"{count.max()} of {share:.0%} of the runs and fewer of others"
     return HEAD.format(
-        cells=MOST_CELLS, pairs=MOST_PAIRS, triples=MOST_TRIPLES, ordered=ORDERED_FROM, told=", ".join(TOLD),
+        cells=MOST_CELLS, pairs=MOST_PAIRS, triples=MOST_TRIPLES, ordered=ORDERED_FROM, told=", ".join(WORKLOAD_AWARE),
         delta=DELTA, iterations=MBI_ITERATIONS, seeds=seeds,
     )  # fmt: skip
 

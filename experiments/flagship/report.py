@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from experiments import figure_style
-from experiments.compare.report import told
+from experiments.compare.report import runs_for
 from pgmest._base.files import atomic_path, write_atomically
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
@@ -42,7 +42,7 @@ MEASURES = {"pairs": "error", "triples": "triples", "prefixes": "prefixes"}
 
 def others(workload: str = "pairs") -> pd.DataFrame:
     """The errors of all other mechanisms on a workload, means over the seeds: table, epsilon, mechanism, error."""
-    rows = told(pd.read_csv(RESULTS / "compare.csv"), workload)
+    rows = runs_for(pd.read_csv(RESULTS / "compare.csv"), workload)
     rows = rows.assign(error=rows[MEASURES[workload]].astype(float))
     rows = rows[~rows["mechanism"].isin([*NOT_COMPARED, "PGM"]) & rows["error"].notna()]
     return rows.groupby(["table", "epsilon", "mechanism"], as_index=False, sort=False)[["error"]].mean()

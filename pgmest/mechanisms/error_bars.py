@@ -14,7 +14,7 @@ from pgmest.privacy.curator import Curator
 def with_refit(model: Any, curator: Curator) -> Any:
     """The model, knowing what it was estimated from: where it does not, all that the curator measured.
 
-    Marginals that the curator was paid to compare with its models, and did not choose, are told to it in any case.
+    Marginals that the curator was paid to compare with its models, and did not choose, are given to it in any case.
 
     Replicates are then estimated of the attributes as they are, not recoded. Where that cannot be done, it has no error
     bars, as before.

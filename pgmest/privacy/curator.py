@@ -470,7 +470,7 @@ class Curator(OneProcess):
 
         A transform recodes each record on its own, so neighbors stay neighbors. What is measured here appears among
         this curator's measurements, too, as being about the attributes before the transform, unless its query there is
-        too large to be written down (`Transform.pull_back`).
+        too large to be materialized (`Transform.pull_back`).
 
         Raises:
             DomainError: the transform is of another domain.

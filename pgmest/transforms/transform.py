@@ -23,7 +23,7 @@ from pgmest.tables.domain import Clique, Domain
 from pgmest.transforms.impossible import Recoding, pushed
 
 LARGEST_READING = 30_000_000
-"""The most cells before a transform that the query of a measurement made after it is written down for: 0.7 GB."""
+"""The most cells before a transform that the query of a measurement made after it is materialized for: 0.7 GB."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -194,9 +194,8 @@ class Estimator:
         given = _SIGNATURE.bind(domain, loss_fn, *arguments, **chosen)
         model = estimate(*given.args, **given.kwargs)
         given.apply_defaults()
-        told = given.arguments
-        watched = told["tol"] is None or self._loss_value(model, loss_fn, told["known_total"], told["constraints"])
-        if watched is None:
+        tol, known_total, constraints = (given.arguments[name] for name in ("tol", "known_total", "constraints"))
+        if tol is not None and self._loss_value(model, loss_fn, known_total, constraints) is None:
             raise ValueError(f"{type(self).__name__} does not support tol: its _loss_value gives None.")
         return model
 

@@ -132,7 +132,7 @@ class Offer:
         errors: the expected error at each of `SHARES`, beside what was paid already.
         levels: the level of groups that is best at each of `SHARES`; None where there is no choice.
         paid: whether it was measured before.
-        seen: of queries that were told apart, the part of the error that each sees; 1 of all others.
+        seen: of queries with errors of their own, the part of the error that each sees; 1 of all others.
     """
 
     clique: Clique

@@ -39,7 +39,7 @@ class Side:
 
     @classmethod
     def of(cls, factor: np.ndarray | None, counts: np.ndarray, levels: Sequence[np.ndarray], most: int) -> Side:
-        """Of the rows asked for, or of the codes themselves, with at most so many rows."""
+        """Of the rows asked for, or of the codes themselves, with at most `most` rows."""
         if factor is not None:
             chosen = evenly(len(factor), most)
             rows = (factor[chosen] * (len(factor) / len(chosen)),) * len(levels)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pgmest._base.errors import ArgumentError
 from pgmest.mechanisms.pgm.allocation import (
     CELLS,
     MEAN_ABSOLUTE,
@@ -447,7 +448,19 @@ class Rounds:
         return self._histograms[name, level]
 
     def _buy(self, number: int, chosen: dict[Clique, tuple[Offer, float]], share: float) -> None:
-        """Measure what was chosen, for this share of the budget in all."""
+        """Measure what was chosen, for this share of the budget in all.
+
+        Where a part is so small that no noise can be drawn for it, nothing was paid: the larger half of the parts gets
+        all of it, and where even one would be too small, it stays unspent.
+        """
+        while chosen:
+            try:
+                return self._measure(number, chosen, share)
+            except ArgumentError:
+                strongest = sorted(chosen, key=lambda clique: -chosen[clique][1])[: len(chosen) // 2]
+                chosen = {clique: chosen[clique] for clique in chosen if clique in set(strongest)}
+
+    def _measure(self, number: int, chosen: dict[Clique, tuple[Offer, float]], share: float) -> None:
         whole = sum(part for _, part in chosen.values())
         left = self.curator.remaining / self.curator.budget
         spend = self.curator.remaining if share >= left else self.curator.budget * share

@@ -196,10 +196,10 @@ def shrinkage_risk(values: np.ndarray, expected: np.ndarray, stddev: float, bloc
         values, expected, stddev, blocks: as for `shrunk`.
     """
     off, block = values - expected, _magnitude(expected) if blocks is None else blocks
-    cells, variance = np.bincount(block).astype(np.float64), stddev**2
-    squares = np.bincount(block, np.square(off).ravel())
-    shrinking = variance * cells * (1 - (cells - 4) * variance / np.maximum(squares, 1e-300))
-    return float(np.where(squares <= cells * variance, squares - cells * variance, shrinking)[cells > 0].sum())
+    cells, squares = np.bincount(block).astype(np.float64), np.bincount(block, np.square(off).ravel())
+    noise = cells * stddev**2
+    seen = np.divide(noise, squares, out=np.ones_like(noise), where=squares > noise)  # noise's part of the distance
+    return float(np.where(squares > noise, noise * (1 - (1 - 4 / np.maximum(cells, 1)) * seen), squares - noise).sum())
 
 
 def posterior_risk(values: np.ndarray, stddev: float) -> float:

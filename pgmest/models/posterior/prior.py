@@ -397,8 +397,8 @@ class StudentCells:
         if not len(self.free):
             return np.empty(0)
         variance = self._variance(log_scales)
-        told = np.add.reduceat(self.share * (variance / (variance + self.scatter)) ** 2, self.starts)[self.drawn]
-        return 2.0 * DEGREES / (DEGREES + 3.0) * told + 1.0 / self.width**2
+        known = np.add.reduceat(self.share * (variance / (variance + self.scatter)) ** 2, self.starts)[self.drawn]
+        return 2.0 * DEGREES / (DEGREES + 3.0) * known + 1.0 / self.width**2
 
     def likely_scales(self, theta: np.ndarray, variances: np.ndarray) -> np.ndarray:
         """See `CellPrior`: on a grid, the expected squares of interactions in the place of their squares."""

@@ -1,5 +1,7 @@
 """PGM: the mechanism as a whole."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -295,3 +297,21 @@ def test_any_workload_spends_the_budget_and_gives_a_model(workload, rho):
     result = PGM(rho=rho, backend="simulation", records=2000).fit(exclusive(2000), workload, seed=0, progress=False)
     assert result.ledger.remaining / result.ledger.budget < 1e-9
     assert result.project("a").values.sum() == pytest.approx(result.model.total)
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("budget", [{"epsilon": 2e-3}, {"epsilon": 30.0}, {"rho": 1e-7}, {"rho": 100.0}])
+def test_once_paid_for_no_table_or_budget_ends_in_an_error(seed, budget):
+    """Few records and many, sizes of 1, ranges and triples, a public table: no overflow, no refusal of small parts."""
+    rng = np.random.default_rng(seed)
+    sizes, records = rng.choice([1, 2, 3, 7, 60], 5), int(rng.choice([1, 50, 500]))
+    data = pg.Dataset.from_codes(rng.integers(0, sizes, (records, 5)), {f"a{i}": int(s) for i, s in enumerate(sizes)})
+    pair = ("a0", "a1")
+    workload = [None, pg.workloads.all_kway(data.domain, 3), pg.workloads.prefixes(data.domain, [pair], ["a0"])][
+        seed % 3
+    ]
+    prior = data if seed % 2 else None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        result = PGM(**budget, records=1000, prior=prior, backend="simulation").fit(data, workload, seed=seed)
+    assert np.isfinite(result.project(pair).values).all()
