@@ -80,8 +80,8 @@ class Cell:
     @property
     def name(self) -> str:
         """Names the file of the result."""
-        told = "" if self.workload == "pairs" else f"-{self.workload}"
-        plain = f"{self.table}-{self.mechanism}-{self.epsilon:g}-{self.seed}{told}"
+        asked_for = "" if self.workload == "pairs" else f"-{self.workload}"
+        plain = f"{self.table}-{self.mechanism}-{self.epsilon:g}-{self.seed}{asked_for}"
         return plain.replace("/", "_").replace(", ", "-").replace(" ", "-")
 
 
@@ -96,7 +96,7 @@ def all_cells() -> list[Cell]:
         for name in names
         if name != "PMWPub" or table in PUBLIC
     ]
-    told = [
+    aware = [
         Cell(table, name, epsilon, seed, workload)
         for seed in SEEDS
         for table in TABLES
@@ -106,7 +106,7 @@ def all_cells() -> list[Cell]:
     ]
     by_mst, by_aim = BY_MBI
     estimated = [Cell(table, by_mst, 1.0) for table in TABLES] + [Cell(table, by_aim, 1.0) for table in MBI_ROUNDS]
-    return cells + told + estimated
+    return cells + aware + estimated
 
 
 def run(cell: Cell, most_seconds: float) -> dict[str, Any]:

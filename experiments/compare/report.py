@@ -42,7 +42,7 @@ and an AIM of its own, which its package does not contain.)
 def write(table: pd.DataFrame) -> None:
     """Write the results of all cells that were run."""
     with atomic_path(RESULTS / "compare.csv") as path:
-        table.to_csv(path, index=False, float_format="%.5g")
+        table.to_csv(path, index=False, float_format="%.7g")
     lines = [_head(table)]
     for epsilon in EPSILONS:
         rows = runs_for(table[table["epsilon"].eq(epsilon)], "pairs")

@@ -1,15 +1,13 @@
-"""python -m experiments.flagship.public [--only PATTERN] [--seeds N] [--fresh] [--report]: PGM with a public table.
+"""python -m experiments.flagship.public [--only PATTERN] [--seeds N] [--fresh] [--report] [--workers N]: public tables.
 
 Three private tables with a public one of the same kind, and two public tables made worse on purpose. Beside PGM with
-`prior=` are PGM without, PMWPub, and the public table as it is. Each run is kept in build/flagship_public at once. The
-tables go to experiments/results/flagship_public.{csv,md}. Set OPENBLAS_NUM_THREADS=1.
+`prior=` are PGM without, PMWPub, and the public table as it is. A run that was made before is not made again
+(`experiments.kept_runs`). The tables go to experiments/results/flagship_public.{csv,md}. Set OPENBLAS_NUM_THREADS=1.
 """
 
 from __future__ import annotations
 
 import argparse
-import fnmatch
-import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,13 +18,14 @@ import numpy as np
 import pandas as pd
 
 from experiments.compare.cells import DELTA, EPSILONS
+from experiments.compare.store import start_worker
 from experiments.compare.workloads import error
 from experiments.data import load
+from experiments.kept_runs import KeptRuns, add_options, made_by, wanted
 from pgmest._base.files import atomic_path, write_atomically
 from pgmest.data.dataset import Dataset
 from pgmest.mechanisms import PGM, PMWPub
 
-KEPT = Path(__file__).resolve().parents[2] / "build" / "flagship_public"
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 WAYS = ("PGM", "PGM, prior", "PMWPub", "public table")
 
@@ -87,48 +86,58 @@ than 50,000. *MA-reversed*: every second attribute's codes of 2018 counted from 
 """
 
 
+@dataclass(frozen=True)
+class Run:
+    """One run: the name of a case, the budget, and how the model is made."""
+
+    case: str
+    epsilon: float
+    way: str
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """Names the file of the row."""
+        return f"{self.case}-{self.epsilon:g}-{self.seed}-{self.way.replace(', ', '_').replace(' ', '_')}"
+
+
+KEPT = KeptRuns("flagship_public", Run)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m experiments.flagship.public", description=__doc__)
-    parser.add_argument("--only", action="append", default=[], help="runs whose name fits, such as 'MA-1-*'")
+    add_options(parser, "MA-1-*")
     parser.add_argument("--seeds", type=int, default=3, help="runs of each (default 3)")
-    parser.add_argument("--fresh", action="store_true", help="run again what was run before")
-    parser.add_argument("--report", action="store_true", help="write the report of what there is, and run nothing")
     options = parser.parse_args()
     runs = [
-        (seed, case, epsilon, way)
+        Run(case.name, epsilon, way, seed)
         for seed in range(options.seeds)
         for case in CASES
         for epsilon in EPSILONS
         for way in WAYS
     ]
-    for seed, case, epsilon, way in [] if options.report else runs:
-        path = _path(case, epsilon, way, seed)
-        fits = not options.only or any(fnmatch.fnmatch(path.stem, pattern) for pattern in options.only)
-        if fits and (options.fresh or not path.exists()):
-            row = measure(case, epsilon, way, seed)
-            KEPT.mkdir(parents=True, exist_ok=True)
-            write_atomically(path, json.dumps(row) + "\n")
-            print(f"{path.stem}: error {row['error']:.4f}, {row['seconds']:.1f} s", flush=True)
-    paths = [_path(case, epsilon, way, seed) for seed, case, epsilon, way in runs]
-    write(pd.DataFrame([json.loads(path.read_text()) for path in paths if path.exists()]))
+    missing = wanted(runs, options, lambda run: KEPT.row(run) is not None)
+    for _, row in made_by(missing, measure, options.workers, start_worker):
+        print(f"error {row['error']:.4f}, {row['seconds']:.1f} s", flush=True)
+    write(KEPT.table(runs))
 
 
-def measure(case: Case, epsilon: float, way: str, seed: int) -> dict[str, Any]:
-    """One run: the error of the model, processor seconds, and how many pairs the public table was believed of."""
-    private, public = case.load()
+def measure(run: Run) -> dict[str, Any]:
+    """The error of the model, processor seconds, and how many pairs the public table was believed of."""
+    private, public = next(case for case in CASES if case.name == run.case).load()
     start, believed = time.process_time(), None
-    options: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA, "backend": "simulation"}
-    if way == "public table":
+    options: dict[str, Any] = {"epsilon": run.epsilon, "delta": DELTA, "backend": "simulation"}
+    if run.way == "public table":
         weights = np.full(public.records, private.records / public.records)
         source: Any = Dataset(public.domain, public.columns, public.records, weights)
-    elif way == "PMWPub":
-        source = PMWPub(public=public, **options).fit(private, seed=seed, progress=False).model
+    elif run.way == "PMWPub":
+        source = PMWPub(public=public, **options).fit(private, seed=run.seed, progress=False).model
     else:
-        result = PGM(prior=public if way == "PGM, prior" else None, **options).fit(private, seed=seed, progress=False)
+        prior = public if run.way == "PGM, prior" else None
+        result = PGM(prior=prior, **options).fit(private, seed=run.seed, progress=False)
         source, believed = result.model, len(result.details["believed"])
     seconds = time.process_time() - start
-    row = {"case": case.name, "epsilon": epsilon, "way": way, "seed": seed, "error": error(private, source)}
-    return {**row, "seconds": seconds, "believed": believed}
+    return KEPT.keep(run, {"error": error(private, source), "seconds": seconds, "believed": believed})
 
 
 def write(runs: pd.DataFrame) -> None:
@@ -136,7 +145,7 @@ def write(runs: pd.DataFrame) -> None:
     if runs.empty:
         return
     with atomic_path(RESULTS / "flagship_public.csv") as path:
-        runs.to_csv(path, index=False, float_format="%.5g")
+        runs.to_csv(path, index=False, float_format="%.7g")
     with_prior = runs[runs["way"].eq("PGM, prior")][["case", "epsilon", "seed"]]
     runs = runs.merge(with_prior)  # the same seeds on both sides of a ratio
     means = runs.groupby(["case", "epsilon", "way"], sort=False)["error"].mean().unstack()
@@ -149,10 +158,6 @@ def write(runs: pd.DataFrame) -> None:
         entry = believed.get((case, epsilon), float("nan"))
         lines.append(f"| {case} | {epsilon:g} | {errors} | {ratio:.2f} | {entry:.0f} | {seeds[case, epsilon]} |")
     write_atomically(RESULTS / "flagship_public.md", "\n".join(lines) + "\n")
-
-
-def _path(case: Case, epsilon: float, way: str, seed: int) -> Path:
-    return KEPT / f"{case.name}-{epsilon:g}-{seed}-{way.replace(', ', '_').replace(' ', '_')}.json"
 
 
 if __name__ == "__main__":

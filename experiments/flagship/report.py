@@ -72,7 +72,7 @@ def write(runs: pd.DataFrame) -> None:
         return
     runs = runs.reindex(columns=list(dict.fromkeys([*runs.columns, *MEASURES.values(), "threes"])))
     with atomic_path(RESULTS / "flagship.csv") as path:
-        runs.to_csv(path, index=False, float_format="%.5g")
+        runs.to_csv(path, index=False, float_format="%.7g")
     table = compared(runs)
     lines = [HEAD, *_summary(table)]
     for epsilon, rows in table.groupby("epsilon"):

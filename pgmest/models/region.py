@@ -27,7 +27,8 @@ from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
 
 QUERY_CELLS, QUERY_CLIQUES = 100_000, 8
-"""An answer that no single table gives comes from at most QUERY_CLIQUES tables, and a junction tree of at most QUERY_CELLS
+"""An answer that no single table gives comes from at most QUERY_CLIQUES tables, and a junction tree of at most
+QUERY_CELLS
 cells of what bears on it."""
 
 SAMPLED_TREE_MEGABYTES = 16.0

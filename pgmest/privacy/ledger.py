@@ -72,6 +72,7 @@ class Statement:
         self._entries = list(entries)
         sums = [sum(amounts) for amounts in zip(*(entry.cost.exact for entry in self._entries), strict=True)]
         self._exact: list[Fraction] = [Fraction(amount) for amount in sums] or [Fraction(0) for _ in budget.exact]
+        self._exact_delta = sum((Fraction(entry.delta) for entry in self._entries), Fraction(0))
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -91,7 +92,7 @@ class Statement:
     @property
     def threshold_delta(self) -> float:
         """The sum of what entries have of delta, on thresholds, rounded up; never more than `delta`."""
-        return rounded_up(sum((Fraction(entry.delta) for entry in self._entries), Fraction(0)))
+        return rounded_up(self._exact_delta)
 
     @property
     def insecure(self) -> bool:
@@ -242,7 +243,7 @@ class Ledger(Statement, OneProcess):
         Raises:
             ArgumentError: it is not.
         """
-        spent = sum((Fraction(entry.delta) for entry in self._entries), Fraction(0))
+        spent = self._exact_delta
         if not 0 <= delta < 1 or spent + Fraction(delta) > Fraction(self.delta):
             left = rounded_down(Fraction(self.delta) - spent)
             raise ArgumentError.of("delta", delta, f"at most {left:g}, which is left for thresholds ({label})")
@@ -263,6 +264,7 @@ class Ledger(Statement, OneProcess):
                 raise BudgetExceeded.of(entry.label, entry.cost, self.remaining, self.budget)
             self.check_delta(entry.delta, entry.label)
             self._exact = [spent + amount for spent, amount in zip(self._exact, entry.cost.exact, strict=True)]
+            self._exact_delta += Fraction(entry.delta)
             self._entries.append(entry)
 
 
