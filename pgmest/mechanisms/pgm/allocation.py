@@ -161,17 +161,17 @@ def one_way_offer(clique: Clique, counts: np.ndarray, stddev: float, prices: Pri
 def unscored_offer(
     clique: Clique, histograms: Sequence[tuple[np.ndarray, np.ndarray]], level: int, total: float, prices: Prices
 ) -> Offer:
-    """A table of a pair over all codes of which nothing is known: each cell may vary as much as it is large.
+    """A table over all codes of which nothing is known: each cell may vary as much as it is large.
 
     Args:
-        clique: the pair.
+        clique: a pair, or three attributes.
         histograms: of its attributes' counts.
         level: on which all codes are by themselves.
         total: the number of records.
         prices: of noise.
     """
     cells, means = _kinds(histograms, total)
-    shape = round(histograms[0][0].sum()), round(histograms[1][0].sum())
+    shape = tuple(round(number.sum()) for number, _ in histograms)
     errors = expected_errors(cells, means, np.asarray(prices.cell_precision(SHARES, shape)))
     return Offer(clique, convex(errors), np.full(len(SHARES), level))
 

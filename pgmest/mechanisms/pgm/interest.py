@@ -85,10 +85,13 @@ class Interest:
     @cached_property
     def pairs(self) -> dict[Clique, float]:
         """The pairs inside the items, with the sum of the importance of these."""
+        return self._inside(2)
+
+    def _inside(self, ways: int) -> dict[Clique, float]:
         found: dict[Clique, float] = {}
         for asked in self.items:
-            for pair in combinations(asked.clique, 2):
-                found[pair] = found.get(pair, 0.0) + asked.importance
+            for part in combinations(asked.clique, ways):
+                found[part] = found.get(part, 0.0) + asked.importance
         return found
 
     @property
@@ -97,9 +100,9 @@ class Interest:
         return any(asked.factors for asked in self.items)
 
     @cached_property
-    def triples(self) -> list[Clique]:
-        """The triples inside the items."""
-        return list(dict.fromkeys(three for asked in self.items for three in combinations(asked.clique, MOST_WAYS)))
+    def triples(self) -> dict[Clique, float]:
+        """The triples inside the items, with the sum of the importance of these."""
+        return self._inside(MOST_WAYS)
 
     @cached_property
     def by_part(self) -> dict[Clique, list[Asked]]:

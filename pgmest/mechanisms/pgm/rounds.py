@@ -139,7 +139,7 @@ class Rounds:
         """Spend what is left after the first one-way marginals."""
         if not self.pairs:
             self._buy_ranges()
-        elif not self.interest.triples and self._everything_is_cheap():
+        elif self._everything_is_cheap():
             self._buy_everything()
         else:
             for number in range(1, self.mechanism.rounds + 1):
@@ -151,31 +151,34 @@ class Rounds:
         return self.mechanism.scoring / (self.mechanism.rounds + bool(self.interest.triples))
 
     def _everything_is_cheap(self) -> bool:
-        """Whether measuring all pairs leaves errors so small that scores, as noisy as they are, could not sort them.
+        """Whether measuring everything leaves errors so small that scores, as noisy as they are, could not sort them.
 
-        That depends on the domain alone: on tables of a few cells each, such as those of binary attributes.
+        Everything are all pairs and triples that matter. That depends on the domain and the workload alone: it is so
+        on tables of a few cells each, such as those of binary attributes.
         """
-        mechanism, curator, importance = self.mechanism, self.curator, np.array(list(self.interest.pairs.values()))
-        shapes = [curator.domain.project(pair).shape for pair in self.pairs]
-        sizes = np.prod(shapes, axis=1) * np.sqrt(
-            [self.prices.discount(shape) * interaction(shape) for shape in shapes]
+        mechanism, curator, wanted = self.mechanism, self.curator, {**self.interest.pairs, **self.interest.triples}
+        if len(self.interest.triples) > MOST_TRIPLES:
+            return False
+        shapes, importance = [curator.domain.project(clique).shape for clique in wanted], np.array([*wanted.values()])
+        sizes = np.array(
+            [math.prod(shape) * math.sqrt(self.prices.discount(shape) * interaction(shape)) for shape in shapes]
         )
         kind, cliques = type(curator.budget), [()] * len(shapes)
         weights = np.array(least_error_weights(curator.domain, cliques, kind, importance * sizes))
         shares = (1 - mechanism.first) * weights / weights.sum()
         errors = MEAN_ABSOLUTE * sizes / np.sqrt(self.prices.precision(shares))
         spend = curator.budget * self._score_share
-        return float(errors.mean()) <= CHEAP * scores_stddev(len(self.pairs), spend, curator.neighbors)
+        return float(errors.mean()) <= CHEAP * scores_stddev(len(wanted), spend, curator.neighbors)
 
     def _buy_everything(self) -> None:
-        """Measure all pairs, without scores, and one-way marginals again as far as that lowers the pairs' errors."""
+        """Measure all pairs and triples, without scores, and one-way marginals again as far as that lowers errors."""
         self._look()
         histograms = {name: histogram(self.evidence.counts(name)) for name in self.interest.attributes}
         offers = [*self._one_way_offers()]
-        for pair in self.pairs:
-            sides = [histograms[name] for name in pair]
-            level = max(len(self.levels[name]) for name in pair) - 1
-            offers.append(unscored_offer(pair, sides, level, self.evidence.total, self.prices))
+        for clique in (*self.pairs, *self.interest.triples):
+            sides = [histograms[name] for name in clique]
+            level = max(len(self.levels[name]) for name in clique) - 1
+            offers.append(unscored_offer(clique, sides, level, self.evidence.total, self.prices))
         left = self.curator.remaining / self.curator.budget
         shares = allocate(offers, self.demand, left)
         self._buy(1, {o.clique: (o, float(share)) for o, share in zip(offers, shares, strict=True) if share > 0}, left)

@@ -315,3 +315,22 @@ def test_once_paid_for_no_table_or_budget_ends_in_an_error(seed, budget):
         warnings.simplefilter("error", RuntimeWarning)
         result = PGM(**budget, records=1000, prior=prior, backend="simulation").fit(data, workload, seed=seed)
     assert np.isfinite(result.project(pair).values).all()
+
+
+def test_of_binary_attributes_all_triples_are_measured_at_the_error_of_the_best_strategy():
+    """Each interaction c times in the workload, the best variance of its sum is (sum of roots of c)^2 / rho / 2."""
+    rng = np.random.default_rng(0)
+    hidden = rng.random((20_000, 3))
+    data = pg.Dataset.from_codes(
+        (0.7 * hidden[:, rng.integers(0, 3, 8)] + 0.3 * rng.random((20_000, 8)) < 0.4).astype(int),
+        {f"a{i}": 2 for i in range(8)},
+    )
+    triples = pg.workloads.all_kway(data.domain, 3)
+    errors = []
+    for seed in range(4):
+        result = PGM(rho=0.5, backend="simulation").fit(data, triples, seed=seed)
+        assert {p.clique for p in result.details["purchases"] if len(p.clique) == 3} == set(triples.cliques)
+        errors.append(workload_error(data, result.model, triples))
+    roots = 56 * 1 + 28 * 6**0.5 + 8 * 21**0.5 + 56**0.5
+    best = (2 / np.pi) ** 0.5 * roots / 56**0.5 / 8  # of a cell, in counts: sigma is 1 for rho = 0.5
+    assert 0.75 * best < np.mean(errors) < 1.25 * best  # counts of records are integers, which adds some
