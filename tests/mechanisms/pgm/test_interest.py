@@ -13,7 +13,7 @@ DOMAIN = pg.Domain({"a": 4, "b": 3, "c": 2})
 def test_without_a_workload_all_pairs_matter_the_same():
     interest = Interest.of(DOMAIN, None)
     assert interest.pairs == {("a", "b"): 1, ("a", "c"): 1, ("b", "c"): 1}
-    assert interest.triples == []
+    assert interest.triples == {}
     assert not interest.about_ranges
 
 
@@ -21,7 +21,7 @@ def test_items_that_ask_the_same_are_put_together_in_the_order_of_the_domain():
     interest = Interest.of(DOMAIN, pg.workloads.marginals([("b", "a"), ("a", "b"), ("c", "b", "a")], [1.0, 2.0, 4.0]))
     assert [(asked.clique, asked.importance) for asked in interest.items] == [(("a", "b"), 3), (("a", "b", "c"), 4)]
     assert interest.pairs == {("a", "b"): 7, ("a", "c"): 4, ("b", "c"): 4}
-    assert interest.triples == [("a", "b", "c")]
+    assert interest.triples == {("a", "b", "c"): interest.items[0].importance}
     assert set(interest.by_part) == set(parts(("a", "b", "c")))
     assert len(interest.by_part["a", "b"]) == 2
 
