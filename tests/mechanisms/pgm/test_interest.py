@@ -21,7 +21,7 @@ def test_items_that_ask_the_same_are_put_together_in_the_order_of_the_domain():
     interest = Interest.of(DOMAIN, pg.workloads.marginals([("b", "a"), ("a", "b"), ("c", "b", "a")], [1.0, 2.0, 4.0]))
     assert [(asked.clique, asked.importance) for asked in interest.items] == [(("a", "b"), 3), (("a", "b", "c"), 4)]
     assert interest.pairs == {("a", "b"): 7, ("a", "c"): 4, ("b", "c"): 4}
-    assert interest.triples == {("a", "b", "c"): interest.items[0].importance}
+    assert interest.triples == {("a", "b", "c"): 4}
     assert set(interest.by_part) == set(parts(("a", "b", "c")))
     assert len(interest.by_part["a", "b"]) == 2
 
