@@ -10,38 +10,13 @@ OPENBLAS_NUM_THREADS=1.
 from __future__ import annotations
 
 import argparse
-import resource
-import time
-from dataclasses import dataclass
-from typing import Any
 
-from experiments.compare.cells import DELTA, EPSILONS, TABLES
+from experiments.compare.cells import EPSILONS, TABLES
 from experiments.compare.store import start_worker
 from experiments.compare.workloads import NAMES as WORKLOADS
-from experiments.compare.workloads import asked, error, errors
-from experiments.data import load
 from experiments.flagship.report import write
-from experiments.kept_runs import KeptRuns, add_options, made_by, wanted
-from pgmest.mechanisms import PGM
-
-
-@dataclass(frozen=True)
-class Run:
-    """One run of PGM."""
-
-    workload: str
-    table: str
-    epsilon: float
-    seed: int
-
-    @property
-    def name(self) -> str:
-        """Names the file of the row."""
-        asked_for = "" if self.workload == "pairs" else f"-{self.workload}"
-        return f"{self.table.replace('/', '_')}-{self.epsilon:g}-{self.seed}{asked_for}"
-
-
-KEPT = KeptRuns("flagship", Run)
+from experiments.flagship.runs import KEPT, Run, measure
+from experiments.kept_runs import add_options, made_by, wanted
 
 
 def main() -> None:
@@ -61,24 +36,6 @@ def main() -> None:
         said = ", ".join(f"{name} {row[name]:.4f}" for name in ("error", "triples", "prefixes"))
         print(f"{said}, {row['seconds']:.1f} s", flush=True)
     write(KEPT.table(runs))
-
-
-def measure(run: Run) -> dict[str, Any]:
-    """Errors of the model and of as many records, processor seconds, and how many pairs and triples were bought."""
-    data = load(run.table)
-    start = time.process_time()
-    mechanism = PGM(epsilon=run.epsilon, delta=DELTA, backend="simulation")
-    result = mechanism.fit(data, asked(data.domain, run.workload), seed=run.seed, progress=False)
-    seconds = time.process_time() - start
-    found = {
-        **errors(data, result.model),
-        "records": error(data, result.sample(seed=run.seed)),
-        "seconds": seconds,
-        "pairs": len({p.clique for p in result.details["purchases"] if len(p.clique) == 2}),
-        "threes": len({p.clique for p in result.details["purchases"] if len(p.clique) == 3}),
-        "megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-    }
-    return KEPT.keep(run, found)
 
 
 if __name__ == "__main__":

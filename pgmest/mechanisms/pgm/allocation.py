@@ -128,7 +128,7 @@ class Offer:
     """Something that could be bought, and what is expected of it.
 
     Attributes:
-        clique: one attribute, a pair or three.
+        clique: one attribute, a pair or three; none is the number of records.
         errors: the expected error at each of `SHARES`, beside what was paid already.
         levels: the level of groups that is best at each of `SHARES`; None where there is no choice.
         paid: whether it was measured before.
@@ -149,6 +149,12 @@ class Offer:
         """The level of groups to measure with."""
         assert self.levels is not None
         return int(self.levels[min(int(np.searchsorted(SHARES, share)), len(SHARES) - 1)])
+
+
+def total_offer(stddev: float, prices: Prices) -> Offer:
+    """The number of records, which is known with this standard error: an error of it is one of every marginal."""
+    precision = 1 / stddev**2 + np.asarray(prices.precision(SHARES))
+    return Offer((), convex(MEAN_ABSOLUTE / np.sqrt(precision)), paid=True)
 
 
 def one_way_offer(clique: Clique, counts: np.ndarray, stddev: float, prices: Prices) -> Offer:

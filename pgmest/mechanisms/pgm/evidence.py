@@ -13,7 +13,7 @@ import numpy as np
 
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.mechanisms.pgm.allocation import interaction
-from pgmest.mechanisms.pgm.groups import spread
+from pgmest.mechanisms.pgm.groups import nested_groups, spread
 from pgmest.mechanisms.pgm.public import PublicTables
 from pgmest.mechanisms.pgm.shrinkage import (
     clearly_less,
@@ -232,10 +232,20 @@ class Evidence:
         return found
 
     def _covariance(self, name: str) -> np.ndarray:
-        """Of the errors in the counts of codes, whose sum is known."""
+        """Of the errors in the counts of codes, whose sum is known.
+
+        Before any answer each count is thought to vary as much as it is large, and so is the sum of each of the nested
+        groups of codes: where nothing is known of the codes, neither is it how many records lie in one half of them.
+        """
         counts, stddev = self._one_way[name]
-        variances = np.square(counts * stddev / np.hypot(counts, stddev) if stddev < math.inf else counts)
-        return np.diag(variances) - np.outer(variances, variances) / variances.sum()
+        before = sum(
+            (np.outer(counts, counts) * (labels[:, None] == labels) for labels in nested_groups(counts)),
+            np.zeros((len(counts), len(counts))),
+        )
+        known = before if stddev == math.inf else np.linalg.solve(before + stddev**2 * np.eye(len(counts)), before)
+        covariance = known if stddev == math.inf else stddev**2 * (known + known.T) / 2
+        sums = covariance.sum(axis=0)
+        return covariance - np.outer(sums, sums) / sums.sum()
 
     def covariance(self, name: str) -> np.ndarray:
         """Of the errors in the counts of an attribute, shape (codes, codes)."""

@@ -115,8 +115,8 @@ class Interest:
 
 
 def parts(clique: Clique) -> Iterator[Clique]:
-    """The marginals whose interactions make up a clique's error: pairs, attributes, triples."""
-    for ways in (2, 1, 3):
+    """The marginals whose interactions make up a clique's error: pairs, attributes, triples, and the total."""
+    for ways in (2, 1, 3, 0):
         yield from combinations(clique, ways)
 
 

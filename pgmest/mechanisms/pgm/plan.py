@@ -30,7 +30,7 @@ class Purchase:
 
     Attributes:
         round: 0 for the one-way marginals that come first.
-        clique: what was measured.
+        clique: what was measured; () is the number of records.
         groups: into how many groups of codes each attribute was divided.
         share: of the budget.
         stddev: of the noise.
@@ -178,7 +178,7 @@ def report_of(purchases: Iterable[Purchase], believed: int | None = None) -> str
         believed: the number of pairs that a public table is believed of; None where there is none.
     """
     bought = list(purchases)
-    singles = sum(p.share for p in bought if len(p.clique) == 1)
+    singles = sum(p.share for p in bought if len(p.clique) < 2)
     pairs = [p for p in bought if len(p.clique) > 1 and p.before is not None and p.after is not None]
     names, triples = ({p.clique for p in bought if len(p.clique) == ways} for ways in (2, 3))
     rest = plural(len(names), "pair") + (f", {plural(len(triples), 'triple')}" if triples else "")

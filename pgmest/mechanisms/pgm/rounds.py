@@ -25,6 +25,7 @@ from pgmest.mechanisms.pgm.allocation import (
     interaction,
     one_way_offer,
     pair_offer,
+    total_offer,
     unscored_offer,
     worthwhile,
 )
@@ -68,11 +69,19 @@ MOST_VIEWS = 16
 
 def evidence_of(curator: Curator, public: PublicTables | None = None, believed: Iterable[Clique] = ()) -> Evidence:
     """All that was measured, put together, with the public tables that are believed."""
+    total, _ = _total_of(curator)
+    return Evidence.of(curator.measurements, curator.domain, total, public, believed)
+
+
+def _total_of(curator: Curator) -> tuple[float, float]:
+    """The number of records and its standard error, by all answers that tell it."""
     from pgmest.solvers.total import estimate_total
 
+    if curator.public_total:
+        return curator.public_total, 0.0
     whole = [m for m in curator.measurements if m.query is None or all(map(counts_all, m.query.matrices))]
-    total = curator.public_total or estimate_total(whole, curator.domain).value
-    return Evidence.of(curator.measurements, curator.domain, total, public, believed)
+    found = estimate_total(whole, curator.domain)
+    return found.value, found.stddev
 
 
 @dataclass(frozen=True, eq=False)
@@ -406,6 +415,10 @@ class Rounds:
     # -- offers and purchases -----------------------------------------------------------------------------------------
 
     def _one_way_offers(self) -> Iterable[Offer]:
+        """Of the number of records, where it is not public, and of all attributes."""
+        _, stddev = _total_of(self.curator)
+        if stddev > 0:
+            yield total_offer(stddev, self.prices)
         for name in self.interest.attributes:
             views = self.views.get((name,))
             if views is None:
@@ -476,7 +489,7 @@ class Rounds:
             else:
                 level = None if offer.levels is None else offer.level(part * share / whole)
                 groups.append(self._groups(clique, level))
-        queries = [self._query(clique, sides) for clique, sides in zip(cliques, groups, strict=True)]
+        queries = [self._query(clique, sides) if clique else None for clique, sides in zip(cliques, groups, strict=True)]
         weights = [chosen[clique][1] for clique in cliques]
         found = self.curator.measure_all(cliques, spend, weights=weights, queries=queries)
         for measurement, sides, weight in zip(found, groups, weights, strict=True):

@@ -9,6 +9,7 @@ import pgmest as pg
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.mechanisms.pgm.allocation import Prices, interaction
 from pgmest.mechanisms.pgm.evidence import Answer, Evidence, contrast_matrix, grouping_query
+from pgmest.mechanisms.pgm.groups import nested_groups
 from pgmest.privacy import AddRemove, Curator, Epsilon, Replace, Rho
 
 SIZES = st.integers(1, 20)
@@ -158,3 +159,23 @@ def test_answers_about_ranges_enter_as_the_best_linear_estimate():
     assert matrix @ after.counts("a") == pytest.approx([50, 150], abs=2)
     assert (np.linalg.eigvalsh(after.covariance("a")) > -1e-6).all()
     assert np.trace(after.covariance("a")) < np.trace(prior)
+
+
+COUNTS = np.array([400.0, 300.0, 200.0, 100.0, 60.0, 40.0])
+
+
+@pytest.mark.parametrize("stddev", [1.0, 30.0, 1e4])
+def test_errors_of_counts_are_those_of_the_noise_or_where_it_hides_them_as_large_as_the_sums_of_groups(stddev):
+    measured = LinearMeasurement(COUNTS, "a", stddev)
+    evidence = Evidence.of([measured], pg.Domain({"a": 6}), COUNTS.sum())
+    covariance = evidence.covariance("a")
+    assert np.allclose(covariance.sum(axis=0), 0, atol=1e-6 * stddev**2)
+    assert (np.linalg.eigvalsh(covariance) > -1e-6 * stddev**2).all()
+    half = nested_groups(evidence.counts("a"))[0] == 0
+    deviation = float(half @ covariance @ half) ** 0.5
+    if stddev == 1.0:
+        assert np.allclose(covariance, np.eye(6) - 1 / 6, atol=1e-3)
+    elif stddev > 1e3:  # the noise tells nothing: of two equal halves one may well have three quarters of all
+        assert 0.15 * COUNTS.sum() < deviation < 0.5 * COUNTS.sum()
+    else:
+        assert deviation == pytest.approx(30 * (half.sum() * (~half).sum() / 6) ** 0.5, rel=0.1)

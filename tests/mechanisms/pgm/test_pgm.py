@@ -14,6 +14,7 @@ from pgmest.mechanisms.registry import named_mechanism
 from pgmest.models.support import SupportModel
 from pgmest.privacy import Replace
 from pgmest.privacy.dataset_ledger import adopt_file
+from pgmest.solvers.total import estimate_total
 from tests.mechanisms.auditing import DATA, audit_mechanism, outlier_count
 
 CENSUS = pg.datasets.load("census").select(["age", "sex", "race", "relationship", "income>50K"])
@@ -334,3 +335,33 @@ def test_of_binary_attributes_all_triples_are_measured_at_the_error_of_the_best_
     roots = 56 * 1 + 28 * 6**0.5 + 8 * 21**0.5 + 56**0.5
     best = (2 / np.pi) ** 0.5 * roots / 56**0.5 / 8  # of a cell, in counts: sigma is 1 for rho = 0.5
     assert 0.75 * best < np.mean(errors) < 1.25 * best  # counts of records are integers, which adds some
+
+
+def test_the_number_of_records_is_bought_where_it_is_not_public_and_worth_it():
+    data = exclusive(300)
+    options = {"rho": 2e-3, "backend": "simulation", "records": 1000}
+    bought = [PGM(**options).fit(data, seed=seed, progress=False) for seed in range(3)]
+    public = PGM(**options, neighbors=Replace()).fit(data, seed=0, progress=False)
+    assert all(() in {p.clique for p in result.details["purchases"]} for result in bought)
+    assert () not in {p.clique for p in public.details["purchases"]}
+    for result in bought:
+        whole = [m for m in result.measurements if m.query is None]
+        first = estimate_total(whole[: len(data.domain)], data.domain)
+        assert estimate_total(whole, data.domain).stddev < 0.8 * first.stddev
+
+
+def test_ranges_at_a_low_budget_are_no_worse_than_independence():
+    """Prefix sums of a long attribute over few records: how many lie in one half is not known by the codes' counts."""
+    rng = np.random.default_rng(0)
+    codes = np.stack([np.minimum(rng.exponential(25, 1500), 90).astype(int), rng.integers(0, 3, 1500)], axis=1)
+    data = pg.Dataset.from_codes(codes, {"long": 91, "short": 3})
+    prefixes = pg.workloads.prefixes(data.domain, [("long", "short")], ["long"])
+    options = {"rho": 5e-4, "backend": "simulation"}
+    errors = [
+        [
+            workload_error(data, kind(**options).fit(data, prefixes, seed=seed, progress=False).model, prefixes)
+            for seed in range(8)
+        ]
+        for kind in (PGM, Independent)
+    ]
+    assert np.mean(errors[0]) < np.mean(errors[1])
