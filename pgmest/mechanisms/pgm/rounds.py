@@ -489,13 +489,16 @@ class Rounds:
             else:
                 level = None if offer.levels is None else offer.level(part * share / whole)
                 groups.append(self._groups(clique, level))
-        queries = [self._query(clique, sides) if clique else None for clique, sides in zip(cliques, groups, strict=True)]
+        queries = [self._query(clique, sides) for clique, sides in zip(cliques, groups, strict=True)]
         weights = [chosen[clique][1] for clique in cliques]
         found = self.curator.measure_all(cliques, spend, weights=weights, queries=queries)
         for measurement, sides, weight in zip(found, groups, weights, strict=True):
             self._note(number, measurement, sides, chosen[measurement.clique][0], weight * share / whole)
 
-    def _query(self, clique: Clique, groups: list[np.ndarray]) -> Kron:
+    def _query(self, clique: Clique, groups: list[np.ndarray]) -> Kron | None:
+        """What is asked about a marginal over groups; None for the number of records."""
+        if not clique:
+            return None
         counts = len(clique) == 1 and clique in self.views  # which tell the number of records, too
         return grouping_query(
             clique, groups, [not counts and self.prices.contrasted(int(labels[-1]) + 1) for labels in groups]
