@@ -41,11 +41,9 @@ def posterior_means(values: np.ndarray, stddev: float) -> np.ndarray:
     likelihood = np.exp(logs - logs.max(axis=1, keepdims=True))
     weights = np.full(len(atoms), 1 / len(atoms))
     for _ in range(ROUNDS):
-        posterior = likelihood * weights
-        posterior /= posterior.sum(axis=1, keepdims=True)
-        weights = (posterior.sum(axis=0) + 0.5 / len(atoms)) / (len(values) + 0.5)
-    posterior = likelihood * weights
-    return (posterior @ atoms) / posterior.sum(axis=1)
+        posterior = weights * ((1 / (likelihood @ weights)) @ likelihood)  # summed over the values
+        weights = (posterior + 0.5 / len(atoms)) / (len(values) + 0.5)
+    return (likelihood @ (weights * atoms)) / (likelihood @ weights)
 
 
 def _atoms(values: np.ndarray, stddev: float) -> np.ndarray:
