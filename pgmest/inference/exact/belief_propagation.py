@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 
@@ -416,7 +416,12 @@ _oracles: OrderedDict[Layout, _KeptOracle] = OrderedDict()
 _lock = threading.Lock()
 
 
-def marginals(potentials: CliqueVector, total: float = 1.0) -> CliqueVector:
+ORACLES = ("exact", "gpu")
+
+
+def marginals(
+    potentials: CliqueVector, total: float = 1.0, *, oracle: Literal["exact", "gpu"] = "exact"
+) -> CliqueVector:
     """The exact marginals of p(x) proportional to exp(sum_C theta_C(x_C)), on the cliques of `potentials`.
 
     This is the MARGINAL-ORACLE of PGM. Plans are kept, so that a second call on the same domain and cliques does not
@@ -425,26 +430,37 @@ def marginals(potentials: CliqueVector, total: float = 1.0) -> CliqueVector:
     Args:
         potentials: theta, logs; -inf marks impossible cells.
         total: what every marginal sums to: 1 for probabilities, the number of records for counts.
+        oracle: "gpu" computes the same on an NVIDIA GPU (extra `gpu`), which is for tables of many cells.
 
     Raises:
         MeasurementError: a potential is NaN or +inf.
         ImpossibleModelError: no record is possible.
+        DeviceError: oracle="gpu", and there is no GPU, or nothing to use it with.
 
     >>> from pgmest.tables.domain import Domain
     >>> theta = CliqueVector.zeros(Domain({"a": 2, "b": 3}), [("a",), ("b",)])
     >>> marginals(theta, total=6)[("b",)].values
     array([2., 2., 2.])
     """
-    return marginals_and_log_partition(potentials, total)[0]
+    return marginals_and_log_partition(potentials, total, oracle=oracle)[0]
 
 
-def marginals_and_log_partition(potentials: CliqueVector, total: float = 1.0) -> tuple[CliqueVector, float]:
+def marginals_and_log_partition(
+    potentials: CliqueVector, total: float = 1.0, *, oracle: Literal["exact", "gpu"] = "exact"
+) -> tuple[CliqueVector, float]:
     """The marginals, as `marginals` gives them, and A(theta) = log sum_x exp(sum_C theta_C(x_C))."""
+    if oracle not in ORACLES:
+        raise ArgumentError.of("oracle", oracle, ORACLES)
     theta = potentials.flat
     if theta.size and not theta.max() < np.inf:
         raise MeasurementError("the potentials hold NaN or +inf; only finite values and -inf are meaningful.")
     with _lock:
-        mu, log_partition = _kept_oracle(potentials.layout).run(theta, total)
+        if oracle == "gpu":
+            from pgmest.inference.device.gpu_oracle import kept_gpu_oracle
+
+            mu, log_partition = kept_gpu_oracle(potentials.layout).run(theta, total)
+        else:
+            mu, log_partition = _kept_oracle(potentials.layout).run(theta, total)
         return CliqueVector.of(potentials.layout, mu), log_partition
 
 
