@@ -216,7 +216,7 @@ class GpuOracle:
             array = self._cuda.as_cuda_array(array)
         found = tuple(array.shape), np.dtype(array.dtype)
         allowed = (self.dtype, np.dtype(np.float64)) if host else (self.dtype,)
-        contiguous = array.flags["C_CONTIGUOUS"] if host else array.is_c_contiguous()
+        contiguous = array.flags["C_CONTIGUOUS"] if isinstance(array, np.ndarray) else array.is_c_contiguous()
         if found[0] != shape or found[1] not in allowed or not contiguous:
             raise ShapeError.of(
                 name,

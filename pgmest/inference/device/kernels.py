@@ -11,6 +11,9 @@ far is scaled. An impossible entry has the peak -inf, no division, and weight 0.
 Everything is in one file because numba's cache on disk notices changes only in the file a kernel is written in.
 """
 
+# numba declares what kernels call by classes of its own, which type checkers take for what they are not.
+# pyright: reportArgumentType=false, reportCallIssue=false, reportMissingImports=false, reportOptionalSubscript=false
+
 from __future__ import annotations
 
 import math

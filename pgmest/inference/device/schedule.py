@@ -27,7 +27,7 @@ import numpy as np
 from pgmest._base.errors import ModelTooLarge, count_text
 from pgmest.inference.device import columns as f
 from pgmest.inference.exact import plan_columns
-from pgmest.inference.exact.plan import Plan
+from pgmest.inference.exact.plan import MapAxes, Plan, index_map
 
 GROUP_RATIO = 64
 """How many times larger than a group's table the clique must be: a pass over it less, two over the group more."""
@@ -148,7 +148,7 @@ class _Builder:
         self.passes: list[list[int]] = []
         self.operands: list[list[int]] = []
         self.maps: list[np.ndarray] = []
-        self.known_maps: dict[tuple, int] = {}
+        self.known_maps: dict[MapAxes, int] = {}
         self.steps: list[list[int]] = []
 
     def build(self) -> Schedule:
@@ -442,12 +442,10 @@ class _Builder:
             count += 1
         return axes[len(axes) - count :]
 
-    def index_map(self, key: tuple[tuple[int, int], ...]) -> int:
+    def index_map(self, key: MapAxes) -> int:
         """Start of the map from cells to offsets; equal maps are kept once."""
         if key not in self.known_maps:
-            offsets = np.zeros(1, dtype=np.int32)
-            for size, stride in key:
-                offsets = (offsets[:, None] + np.arange(size, dtype=np.int32) * np.int32(stride)).reshape(-1)
+            offsets = index_map(key)
             self.known_maps[key] = 1 + self.maps_length  # one unused entry comes before all maps
             self.maps.append(offsets)
             self.maps_length += len(offsets)

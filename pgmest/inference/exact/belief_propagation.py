@@ -89,7 +89,6 @@ class ExactOracle:
         self.contracted: ContractedSweeps | None = self._faster_contraction() if self.contracts else None
         self._settled = True  # whether the workspace holds what the last run leaves there
         self._roots = np.flatnonzero(nodes[:, f.PARENT] < 0)
-        self._tables = (nodes, plan.children, plan.maps)
         self._theta = self._mu = np.empty(0)  # of the last run
         self._many: ManyRuns | None = None
 
@@ -99,6 +98,11 @@ class ExactOracle:
             return None
         sweeps = ContractedSweeps.of(layout, tree)
         return sweeps if sweeps.nanoseconds < NANOSECONDS_A_CELL * tree.total_cells / self.threads else None
+
+    @cached_property
+    def _tables(self) -> tuple[np.ndarray, ...]:
+        """The plan, as the kernels take it."""
+        return self.plan.nodes, self.plan.children, self.plan.maps
 
     @cached_property
     def _arena(self) -> np.ndarray:
