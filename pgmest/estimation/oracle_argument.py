@@ -9,10 +9,10 @@ from functools import partial
 from pgmest._base.errors import ArgumentError, ModelTooLarge, count_text, memory_text
 from pgmest.inference.device.gpu_oracle import GpuOracle
 from pgmest.inference.device.loading import load_device
-from pgmest.inference.exact.belief_propagation import ORACLES as EXACT_ORACLES
 from pgmest.inference.exact.belief_propagation import ExactOracle
 from pgmest.inference.exact.functional_dependencies import CollapsedOracle
 from pgmest.inference.exact.structural_zeros import Rule, oracle_with_functions
+from pgmest.inference.kept_oracles import EXACT_ORACLES
 from pgmest.inference.regions.region_graph import COUNTINGS
 from pgmest.inference.regions.region_oracle import RegionOracle
 from pgmest.solvers.problem import Problem

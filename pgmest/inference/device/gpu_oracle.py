@@ -7,7 +7,7 @@ reads and writes them where they are.
 
 from __future__ import annotations
 
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -330,12 +330,6 @@ class GpuOracle:
         roots = self.schedule.roots
         found = self._buffers["logs"].copy_to_host()[: vectors * roots]
         return found.astype(np.float64).reshape(vectors, roots).sum(axis=1)
-
-
-@lru_cache(maxsize=1)
-def kept_gpu_oracle(layout: Layout) -> GpuOracle:
-    """The oracle of the cliques last asked about, which keeps its tables on the device."""
-    return GpuOracle(Plan.of(layout))
 
 
 def _on_host(array: Any) -> np.ndarray:
