@@ -7,7 +7,8 @@ reads and writes them where they are.
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections.abc import Callable
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from pgmest._base.errors import (
     memory_text,
 )
 from pgmest.inference.device.loading import free_bytes, load_device, load_device_kernels
+from pgmest.inference.device.replay import captured
 from pgmest.inference.device.schedule import Schedule
 from pgmest.inference.exact.belief_propagation import ExactOracle
 from pgmest.inference.exact.plan import Plan
@@ -36,6 +38,9 @@ number where other vectors keep the device busy meanwhile."""
 
 MANY_VECTORS, MOST_VECTORS = 64, 65_535
 """From how many vectors the second applies, and how many a launch can take."""
+
+REPLAYS = 8
+"""Of how many pairs of arrays the launches are kept as one graph; solvers use a few arrays over and over."""
 
 SHARE_FOR_BATCHES = 0.5
 """Of the device's free memory, what a batch of vectors may take; more vectors run in several batches."""
@@ -82,6 +87,7 @@ class GpuOracle:
         self.schedule = Schedule.of(plan, BLOCK_THREADS)
         self._tables: tuple[Any, ...] = ()
         self._buffers: dict[str, Any] = {}
+        self._replays: dict[tuple[int, ...], Callable[[], None] | None] = {}  # None: has run once
         self._last: tuple[Any, float] | None = None  # potentials and total of the last run
 
     @cached_property
@@ -197,6 +203,7 @@ class GpuOracle:
     def release(self) -> None:
         """Let go of the potentials of the last run, and of the device's memory."""
         self._last = None
+        self._replays.clear()
         self._buffers.clear()
         self._tables = ()
 
@@ -247,6 +254,7 @@ class GpuOracle:
         }
         if not missing and self._tables:
             return
+        self._replays.clear()  # they write to buffers that are gone
         for name in missing:
             self._buffers.pop(name, None)
         needed = self.dtype.itemsize * sum(missing.values()) + (0 if self._tables else schedule.nbytes)
@@ -309,8 +317,23 @@ class GpuOracle:
         return outs, logs
 
     def _launch(self, theta: Any, mu: Any, totals: np.ndarray, vectors: int, maximize: int) -> None:
+        """One sweep; from the second with the same arrays on as one graph."""
+        self._buffers["totals"][:vectors].copy_to_device(totals.astype(self.dtype))
+        launch = partial(self._launch_steps, theta, mu, vectors, maximize)
+        key = (_address(theta), _address(mu), vectors, maximize)
+        replay = self._replays.get(key)
+        if key in self._replays:
+            if replay is None:
+                replay = self._replays[key] = captured(launch) or partial(launch, 0)
+            replay()
+            return
+        if len(self._replays) >= REPLAYS:
+            self._replays.clear()
+        self._replays[key] = None
+        launch(0)
+
+    def _launch_steps(self, theta: Any, mu: Any, vectors: int, maximize: int, stream: Any) -> None:
         schedule, buffers, kernels = self.schedule, self._buffers, self._kernels
-        buffers["totals"][:vectors].copy_to_device(totals.astype(self.dtype))
         arrays = (theta, mu, self.layout.cells, buffers["workspace"], schedule.work)
         arrays = (*arrays, buffers["logs"], schedule.roots, buffers["totals"], maximize)
         passes, operands, maps, blocks, steps = self._tables
@@ -318,11 +341,11 @@ class GpuOracle:
         fused_blocks = FUSED_BLOCKS if vectors < MANY_VECTORS else FUSED_BLOCKS_OF_MANY
         for low, high, fused in schedule.launches(0, last, fused_blocks):
             if fused:
-                kernel = kernels.run_steps[(1, vectors), BLOCK_THREADS]
+                kernel = kernels.run_steps[(1, vectors), BLOCK_THREADS, stream]
                 kernel(passes, operands, maps, blocks, steps, low, high, *arrays)
             else:
                 first, end = (int(schedule.steps[step]) for step in (low, high))
-                kernel = kernels.run_step[(end - first, vectors), BLOCK_THREADS]
+                kernel = kernels.run_step[(end - first, vectors), BLOCK_THREADS, stream]
                 kernel(passes, operands, maps, blocks, first, *arrays)
 
     def _logs(self, vectors: int) -> np.ndarray:
@@ -330,6 +353,12 @@ class GpuOracle:
         roots = self.schedule.roots
         found = self._buffers["logs"].copy_to_host()[: vectors * roots]
         return found.astype(np.float64).reshape(vectors, roots).sum(axis=1)
+
+
+def _address(array: Any) -> int:
+    """Where an array is on the device."""
+    interface = getattr(array, "__cuda_array_interface__", None)
+    return interface["data"][0] if interface is not None else id(array)
 
 
 def _on_host(array: Any) -> np.ndarray:

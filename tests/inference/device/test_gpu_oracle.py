@@ -23,6 +23,7 @@ from pgmest._base.errors import (
 )
 from pgmest.inference.device import gpu_oracle, loading, schedule
 from pgmest.inference.device.gpu_oracle import GpuOracle
+from tests.inference.device.conftest import SIMULATED
 from tests.inference.exact.test_belief_propagation import EXAMPLES
 from tests.inference.problems import Problem, limited, limits, problems
 
@@ -197,6 +198,36 @@ def test_arrays_on_the_device_stay_there():
     double = SMALL.exact()
     double.run(SMALL.theta, 2.0)
     np.testing.assert_allclose(oracle.covariance(SMALL.direction()), double.covariance(SMALL.direction()))
+
+
+def test_a_sweep_over_the_same_arrays_is_captured_once(monkeypatch):
+    """The capture itself needs a device; here what it captures is launched again."""
+    if not SIMULATED:
+        pytest.skip("on a device all tests that run twice capture")
+    sweeps: list[int] = []
+
+    def recorded(launch):
+        sweeps.append(0)
+
+        def replay() -> None:
+            sweeps[-1] += 1
+            launch(0)
+
+        return replay
+
+    monkeypatch.setattr(gpu_oracle, "captured", recorded)
+    monkeypatch.setattr(gpu_oracle, "_address", lambda array: array.size)
+    oracle = GpuOracle(SMALL.plan())
+    for scale in (1.0, 2.0, 3.0):
+        mu, _ = oracle.run(scale * SMALL.theta, scale)
+        np.testing.assert_allclose(mu, SMALL.truth.run(scale * SMALL.theta, scale)[0], atol=1e-14)
+    assert sweeps == [2]  # not the first
+    oracle.maximum(SMALL.theta)
+    oracle.maximum(SMALL.theta)
+    assert sweeps == [2, 1]
+    oracle.run_many(np.stack([SMALL.theta] * 4))  # in larger buffers
+    np.testing.assert_allclose(oracle.run(SMALL.theta)[0], SMALL.truth.run(SMALL.theta)[0], atol=1e-14)
+    assert sweeps == [2, 1]
 
 
 def test_float64_in_numpy_is_converted_for_float32():
