@@ -21,7 +21,7 @@ from pgmest._base.errors import (
     ShapeError,
     memory_text,
 )
-from pgmest.inference.device.loading import free_bytes, load_device, load_device_kernels
+from pgmest.inference.device.loading import free_bytes, load_device_kernels
 from pgmest.inference.device.replay import captured
 from pgmest.inference.device.schedule import Schedule
 from pgmest.inference.exact.belief_propagation import ExactOracle
@@ -78,8 +78,8 @@ class GpuOracle:
     def __init__(self, plan: Plan, dtype: Any = np.float64):
         if np.dtype(dtype) not in (np.float64, np.float32):
             raise ArgumentError.of("dtype", dtype, "float64 or float32")
-        self._cuda = load_device()
         self._kernels = load_device_kernels()
+        self._cuda = self._kernels.cuda
         self.plan = plan
         self.layout: Layout = plan.layout
         self.dtype: np.dtype = np.dtype(dtype)
@@ -324,7 +324,7 @@ class GpuOracle:
         replay = self._replays.get(key)
         if key in self._replays:
             if replay is None:
-                replay = self._replays[key] = captured(launch) or partial(launch, 0)
+                replay = self._replays[key] = captured(self._cuda, launch) or partial(launch, 0)
             replay()
             return
         if len(self._replays) >= REPLAYS:

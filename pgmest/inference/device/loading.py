@@ -14,33 +14,29 @@ REMEDY = (
 
 
 @cache
-def load_device() -> ModuleType:
-    """numba's CUDA target, with a device behind it.
-
-    Raises:
-        DeviceError: it is not installed, or finds no device.
-    """
-    try:
-        from numba import cuda
-    except ImportError as error:
-        raise DeviceError(f'oracle="gpu" needs numba\'s CUDA target ({error}). {REMEDY}') from None
-    if not cuda.is_available():
-        reason = " ".join(str(cuda.cuda_error() or "there is no NVIDIA GPU, or no driver for it").split())
-        raise DeviceError(f'oracle="gpu" finds no device ({reason}). {REMEDY}')
-    return cuda
-
-
-@cache
 def load_device_kernels() -> ModuleType:
     """The kernels; compiled at the first call with arrays of each precision, read from the cache on disk later.
 
     Raises:
+        DeviceError: numba's CUDA target is not installed, or finds no device.
+    """
+    try:
+        from pgmest.inference.device import kernels
+    except ImportError as error:
+        raise DeviceError(f'oracle="gpu" needs numba\'s CUDA target ({error}). {REMEDY}') from None
+    if not kernels.cuda.is_available():
+        reason = " ".join(str(kernels.cuda.cuda_error() or "there is no NVIDIA GPU, or no driver for it").split())
+        raise DeviceError(f'oracle="gpu" finds no device ({reason}). {REMEDY}')
+    return kernels
+
+
+def load_device() -> ModuleType:
+    """numba's CUDA target, with a device behind it.
+
+    Raises:
         DeviceError: there is no device.
     """
-    load_device()
-    from pgmest.inference.device import kernels
-
-    return kernels
+    return load_device_kernels().cuda
 
 
 def free_bytes(cuda: ModuleType) -> float:

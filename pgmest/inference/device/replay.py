@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 
-def captured(launch: Callable[[Any], None]) -> Callable[[], None] | None:
+def captured(cuda: ModuleType, launch: Callable[[Any], None]) -> Callable[[], None] | None:
     """What does on the default stream all that `launch` does on the stream that it is given.
 
     The kernels must have run before, as they cannot be loaded meanwhile; arrays are those of now. None where numba
     cannot capture: in its simulator, and before numba-cuda 0.29.
     """
-    from numba.cuda.cudadrv import driver
-
-    if not hasattr(driver, "GraphBuilder"):
+    if not hasattr(cuda.cudadrv.driver, "GraphBuilder"):
         return None
     from cuda.core import Device  # pyright: ignore[reportMissingImports]
 

@@ -206,7 +206,7 @@ def test_a_sweep_over_the_same_arrays_is_captured_once(monkeypatch):
         pytest.skip("on a device all tests that run twice capture")
     sweeps: list[int] = []
 
-    def recorded(launch):
+    def recorded(cuda, launch):
         sweeps.append(0)
 
         def replay() -> None:
@@ -273,12 +273,12 @@ def test_without_a_device(monkeypatch):
 
     monkeypatch.setattr(cuda, "is_available", lambda: False)
     monkeypatch.setattr(cuda, "cuda_error", lambda: "no driver", raising=False)
-    loading.load_device.cache_clear()
+    loading.load_device_kernels.cache_clear()
     try:
         with pytest.raises(DeviceError, match=r"no driver.*pgmest\[gpu\]"):
             GpuOracle(SMALL.plan())
     finally:
-        loading.load_device.cache_clear()
+        loading.load_device_kernels.cache_clear()
 
 
 # -- how it is asked for ----------------------------------------------------------------------------------------------
