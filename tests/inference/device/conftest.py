@@ -5,7 +5,10 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+import threading
+from typing import Any
 
+import numpy as np
 import pytest
 from numba.core import config
 
@@ -25,6 +28,23 @@ if SIMULATED and "numba.cuda" not in sys.modules:
     config.ENABLE_CUDASIM = 1
 
 
+_sharing = threading.Lock()
+
+
+def _shared_array(self: Any, shape: int, dtype: Any) -> np.ndarray:
+    """One array for all threads of a block that come by this line.
+
+    numba's own looks whether the array is there and makes it in two steps, so that threads which come by at the same
+    time may end up with different ones: one run in about 150 went wrong.
+    """
+    frame = sys._getframe(1)
+    with _sharing:
+        key = frame.f_code.co_filename, frame.f_lineno
+        if key not in self._allocations:
+            self._allocations[key] = np.empty(shape, dtype)
+        return self._allocations[key]
+
+
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch):
     """In the simulator blocks of a few threads, which take turns quickly."""
@@ -35,8 +55,11 @@ def _small_blocks(monkeypatch):
     if not SIMULATED:
         yield
         return
+    from numba.cuda.simulator import kernelapi
+
     from pgmest.inference.device import gpu_oracle
 
+    monkeypatch.setattr(kernelapi.FakeCUDAShared, "array", _shared_array)
     monkeypatch.setattr(gpu_oracle, "BLOCK_THREADS", 8)
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
