@@ -319,7 +319,7 @@ class GpuOracle:
     def _launch(self, theta: Any, mu: Any, totals: np.ndarray, vectors: int, maximize: int) -> None:
         """One sweep; from the second with the same arrays on as one graph."""
         self._buffers["totals"][:vectors].copy_to_device(totals.astype(self.dtype))
-        launch = partial(self._launch_steps, theta, mu, vectors, maximize)
+        launch = partial(self._launch_all, theta, mu, vectors, maximize)
         key = (_address(theta), _address(mu), vectors, maximize)
         replay = self._replays.get(key)
         if key in self._replays:
@@ -331,6 +331,10 @@ class GpuOracle:
             self._replays.clear()
         self._replays[key] = None
         launch(0)
+
+    def _launch_all(self, theta: Any, mu: Any, vectors: int, maximize: int, stream: Any) -> None:
+        with self._kernels.small_grids():
+            self._launch_steps(theta, mu, vectors, maximize, stream)
 
     def _launch_steps(self, theta: Any, mu: Any, vectors: int, maximize: int, stream: Any) -> None:
         schedule, buffers, kernels = self.schedule, self._buffers, self._kernels

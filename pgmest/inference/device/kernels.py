@@ -12,11 +12,14 @@ Everything is in one file because numba's cache on disk notices changes only in 
 """
 
 # numba declares what kernels call by classes of its own, which type checkers take for what they are not.
-# pyright: reportArgumentType=false, reportCallIssue=false, reportMissingImports=false, reportOptionalSubscript=false
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
+# pyright: reportMissingImports=false, reportOptionalSubscript=false
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -82,6 +85,17 @@ def _cached(function: Any) -> Any:
             return cuda.jit(cache=True)(function)
     except RuntimeError:  # a read-only installation and no writable user cache: compile in memory
         return cuda.jit(function)
+
+
+@contextmanager
+def small_grids() -> Iterator[None]:
+    """Within it numba does not warn of launches of few blocks: small steps are meant to be small."""
+    before = config.CUDA_LOW_OCCUPANCY_WARNINGS
+    config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
+    try:
+        yield
+    finally:
+        config.CUDA_LOW_OCCUPANCY_WARNINGS = before
 
 
 _inlined = cuda.jit(device=True)

@@ -12,6 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
 SCRIPT = """
+import warnings
 from types import SimpleNamespace
 
 import numba.cuda.dispatcher
@@ -29,6 +30,10 @@ for real in (types.float64, types.float32):
         assert ".local" not in ptx, "values do not stay in registers"
         assert "div.s64" not in ptx and "div.u64" not in ptx, "a slow division"
         assert real == types.float64 or ".f64" not in ptx, "float32 is promoted"
+with warnings.catch_warnings():
+    warnings.simplefilter("error")
+    with kernels.small_grids():
+        kernels.run_step[(1, 1), 256]
 print("compiled")
 """
 
