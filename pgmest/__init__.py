@@ -20,7 +20,7 @@ from pgmest.queries import Kron, workloads
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.measurements.files import load_measurements, save_measurements
 from pgmest.graph.junction_tree import JunctionTree
-from pgmest.inference.exact.belief_propagation import marginals
+from pgmest.inference.kept_oracles import marginals
 from pgmest.inference.exact.threads import get_threads, set_threads
 from pgmest import losses, solvers
 from pgmest.models import uncertainty

@@ -28,7 +28,7 @@ HEAVY = {
     "tqdm",
     "yaml",
 }
-DISTRIBUTIONS = {"dp_accounting": "dp-accounting", "sklearn": "scikit-learn", "yaml": "pyyaml"}
+DISTRIBUTIONS = {"cuda": "cuda-core", "dp_accounting": "dp-accounting", "sklearn": "scikit-learn", "yaml": "pyyaml"}
 """What provides a package, where that has another name."""
 
 

@@ -21,9 +21,10 @@ from experiments.benchmarks.timing import Timings, alternate, timed
 from experiments.benchmarks.worker import WorkerFailed, apart
 from experiments.problems import NamedProblem
 from pgmest.graph.junction_tree import JunctionTree
-from pgmest.inference.exact.belief_propagation import ExactOracle, marginals
+from pgmest.inference.exact.belief_propagation import ExactOracle
 from pgmest.inference.exact.kernel_loading import load_kernels
 from pgmest.inference.exact.plan import Plan
+from pgmest.inference.kept_oracles import marginals
 from pgmest.tables.clique_vector import CliqueVector, Layout
 from pgmest.tables.domain import Domain
 

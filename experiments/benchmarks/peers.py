@@ -1,21 +1,22 @@
 """The other side of the benchmarks: mbi 2.0.0 on JAX. All code that touches either is here.
 
-mbi runs as its documentation advises: compiled, in float64, on the processor, with JAX's own threads. Importing this
-module starts JAX.
+mbi runs as its documentation advises: compiled, in float64, on the processor, with JAX's own threads. Only where the
+environment names JAX_PLATFORMS or JAX_ENABLE_X64 it runs elsewhere, or as these say. Importing this module starts JAX.
 """
 
 from __future__ import annotations
 
 import contextlib
 import math
+import os
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import jax
 
-jax.config.update("jax_platforms", "cpu")
-jax.config.update("jax_enable_x64", True)
+jax.config.update("jax_platforms", os.environ.get("JAX_PLATFORMS", "cpu"))
+jax.config.update("jax_enable_x64", os.environ.get("JAX_ENABLE_X64", "1") != "0")
 jax.config.update("jax_enable_compilation_cache", False)
 
 import jax.numpy as jnp  # noqa: E402

@@ -281,6 +281,10 @@ class OptionalDependencyError(PgmestError, ImportError):
         return cls(f"{feature} needs the package '{package}', which is not installed: pip install {package}.")
 
 
+class DeviceError(PgmestError, RuntimeError):
+    """No graphics processor, or not what it needs to be used."""
+
+
 class BudgetTypeError(PgmestError, TypeError):
     """Privacy budgets of different kinds used together; a conversion is always a visible call."""
 

@@ -8,7 +8,13 @@ from typing import Any, Literal, Unpack, overload
 
 from pgmest.data.dataset import Dataset
 from pgmest.estimation.arguments import Options, check_numbers, checked_measurements
-from pgmest.estimation.oracle_argument import check_exact, offering_approximations, region_oracle
+from pgmest.estimation.oracle_argument import (
+    EXACT_ORACLES,
+    check_exact,
+    exact_oracle,
+    offering_approximations,
+    region_oracle,
+)
 from pgmest.estimation.prior_argument import (
     as_support,
     check_prior_weight,
@@ -44,7 +50,7 @@ def estimate(
     domain: Domain | Mapping[str, int],
     *,
     prior: Model | CliqueVector | Dataset | None = None,
-    oracle: Literal["exact"] = "exact",
+    oracle: Literal["exact", "gpu"] = "exact",
     **options: Unpack[Options],
 ) -> Model: ...
 
@@ -86,7 +92,7 @@ def estimate(
     max_iterations: int = 5000,
     callback: Callback | None = None,
     max_megabytes: float | None = 8000,
-    oracle: Literal["exact", "convex", "loopy"] = "exact",
+    oracle: Literal["exact", "gpu", "convex", "loopy"] = "exact",
 ) -> Model | SupportModel | ApproximateModel:
     r"""The distribution over all attributes that fits the measurements best.
 
@@ -142,9 +148,10 @@ def estimate(
             its rounds together.
         callback: called after each iteration with a `Progress`; return True to stop.
         max_megabytes: refuse junction trees whose tables would need more (None: no limit).
-        oracle: "exact", or what to do where the junction tree is too wide (`ModelTooLarge`): "convex" for tables that
-            agree with each other but need not be marginals of any distribution, by convex message passing on a graph of
-            regions; "loopy" for loopy belief propagation there. The result is then an `ApproximateModel`.
+        oracle: "exact"; "gpu" for the same on an NVIDIA GPU (extra `gpu`), which is for cliques of many cells; or what
+            to do where the junction tree is too wide (`ModelTooLarge`): "convex" for tables that agree with each other
+            but need not be marginals of any distribution, by convex message passing on a graph of regions; "loopy" for
+            loopy belief propagation there. The result is then an `ApproximateModel`.
 
     Returns:
         the model, with `model.report`. Ctrl-C stops early and returns the model so far; its `status` says so.
@@ -154,6 +161,7 @@ def estimate(
         TotalError: no total was given and no measurement determines it.
         ModelTooLarge: the junction tree of the measured cliques needs too much memory; names the culprits.
         ImpossibleModelError: the structural zeros leave no possible record.
+        DeviceError: oracle="gpu", and there is no GPU, or nothing to use it with.
         ArgumentError: an argument that is not valid.
     """
     domain = as_domain(domain)
@@ -171,8 +179,9 @@ def estimate(
         check_exact(oracle)
         make_oracle: Callable[[Layout], SolverOracle] = support_oracle(support)
     else:
-        make_oracle = partial(oracle_with_functions, zeros=rules, max_megabytes=max_megabytes)
-        if oracle != "exact":
+        if oracle in EXACT_ORACLES:
+            make_oracle = exact_oracle(oracle, rules, max_megabytes)
+        else:
             make_oracle = region_oracle(oracle, max_megabytes)
         if prior is not None:
             base.append(prior_potentials(prior, flat_loss, max_megabytes))
@@ -180,7 +189,7 @@ def estimate(
     theta = problem.base.copy() if init is None else warm_start(problem, potentials_of(init, "init", domain))
     if prior_weight is not None:
         solver = penalized_solver(problem, prior_weight)
-    elif oracle != "exact":
+    elif support is None and oracle not in EXACT_ORACLES:
         solver = region_solver(problem, method, oracle)
     objective = Objective(total, loss, solver, Stopping(tolerance, max_iterations, callback))
     solved = objective.minimize(problem, theta)

@@ -1,16 +1,24 @@
-"""What `estimate` makes of `oracle=`: belief propagation on the junction tree, or message passing on a region graph."""
+"""What `estimate` makes of `oracle=`: belief propagation on the junction tree, on the processor or on a GPU, or message
+passing on a region graph."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from pgmest._base.errors import ArgumentError, ModelTooLarge, count_text, memory_text
+from pgmest.inference.device.gpu_oracle import GpuOracle
+from pgmest.inference.device.loading import load_device
+from pgmest.inference.exact.belief_propagation import ExactOracle
+from pgmest.inference.exact.functional_dependencies import CollapsedOracle
+from pgmest.inference.exact.structural_zeros import Rule, oracle_with_functions
+from pgmest.inference.kept_oracles import EXACT_ORACLES
 from pgmest.inference.regions.region_graph import COUNTINGS
 from pgmest.inference.regions.region_oracle import RegionOracle
 from pgmest.solvers.problem import Problem
 from pgmest.tables.clique_vector import Layout
 
-ORACLES = ("exact", *COUNTINGS)
+ORACLES = (*EXACT_ORACLES, *COUNTINGS)
 
 RUN_TOLERANCE, RUN_SWEEPS = 1e-5, 4
 """A run of the oracle inside a solver: messages go on from those of the step before, so a few sweeps follow it."""
@@ -40,6 +48,20 @@ def region_oracle(name: str, max_megabytes: float | None) -> Callable[[Layout], 
         return oracle
 
     return make
+
+
+def exact_oracle(
+    name: str, zeros: list[Rule], max_megabytes: float | None
+) -> Callable[[Layout], ExactOracle | GpuOracle | CollapsedOracle]:
+    """What makes the exact oracle of a layout, on the processor or on a GPU.
+
+    Raises:
+        DeviceError: there is no GPU, or nothing to use it with.
+    """
+    if name == "gpu":
+        load_device()
+    make = GpuOracle if name == "gpu" else ExactOracle
+    return partial(oracle_with_functions, zeros=zeros, max_megabytes=max_megabytes, make=make)
 
 
 def check_exact(oracle: str) -> None:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from pgmest._base.errors import TotalError
+from pgmest.inference.device.gpu_oracle import GpuOracle
 from pgmest.inference.exact.belief_propagation import ExactOracle
 from pgmest.inference.exact.functional_dependencies import Collapse, CollapsedOracle
 from pgmest.inference.exact.plan import Plan
@@ -74,7 +75,7 @@ class Refit:
     def of(cls, problem: Problem, objective: Objective) -> Refit:
         """What made a problem."""
         oracle = problem.oracle
-        assert isinstance(oracle, ExactOracle | CollapsedOracle)
+        assert isinstance(oracle, ExactOracle | CollapsedOracle | GpuOracle)
         collapse = oracle.collapse if isinstance(oracle, CollapsedOracle) else None
         quiet = replace(objective, stopping=replace(objective.stopping, callback=None))
         return cls(quiet, oracle.plan, collapse, problem.base)

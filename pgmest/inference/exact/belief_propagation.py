@@ -7,9 +7,6 @@ builds the full joint table, and is the truth that small tests compare with.
 
 from __future__ import annotations
 
-import sys
-import threading
-from collections import OrderedDict
 from collections.abc import Iterator
 from functools import cached_property, partial
 from itertools import pairwise
@@ -25,7 +22,7 @@ from pgmest.inference.exact.kernel_loading import load_covariance_kernels, load_
 from pgmest.inference.exact.many_runs import ManyRuns, fits, interleaved
 from pgmest.inference.exact.plan import BUFFERS, Plan
 from pgmest.inference.exact.threads import get_threads, run_together
-from pgmest.tables.clique_vector import CliqueVector, Layout
+from pgmest.tables.clique_vector import Layout
 from pgmest.tables.factor import Factor
 
 THREADED_CELLS = 1 << 17
@@ -89,7 +86,6 @@ class ExactOracle:
         self.contracted: ContractedSweeps | None = self._faster_contraction() if self.contracts else None
         self._settled = True  # whether the workspace holds what the last run leaves there
         self._roots = np.flatnonzero(nodes[:, f.PARENT] < 0)
-        self._tables = (nodes, plan.children, plan.maps)
         self._theta = self._mu = np.empty(0)  # of the last run
         self._many: ManyRuns | None = None
 
@@ -99,6 +95,11 @@ class ExactOracle:
             return None
         sweeps = ContractedSweeps.of(layout, tree)
         return sweeps if sweeps.nanoseconds < NANOSECONDS_A_CELL * tree.total_cells / self.threads else None
+
+    @cached_property
+    def _tables(self) -> tuple[np.ndarray, ...]:
+        """The plan, as the kernels take it."""
+        return self.plan.nodes, self.plan.children, self.plan.maps
 
     @cached_property
     def _arena(self) -> np.ndarray:
@@ -383,81 +384,3 @@ class ExactOracle:
         for thread in range(1, self.threads):
             start, _ = self._own(thread)
             arena[spread : spread + size] += arena[start : start + size]
-
-
-_CACHED_ORACLES = 16
-_CACHED_CELLS = 1 << 26
-
-
-class _KeptOracle:
-    """An oracle, and the array of its last marginals, which it writes to again once nobody holds them any more.
-
-    Memory fresh from the system is cleared page by page as it is first written to, which costs large models as much
-    as the marginals themselves.
-    """
-
-    def __init__(self, layout: Layout):
-        self.oracle = ExactOracle(Plan.of(layout))
-        self.output = np.empty(layout.cells)
-        self.cells: int = self.oracle.plan.arena_cells + layout.cells
-        self._alone = sys.getrefcount(self.output)  # as this interpreter counts; versions differ
-
-    def run(self, theta: np.ndarray, total: float) -> tuple[np.ndarray, float]:
-        """As the oracle's, into an array that nothing else refers to. Everything handed out must be a view of it."""
-        if sys.getrefcount(self.output) > self._alone:
-            self.output = np.empty(self.oracle.layout.cells)
-        try:
-            return self.oracle.run(theta, total, self.output)
-        finally:
-            self.oracle.release()
-
-
-_oracles: OrderedDict[Layout, _KeptOracle] = OrderedDict()
-_lock = threading.Lock()
-
-
-def marginals(potentials: CliqueVector, total: float = 1.0) -> CliqueVector:
-    """The exact marginals of p(x) proportional to exp(sum_C theta_C(x_C)), on the cliques of `potentials`.
-
-    This is the MARGINAL-ORACLE of PGM. Plans are kept, so that a second call on the same domain and cliques does not
-    compile again.
-
-    Args:
-        potentials: theta, logs; -inf marks impossible cells.
-        total: what every marginal sums to: 1 for probabilities, the number of records for counts.
-
-    Raises:
-        MeasurementError: a potential is NaN or +inf.
-        ImpossibleModelError: no record is possible.
-
-    >>> from pgmest.tables.domain import Domain
-    >>> theta = CliqueVector.zeros(Domain({"a": 2, "b": 3}), [("a",), ("b",)])
-    >>> marginals(theta, total=6)[("b",)].values
-    array([2., 2., 2.])
-    """
-    return marginals_and_log_partition(potentials, total)[0]
-
-
-def marginals_and_log_partition(potentials: CliqueVector, total: float = 1.0) -> tuple[CliqueVector, float]:
-    """The marginals, as `marginals` gives them, and A(theta) = log sum_x exp(sum_C theta_C(x_C))."""
-    theta = potentials.flat
-    if theta.size and not theta.max() < np.inf:
-        raise MeasurementError("the potentials hold NaN or +inf; only finite values and -inf are meaningful.")
-    with _lock:
-        mu, log_partition = _kept_oracle(potentials.layout).run(theta, total)
-        return CliqueVector.of(potentials.layout, mu), log_partition
-
-
-def _kept_oracle(layout: Layout) -> _KeptOracle:
-    """The oracle kept for this layout and the current number of threads; the least recently used make room."""
-    kept = _oracles.get(layout)
-    if kept is not None and kept.oracle.threads == get_threads():
-        _oracles.move_to_end(layout)
-        return kept
-    _oracles.pop(layout, None)
-    kept = _KeptOracle(layout)
-    if kept.cells <= _CACHED_CELLS:
-        _oracles[layout] = kept
-    while len(_oracles) > _CACHED_ORACLES or sum(each.cells for each in _oracles.values()) > _CACHED_CELLS:
-        _oracles.popitem(last=False)
-    return kept

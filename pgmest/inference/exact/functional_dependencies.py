@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from pgmest.inference.exact.belief_propagation import ExactOracle
 from pgmest.inference.exact.plan import Plan
 from pgmest.tables.clique_vector import Layout
 from pgmest.tables.domain import Clique
@@ -113,10 +113,11 @@ class Collapse:
 class CollapsedOracle:
     """The marginal oracle with potentials and marginals of the outer cliques, run on the inner ones.
 
-    It keeps the contract of `MarginalOracle`, and offers what else solvers ask of an `ExactOracle`.
+    It keeps the contract of `MarginalOracle`, and offers what else solvers ask of an `ExactOracle`; `inner` is one, or
+    a `GpuOracle`.
     """
 
-    def __init__(self, inner: ExactOracle, collapse: Collapse):
+    def __init__(self, inner: Any, collapse: Collapse):
         self.inner = inner
         self.collapse = collapse
         self.layout: Layout = collapse.outer

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -22,6 +23,9 @@ from pgmest.graph.junction_tree import JunctionTree
 from pgmest.inference.exact import plan_columns as f
 from pgmest.tables.clique_vector import Layout
 from pgmest.tables.domain import Clique, Domain
+
+MapAxes = tuple[tuple[int, int], ...]
+"""The axes of an index map: the size of each, and how far apart its values are in the other table."""
 
 STREAM_CELLS = 1 << 22
 """A table of at least this many cells (32 MB, a whole cache) is streamed if all its inputs are far smaller."""
@@ -69,7 +73,7 @@ class Plan:
         clique_nodes: for each clique of the tree, its node.
         nodes: shape (n_nodes, N_FIELDS), parents before children (fields.py names the columns).
         children: the children of all nodes, one list after the other.
-        maps: the index maps of all links.
+        map_axes: of each index map, the (size, stride) of its axes.
         arena_cells: length of the float64 arena a run needs.
         messages, marginals: cells of those two sections of the arena, which exist three and two times over.
         scratch: where the row buffers start.
@@ -83,13 +87,20 @@ class Plan:
     clique_nodes: tuple[int, ...]
     nodes: np.ndarray
     children: np.ndarray
-    maps: np.ndarray
+    map_axes: tuple[MapAxes, ...]
     arena_cells: int
     messages: int
     marginals: int
     scratch: int
     row: int
     batch: int = 1
+
+    @cached_property
+    def maps(self) -> np.ndarray:
+        """The index maps of all links, one after the other; made when first needed, which contraction does not."""
+        maps = np.concatenate([index_map(axes) for axes in self.map_axes] or [np.zeros(1, dtype=np.int32)])
+        maps.flags.writeable = False
+        return maps
 
     @classmethod
     def of(cls, layout: Layout, tree: JunctionTree | None = None) -> Plan:
@@ -130,6 +141,14 @@ class Plan:
         )
 
 
+def index_map(axes: MapAxes) -> np.ndarray:
+    """The offset of each cell over axes of these sizes, row-major, in a table in which they have these strides."""
+    offsets = np.zeros(1, dtype=np.int32)
+    for size, stride in axes:
+        offsets = (offsets[:, None] + np.arange(size, dtype=np.int32) * np.int32(stride)).reshape(-1)
+    return offsets
+
+
 class _Compiler:
     """The steps of compiling, in order; each fills in more of the nodes."""
 
@@ -141,9 +160,8 @@ class _Compiler:
         self.sizes = dict(layout.domain.items())
         self.nodes: list[PlanNode] = []
         self.clique_nodes: list[int] = []
-        self.maps: list[np.ndarray] = []
         self.maps_length = 0
-        self.known_maps: dict[tuple, int] = {}
+        self.known_maps: dict[MapAxes, int] = {}
 
     def compile(self) -> Plan:
         self.place_nodes()
@@ -373,9 +391,8 @@ class _Compiler:
         for row in rows:
             row[f.ROW] = longest
         table[:] = rows
-        maps = np.concatenate(self.maps) if self.maps else np.zeros(1, dtype=np.int32)
         listed = np.array(children or [0], dtype=np.int64)
-        for array in (table, maps, listed):
+        for array in (table, listed):
             array.flags.writeable = False
         return Plan(
             layout=self.layout,
@@ -384,7 +401,7 @@ class _Compiler:
             clique_nodes=tuple(self.clique_nodes),
             nodes=table,
             children=listed,
-            maps=maps,
+            map_axes=tuple(self.known_maps),
             arena_cells=arena + BUFFERS * longest,
             messages=messages,
             marginals=marginals,
@@ -425,10 +442,6 @@ class _Compiler:
         key = tuple((self.sizes[name], strides[name]) for name in axes)
         start = self.known_maps.get(key)
         if start is None:
-            offsets = np.zeros(1, dtype=np.int32)
-            for size, stride in key:
-                offsets = (offsets[:, None] + np.arange(size, dtype=np.int32) * stride).reshape(-1)
             start = self.known_maps[key] = self.maps_length
-            self.maps.append(offsets.astype(np.int32, copy=False))
-            self.maps_length += len(offsets)
+            self.maps_length += self.cells(axes)
         return start

@@ -6,7 +6,7 @@ other may stand for it (functional_dependencies.py); which ones do is decided by
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -104,9 +104,12 @@ def collapse(layout: Layout, zeros: StructuralZeros | None) -> Collapse | None:
 
 
 def oracle_with_functions(
-    layout: Layout, zeros: StructuralZeros, max_megabytes: float | None = None
-) -> ExactOracle | CollapsedOracle:
-    """The exact oracle of the cliques, or of those that stand for them.
+    layout: Layout,
+    zeros: StructuralZeros,
+    max_megabytes: float | None = None,
+    make: Callable[[Plan], Any] = ExactOracle,
+) -> Any:
+    """The exact oracle of the cliques, or of those that stand for them; `make` makes it of a plan.
 
     Raises:
         ModelTooLarge: the tree's tables exceed `max_megabytes`; nothing has been allocated.
@@ -115,7 +118,7 @@ def oracle_with_functions(
     found = collapse(layout, zeros)
     inner = layout if found is None else found.inner
     tree = JunctionTree.from_cliques(layout.domain, inner.cliques, max_megabytes=max_megabytes)
-    exact = ExactOracle(Plan.of(inner, tree))
+    exact = make(Plan.of(inner, tree))
     return exact if found is None else CollapsedOracle(exact, found)
 
 

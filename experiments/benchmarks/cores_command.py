@@ -1,0 +1,72 @@
+"""`python -m experiments.benchmarks cores`: measure what has no current result, then write the table and a picture."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from experiments.benchmarks.cores import CASES, run_case
+from experiments.benchmarks.report import heading, markdown, milliseconds, number, outdated
+from experiments.benchmarks.runner import chosen, kept, measure_all
+from experiments.benchmarks.store import Store
+from experiments.figure_style import legend, lines, panels, save, titles
+from pgmest._base.files import write_atomically
+
+MEASURED = ("pgmest/inference/exact/*.py", "experiments/benchmarks/cores.py", "experiments/benchmarks/timing.py")
+COMMAND = "python -m experiments.benchmarks cores"
+NOTES = """\
+Milliseconds of a call on 1, 2, 4, ... threads, the least of some; each number of threads in a process of its own, which
+BLAS may use as well. "per core" is how many times faster all threads are than one, divided by their number."""
+
+Result = Mapping[str, Any]
+
+
+def run(options: Namespace) -> None:
+    """Measure, print the table, and write cores.md and cores.png."""
+    store = Store.of("cores", options.quick, MEASURED)
+    measure_all(store, chosen(CASES, options.only), lambda name: run_case(name, options.quick), options.fresh)
+    records = kept(store, CASES)
+    if not records:
+        raise SystemExit("nothing was measured.")
+    results = [record["result"] for record in records]
+    old = outdated(store, records, lambda result: result["problem"])
+    title = heading("The oracle on several threads", COMMAND, records, old)
+    picture = "![Speed on several threads, over that on one](cores.png)"
+    text = f"{title}\n\n{NOTES}\n\n{table(results)}\n\n{picture}\n"
+    store.folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(store.folder / "cores.md", text)
+    draw(results, store.folder / "cores.png")
+    print(text)
+
+
+def table(results: Sequence[Result]) -> str:
+    """A row for each problem."""
+    counts = sorted({int(count) for result in results for count in result["seconds"]})
+    rows = []
+    for result in results:
+        seconds = {int(count): value for count, value in result["seconds"].items()}
+        most = max(seconds)
+        per_core = seconds[1] / seconds[most] / most
+        rows.append([result["problem"], *(milliseconds(seconds.get(count)) for count in counts), number(per_core, 2)])
+    return markdown(["problem", *map(str, counts), "per core"], rows)
+
+
+def draw(results: Sequence[Result], path: Path) -> None:
+    """How many times faster than on one thread."""
+    points = [
+        {"problem": result["problem"], "threads": int(count), "faster": result["seconds"]["1"] / seconds}
+        for result in results
+        for count, seconds in result["seconds"].items()
+    ]
+    figure, (axes,) = panels(1, width=4.6, height=3.4)
+    lines(axes, pd.DataFrame(points), x="threads", y="faster", by="problem", spread="none")
+    most = max(point["threads"] for point in points)
+    axes.plot([1, most], [1, most], color="0.7", linestyle=":", linewidth=1.0, label="one for each thread")
+    axes.plot([1, most], [1, 1 + 0.7 * (most - 1)], color="0.85", linewidth=1.0, label="0.7 for each further thread")
+    titles(axes, "A call of the oracle", x="threads", y="times as fast as on one")
+    legend(figure, [axes])
+    save(figure, path)

@@ -1,0 +1,51 @@
+"""The columns of a schedule's tables, and the values that its flags take (schedule.py says what they mean)."""
+
+(
+    KIND,  # what is done with the cells (below)
+    KEPT,  # entries of the result
+    KEPT_LOW,  # entries of the kept axes that the low maps number
+    REDUCED,  # cells that make up an entry
+    REDUCED_LOW,  # cells of the reduced axes that the low maps number
+    LOOKUP,  # 1: some operand needs the maps of the kept axes
+    LANES_LOG,  # log2 of how many threads share an entry
+    ACROSS_LOG,  # log2 of how many entries a block of threads takes at once
+    STRIDED,  # 1: neighboring threads take neighboring entries; 0: neighboring cells of an entry
+    PARTS,  # how many blocks share an entry
+    CHUNK,  # cells of an entry that one block takes
+    PARTIAL,  # start of the results of the parts, in the workspace
+    FIRST,  # the first operand to be summed
+    LAST,  # past the last one
+    OUT,  # the operand to be written, -1 for none
+    FACTOR,  # how far from a result, in the workspace, what it is to be multiplied by lies; 0 for nothing
+    WRITE,  # the operand that takes each cell's marginal, -1 for none
+    OWN,  # the operand that says which separator entry a cell belongs to, -1 for none
+    PEAK,  # start of the largest potential of each separator entry
+    INVERSE,  # start of 1 / Z of each separator entry
+    WEIGHT,  # start of marginal / Z of each separator entry, -1 at a root
+    ROOT,  # number of the root whose message is part of the log-partition function, -1 for none
+    N_PASS_FIELDS,
+) = range(23)
+
+(
+    LOG_SUM,  # message = log of the sum of exp, keeping the peak and 1 / Z
+    MERGE,  # the same from the results of parts; what follows is not logarithmic
+    TABLE,  # the sum of the operands, cell by cell
+    SPREAD,  # marginal of each cell = exp(T - peak) * weight, summed onto entries
+    SUM,  # the cells of one operand, summed onto entries
+) = range(5)
+
+(
+    START,  # where the operand's table starts in its space
+    SPACE,  # which array it lies in (below)
+    KEPT_STRIDE,  # entries are this far apart, -1: by the maps
+    KEPT_HIGH,  # start of the map of the high part of an entry's number
+    KEPT_LOW_MAP,  # and of its low part
+    REDUCED_STRIDE,  # cells of an entry are this far apart, -1: by the maps
+    REDUCED_HIGH,
+    REDUCED_LOW_MAP,
+    N_OPERAND_FIELDS,
+) = range(9)
+
+WORK, THETA, MU = range(3)
+
+N_BLOCK_FIELDS = 3  # pass, tile of its entries, part
