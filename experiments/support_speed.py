@@ -20,7 +20,7 @@ import numpy as np
 
 import pgmest as pg
 from pgmest._base.files import write_atomically
-from pgmest.inference.exact.threads import set_threads
+from pgmest._base.threads import set_threads
 from pgmest.inference.support.support_oracle import SupportOracle
 from pgmest.priors import Support
 from pgmest.tables.clique_vector import Layout

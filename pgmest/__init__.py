@@ -21,7 +21,7 @@ from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.measurements.files import load_measurements, save_measurements
 from pgmest.graph.junction_tree import JunctionTree
 from pgmest.inference.kept_oracles import marginals
-from pgmest.inference.exact.threads import get_threads, set_threads
+from pgmest._base.threads import get_threads, set_threads
 from pgmest import losses, solvers
 from pgmest.models import uncertainty
 from pgmest.models.exact import Model

@@ -18,7 +18,7 @@ from experiments.accuracy_on_truth.figures import draw
 from experiments.accuracy_on_truth.report import write
 from experiments.accuracy_on_truth.scoring import BINS
 from experiments.accuracy_on_truth.trial import Trial
-from pgmest.inference.exact.threads import set_threads
+from pgmest._base.threads import set_threads
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 FIRST_SEED = {"adult14 pairs": 42}

@@ -6,7 +6,7 @@ from typing import Any
 
 from experiments.compare.cells import Cell, TooSlow, run
 from experiments.kept_runs import KeptRuns
-from pgmest.inference.exact.threads import set_threads
+from pgmest._base.threads import set_threads
 
 KEPT = KeptRuns("compare", Cell)
 

@@ -27,7 +27,7 @@ Prepared = Callable[[], Any]
 
 def pgmest(task: Task, frame: pd.DataFrame) -> Prepared:
     import pgmest as pg
-    from pgmest.inference.exact.threads import set_threads
+    from pgmest._base.threads import set_threads
 
     set_threads(1)
     domain = pg.Domain(task["sizes"])

@@ -38,6 +38,8 @@ USES = {
     + "pg.synthesis.synthesize([model.project(('a', 'b'))] * 2, domain, 9, seed=0)",
     "tables where no tree fits": _ESTIMATE
     + "pg.estimate([*noisy, pg.LinearMeasurement([4.0, 3], 'a', 1.0)], domain, oracle='convex')",
+    "many pairs of a large table": "import numpy as np\nfrom pgmest.data.counting import count_pairs\n"
+    + "count_pairs([np.zeros(1, dtype=np.uint8)] * 2, (1, 1), [(0, 1)])",
     "float32": "from pgmest.inference.exact.kernel_loading import load_single_kernels; load_single_kernels()",
     "records": _ESTIMATE + "[model.sample(20, method=kind, seed=0) for kind in ('round', 'multinomial')]",
     "questions": _ESTIMATE + "model.project_many([('a',), ('b', 'a')]); model.map_record(); model.entropy()",

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
+from itertools import pairwise
 
 import numpy as np
 
 from pgmest._base.errors import MOST_AXES, ModelTooLarge, count_text, listed, memory_text
-from pgmest._base.memory import LARGEST_TABLE
+from pgmest._base.memory import LARGEST_TABLE, check_room
+from pgmest._base.threads import get_threads, run_together
 from pgmest.data.codes import code_type
 from pgmest.tables.domain import Domain
 
 ROWS_AT_ONCE = 1 << 18  # the cell numbers of this many records stay in cache, and bound the memory used
+PAIR_ROWS_AT_ONCE = 1 << 14  # of all columns, for a kernel that reads two of them at a time
+TOGETHER_STEPS = 1 << 28  # pairs times records from which the kernel is worth loading
 
 
 def count_cells(columns: Sequence[np.ndarray], domain: Domain, weights: np.ndarray | None = None) -> np.ndarray:
@@ -63,3 +68,40 @@ def cell_numbers(columns: Sequence[np.ndarray], shape: Sequence[int]) -> np.ndar
         cells *= kind.type(size)
         cells += column
     return cells.astype(np.intp)
+
+
+def count_pairs(
+    columns: Sequence[np.ndarray], shape: Sequence[int], pairs: Sequence[tuple[int, int]]
+) -> list[np.ndarray]:
+    """The tables of many pairs of columns, counted together by a compiled kernel on all threads.
+
+    Some records at a time, so that all columns of them stay in the cache while one pair after the other reads its two.
+
+    Args:
+        columns: the codes of each attribute, each of shape (records,).
+        shape: the number of codes of each.
+        pairs: positions of attributes.
+
+    Returns:
+        for each pair its counts, float64.
+
+    Raises:
+        ModelTooLarge: the tables take more than fits in memory.
+    """
+    from pgmest.data.kernels import count_pairs as kernel
+
+    sizes = [shape[one] * shape[other] for one, other in pairs]
+    starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+    check_room("the tables of pairs", int(starts[-1]))
+    counts = np.zeros(int(starts[-1]), dtype=np.int64)
+    unsigned = [np.array(part, dtype=np.uint64) for part in (*zip(*pairs, strict=True), starts[:-1])]
+    widths = np.array([shape[other] for _, other in pairs], dtype=np.uint64)
+    kind = np.result_type(*(column.dtype for column in columns))
+    cuts = np.linspace(0, len(pairs), get_threads() + 1).astype(int).tolist()
+    for start in range(0, len(columns[0]), PAIR_ROWS_AT_ONCE):
+        codes = np.stack([column[start : start + PAIR_ROWS_AT_ONCE] for column in columns]).astype(kind, copy=False)
+        run_together(partial(kernel, codes, *unsigned, widths, begin, end, counts) for begin, end in pairwise(cuts))
+    return [
+        counts[start : start + size].astype(np.float64).reshape(shape[one], shape[other])
+        for start, size, (one, other) in zip(starts.tolist(), sizes, pairs, strict=False)
+    ]

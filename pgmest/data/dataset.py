@@ -25,7 +25,7 @@ from pgmest._base.errors import (
 )
 from pgmest._base.html import html_text
 from pgmest.data.codes import as_codes, as_weights, code_type, read_only
-from pgmest.data.counting import count_cells
+from pgmest.data.counting import TOGETHER_STEPS, count_cells, count_pairs
 from pgmest.data.frames import lazy_frame, read_columns, read_frame, write_frame
 from pgmest.data.table_file import TableFile
 from pgmest.tables.domain import Clique, Domain, as_domain
@@ -218,7 +218,7 @@ class Dataset:
         with weights, the two ways agree to rounding.
         """
         names = [self.domain.clique(clique) for clique in cliques]
-        tables: dict[frozenset[str], Factor] = {}
+        tables = self._pairs_together(names)
         smaller_than_data: dict[str, list[Factor]] = defaultdict(list)  # by attribute
         for clique in sorted(names, key=len, reverse=True):
             if frozenset(clique) in tables:
@@ -235,6 +235,18 @@ class Dataset:
                     smaller_than_data[name].append(table)
         self._keep(tables)
         return [tables[frozenset(clique)].transpose(clique) for clique in names]
+
+    def _pairs_together(self, cliques: Iterable[Clique]) -> dict[frozenset[str], Factor]:
+        """The tables of the pairs among these cliques, where they and the records are many; else none."""
+        missing = {frozenset(c): c for c in cliques if len(c) == 2 and frozenset(c) not in (self._kept or {})}
+        if self.weights is not None or len(missing) * self.records < TOGETHER_STEPS:
+            return {}
+        pairs = {key: clique for key, clique in missing.items() if self.domain.size(clique) <= self.records}
+        found = count_pairs(self.columns, self.domain.shape, [self.domain.axes(pair) for pair in pairs.values()])
+        return {
+            key: Factor.owning(self.domain.project(pair), table)
+            for (key, pair), table in zip(pairs.items(), found, strict=True)
+        }
 
     def remembering(self) -> Dataset:
         """The same records, which keep the tables that `project_many` counts for when they are asked for again.

@@ -11,10 +11,10 @@ from typing import Literal
 import numpy as np
 
 from pgmest._base.errors import ArgumentError, MeasurementError
+from pgmest._base.threads import get_threads
 from pgmest.inference.device.gpu_oracle import GpuOracle
 from pgmest.inference.exact.belief_propagation import ExactOracle
 from pgmest.inference.exact.plan import Plan
-from pgmest.inference.exact.threads import get_threads
 from pgmest.tables.clique_vector import CliqueVector, Layout
 
 EXACT_ORACLES = ("exact", "gpu")

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pgmest.inference.exact.kernels import _cached, _inlined
+from pgmest._base.compiled import compiled, inlined
 
 PARENT, DIRECTION, ARC, STAMP, LEADER, SIZE, N_LINK = range(7)
 """Columns of a forest's links: the parent of a node (-1: none), 1 where their arc runs to the parent and -1 where it
@@ -31,7 +31,7 @@ _MIX_2 = np.uint64(0x94D049BB133111EB)
 _30, _27, _31, _11 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11)
 
 
-@_inlined
+@inlined
 def _uniform(state):
     """A number in [0, 1) with 53 random bits (SplitMix64: Steele, Lea, Flood, OOPSLA 2014)."""
     state[0] += _STEP
@@ -45,7 +45,7 @@ def _uniform(state):
 # -- the forest of fractional arcs ------------------------------------------------------------------------------------
 
 
-@_inlined
+@inlined
 def _leader(links, node):
     """The node that stands for the tree of this one."""
     while links[node, LEADER] != node:
@@ -54,7 +54,7 @@ def _leader(links, node):
     return node
 
 
-@_inlined
+@inlined
 def _meeting(links, node, other, stamp):
     """The first common ancestor of two nodes of a tree; both sides climb in turn, so that neither goes far beyond."""
     while True:
@@ -66,7 +66,7 @@ def _meeting(links, node, other, stamp):
         node, other = other, node
 
 
-@_inlined
+@inlined
 def _hang(links, flows, node, parent, direction, flow, arc, last):
     """Hang a node below `parent` by the given arc, reversing the links on the way from it up to `last`."""
     while True:
@@ -79,7 +79,7 @@ def _hang(links, flows, node, parent, direction, flow, arc, last):
         node, parent, direction, flow, arc = above, node, -its_direction, its_flow, its_arc
 
 
-@_inlined
+@inlined
 def _room(links, flows, node, top, sign, more, less):
     """How much more, and how much less, can flow along the path up to `top` (down from it for sign -1)."""
     while node != top:
@@ -92,7 +92,7 @@ def _room(links, flows, node, top, sign, more, less):
     return more, less
 
 
-@_inlined
+@inlined
 def _push(links, flows, node, top, change):
     """Let `change` more flow along the path up to `top`; the node whose arc is now nearest to 0 or 1, and how near."""
     nearest, slack = -1, 2.0
@@ -105,13 +105,13 @@ def _push(links, flows, node, top, change):
     return nearest, slack
 
 
-@_inlined
+@inlined
 def _settle(counts, arc, flow):
     if arc >= 0 and flow > 0.5:
         counts[arc] += 1.0
 
 
-@_inlined
+@inlined
 def _join(links, flows, tail, head, flow, arc):
     """Join two trees by an arc, the smaller one hung below the larger; False if both nodes are in the same tree."""
     small, large = _leader(links, tail), _leader(links, head)
@@ -127,7 +127,7 @@ def _join(links, flows, tail, head, flow, arc):
     return True
 
 
-@_inlined
+@inlined
 def _insert(links, flows, counts, tail, head, flow, arc, stamp, state):
     """Bring an arc into the forest; if it closes a cycle, resolve the cycle and settle the arc that leaves."""
     if _join(links, flows, tail, head, flow, arc):
@@ -152,7 +152,7 @@ def _insert(links, flows, counts, tail, head, flow, arc, stamp, state):
 # -- tables to integer tables -----------------------------------------------------------------------------------------
 
 
-@_cached
+@compiled
 def round_table(
     weights, totals, tail_row, tail_column, head_row, head_column, above, outwards, links, flows, sums, state, counts
 ):
@@ -205,7 +205,7 @@ def round_table(
     _match_totals(weights, totals, counts)
 
 
-@_inlined
+@inlined
 def _match_totals(weights, totals, counts):
     """Put right what floating point lost: nothing, unless counts come near 10^12."""
     for s in range(counts.shape[0]):
@@ -225,7 +225,7 @@ def _match_totals(weights, totals, counts):
 # -- records ----------------------------------------------------------------------------------------------------------
 
 
-@_inlined
+@inlined
 def _row_of(columns, record, separator, strides):
     """The row of a record: the position of its values on the separator."""
     row = 0
@@ -234,13 +234,13 @@ def _row_of(columns, record, separator, strides):
     return row
 
 
-@_inlined
+@inlined
 def _assign(columns, record, new, codes, j):
     for i in range(new.size):
         columns[new[i], record] = codes[j, i]
 
 
-@_cached
+@compiled
 def deal_records(counts, columns, first, last, separator, strides, new, codes, deck, bounds, state):
     """Give records first..last-1 their values of the new attributes, so that the cells come out as `counts`.
 
@@ -274,7 +274,7 @@ def deal_records(counts, columns, first, last, separator, strides, new, codes, d
         _assign(columns, record, new, codes, card)
 
 
-@_cached
+@compiled
 def draw_records(cumulative, columns, first, last, separator, strides, new, codes, state):
     """Give records first..last-1 independent values of the new attributes, given those of the separator.
 
@@ -293,7 +293,7 @@ def draw_records(cumulative, columns, first, last, separator, strides, new, code
         _assign(columns, record, new, codes, low)
 
 
-@_cached
+@compiled
 def take_records(cells, wanted, left, over, state, victims, sources):
     """Choose wanted[c] records of each cell c at random, in one pass: those of cells with too many are victims.
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from pgmest.inference.exact.kernels import _cached
+from pgmest._base.compiled import compiled
 
 NEWTON_STEPS = 60
 MASS_TOLERANCE = 1e-9
 
 
-@_cached
+@compiled
 def best_blocks(
     first: int,
     stride: int,

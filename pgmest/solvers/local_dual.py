@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmest.inference.exact.threads import get_threads, run_together
+from pgmest._base.threads import get_threads, run_together
 from pgmest.inference.regions.region_tables import RegionTables, Tables
 from pgmest.losses.base import dot
 from pgmest.losses.l2 import WeightedSquares

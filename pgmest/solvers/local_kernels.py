@@ -9,23 +9,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from pgmest.inference.exact.kernels import _cached, _inlined, _reduction
+from pgmest._base.compiled import compiled, inlined, reduction
 from pgmest.solvers.local_plan import ALONG, CELLS_START, COLUMNS, EDGES, EDGES_END, ENTRIES, PART, ROWS, VARIANCE
 
 
-@_inlined
+@inlined
 def _copy(row, values):
     for j in range(row.size):
         row[j] = values[j]
 
 
-@_inlined
+@inlined
 def _add(row, values):
     for j in range(row.size):
         row[j] += values[j]
 
 
-@_reduction
+@reduction
 def _best_row(row, y, variance):
     """From shifts to tau, in place; the sum of tau, and of (tau - y)^2."""
     total, squares = 0.0, 0.0
@@ -38,7 +38,7 @@ def _best_row(row, y, variance):
     return total, squares
 
 
-@_reduction
+@reduction
 def _best_varied_row(row, y, variances):
     """The same with a variance for each cell, by which the squares are divided."""
     total, squares = 0.0, 0.0
@@ -51,7 +51,7 @@ def _best_varied_row(row, y, variances):
     return total, squares
 
 
-@_cached
+@compiled
 def best_tables(
     begin: int,
     end: int,
@@ -118,7 +118,7 @@ def best_tables(
         losses[node] = loss
 
 
-@_cached
+@compiled
 def centered(spaces: np.ndarray, scales: np.ndarray, parts: np.ndarray, out: np.ndarray) -> None:
     """Divide the parts of each overlap by their scales, and take away their mean.
 
@@ -140,7 +140,7 @@ def centered(spaces: np.ndarray, scales: np.ndarray, parts: np.ndarray, out: np.
                 out[start + k * cells + c] -= mean
 
 
-@_cached
+@compiled
 def disagreement(
     spaces: np.ndarray, scales: np.ndarray, owned: np.ndarray, sums: np.ndarray, slopes: np.ndarray, means: np.ndarray
 ) -> float:

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from pgmest.inference.exact.kernels import _cached, _inlined
+from pgmest._base.compiled import compiled, inlined
 
 
-@_cached
+@compiled
 def count_cells(rows, axes, strides, cells, counts):
     """Fill cells[i] with the row-major cell of record i in a marginal, and counts with the number in each cell."""
     counts[:] = 0
@@ -25,7 +25,7 @@ def count_cells(rows, axes, strides, cells, counts):
         counts[cell] += 1
 
 
-@_cached
+@compiled
 def copy_records(rows, victims, sources):
     """Each victim becomes a copy of a source; both are in record order, so memory is read and written in order."""
     for j in range(len(victims)):
@@ -33,7 +33,7 @@ def copy_records(rows, victims, sources):
             rows[victims[j], a] = rows[sources[j], a]
 
 
-@_cached
+@compiled
 def rewrite_records(rows, victims, filled, axes, strides, sizes):
     """Each victim moves to a cell of the marginal, and keeps its codes of other attributes."""
     for j in range(len(victims)):
@@ -41,7 +41,7 @@ def rewrite_records(rows, victims, filled, axes, strides, sizes):
             rows[victims[j], axes[a]] = (filled[j] // strides[a]) % sizes[a]
 
 
-@_inlined
+@inlined
 def _center(table, shape):
     """Take the mean along each axis off a row-major table."""
     stride = table.size
@@ -57,7 +57,7 @@ def _center(table, shape):
                     table[s + i * stride] -= mean
 
 
-@_cached
+@compiled
 def raise_negative(cliques, subsets, parts, shapes, maps, residuals, duals, table, change, spread):
     """One round of dual ascent over all cliques (local_nonnegativity.py); the largest negative mass that it met.
 
@@ -102,7 +102,7 @@ def raise_negative(cliques, subsets, parts, shapes, maps, residuals, duals, tabl
     return worst
 
 
-@_cached
+@compiled
 def onto_simplexes(values, starts, total):
     """Each stretch of `values` moved to the nearest one without negative entries and with that sum, in place.
 
@@ -127,7 +127,7 @@ def onto_simplexes(values, starts, total):
             row[j] = max(row[j] - amount, 0.0)
 
 
-@_cached
+@compiled
 def most_negative(values, starts):
     """The largest sum of negative entries of any stretch."""
     most = 0.0

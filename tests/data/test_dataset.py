@@ -109,6 +109,22 @@ def test_project_many_equals_project(data, draw):
         np.testing.assert_allclose(table.values, data.project(clique).values, rtol=1e-12)
 
 
+def test_many_pairs_of_many_records_are_counted_together(monkeypatch):
+    monkeypatch.setattr(dataset_module, "TOGETHER_STEPS", 1)
+    together = []
+    plain = dataset_module.count_pairs
+    monkeypatch.setattr(dataset_module, "count_pairs", lambda *given: together.append(given[2]) or plain(*given))
+    data = Dataset.from_codes(np.tile(CODES, (4, 1)), DOMAIN).remembering()
+    cliques = [("sex", "age"), ("age", "sex"), ("income",), ("income", "sex")]
+    for _ in range(2):  # the second time they are remembered
+        for clique, table in zip(cliques, data.project_many(cliques), strict=True):
+            np.testing.assert_array_equal(table.values, by_dictionary(data, clique))
+    assert [len(pairs) for pairs in together] == [2]
+    weighted = Dataset(DOMAIN, data.columns, data.records, np.ones(data.records))
+    weighted.project_many(cliques)
+    assert len(together) == 1
+
+
 def test_project_many_reads_the_records_only_where_no_smaller_table_covers_a_clique(monkeypatch):
     counted = []
     plain = dataset_module.count_cells

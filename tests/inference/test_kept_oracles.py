@@ -10,9 +10,9 @@ from hypothesis import assume, given, settings
 
 from pgmest import CliqueVector, Domain
 from pgmest._base.errors import ImpossibleModelError, MeasurementError
+from pgmest._base.threads import set_threads
 from pgmest.inference import kept_oracles
 from pgmest.inference.exact.plan import Plan
-from pgmest.inference.exact.threads import set_threads
 from pgmest.inference.kept_oracles import marginals, marginals_and_log_partition
 from tests.inference.exact.test_belief_propagation import ABCD, EXAMPLES
 from tests.inference.problems import Problem, problems

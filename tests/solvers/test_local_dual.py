@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pgmest as pg
-from pgmest.inference.exact.threads import set_threads
+from pgmest._base.threads import set_threads
 from pgmest.inference.regions.region_oracle import RegionOracle
 from pgmest.losses import make_loss
 from pgmest.solvers import local_dual

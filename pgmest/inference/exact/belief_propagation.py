@@ -16,12 +16,12 @@ import numpy as np
 
 from pgmest._base.errors import ArgumentError, ImpossibleModelError, MeasurementError, ShapeError
 from pgmest._base.memory import check_room
+from pgmest._base.threads import get_threads, run_together
 from pgmest.inference.exact import plan_columns as f
 from pgmest.inference.exact.contracted_sweeps import ContractedSweeps
 from pgmest.inference.exact.kernel_loading import load_covariance_kernels, load_kernels, load_many_kernels
 from pgmest.inference.exact.many_runs import ManyRuns, fits, interleaved
 from pgmest.inference.exact.plan import BUFFERS, Plan
-from pgmest.inference.exact.threads import get_threads, run_together
 from pgmest.tables.clique_vector import Layout
 from pgmest.tables.factor import Factor
 

@@ -1,4 +1,4 @@
-"""The compiled kernels that run an inference plan; the only file that imports numba.
+"""The compiled kernels that run an inference plan.
 
 A plan (plan.py) describes one problem by numbers alone: a row of `nodes` per node of its tree, index maps, and one
 float64 arena for all intermediate tables. These kernels are compiled once per installation and run every plan.
@@ -37,13 +37,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numba
 import numpy as np
 from llvmlite import ir
-from numba.core import config, types
+from numba.core import types
 from numba.extending import intrinsic, overload
 
-from pgmest._base.kernel_cache import numba_cache
+from pgmest._base.compiled import OPTIONS, compiled, inlined, reduction
 from pgmest.inference.exact.plan_columns import (
     BASE,
     CELLS,
@@ -74,23 +73,6 @@ from pgmest.inference.exact.plan_columns import (
     UP_OUTER,
     WEIGHT,
 )
-
-_SETTINGS: dict[str, Any] = {"error_model": "numpy", "nogil": True, "_nrt": False}
-
-
-def _cached(function: Any) -> Any:
-    """Compile on first call, keeping the machine code on disk where some folder is writable."""
-    options = {**_SETTINGS, "fastmath": {"contract"}}
-    try:
-        with numba_cache(config):
-            return numba.njit(cache=True, **options)(function)
-    except RuntimeError:  # a read-only installation and no writable user cache: compile in memory
-        return numba.njit(**options)(function)
-
-
-_inlined = numba.njit(fastmath={"contract"}, **_SETTINGS)
-_reduction = numba.njit(fastmath={"contract", "reassoc", "nsz", "nnan"}, **_SETTINGS)
-
 
 # -- a vectorized exponential -----------------------------------------------------------------------------------
 # numba calls libm one number at a time; written as plain arithmetic the compiler uses whole vector registers.
@@ -127,14 +109,14 @@ def _exp(x):
     raise NotImplementedError  # compiled code takes one of the two below
 
 
-@overload(_exp, jit_options={**_SETTINGS, "fastmath": {"contract"}})  # type: ignore[arg-type]
+@overload(_exp, jit_options=OPTIONS)  # type: ignore[arg-type]
 def _typed_exp(x):
     if x == types.float32:
         return lambda x: _exp_single(x)
     return lambda x: _exp_double(x)
 
 
-@_inlined
+@inlined
 def _exp_double(x: float) -> float:
     """exp(x) for x <= 709 to within two units in the last place; exactly 0 below -700 and at -inf."""
     bounded = x if x > -740.0 else -740.0
@@ -164,7 +146,7 @@ _S1, _S2, _S3, _S4, _S5, _S6, _S7 = [np.float32(1 / math.factorial(k)) for k in 
 _S_UNDERFLOW, _S_LEAST, _S_ZERO = np.float32(-87.0), np.float32(-90.0), np.float32(0.0)
 
 
-@_inlined
+@inlined
 def _exp_single(x: Any) -> Any:
     """The same in float32, for x <= 88; exactly 0 below -87."""
     bounded = x if x > _S_LEAST else _S_LEAST
@@ -188,7 +170,7 @@ _ONE_BITS = 1023 << 52
 _L1, _L2, _L3, _L4, _L5, _L6, _L7, _L8, _L9, _L10 = [2.0 / (2 * k + 1) for k in range(1, 11)]
 
 
-@_inlined
+@inlined
 def _log(x: float) -> float:
     """log(x) for normal positive x: the exponent times ln 2, plus 2 atanh((m - 1) / (m + 1)) of the mantissa m."""
     bits = _to_bits(np.float64(x))
@@ -214,7 +196,7 @@ def _log(x: float) -> float:
 # -- rows: one short vector operation each, on views whose indices start at 0 (so that they vectorize) ---------------
 
 
-@_reduction
+@reduction
 def _largest(row):
     largest = row.dtype.type(-np.inf)
     for j in range(row.size):
@@ -222,7 +204,7 @@ def _largest(row):
     return largest
 
 
-@_reduction
+@reduction
 def _sum(row):
     total = row.dtype.type(0.0)
     for j in range(row.size):
@@ -230,38 +212,38 @@ def _sum(row):
     return total
 
 
-@_inlined
+@inlined
 def _set(row, value):
     for j in range(row.size):
         row[j] = value
 
 
-@_inlined
+@inlined
 def _set_sum(row, values, constant):
     added = row.dtype.type(constant)  # of the row's own precision, so that its registers are full
     for j in range(row.size):
         row[j] = values[j] + added
 
 
-@_inlined
+@inlined
 def _add(row, values):
     for j in range(row.size):
         row[j] += values[j]
 
 
-@_inlined
+@inlined
 def _gather(row, values, inner):
     for j in range(row.size):
         row[j] += values[np.uint64(inner[j])]
 
 
-@_inlined
+@inlined
 def _scatter(values, inner, row):
     for j in range(row.size):
         values[np.uint64(inner[j])] += row[j]
 
 
-@_inlined
+@inlined
 def _add_repeated(row, values, block):
     for e in range(row.size // block):
         value = values[e]
@@ -270,13 +252,13 @@ def _add_repeated(row, values, block):
             cells[j] += value
 
 
-@_inlined
+@inlined
 def _sum_repeated(values, row, block):
     for e in range(row.size // block):
         values[e] += _sum(row[e * block : (e + 1) * block])
 
 
-@_inlined
+@inlined
 def _add_tiled(row, values, block):
     for e in range(row.size // block):
         cells = row[e * block : (e + 1) * block]
@@ -284,7 +266,7 @@ def _add_tiled(row, values, block):
             cells[j] += values[j]
 
 
-@_inlined
+@inlined
 def _sum_tiled(values, row, block):
     for e in range(row.size // block):
         cells = row[e * block : (e + 1) * block]
@@ -292,44 +274,44 @@ def _sum_tiled(values, row, block):
             values[j] += cells[j]
 
 
-@_inlined
+@inlined
 def _raise_to(largest, row):
     for j in range(row.size):
         largest[j] = row[j] if row[j] > largest[j] else largest[j]
 
 
-@_inlined
+@inlined
 def _exponentiate_by_one(row, peak):
     for j in range(row.size):
         row[j] = _exp(row[j] - peak)
 
 
-@_inlined
+@inlined
 def _exponentiate(row, peaks):
     for j in range(row.size):
         row[j] = _exp(row[j] - peaks[j])
 
 
-@_inlined
+@inlined
 def _exponentiate_and_sum(row, peaks, sums):
     for j in range(row.size):
         row[j] = _exp(row[j] - peaks[j])
         sums[j] += row[j]
 
 
-@_inlined
+@inlined
 def _multiply_by_one(row, values, weight):
     for j in range(row.size):
         row[j] = values[j] * weight
 
 
-@_inlined
+@inlined
 def _multiply(row, values, weights):
     for j in range(row.size):
         row[j] = values[j] * weights[j]
 
 
-@_inlined
+@inlined
 def _add_entries(row, values, kind, block, inner):
     """Add to each cell of a row the separator entry it belongs to."""
     if kind == CONTIGUOUS:
@@ -342,7 +324,7 @@ def _add_entries(row, values, kind, block, inner):
         _gather(row, values, inner)
 
 
-@_inlined
+@inlined
 def _set_entries(row, base, constant, values, kind, block, inner):
     """row = base + constant + the separator entry of each cell: the first message of a row costs no pass of its own."""
     constant = row.dtype.type(constant)
@@ -362,7 +344,7 @@ def _set_entries(row, base, constant, values, kind, block, inner):
             row[j] = base[j] + (values[np.uint64(inner[j])] + constant)
 
 
-@_inlined
+@inlined
 def _sum_entries(values, row, kind, block, inner):
     """Add each cell of a row onto the separator entry it belongs to."""
     if kind == CONTIGUOUS:
@@ -379,7 +361,7 @@ def _sum_entries(values, row, kind, block, inner):
 # -- one row of a node ----------------------------------------------------------------------------------------------
 
 
-@_inlined
+@inlined
 def _run_end(nodes, children, k, end):
     """The end of the run of children from `k` on whose entries lie along the row in the same blocks."""
     c = children[k]
@@ -394,14 +376,14 @@ def _run_end(nodes, children, k, end):
     return last
 
 
-@_inlined
+@inlined
 def _entries_of_row(nodes, i, c):
     """How many entries of child `c` a row meets: one for each block (REPEATED) or cell of a block (TILED)."""
     block = nodes[c, UP_BLOCK]
     return nodes[i, N_IN] // block if nodes[c, UP_KIND] == REPEATED else block
 
 
-@_inlined
+@inlined
 def _fill_row(nodes, children, maps, i, o, theta, arena, shift, row, buffer):
     """row = the log potential of row `o` of node `i`, its children's messages included.
 
@@ -447,7 +429,7 @@ def _fill_row(nodes, children, maps, i, o, theta, arena, shift, row, buffer):
         _set_sum(row, base, constant)
 
 
-@_inlined
+@inlined
 def _spread_row(nodes, children, maps, i, o, row, arena, shift, buffer):
     """Add row `o` of the marginal of node `i` onto the marginals of its children, summing once per kind of block."""
     total, end, shared = np.nan, nodes[i, CHILDREN_END], buffer + 2 * nodes[i, ROW]
@@ -474,7 +456,7 @@ def _spread_row(nodes, children, maps, i, o, row, arena, shift, buffer):
         k = last
 
 
-@_inlined
+@inlined
 def _separator_entry(nodes, i, o):
     """Where row `o` meets the separator: its one entry (FIRST), or the entry of its first cell (LAST)."""
     if nodes[i, FIRST]:
@@ -482,7 +464,7 @@ def _separator_entry(nodes, i, o):
     return (o * nodes[i, N_IN]) % nodes[i, SEPARATOR]
 
 
-@_inlined
+@inlined
 def _exponentiate_row(nodes, i, o, arena, row):
     """row = exp(row - m), with m the peak of each cell's separator entry."""
     peak = nodes[i, PEAK] + _separator_entry(nodes, i, o)
@@ -492,18 +474,18 @@ def _exponentiate_row(nodes, i, o, arena, row):
         _exponentiate(row, arena[peak : peak + row.size])
 
 
-@_inlined
+@inlined
 def _is_streamed(nodes, i):
     return nodes[i, TABLE] < 0 and nodes[i, BASE] < 0
 
 
-@_inlined
+@inlined
 def _arena_start(nodes, i, o, buffer):
     """Where row `o` of a table in the arena starts; the row buffer where the table is not stored."""
     return nodes[i, TABLE] + o * nodes[i, N_IN] if nodes[i, TABLE] >= 0 else buffer
 
 
-@_inlined
+@inlined
 def _weigh_row(nodes, i, o, arena, source, start, row):
     """row = source times the entries at `start` of each cell's separator entry."""
     entry = start + _separator_entry(nodes, i, o)
@@ -513,7 +495,7 @@ def _weigh_row(nodes, i, o, arena, source, start, row):
         _multiply(row, source, arena[entry : entry + row.size])
 
 
-@_inlined
+@inlined
 def _raise_separator(nodes, i, o, row, arena, start):
     """Raise the separator entries at `start` to the row's largest cells."""
     entry = start + _separator_entry(nodes, i, o)
@@ -523,7 +505,7 @@ def _raise_separator(nodes, i, o, row, arena, start):
         _raise_to(arena[entry : entry + row.size], row)
 
 
-@_inlined
+@inlined
 def _sum_row(nodes, i, o, row, arena, start):
     """Add the row onto the separator entries at `start`."""
     entry = start + _separator_entry(nodes, i, o)
@@ -533,7 +515,7 @@ def _sum_row(nodes, i, o, row, arena, start):
         _add(arena[entry : entry + row.size], row)
 
 
-@_inlined
+@inlined
 def _add_separator(nodes, i, o, row, arena, start):
     """Add the separator entries at `start` to the cells of the row."""
     entry = start + _separator_entry(nodes, i, o)
@@ -546,7 +528,7 @@ def _add_separator(nodes, i, o, row, arena, start):
 # -- one clique, rows [begin, end): the work that is shared between threads -----------------------------------------
 
 
-@_cached
+@compiled
 def clique_max(nodes, children, maps, i, begin, end, theta, mu, arena, largest, buffer):
     """T into the table; arena[largest + s] = its maximum over the residual."""
     n_in, base = nodes[i, N_IN], nodes[i, BASE]
@@ -558,7 +540,7 @@ def clique_max(nodes, children, maps, i, begin, end, theta, mu, arena, largest, 
         _raise_separator(nodes, i, o, row, arena, largest)
 
 
-@_cached
+@compiled
 def clique_sum(nodes, children, maps, i, begin, end, theta, mu, arena, sums, buffer):
     """table = exp(T - m); arena[sums + s] = its sum over the residual."""
     n_in, base, streamed = nodes[i, N_IN], nodes[i, BASE], _is_streamed(nodes, i)
@@ -577,7 +559,7 @@ def clique_sum(nodes, children, maps, i, begin, end, theta, mu, arena, sums, buf
             _exponentiate_and_sum(row, arena[peaks : peaks + n_in], arena[z : z + n_in])
 
 
-@_inlined
+@inlined
 def _marginal_row(nodes, children, maps, i, o, theta, arena, row, buffer):
     """row = the marginal of row `o` of a node whose table is not in `mu`."""
     source = row
@@ -590,7 +572,7 @@ def _marginal_row(nodes, children, maps, i, o, theta, arena, row, buffer):
     _weigh_row(nodes, i, o, arena, source, nodes[i, WEIGHT], row)
 
 
-@_cached
+@compiled
 def clique_spread(nodes, children, maps, i, begin, end, theta, mu, arena, shift, buffer):
     """The clique's marginal, row by row, onto its children; in `mu` the table becomes the marginal in place."""
     n_in, base = nodes[i, N_IN], nodes[i, BASE]
@@ -604,7 +586,7 @@ def clique_spread(nodes, children, maps, i, begin, end, theta, mu, arena, shift,
         _spread_row(nodes, children, maps, i, o, row, arena, shift, buffer)
 
 
-@_cached
+@compiled
 def clique_table(nodes, children, maps, i, theta, mu, arena, buffer, out):
     """out = the whole marginal of clique node `i` after a run, in the node's own axis order."""
     n_in, base = nodes[i, N_IN], nodes[i, BASE]
@@ -615,7 +597,7 @@ def clique_table(nodes, children, maps, i, theta, mu, arena, buffer, out):
         _marginal_row(nodes, children, maps, i, o, theta, arena, out[o * n_in : o * n_in + n_in], buffer)
 
 
-@_cached
+@compiled
 def clique_max_message(nodes, children, maps, i, begin, end, theta, arena, shift, largest, buffer):
     """arena[largest + s] = max of T over the residual, on the copy of the messages at `shift`; no table is kept."""
     row = arena[buffer : buffer + nodes[i, N_IN]]
@@ -628,7 +610,7 @@ def clique_max_message(nodes, children, maps, i, begin, end, theta, arena, shift
 # -- per separator entry ------------------------------------------------------------------------------------------
 
 
-@_cached
+@compiled
 def settle_peaks(nodes, i, arena):
     """An impossible separator entry has m = -inf; any finite shift leaves its cells at exp(-inf) = 0."""
     peaks = arena[nodes[i, PEAK] : nodes[i, PEAK] + nodes[i, SEPARATOR]]
@@ -636,7 +618,7 @@ def settle_peaks(nodes, i, arena):
         peaks[s] = 0.0 if peaks[s] == -np.inf else peaks[s]
 
 
-@_cached
+@compiled
 def send_message(nodes, i, arena):
     """log message = m + log Z; Z becomes 1 / Z (0 where the entry is impossible)."""
     n = nodes[i, SEPARATOR]
@@ -650,7 +632,7 @@ def send_message(nodes, i, arena):
         z[s] = 1.0 / bounded if possible else 0.0
 
 
-@_cached
+@compiled
 def weigh(nodes, i, arena, total):
     """weight = marginal / Z, ready to spread."""
     n = nodes[i, SEPARATOR]
@@ -664,7 +646,7 @@ def weigh(nodes, i, arena, total):
 # -- slots ----------------------------------------------------------------------------------------------------------
 
 
-@_inlined
+@inlined
 def _slot_message(nodes, children, maps, i, theta, arena, shift, buffer):
     """A slot's message is its potential plus its children's messages; without children it stays where it is."""
     if nodes[i, MESSAGE_IN_THETA]:
@@ -675,7 +657,7 @@ def _slot_message(nodes, children, maps, i, theta, arena, shift, buffer):
         _fill_row(nodes, children, maps, i, o, theta, arena, shift, arena[start : start + n_in], buffer)
 
 
-@_inlined
+@inlined
 def _slot_spread(nodes, children, maps, i, mu, arena, shift, buffer):
     """A slot hands the marginal it received to `mu` and on to its children."""
     n_in, start = nodes[i, N_IN], nodes[i, MARGINAL] + shift
@@ -690,7 +672,7 @@ def _slot_spread(nodes, children, maps, i, mu, arena, shift, buffer):
 # -- sweeps over nodes [low, high) ------------------------------------------------------------------------------------
 
 
-@_cached
+@compiled
 def upward(nodes, children, maps, low, high, theta, mu, arena, buffer):
     """Messages of the sum-product, children before parents."""
     for i in range(high - 1, low - 1, -1):
@@ -704,7 +686,7 @@ def upward(nodes, children, maps, low, high, theta, mu, arena, buffer):
         send_message(nodes, i, arena)
 
 
-@_cached
+@compiled
 def downward(nodes, children, maps, low, high, theta, mu, arena, buffer, total):
     """Marginals, parents before children; those of the measured cliques are written into `mu`."""
     for i in range(low, high):
@@ -716,7 +698,7 @@ def downward(nodes, children, maps, low, high, theta, mu, arena, buffer, total):
             clique_spread(nodes, children, maps, i, 0, nodes[i, N_OUT], theta, mu, arena, 0, buffer)
 
 
-@_cached
+@compiled
 def upward_max(nodes, children, maps, low, high, theta, arena, shift, buffer):
     """Messages of the max-product, in their own copy of the messages, so that the marginals' state survives."""
     for i in range(high - 1, low - 1, -1):
@@ -727,7 +709,7 @@ def upward_max(nodes, children, maps, low, high, theta, arena, shift, buffer):
             clique_max_message(nodes, children, maps, i, 0, nodes[i, N_OUT], theta, arena, shift, largest, buffer)
 
 
-@_inlined
+@inlined
 def _raise_entries(values, row, kind, block, inner):
     """Raise each separator entry to the largest cell of the row that belongs to it."""
     if kind == CONTIGUOUS:
@@ -744,7 +726,7 @@ def _raise_entries(values, row, kind, block, inner):
             values[entry] = max(values[entry], row[j])
 
 
-@_inlined
+@inlined
 def _raise_children(nodes, children, maps, i, o, row, arena, shift):
     """Raise the max-marginals of the children of node `i` to the cells of its row `o`."""
     for k in range(nodes[i, CHILDREN], nodes[i, CHILDREN_END]):
@@ -756,7 +738,7 @@ def _raise_children(nodes, children, maps, i, o, row, arena, shift):
             _raise_entries(arena[target:], row, nodes[c, UP_KIND], nodes[c, UP_BLOCK], maps[nodes[c, UP_INNER] :])
 
 
-@_inlined
+@inlined
 def _outside_potential(nodes, i, arena, shift, marginal_shift, top):
     """Per separator entry: the best potential outside the clique, its max-marginal less its own max message."""
     message, marginal = nodes[i, MESSAGE] + shift, nodes[i, MARGINAL] + marginal_shift
@@ -765,7 +747,7 @@ def _outside_potential(nodes, i, arena, shift, marginal_shift, top):
         arena[message + s] = whole - arena[message + s] if arena[message + s] > -np.inf else -np.inf
 
 
-@_cached
+@compiled
 def downward_max(nodes, children, maps, low, high, theta, best, arena, shift, marginal_shift, buffer, top):
     """Max-marginals, after upward_max: the largest total potential of a record through each measured cell.
 
@@ -788,7 +770,7 @@ def downward_max(nodes, children, maps, low, high, theta, best, arena, shift, ma
             _raise_children(nodes, children, maps, i, o, row, arena, marginal_shift)
 
 
-@_inlined
+@inlined
 def _entry_from_parent(nodes, maps, i, chosen):
     """The separator entry of node `i` that its parent's chosen cell belongs to."""
     p = nodes[i, PARENT]
@@ -798,7 +780,7 @@ def _entry_from_parent(nodes, maps, i, chosen):
     return maps[nodes[i, UP_OUTER] + o] + maps[nodes[i, UP_INNER] + j]
 
 
-@_cached
+@compiled
 def best_cells(nodes, children, maps, theta, arena, shift, buffer, chosen):
     """chosen[i] = the cell of node i in a record of largest potential, once the max messages are there."""
     for i in range(nodes.shape[0]):
@@ -827,7 +809,7 @@ def best_cells(nodes, children, maps, theta, arena, shift, buffer, chosen):
 # marginal changes by delta = dT - d(message) + d(log marginal of the separator). Entries without mass change nothing.
 
 
-@_inlined
+@inlined
 def _weights_row(nodes, children, maps, i, o, theta, mu, arena, buffer):
     """Put row `o` of the marginal into the row buffer."""
     n_in, base = nodes[i, N_IN], nodes[i, BASE]
@@ -838,7 +820,7 @@ def _weights_row(nodes, children, maps, i, o, theta, mu, arena, buffer):
         _marginal_row(nodes, children, maps, i, o, theta, arena, row, buffer)
 
 
-@_cached
+@compiled
 def covariance_upward(nodes, children, maps, low, high, theta, mu, direction, arena, shift, buffer, buffer2):
     """Tangents of the log messages along `direction`, in the copy of the messages at `shift`."""
     for i in range(high - 1, low - 1, -1):
@@ -859,7 +841,7 @@ def covariance_upward(nodes, children, maps, low, high, theta, mu, direction, ar
             arena[tangent + s] = arena[tangent + s] / mass if mass > 0.0 else 0.0
 
 
-@_inlined
+@inlined
 def _separator_change(nodes, i, arena, shift, marginal_shift):
     """Per separator entry: the change of its log marginal, less that of the message already counted in dT."""
     message, marginal = nodes[i, MESSAGE] + shift, nodes[i, MARGINAL]
@@ -871,7 +853,7 @@ def _separator_change(nodes, i, arena, shift, marginal_shift):
         arena[message + s] = change - arena[message + s]
 
 
-@_cached
+@compiled
 def covariance_downward(
     nodes, children, maps, low, high, theta, mu, direction, tangent, arena, shift, marginal_shift, buffer, buffer2
 ):
@@ -898,7 +880,7 @@ def covariance_downward(
 # -- many parameter vectors -------------------------------------------------------------------------------------------
 
 
-@_cached
+@compiled
 def run_rows(nodes, children, maps, roots, begin, end, thetas, totals, mus, logs, arena, buffer):
     """Marginals and log-partition function of rows [begin, end) of `thetas`, one after the other."""
     for k in range(begin, end):
@@ -913,7 +895,7 @@ def run_rows(nodes, children, maps, roots, begin, end, thetas, totals, mus, logs
 _TILE = 8  # cells of one cache line
 
 
-@_inlined
+@inlined
 def _interleave(thetas, begin, end, columns):
     """columns[cell, k] = thetas[begin + k, cell]; the last row again where there are fewer rows than columns."""
     cells, count = columns.shape
@@ -924,7 +906,7 @@ def _interleave(thetas, begin, end, columns):
                 columns[cell, k] = row[cell]
 
 
-@_inlined
+@inlined
 def _separate(columns, begin, end, totals, mus):
     """mus[begin + k, cell] = totals[begin + k] * columns[cell, k]."""
     cells = columns.shape[0]
@@ -935,7 +917,7 @@ def _separate(columns, begin, end, totals, mus):
                 row[cell] = columns[cell, k] * total
 
 
-@_cached
+@compiled
 def run_batches(nodes, children, maps, roots, begin, end, thetas, totals, mus, logs, columns, marginals, arena, buffer):
     """The same on a plan of `columns.shape[1]` vectors at once (Plan.batched)."""
     count, n = columns.shape[1], nodes.shape[0]

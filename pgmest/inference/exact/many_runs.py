@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from pgmest._base.memory import check_room
+from pgmest._base.threads import run_together
 from pgmest.inference.exact import plan_columns as f
 from pgmest.inference.exact.plan import Plan
-from pgmest.inference.exact.threads import run_together
 
 WORKSPACE_CELLS = 1 << 24
 """Workspaces of all threads together, at most (128 MB)."""

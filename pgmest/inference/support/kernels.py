@@ -23,13 +23,13 @@ import math
 
 import numpy as np
 
-from pgmest.inference.exact.kernels import _cached, _inlined
+from pgmest._base.compiled import compiled, inlined
 
 RECORDS_AT_ONCE = 512
 """Records at a time."""
 
 
-@_inlined
+@inlined
 def _score_block(codes, first, axis, size, offset, theta, logs, start, count, cells, scores):
     """Fill cells[t, i] and scores[i] for records start .. start + count; the largest score, -inf for none."""
     for i in range(count):
@@ -51,7 +51,7 @@ def _score_block(codes, first, axis, size, offset, theta, logs, start, count, ce
     return largest
 
 
-@_cached
+@compiled
 def accumulate(codes, first, axis, size, offset, theta, logs, start, stop, cells, scores, mass, peak):
     """Weights exp(score - shift), scattered into `mass`; peak[0] = shift, peak[1] = their sum (shift -inf: none)."""
     shift, total = -np.inf, 0.0
@@ -76,7 +76,7 @@ def accumulate(codes, first, axis, size, offset, theta, logs, start, stop, cells
     peak[0], peak[1] = shift, total
 
 
-@_cached
+@compiled
 def score(codes, first, axis, size, offset, theta, logs, start, stop, cells, scores, out):
     """The score of each record, written to `out`."""
     for low in range(start, stop, RECORDS_AT_ONCE):
@@ -86,7 +86,7 @@ def score(codes, first, axis, size, offset, theta, logs, start, stop, cells, sco
             out[low + i] = scores[i]
 
 
-@_cached
+@compiled
 def spread(codes, first, axis, size, offset, theta, logs, weights, start, stop, cells, scores, mass):
     """Given weights (theta and logs are not used but to find the cells), scattered into `mass`."""
     for i in range(len(mass)):
@@ -99,7 +99,7 @@ def spread(codes, first, axis, size, offset, theta, logs, weights, start, stop, 
                 mass[cells[t, i]] += weights[low + i]
 
 
-@_cached
+@compiled
 def largest(codes, first, axis, size, offset, theta, logs, start, stop, cells, scores, peak):
     """peak[0] = the largest score of a record."""
     best = -np.inf
@@ -109,7 +109,7 @@ def largest(codes, first, axis, size, offset, theta, logs, start, stop, cells, s
     peak[0] = best
 
 
-@_cached
+@compiled
 def largest_by_cell(codes, first, axis, size, offset, theta, logs, start, stop, cells, scores, best):
     """The largest score of a record in each cell, -inf where no record falls."""
     for i in range(len(best)):

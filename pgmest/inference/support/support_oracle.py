@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from pgmest._base.errors import ImpossibleModelError, ShapeError
+from pgmest._base.threads import get_threads, run_together
 from pgmest.inference.exact.kernel_loading import compile_notice
-from pgmest.inference.exact.threads import get_threads, run_together
 from pgmest.inference.support.record_tables import RecordTables
 from pgmest.inference.support.support import Support
 from pgmest.tables.clique_vector import Layout

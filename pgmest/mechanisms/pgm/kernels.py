@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from pgmest.inference.exact.kernels import _cached, _inlined
+from pgmest._base.compiled import compiled, inlined
 
 
-@_cached
+@compiled
 def rake(rows, columns, width, weights, target, counts, power, most):
     """Multiply each record's weight by (target / counts)^power of its cell; the l1 distance before.
 
@@ -31,7 +31,7 @@ START, FIRST, SECOND, FIRST_STEP, SECOND_STEP, PEERS, PEER = range(7)
 """The columns of a link; there are two of PEER."""
 
 
-@_cached
+@compiled
 def refine(rows, order, sizes, first, links, costs, weights, gain):
     """Give each code of these records the value that lowers the weighted squared distance to all tables most.
 
@@ -81,7 +81,7 @@ def refine(rows, order, sizes, first, links, costs, weights, gain):
     return moved
 
 
-@_inlined
+@inlined
 def _cell(record, links, k, size):
     """Where the codes begin that go with those of the record's other attributes."""
     others = np.uint64(record[links[k, FIRST]]) * links[k, FIRST_STEP]

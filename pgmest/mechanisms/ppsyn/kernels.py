@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from pgmest.inference.exact.kernels import _cached
+from pgmest._base.compiled import compiled
 
 
-@_cached
+@compiled
 def best_cut(cells):
     """The cut of a table's rows in two that leaves the least l1 error when each part is made uniform.
 

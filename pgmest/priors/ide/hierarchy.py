@@ -20,9 +20,9 @@ import numpy as np
 
 from pgmest._base.deprecation import Lookup, renamed_names
 from pgmest._base.errors import ArgumentError, DomainError
+from pgmest._base.threads import get_threads
 from pgmest.data.codes import read_only
 from pgmest.data.dataset import Dataset
-from pgmest.inference.exact.threads import get_threads
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.priors.ide.groups import AnswersByGroup, GroupUpdate, Prior
 from pgmest.priors.ide.sweeps import Order

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pgmest.inference.exact.kernels import _cached
+from pgmest._base.compiled import compiled
 
 
-@_cached
+@compiled
 def rescale_and_sum(p, cells, factors, next_cells, masses):
     """p[i] *= factors[cells[i]]; then masses[c] = the sum of p over the records with next_cells[i] = c."""
     for c in range(len(masses)):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pgmest._base.errors import ArgumentError
-from pgmest.inference.exact.threads import get_threads, run_together, set_threads
+from pgmest._base.threads import get_threads, run_together, set_threads
 
 
 @pytest.fixture(autouse=True)
