@@ -8,9 +8,9 @@ besides, an error b common to its cells, with all of them aligned at most
 
 .. math:: \beta^2 = \big( \textstyle\sum_i |w_i| s_i \big)^2 - s^2 ,
 
-0 for a single cell. The noisy tables themselves have an unbiased answer x of variance $\sigma^2$ (`UnbiasedAnswers`). The
-difference from a posterior mean that is right has the variance $\sigma^2 - s^2$ (as in Hausman's test: what is best
-does not correlate with its difference from anything else that is unbiased), so that
+0 for a single cell. The noisy tables themselves have an unbiased answer x of variance $\sigma^2$ (`UnbiasedAnswers`).
+Its difference from a posterior mean that is right has the variance $\sigma^2 - s^2$ (as in Hausman's test: the error
+of what is best does not correlate with its difference from anything else), so that
 
 .. math:: x - m \sim N(b, v), \quad v = \sigma^2 - s^2, \quad b \sim N(0, \beta^2) \quad \Rightarrow \quad
           q \sim N \big( m + g (x - m), \; s^2 + g v \big), \quad g = \beta^2 / (\beta^2 + v) .

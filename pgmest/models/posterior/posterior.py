@@ -191,7 +191,9 @@ class Posterior:
 
         For attributes inside a measured clique they know, besides what the draws do, of errors that cells may have in
         common, as far as unbiased answers leave room for these: `pgmest.models.posterior.common_error`. So sums of many
-        small cells are as certain as the noise allows, and not more. Marginals of the table itself are whole numbers, and ends are rounded outwards to these.
+        small cells are as certain as the noise allows, and not more.
+
+        Marginals of the table itself are whole numbers, and ends are rounded outwards to these.
 
         Args:
             level: the posterior probability inside.
