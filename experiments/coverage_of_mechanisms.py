@@ -35,7 +35,7 @@ from pgmest._base.files import write_atomically
 OUT = Path(__file__).parent / "results" / "coverage_mechanisms.md"
 ROWS = OUT.with_suffix(".csv")
 KEPT = Path(__file__).resolve().parents[1] / "build" / "coverage"
-DRAWS, WARM_UP = 200, 80
+DRAWS, WARM_UP = 400, 150
 DELTA = 1e-9
 REACH = 1.959964
 CLOSE = 1e-6

@@ -10,7 +10,7 @@ attributes, a trend: from cell to cell it adds up, as in a correlation or a coef
 correlations that were left out say. That gives a likelihood of the strength s. The
 strengths of all cliques come from one log-normal distribution, whose mean and spread are integrated over a grid: so a
 clique that the noise hides borrows from the others, and a pair of attributes that nobody measured has a distribution
-of strengths, too. For adaptive mechanisms, which measure what a model gets most wrong, that distribution is of the
+of strengths, too, with a tail as heavy as n cliques leave room for: 1 / (n + 1) of it is beyond the strongest. For adaptive mechanisms, which measure what a model gets most wrong, that distribution is of the
 strongest: intervals made of it are wide rather than narrow.
 """
 
@@ -293,4 +293,18 @@ def _pooled(likelihoods: Mapping[Clique, np.ndarray], cliques: Iterable[Clique])
         found[clique] = float(np.exp(np.interp(0.5, np.cumsum(own) / own.sum(), logs)))
     middle = float(np.exp(np.interp(0.5, np.cumsum(predictive), logs)))
     even = np.full(len(TRENDS), 1.0 / len(TRENDS))
-    return Strengths({clique: found.get(clique, middle) for clique in cliques}, predictive, len(likelihoods), even)
+    of = {clique: found.get(clique, middle) for clique in cliques}
+    return Strengths(of, _with_stronger(predictive, list(found.values())), len(likelihoods), even)
+
+
+def _with_stronger(predictive: np.ndarray, found: Sequence[float]) -> np.ndarray:
+    """With the chance of a pair that is stronger than all that were measured.
+
+    If which n cliques were measured has nothing to do with their strengths, another one is the strongest of n + 1 with
+    probability 1 / (n + 1), whatever the distribution. The logs of strengths of real tables have longer tails than a
+    normal distribution: some attributes are nearly functions of others. How much stronger nobody knows: any strength
+    of the grid beyond, evenly in its log.
+    """
+    beyond = GRID > max(found, default=GRID[-1])
+    tail = beyond / beyond.sum() if beyond.any() else np.eye(len(GRID))[-1]
+    return (len(found) * predictive + tail) / (len(found) + 1)
