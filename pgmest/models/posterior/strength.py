@@ -10,8 +10,9 @@ attributes, a trend: from cell to cell it adds up, as in a correlation or a coef
 correlations that were left out say. That gives a likelihood of the strength s. The
 strengths of all cliques come from one log-normal distribution, whose mean and spread are integrated over a grid: so a
 clique that the noise hides borrows from the others, and a pair of attributes that nobody measured has a distribution
-of strengths, too, with a tail as heavy as n cliques leave room for: 1 / (n + 1) of it is beyond the strongest. For adaptive mechanisms, which measure what a model gets most wrong, that distribution is of the
-strongest: intervals made of it are wide rather than narrow.
+of strengths, too, with as heavy a tail as n cliques leave room for: 1 / (n + 1) of it is beyond the strongest. For
+adaptive mechanisms, which measure what a model gets most wrong, that distribution is of the strongest: intervals made
+of it are wide rather than narrow.
 """
 
 from __future__ import annotations
@@ -305,6 +306,7 @@ def _with_stronger(predictive: np.ndarray, found: Sequence[float]) -> np.ndarray
     normal distribution: some attributes are nearly functions of others. How much stronger nobody knows: any strength
     of the grid beyond, evenly in its log.
     """
-    beyond = GRID > max(found, default=GRID[-1])
+    strongest = max(found, default=GRID[-1])
+    beyond = strongest < GRID
     tail = beyond / beyond.sum() if beyond.any() else np.eye(len(GRID))[-1]
     return (len(found) * predictive + tail) / (len(found) + 1)

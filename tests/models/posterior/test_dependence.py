@@ -70,10 +70,11 @@ class TestStrengths:
         """Of n + 1 strengths in no order, each is the largest as often: whatever their distribution."""
         generator = np.random.default_rng(1)
         strengths = strengths_of(model_of(table_of(0.3, generator), 5.0, generator))
-        beyond = GRID > max(strengths.of.values())
+        strongest = max(strengths.of.values())
+        beyond = strongest < GRID
         assert strengths.predictive[beyond].sum() >= 1 / (strengths.evidence + 1)
         drawn = strengths.draw(generator, 20_000)
-        assert np.mean(drawn > max(strengths.of.values())) >= 1 / (strengths.evidence + 1) - 0.02
+        assert np.mean(drawn > strongest) >= 1 / (strengths.evidence + 1) - 0.02
 
     def test_tables_of_groups_tell_as_much_as_tables_of_values(self) -> None:
         """Pairs of five values each, of which three are one group; their interactions are means, so somewhat weaker."""
