@@ -43,7 +43,7 @@ Answer = Callable[[np.ndarray], np.ndarray]
 ENTRIES = 2**22
 """Weights of at most this number of cells, over all queries, are at hand at a time."""
 
-HALVINGS = 40
+HALVINGS = 32
 """Until a table has moved as far as it should."""
 FURTHEST = 1e3
 """Spreads that a cell is moved at most."""
@@ -102,9 +102,13 @@ class CommonError:
         weights, drawn = self._gradient(answer), answer if drawn is None else drawn
         moves = self._moves(weights, generator)
         found = np.empty((len(self.tables), len(weights)))
+        widest = np.max(self.spreads, axis=0)
         for number, (row, lengths) in enumerate(zip(weights, moves.T, strict=True)):
-            along = np.sign(row) * np.max(self.spreads, axis=0)
-            for draw, table in enumerate(self._moved(row, along, lengths)):
+            used = np.flatnonzero(row)
+            moved = _moved(self.tables[:, used], row[used], widest[used], lengths)
+            for draw, cells in enumerate(moved):
+                table = self.tables[draw].copy()
+                table[used] = cells
                 found[draw, number] = drawn(table.reshape(self.domain.shape))[number]
         return found
 
@@ -112,7 +116,8 @@ class CommonError:
         """What is added to each draw of each query, shape (draws, queries)."""
         mean, count = self.tables.mean(axis=0), len(self.tables)
         weights = np.where(mean > 0, weights, 0.0)  # structural zeros have no error, and noisy answers
-        own = np.mean((self.tables @ weights.T - weights @ mean) ** 2, axis=0)
+        used = np.flatnonzero(weights.any(axis=0))
+        own = np.var(self.tables[:, used] @ weights[:, used].T, axis=0)
         aligned = np.max([(np.abs(weights) @ spread) ** 2 for spread in self.spreads], axis=0)
         answers, variances = self.unbiased.of(self.names, weights.reshape(len(weights), *self.domain.shape))
         told = np.isfinite(variances)
@@ -136,14 +141,25 @@ class CommonError:
             columns.append((above - below) / (up - down))
         return np.stack(columns, axis=1)
 
-    def _moved(self, weights: np.ndarray, along: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        """Tables without negative counts, each as far along a direction as moves the sum of weights by its length."""
-        target, sign = np.abs(lengths), np.sign(lengths)[:, None]
-        near, far = np.zeros(len(target)), np.full(len(target), FURTHEST)
-        start = self.tables @ weights
-        for _ in range(HALVINGS):
-            middle = 0.5 * (near + far)
-            tables = np.maximum(self.tables + sign * middle[:, None] * along, LEFT * self.tables)
-            short = np.abs(tables @ weights - start) < target
-            near, far = np.where(short, middle, near), np.where(short, far, middle)
-        return np.maximum(self.tables + sign * far[:, None] * along, LEFT * self.tables)
+
+def _moved(tables: np.ndarray, weights: np.ndarray, spreads: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """Tables without negative counts, each moved along the spreads, signed as the weights are, until the weighted sum
+    has changed by its length.
+
+    Cells that grow are not held up by zero: so the way is at least what all cells together would need, and at most what
+    those that grow need alone.
+    """
+    along, target, sign = np.sign(weights) * spreads, np.abs(lengths), np.sign(lengths)[:, None]
+    growing = np.where(sign > 0, np.maximum(weights, 0.0), np.maximum(-weights, 0.0)) @ spreads
+    near = target / max(float(np.abs(weights) @ spreads), SMALLEST_STEP)
+    far = np.minimum(target / np.maximum(growing, SMALLEST_STEP), np.maximum(FURTHEST, near))
+    start = tables @ weights
+    for _ in range(HALVINGS):
+        middle = 0.5 * (near + far)
+        short = np.abs(_cut(tables, sign * middle[:, None] * along) @ weights - start) < target
+        near, far = np.where(short, middle, near), np.where(short, far, middle)
+    return _cut(tables, sign * far[:, None] * along)
+
+
+def _cut(tables: np.ndarray, step: np.ndarray) -> np.ndarray:
+    return np.maximum(tables + step, LEFT * tables)
