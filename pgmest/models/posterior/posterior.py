@@ -137,6 +137,8 @@ class Posterior:
     ) -> tuple[Domain, np.ndarray]:
         """The answer of every draw: its axes, and an array of shape (draws, *axes), in counts.
 
+        These are the posterior's own. Of sums of many small cells `interval` knows more: what they may have in common.
+
         Args:
             query: as for `Model.answer`, but one query only; or attributes, for their marginal; or, with `clique=`, a
                 function that makes a Factor or a number of a table of counts, a Factor over that clique: a mean, a
