@@ -2,7 +2,8 @@
 
 `python -m experiments.coverage mechanisms [--workers N] [--seeds N]` runs each mechanism at each budget on some tables,
 several times over, and asks the model for 95 % intervals of five classes of answers whose truth is known. Each run is
-kept in build/coverage as a JSON file at once, so that a command that was stopped goes on where it was. It writes
+kept in build/coverage as a JSON file at once, so that a command that was stopped goes on where it was; the rows of the
+committed table count as kept, too. It writes
 experiments/results/coverage_mechanisms.{csv,md}. Set OPENBLAS_NUM_THREADS=1.
 
 Compared with is what an oracle would publish who knows how far answers are off: twice 1.96 standard deviations of the
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import functools
 import io
 import itertools
 import json
@@ -27,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 import pgmest as pg
 from experiments.data import load
@@ -182,12 +185,12 @@ def rows(run: Run) -> list[dict[str, Any]]:
         held = (truth >= chosen.low.values - CLOSE) & (truth <= chosen.high.values + CLOSE)
         parts = [held.astype(float), chosen.width.values, np.abs(answer - truth)]
         found[name, f"{chosen.kind}, {chosen.basis}"].append(np.stack([part.reshape(-1) for part in parts]))
-    made = []
+    done = []
     for (name, kind), parts in found.items():
         scores = np.concatenate(parts, axis=1)
         values = (run.table, run.mechanism, run.epsilon, run.seed, name, kind, scores.shape[1], *scores.mean(axis=1))
-        made.append(dict(zip(FIELDS, (*values, seconds), strict=True)))
-    return made
+        done.append(dict(zip(FIELDS, (*values, seconds), strict=True)))
+    return done
 
 
 def report(done: list[dict[str, Any]]) -> str:
@@ -232,19 +235,31 @@ def _pooled(rows: list[dict[str, Any]]) -> tuple[float, float, float, float]:
     return float(answers.sum()), held, width, error
 
 
-def keep(run: Run) -> list[dict[str, Any]]:
-    """The rows of a run, from its file, or made and written to it."""
+def made(run: Run) -> list[dict[str, Any]]:
+    """The rows of a run that was made before, from its file or the committed table; none where it was not."""
     if run.kept.exists():
         return json.loads(run.kept.read_text(encoding="utf-8"))["rows"]
-    made = rows(run)
+    return _committed().get(run, [])
+
+
+@functools.cache
+def _committed() -> dict[Run, list[dict[str, Any]]]:
+    found: dict[Run, list[dict[str, Any]]] = defaultdict(list)
+    for row in pd.read_csv(ROWS).to_dict("records") if ROWS.exists() else ():
+        found[Run(row["table"], row["mechanism"], float(row["epsilon"]), int(row["seed"]))].append(dict(row))
+    return found
+
+
+def keep(run: Run) -> None:
+    """Make the rows of a run, and write them to its file."""
+    found = rows(run)
     run.kept.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(run.kept, json.dumps({**asdict(run), "rows": made}))
-    return made
+    write_atomically(run.kept, json.dumps({**asdict(run), "rows": found}))
 
 
 def write(done: Iterable[Run]) -> None:
     """The rows of the runs that are done, and their table."""
-    found = [row for run in done for row in keep(run)]
+    found = [row for run in done for row in made(run)]
     text = io.StringIO()
     writer: csv.DictWriter[Any] = csv.DictWriter(text, FIELDS, lineterminator="\n")
     writer.writeheader()
@@ -263,7 +278,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=float("inf"), help="start no run after so many")
     options = parser.parse_args()
     wanted, started = list(runs(options.seeds)), time.monotonic()
-    missing = [run for run in wanted if not run.kept.exists()][: options.most]
+    missing = [run for run in wanted if not made(run)][: options.most]
     print(f"{len(wanted)} runs, {len(missing)} to do", flush=True)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if missing:
@@ -274,7 +289,7 @@ def main() -> None:
                 print(f"{number}/{len(missing)} {waiting[done].kept.stem}{failed}", flush=True)
                 if time.monotonic() - started > options.seconds:
                     pool.shutdown(wait=False, cancel_futures=True)
-    write(run for run in wanted if run.kept.exists())
+    write(wanted)
 
 
 if __name__ == "__main__":
