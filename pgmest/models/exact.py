@@ -326,7 +326,7 @@ class Model(Distribution):
             ArgumentError: a function of a model.
         """
         from pgmest.models.posterior.density import check_answers
-        from pgmest.models.posterior.strength import FEWEST_CLIQUES
+        from pgmest.models.posterior.strength import FEWEST_CLIQUES, is_table
         from pgmest.models.posterior.table_query import attributes_of
 
         _, measurements = check_answers(self.refit, self.measurements)
@@ -337,9 +337,16 @@ class Model(Distribution):
                 "attributes by clique= and make it a function of their table, or choose kind= yourself."
             )
         wanted, whole = {*names, *(given or ())}, {frozenset(m.clique) for m in measurements}
-        several = {one for one in whole if len(one) > 1}
+        several = {frozenset(m.clique) for m in measurements if is_table(m)}
         known = wanted <= frozenset().union(*whole)
-        return any(wanted <= one for one in whole) or (known and len(several) >= FEWEST_CLIQUES)
+        if any(wanted <= one for one in whole) or (known and len(several) >= FEWEST_CLIQUES):
+            return True
+        if callable(query):
+            raise ArgumentError(
+                f"the measurements do not tell how {', '.join(sorted(wanted))} depend on each other, and there are no "
+                'bounds of functions: ask for the bounds of a marginal, or choose kind="posterior" and what it assumes.'
+            )
+        return False
 
     def bounds(
         self,

@@ -22,7 +22,8 @@ class Interval:
             "bounds" the probability that the measurements are as close to the truth as was assumed.
         kind: "noise", "posterior" or "bounds".
         about: "table" or "population".
-        basis: what it rests on. "measured": one measured clique holds all that was asked about. "dependence": none
+        basis: what it rests on. "measured": one measured clique holds all that was asked about; sums of its
+            cells were checked against unbiased answers. "dependence": none
             does, and dependence that was not measured was taken to be as strong as that of measured cliques. "model":
             the structure of a model, whose missing dependence the interval does not hold. "tables": all compatible
             tables. "replicates": repetitions of the noise.

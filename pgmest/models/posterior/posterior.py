@@ -14,13 +14,15 @@ from pgmest._base.errors import ArgumentError, OptionalDependencyError, at_least
 from pgmest._base.memory import check_room
 from pgmest.data.dataset import Dataset
 from pgmest.models.intervals import Interval, check_level
+from pgmest.models.posterior.common_error import CommonError
 from pgmest.models.posterior.density import PosteriorDensity
 from pgmest.models.posterior.dependence import UnmeasuredDependence, scattered
 from pgmest.models.posterior.lost_selections import LostSelections
 from pgmest.models.posterior.prior import InteractionPrior, NormalPrior
 from pgmest.models.posterior.report import PosteriorReport
 from pgmest.models.posterior.strength import Strengths
-from pgmest.models.posterior.table_query import answer_table, attributes_of, is_names
+from pgmest.models.posterior.table_query import answer_table, attributes_of, is_names, weights_of
+from pgmest.models.posterior.unbiased import UnbiasedAnswers
 from pgmest.models.uncertainty import ask
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Clique, Domain
@@ -135,6 +137,8 @@ class Posterior:
     ) -> tuple[Domain, np.ndarray]:
         """The answer of every draw: its axes, and an array of shape (draws, *axes), in counts.
 
+        These are the posterior's own. Of sums of many small cells `interval` knows more: what they may have in common.
+
         Args:
             query: as for `Model.answer`, but one query only; or attributes, for their marginal; or, with `clique=`, a
                 function that makes a Factor or a number of a table of counts, a Factor over that clique: a mean, a
@@ -187,6 +191,10 @@ class Posterior:
     ) -> Interval:
         """Equal-tailed credible intervals, in counts.
 
+        For attributes inside a measured clique they know, besides what the draws do, of errors that cells may have in
+        common, as far as unbiased answers leave room for these: `pgmest.models.posterior.common_error`. So sums of many
+        small cells are as certain as the noise allows, and not more.
+
         Marginals of the table itself are whole numbers, and ends are rounded outwards to these.
 
         Args:
@@ -199,10 +207,12 @@ class Posterior:
         """
         check_level(level)
         domain, values = self.draws(query, clique, given, about=about)
+        basis = self._basis(query, clique, given)
+        if basis == "measured":
+            values = self._with_common_error(values, query, clique, given or {}, about)
         low, high = np.quantile(values, (0.5 - 0.5 * level, 0.5 + 0.5 * level), axis=0)
         if about == "table" and clique is None and is_names(query):
             low, high = np.floor(low + CLOSE), np.ceil(high - CLOSE)
-        basis = self._basis(query, clique, given)
         return Interval(Factor(domain, low), Factor(domain, high), level, "posterior", about, basis)
 
     # -- records ----------------------------------------------------------------------------------------------------
@@ -282,6 +292,63 @@ class Posterior:
         if self.measured({*names, *(given or ())}):
             return "measured"
         return "dependence" if self.strengths is not None and self.strengths.evidence else "model"
+
+    def _with_common_error(
+        self, values: np.ndarray, query: Any, clique: Any, given: Mapping[str, int], about: About
+    ) -> np.ndarray:
+        """Draws of an answer about a measured clique with the error that cells may have in common, in their shape."""
+        names = attributes_of(query, clique, self.domain)
+        assert names is not None
+        evidence = checked_evidence(self.domain, given, names)
+        asked, wanted = (*names, *evidence), self.domain.project(names)
+        holding = [index for index, one in enumerate(self.density.layout.cliques) if set(asked) <= set(one)]
+        function = clique is not None and callable(query)
+        if is_names(query) and not function and all(len(self.density.layout.cliques[i]) == len(asked) for i in holding):
+            return values  # single cells
+        known = float(np.exp(self.density.log_total)) if self.density.total_known else None
+        domain, tables = self._tables(asked)
+        error = CommonError(
+            asked,
+            domain,
+            tables.reshape(len(self), -1),
+            [self._spread(index, asked) for index in holding],
+            UnbiasedAnswers(self.density.measurements, self.domain, known),
+        )
+        generator = np.random.default_rng(self.seed)
+        cells = np.arange(domain.size()).reshape(domain.shape)[(..., *evidence.values())].reshape(-1)
+        if function:
+
+            def answer(table: np.ndarray) -> np.ndarray:
+                whole = table.reshape(-1)[cells].reshape(wanted.shape)
+                return answer_table(Factor(wanted, whole), query, clique).datavector()
+
+            def drawn(table: np.ndarray) -> np.ndarray:
+                return answer(scattered(table, generator) if about == "population" else table)
+
+            return error.function(answer, generator, drawn).reshape(values.shape)
+
+        def weights(rows: range) -> np.ndarray:
+            found = np.zeros((len(rows), domain.size()))
+            found[:, cells] = weights_of(query, clique, wanted, rows)
+            return found
+
+        return error.linear(weights, values.reshape(len(self), -1), generator).reshape(values.shape)
+
+    @cached_property
+    def _spreads(self) -> np.ndarray:
+        """The standard deviations of all cells of the layout, in counts."""
+        mean, squares = np.zeros(self.density.cells), np.zeros(self.density.cells)
+        for count, point in enumerate(self.points.reshape(len(self), -1), start=1):
+            away = self.density.marginals(point) - mean
+            mean += away / count
+            squares += away**2 * (count - 1) / count
+        return np.sqrt(squares / len(self))
+
+    def _spread(self, index: int, names: Clique) -> np.ndarray:
+        """The standard deviations of one clique's cells, summed over those that make up a cell of these attributes."""
+        start, stop = (int(end) for end in self.density.layout.offsets[index : index + 2])
+        domain = self.density.layout.domains[index]
+        return Factor(domain, self._spreads[start:stop].reshape(domain.shape)).project(names).datavector()
 
     def _tables(self, names: Clique) -> tuple[Domain, np.ndarray]:
         """The marginals of all draws on attributes inside a measured clique, shape (draws, *shape); kept."""

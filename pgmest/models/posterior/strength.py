@@ -10,8 +10,9 @@ attributes, a trend: from cell to cell it adds up, as in a correlation or a coef
 correlations that were left out say. That gives a likelihood of the strength s. The
 strengths of all cliques come from one log-normal distribution, whose mean and spread are integrated over a grid: so a
 clique that the noise hides borrows from the others, and a pair of attributes that nobody measured has a distribution
-of strengths, too. For adaptive mechanisms, which measure what a model gets most wrong, that distribution is of the
-strongest: intervals made of it are wide rather than narrow.
+of strengths, too, with as heavy a tail as n cliques leave room for: 1 / (n + 1) of it is beyond the strongest. For
+adaptive mechanisms, which measure what a model gets most wrong, that distribution is of the strongest: intervals made
+of it are wide rather than narrow.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ import numpy as np
 from pgmest.losses import make_loss
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.models.posterior.prior import DEGREES
+from pgmest.queries import Kron
+from pgmest.queries.matrices import Grouping, Identity
 from pgmest.solvers.problem import Problem
 from pgmest.solvers.refit import Refit
 from pgmest.tables.clique_vector import CliqueVector
@@ -120,10 +123,11 @@ def learn_strengths(
     """
     tables = _by_clique(measurements)
     expected = {
-        clique: _left_out(refit, measurements, clique, total, make_model) for clique in list(tables)[:MOST_REFITS]
+        clique: tables[clique].answer_cells(_left_out(refit, measurements, clique, total, make_model))
+        for clique in list(tables)[:MOST_REFITS]
     }
     domain = refit.plan.layout.domain
-    likelihoods = {clique: _likelihood(domain.project(clique), tables[clique], expected[clique]) for clique in expected}
+    likelihoods = {clique: _likelihood(tables[clique], domain, table) for clique, table in expected.items()}
     found = _pooled(likelihoods, tables)
     return replace(found, trend=_trend(domain, tables, expected, found.of, total))
 
@@ -149,12 +153,25 @@ def independent_center(domain: Domain, cliques: Sequence[Clique], singles: Mappi
     return CliqueVector(domain, found)
 
 
+def is_table(measurement: LinearMeasurement) -> bool:
+    """Whether the answers are the counts of several attributes together, of values or of groups of them."""
+    query = measurement.query
+    grouped = isinstance(query, Kron) and query.attributes == measurement.clique
+    counts = query is None or (grouped and all(isinstance(one, Identity | Grouping) for one in query.matrices))
+    return counts and measurement.noisy and len(measurement.clique) > 1
+
+
+def _table_shape(measurement: LinearMeasurement, domain: Domain) -> tuple[int, ...]:
+    query = measurement.query
+    return domain.project(measurement.clique).shape if query is None else query.answer_shape
+
+
 def _by_clique(measurements: Iterable[LinearMeasurement]) -> dict[Clique, LinearMeasurement]:
-    """The most exact identity measurement of each clique of several attributes, the smaller cliques first."""
+    """The most exact table of each clique of several attributes, the smaller cliques first."""
     found: dict[Clique, LinearMeasurement] = {}
     for measurement in measurements:
         clique = measurement.clique
-        if measurement.query is None and len(clique) > 1:
+        if is_table(measurement):
             known = found.get(clique)
             if known is None or np.mean(measurement.stddev) < np.mean(known.stddev):
                 found[clique] = measurement
@@ -174,7 +191,7 @@ def _left_out(
     for measurement in measurements:
         if not set(clique) <= set(measurement.clique):
             kept.append(measurement)
-        elif measurement.query is None and len(measurement.clique) > 1:
+        elif is_table(measurement):
             kept += [one_way(measurement, name, domain) for name in measurement.clique]
         elif len(measurement.clique) == 1:
             kept.append(measurement)
@@ -191,17 +208,18 @@ def _left_out(
 def one_way(measurement: LinearMeasurement, name: str, domain: Domain) -> LinearMeasurement:
     """What a measured table says about one of its attributes: sums of its answers, with the noise of as many."""
     axes = tuple(axis for axis, other in enumerate(measurement.clique) if other != name)
-    shape = domain.project(measurement.clique).shape
+    shape, query = _table_shape(measurement, domain), measurement.query
+    groups = None if query is None else query.matrices[measurement.clique.index(name)]
     deviations = np.broadcast_to(measurement.stddev, (measurement.rows,)).reshape(shape)
     spread = np.sqrt(np.sum(deviations**2, axis=axes))
-    return LinearMeasurement(measurement.values.reshape(shape).sum(axis=axes), (name,), spread)
+    return LinearMeasurement(measurement.values.reshape(shape).sum(axis=axes), (name,), spread, groups)
 
 
-def _likelihood(domain: Domain, measurement: LinearMeasurement, expected: np.ndarray) -> np.ndarray:
+def _likelihood(measurement: LinearMeasurement, domain: Domain, expected: np.ndarray) -> np.ndarray:
     """The log-likelihood of each strength of `GRID`: cells independent, as many as the margins leave free."""
     expected = np.maximum(expected, LEAST_COUNT)
     variance = np.broadcast_to(np.square(measurement.stddev), expected.shape)
-    sizes = np.array(domain.shape)
+    sizes = np.array(_table_shape(measurement, domain))
     free = float(np.prod(np.maximum(sizes - 1, 1)) / max(np.prod(sizes), 1))
     found = np.empty(len(GRID))
     for index, strength in enumerate(GRID):
@@ -232,7 +250,7 @@ def _trend(
     logs = np.zeros(len(TRENDS))
     for clique, table in expected.items():
         measurement, shape = tables[clique], domain.project(clique).shape
-        if len(shape) != 2:
+        if len(shape) != 2 or measurement.query is not None:
             continue
         shares = np.maximum(table, 0.0).reshape(shape) / total
         x, y = standard_codes(shares.sum(axis=1)), standard_codes(shares.sum(axis=0))
@@ -276,4 +294,19 @@ def _pooled(likelihoods: Mapping[Clique, np.ndarray], cliques: Iterable[Clique])
         found[clique] = float(np.exp(np.interp(0.5, np.cumsum(own) / own.sum(), logs)))
     middle = float(np.exp(np.interp(0.5, np.cumsum(predictive), logs)))
     even = np.full(len(TRENDS), 1.0 / len(TRENDS))
-    return Strengths({clique: found.get(clique, middle) for clique in cliques}, predictive, len(likelihoods), even)
+    of = {clique: found.get(clique, middle) for clique in cliques}
+    return Strengths(of, _with_stronger(predictive, list(found.values())), len(likelihoods), even)
+
+
+def _with_stronger(predictive: np.ndarray, found: Sequence[float]) -> np.ndarray:
+    """With the chance of a pair that is stronger than all that were measured.
+
+    If which n cliques were measured has nothing to do with their strengths, another one is the strongest of n + 1 with
+    probability 1 / (n + 1), whatever the distribution. The logs of strengths of real tables have longer tails than a
+    normal distribution: some attributes are nearly functions of others. How much stronger nobody knows: any strength
+    of the grid beyond, evenly in its log.
+    """
+    strongest = max(found, default=GRID[-1])
+    beyond = strongest < GRID
+    tail = beyond / beyond.sum() if beyond.any() else np.eye(len(GRID))[-1]
+    return (len(found) * predictive + tail) / (len(found) + 1)

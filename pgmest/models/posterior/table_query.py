@@ -9,7 +9,7 @@ import numpy as np
 
 from pgmest._base.errors import QueryError
 from pgmest.measurements.measurement import LinearMeasurement
-from pgmest.queries import Kron, MatrixQuery, as_query
+from pgmest.queries import Kron, LinearQuery, MatrixQuery, as_query
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
 
@@ -43,6 +43,35 @@ def answer_table(table: Factor, query: Any, clique: Iterable[str] | str | None =
             f"matrix of shape {matrix.shape}."
         )
     return Factor({",".join(table.domain) or "total": matrix.rows}, matrix.apply(table.datavector()))
+
+
+def weights_of(query: Any, clique: Iterable[str] | str | None, domain: Domain, rows: range) -> np.ndarray:
+    """The weights that some rows of a linear query give to the cells of the table that it reads.
+
+    Args:
+        query, clique: as for `answer_table`, without functions; or attributes, for their cells.
+        domain: of the table.
+        rows: which of its numbers, row-major.
+
+    Returns:
+        an array of shape (len(rows), cells).
+    """
+    if isinstance(query, LinearMeasurement):
+        query = query.query
+    elif clique is None and is_names(query):
+        query = None
+    found = np.zeros((len(rows), domain.size()))
+    if query is None:
+        found[np.arange(len(rows)), rows] = 1.0
+        return found
+    one_row = not isinstance(query, LinearQuery) and np.ndim(query) == 1
+    reading = as_query([query] if one_row else query).in_order(domain.attributes)
+    unit = np.zeros(reading.rows)
+    for place, row in enumerate(rows):
+        unit[row] = 1.0
+        found[place] = reading.transpose(unit).reshape(-1)
+        unit[row] = 0.0
+    return found
 
 
 def _as_factor(found: Any) -> Factor:

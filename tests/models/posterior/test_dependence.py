@@ -66,6 +66,35 @@ class TestStrengths:
         low, high = (GRID[np.searchsorted(np.cumsum(strengths.predictive), q)] for q in (0.025, 0.975))
         assert high / low > 8
 
+    def test_another_pair_may_be_the_strongest(self) -> None:
+        """Of n + 1 strengths in no order, each is the largest as often: whatever their distribution."""
+        generator = np.random.default_rng(1)
+        strengths = strengths_of(model_of(table_of(0.3, generator), 5.0, generator))
+        strongest = max(strengths.of.values())
+        beyond = strongest < GRID
+        assert strengths.predictive[beyond].sum() >= 1 / (strengths.evidence + 1)
+        drawn = strengths.draw(generator, 20_000)
+        assert np.mean(drawn > strongest) >= 1 / (strengths.evidence + 1) - 0.02
+
+    def test_tables_of_groups_tell_as_much_as_tables_of_values(self) -> None:
+        """Pairs of five values each, of which three are one group; their interactions are means, so somewhat weaker."""
+        found = []
+        for strength in (0.05, 1.0):
+            generator = np.random.default_rng(1)
+            truth = table_of(strength, generator)
+            groups = pg.queries.compress(5, [0, 1, 2, 2, 2])
+            measured = []
+            for pair in PAIRS:
+                query = pg.Kron(dict.fromkeys(pair, groups))
+                exact = query.apply(truth.project(pair)).reshape(-1)
+                measured.append(redraw(pg.LinearMeasurement(exact, pair, 5.0, query), exact, generator))
+            measured += [pg.LinearMeasurement(truth.project((name,)), (name,), 5.0) for name in DOMAIN]
+            strengths = strengths_of(pg.estimate(measured, DOMAIN))
+            assert strengths.evidence == 5
+            found.append(float(np.exp(np.log(list(strengths.of.values())).mean())))
+        assert found[0] < 0.15
+        assert 0.3 < found[1] < 1.5
+
     def test_draws_have_the_distribution(self) -> None:
         generator = np.random.default_rng(0)
         strengths = strengths_of(model_of(table_of(0.3, generator), 5.0, generator))
@@ -146,6 +175,8 @@ class TestWhichKind:
         model = self.model(PAIRS)
         with pytest.raises(pg.errors.ArgumentError, match="clique="):
             model.interval(lambda one: one.total)
+        with pytest.raises(pg.errors.ArgumentError, match="do not tell how a, c depend"):
+            self.model(PAIRS[:2]).interval(lambda table: table.values[0], ("a", "c"))
         object.__setattr__(model, "_posterior", model.posterior(40, warm_up=20, chains=2))
         mean = model.interval(lambda table: table.values @ np.arange(5) / table.values.sum(), "a")
         assert (mean.kind, mean.basis, mean.low.values.shape) == ("posterior", "measured", ())

@@ -1,0 +1,112 @@
+r"""Unbiased answers: linear queries by least squares from the measured tables alone, without model or prior.
+
+The space of tables on some attributes splits into orthogonal parts, one for each subset A: what varies in all of A and
+in nothing else. Every noisy table that has A shows its part, with a variance in proportion to the number of cells that
+are summed, so the best estimate of a part is a mean weighted by precisions, and a query is answered part by part. All
+of it is linear in the answers: the variance is the exact one of that combination, also where noise differs from cell
+to cell.
+
+Counts may come out negative. That is what makes sums of thousands of them right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.queries.workloads import closure
+from pgmest.tables.domain import Clique, Domain
+
+UNSEEN = 1e-9
+"""Weights on parts that nobody measured, against the largest: below it they are rounding errors."""
+
+
+@dataclass(frozen=True, eq=False)
+class UnbiasedAnswers:
+    """What measured tables say of linear queries.
+
+    Attributes:
+        measurements: the answers; those that are no noisy tables of counts are not used.
+        domain: all attributes.
+        total: the number of records, where it is known.
+    """
+
+    measurements: Sequence[LinearMeasurement]
+    domain: Domain
+    total: float | None = None
+
+    def of(self, names: Clique, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The answers, and the variances of their noise, in counts; infinite where they cannot be told.
+
+        Args:
+            names: the attributes of the table that the queries are about.
+            weights: of its cells, shape (queries, *domain.project(names).shape).
+        """
+        parts = {part: _part(weights, names, part) for part in closure([names])}
+        seen = [table for table in self._tables(names) if np.all(table.variances > 0)]
+        precisions = {
+            part: [table.precision(self.domain, part) if set(part) <= set(table.names) else 0.0 for table in seen]
+            for part in parts
+        }
+        answers, variances = np.zeros(len(weights)), np.zeros(len(weights))
+        if self.total is not None:
+            answers += parts.pop(()).reshape(-1) * self.total
+        for index, table in enumerate(seen):
+            combined = np.zeros((len(weights), *table.values.shape))
+            for part, own in parts.items():
+                if precisions[part][index]:
+                    share = precisions[part][index] / sum(precisions[part])
+                    shape = [self.domain[name] if name in part else 1 for name in table.names]
+                    combined += share * own.reshape(len(weights), *shape)
+            flat = combined.reshape(len(weights), -1)
+            answers += flat @ table.values.reshape(-1)
+            variances += flat**2 @ table.variances.reshape(-1)
+        largest = np.abs(weights.reshape(len(weights), -1)).max(axis=1, initial=0.0)
+        for part, own in parts.items():
+            if not any(precisions[part]):
+                used = np.abs(own.reshape(len(weights), -1)).max(axis=1, initial=0.0)
+                variances[used > UNSEEN * largest] = np.inf
+        return answers, variances
+
+    def _tables(self, names: Clique) -> Iterator[_SharedTable]:
+        for measurement in self.measurements:
+            if measurement.query is None and measurement.noisy:
+                yield _SharedTable.of(measurement, names, self.domain)
+
+
+@dataclass(frozen=True, eq=False)
+class _SharedTable:
+    """What a measured table says of the attributes that it shares with others: sums, and the variances of these."""
+
+    names: Clique
+    values: np.ndarray
+    variances: np.ndarray
+
+    @classmethod
+    def of(cls, measurement: LinearMeasurement, names: Clique, domain: Domain) -> _SharedTable:
+        clique = measurement.clique
+        shape = domain.project(clique).shape
+        kept = tuple(name for name in names if name in clique)
+        axes = [clique.index(name) for name in kept]
+        others = [axis for axis in range(len(clique)) if axis not in axes]
+        noise = np.broadcast_to(np.square(measurement.stddev), (measurement.rows,))
+        sums = (
+            cells.reshape(shape).transpose(*axes, *others).sum(axis=tuple(range(len(axes), len(clique))))
+            for cells in (measurement.values, noise)
+        )
+        return cls(kept, *sums)
+
+    def precision(self, domain: Domain, part: Clique) -> float:
+        """Of the cells of a part, when the others are summed."""
+        return domain.size(part) / float(self.variances.sum())
+
+
+def _part(weights: np.ndarray, names: Clique, part: Clique) -> np.ndarray:
+    """What the weights give to a part: their means over the other attributes, centered along each of its own."""
+    found = weights.mean(axis=tuple(axis + 1 for axis, name in enumerate(names) if name not in part))
+    for axis in range(1, found.ndim):
+        found = found - found.mean(axis=axis, keepdims=True)
+    return np.asarray(found)
