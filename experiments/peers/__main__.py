@@ -31,7 +31,7 @@ def main() -> None:
     parser.add_argument("--table", action="append", help="only this table")
     parser.add_argument("--seeds", type=int, default=len(SEEDS), help="how many seeds (default 3)")
     parser.add_argument(
-        "--most-seconds", type=float, default=150.0, help="stop a run after so many, by the clock (default 150)"
+        "--most-seconds", type=float, default=150.0, help="stop a run after so many, of a processor (default 150)"
     )
     parser.add_argument("--stop-after", type=float, default=float("inf"), help="begin no run after so many seconds")
     parser.add_argument("--fresh", action="store_true", help="run again what was run before")

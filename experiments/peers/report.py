@@ -24,8 +24,8 @@ Epsilon 1, delta 1e-9; one thread; a process for each run, imports left out; *ru
 have been run, and a table or method that is not here has not been run. Every library gets the same codes of the same
 records and the same declared sizes. Errors are mean total variation distances between synthetic and true marginals, of
 all attributes and of all pairs (0: the same; 1: nothing in common); means of the seeds, with the least and the largest
-for pairs. Seconds are of a processor, all threads together, since other work ran on the machine; a run that was stopped
-was so by the clock. Made by `make peers` (experiments/peers); all rows are in peers.csv.
+for pairs. Seconds are of a processor, all threads together, since other work ran on the machine; so is the limit after
+which a run was stopped. Made by `make peers` (experiments/peers); all rows are in peers.csv.
 
 On *messy, fine codes* numbers have hundreds of codes, and errors are counted in the bins that are declared for *messy*.
 dpmm buys bins with a tenth of its budget (PrivTree, its default), smartnoise-synth makes 20 equal ones between the
