@@ -104,8 +104,9 @@ def lost(rows: list[dict[str, Any]]) -> str:
         theirs = {key: found for key, found in groups.items() if "pgmest" not in key[0]}
         for (library, method), found in theirs.items():
             same = ours.get(method, [])
-            if mean(found, "error_2") < mean(same, "error_2") and mean(same, "error_2") < np.inf:
-                lines.append(_line(table, library, method, "error of pairs", found, same, "error_2", ".3f"))
+            for what, name in (("error", "error_1"), ("error of pairs", "error_2")):
+                if mean(found, name) < mean(same, name) < np.inf:
+                    lines.append(_line(table, library, method, what, found, same, name, ".3f"))
             seconds = mean(same, "processor_seconds")
             if mean(found, "processor_seconds") < seconds < np.inf:
                 lines.append(_line(table, library, method, "seconds", found, same, "processor_seconds", ".1f"))
