@@ -2,38 +2,40 @@
 # ruff: noqa: I001  the names are in the order that data flows through them
 
 from importlib import import_module as _import_module
-from typing import Any as _Any
+from typing import TYPE_CHECKING
 
-from pgmest._base import errors
 from pgmest._base.renamed import install as _install
 from pgmest._base.version import __version__
-from pgmest.tables import zeros
-from pgmest.tables.domain import Domain
-from pgmest.tables.factor import Factor
-from pgmest.tables.clique_vector import CliqueVector
-from pgmest.data import datasets, schema
-from pgmest.data.dataset import Dataset
-from pgmest.data.table_file import TableFile
-from pgmest.data.schema import Schema
-from pgmest import queries
-from pgmest.queries import Kron, workloads
-from pgmest.measurements.measurement import LinearMeasurement
-from pgmest.measurements.files import load_measurements, save_measurements
-from pgmest.graph.junction_tree import JunctionTree
-from pgmest.inference.kept_oracles import marginals
-from pgmest._base.threads import get_threads, set_threads
-from pgmest import losses, solvers
-from pgmest.models import uncertainty
-from pgmest.models.exact import Model
-from pgmest.models.region import ApproximateModel
-from pgmest.models.support import SupportModel
-from pgmest.models.files import load
-from pgmest import priors
-from pgmest.estimation.estimate import estimate
-from pgmest import privacy, transforms, strategies, synthesis, evaluation
-from pgmest.evaluation import plots, simulation
-from pgmest import mechanisms
-from pgmest.synthesizer import Synthesizer
+
+if TYPE_CHECKING:
+    from pgmest._base import errors
+    from pgmest.tables import zeros
+    from pgmest.tables.domain import Domain
+    from pgmest.tables.factor import Factor
+    from pgmest.tables.clique_vector import CliqueVector
+    from pgmest.data import datasets, schema
+    from pgmest.data.dataset import Dataset
+    from pgmest.data.table_file import TableFile
+    from pgmest.data.schema import Schema
+    from pgmest import queries
+    from pgmest.queries import Kron, workloads
+    from pgmest.measurements.measurement import LinearMeasurement
+    from pgmest.measurements.files import load_measurements, save_measurements
+    from pgmest.graph.junction_tree import JunctionTree
+    from pgmest.inference.kept_oracles import marginals
+    from pgmest._base.threads import get_threads, set_threads
+    from pgmest import losses, solvers
+    from pgmest.models import uncertainty
+    from pgmest.models.exact import Model
+    from pgmest.models.region import ApproximateModel
+    from pgmest.models.support import SupportModel
+    from pgmest.models.files import load
+    from pgmest import priors
+    from pgmest.estimation.estimate import estimate
+    from pgmest import privacy, transforms, strategies, synthesis, evaluation
+    from pgmest.evaluation import plots, simulation
+    from pgmest import mechanisms
+    from pgmest.synthesizer import Synthesizer
 
 __all__ = [
     "ApproximateModel",
@@ -77,16 +79,46 @@ __all__ = [
     "zeros",
 ]
 
+_HOMES = {
+    "pgmest.data.dataset": ("Dataset",),
+    "pgmest.data.schema": ("Schema",),
+    "pgmest.data.table_file": ("TableFile",),
+    "pgmest.estimation.estimate": ("estimate",),
+    "pgmest.graph.junction_tree": ("JunctionTree",),
+    "pgmest._base.threads": ("get_threads", "set_threads"),
+    "pgmest.inference.kept_oracles": ("marginals",),
+    "pgmest.measurements.files": ("load_measurements", "save_measurements"),
+    "pgmest.measurements.measurement": ("LinearMeasurement",),
+    "pgmest.models.exact": ("Model",),
+    "pgmest.models.files": ("load",),
+    "pgmest.models.region": ("ApproximateModel",),
+    "pgmest.models.support": ("SupportModel",),
+    "pgmest.queries": ("Kron",),
+    "pgmest.synthesizer": ("Synthesizer",),
+    "pgmest.tables.clique_vector": ("CliqueVector",),
+    "pgmest.tables.domain": ("Domain",),
+    "pgmest.tables.factor": ("Factor",),
+}
+"""Where the names above are that are no modules; each is loaded when it is first asked for."""
+
 
 def __dir__() -> list[str]:
     return __all__
 
 
-def __getattr__(name: str) -> _Any:
-    """The names of version 0.1, `pgmest.loss` and `pgmest.prior`, which warn."""
-    if name not in ("loss", "prior"):
-        raise AttributeError(f"module 'pgmest' has no attribute {name!r}")
-    return _import_module(f"pgmest.{name}")
+if not TYPE_CHECKING:  # or else a misspelled name would have a type
+
+    def __getattr__(name: str) -> object:
+        """A public name at its first use; a module; `loss` and `prior` of version 0.1, which warn."""
+        home = next((module for module, names in _HOMES.items() if name in names), None)
+        if home is not None:
+            value = getattr(_import_module(home), name)
+        elif name in (*__all__, "loss", "prior"):
+            value = _import_module(f"pgmest.{name}")
+        else:
+            raise AttributeError(f"module 'pgmest' has no attribute {name!r}")
+        globals()[name] = value
+        return value
 
 
 _install()

@@ -81,7 +81,7 @@ def page(package: str, title: str) -> str:
 
 def exports(source: Path, package: str) -> list[str]:
     """The dotted names of what a package exports, without modules, and of a registry of lazy imports."""
-    body = ast.parse(source.read_text(encoding="utf-8")).body
+    body = statements(source)
     assigned = {
         node.targets[0].id: node.value
         for node in body
@@ -94,12 +94,19 @@ def exports(source: Path, package: str) -> list[str]:
     return [f"{package}.{name}" for module, name in imports if name in public and not is_module(f"{module}.{name}")]
 
 
+def statements(source: Path) -> list[ast.stmt]:
+    """What stands at the top of a file, and in its blocks for type checkers."""
+    body = ast.parse(source.read_text(encoding="utf-8")).body
+    for_types = [node for node in body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    return body + [statement for node in for_types for statement in node.body]
+
+
 def is_module(name: str) -> bool:
     """Whether a name imported from a package is a module of it, and not a function that the package has from one."""
     path = ROOT.joinpath(*name.split("."))
     if not (path.is_dir() or path.with_suffix(".py").exists()):
         return False
     above = path.parent / "__init__.py"
-    body = ast.parse(above.read_text(encoding="utf-8")).body if above.exists() else []
+    body = statements(above) if above.exists() else []
     imported = [alias.name for node in body if isinstance(node, ast.ImportFrom) for alias in node.names]
     return path.name not in imported

@@ -189,14 +189,15 @@ def guides() -> str:
 def opendp() -> str:
     """OpenDP's tables with either estimator."""
     lines = [
-        "| opendp | mbi | algorithm | estimator | seconds | error of pairs |",
-        "|---|---|---|---|---:|---:|",
+        "| opendp | mbi | algorithm | estimator | runs | seconds, first | later | error of pairs |",
+        "|---|---|---|---|---:|---:|---:|---:|",
     ]
     for name, run in read("compat_opendp.json").items():
         for row in sorted(run["rows"], key=lambda one: (one["algorithm"], one["estimator"])):
-            values = (name, run["versions"]["mbi"], row["algorithm"], row["estimator"])
-            clock = f"{row['seconds']:.1f} by the clock" if "seconds" in row else f"{row['processor seconds']:.1f}"
-            lines.append(f"| {' | '.join(values)} | {clock} | {row['error of pairs']:.4f} |")
+            values = (name, run["versions"]["mbi"], row["algorithm"], row["estimator"], str(row["runs"]))
+            later = "" if row["later"] is None else f"{row['later']:.1f}"
+            error = f"{row['error of pairs']:.4f} ({row['least']:.4f} to {row['largest']:.4f})"
+            lines.append(f"| {' | '.join(values)} | {row['first']:.1f} | {later} | {error} |")
     return "\n".join(lines)
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import os
 import re
 import sys
 import time
@@ -31,12 +32,13 @@ def main() -> None:
     parser.add_argument("--table", action="append", help="only this table")
     parser.add_argument("--seeds", type=int, default=len(SEEDS), help="how many seeds (default 3)")
     parser.add_argument(
-        "--most-seconds", type=float, default=150.0, help="stop a run after so many, by the clock (default 150)"
+        "--most-seconds", type=float, default=150.0, help="stop a run after so many, of a processor (default 150)"
     )
     parser.add_argument("--stop-after", type=float, default=float("inf"), help="begin no run after so many seconds")
     parser.add_argument("--fresh", action="store_true", help="run again what was run before")
     options = parser.parse_args()
-    pythons = {"pgmest": sys.executable, **dict(named.split("=", 1) for named in options.python)}
+    named = (one.split("=", 1) for one in options.python)
+    pythons = {"pgmest": sys.executable, **{library: os.path.abspath(path) for library, path in named}}  # runs move
     pythons["mbi on pgmest"] = pythons.get("mbi", "")
     checkout = options.mbi.resolve() if options.mbi else None
     started = time.monotonic()

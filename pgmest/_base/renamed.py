@@ -7,13 +7,12 @@
 from __future__ import annotations
 
 import importlib
-import importlib.abc
-import importlib.util
 import sys
 import warnings
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
+from typing import Any, cast
 
 # Names to stay: what `pgmest` shows as an attribute can be imported from, too.
 SHORT = {
@@ -39,8 +38,12 @@ DEPRECATED = {
 }
 
 
-class Renamed(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds the modules of `SHORT` and `DEPRECATED` under their own names."""
+class Renamed:
+    """Finds the modules of `SHORT` and `DEPRECATED` under their own names.
+
+    A finder and a loader as the import system asks for them, without the base classes of `importlib.abc`, which would
+    load more than the rest of `import pgmest` does.
+    """
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -50,7 +53,7 @@ class Renamed(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             # Or else it would be found in the parent's folder, and loaded a second time.
             name = current_name(parent) + fullname.removeprefix(parent)
             raise ModuleNotFoundError(f"No module named {fullname!r}; import {name} instead.", name=fullname)
-        return importlib.util.spec_from_loader(fullname, self) if fullname in SHORT | DEPRECATED else None
+        return ModuleSpec(fullname, cast(Any, self)) if fullname in SHORT | DEPRECATED else None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         name = current_name(spec.name)

@@ -42,8 +42,14 @@ class DualState(State):
     """
 
     def __init__(self, oracle: RegionOracle, dual: LocalDual, point: DualPoint, hessian: InverseHessian, settled: bool):
-        self.oracle, self.dual, self.point, self.hessian = oracle, dual, point, hessian
-        self.log_partition, self.status, self.detail, self.settled = 0.0, None, "", settled
+        self.oracle: RegionOracle = oracle
+        self.dual: LocalDual = dual
+        self.point: DualPoint = point
+        self.hessian: InverseHessian = hessian
+        self.log_partition: float = 0.0
+        self.status: Status | None = None
+        self.detail: str = ""
+        self.settled: bool = settled
 
     @property
     def p(self) -> np.ndarray:  # type: ignore[override]

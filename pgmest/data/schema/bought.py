@@ -22,7 +22,13 @@ from pgmest.data.schema.notation import SchemaNode, node_of
 BOUGHT = "bought"
 CAN_BE_BOUGHT = ("bounds", "min", "max", "edges", "values")
 NUMERIC = ("integer", "real", "date")
-CLASHES = {"bounds": ("min", "max", "edges"), "edges": ("width",), "min": (), "max": (), "values": ()}
+CLASHES: dict[str, tuple[str, ...]] = {
+    "bounds": ("min", "max", "edges"),
+    "edges": ("width",),
+    "min": (),
+    "max": (),
+    "values": (),
+}
 MOST_CODES = 10_000
 """Of a column with bought bounds: where the width that is stated would make more, bins are counted instead."""
 DEFAULT_BINS, MANY_BINS = 20, 50

@@ -25,7 +25,10 @@ from pgmest.graph.junction_tree import JunctionTree
 from pgmest.inference.marginals.contraction import Labels, contraction_order, matrix_product
 from pgmest.tables.clique_vector import Layout
 
-SMALLEST_SUMS = {np.dtype(np.float64): math.exp(-300.0), np.dtype(np.float32): math.exp(-50.0)}
+SMALLEST_SUMS: dict[np.dtype[Any], float] = {
+    np.dtype(np.float64): math.exp(-300.0),
+    np.dtype(np.float32): math.exp(-50.0),
+}
 """Beliefs whose scaled sum is smaller may have lost terms to underflow; above, those are below exp(-100) in all, in
 float32 below exp(-30)."""
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import cache
 from types import ModuleType
 from typing import Any
 
@@ -17,23 +18,34 @@ from pgmest.inference.exact.plan import Plan
 from pgmest.tables.clique_vector import Layout
 from pgmest.tables.domain import Domain
 
+COMPILES = 4.0
+"""Seconds of a processor that loading kernels does not take, and compiling them does."""
+
 
 @contextmanager
 def compile_notice() -> Iterator[None]:
-    """Say what takes so long, should the block take long: kernels are compiled at their first use, then cached."""
+    """Say what takes so long, should the block compute for long: kernels are compiled at their first use, then cached.
+
+    By the clock, a busy machine may take as long to read them from the disk, which is nothing to speak of.
+    """
     text = "pgmest: compiling its kernels, once per installation (about 10 s; `pgmest warm-up` does it beforehand)..."
     if not kernels_are_kept():
         text = (
             "pgmest: compiling its kernels (about 20 s), in every process again, because no folder can be written to. "
             "Run `pgmest warm-up` where one can, or name a folder with PGMEST_CACHE_DIR."
         )
-    notice = threading.Timer(4.0, partial(_say_once, text))
-    notice.daemon = True
-    notice.start()
+    ended, started = threading.Event(), time.process_time()
+
+    def watch() -> None:
+        while not ended.wait(0.5):
+            if time.process_time() - started >= COMPILES:
+                return _say_once(text)
+
+    threading.Thread(target=watch, daemon=True).start()
     try:
         yield
     finally:
-        notice.cancel()
+        ended.set()
 
 
 @cache

@@ -40,6 +40,7 @@ class SinglePrecisionOracle(ExactOracle):
     """
 
     dtype = np.float32
+    calls: int
 
     def __init__(self, plan: Plan, threads: int | None = None):
         super().__init__(plan, threads)

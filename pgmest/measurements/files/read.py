@@ -21,7 +21,7 @@ from pgmest.tables.domain import Domain, as_domain
 
 MEASUREMENT_FIELDS = ("clique", "values", "noise", "stddev", "scale", "query", "comment")
 FORMAT_REMEDY = "See help(pgmest.measurements.files) for the format."
-EXACT_KINDS = {
+EXACT_KINDS: dict[str, tuple[str, ...]] = {
     "exact": ("values",),
     "rounded": ("values", "random"),
     "suppressed": ("values", "least"),

@@ -25,13 +25,15 @@ from pgmest._base.errors import ArgumentError
 from pgmest.losses.base import cell_positions, dot
 from pgmest.losses.likelihood import NegativeLogLikelihood
 from pgmest.measurements.measurement import LinearMeasurement
-from pgmest.models.posterior.prior import InteractionPrior, NormalPrior
+from pgmest.models.posterior.prior import CellPrior, InteractionPrior, NormalPrior
 from pgmest.models.posterior.strength import independent_center
 from pgmest.solvers.refit import Refit
 from pgmest.tables.clique_vector import Layout
 from pgmest.tables.domain import Clique
 
 if TYPE_CHECKING:
+    from pgmest.inference.exact.belief_propagation import ExactOracle
+    from pgmest.inference.exact.functional_dependencies import CollapsedOracle
     from pgmest.models.exact import Model
 
 LARGEST_LOG_TOTAL = 200.0
@@ -78,22 +80,24 @@ class PosteriorDensity:
         center: np.ndarray | None = None,
         scatters: bool = True,
     ):
-        self.scatters = scatters
-        self.refit, self.prior, self.measurements = refit, prior, tuple(measurements)
-        self.oracle = refit.oracle()
-        self.layout = self.oracle.layout
-        self.likelihood = NegativeLogLikelihood(self.measurements, self.layout.domain)
-        self.base = refit.base
-        self.open = np.isfinite(self.base)
-        self.cells = len(self.base)
+        self.scatters: bool = scatters
+        self.refit: Refit = refit
+        self.prior: NormalPrior | InteractionPrior = prior
+        self.measurements: tuple[LinearMeasurement, ...] = tuple(measurements)
+        self.oracle: ExactOracle | CollapsedOracle = refit.oracle()
+        self.layout: Layout = self.oracle.layout
+        self.likelihood: NegativeLogLikelihood = NegativeLogLikelihood(self.measurements, self.layout.domain)
+        self.base: np.ndarray = refit.base
+        self.open: np.ndarray = np.isfinite(self.base)
+        self.cells: int = len(self.base)
         center, expected = (np.zeros(self.cells) if center is None else center), None
         if scatters:
             expected = self.oracle.run(self.base + center, math.exp(log_total))[0].copy()
-        self.cell_prior = prior.on(self.layout, center, self.open, expected)
-        self.size = self.cells + len(self.cell_prior.log_scales) + 1
-        self.log_total = log_total
-        self.total_known = isinstance(refit.objective.total, int | float | np.number)
-        self.evaluations = 0
+        self.cell_prior: CellPrior = prior.on(self.layout, center, self.open, expected)
+        self.size: int = self.cells + len(self.cell_prior.log_scales) + 1
+        self.log_total: float = log_total
+        self.total_known: bool = isinstance(refit.objective.total, int | float | np.number)
+        self.evaluations: int = 0
         self._read = _positions(self.layout, self.likelihood.cliques)
         self._slopes = np.zeros(self.cells)
 
@@ -179,7 +183,7 @@ class Curvature:
 
     def __init__(self, density: PosteriorDensity, point: np.ndarray, tempering: float):
         self._density, self._tempering, cells = density, tempering, density.cells
-        self.counts = density.marginals(point).copy()
+        self.counts: np.ndarray = density.marginals(point).copy()
         self._read = density._read
         likelihood, read = density.likelihood, self.counts[density._read]
         self._weights = likelihood.information(read)
@@ -193,9 +197,9 @@ class Curvature:
         diagonal[-1] += density.prior.total_precision()
         if density.total_known or not diagonal[-1] > 0:
             diagonal[-1] = 1.0
-        self.diagonal = diagonal
-        self.log_total = float(point[-1])
-        self.cell_information = np.zeros(cells)
+        self.diagonal: np.ndarray = diagonal
+        self.log_total: float = float(point[-1])
+        self.cell_information: np.ndarray = np.zeros(cells)
         """Of the answers, about the count of each cell."""
         self.cell_information[self._read] = tempering * information
 
