@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from experiments.dpsyn import cells
 from experiments.papers.entry import algorithm, impossible, number, statement
-from experiments.papers.paper import Paper, steps_of
+from experiments.papers.paper import Paper, runs_of, steps_of
 from experiments.papers.reading import median, rows
 
 REPORT = "experiments/results/dpsyn.md"
@@ -104,6 +104,7 @@ PAPER = Paper(
     short="DPSyn",
     title="Li, Zhang, Wang: *DPSyn: experiences in the NIST differential privacy data synthesis challenges*",
     steps=steps_of("experiments.dpsyn.steps", ("figure_2", "views", "itemsets", "convergence", "scores")),
+    runs=runs_of("experiments.dpsyn.steps"),
     entries=(
         *(
             statement(

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 
 from experiments.papers.entry import Entry, algorithm, impossible, number, statement
-from experiments.papers.paper import Paper, Step
+from experiments.papers.paper import Paper, Run, Runs, Step
 from experiments.papers.reading import median, rows
 from experiments.pgm_icml2019 import figure1, figure2, figure3
 from experiments.pgm_icml2019.problem import DATASETS, PAPER_QUERIES, PAPER_RECORDS
@@ -176,6 +176,10 @@ def _measured_ten() -> float:
     return float(table.measured_original / table.measured_pgm)
 
 
+def _runs(how: Run) -> list[Runs]:
+    return [*figure1.runs(how).values(), *figure2.runs(how).values(), figure3.runs(how)]
+
+
 PAPER = Paper(
     key="pgm",
     short="PGM",
@@ -188,6 +192,7 @@ PAPER = Paper(
         Step("figure2b", figure2.seconds),
         Step("figure3", figure3.make),
     ),
+    runs=_runs,
     entries=(
         algorithm(
             "Algorithm 1",

@@ -9,7 +9,7 @@ import pandas as pd
 from scipy import stats
 
 from experiments.papers.entry import Entry, algorithm, statement
-from experiments.papers.paper import Paper, steps_of
+from experiments.papers.paper import Paper, runs_of, steps_of
 from experiments.papers.reading import rows
 from experiments.ppsyn import cells, problems
 
@@ -191,6 +191,7 @@ PAPER = Paper(
         "experiments.ppsyn.steps",
         ("figure_2", "figures_3_to_5", "figure_9", "leak", "figures_7_and_8", "figure_6"),
     ),
+    runs=runs_of("experiments.ppsyn.steps"),
     entries=(
         algorithm(
             "Algorithm 1",

@@ -10,19 +10,18 @@ import numpy as np
 import pandas as pd
 
 from experiments.figure_style import COLORS, legend, lines, panels, reference, save, titles
-from experiments.papers.paper import Run
+from experiments.papers.paper import Run, Runs
 from experiments.papers.prose import paragraph
 from experiments.pgm_icml2019.cells import Cell, Effort
-from experiments.pgm_icml2019.paths import Path
+from experiments.pgm_icml2019.paths import LISTS, Path
 from experiments.pgm_icml2019.problem import problem
 from experiments.problems import NamedProblem, chain
-from pgmest._base.files import write_atomically
 from pgmest.estimation.estimate import estimate
 from pgmest.mechanisms.mwem.multiplicative_weights import MultiplicativeWeights
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
-SEEDS = 3
-PATH_ITERATIONS = 1500
+SEEDS = 5
+PATH_ITERATIONS = 10_000
 ON_THE_WAY = ("Algorithm 2, our K", "Algorithm 2, the paper's K")
 
 TEXT_A = """# Figure 2a: HDMM on Adult against epsilon
@@ -58,26 +57,28 @@ vectors are materialized up to {largest:,} cells.
 """
 
 
+def runs(run: Run) -> dict[str, Runs]:
+    """HDMM at each epsilon with the best split and, at 10, with the equal one; and Algorithm 2's way at 10."""
+    effort, seeds = Effort(1e-2, 50) if run.quick else Effort(), range(run.few(SEEDS, 1))
+    best = [Cell("adult", "HDMM", seed, epsilon, effort) for epsilon in EPSILONS for seed in seeds]
+    equal = [Cell("adult", "HDMM", seed, 10.0, effort, split="equal") for seed in seeds]
+    iterations = run.few(PATH_ITERATIONS, 60)
+    paths = [Path(method, seed, iterations, epsilon=10.0) for method in ON_THE_WAY for seed in seeds]
+    tables = ("pgm_figure2a", "pgm_figure1")
+    return {
+        "best": Runs("pgm_figure1", best, tables),
+        "equal": Runs("pgm_figure1", equal, tables),
+        "paths": Runs("pgm_paths", paths, ("pgm_figure2a_path",), LISTS),
+    }
+
+
 def epsilons(run: Run) -> None:
     """Figure 2a."""
-    effort = Effort(1e-2, 50) if run.quick else Effort()
-    cells = [Cell("adult", "HDMM", seed, e, effort) for e in EPSILONS for seed in range(run.few(SEEDS, 1))]
-    table = run.table(cells, "pgm_figure1")
-    equal = run.table(
-        [Cell("adult", "HDMM", seed, 10.0, effort, split="equal") for seed in range(run.few(SEEDS, 1))], "pgm_figure1"
-    )
-    iterations = run.few(PATH_ITERATIONS, 60)
-    paths = run.rows([Path(method, 0, iterations, epsilon=10.0) for method in ON_THE_WAY], "pgm_paths")
-    run.results.mkdir(parents=True, exist_ok=True)
-    columns = ["split", "epsilon", "seed", *SERIES, "measured_original", "measured_pgm"]
-    both = pd.concat([table, equal])[columns]
-    write_atomically(run.results / "pgm_figure2a.csv", both.to_csv(index=False, float_format="%.5g"))
-    noted = pd.concat(
-        [pd.DataFrame({"iteration": row["iteration"], "error": row["error"]}).assign(
-            method=row["method"], local=row["local"]) for row in paths]
-    )  # fmt: skip
-    write_atomically(run.results / "pgm_figure2a_path.csv", noted.to_csv(index=False, float_format="%.5g"))
-    write_atomically(run.results / "pgm_figure2a.md", _text_a(table, equal, noted))
+    table, equal, noted = (run.table(of) for of in runs(run).values())
+    columns = ["run", "dataset", "mechanism", "split", "epsilon", "seed", *SERIES, "measured_original", "measured_pgm"]
+    run.write_table("pgm_figure2a", pd.concat([table, equal])[columns])
+    run.write_table("pgm_figure2a_path", noted)
+    run.write_report("pgm_figure2a", _text_a(table, equal, noted))
     _draw_a(table, noted, run)
 
 
@@ -168,9 +169,8 @@ def seconds(run: Run) -> None:
                 if full or name == "PGM":
                     found.append({"attributes": attributes, "method": name, "round": again, "seconds": method(known)})
     table = pd.DataFrame(found)
-    run.results.mkdir(parents=True, exist_ok=True)
-    write_atomically(run.results / "pgm_figure2b.csv", table.to_csv(index=False, float_format="%.4g"))
-    write_atomically(run.results / "pgm_figure2b.md", _text_b(table))
+    run.write_table("pgm_figure2b", table)
+    run.write_report("pgm_figure2b", _text_b(table))
     figure, axis = panels(1, width=5.4, height=3.4)
     least = table.groupby(["attributes", "method"], as_index=False).seconds.min()
     lines(axis[0], least, "attributes", "seconds", "method", order=METHODS_B, spread="none", log="xy")

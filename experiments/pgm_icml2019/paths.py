@@ -33,6 +33,9 @@ METHODS = {
 }
 """What is run, and on which loss."""
 
+LISTS = ("iteration", "seconds", "l1", "l2", "error")
+"""What is noted at each iteration noted."""
+
 
 @dataclass(frozen=True)
 class Path:
@@ -110,8 +113,7 @@ class Notes:
     def columns(self) -> dict[str, list[float]]:
         """What was noted, the end included."""
         rows = [*(row for row in self.kept if row[0] < self.latest[0]), self._row()]
-        names = ("iteration", "seconds", "l1", "l2", "error")
-        return {name: [float(row[place]) for row in rows] for place, name in enumerate(names)}
+        return {name: [float(row[place]) for row in rows] for place, name in enumerate(LISTS)}
 
     def _row(self) -> tuple[float, ...]:
         iteration, seconds, flat = self.latest

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import pandas as pd
 
+from experiments.papers.paper import Run
 from experiments.papers.prose import bullets
 from experiments.ppsyn import cells, problems
 from experiments.ppsyn.cells import LEAKS, MECHANISMS, PUBLISHED
-from pgmest._base.files import write_atomically
 
 HEAD = f"""# PPSyn: Figures 2 to 9, and what the leak is worth
 
@@ -56,9 +55,9 @@ Of the figure's lines each is the form of its group that is best in that setting
 """
 
 
-def write(results: Path) -> None:
+def write(how: Run) -> None:
     """Write `ppsyn.md` from the tables that are there."""
-    folder = results / "ppsyn"
+    folder = how.results / "ppsyn"
     parts = [HEAD]
     if (folder / "figure2.png").is_file():
         parts.append("## Figure 2: the budget against the size of the partition\n\n![Figure 2](ppsyn/figure2.png)\n")
@@ -74,7 +73,7 @@ def write(results: Path) -> None:
         table = pd.read_csv(folder / "leak.csv")
         parts += [LEAK, markdown(table, "epsilon", "workload_error"), "\n" + finding(table)]
         parts.append("![The published algorithm with its leak closed](ppsyn/leak.png)\n")
-    write_atomically(results / "ppsyn.md", "\n".join(parts))
+    how.write_report("ppsyn", "\n".join(parts))
 
 
 def markdown(table: pd.DataFrame, across: str, value: str) -> str:
