@@ -256,6 +256,7 @@ def findings(table: pd.DataFrame) -> str:
             f"{own['mean'].iloc[0]:.3f} instead of {full['mean']:.3f}, for no distribution of a whole state is as "
             "spiky. The challenge's table lies between: a group's records are of one year, and do not repeat."
         )
+    costs = table[(table.draw == POOLED) & (table["mean"] > table.state)].sort_values("records")
     nearer = (
         "the measurements of the group are worth the difference"
         if full["mean"] < full.state
@@ -267,6 +268,14 @@ def findings(table: pd.DataFrame) -> str:
         "the answer. That the prior is the private table itself matters little, because it is used state by state "
         '(the notebook "Did IDE win fairly?" tests that); `ide_acs.md` has other priors.'
     )
+    if len(costs):
+        pairs = [
+            f"{row.per_group:.0f} records {row['mean']:.3f} against {row.state:.3f}" for _, row in costs.iterrows()
+        ]
+        found.append(
+            "Where groups are smaller, asking about them costs more than it tells, for the noise of one answer is the "
+            f"same for a small group: {', '.join(pairs)}."
+        )
     return bullets(found)
 
 

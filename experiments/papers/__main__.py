@@ -45,6 +45,8 @@ def main() -> None:
     if arguments.missing or arguments.run:
         _single_runs([known[name] for name in arguments.names], how, arguments.run or ["*"], not arguments.missing)
         return
+    if how.quick:
+        print(f"A try: rough numbers, apart from the results, in {how.results}", flush=True)
     for name in arguments.names:
         seconds = known[name].run(how, arguments.step)
         if arguments.record:

@@ -54,7 +54,7 @@ def _gum_against_flows() -> tuple[str, bool]:
     """After as many iterations as flows were run for, and in the end."""
     table = rows("dpsyn/convergence.csv")
     published = f"{PUBLISHED}, {cells.BEST_SCHEDULE}"
-    last = int(table.loc[table["method"] == cells.FLOWS_LONG, "iteration"].max())
+    last = int(rows("dpsyn/convergence.csv", method=cells.FLOWS_LONG)["iteration"].max())
     errors = table[table["iteration"] == last].groupby("method")["error"].median()
     mine, theirs = float(errors[published]), float(errors[cells.FLOWS_LONG])
     text = f"after {last} iterations GUM {mine:.3f} (ours {errors[f'{OURS}, long']:.3f}), flows {theirs:.3f}"

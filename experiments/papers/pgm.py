@@ -63,7 +63,7 @@ def _others(mechanism: str, name: str) -> Others | None:
         return "other triples", functools.partial(_factors_of_triples, mechanism, name)
     if mechanism == "HDMM":
         return "with the equal split of the authors' script", _equal_split
-    if (mechanism, name) == ("DualQuery", "adult"):
+    if mechanism == "DualQuery":
         return f"after {figure1.FEW} iterations of Algorithm 1", functools.partial(_early_factor, name)
     return None
 
@@ -76,8 +76,7 @@ SPLIT = (
 FAR = "it depends on how far the likelihood is maximized, which the paper did by 10,000 iterations of Algorithm 1"
 BECAUSE: dict[tuple[str, str], str] = {
     ("DualQuery", "adult"): FAR,
-    ("DualQuery", "loans"): "here 100 iterations of Algorithm 1, 10,000 in the paper; on adult and on stroke going "
-    "further makes all of the difference (`pgm_figure1.md`)",
+    ("DualQuery", "loans"): FAR,
     ("PrivBayes", "adult"): "",
     ("HDMM", "adult"): SPLIT,
     ("DualQuery", "titanic"): "with 6 steps, all that 1,304 records pay for, it depends on the triples, which are not "
