@@ -244,7 +244,7 @@ def findings(table: pd.DataFrame, extra: pd.DataFrame) -> str:
     for name, row in plain.iterrows():
         parts.append(f"{name} {row.error_original:.3f} against {row.error_uniform:.3f}")
     found.append(
-        f"*Plain MWEM* against the uniform table: {', '.join(parts)}. Stopped after two or three rounds it is still "
+        f"*Plain MWEM* against the uniform table: {', '.join(parts)}. Stopped after so few rounds it is still "
         "near the uniform table, so that a factor over it says little. On stroke, whose triples share few attributes, "
         f"it runs to its end, as in the paper; PGM's error there is {1 / ratio['MWEM', 'stroke']:.2f} times its error: "
         "no gain, with measurements as noisy as these."
