@@ -85,7 +85,7 @@ def published_rows(paths: Iterable[Path], lists: Sequence[str] = ()) -> dict[str
 
     Args:
         paths: of tables; those that are not there, or have no column `run`, have no rows. Later ones come first.
-        lists: the columns that are lists, where a table has them.
+        lists: the columns that are lists, in tables that have all of them.
     """
     found: dict[str, Row] = {}
     for path in paths:
@@ -101,7 +101,7 @@ def _rows_in(path: Path, changed: int, lists: tuple[str, ...]) -> dict[str, Row]
     if RUN not in table:
         return {}
     found: dict[str, Row] = {}
-    lists = tuple(name for name in lists if name in table)
+    lists = lists if set(lists) <= set(table) else ()
     for name, lines in table.groupby(RUN, sort=False):
         first = lines.iloc[0].drop([RUN, *lists]).dropna().to_dict()
         found[str(name)] = first | {column: lines[column].tolist() for column in lists}

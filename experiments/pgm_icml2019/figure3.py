@@ -49,6 +49,8 @@ Paper: 0.066 at the least, after about 200 iterations, and 0.084 at the end, aft
 
 ![losses and error along the iterations](pgm_figure3.png)
 
+The picture has the paths of {drawn} of the seeds, those kept in `pgm_figure3_path.csv`.
+
 ## What we see
 
 {findings}
@@ -95,7 +97,7 @@ def make(run: Run) -> None:
     table, noted = ends(rows), [row for row in rows if "iteration" in row]
     run.write_table("pgm_figure3", table)
     run.write_table("pgm_figure3_path", table_of(noted))
-    run.write_report("pgm_figure3", report(table))
+    run.write_report("pgm_figure3", report(table, len({row["seed"] for row in noted})))
     draw(noted, table, run)
 
 
@@ -117,7 +119,7 @@ def _end(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def report(table: pd.DataFrame) -> str:
+def report(table: pd.DataFrame, drawn: int) -> str:
     """The text."""
     once = table[table.repeats == 1]
     lines_ = []
@@ -137,7 +139,11 @@ def report(table: pd.DataFrame) -> str:
             l2, l1 = (one.end for one in pair)
             repeats.append(f"| {number} | {l2:.4f} | {l1:.4f} | {l1 / l2:.2f} |")
     return TEXT.format(
-        seeds=once.seed.nunique(), main="\n".join(lines_), findings=findings(once), repeats="\n".join(repeats)
+        seeds=once.seed.nunique(),
+        drawn=drawn,
+        main="\n".join(lines_),
+        findings=findings(once),
+        repeats="\n".join(repeats),
     )
 
 

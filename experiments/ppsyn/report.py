@@ -32,6 +32,13 @@ SECTIONS: Sequence[tuple[str, str, str, str, str]] = (
     ("Figure 5: mean squared error of 5-attribute ranges", "sweep", "epsilon", "ranges_5", "figure5.png"),
     ("Figure 6: misclassification", "svm", "epsilon", "rate", "figure6.png"),
     ("Figure 7: workload error against eta", "eta", "eta", "workload_error", "figure7.png"),
+    (
+        f"Figure 7 at other budgets: eta {cells.SMALLER_ETA:g} (0.7: Figure 3)",
+        "eta_budgets",
+        "epsilon",
+        "workload_error",
+        "",
+    ),
     ("Figure 8: range error against eta", "eta", "eta", "ranges_3", "figure8.png"),
     ("Figure 9: workload error against d, BR2000, epsilon 0.1", "dimensions", "d", "workload_error", "figure9.png"),
 )
@@ -68,7 +75,9 @@ def write(how: Run) -> None:
             if name == "svm":
                 folds = [column for column in table if column.startswith("fold_")]
                 table = table.assign(rate=table[folds].mean(axis=1))
-            parts.append(f"## {title}\n\n{markdown(table, across, value)}\n\n![{title}](ppsyn/{picture})\n")
+            parts.append(f"## {title}\n\n{markdown(table, across, value)}\n")
+            if picture:
+                parts.append(f"![{title}](ppsyn/{picture})\n")
     if (folder / "leak.csv").is_file():
         table = pd.read_csv(folder / "leak.csv")
         parts += [LEAK, markdown(table, "epsilon", "workload_error"), "\n" + finding(table)]

@@ -45,6 +45,7 @@ def runs(how: Run) -> dict[str, Runs]:
         "sweep": sweep,
         "svm": list(cells.support_vectors(how.quick)),
         "eta": list(cells.etas(seeds, how.quick)),
+        "eta_budgets": list(cells.eta_budgets(seeds, how.quick)),
         "dimensions": list(cells.dimensions(seeds, how.quick)),
         "leak": [*leaks, *beside],
     }
@@ -65,6 +66,9 @@ def figure_6(how: Run) -> None:
 
 def figures_7_and_8(how: Run) -> None:
     """Errors against eta."""
+    others = how.table(runs(how)["eta_budgets"])
+    if not others.empty:
+        how.write_table(f"{FOLDER}/eta_budgets", others)
     _figure(how, "eta", figures.etas)
 
 
