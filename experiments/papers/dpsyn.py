@@ -212,7 +212,7 @@ PAPER = Paper(
             "rises with epsilon",
             _ranges,
             REPORT,
-            because="it moves by no more than two seeds differ at 1; copies repeat records: with ours and flows it rises",
+            because="it moves no more than two seeds differ at 1; copies repeat records: with ours and flows it rises",
         ),
         statement(
             "section 5.1",
