@@ -28,9 +28,8 @@ import pgmest as pg
 from experiments.data import load
 from experiments.figure_style import COLORS, MUTED, legend, panels, save, titles
 from experiments.ide_acs import ILLINOIS
-from experiments.papers.paper import Run
+from experiments.papers.paper import Run, Runs
 from experiments.papers.prose import bullets
-from pgmest._base.files import write_atomically
 from pgmest.evaluation.nist2020 import k_marginal_score
 from pgmest.priors.ide.hierarchy import Level, measure_hierarchy, synthesize_hierarchy
 from pgmest.priors.ide.workload import dependent_cliques, independent_attributes
@@ -42,6 +41,7 @@ from pgmest.tables.domain import Domain
 EPSILON, RECORDS_OF_ONE, PUMAS, YEARS = 10.0, 7, 300, 7
 PAPER = (0.2, 0.4)
 SUPPORT = 20_000
+QUANTILES = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 POOLED, OWN = "pooled years", "own year"
 
 
@@ -115,7 +115,7 @@ class Trial:
             "seconds": seconds,
             "penalized": penalized,
             "mean": float(distances.mean()),
-            "quantiles": [float(q) for q in np.quantile(distances, [0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95])],
+            **{f"q{100 * at:02.0f}": float(np.quantile(distances, at)) for at in QUANTILES},
             "within": float(np.mean((distances >= PAPER[0]) & (distances <= PAPER[1]))),
             "redrawn": float(floor.mean()),
             "state": float(prior.mean()),
@@ -207,16 +207,16 @@ def trials(run: Run) -> list[Trial]:
     return [Trial(1_000_000, POOLED), Trial(1_000_000, OWN), Trial(170_000, POOLED), Trial(400_000, POOLED)]
 
 
+def runs(run: Run) -> Runs:
+    """The same, with where their rows are."""
+    return Runs("ide_challenge", trials(run), ("ide_challenge",))
+
+
 def make(run: Run) -> None:
     """Run what is missing, and write table, report and figure."""
-    rows = run.rows(trials(run), "ide_challenge")
-    table = pd.DataFrame(rows)
-    for place, name in enumerate(("q05", "q10", "q25", "q50", "q75", "q90", "q95")):
-        table[name] = [row["quantiles"][place] for row in rows]
-    table = table.drop(columns="quantiles")
-    run.results.mkdir(parents=True, exist_ok=True)
-    write_atomically(run.results / "ide_challenge.csv", table.to_csv(index=False, float_format="%.5g"))
-    write_atomically(run.results / "ide_challenge.md", report(table))
+    table = run.table(runs(run))
+    run.write_table("ide_challenge", table)
+    run.write_report("ide_challenge", report(table))
     draw(table, run)
 
 
@@ -256,6 +256,7 @@ def findings(table: pd.DataFrame) -> str:
             f"{own['mean'].iloc[0]:.3f} instead of {full['mean']:.3f}, for no distribution of a whole state is as "
             "spiky. The challenge's table lies between: a group's records are of one year, and do not repeat."
         )
+    costs = table[(table.draw == POOLED) & (table["mean"] > table.state)].sort_values("records")
     nearer = (
         "the measurements of the group are worth the difference"
         if full["mean"] < full.state
@@ -267,6 +268,14 @@ def findings(table: pd.DataFrame) -> str:
         "the answer. That the prior is the private table itself matters little, because it is used state by state "
         '(the notebook "Did IDE win fairly?" tests that); `ide_acs.md` has other priors.'
     )
+    if len(costs):
+        pairs = [
+            f"{row.per_group:.0f} records {row['mean']:.3f} against {row.state:.3f}" for _, row in costs.iterrows()
+        ]
+        found.append(
+            "Where groups are smaller, asking about them costs more than it tells, for the noise of one answer is the "
+            f"same for a small group: {', '.join(pairs)}."
+        )
     return bullets(found)
 
 

@@ -16,7 +16,6 @@ import pandas as pd
 
 import pgmest as pg
 from experiments.papers.paper import Run
-from pgmest._base.files import write_atomically
 from pgmest.priors.ide.answers import partial_answers
 from pgmest.priors.ide.reference import nearest_answers, nearest_of_least_divergence, stacked, two_stage
 from pgmest.priors.ide.sweeps import Order
@@ -163,9 +162,8 @@ def make(run: Run) -> None:
         [row for seed in range(run.few(PROBLEMS, 5)) for row in solved(seed, noise)] for noise in (0.0, 5.0)
     )
     frame = pd.concat([pd.DataFrame(exact).assign(noise=0.0), pd.DataFrame(noisy).assign(noise=5.0)])
-    run.results.mkdir(parents=True, exist_ok=True)
-    write_atomically(run.results / "ide_convergence.csv", frame.to_csv(index=False, float_format="%.6g"))
-    write_atomically(run.results / "ide_convergence.md", report(frame))
+    run.write_table("ide_convergence", frame)
+    run.write_report("ide_convergence", report(frame))
 
 
 def report(frame: pd.DataFrame) -> str:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pandas as pd
 
 from experiments.dpsyn import cells
-from pgmest._base.files import write_atomically
+from experiments.papers.paper import Run
 
 HEAD = """# DPSyn: the contest's pipeline, GUM against flows, noise, views and itemsets
 
@@ -61,9 +59,9 @@ Frequent itemsets of the 23 binary attributes of `acs-ipums23`, against exact on
 """
 
 
-def write(results: Path) -> None:
+def write(how: Run) -> None:
     """Write `dpsyn.md` from the tables that are there."""
-    folder, parts = results / "dpsyn", [HEAD]
+    folder, parts = how.results / "dpsyn", [HEAD]
     if (folder / "figure2.csv").is_file():
         table = pd.read_csv(folder / "figure2.csv").round({"crossing": 1})
         parts += [FIGURE_2, markdown(table), "\n![Noise on k marginals](dpsyn/figure2.png)\n"]
@@ -75,10 +73,10 @@ def write(results: Path) -> None:
         table = pd.read_csv(folder / "convergence.csv")
         parts += [CONVERGENCE, _convergence(table), "\n![Convergence](dpsyn/convergence.png)\n"]
     if (folder / "itemsets.csv").is_file():
-        groups = pd.read_csv(folder / "itemsets.csv").drop(columns="table").groupby(["theta", "epsilon"])
+        groups = pd.read_csv(folder / "itemsets.csv").drop(columns=["run", "table"]).groupby(["theta", "epsilon"])
         medians = groups.median().round(4).drop(columns="seed").join(groups["seed"].nunique().rename("seeds"))
         parts += [ITEMSETS, markdown(medians.reset_index()), "\n![PrivBasis](dpsyn/itemsets.png)\n"]
-    write_atomically(results / "dpsyn.md", "\n".join(parts))
+    how.write_report("dpsyn", "\n".join(parts))
 
 
 def markdown(table: pd.DataFrame) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import pandas as pd
 
 from experiments.dpsyn import cells, figures, noise, report
-from experiments.papers.paper import Run
-from experiments.stored_rows import Cell
+from experiments.papers.paper import Run, Runs
 from pgmest.mechanisms.priview.design import cover, subsets_of
 from pgmest.tables.domain import Domain
 
@@ -31,7 +30,7 @@ def figure_2(how: Run) -> None:
     ]
     how.write_table(f"{FOLDER}/figure2", pd.DataFrame(lines))
     figures.figure_2(how.results / FOLDER / "figure2.png")
-    report.write(how.results)
+    report.write(how)
 
 
 def views(how: Run) -> None:
@@ -42,43 +41,46 @@ def views(how: Run) -> None:
         found = cover(domain, subsets_of([domain.attributes], domain, 2), 2**8)
         lines.append({"attributes": attributes, "paper": published, "views": len(found)})
     how.write_table(f"{FOLDER}/views", pd.DataFrame(lines))
-    report.write(how.results)
+    report.write(how)
+
+
+def runs(how: Run) -> dict[str, Runs]:
+    """The runs of each table."""
+    found = {
+        "scores": [*cells.scores(how.few(3, 1), how.quick), *cells.all_attributes(how.quick)],
+        "convergence": list(cells.convergence(how.few(3, 1), how.quick)),
+        "itemsets": list(cells.itemsets(how.few(3, 1), how.quick)),
+    }
+    lists = {"convergence": ("error",)}
+    return {name: Runs(FOLDER, of, (f"{FOLDER}/{name}",), lists.get(name, ())) for name, of in found.items()}
 
 
 def scores(how: Run) -> None:
     """The three scores against epsilon."""
-    _figure(how, "scores", [*cells.scores(how.few(3, 1), how.quick), *cells.all_attributes(how.quick)], _without_errors)
+    _figure(how, "scores", lambda rows: rows.drop(columns="error", errors="ignore").drop_duplicates())
 
 
 def convergence(how: Run) -> None:
     """GUM against flows."""
-    _figure(how, "convergence", cells.convergence(how.few(2, 1), how.quick), _by_iteration)
+    _figure(how, "convergence", _by_iteration)
 
 
 def itemsets(how: Run) -> None:
     """PrivBasis."""
-    _figure(how, "itemsets", cells.itemsets(how.few(3, 1), how.quick))
+    _figure(how, "itemsets", lambda rows: rows)
 
 
-def _figure(
-    how: Run, name: str, of: Iterable[Cell], shape: Callable[[pd.DataFrame], pd.DataFrame] = lambda table: table
-) -> None:
+def _figure(how: Run, name: str, shape: Callable[[pd.DataFrame], pd.DataFrame]) -> None:
     """Run the cells, write their table, draw it by the function of `figures` of that name, and write the report."""
-    rows = how.table(of, FOLDER)
+    rows = how.table(runs(how)[name])
     if rows.empty:  # with --stored
         return
     table = shape(rows)
     how.write_table(f"{FOLDER}/{name}", table)
     getattr(figures, name)(table, how.results / FOLDER / f"{name}.png")
-    report.write(how.results)
-
-
-def _without_errors(rows: pd.DataFrame) -> pd.DataFrame:
-    return rows.drop(columns="errors")
+    report.write(how)
 
 
 def _by_iteration(rows: pd.DataFrame) -> pd.DataFrame:
-    table = rows.explode("errors").rename(columns={"errors": "error"})
-    table["error"] = table["error"].astype(float)
-    table["iteration"] = table.groupby(["method", "seed"]).cumcount() + 1
-    return table[["method", "seed", "iteration", "error"]]
+    table = rows.assign(iteration=rows.groupby("run").cumcount() + 1)
+    return table[["run", "method", "seed", "iteration", "error"]]

@@ -1,8 +1,10 @@
-"""python -m experiments.papers [NAME ...] [--quick] [--step STEP]: run what a paper shows, and write papers.md.
+"""python -m experiments.papers [NAME ...] [--quick]: run what a paper shows, and write papers.md.
 
 Without a name nothing is run: the page `experiments/papers.md` is written anew from the results that are there. With
 `--quick` a try is run, which leaves its files in `build/quick` and the page as it is; with `--record`, too, a whole try
-is run from the start, and the page says from then on what it takes.
+is run from the start, and the page says from then on what it takes. `--missing` lists the single runs that have no row
+among the results or in `build/cells`; `--run PATTERN` runs those, each in any process and on any machine, and writes
+nothing but their rows in `build/cells`, from which the command without it then makes the reports.
 """
 
 from __future__ import annotations
@@ -33,17 +35,34 @@ def main() -> None:
         "--record", action="store_true", help="with --quick: run it whole, and say on the page how long"
     )
     parser.add_argument("--step", action="append", default=[], help="only these steps")
+    parser.add_argument("--missing", action="store_true", help="run nothing: list the single runs without a row")
+    parser.add_argument("--run", action="append", default=[], metavar="PATTERN", help="only these single runs")
     arguments = parser.parse_args()
     known = {paper.key: paper for paper in papers()}
     if arguments.record and (arguments.step or not arguments.quick):
         parser.error("--record is for a whole try: give it with --quick and without --step.")
     how = Run(arguments.quick, arguments.fresh or arguments.record, arguments.stored)
+    if arguments.missing or arguments.run:
+        _single_runs([known[name] for name in arguments.names], how, arguments.run or ["*"], not arguments.missing)
+        return
+    if how.quick:
+        print(f"A try: rough numbers, apart from the results, in {how.results}", flush=True)
     for name in arguments.names:
         seconds = known[name].run(how, arguments.step)
         if arguments.record:
             tries.record(name, seconds)
     if arguments.record or not arguments.quick:
         write_atomically(page.PAGE, page.page(list(known.values())))
+
+
+def _single_runs(some: list[Paper], how: Run, patterns: list[str], run: bool) -> None:
+    """Run the missing runs whose names are like a pattern, or only list them."""
+    for paper in some:
+        for runs in paper.missing(how, patterns):
+            for cell in () if run else runs.cells:
+                print(f"{paper.key} --run {cell.name!r}")
+            if run:
+                how.rows(runs)
 
 
 if __name__ == "__main__":

@@ -39,6 +39,7 @@ PAPER = Paper(
     key="ide",
     short="IDE",
     title="Tao, Bater, Machanavajjhala: *Prior-aware distribution estimation for differential privacy*",
+    runs=lambda how: [ide_challenge.runs(how)],
     steps=(Step("convergence", ide_convergence.make), Step("challenge", ide_challenge.make)),
     entries=(
         algorithm(

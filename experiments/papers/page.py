@@ -15,7 +15,7 @@ HEAD = """# The papers, item by item
 Made by `python -m experiments.papers` from the files in `experiments/results`; do not edit. Each algorithm, table and
 figure of the papers that pgmest builds on: what the paper says, what comes out here, and whether that is the same. Two
 numbers are called the same when they differ by less than the factor that the entry allows, 1.25 where it says nothing.
-`python -m experiments.papers NAME` runs everything of a paper again, with `--quick` for a try.
+`python -m experiments.papers NAME` runs what is missing of a paper, with `--fresh` everything, with `--quick` a try.
 """
 
 

@@ -4,16 +4,36 @@ from __future__ import annotations
 
 import importlib
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from experiments.papers.entry import ROOT, Entry
-from experiments.stored_rows import Cell, rows_of
+from experiments.stored_rows import Cell, Row, known_row, published_rows, rows_of, table_of
 from pgmest._base.files import write_atomically
+
+A_TRY = "**A try: few seeds, few settings and rough numbers. Nothing here is a result.**"
+PUBLISHED = ROOT / "experiments" / "results"
+
+
+@dataclass(frozen=True)
+class Runs:
+    """The single runs of an experiment, and where their rows are.
+
+    Attributes:
+        folder: in `Run.cells`.
+        cells: the runs.
+        tables: those among the results that have rows of these cells.
+        lists: the columns of these tables that are lists in a row.
+    """
+
+    folder: str
+    cells: Sequence[Cell]
+    tables: Sequence[str]
+    lists: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -33,26 +53,41 @@ class Run:
     @property
     def results(self) -> Path:
         """Where tables, reports and figures go; those of a try do not touch the published ones."""
-        return ROOT / "build" / "quick" if self.quick else ROOT / "experiments" / "results"
+        return ROOT / "build" / "quick" if self.quick else PUBLISHED
 
     @property
     def cells(self) -> Path:
         """Where the rows of single runs are kept (`experiments/stored_rows.py`), so that a run can go on."""
         return ROOT / "build" / ("quick-cells" if self.quick else "cells")
 
-    def rows(self, cells: Iterable[Cell], name: str) -> list[dict[str, Any]]:
+    def rows(self, runs: Runs) -> list[Row]:
         """The rows of the cells of an experiment, run where they are missing and that is asked for."""
-        return list(rows_of(cells, self.cells / name, self.fresh, self.stored))
+        return list(rows_of(runs.cells, self.cells / runs.folder, self._published(runs), self.fresh, self.stored))
 
-    def table(self, cells: Iterable[Cell], name: str) -> pd.DataFrame:
+    def table(self, runs: Runs) -> pd.DataFrame:
         """The same as a table; empty where nothing has been run and nothing is to be."""
-        return pd.DataFrame(self.rows(cells, name))
+        return table_of(self.rows(runs))
+
+    def missing(self, runs: Runs) -> list[Cell]:
+        """The cells without a row."""
+        published = {} if self.fresh else self._published(runs)
+        return [c for c in runs.cells if self.fresh or known_row(c, self.cells / runs.folder, published) is None]
+
+    def _published(self, runs: Runs) -> dict[str, Row]:
+        """What the tables among the results have; nothing for a try, which runs everything itself."""
+        return {} if self.quick else published_rows((PUBLISHED / f"{name}.csv" for name in runs.tables), runs.lists)
 
     def write_table(self, name: str, table: pd.DataFrame) -> None:
         """Write `NAME.csv` among the results."""
         path = self.results / f"{name}.csv"
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, table.to_csv(index=False, float_format="%.6g"))
+
+    def write_report(self, name: str, text: str) -> None:
+        """Write `NAME.md` among the results; that of a try says first that it is one."""
+        path = self.results / f"{name}.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, f"{A_TRY}\n\n{text}" if self.quick else text)
 
     def few(self, full: int, quick: int) -> int:
         """A number of seeds, iterations, ...: `full`, or `quick` in a try."""
@@ -65,6 +100,11 @@ class Step:
 
     name: str
     run: Callable[[Run], None]
+
+
+def runs_of(module: str) -> Callable[[Run], Sequence[Runs]]:
+    """What the function `runs` of a module names; it is imported when that is asked for."""
+    return lambda how: list(importlib.import_module(module).runs(how).values())
 
 
 def steps_of(module: str, names: Iterable[str]) -> tuple[Step, ...]:
@@ -87,6 +127,7 @@ class Paper:
         steps: what makes its results, in order.
         entries: its algorithms, tables and figures, in the paper's order.
         remarks: sentences below its table.
+        runs: the single runs of its steps, as they would be for a `Run`.
     """
 
     key: str
@@ -95,6 +136,7 @@ class Paper:
     steps: Sequence[Step]
     entries: Sequence[Entry]
     remarks: Sequence[str] = ()
+    runs: Callable[[Run], Sequence[Runs]] = lambda how: ()
 
     def run(self, how: Run, only: Sequence[str] = ()) -> float:
         """Run the steps, or those named; say how long each took, and return the seconds of processor in all."""
@@ -106,3 +148,15 @@ class Paper:
             step.run(how)
             print(f"{self.key} {step.name}: {time.perf_counter() - start:.0f} s", flush=True)
         return time.process_time() - before
+
+    def missing(self, how: Run, patterns: Sequence[str] = ("*",)) -> Iterator[Runs]:
+        """What of its single runs has no row yet, and a name like one of the patterns; each is in one place only."""
+        seen: set[tuple[str, str]] = set()
+        for runs in self.runs(how):
+            lacking = [
+                cell
+                for cell in how.missing(runs)
+                if (runs.folder, cell.name) not in seen and any(fnmatchcase(cell.name, one) for one in patterns)
+            ]
+            seen |= {(runs.folder, cell.name) for cell in lacking}
+            yield replace(runs, cells=lacking)

@@ -33,6 +33,9 @@ METHODS = {
 }
 """What is run, and on which loss."""
 
+LISTS = ("iteration", "seconds", "l1", "l2", "error")
+"""What is noted at each iteration noted."""
+
 
 @dataclass(frozen=True)
 class Path:
@@ -43,17 +46,19 @@ class Path:
     iterations: int
     epsilon: float = 1.0
     repeats: int = 1
+    split: hdmm.Split = "best"
 
     @property
     def name(self) -> str:
         """Names the file of the result."""
         method = self.method.lower().replace(" ", "_").replace(",", "").replace("'", "")
-        return f"{method}-{self.epsilon:g}-{self.repeats}-{self.seed}-{self.iterations}"
+        split = "" if self.split == "best" else f"-{self.split}"
+        return f"{method}-{self.epsilon:g}-{self.repeats}-{self.seed}-{self.iterations}{split}"
 
     def row(self) -> dict[str, Any]:
         """Run it."""
         known = problem("adult")
-        measurements = repeated(known, self.epsilon, self.seed, self.repeats)
+        measurements = repeated(known, self.epsilon, self.seed, self.repeats, self.split)
         notes = Notes(known, measurements)
         loss = METHODS[self.method]
         model = pg.estimate(
@@ -61,7 +66,12 @@ class Path:
             tolerance=1e-4, max_iterations=self.iterations, callback=notes,
         )  # fmt: skip
         same = {"method": self.method, "loss": loss, "seed": self.seed, "epsilon": self.epsilon}
-        same |= {"repeats": self.repeats, "gap": model.report.relative_gap, "end": known.error(model)}
+        same |= {
+            "repeats": self.repeats,
+            "split": self.split,
+            "gap": model.report.relative_gap,
+            "end": known.error(model),
+        }
         local = known.error_of(hdmm.local_least_squares(known, measurements[: len(known.workload)]))
         return {**same, "local": local, **notes.columns()}
 
@@ -78,12 +88,14 @@ class Path:
         }[self.method]()
 
 
-def repeated(known: Problem, epsilon: float, seed: int, repeats: int) -> list[pg.LinearMeasurement]:
+def repeated(
+    known: Problem, epsilon: float, seed: int, repeats: int, split: hdmm.Split = "best"
+) -> list[pg.LinearMeasurement]:
     """HDMM's measurements, all of them `repeats` times with the budget split over these."""
     return [
         measurement
         for again in range(repeats)
-        for measurement in hdmm.measure(known, epsilon / repeats, seed + 1000 * again)
+        for measurement in hdmm.measure(known, epsilon / repeats, seed + 1000 * again, split)
     ]
 
 
@@ -110,8 +122,7 @@ class Notes:
     def columns(self) -> dict[str, list[float]]:
         """What was noted, the end included."""
         rows = [*(row for row in self.kept if row[0] < self.latest[0]), self._row()]
-        names = ("iteration", "seconds", "l1", "l2", "error")
-        return {name: [float(row[place]) for row in rows] for place, name in enumerate(names)}
+        return {name: [float(row[place]) for row in rows] for place, name in enumerate(LISTS)}
 
     def _row(self) -> tuple[float, ...]:
         iteration, seconds, flat = self.latest

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import pandas as pd
 
+from experiments.papers.paper import Run
 from experiments.papers.prose import bullets
 from experiments.ppsyn import cells, problems
 from experiments.ppsyn.cells import LEAKS, MECHANISMS, PUBLISHED
-from pgmest._base.files import write_atomically
 
 HEAD = f"""# PPSyn: Figures 2 to 9, and what the leak is worth
 
@@ -33,6 +32,13 @@ SECTIONS: Sequence[tuple[str, str, str, str, str]] = (
     ("Figure 5: mean squared error of 5-attribute ranges", "sweep", "epsilon", "ranges_5", "figure5.png"),
     ("Figure 6: misclassification", "svm", "epsilon", "rate", "figure6.png"),
     ("Figure 7: workload error against eta", "eta", "eta", "workload_error", "figure7.png"),
+    (
+        f"Figure 7 at other budgets: eta {cells.SMALLER_ETA:g} (0.7: Figure 3)",
+        "eta_budgets",
+        "epsilon",
+        "workload_error",
+        "",
+    ),
     ("Figure 8: range error against eta", "eta", "eta", "ranges_3", "figure8.png"),
     ("Figure 9: workload error against d, BR2000, epsilon 0.1", "dimensions", "d", "workload_error", "figure9.png"),
 )
@@ -56,9 +62,9 @@ Of the figure's lines each is the form of its group that is best in that setting
 """
 
 
-def write(results: Path) -> None:
+def write(how: Run) -> None:
     """Write `ppsyn.md` from the tables that are there."""
-    folder = results / "ppsyn"
+    folder = how.results / "ppsyn"
     parts = [HEAD]
     if (folder / "figure2.png").is_file():
         parts.append("## Figure 2: the budget against the size of the partition\n\n![Figure 2](ppsyn/figure2.png)\n")
@@ -69,12 +75,14 @@ def write(results: Path) -> None:
             if name == "svm":
                 folds = [column for column in table if column.startswith("fold_")]
                 table = table.assign(rate=table[folds].mean(axis=1))
-            parts.append(f"## {title}\n\n{markdown(table, across, value)}\n\n![{title}](ppsyn/{picture})\n")
+            parts.append(f"## {title}\n\n{markdown(table, across, value)}\n")
+            if picture:
+                parts.append(f"![{title}](ppsyn/{picture})\n")
     if (folder / "leak.csv").is_file():
         table = pd.read_csv(folder / "leak.csv")
         parts += [LEAK, markdown(table, "epsilon", "workload_error"), "\n" + finding(table)]
         parts.append("![The published algorithm with its leak closed](ppsyn/leak.png)\n")
-    write_atomically(results / "ppsyn.md", "\n".join(parts))
+    how.write_report("ppsyn", "\n".join(parts))
 
 
 def markdown(table: pd.DataFrame, across: str, value: str) -> str:

@@ -8,9 +8,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from experiments.papers.paper import Run
+from experiments.papers.paper import Run, Runs
 from experiments.ppsyn import cells, figures, problems, report, scores
-from experiments.stored_rows import Cell
 from pgmest.mechanisms.ppsyn.marginal_partition import merging_steps, reconstruction_error, required_budget
 
 FOLDER = "ppsyn"
@@ -29,50 +28,68 @@ def figure_2(how: Run) -> None:
     table = pd.concat(frames)
     how.write_table(f"{FOLDER}/figure2", table)
     figures.figure_2(table, how.results / FOLDER)
-    report.write(how.results)
+    report.write(how)
+
+
+def runs(how: Run) -> dict[str, Runs]:
+    """The runs of each table; that of the leak has those of Figures 3 to 5 at the same budgets beside its own."""
+    seeds = how.few(cells.SEEDS, 1)
+    sweep, leaks = list(cells.sweep(seeds, how.quick)), list(cells.leaks(seeds, how.quick))
+    settings = {(cell.table, cell.epsilon) for cell in leaks}
+    beside = [
+        cell
+        for cell in sweep
+        if cell.mechanism in ("AIM", "PPSyn", cells.PUBLISHED) and (cell.table, cell.epsilon) in settings
+    ]
+    found = {
+        "sweep": sweep,
+        "svm": list(cells.support_vectors(how.quick)),
+        "eta": list(cells.etas(seeds, how.quick)),
+        "eta_budgets": list(cells.eta_budgets(seeds, how.quick)),
+        "dimensions": list(cells.dimensions(seeds, how.quick)),
+        "leak": [*leaks, *beside],
+    }
+    return {name: Runs(FOLDER, of, tuple(f"{FOLDER}/{one}" for one in found)) for name, of in found.items()}
 
 
 def figures_3_to_5(how: Run) -> None:
     """Errors against epsilon."""
-    of = list(cells.sweep(how.few(cells.SEEDS, 1), how.quick))
-    how.write_table(f"{FOLDER}/ranges", empty_ranges(list(dict.fromkeys(cell.table for cell in of))))
-    _figure(how, "sweep", of, figures.sweep)
+    tables = dict.fromkeys(cell.table for cell in cells.sweep(1, how.quick))
+    how.write_table(f"{FOLDER}/ranges", empty_ranges(tables))
+    _figure(how, "sweep", figures.sweep)
 
 
 def figure_6(how: Run) -> None:
     """The support vector machine."""
-    _figure(how, "svm", cells.support_vectors(how.quick), lambda table, to: figures.support_vectors(folds(table), to))
+    _figure(how, "svm", lambda table, to: figures.support_vectors(folds(table), to))
 
 
 def figures_7_and_8(how: Run) -> None:
     """Errors against eta."""
-    _figure(how, "eta", cells.etas(how.few(cells.SEEDS, 1), how.quick), figures.etas)
+    others = how.table(runs(how)["eta_budgets"])
+    if not others.empty:
+        how.write_table(f"{FOLDER}/eta_budgets", others)
+    _figure(how, "eta", figures.etas)
 
 
 def figure_9(how: Run) -> None:
     """Errors against d."""
-    _figure(how, "dimensions", cells.dimensions(how.few(cells.SEEDS, 1), how.quick), figures.dimensions)
+    _figure(how, "dimensions", figures.dimensions)
 
 
 def leak(how: Run) -> None:
     """The published algorithm with its leak closed, beside it, AIM and the private PPSyn, from Figures 3 to 5."""
-    names = ("AIM", "PPSyn", cells.PUBLISHED)
-    beside = [
-        cell
-        for cell in cells.sweep(how.few(cells.SEEDS, 1), how.quick)
-        if cell.mechanism in names and (how.quick or cell.epsilon in cells.LEAK_EPSILONS.get(cell.table, ()))
-    ]
-    _figure(how, "leak", [*cells.leaks(how.few(cells.SEEDS, 1), how.quick), *beside], figures.leaks)
+    _figure(how, "leak", figures.leaks)
 
 
-def _figure(how: Run, name: str, of: Iterable[Cell], draw: Callable[[pd.DataFrame, Path], object]) -> None:
+def _figure(how: Run, name: str, draw: Callable[[pd.DataFrame, Path], object]) -> None:
     """Run the cells, write their table, draw it, and write the report anew."""
-    table = how.table(of, FOLDER)
+    table = how.table(runs(how)[name])
     if table.empty:  # with --stored
         return
     how.write_table(f"{FOLDER}/{name}", table)
     draw(table, how.results / FOLDER)
-    report.write(how.results)
+    report.write(how)
 
 
 def empty_ranges(tables: Iterable[str]) -> pd.DataFrame:

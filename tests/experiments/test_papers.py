@@ -7,7 +7,7 @@ import pytest
 from experiments.papers import page, tries
 from experiments.papers.__main__ import main, papers
 from experiments.papers.entry import ROOT, algorithm, impossible, number, require, statement
-from experiments.papers.paper import Paper, Run, Step, steps_of
+from experiments.papers.paper import Paper, Run, Runs, Step, steps_of
 
 PAPERS = papers()
 
@@ -131,17 +131,66 @@ def test_only_a_whole_try_is_recorded(arguments, monkeypatch, capsys):
     assert "--record is for a whole try" in capsys.readouterr().err
 
 
-def test_rows_are_stored_and_run_once(tmp_path, monkeypatch):
-    class Cell:
-        name = "one"
-        runs = 0
+class _Cell:
+    def __init__(self, name: str):
+        self.name, self.runs = name, 0
 
-        def row(self):
-            Cell.runs += 1
-            return {"value": Cell.runs}
+    def row(self) -> dict[str, object]:
+        self.runs += 1
+        return {"value": self.runs, "path": [1.0, 0.5]}
 
-    monkeypatch.setattr(Run, "cells", property(lambda self: tmp_path))
-    assert Run(stored=True).rows([Cell()], "x") == []
-    assert Run().rows([Cell()], "x") == Run().rows([Cell()], "x") == [{"value": 1}]
-    assert Run(fresh=True).rows([Cell()], "x") == [{"value": 2}]
-    assert Run(stored=True).rows([Cell()], "x") == [{"value": 2}]
+
+@pytest.fixture
+def results(tmp_path, monkeypatch):
+    """Results and stored rows in a temporary folder."""
+    monkeypatch.setattr("experiments.papers.paper.PUBLISHED", tmp_path / "results")
+    monkeypatch.setattr(Run, "cells", property(lambda self: tmp_path / "cells"))
+    return tmp_path
+
+
+def test_rows_are_stored_and_run_once(results):
+    runs = Runs("x", [_Cell("one")], ())
+    assert Run(stored=True).rows(runs) == []
+    first = {"run": "one", "value": 1, "path": [1.0, 0.5]}
+    assert Run().rows(runs) == Run().rows(runs) == [first]
+    assert Run(fresh=True).rows(runs) == [first | {"value": 2}]
+    assert Run(stored=True).rows(runs) == [first | {"value": 2}]
+
+
+def test_a_run_goes_on_from_the_published_table(results):
+    runs = Runs("x", [_Cell("one")], ("table",), lists=("path",))
+    Run().write_table("table", Run().table(runs))
+    (results / "cells" / "x" / "one.json").unlink()
+    both = Runs("x", [*runs.cells, _Cell("two")], ("table",), lists=("path",))
+    assert [cell.name for cell in Run().missing(both)] == ["two"]
+    assert [(row["run"], row["value"], row["path"]) for row in Run().rows(both)] == [
+        ("one", 1, [1.0, 0.5]), ("two", 1, [1.0, 0.5]),
+    ]  # fmt: skip
+    assert runs.cells[0].runs == 1
+
+
+def test_a_try_and_a_fresh_run_take_nothing_from_the_published_table(results):
+    runs = Runs("x", [_Cell("one")], ("table",), lists=("path",))
+    Run().write_table("table", Run().table(runs))
+    (results / "cells" / "x" / "one.json").unlink()
+    assert Run(quick=True, stored=True).rows(runs) == Run(fresh=True, stored=True).rows(runs) == []
+    assert [cell.name for cell in Run(fresh=True).missing(runs)] == ["one"]
+
+
+def test_single_runs_are_named_by_patterns_and_come_once(results):
+    cells = [_Cell("fire-0.3-0"), _Cell("fire-1-0"), _Cell("loans-1-0")]
+    paper = Paper("x", "X", "X.", (), (), runs=lambda how: [Runs("x", cells, ()), Runs("x", cells[:1], ())])
+
+    def named(*patterns):
+        return [cell.name for runs in paper.missing(Run(), patterns) for cell in runs.cells]
+
+    assert named("*") == ["fire-0.3-0", "fire-1-0", "loans-1-0"]
+    assert named("fire-1-*", "loans*") == ["fire-1-0", "loans-1-0"]
+
+
+def test_the_report_of_a_try_says_so(results, monkeypatch):
+    monkeypatch.setattr(Run, "results", property(lambda self: results / ("quick" if self.quick else "results")))
+    for quick in (True, False):
+        Run(quick).write_report("x", "# X\n")
+    assert (results / "results" / "x.md").read_text() == "# X\n"
+    assert (results / "quick" / "x.md").read_text().startswith("**A try")

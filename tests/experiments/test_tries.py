@@ -8,7 +8,7 @@ import pytest
 
 from experiments.papers.__main__ import papers
 from experiments.papers.entry import ROOT
-from experiments.papers.paper import Run
+from experiments.papers.paper import A_TRY, Run
 
 PUBLISHED = ROOT / "experiments" / "results"
 TABLES = {"pgm": ("titanic", "adult14", "stroke"), "ide": ("acs/IL_OH",), "ppsyn": ("adult14", "BR2000"),
@@ -29,6 +29,7 @@ def test_a_try_makes_every_report_and_its_pictures_and_nothing_else(paper, share
     assert entries <= shown
     for report in (tmp_path / "results").glob("*.md"):
         text = report.read_text(encoding="utf-8")
+        assert text.startswith(A_TRY), report.name
         assert not re.search(r"\bnan\b", text), report.name
         for picture in re.findall(r"!\[[^]]*\]\(([^)]+)\)", text):
             assert (report.parent / picture).is_file(), (report.name, picture)
