@@ -42,9 +42,9 @@ def test_kernels_call_nothing_compiled_of_another_file(module):
 
 def test_a_call_across_files_would_be_found(tmp_path, monkeypatch):
     source = (
-        "from pgmest.inference.exact.kernels import _cached\n"
+        "from pgmest._base.compiled import compiled\n"
         "from pgmest.sampling.kernels import _uniform\n\n\n"
-        "@_cached\ndef draw(state):\n    return _uniform(state)\n"
+        "@compiled\ndef draw(state):\n    return _uniform(state)\n"
     )
     (tmp_path / "stale_kernels.py").write_text(source)
     monkeypatch.syspath_prepend(tmp_path)
