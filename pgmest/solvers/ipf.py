@@ -19,8 +19,9 @@ from pgmest.tables.factor import divide
 SETTLED_SHARE = 0.1
 """A table nearer to its marginal than this share of the tolerance is not worth a run of the oracle."""
 
-STALLED = 0.9
-"""A round that leaves more than this share of the distance is the last."""
+STALLED, LEAST_ROUNDS = 0.9, 4
+"""The last round is one that leaves more than this share of the distance that was left after half as many, if not among
+the first. Tables that agree but have zeros in common may only get closer as 1 / rounds, which halves it."""
 
 
 @dataclass(kw_only=True)
@@ -93,9 +94,9 @@ def fit_tables(
         the largest such distance in the last round, and the number of rounds.
     """
     stretches = clique_cells(oracle.layout)
-    (p, _), worst = oracle.run(theta), np.inf
+    (p, _), distances = oracle.run(theta), [np.inf]
     for done in range(1, rounds + 1):
-        before, worst = worst, 0.0
+        worst = 0.0
         for cells in stretches:
             apart = float(np.abs(p[cells] - target[cells]).sum())
             worst = max(worst, apart)
@@ -109,9 +110,10 @@ def fit_tables(
                 theta[cells] = kept
                 oracle.run(theta, out=p)
                 return worst, done
-        if worst <= tolerance or worst > STALLED * before:
+        distances.append(worst)
+        if worst <= tolerance or (done >= LEAST_ROUNDS and worst > STALLED * distances[done // 2]):
             return worst, done
-    return worst, rounds
+    return distances[-1], rounds
 
 
 def clique_cells(layout: Layout) -> list[slice]:

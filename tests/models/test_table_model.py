@@ -59,6 +59,22 @@ def test_it_is_the_distribution_of_maximum_entropy(problem):
         np.testing.assert_allclose(model.project(clique).values, 50.0 / 7.0 * table.values, atol=1e-6)
 
 
+def test_zeros_that_tables_have_together_are_reached_though_slowly():
+    """No table has a zero at (a, b, c, d) = (0, 1, 1, 0), but all together: fitting comes closer as 1 / rounds only."""
+    domain = Domain({"a": 2, "b": 2, "c": 2, "d": 3})
+    known = {
+        ("c", "b", "d"): [1.839, 0.1897, 0.0211, 0.6391, 1.2489, 0.4972, 0, 0.5547, 0, 0.1607, 0.9431, 0.9065],
+        ("c", "d", "a"): [0.9858, 1.4923, 0.5066, 0.932, 0.1031, 0.4152, 0, 0.1607, 0.5003, 0.9976, 0.0917, 0.8148],
+        ("b", "c", "a"): [0.8414, 1.2084, 0.5003, 0.0544, 0.7541, 1.6311, 0.0917, 1.9187],
+    }  # fmt: skip
+    shaped = {clique: np.reshape(values, domain.project(clique).shape) for clique, values in known.items()}
+    tables = {clique: Factor(domain.project(clique), values) for clique, values in shaped.items()}
+    model = model_of_tables(tables, domain, 7.0, 1e-12, 3000)
+    assert model.project(("a", "b", "c", "d")).values[0, 1, 1, 0] < 5e-4
+    for clique, table in tables.items():
+        np.testing.assert_allclose(model.project(clique).values, table.values, atol=5e-4)
+
+
 @settings(deadline=None, max_examples=60)
 @given(problems(), st.data())
 def test_a_marginal_does_not_change_where_only_what_bears_on_it_is_fitted(problem, data):
