@@ -251,8 +251,10 @@ def check_header(file: TableFile, content: bytes, wanted: list[str] | None, raw:
 
 
 def _header(file: TableFile, content: bytes, raw: bool) -> list[str]:
+    """The fields of the first line; one without a name is called what pandas calls it."""
     with _fields_of_any_length():
-        return next(_csv_rows(file, content, raw), (0, []))[1]
+        fields = next(_csv_rows(file, content, raw), (0, []))[1]
+    return [name or f"Unnamed: {place}" for place, name in enumerate(fields)]
 
 
 def _check_delimiter(file: TableFile, content: bytes, wanted: list[str] | None, header: list[str]) -> None:

@@ -70,7 +70,7 @@ def _written(query: Any) -> tuple[np.ndarray, Fraction] | None:
     product, unit = np.ones((1, 1)), Fraction(1)
     for factor in factors_of(query):
         entries, own = integers(factor.matrix())
-        product, unit = np.kron(_exact(product, entries), entries), unit * own
+        product, unit = np.kron(*_exact(product, entries)), unit * own
     if product.dtype != object and np.abs(product).max() >= 2.0**BITS:
         product = python_integers(product)
     if product.dtype == object and cells * product.size > MOST_SLOW:
@@ -78,12 +78,12 @@ def _written(query: Any) -> tuple[np.ndarray, Fraction] | None:
     return product, unit
 
 
-def _exact(product: np.ndarray, entries: np.ndarray) -> np.ndarray:
-    """The product as it must be for another factor's entries to be multiplied to it without rounding."""
+def _exact(product: np.ndarray, entries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Both as they must be to be multiplied without rounding: Python's integers where floats cannot hold a product."""
     fits = product.dtype != object and entries.dtype != object
     if fits and float(np.abs(product).max()) * float(np.abs(entries).max()) < 2.0**53:
-        return product
-    return python_integers(product)
+        return product, entries
+    return python_integers(product), python_integers(entries)
 
 
 def _distance_parts(entries: np.ndarray) -> list[np.ndarray]:

@@ -39,6 +39,7 @@ def exit_code(arguments: list[str], capsys) -> int:
 @example(b"yes\nno\n")
 @example(b"\nNA")
 @example(b",NA,7\n,,1e400")
+@example(b",NA,7,0\n7,,,")
 def test_any_table_is_drafted_or_refused_and_a_draft_is_a_schema(tmp_path, capsys, content):
     table, draft = tmp_path / "table.csv", tmp_path / "draft.yaml"
     table.write_bytes(content)

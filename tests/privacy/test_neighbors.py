@@ -157,7 +157,14 @@ def test_sensitivity_is_exact_for_all_floats(matrix):
             assert getattr(AddRemove(3), norm)(query) == 3**order * largest
 
 
+def corner(value, beside=0.0):
+    return np.array([[0.0, 0.0, 0.0], [0.0, beside, value]])
+
+
 @given(st.lists(arrays(np.float64, (2, 3), elements=FLOATS), min_size=1, max_size=3))
+@example([corner(1.0), corner(2.0**31 + 1), corner(1.0)])  # squares beyond 2^53
+@example([corner(1.0), corner(1e-170, 1.0), corner(1.0)])
+@example([corner(1.0), corner(5e-324, 1.0), corner(0.0)])
 def test_sensitivity_of_a_product_is_that_of_its_matrix(factors):
     query = Kron(dict(zip("abc", factors, strict=False)))
     exact = np.ones((1, 1), dtype=object)

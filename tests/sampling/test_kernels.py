@@ -13,7 +13,7 @@ ROOT = Path(pgmest.__file__).parent
 FILES = sorted(
     ".".join(("pgmest", *path.relative_to(ROOT).with_suffix("").parts))
     for path in ROOT.rglob("*.py")
-    if "@_cached" in path.read_text(encoding="utf-8")
+    if {"@compiled", "@_cached"}.intersection(path.read_text(encoding="utf-8").split())
 )
 
 

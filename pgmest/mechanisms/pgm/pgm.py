@@ -32,8 +32,8 @@ from pgmest.tables.domain import Domain, as_domain
 PART = number("a number from 0 to 1", lambda value: 0 <= value <= 1)
 
 MOST_RECORDS, MOST_CODES = 1_000_000, 300_000_000
-"""There is a weighted record for each private one, but no more than this, and no fewer than asked for: pairs that were not
-measured have the error of so many draws."""
+"""There is a weighted record for each private one, but no more than this, and no fewer than asked for: pairs that were
+not measured have the error of so many draws."""
 
 
 @dataclass(frozen=True, kw_only=True)
