@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from pgmest.measurements.measurement import LinearMeasurement
-from pgmest.mechanisms.pgm.allocation import interaction
 from pgmest.mechanisms.pgm.groups import nested_groups, spread
+from pgmest.mechanisms.pgm.offers import interaction
 from pgmest.mechanisms.pgm.public import PublicTables
 from pgmest.mechanisms.pgm.shrinkage import (
     clearly_less,

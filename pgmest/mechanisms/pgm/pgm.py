@@ -12,10 +12,10 @@ from pgmest._base.errors import ArgumentError, at_least
 from pgmest.inference.support.support import Support
 from pgmest.mechanisms.mechanism import Mechanism
 from pgmest.mechanisms.parameters import COUNT, MEGABYTES, SHARE, Check, number, parameter
-from pgmest.mechanisms.pgm.allocation import Prices
 from pgmest.mechanisms.pgm.evidence import Evidence
 from pgmest.mechanisms.pgm.grouped_model import GroupedModel
 from pgmest.mechanisms.pgm.interest import Interest
+from pgmest.mechanisms.pgm.offers import Prices
 from pgmest.mechanisms.pgm.plan import Plan, planned, report_of
 from pgmest.mechanisms.pgm.public import PublicTables, checked_prior
 from pgmest.mechanisms.pgm.refinement import refined_records

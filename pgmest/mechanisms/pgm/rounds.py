@@ -11,15 +11,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pgmest._base.errors import ArgumentError
-from pgmest.mechanisms.pgm.allocation import (
+from pgmest.mechanisms.pgm.allocation import Demand, allocate, worthwhile
+from pgmest.mechanisms.pgm.evidence import Evidence, counts_all, grouping_query
+from pgmest.mechanisms.pgm.grouped_model import GroupedModel, spanning
+from pgmest.mechanisms.pgm.groups import nested_groups
+from pgmest.mechanisms.pgm.interest import Asked, Interest, evenly, parts
+from pgmest.mechanisms.pgm.offers import (
     CELLS,
     MEAN_ABSOLUTE,
-    Demand,
     Dependence,
     Offer,
     Prices,
     View,
-    allocate,
     grouped_offer,
     histogram,
     interaction,
@@ -27,12 +30,7 @@ from pgmest.mechanisms.pgm.allocation import (
     pair_offer,
     total_offer,
     unscored_offer,
-    worthwhile,
 )
-from pgmest.mechanisms.pgm.evidence import Evidence, counts_all, grouping_query
-from pgmest.mechanisms.pgm.grouped_model import GroupedModel, spanning
-from pgmest.mechanisms.pgm.groups import nested_groups
-from pgmest.mechanisms.pgm.interest import Asked, Interest, evenly, parts
 from pgmest.mechanisms.pgm.plan import Purchase
 from pgmest.mechanisms.pgm.public import PublicTables
 from pgmest.mechanisms.pgm.query_errors import QueryErrors, mean_fraction

@@ -5,19 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pgmest.mechanisms.pgm.allocation import (
-    SHARES,
-    Demand,
-    Dependence,
-    Offer,
-    Prices,
-    allocate,
-    expected_errors,
-    fill,
-    one_way_offer,
-    pair_offer,
-    worthwhile,
-)
+from pgmest.mechanisms.pgm.allocation import Demand, allocate, fill, worthwhile
+from pgmest.mechanisms.pgm.offers import SHARES, Dependence, Offer, Prices, expected_errors, one_way_offer, pair_offer
 from pgmest.privacy import AddRemove, Epsilon, Rho
 
 PAIRS = [("a", "b"), ("a", "c"), ("b", "c")]

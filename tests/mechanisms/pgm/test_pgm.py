@@ -9,7 +9,7 @@ import pgmest as pg
 from pgmest._base.errors import ArgumentError, JournalError
 from pgmest.evaluation import workload_error
 from pgmest.mechanisms import PGM, Independent
-from pgmest.mechanisms.pgm.allocation import MOST_CONTRASTED
+from pgmest.mechanisms.pgm.offers import MOST_CONTRASTED
 from pgmest.mechanisms.registry import named_mechanism
 from pgmest.models.support import SupportModel
 from pgmest.privacy import Replace

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from pgmest.mechanisms.pgm.allocation import (
+from pgmest.mechanisms.pgm.groups import nested_groups
+from pgmest.mechanisms.pgm.offers import (
     MEAN_ABSOLUTE,
     SHARES,
     Dependence,
@@ -13,7 +14,6 @@ from pgmest.mechanisms.pgm.allocation import (
     histogram,
     pair_offer,
 )
-from pgmest.mechanisms.pgm.groups import nested_groups
 from pgmest.mechanisms.pgm.query_errors import QueryErrors, mean_fraction
 from pgmest.queries import identity, prefix
 from pgmest.tables.groups import summed
