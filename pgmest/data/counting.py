@@ -71,7 +71,7 @@ def cell_numbers(columns: Sequence[np.ndarray], shape: Sequence[int]) -> np.ndar
 
 
 def count_pairs(
-    columns: Sequence[np.ndarray], shape: Sequence[int], pairs: Sequence[tuple[int, int]]
+    columns: Sequence[np.ndarray], shape: Sequence[int], pairs: Sequence[Sequence[int]]
 ) -> list[np.ndarray]:
     """The tables of many pairs of columns, counted together by a compiled kernel on all threads.
 
