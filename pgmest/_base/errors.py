@@ -181,6 +181,10 @@ class ArgumentError(PgmestError, ValueError):
         return cls(f"{name}={value!r} is not valid: it must be {options}.")
 
 
+class SpendTooSmall(ArgumentError):
+    """So little of a budget that its noise would drown every count; nothing was paid."""
+
+
 def at_least(name: str, value: object, least: int) -> int:
     """The value of an argument as an integer.
 

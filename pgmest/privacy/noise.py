@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError
+from pgmest._base.errors import ArgumentError, SpendTooSmall
 from pgmest.measurements.noise import discrete_laplace, noise_scale, noise_stddev
 from pgmest.privacy import exponential
 from pgmest.privacy.budgets import GDP, ApproxDP, Budget, Epsilon, PlannedRho, Rho, rounded_up
@@ -76,14 +76,14 @@ def noise_for(spend: Budget, neighbors: Neighbors, query: Any = None, step: floa
     delta zero: discrete Laplace.
 
     Raises:
-        ArgumentError: so little is spent that the noise would drown every count.
+        SpendTooSmall: the noise would drown every count.
     """
     noise = _calibrated(spend, neighbors, query, Fraction(step))
     least = float(noise_scale(noise.kind, LEAST_STEPS)) * noise.step
     if not noise.exact and noise.scale < least:
         noise = replace(noise, scale=least)
     if not noise.scale < MOST_STEPS * noise.step:
-        raise ArgumentError.of("spend", spend, f"more: it would need noise of {noise.scale:.2g} counts")
+        raise SpendTooSmall.of("spend", spend, f"more: it would need noise of {noise.scale:.2g} counts")
     return noise
 
 

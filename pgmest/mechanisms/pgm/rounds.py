@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError
+from pgmest._base.errors import SpendTooSmall
 from pgmest.mechanisms.pgm.allocation import Demand, allocate, worthwhile
 from pgmest.mechanisms.pgm.evidence import Evidence, counts_all, grouping_query
 from pgmest.mechanisms.pgm.grouped_model import GroupedModel, spanning
@@ -75,7 +75,7 @@ def _total_of(curator: Curator) -> tuple[float, float]:
     """The number of records and its standard error, by all answers that tell it."""
     from pgmest.solvers.total import estimate_total
 
-    if curator.public_total:
+    if curator.public_total is not None:
         return curator.public_total, 0.0
     whole = [m for m in curator.measurements if m.query is None or all(map(counts_all, m.query.matrices))]
     found = estimate_total(whole, curator.domain)
@@ -470,7 +470,7 @@ class Rounds:
         while chosen:
             try:
                 return self._measure(number, chosen, share)
-            except ArgumentError:
+            except SpendTooSmall:
                 strongest = sorted(chosen, key=lambda clique: -chosen[clique][1])[: len(chosen) // 2]
                 chosen = {clique: chosen[clique] for clique in chosen if clique in set(strongest)}
 

@@ -120,9 +120,9 @@ class CommonError:
         own = np.var(self.tables[:, used] @ weights[:, used].T, axis=0)
         aligned = np.max([(np.abs(weights) @ spread) ** 2 for spread in self.spreads], axis=0)
         answers, variances = self.unbiased.of(self.names, weights.reshape(len(weights), *self.domain.shape))
-        told = np.isfinite(variances)
-        common, v = np.maximum(aligned - own, 0.0), np.where(told, np.maximum(variances - own, 0.0), 0.0)
-        gain = np.where(told, common / np.maximum(common + v, 1e-300), 0.0)
+        known = np.isfinite(variances)
+        common, v = np.maximum(aligned - own, 0.0), np.where(known, np.maximum(variances - own, 0.0), 0.0)
+        gain = np.where(known, common / np.maximum(common + v, 1e-300), 0.0)
         levels = ndtri((np.arange(count) + 0.5) / count)
         scores = generator.permuted(np.repeat(levels[:, None], len(weights), axis=1), axis=0)
         return gain * (answers - weights @ mean) + np.sqrt(gain * v) * scores

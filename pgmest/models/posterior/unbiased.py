@@ -39,7 +39,7 @@ class UnbiasedAnswers:
     total: float | None = None
 
     def of(self, names: Clique, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The answers, and the variances of their noise, in counts; infinite where they cannot be told.
+        """The answers, and the variances of their noise, in counts; infinite where the tables do not determine them.
 
         Args:
             names: the attributes of the table that the queries are about.
