@@ -100,6 +100,7 @@ def _row(cell: Cell, **found: Any) -> dict[str, Any]:
 def errors(table: Table, made: np.ndarray) -> dict[str, float]:
     """The mean total variation distance of all one-way and of all two-way marginals, in the bins of the comparison."""
     (truth, sizes), (codes, _) = table.binned(table.codes), table.binned(made)
+    codes, sizes = np.where(codes < 0, sizes, codes), [size + 1 for size in sizes]  # and a cell for what is no code
     found = {}
     for ways in (1, 2):
         distances = []

@@ -72,13 +72,13 @@ def with_gaps(frame: pd.DataFrame, task: Task) -> pd.DataFrame:
 
 
 def without_gaps(made: pd.DataFrame, task: Task) -> np.ndarray:
-    """Numbers as fine codes again."""
+    """Numbers as fine codes again; -1 for a category that is missing, which no record has."""
     columns = []
     for name, size in task["sizes"].items():
         column = pd.to_numeric(made[name].astype(object)).to_numpy(dtype=float)
         if name in task["numbers"]:
             column = np.where(np.isnan(column), size - 1, np.clip(np.floor(column), 0, size - 2))
-        columns.append(column.astype(np.int64))
+        columns.append(np.nan_to_num(column, nan=-1.0).astype(np.int64))
     return np.column_stack(columns)
 
 
