@@ -35,6 +35,8 @@ TABLES = (
 EPSILONS = (0.1, 1.0, 10.0)
 DELTA = 1e-9
 SEEDS = (0, 1, 2)
+MORE_SEEDS = {"titanic": 12}
+"""How many seeds on a table so small that means of three differ by a tenth by chance."""
 
 LIMITED: dict[str, Any] = {"max_megabytes": 1.0}
 MECHANISMS: dict[str, dict[str, Any]] = {
@@ -85,21 +87,25 @@ class Cell:
         return plain.replace("/", "_").replace(", ", "-").replace(" ", "-")
 
 
+def tables_and_seeds() -> list[tuple[str, int]]:
+    """Every table with every seed, all tables with the first seed first."""
+    most = max(len(SEEDS), *MORE_SEEDS.values())
+    return [(table, seed) for seed in range(most) for table in TABLES if seed < MORE_SEEDS.get(table, len(SEEDS))]
+
+
 def all_cells() -> list[Cell]:
     """Every cell; of mechanisms that need a public table, only where there is one."""
     names = [name for name in MECHANISMS if name in mechanisms.MECHANISMS]
     cells = [
         Cell(table, name, epsilon, seed)
-        for seed in SEEDS
-        for table in TABLES
+        for table, seed in tables_and_seeds()
         for epsilon in EPSILONS
         for name in names
         if name != "PMWPub" or table in PUBLIC
     ]
     aware = [
         Cell(table, name, epsilon, seed, workload)
-        for seed in SEEDS
-        for table in TABLES
+        for table, seed in tables_and_seeds()
         for epsilon in EPSILONS
         for name in WORKLOAD_AWARE
         for workload in WORKLOADS[1:]

@@ -1,4 +1,4 @@
-"""python -m experiments.flagship [--only PATTERN] [--seeds N] [--fresh] [--report] [--workers N]: PGM and all others.
+"""python -m experiments.flagship [--only PATTERN] [--fresh] [--report] [--workers N]: PGM and all others.
 
 On all pairs, on triples, and on prefix sums of pairs; for each PGM is told what is asked, and run again. The errors of
 the others are read from experiments/results/compare.csv, which `python -m experiments.compare` makes.
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 
-from experiments.compare.cells import EPSILONS, TABLES
+from experiments.compare.cells import EPSILONS, tables_and_seeds
 from experiments.compare.store import start_worker
 from experiments.compare.workloads import NAMES as WORKLOADS
 from experiments.flagship.report import write
@@ -22,13 +22,11 @@ from experiments.kept_runs import add_options, made_by, wanted
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m experiments.flagship", description=__doc__)
     add_options(parser, "adult-1-*")
-    parser.add_argument("--seeds", type=int, default=3, help="runs of each (default 3)")
     options = parser.parse_args()
     runs = [
         Run(workload, table, epsilon, seed)
         for workload in WORKLOADS
-        for seed in range(options.seeds)
-        for table in TABLES
+        for table, seed in tables_and_seeds()
         for epsilon in EPSILONS
     ]
     missing = wanted(runs, options, lambda run: KEPT.row(run) is not None)
