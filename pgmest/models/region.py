@@ -22,6 +22,7 @@ from pgmest.models.exact import Model
 from pgmest.models.table_model import bearing_cells, marginal_model, model_of_tables
 from pgmest.queries import Kron
 from pgmest.solvers.report import ApproximateReport
+from pgmest.synthesis.local_search import LocalSearch
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
@@ -48,7 +49,9 @@ class ApproximateModel(Distribution):
     - A marginal inside a measured clique is read from its table.
     - Any other answer is that of an ordinary `Model`: the one of maximum entropy that fits the tables nearest to the
       question, as many as a small junction tree holds. So two such answers need not agree with each other.
-    - Records come from one such model of all attributes, `tree_model`, which fits those tables that matter most.
+    - Records come from one such model of all attributes, `tree_model`, which fits those tables that matter most, and
+      are then changed code by code until they have all tables (`pgmest.synthesis.LocalSearch`). Independent draws
+      (method="multinomial") are the tree's.
 
     `estimate(oracle="convex")` makes it.
 
@@ -139,12 +142,24 @@ class ApproximateModel(Distribution):
     # -- records ----------------------------------------------------------------------------------------------------
 
     def _drawn(self, n: int, method: str, seed: int | np.random.Generator | None) -> Dataset:
-        return self._tree_model.sample(n, method, seed)
+        if not n:
+            return self._tree_model.sample(n, method, seed)
+        return next(self._drawn_in_batches(n, n, method, seed))
 
     def _drawn_in_batches(
         self, n: int, batch: int, method: str, seed: int | np.random.Generator | None
     ) -> Iterator[Dataset]:
-        return self._tree_model.sample_batches(n, batch, method, seed)
+        generator = np.random.default_rng(seed)
+        drawn = self._tree_model.sample_batches(n, batch, method, generator)
+        if method != "round":
+            yield from drawn
+            return
+        wanted = [table * (n / self.total) for table in self.marginals.values()]
+        for records in drawn:  # each has its share of what is still missing
+            made = LocalSearch().improved(records, wanted, generator)
+            yield made
+            found = made.project_many([table.domain.attributes for table in wanted])
+            wanted = [table - counts for table, counts in zip(wanted, found, strict=True)]
 
     @cached_property
     def _tree_model(self) -> Model:

@@ -17,7 +17,7 @@ from pgmest.models.archive import VIEW_MODEL, write_model
 from pgmest.models.base import checked_total
 from pgmest.models.distribution import Distribution
 from pgmest.models.fitted_model import fitted_model
-from pgmest.synthesis import GradualUpdate, norm_sub, shared_sets, synthesize
+from pgmest.synthesis import LocalSearch, norm_sub, shared_sets, synthesize
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.evidence import checked_evidence
 from pgmest.tables.factor import Factor
@@ -42,7 +42,8 @@ class ViewModel(Distribution):
 
     A marginal inside a view is read from it. Of any other the views determine some marginals, and it is the table of
     maximum entropy with these ("maxent"), that of least l2 norm ("least_norm"), both without negative counts, or one
-    whose marginals are at most t off, with the least t that is possible ("lp"). Records are made by GUM from all views.
+    whose marginals are at most t off, with the least t that is possible ("lp"). Records are changed code by code
+    until they have all views (`pgmest.synthesis.LocalSearch`).
 
     Attributes:
         domain: all the attributes; those in no view are uniform.
@@ -99,7 +100,7 @@ class ViewModel(Distribution):
     def distance(self, records: Dataset) -> float:
         """How far the marginals of records are from the views: the mean total variation distance, between 0 and 1.
 
-        No distribution need have all the views, and records made by gradual updates end near them, not at them.
+        No distribution need have all the views, and then no records have them.
         """
         if not self.views or not records.total:
             return 0.0
@@ -114,8 +115,7 @@ class ViewModel(Distribution):
         """Records whose marginals are close to the views; they come from no joint distribution, so only together."""
         if method != "round":
             raise ArgumentError.of("method", method, ("round",))
-        updates = GradualUpdate(start="tree", alpha=0.3) if len(self.views) > len(self.domain) else GradualUpdate()
-        return synthesize(self.views, self.domain, n, method=updates, seed=seed)
+        return synthesize(self.views, self.domain, n, method=LocalSearch(), seed=seed)
 
     def _known_marginals(self, clique: Clique) -> list[Factor]:
         """The largest marginals of a clique that the views hold, each once; at least the number of records."""

@@ -41,6 +41,81 @@ def rewrite_records(rows, victims, filled, axes, strides, sizes):
             rows[victims[j], axes[a]] = (filled[j] // strides[a]) % sizes[a]
 
 
+START, NEIGHBOR, DISTANCE, FIRST, LAST = range(5)
+"""The columns of a link."""
+OTHER, STEP, PEER = range(3)
+"""The columns of a member."""
+
+
+@inlined
+def _further(record, members, begin, end):
+    """What the members from `begin` to `end` add to where their codes begin."""
+    cells = np.uint64(0)
+    for m in range(begin, end):
+        cells += np.uint64(record[members[m, OTHER]]) * members[m, STEP]
+    return cells
+
+
+@inlined
+def _beginning(record, links, members, k):
+    """Where the codes begin that go with those of the record's other attributes: of pairs without a loop, for speed."""
+    cell = links[k, START] + np.uint64(record[links[k, NEIGHBOR]]) * links[k, DISTANCE]
+    second = links[k, FIRST] + np.uint64(1)
+    if second < links[k, LAST]:
+        cell += _further(record, members, second, links[k, LAST])
+    return cell
+
+
+@compiled
+def change_codes(rows, order, sizes, first, links, members, costs, weights, gain):
+    """Give each code of these records the value that lowers the weighted squared distance to all tables most.
+
+    Each table lies once for each of its attributes a, the codes of a that go with codes of the others next to each
+    other: a link. The distance is the sum of w (count - target)^2. `costs` has what one more record in a cell would add
+    to it, w (2 (count - target) + 1), `weights` has w. Returns the number of changes.
+
+    rows: the records, shape (records, attributes), changed in place; order: the places of those to be looked at;
+    first: the links of a are first[a] to first[a + 1]; gain: space for as many numbers as an attribute has values;
+    links, members: unsigned, for then no index is checked for being negative, which would be three times as slow. A
+    link's row: its start, the first other attribute of its table, the step of its codes (0 where there is no other),
+    its first member, and the one after its last. A member's, of each other attribute of the table: which, the step of
+    its codes, and the link to the same table that has its codes side by side.
+    """
+    moved = 0
+    for place in order:
+        record = rows[place]
+        for a in range(len(sizes)):
+            n, old, own = np.uint64(sizes[a]), np.uint64(record[a]), np.float32(0.0)
+            begin, end = np.uint64(first[a]), np.uint64(first[a + 1])
+            for v in range(n):
+                gain[v] = 0.0
+            for k in range(begin, end):
+                cell = _beginning(record, links, members, k)
+                for v in range(n):
+                    gain[v] += costs[cell + v]
+                own += weights[cell + old]
+            new, least = old, gain[old] - np.float32(2.0001) * own  # where it is costs less once it has left
+            for v in range(n):
+                if v != old and gain[v] < least:
+                    new, least = v, gain[v]
+            if new == old:
+                continue
+            moved += 1
+            for k in range(begin, end):
+                cell = _beginning(record, links, members, k)
+                left, entered = np.float32(-2.0) * weights[cell + old], np.float32(2.0) * weights[cell + new]
+                costs[cell + old] += left
+                costs[cell + new] += entered
+                for m in range(links[k, FIRST], links[k, LAST]):
+                    code, link = np.uint64(record[members[m, OTHER]]), members[m, PEER]
+                    record[a] = old
+                    costs[_beginning(record, links, members, link) + code] += left
+                    record[a] = new
+                    costs[_beginning(record, links, members, link) + code] += entered
+            record[a] = new
+    return moved
+
+
 @inlined
 def _center(table, shape):
     """Take the mean along each axis off a row-major table."""

@@ -11,11 +11,17 @@ from pgmest.data.codes import code_type
 from pgmest.data.dataset import Dataset
 from pgmest.synthesis.appending import append, peel
 from pgmest.synthesis.gum import Callback, GradualUpdate
+from pgmest.synthesis.local_search import LocalSearch
 from pgmest.synthesis.min_cost_flow import MinCostFlow
 from pgmest.tables.domain import Clique, Domain, as_domain
 from pgmest.tables.factor import Factor
 
-SYNTHESIS_METHODS: dict[str, type[GradualUpdate] | type[MinCostFlow]] = {"gum": GradualUpdate, "mcf": MinCostFlow}
+SynthesisMethod = GradualUpdate | LocalSearch | MinCostFlow
+SYNTHESIS_METHODS: dict[str, type[SynthesisMethod]] = {
+    "gum": GradualUpdate,
+    "local_search": LocalSearch,
+    "mcf": MinCostFlow,
+}
 
 
 def synthesize(
@@ -23,7 +29,7 @@ def synthesize(
     domain: Domain | Mapping[str, int],
     n: int,
     *,
-    method: str | GradualUpdate | MinCostFlow = "gum",
+    method: str | SynthesisMethod = "gum",
     seed: int | np.random.Generator | None = None,
     callback: Callback | None = None,
 ) -> Dataset:
@@ -43,7 +49,7 @@ def synthesize(
         tables: of counts, which should agree where they overlap (`consistent_tables`); negative counts count as 0.
         domain: the attributes; those in no table are uniform.
         n: the number of records.
-        method: for the parts with cycles: "gum", "mcf", or an object with parameters of its own.
+        method: for the parts with cycles: "gum", "local_search", "mcf", or an object with parameters of its own.
         seed: the same seed gives the same records.
         callback: see `pgmest.synthesis.gum.Callback`; called for each part with cycles.
 

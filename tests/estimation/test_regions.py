@@ -8,6 +8,7 @@ from scipy.optimize import minimize
 
 import pgmest as pg
 from pgmest._base.errors import ArgumentError, ModelTooLarge
+from pgmest.evaluation.simulation import simulate_measurements
 from pgmest.models.region import ApproximateModel
 from tests.estimation.full_table import least_squares_optimum
 
@@ -197,3 +198,30 @@ def test_wrong_arguments():
     support = pg.prior.Support(data)
     with pytest.raises(ArgumentError, match="with a support as prior"):
         pg.estimate(measurements, data.domain, oracle="convex", prior=support)
+
+
+def test_records_have_the_tables_that_no_tree_holds():
+    data = pg.datasets.load("census").select(["age", "workclass", "education-num", "occupation", "hours-per-week"])
+    pairs = list(itertools.combinations(data.domain, 2))
+    model = pg.estimate(simulate_measurements(data, pairs, stddev=5.0, seed=0), data.domain, oracle="convex")
+
+    def off(records):
+        found = records.project_many(pairs)
+        apart = [
+            np.abs(f.values / records.records - model.project(c).values / model.total).sum()
+            for c, f in zip(pairs, found, strict=True)
+        ]
+        return np.mean(apart) / 2
+
+    tree = model.tree_model(max_megabytes=0.02)
+    object.__setattr__(model, "_tree_model", tree)
+    assert off(model.sample(20_000, seed=0)) < off(tree.sample(20_000, seed=0)) / 3
+    batches = list(model.sample_batches(20_000, batch=3000, seed=0))
+    assert [part.records for part in batches] == [3000] * 6 + [2000]
+    together = pg.Dataset.from_codes([np.concatenate([b.column(n) for b in batches]) for n in data.domain], data.domain)
+    assert off(together) < off(tree.sample(20_000, seed=0)) / 3
+    independent = model.sample(20_000, method="multinomial", seed=0)
+    assert (
+        independent.project(("age",)).values
+        == tree.sample(20_000, method="multinomial", seed=0).project(("age",)).values
+    ).all()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -14,13 +13,12 @@ from pgmest.mechanisms.pgm.grouped_model import GroupedModel
 from pgmest.mechanisms.pgm.shrinkage import ratios
 from pgmest.mechanisms.pgm.weighting import broken
 from pgmest.sampling.systematic import systematic
+from pgmest.synthesis.local_search import ENOUGH, Descent, Goal
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.groups import is_identity, summed
 
 SWEEPS = 4
 """Over all records; further ones change less than a hundredth of the codes."""
-ENOUGH = 1e-3
-"""No further sweep where so few codes changed in one."""
 MOST_STEPS = 1.5e10
 """In all sweeps, about 10 s; of very large problems only some of the records are looked at."""
 MOST_CELLS, MOST_PROJECTED = 5e7, 1e10
@@ -28,21 +26,6 @@ MOST_CELLS, MOST_PROJECTED = 5e7, 1e10
 LEAST_RECORDS = 1000
 LEAST_GUESS = 1e-3
 """So much of independence within a group is mixed into what weighted records have there."""
-
-
-@dataclass(frozen=True)
-class Goal:
-    """The table of two attributes or three that records should have, and how much each cell matters.
-
-    Attributes:
-        clique: the attributes.
-        table: counts, an axis for each.
-        variance: of the noise in them, before anything was done about it.
-    """
-
-    clique: Clique
-    table: np.ndarray
-    variance: float
 
 
 def refined_records(
@@ -124,9 +107,6 @@ def refine_rows(
 ) -> None:
     """Change records in place, a sweep at a time, while enough codes change.
 
-    A cell's weight is one over the geometric mean of what its count would vary by if records were drawn, and of the
-    variance of the noise: between the distances that count where there is little noise, and where there is much.
-
     Args:
         rows: shape (records, attributes).
         domain: of the records.
@@ -134,73 +114,13 @@ def refine_rows(
         scale: records for each record of the table.
         generator: for the order.
     """
-    from pgmest.mechanisms.pgm.kernels import refine
-
     if not goals or len(domain) < 2:
         return
-    sizes = np.array(domain.shape, dtype=np.int64)
-    links = _links(domain, goals)
-    costs, weights = _costs(rows, domain, goals, scale)
-    steps = float(sum(len(own) * size for own, size in zip(links, sizes, strict=True)))
-    left = int(MOST_STEPS / max(1.0, steps))
-    space = np.empty(int(sizes.max()), dtype=np.float32)
-    first = np.concatenate([[0], np.cumsum([len(own) for own in links])]).astype(np.int64)
-    table = np.array([link for own in links for link in own], dtype=np.uint64).reshape(-1, 8)
+    descent = Descent.of(rows, domain, goals, scale)
+    left = int(MOST_STEPS / max(1.0, descent.steps))
     for _ in range(SWEEPS):
         order = generator.permutation(len(rows))[:left]
-        changed = refine(rows, order, sizes, first, table, costs, weights, space)
+        changed = descent.sweep(rows, order)
         left -= len(order)
-        if left <= 0 or changed <= ENOUGH * len(order) * len(sizes):
+        if left <= 0 or changed <= ENOUGH * len(order) * len(domain):
             break
-
-
-def _links(domain: Domain, goals: Sequence[Goal]) -> list[list[tuple[int, ...]]]:
-    """For each attribute the places where a table lies by its codes, in the order of the others: `kernels.refine`."""
-    starts, end = [], 0
-    for goal in goals:
-        size = goal.table.size
-        starts.append([end + turn * size for turn in range(len(goal.clique))])
-        end += len(goal.clique) * size
-    places = [domain.axes(goal.clique) for goal in goals]
-    mine = [
-        sorted(
-            (_others(axes, turn), goal, turn)
-            for goal, axes in enumerate(places)
-            for turn in range(len(axes))
-            if axes[turn] == a
-        )
-        for a in range(len(domain))
-    ]
-    offsets = np.concatenate([[0], np.cumsum([len(own) for own in mine])])
-    number = {(goal, turn): int(offsets[a]) + i for a, own in enumerate(mine) for i, (_, goal, turn) in enumerate(own)}
-    found = []
-    for own in mine:
-        rows = []
-        for rest, goal, turn in own:
-            peers = [number[goal, places[goal].index(b)] for b in rest]
-            b, c = rest[0], rest[-1]
-            steps = (domain.shape[c], 1) if len(rest) > 1 else (1, 0)
-            rows.append((starts[goal][turn], b, c, *steps, len(peers), peers[0], peers[-1]))
-        found.append(rows)
-    return found
-
-
-def _others(axes: Sequence[int], turn: int) -> tuple[int, ...]:
-    """The attributes of a table but one."""
-    return tuple(axis for place, axis in enumerate(axes) if place != turn)
-
-
-def _costs(rows: np.ndarray, domain: Domain, goals: Sequence[Goal], scale: float) -> tuple[np.ndarray, np.ndarray]:
-    """What one more record in each cell would add, and the weights, each table once for each of its attributes."""
-    cells = sum(len(goal.clique) * goal.table.size for goal in goals)
-    costs, weights, end = np.empty(cells, dtype=np.float32), np.empty(cells, dtype=np.float32), 0
-    records = Dataset.from_codes(list(np.ascontiguousarray(rows.T)), domain, trusted=True)
-    for goal, found in zip(goals, records.project_many([goal.clique for goal in goals]), strict=True):
-        target, counts = np.maximum(goal.table, 0.0) * scale, found.values
-        weight = 1 / np.sqrt((target + 1) * (goal.variance * scale**2 + 1))
-        cost = weight * (2 * (counts - target) + 1)
-        for turn in range(target.ndim):
-            inside = slice(end, end + target.size)
-            costs[inside], weights[inside] = (np.moveaxis(part, turn, -1).ravel() for part in (cost, weight))
-            end += target.size
-    return costs, weights

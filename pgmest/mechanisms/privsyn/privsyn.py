@@ -34,8 +34,8 @@ from pgmest.privacy.curator import Curator
 from pgmest.privacy.noise import noise_for
 from pgmest.queries.workloads import Workload
 from pgmest.solvers.total import estimate_total
-from pgmest.synthesis import GradualUpdate, MinCostFlow, consistent_tables, synthesize
-from pgmest.synthesis.synthesize import SYNTHESIS_METHODS
+from pgmest.synthesis import consistent_tables, synthesize
+from pgmest.synthesis.synthesize import SYNTHESIS_METHODS, SynthesisMethod
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Clique
 from pgmest.transforms.learned import rare_values
@@ -50,11 +50,13 @@ def _shares(value: Any) -> tuple[float, ...]:
 
 
 def _synthesis(value: Any) -> Any:
-    return value if isinstance(value, GradualUpdate | MinCostFlow) else choice(SYNTHESIS_METHODS)("synthesis", value)
+    return value if isinstance(value, SynthesisMethod) else choice(SYNTHESIS_METHODS)("synthesis", value)
 
 
 SHARES = Check("three positive numbers that sum to 1", _shares)
-SYNTHESIS = Check(f"a GradualUpdate, a MinCostFlow, or one of {', '.join(map(repr, SYNTHESIS_METHODS))}", _synthesis)
+SYNTHESIS = Check(
+    f"a GradualUpdate, a LocalSearch, a MinCostFlow, or one of {', '.join(map(repr, SYNTHESIS_METHODS))}", _synthesis
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +84,8 @@ class PrivSyn(Mechanism):
 
     Args:
         estimator: "original" or "pgm".
-        synthesis: of "original": "gum", "mcf", or an object such as `pgmest.synthesis.GradualUpdate(iterations=100)`.
+        synthesis: of "original": "gum", as published, "local_search", which ends closer to the tables, "mcf", or an
+            object such as `pgmest.synthesis.GradualUpdate(iterations=100)`.
         shares: of the budget, for one-way marginals, for the selection, and for the chosen marginals.
         threshold: see above; -inf combines no values.
         max_cells: the most cells of a marginal that pairs are combined into.
@@ -93,7 +96,7 @@ class PrivSyn(Mechanism):
     """
 
     estimator: str = parameter("original", ESTIMATOR)
-    synthesis: str | GradualUpdate | MinCostFlow = parameter("gum", SYNTHESIS)
+    synthesis: str | SynthesisMethod = parameter("gum", SYNTHESIS)
     shares: tuple[float, float, float] = parameter((0.1, 0.1, 0.8), SHARES)
     threshold: float = parameter(3.0, DEVIATIONS)
     max_cells: float = parameter(5000, CELLS)

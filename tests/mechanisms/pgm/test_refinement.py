@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 import pgmest as pg
 from pgmest.mechanisms import PGM
-from pgmest.mechanisms.pgm.refinement import Goal, refine_rows
+from pgmest.mechanisms.pgm.refinement import refine_rows
+from pgmest.synthesis.local_search import Goal
 
 DOMAIN = pg.Domain({"a": 3, "b": 4, "c": 2, "d": 5})
 

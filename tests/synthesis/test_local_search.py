@@ -1,0 +1,134 @@
+"""Records changed code by code until they have all tables."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pgmest as pg
+from pgmest._base.errors import ArgumentError
+from pgmest.synthesis import GradualUpdate, LocalSearch, synthesize
+from pgmest.synthesis.local_search import Descent, Goal
+
+CENSUS = pg.datasets.load("census").take(slice(0, 10_000))
+PAIRS = [CENSUS.project(pair) for pair in itertools.combinations(CENSUS.domain, 2)]
+
+
+def off(records, tables):
+    """The mean total variation error of the records in the tables."""
+    apart = [
+        np.abs(records.project(t.domain).values / records.records - t.values / t.values.sum()).sum() for t in tables
+    ]
+    return np.mean(apart) / 2
+
+
+@st.composite
+def problems(draw):
+    """A domain, cliques of any size, and records."""
+    sizes = draw(st.lists(st.integers(1, 4), min_size=1, max_size=5))
+    domain = pg.Domain({name: size for name, size in zip("abcde", sizes, strict=False)})
+    subsets = [c for k in range(1, len(sizes) + 1) for c in itertools.combinations(domain, k)]
+    cliques = draw(st.lists(st.sampled_from(subsets), min_size=1, max_size=5, unique=True))
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    rows = np.stack([rng.integers(0, size, draw(st.integers(1, 60))) for size in sizes[:1]], axis=1)
+    rows = np.stack([rng.integers(0, size, len(rows)) for size in sizes], axis=1).astype(np.uint16)
+    return domain, cliques, rows, rng
+
+
+def squared(rows, domain, goals, scale):
+    """The distance that is to fall, from its definition."""
+    data = pg.Dataset.from_codes(list(rows.T), domain)
+    total = 0.0
+    for goal in goals:
+        target = np.maximum(goal.table, 0.0) * scale
+        weight = 1 / np.sqrt((target + 1) * (goal.variance * scale**2 + 1))
+        total += float((weight * (data.project(goal.clique).values - target) ** 2).sum())
+    return total
+
+
+@given(problems(), st.sampled_from([0.5, 1.0, 3.0]))
+@settings(max_examples=60, deadline=None)
+def test_no_change_of_one_code_brings_records_closer_and_the_books_are_right(problem, scale):
+    domain, cliques, rows, rng = problem
+    goals = [
+        Goal(c, rng.gamma(0.7, len(rows) / domain.size(c) + 1, domain.project(c).shape), rng.random()) for c in cliques
+    ]
+    before = squared(rows, domain, goals, scale)
+    descent = Descent.of(rows, domain, goals, scale)
+    for _ in range(20):
+        if not descent.sweep(rows, rng.permutation(len(rows))):
+            break
+    least = squared(rows, domain, goals, scale)
+    assert least <= before * (1 + 1e-5) + 1e-4
+    afresh = Descent.of(rows, domain, goals, scale)
+    np.testing.assert_allclose(descent.costs, afresh.costs, rtol=1e-4, atol=1e-3)
+    for place, axis in itertools.product(rng.integers(0, len(rows), 4), range(len(domain))):
+        for code in range(domain.shape[axis]):
+            other = rows.copy()
+            other[place, axis] = code
+            assert squared(other, domain, goals, scale) >= least - 1e-3 * max(1.0, least)
+
+
+@given(problems())
+@settings(max_examples=30, deadline=None)
+def test_the_reported_error_is_that_of_the_records(problem):
+    domain, cliques, rows, rng = problem
+    wanted = [*cliques, *((name,) for name in domain)]
+    tables = [pg.Factor(domain.project(c), rng.gamma(1.0, 1.0, domain.project(c).shape) + 0.01) for c in wanted]
+    said = []
+    columns = LocalSearch().records(tables, domain, len(rows), rng, lambda _, error: said.append(error))
+    assert said[-1] == pytest.approx(off(pg.Dataset.from_codes(columns, domain), tables), abs=1e-4)
+
+
+def test_all_pairs_of_a_table_are_met_where_gradual_updates_leave_them():
+    found = {
+        kind: off(synthesize(PAIRS, CENSUS.domain, 10_000, method=kind, seed=0), PAIRS)
+        for kind in (LocalSearch(), GradualUpdate(), GradualUpdate(start="tree", alpha=0.3))
+    }
+    mine, *theirs = found.values()
+    assert mine < 0.004
+    assert min(theirs) > 5 * mine
+
+
+@pytest.mark.parametrize("start", ["tree", "independent"])
+def test_other_numbers_of_records_have_the_same_shares(start):
+    records = synthesize(PAIRS, CENSUS.domain, 3000, method=LocalSearch(start=start), seed=0)
+    assert records.records == 3000
+    assert off(records, PAIRS) < 0.02
+
+
+def test_improved_records_enter_no_cell_that_is_exactly_zero():
+    rng = np.random.default_rng(0)
+    domain = pg.Domain({"a": 3, "b": 3, "c": 3})
+    first = rng.integers(0, 3, 2000)
+    start = pg.Dataset.from_codes([first, first, rng.integers(0, 3, 2000)], domain)
+    ab = np.eye(3) * [[100], [900], [1000]]
+    tables = [
+        pg.Factor(domain.project(tuple("ab")), ab),
+        pg.Factor(domain.project(tuple("bc")), rng.random((3, 3)) * 500),
+    ]
+    improved = LocalSearch().improved(start, tables, rng)
+    assert (improved.project(("a", "b")).values[ab == 0] == 0).all()
+    assert off(improved, tables[1:]) < off(start, tables[1:])
+
+
+def test_nothing_to_do():
+    rng = np.random.default_rng(0)
+    domain = pg.Domain({"a": 2, "b": 3})
+    none = pg.Dataset.from_codes([np.zeros(0, int), np.zeros(0, int)], domain)
+    assert LocalSearch().improved(none, [pg.Factor(domain, np.ones((2, 3)))], rng).records == 0
+    some = pg.Dataset.from_codes([[0, 1], [2, 0]], domain)
+    assert (
+        LocalSearch().improved(some, [], rng).project(("a", "b")).values.tolist()
+        == some.project(("a", "b")).values.tolist()
+    )
+    assert synthesize([pg.Factor(domain, np.ones((2, 3)))], domain, 0, method="local_search", seed=0).records == 0
+
+
+def test_bad_parameters_are_named():
+    with pytest.raises(ArgumentError, match="sweeps"):
+        LocalSearch(sweeps=0)
+    with pytest.raises(ArgumentError, match="start"):
+        LocalSearch(start="forest")
