@@ -20,7 +20,7 @@ HEAD = """# All mechanisms on all tables
 
 `python -m experiments.compare`. The error is the total variation distance between true and estimated marginals,
 averaged over the pairs of attributes with at most {cells:,} cells (at most {pairs:,} of them); of the model,
-not of records drawn from it, which are in compare.csv. Every mechanism is told to answer all pairs and
+not of records drawn from it, which are in compare.csv. The workload of every mechanism is all pairs; it
 spends the budget named, delta {delta:g} where it uses one. Noise is simulated, junction trees are limited to 1 MB,
 HDMM answers by least squares, its negative counts set to zero and the others scaled to its total before a distance is
 taken, and DualQuery with its own records; one thread. A number is the median over the seeds,
@@ -29,8 +29,8 @@ reason; no public table, for PMWPub; or not run.
 
 Triples: the same distance over the triples with at most {cells:,} cells (at most {triples} of them). Prefix sums: over
 the same pairs, the error of "this value of the one, at most that of the other", where attributes with {ordered} values
-or more are taken as ordered by their codes. {told} are told which of the three they are to answer and run for
-each; the others measure the same for all, and are judged by one run.
+or more are taken as ordered by their codes. {aware} are run for each of the three as their workload;
+the others measure the same for all, and are judged by one run.
 
 Where mbi 2.0.0 estimates, it is given the mechanism's measurements and runs mirror descent, {iterations:,} iterations,
 after the last of them for MST and after every round for AIM, started from its last estimate. Its seconds are by the
@@ -68,7 +68,7 @@ def write(table: pd.DataFrame) -> None:
 
 
 def runs_for(table: pd.DataFrame, workload: str) -> pd.DataFrame:
-    """The runs by which a workload is judged: those that were told of it, and of other mechanisms all."""
+    """The runs by which a workload is judged: those that had it as theirs, and of other mechanisms all."""
     return table[table["workload"].eq(workload) | ~table["mechanism"].isin(WORKLOAD_AWARE)]
 
 
@@ -78,7 +78,7 @@ def _head(table: pd.DataFrame) -> str:
     share = (count == count.max()).mean()
     seeds = f"{count.max()} of each" if share == 1 else f"{count.max()} of {share:.0%} of the runs and fewer of others"
     return HEAD.format(
-        cells=MOST_CELLS, pairs=MOST_PAIRS, triples=MOST_TRIPLES, ordered=ORDERED_FROM, told=", ".join(WORKLOAD_AWARE),
+        cells=MOST_CELLS, pairs=MOST_PAIRS, triples=MOST_TRIPLES, ordered=ORDERED_FROM, aware=", ".join(WORKLOAD_AWARE),
         delta=DELTA, iterations=MBI_ITERATIONS, seeds=seeds,
     )  # fmt: skip
 

@@ -1,6 +1,6 @@
 """python -m experiments.flagship [--only PATTERN] [--fresh] [--report] [--workers N]: PGM and all others.
 
-On all pairs, on triples, and on prefix sums of pairs; for each PGM is told what is asked, and run again. The errors of
+On all pairs, on triples, and on prefix sums of pairs; for each PGM is run again, with it as its workload. The errors of
 the others are read from experiments/results/compare.csv, which `python -m experiments.compare` makes.
 A run that was made before is not made again (`experiments.kept_runs`). Each is made by a process of its own, whose peak
 of memory is noted. The tables and the picture go to experiments/results/flagship.{csv,md,png}. Set

@@ -33,8 +33,8 @@ pairs, of the model. PGM: the mean over the seeds run. The others: the means ove
 junction trees limited to 1 MB. *Best other* is the one that happens to be best on that table and budget, which nobody
 knows beforehand. *Records* is the error of as many sampled records, divided by the model's. Seconds are of a processor.
 Every run and every table that was used is here; PMWPub, which needs a public table, is left out.
-Triples and prefix sums are those of compare.md: there PGM is run again, told of them, as are the others that can be.
-*Told pairs* is what the runs for pairs come to there, *triples* in the last column how many were bought.
+Triples and prefix sums are those of compare.md: for each PGM is run again, with it as its workload, as are the others
+that take one. *Workload: pairs* is what the runs for pairs come to there, the column *triples* how many were bought.
 """
 MEASURES = {"pairs": "error", "triples": "triples", "prefixes": "prefixes"}
 """Of each workload the column that has its error."""
@@ -56,7 +56,7 @@ def compared(runs: pd.DataFrame, workload: str = "pairs") -> pd.DataFrame:
     means["error"] = means["value"]
     means["seeds"] = mine.groupby(["table", "epsilon"], sort=False).size()
     of_pairs = runs[runs["workload"].eq("pairs")].groupby(["table", "epsilon"])["value"].mean()
-    means["told_pairs"] = of_pairs.reindex(means.index)
+    means["for_pairs"] = of_pairs.reindex(means.index)
     rivals = others(workload)
     best = rivals.loc[rivals.groupby(["table", "epsilon"])["error"].idxmin()].set_index(["table", "epsilon"])
     baseline = rivals[rivals["mechanism"].eq("Independent")].set_index(["table", "epsilon"])["error"]
@@ -79,7 +79,7 @@ def write(runs: pd.DataFrame) -> None:
         lines += ["", f"## Epsilon {epsilon:g}", "", *_rows(rows)]
     for workload, title in (("triples", "Triples"), ("prefixes", "Prefix sums of pairs")):
         if runs["workload"].eq(workload).any():
-            lines += ["", f"## {title}", "", *_told(compared(runs, workload), workload)]
+            lines += ["", f"## {title}", "", *_by_workload(compared(runs, workload), workload)]
     lines += ["", "![error over epsilon](flagship.png)"]
     write_atomically(RESULTS / "flagship.md", "\n".join(lines) + "\n")
     _draw(table)
@@ -132,18 +132,18 @@ def _rows(rows: pd.DataFrame) -> list[str]:
     return lines
 
 
-def _told(table: pd.DataFrame, workload: str) -> list[str]:
-    """The table of a workload that PGM was told of."""
+def _by_workload(table: pd.DataFrame, workload: str) -> list[str]:
+    """The table of a workload that PGM was given."""
     lines = _summary(table, workload) if table["ratio"].notna().any() else ["The others were not run for it yet."]
-    gain = _geometric((table["error"] / table["told_pairs"]).dropna())
-    lines += [f"Told of it, PGM has {gain:.3f} times the error that its runs for pairs have there.", ""]
+    gain = _geometric((table["error"] / table["for_pairs"]).dropna())
+    lines += [f"With it as its workload PGM has {gain:.3f} times the error that its runs for pairs have there.", ""]
     lines += [
-        "| | epsilon | PGM | told pairs | best other | | ratio | Independent | pairs | triples | seconds | seeds |",
+        "| | epsilon | PGM | workload: pairs | best other | | ratio | Independent | pairs | triples | seconds | seeds |",
         "|---|---:|---:|---:|---:|---|---:|---:|---:|---:|---:|---:|",
     ]
     for row in table.itertuples():
         lines.append(
-            f"| {row.table} | {row.epsilon:g} | {row.error:.5f} | {row.told_pairs:.5f} | {row.best:.5f} | "
+            f"| {row.table} | {row.epsilon:g} | {row.error:.5f} | {row.for_pairs:.5f} | {row.best:.5f} | "
             f"{row.best_name} | {row.ratio:.2f} | {row.independent:.5f} | {row.pairs:.0f} | {row.threes:.0f} | "
             f"{row.seconds:.0f} | {row.seeds} |"
         )

@@ -18,7 +18,7 @@ their range. delta is {cells.DELTA:g}, junction trees are limited to 1 MB, noise
 
 `{PUBLISHED}` is Algorithms 1 to 4 as published (T = 16 per attribute, eta 0.7), which read
 partitions and budgets off the true counts; `PPSyn` is the private redesign.
-Every mechanism is told the same workload: {problems.MARGINALS} random
+The workload is the same for every mechanism: {problems.MARGINALS} random
 marginals of at most {problems.MAX_CELLS:,} cells (the paper states neither number). Errors are the paper's: l1 per
 record for the workload, the mean squared error of fractions for ranges ({problems.COMBINATIONS[3]} combinations of
 three attributes, {problems.COMBINATIONS[5]} of five, {problems.BOXES} ranges each), and the misclassification of a
