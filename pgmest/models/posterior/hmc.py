@@ -33,7 +33,7 @@ PART_OF_TURN = (0.25, 0.75)
 from the center as before, so that spreads would not mix; a quarter of the circle forgets the start."""
 
 LONGEST = 1024
-TURNS = 15
+TURNS = 9
 """So many trajectories say when they turn; none is followed for more than LONGEST steps."""
 
 TURNED = 0.05

@@ -330,7 +330,7 @@ class Metric:
 
 def _product(matrix: np.ndarray, values: np.ndarray) -> np.ndarray:
     """The matrix times vectors on the last axis of an array; it has rows of a length that BLAS does not share."""
-    if values.ndim > 1:
+    if values.ndim > 1 or not matrix.size:
         return values @ matrix.T
     piece = max(1, UNSHARED // max(matrix.shape[1], 1))
     whole = len(matrix) - len(matrix) % piece
@@ -351,7 +351,8 @@ def _inside(rows: np.ndarray, values: np.ndarray) -> np.ndarray:
     """A few long rows times a vector."""
     pieces, rest = _pieces(rows)
     cut = len(values) - rest.shape[1]
-    return np.matmul(pieces, values[:cut].reshape(len(pieces), -1, 1)).sum(axis=0)[:, 0] + rest @ values[cut:]
+    parts = values[:cut].reshape(len(pieces), pieces.shape[2], 1)
+    return np.matmul(pieces, parts).sum(axis=0)[:, 0] + rest @ values[cut:]
 
 
 def _outside(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
