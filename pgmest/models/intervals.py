@@ -24,7 +24,8 @@ class Interval:
         about: "table" or "population".
         basis: what it rests on. "measured": one measured clique holds all that was asked about; sums of its
             cells were checked against unbiased answers. "dependence": none
-            does, and dependence that was not measured was taken to be as strong as that of measured cliques. "model":
+            does, and dependence that was not measured was taken to be as strong as that of measured cliques. The level
+            then holds over pairs, not for the strongest one: of n + 1 pairs any may be that. "model":
             the structure of a model, whose missing dependence the interval does not hold. "tables": all compatible
             tables. "replicates": repetitions of the noise.
     """

@@ -17,13 +17,16 @@ from pgmest.losses.base import dot
 from pgmest.models.posterior.density import PosteriorDensity
 from pgmest.models.posterior.hmc import Chain
 from pgmest.models.posterior.metric import Metric
-from pgmest.models.posterior.mode import find_mode
+from pgmest.models.posterior.mode import find_mode, settled
 from pgmest.models.posterior.report import PosteriorReport
 
-TRIALS = 16
+FIRST_TRIALS, TRIALS = 2, 16
 HOLDS = 0.5
 """Laplace's approximation holds where the log of the true density over its own varies by at most so many nats (standard
 deviation) over so many draws from it: then a difference of 1 in the density is two of these."""
+
+HOPELESS = 50 * HOLDS
+"""Where the first draws differ by more than this no further ones are made, nor is the mode made exact."""
 
 SOLVED = 1e-3
 THREADED_CELLS = 4096
@@ -69,6 +72,9 @@ def draw(
     misfit, found = np.nan, None
     if method in ("auto", "laplace"):
         misfit = laplace_misfit(density, mode, generator)
+        if method == "laplace" or misfit <= HOPELESS:
+            exact = settled(density, mode)
+            misfit, mode = (misfit if exact is mode else laplace_misfit(density, exact, generator)), exact
         if method == "laplace" or misfit <= HOLDS:
             found = _laplace(density, mode, chains, -(-draws // chains), generator)
     facts: dict[str, Any] = {"divergent": 0, "acceptance": 1.0, "gradients": density.evaluations}
@@ -83,13 +89,19 @@ def draw(
 
 
 def laplace_misfit(density: PosteriorDensity, mode: np.ndarray, generator: np.random.Generator) -> float:
-    """The standard deviation of the log of the density over its Laplace approximation's, over draws from that."""
-    differences = []
-    for step, energy in _laplace_steps(density, mode, TRIALS, generator):
-        actual, _ = density.energy(mode + step)
-        differences.append(actual - energy)
-        if not np.isfinite(actual):
+    """The standard deviation of the log of the density over its Laplace approximation's, over draws from that.
+
+    Of the first draws only where these say that it is nowhere near.
+    """
+    differences: list[float] = []
+    for count in (FIRST_TRIALS, TRIALS - FIRST_TRIALS):
+        for step, energy in _laplace_steps(density, mode, count, generator):
+            actual, _ = density.energy(mode + step)
+            differences.append(actual - energy)
+        if not np.isfinite(differences).all():
             return np.inf
+        if np.std(differences) > HOPELESS:
+            break
     return float(np.std(differences))
 
 

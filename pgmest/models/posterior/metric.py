@@ -45,6 +45,10 @@ WORTH_SCALING = 3.0
 
 RIDGE = 1e-8
 
+UNSHARED = 8192
+"""Entries of a matrix whose product with a vector BLAS does not share between threads, which would wait for each other
+while chains run in threads of their own."""
+
 
 class Root(Protocol):
     """L, of the inverse mass matrix L L^T in scaled coordinates, on the last axis of arrays."""
@@ -92,7 +96,7 @@ class DenseRoot:
 
     def _on(self, matrix: np.ndarray, values: np.ndarray) -> np.ndarray:
         found = values.copy()
-        found[..., self.chosen] = np.einsum("ij,...j->...i", matrix, values[..., self.chosen])  # BLAS starts threads
+        found[..., self.chosen] = _product(matrix, values[..., self.chosen])
         return found
 
     def forward(self, values: np.ndarray) -> np.ndarray:
@@ -167,7 +171,7 @@ class SharedRoot:
         if not len(self.weights):
             return values
         moved = self._centered((self.rows @ values.T).T) + values[..., -1:] * self.total
-        inside = self.weights * np.einsum("ij,...j->...i", core, self.weights * moved)
+        inside = self.weights * _product(core, self.weights * moved)
         sums = np.add.reduceat(inside * self.shares, self.starts, axis=-1)
         spread = inside - np.repeat(sums, np.diff(self.starts, append=inside.shape[-1]), axis=-1)
         found = values + (self.columns @ spread.T).T
@@ -312,17 +316,49 @@ class Metric:
         """The inverse mass matrix times a momentum, both in scaled coordinates."""
         found = self.root.inverse(momentum)
         if len(self.weights):
-            inside = np.einsum("kn,n->k", self.outward, momentum)
-            found = found + np.einsum("kn,k->n", self.outward, self.weights * inside)
+            found += _outside(self.outward, self.weights * _inside(self.outward, momentum))
         return found
 
     def momentum(self, generator: np.random.Generator) -> np.ndarray:
         """A normal momentum with the mass matrix as covariance, in scaled coordinates."""
         drawn = generator.standard_normal(len(self.scale)) * (self.scale > 0)
         if len(self.weights):
-            inside = np.einsum("kn,n->k", self.directions, drawn)
-            drawn += np.einsum("kn,k->n", self.directions, (1.0 / np.sqrt(1.0 + self.weights) - 1.0) * inside)
+            longer = 1.0 / np.sqrt(1.0 + self.weights) - 1.0
+            drawn += _outside(self.directions, longer * _inside(self.directions, drawn))
         return self.root.momentum(drawn)
+
+
+def _product(matrix: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """The matrix times vectors on the last axis of an array; it has rows of a length that BLAS does not share."""
+    if values.ndim > 1 or not matrix.size:
+        return values @ matrix.T
+    piece = max(1, UNSHARED // max(matrix.shape[1], 1))
+    whole = len(matrix) - len(matrix) % piece
+    found = np.empty(len(matrix))
+    np.matmul(matrix[:whole].reshape(-1, piece, matrix.shape[1]), values, out=found[:whole].reshape(-1, piece))
+    np.matmul(matrix[whole:], values, out=found[whole:])
+    return found
+
+
+def _pieces(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A few long rows in pieces of columns, shape (pieces, rows, columns), and the columns that are left."""
+    piece = max(1, UNSHARED // max(len(rows), 1))
+    whole = rows.shape[1] - rows.shape[1] % piece
+    return rows[:, :whole].reshape(len(rows), -1, piece).transpose(1, 0, 2), rows[:, whole:]
+
+
+def _inside(rows: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """A few long rows times a vector."""
+    pieces, rest = _pieces(rows)
+    cut = len(values) - rest.shape[1]
+    parts = values[:cut].reshape(len(pieces), pieces.shape[2], 1)
+    return np.matmul(pieces, parts).sum(axis=0)[:, 0] + rest @ values[cut:]
+
+
+def _outside(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """The sum of a few long rows with these weights."""
+    pieces, rest = _pieces(rows)
+    return np.concatenate([np.matmul(weights, pieces).reshape(-1), weights @ rest])
 
 
 def _orthonormal(rows: np.ndarray) -> np.ndarray:

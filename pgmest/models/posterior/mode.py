@@ -13,7 +13,9 @@ the region where the quadratic model holds at once."""
 
 STEPS = 30
 ENOUGH = 0.05
-"""A level ends after so many steps, or where a step promises less of the energy than this."""
+"""A level ends after so many steps, or where a step gains less of the energy than this, in nats."""
+ROUGH = 1e-4
+"""Of a rough mode: or less than this for each coordinate. Where chains run, energies differ by half a nat for each."""
 
 INNER_TOLERANCE = 0.03
 ROUNDS, SETTLED = 6, 0.15
@@ -24,24 +26,33 @@ SUFFICIENT, SHORTEST = 1e-4, 1e-4
 
 
 def find_mode(density: PosteriorDensity) -> np.ndarray:
-    """A point where the density is nearly largest: a place for chains to start, and Laplace's center."""
-    point = density.start()
+    """A point where the density is nearly largest: a place for chains to start; `settled` makes it Laplace's center."""
+    point, enough = density.start(), _rough(density)
     for tempering in TEMPERINGS:
-        point = _climb(density, point, tempering)
+        point = _climb(density, point, tempering, enough)
     for _ in range(ROUNDS if density.size > density.cells + 1 else 0):
         before = point[density.cells : -1]
         point = density.likely_scales(point)
         if np.max(np.abs(point[density.cells : -1] - before)) < SETTLED:
             break
-        point = _climb(density, point, 1.0)
+        point = _climb(density, point, 1.0, enough)
     return point
 
 
-def _climb(density: PosteriorDensity, point: np.ndarray, tempering: float) -> np.ndarray:
-    """Steps until they promise little."""
+def settled(density: PosteriorDensity, mode: np.ndarray) -> np.ndarray:
+    """A rough mode made an exact one."""
+    return mode if _rough(density) == ENOUGH else _climb(density, mode, 1.0, ENOUGH)
+
+
+def _rough(density: PosteriorDensity) -> float:
+    return max(ENOUGH, ROUGH * density.size)
+
+
+def _climb(density: PosteriorDensity, point: np.ndarray, tempering: float, enough: float) -> np.ndarray:
+    """Steps until they gain little."""
     for _ in range(STEPS):
         point, gain = _step(density, point, tempering)
-        if gain < ENOUGH:
+        if gain < enough:
             break
     return point
 

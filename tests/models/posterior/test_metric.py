@@ -67,6 +67,20 @@ class TestSharedRoot:
         assert after < 0.25 * before
 
 
+class TestProducts:
+    @pytest.mark.parametrize("shape", [(1, 1), (3, 20_001), (588, 588), (5, 8192), (700, 3)])
+    def test_pieces_make_up_the_product(self, shape) -> None:
+        generator = np.random.default_rng(0)
+        matrix, values, weights = (generator.normal(size=size) for size in (shape, shape[1], shape[0]))
+        np.testing.assert_allclose(metrics._product(matrix, values), matrix @ values, atol=1e-9)
+        np.testing.assert_allclose(metrics._inside(matrix, values), matrix @ values, atol=1e-9)
+        np.testing.assert_allclose(metrics._outside(matrix, weights), weights @ matrix, atol=1e-9)
+
+    @pytest.mark.parametrize("shape", [(0, 0), (0, 7)])
+    def test_nothing_makes_nothing(self, shape) -> None:
+        assert metrics._product(np.zeros(shape), np.zeros(shape[1])).shape == (0,)
+
+
 class TestMetric:
     @pytest.mark.parametrize("dense", [1000, 0])
     def test_momenta_have_the_mass_matrix_as_covariance(self, density, mode, monkeypatch, dense) -> None:

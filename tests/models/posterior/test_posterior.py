@@ -9,10 +9,12 @@ from scipy.stats import binom, kstest
 
 import pgmest as pg
 from pgmest import queries
-from pgmest.models.posterior import InteractionPrior, NormalPrior
+from pgmest.models.posterior import InteractionPrior, NormalPrior, metric, mode
+from pgmest.models.posterior import draw as drawing
 from pgmest.models.posterior.density import PosteriorDensity
 from pgmest.models.posterior.diagnostics import bulk_ess, r_hat
 from pgmest.models.posterior.draw import draw
+from pgmest.models.posterior.mode import find_mode
 from pgmest.models.uncertainty import redraw
 
 DOMAIN = pg.Domain({"a": 3, "b": 2, "c": 2})
@@ -135,6 +137,33 @@ class TestAgainstTheExactPosterior:
         sampled = model.posterior(300, prior=NormalPrior(scale=3.0), chains=2, warm_up=60, method="hmc")
         np.testing.assert_allclose(sampled.draws(("a", "b"))[1].std(0), 8.0, rtol=0.25)
 
+    def test_a_rough_mode_is_settled_for_laplace(self, model, monkeypatch) -> None:
+        exact = find_mode(density_of(model))
+        monkeypatch.setattr(mode, "ROUGH", 1.0)
+        density = density_of(model)
+        rough = find_mode(density)
+        settled = mode.settled(density, rough)
+        energies = [density.energy(point)[0] for point in (rough, settled, mode.settled(density, exact))]
+        assert energies[1] <= energies[0]
+        assert energies[1] == pytest.approx(energies[2], abs=0.5)
+
+    def test_where_it_is_hopeless_two_draws_say_so(self, model, monkeypatch) -> None:
+        asked = []
+
+        def steps(density, point, count, generator):
+            asked.append(count)
+            return actual(density, point, count, generator)
+
+        actual = drawing._laplace_steps
+        monkeypatch.setattr(drawing, "_laplace_steps", steps)
+        density, point = density_of(model), find_mode(density_of(model))
+        drawing.laplace_misfit(density, point, np.random.default_rng(0))
+        assert sum(asked) == drawing.TRIALS
+        asked.clear()
+        monkeypatch.setattr(drawing, "HOPELESS", 0.0)
+        drawing.laplace_misfit(density, point, np.random.default_rng(0))
+        assert sum(asked) == drawing.FIRST_TRIALS
+
     def test_where_it_does_not_hold_chains_run(self) -> None:
         posterior = pg.estimate(noisy(self.TABLE, 20.0, cliques=[("a", "b")]), self.DOMAIN).posterior(40, warm_up=20)
         assert posterior.report.method == "hmc"
@@ -185,7 +214,11 @@ class TestCalibration:
             found.append([(np.sum(one) + generator.uniform()) / (len(one) + 1) for one in below])
         return np.array(found)
 
-    def test_interactions_with_scales_of_their_own(self) -> None:
+    @pytest.mark.parametrize(("dense", "rough"), [(metric.MOST_DENSE, mode.ROUGH), (0, 1.0)])
+    def test_interactions_with_scales_of_their_own(self, monkeypatch, dense, rough) -> None:
+        """On small tables with the whole Hessian, and as on large ones: from a rough mode, by the shared marginals."""
+        monkeypatch.setattr(metric, "MOST_DENSE", dense)
+        monkeypatch.setattr(mode, "ROUGH", rough)
         prior = InteractionPrior(scale=0.8, spread=0.6, total=(400.0, 0.2))
         ranks = self.ranks(prior, prior)
         assert ranks.shape[1] == 10 + 1 + 2
