@@ -14,7 +14,15 @@ from networkx.algorithms.approximation import treewidth_min_degree, treewidth_mi
 
 from pgmest._base.errors import ArgumentError
 from pgmest.graph import kernels
-from pgmest.graph.elimination_order import HEURISTICS, _EliminationGame, _Heuristic, _Kernel, find_elimination
+from pgmest.graph.elimination_order import (
+    HEURISTICS,
+    QuickSearch,
+    _EliminationGame,
+    _Heuristic,
+    _Kernel,
+    as_matrix,
+    find_elimination,
+)
 from pgmest.graph.triangulation import Elimination, bits, connected_components, mask_of, maximal_cliques, triangulate
 
 
@@ -171,3 +179,17 @@ def test_a_run_takes_the_lowest_score_and_costs_the_cells_of_its_maximal_cliques
         assert outcome.steps == greedy(kernel, HEURISTICS[name], factors.tolist())
         assert outcome.cost == total_cells(outcome.steps, kernel.sizes)
         assert game.play(HEURISTICS[name].by_cells, factors, outcome.cost).cost < 0
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.integers(0, 10**6), st.integers(1, 40), st.booleans())
+def test_a_quick_search_counts_the_cells_of_the_tree_that_a_search_of_low_effort_finds(seed, vertices, large):
+    rng = np.random.default_rng(seed)
+    graph = random_graph(seed, vertices, int(rng.integers(0, 2 * vertices)) if vertices > 2 else 0, 2)
+    sizes = rng.integers(1, 40 if large else 5, vertices).tolist()
+    search = QuickSearch(sizes)
+    for _ in range(2):  # its memory is used again
+        cells = total_cells(find_elimination(graph, sizes, "low"), sizes)
+        assert search.cells(as_matrix(graph)) == cells or cells > 2**53
+        graph = [near & ~1 for near in graph]
+        graph[0] = 0

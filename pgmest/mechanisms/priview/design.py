@@ -7,6 +7,7 @@ import itertools
 import math
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -235,7 +236,8 @@ def _expected_error(domain: Domain, wanted: Sequence[frozenset[str]], views: Seq
     shares = cells**power / np.sum(cells**power)
     # A share buys a standard deviation of share**-1/2 under zCDP (power 2/3), and of share**-1 under pure DP (1/2).
     precisions = shares ** (1.0 if power > 0.6 else 2.0) / cells
-    shared = (csr_array(parts, dtype=np.int64) @ csr_array(member.T, dtype=np.int64)).tocoo()
+    incidence: Any = csr_array(parts, dtype=np.int64)
+    shared = (incidence @ csr_array(member.T, dtype=np.int64)).tocoo()
     held = shared.data == parts.sum(axis=1)[shared.row]
     found = np.bincount(shared.row[held], precisions[shared.col[held]], minlength=len(wanted))
     found[~parts.any(axis=1)] = precisions.sum()  # every view holds the empty set
