@@ -34,7 +34,7 @@ junction trees limited to 1 MB. *Best other* is the one that happens to be best 
 knows beforehand. *Records* is the error of as many sampled records, divided by the model's. Seconds are of a processor.
 Every run and every table that was used is here; PMWPub, which needs a public table, is left out.
 Triples and prefix sums are those of compare.md: for each PGM is run again, with it as its workload, as are the others
-that take one. *Workload: pairs* is what the runs for pairs come to there, the column *triples* how many were bought.
+that take one. *For pairs* is what the runs for pairs come to there, the column *triples* how many were bought.
 """
 MEASURES = {"pairs": "error", "triples": "triples", "prefixes": "prefixes"}
 """Of each workload the column that has its error."""
@@ -138,7 +138,7 @@ def _by_workload(table: pd.DataFrame, workload: str) -> list[str]:
     gain = _geometric((table["error"] / table["for_pairs"]).dropna())
     lines += [f"With it as its workload PGM has {gain:.3f} times the error that its runs for pairs have there.", ""]
     lines += [
-        "| | epsilon | PGM | workload: pairs | best other | | ratio | Independent | pairs | triples | seconds | seeds |",
+        "| | epsilon | PGM | for pairs | best other | | ratio | Independent | pairs | triples | seconds | seeds |",
         "|---|---:|---:|---:|---:|---|---:|---:|---:|---:|---:|---:|",
     ]
     for row in table.itertuples():

@@ -38,6 +38,14 @@ USES = {
     + "pg.synthesis.synthesize([model.project(('a', 'b'))] * 2, domain, 9, seed=0)",
     "tables where no tree fits": _ESTIMATE
     + "pg.estimate([*noisy, pg.LinearMeasurement([4.0, 3], 'a', 1.0)], domain, oracle='convex')",
+    "junction trees": "from pgmest.graph.elimination_order import QuickSearch, as_matrix, find_elimination\n"
+    + "ring = [0b1010, 0b0101, 0b1010, 0b0101]\n"
+    + "find_elimination(ring, [2] * 4)\nQuickSearch([2] * 4).cells(as_matrix(ring))",
+    "contraction": "import numpy as np\nimport pgmest as pg\n"
+    + "from pgmest.inference.exact.contracted_sweeps import ContractedSweeps\n"
+    + "theta = pg.CliqueVector.zeros(dict.fromkeys('abcd', 2), map(tuple, ['abc', 'bcd', 'cda']))\n"
+    + "tree = pg.JunctionTree.from_cliques(theta.domain, theta.cliques)\n"
+    + "ContractedSweeps.of(theta.layout, tree).run(theta.flat, 1.0, np.empty(theta.layout.cells))",
     "many pairs of a large table": "import numpy as np\nfrom pgmest.data.counting import count_pairs\n"
     + "count_pairs([np.zeros(1, dtype=np.uint8)] * 2, (1, 1), [(0, 1)])",
     "float32": "from pgmest.inference.exact.kernel_loading import load_single_kernels; load_single_kernels()",

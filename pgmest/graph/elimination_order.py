@@ -7,12 +7,11 @@ greedy heuristics and randomized restarts of them.
 
 from __future__ import annotations
 
-import heapq
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -51,6 +50,53 @@ def find_elimination(graph: Sequence[int], sizes: Sequence[int], effort: str = "
     return steps
 
 
+LARGEST_SIZE = 1e300
+"""Of an attribute, in the floats in which cells are counted; products of them are infinite, and still compared."""
+
+
+class QuickSearch:
+    """How many cells the tree of a graph has along the order that `find_elimination` finds with "low", and no more.
+
+    For the many graphs that a mechanism considers in each round: no step is kept, and memory is allocated once.
+
+    Args:
+        sizes: number of values of each vertex.
+    """
+
+    def __init__(self, sizes: Sequence[int]):
+        n = len(sizes)
+        self._sizes = np.array([min(size, LARGEST_SIZE) for size in sizes], dtype=np.float64)
+        space = _space(n)
+        tables = [
+            np.empty((3, n), dtype=np.int64),
+            np.empty((4, n)),
+            np.empty((5, n), dtype=np.int64),
+            np.empty((4, n)),
+        ]
+        vectors = [np.empty(n, dtype=np.uint8) for _ in range(2)]
+        self._space = (np.empty((n, n), dtype=np.uint8), *space, *vectors, *tables)
+
+    def cells(self, graph: np.ndarray) -> float:
+        """Of the graph as zeros and ones, a row for each vertex; exact up to 2^53."""
+        from pgmest.graph import kernels
+
+        effort = EFFORTS["low"]
+        limits = effort.calls * _WORK_PER_CELL, _LEAST_WORK, effort.most_work
+        return kernels.best_of_three(graph, self._sizes, *map(float, limits), *self._space)
+
+
+def _space(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """What steps leave, transposed, and the same with the number of vertices at the end, and the neighbors of each."""
+    return np.empty((n, n), dtype=np.uint8), np.empty((n, n + 1), dtype=np.int32), np.empty((n, n), dtype=np.int32)
+
+
+def as_matrix(graph: Sequence[int]) -> np.ndarray:
+    """The neighbors of each vertex as zeros and ones, a row for each vertex, from masks."""
+    n, width = len(graph), (len(graph) + 7) // 8
+    masks = np.frombuffer(b"".join(near.to_bytes(width, "little") for near in graph), dtype=np.uint8)
+    return np.unpackbits(masks.reshape(n, width), axis=1, count=n, bitorder="little")
+
+
 # -- search on what has no simplicial vertex -------------------------------------------------------------------------
 
 # A unit of work is one update of a vertex's score, about half a microsecond. An oracle call takes about 1.5 ns a cell,
@@ -79,29 +125,22 @@ EFFORTS = {
 
 
 class _Heuristic(NamedTuple):
-    """A greedy rule: eliminate the vertex of lowest score, given its fill and the cells of its clique.
+    """A greedy rule: eliminate the vertex of lowest score.
 
-    With `weighted`, a fill edge counts as the product of its ends' sizes, not as 1.
+    Attributes:
+        weighted: a fill edge counts as the product of its ends' sizes, not as 1.
+        by_cells: the score is the log of the cells of the new clique, or 0 for a simplicial vertex, which comes first
+            because it is safe. Otherwise it is the fill.
     """
 
     weighted: bool
-    score: Callable[[int, int], float]
-
-
-def min_fill(fill: int, cells: int) -> float:
-    """Fewest fill edges."""
-    return fill
-
-
-def min_weight(fill: int, cells: int) -> float:
-    """Smallest new clique; a simplicial vertex comes first, because it is safe."""
-    return math.log(cells) if fill else 0.0
+    by_cells: bool
 
 
 HEURISTICS = {
-    "min_fill": _Heuristic(False, min_fill),
-    "min_weight": _Heuristic(False, min_weight),
-    "weighted_min_fill": _Heuristic(True, min_fill),
+    "min_fill": _Heuristic(weighted=False, by_cells=False),
+    "min_weight": _Heuristic(weighted=False, by_cells=True),
+    "weighted_min_fill": _Heuristic(weighted=True, by_cells=False),
 }
 
 
@@ -130,8 +169,12 @@ class _Trial:
 
     heuristic: str
     factors: np.ndarray
-    cost: float = math.inf
-    steps: Sequence[Elimination] = ()
+    outcome: _Outcome | None = None
+
+    @property
+    def cost(self) -> float:
+        """The cells of the maximal cliques."""
+        return math.inf if self.outcome is None else self.outcome.cost
 
 
 def _search(kernel: _Kernel, effort: _Effort, share: float) -> Sequence[Elimination]:
@@ -150,12 +193,12 @@ def _search(kernel: _Kernel, effort: _Effort, share: float) -> Sequence[Eliminat
             break
         trial = _next_trial(run, best, len(kernel.vertices), rng)
         rule = HEURISTICS[trial.heuristic]
-        game = games[rule.weighted].copy()
-        outcome = game.play(rule.score, trial.factors.tolist(), best.cost)
-        work += game.work
-        if outcome:
-            best, last_gain = replace(trial, cost=outcome[0], steps=outcome[1]), run
-    return best.steps
+        outcome = games[rule.weighted].play(rule.by_cells, trial.factors, best.cost)
+        work += outcome.work
+        if outcome.cost >= 0 and (outcome.cost < best.cost or best.outcome is None):
+            best, last_gain = replace(trial, outcome=outcome), run
+    assert best.outcome is not None
+    return best.outcome.steps
 
 
 def _next_trial(run: int, best: _Trial, n: int, rng: np.random.Generator) -> _Trial:
@@ -169,106 +212,77 @@ def _next_trial(run: int, best: _Trial, n: int, rng: np.random.Generator) -> _Tr
     return _Trial(name, factors)
 
 
-@dataclass(slots=True)
-class _EliminationGame:
-    """The elimination game on a kernel: the graph as it shrinks, with every vertex's fill and clique size kept current.
-
-    Both follow the edges that come and go and are never recounted: that is what makes a restart cheap.
+class _Outcome(NamedTuple):
+    """What a run of the elimination game comes to.
 
     Attributes:
-        weights: of each vertex; a fill edge weighs the product of its ends'. `weigh` sums them over a set.
-        graph, fill, cells: neighbors, weight of the missing edges between these, and cells of the clique they make.
-        work: units of work so far.
+        cost: the cells of the maximal cliques; negative where they would have reached the bound.
+        order: what was eliminated, one after the other.
+        left: the neighbors that each of these had then, as zeros and ones.
+        work: units of work.
     """
 
-    kernel: _Kernel
-    weights: list[int]
-    weigh: Callable[[int], int]
-    graph: list[int]
-    fill: list[int]
-    cells: list[int]
-    work: int = 0
+    cost: float
+    order: np.ndarray
+    left: np.ndarray
+    work: int
+
+    @property
+    def steps(self) -> list[Elimination]:
+        """The eliminations; the last one joins all the others, which then go in any order."""
+        masks = [
+            int.from_bytes(row.tobytes(), "little") for row in np.packbits(self.left != 0, axis=1, bitorder="little")
+        ]
+        steps = [Elimination(1 << vertex, near) for vertex, near in zip(self.order.tolist(), masks, strict=True)]
+        return [*steps, Elimination(masks[-1], 0)]
+
+
+@dataclass(frozen=True)
+class _EliminationGame:
+    """The elimination game on a kernel: its graph, and every vertex's fill and clique size.
+
+    A run keeps both current, following the edges that come and go: that is what makes a restart cheap.
+
+    Attributes:
+        graph: zeros and ones, a row for each vertex.
+        near, degree: the neighbors of each vertex, and how many there are.
+        sizes: number of values of each vertex.
+        weights: of each vertex; a fill edge weighs the product of its ends'.
+        fill, cells: weight of the missing edges between a vertex's neighbors, and cells of the clique they make.
+    """
+
+    graph: np.ndarray
+    near: np.ndarray
+    degree: np.ndarray
+    sizes: np.ndarray
+    weights: np.ndarray
+    fill: np.ndarray
+    cells: np.ndarray
 
     @classmethod
     def start(cls, kernel: _Kernel, weighted: bool) -> _EliminationGame:
-        sizes, graph = kernel.sizes, kernel.graph
-        # Capped, so that the score of an absurdly large attribute still is a float.
-        weights = [min(size, 10**9) if weighted else 1 for size in sizes]
+        from pgmest.graph import kernels
 
-        def weigh(mask: int) -> int:
-            return sum([weights[vertex] for vertex in bits(mask)]) if weighted else mask.bit_count()
+        n, graph = len(kernel.sizes), as_matrix(kernel.graph)
+        sizes = np.array([min(size, LARGEST_SIZE) for size in kernel.sizes], dtype=np.float64)
+        weights = np.minimum(sizes, 1e9) if weighted else np.ones(n)  # so that the score of a large one is a float
+        near, degree = np.empty((n, n), dtype=np.int32), np.empty(n, dtype=np.int64)
+        game = cls(graph, near, degree, sizes, weights, np.empty(n), np.empty(n))
+        kernels.start(graph, near, degree, sizes, weights, game.fill, game.cells)
+        return game
 
-        def missing(near: int) -> int:
-            return sum(weights[u] * weigh(near & ~graph[u] & ~(1 << u)) for u in bits(near)) // 2
+    def play(self, by_cells: bool, factors: np.ndarray, bound: float) -> _Outcome:
+        """Eliminate by lowest score times factor, as long as the cells of the maximal cliques stay below `bound`."""
+        from pgmest.graph import kernels
 
-        cells = [math.prod([sizes[u] for u in bits(near | 1 << vertex)]) for vertex, near in enumerate(graph)]
-        return cls(kernel, weights, weigh if weighted else int.bit_count, graph, list(map(missing, graph)), cells)
-
-    def copy(self) -> _EliminationGame:
-        """The same position, to play on."""
-        return replace(self, graph=self.graph[:], fill=self.fill[:], cells=self.cells[:])
-
-    def play(
-        self, score: Callable[[int, int], float], factors: Sequence[float], bound: float
-    ) -> tuple[int, list[Elimination]] | None:
-        """Eliminate by lowest score times factor: the cells of the maximal cliques, and the steps.
-
-        None as soon as the cells reach `bound`.
-        """
-        fill, cells = self.fill, self.cells
-        current: list[Any] = [(score(fill[v], cells[v]) * factors[v], cells[v], v) for v in range(len(cells))]
-        heap = sorted(current)
-        alive = mask_of(range(len(cells)))
-        steps, cost = [], 0
-        inside: set[int] = set()  # what a step leaves lies inside its clique, and is no maximal clique itself
-        while True:
-            entry = heapq.heappop(heap)
-            vertex = entry[2]
-            if current[vertex] is not entry:  # its score has changed since, or it is gone
-                continue
-            current[vertex] = None
-            near = self.graph[vertex]
-            clique = near | 1 << vertex
-            cost += 0 if clique in inside else cells[vertex]
-            if cost >= bound:
-                return None
-            steps.append(Elimination(1 << vertex, near))
-            if clique == alive:  # this step joins all the others, which can then go in any order
-                return cost, [*steps, Elimination(near, 0)]
-            inside.add(near)
-            alive ^= 1 << vertex
-            for u in bits(self.eliminate(vertex)):
-                current[u] = entry = (score(fill[u], cells[u]) * factors[u], cells[u], u)
-                heapq.heappush(heap, entry)
-
-    def eliminate(self, vertex: int) -> int:
-        """Join the neighbors of a vertex and remove it; the vertices whose scores may have changed."""
-        graph, weight, size = self.graph, self.weights[vertex], self.kernel.sizes[vertex]
-        near = touched = graph[vertex]
-        if self.fill[vertex]:
-            for u in bits(near):
-                for w in bits((near & ~graph[u]) >> u + 1):
-                    touched |= self.join(u, w + u + 1)
-        for u in bits(near):
-            graph[u] ^= 1 << vertex
-            self.fill[u] -= weight * self.weigh(graph[u] & ~near)
-            self.cells[u] //= size
-        touched &= ~(1 << vertex)
-        self.work += 4 + touched.bit_count()
-        return touched
-
-    def join(self, u: int, w: int) -> int:
-        """Add a fill edge; the vertices that see both ends."""
-        graph, weights, fill, sizes = self.graph, self.weights, self.fill, self.kernel.sizes
-        common = graph[u] & graph[w]
-        pair = weights[u] * weights[w]
-        for vertex in bits(common):
-            fill[vertex] -= pair
-        fill[u] += weights[w] * self.weigh(graph[u] & ~common)
-        fill[w] += weights[u] * self.weigh(graph[w] & ~common)
-        graph[u] |= 1 << w
-        graph[w] |= 1 << u
-        self.cells[u] *= sizes[w]
-        self.cells[w] *= sizes[u]
-        self.work += 2 + common.bit_count() // 2
-        return common
+        n = len(self.sizes)
+        graph, near, degree, fill, cells = (
+            array.copy() for array in (self.graph, self.near, self.degree, self.fill, self.cells)
+        )
+        when, (lasting, left, _) = np.empty(n, dtype=np.int64), _space(n)
+        cost, steps, work = kernels.play(
+            graph, near, degree, self.sizes, self.weights, factors, by_cells, float(bound), fill, cells, np.empty(n),
+            np.empty(n, dtype=np.uint8), when, left, lasting,
+        )  # fmt: skip
+        order = np.argsort(np.where(when < 0, n, when), kind="stable")[:steps]
+        return _Outcome(cost, order, left[:steps, :n], work)

@@ -138,6 +138,11 @@ class JunctionTree:
         holding = [self._holders[name] for name in self.domain.clique(attributes)]
         return min(bits(functools.reduce(operator.and_, holding, everywhere)), key=self.sizes.__getitem__, default=None)
 
+    def holds(self, attributes: Iterable[str]) -> bool:
+        """Whether a clique holds all these attributes of the domain."""
+        everywhere = (1 << len(self.cliques)) - 1
+        return functools.reduce(operator.and_, map(self._holders.__getitem__, attributes), everywhere) != 0
+
     # -- what it costs ------------------------------------------------------------------------------------------------
 
     @cached_property

@@ -6,8 +6,12 @@ import math
 from collections.abc import Iterable
 from dataclasses import replace
 
+import numpy as np
+
+from pgmest.graph.elimination_order import QuickSearch, as_matrix
 from pgmest.graph.junction_tree import JunctionTree
 from pgmest.graph.tree_growth import TreeGrowth
+from pgmest.graph.triangulation import interaction_graph
 from pgmest.tables.domain import Clique, Domain
 
 MEGABYTES_PER_CELL = 8e-6
@@ -41,6 +45,8 @@ class TreeLimit:
 
     def __init__(self, domain: Domain, cliques: Iterable[Clique], max_megabytes: float):
         self._domain, self._limit = domain, max_megabytes
+        self._vertex = {name: vertex for vertex, name in enumerate(domain)}
+        self._search = QuickSearch(domain.shape)
         self._searched = 0.0  # megabytes of the last tree that was searched for longer
         self._found: dict[Clique, tuple[int, float]] = {}  # by a search with so many cliques measured: megabytes
         self._adopt(list(dict.fromkeys(cliques)))
@@ -57,6 +63,7 @@ class TreeLimit:
             self._cliques.append(clique)
             if inside:  # the tree stays, but fill that it could do without is measured now
                 self.tree: JunctionTree = replace(self.tree, measured=(*self.tree.measured, clique))
+                self._graph = as_matrix(interaction_graph(self._domain, self._cliques))
                 self._growths = {}
             else:
                 self._adopt(self._cliques)
@@ -72,6 +79,7 @@ class TreeLimit:
 
     def _adopt(self, cliques: list[Clique]) -> None:
         self._cliques = cliques
+        self._graph = as_matrix(interaction_graph(self._domain, cliques))
         self.tree = self._grown(cliques)
         self._growths: dict[str | None, TreeGrowth] = {}
 
@@ -85,7 +93,7 @@ class TreeLimit:
         return tree
 
     def _covered(self, clique: Clique) -> bool:
-        return self.tree.containing(clique) is not None
+        return self.tree.holds(clique)
 
     def _fits(self, clique: Clique, allowed: float) -> bool:
         measured, megabytes = self._found.get(clique, (-1, 0.0))
@@ -95,9 +103,19 @@ class TreeLimit:
         if at_hand <= min(allowed, CERTAIN * self._limit) or at_hand > HOPELESS * allowed:
             return at_hand <= allowed
         if measured != len(self._cliques):
-            megabytes = JunctionTree.from_cliques(self._domain, [*self._cliques, clique], effort="low").megabytes
+            megabytes = self._cells_with(clique) * MEGABYTES_PER_CELL
             self._found[clique] = len(self._cliques), megabytes
         return megabytes <= allowed
+
+    def _cells_with(self, clique: Clique) -> float:
+        """Cells of the tree with this clique, too, along the order that a quick search finds."""
+        vertices = [self._vertex[name] for name in clique]
+        block = np.ix_(vertices, vertices)
+        before = self._graph[block]
+        self._graph[block] = 1 - np.eye(len(vertices), dtype=np.uint8)
+        cells = self._search.cells(self._graph)
+        self._graph[block] = before
+        return cells
 
     def _at_hand(self, clique: Clique, allowed: float) -> float:
         """Megabytes along the tree's own order or one that ends with one of the attributes: the first, or the least."""

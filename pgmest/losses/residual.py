@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from pgmest.losses.base import FlatLoss, cell_positions, loss_layout
 from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.queries.matrices import Grouping
 from pgmest.tables.clique_vector import CliqueVector, Layout
 from pgmest.tables.domain import Domain, as_domain
 
@@ -37,18 +39,46 @@ class Residuals:
             self.scales[rows] = scale
             self.targets[rows] = measurement.values
         self._are_cells = self._answers_are_cells()
+        together = [isinstance(measurement.query, Grouping) for measurement in self.measurements]
+        self._grouped = self._sums(together) if sum(together) > 1 else None
+        each = zip(self.measurements, self._cells, self._rows, strict=True)
+        self._apart = [one for one, joined in zip(each, together, strict=True) if self._grouped is None or not joined]
 
     def _answers_are_cells(self) -> bool:
         """Whether every marginal was measured directly, once, in the order of the layout: then Q is the identity."""
         starts = [cells.start if isinstance(cells, slice) else None for cells in self._cells]
         return all(m.query is None for m in self.measurements) and starts == self.layout.offsets[:-1].tolist()
 
+    def _sums(self, together: Sequence[bool]) -> Any:
+        """One sparse matrix for all sums over groups, with empty rows for the other answers.
+
+        Mechanisms measure hundreds of small ones, each of which would cost a call.
+        """
+        from scipy import sparse
+
+        order = np.arange(self.layout.cells)
+        rows, cells = [], []
+        for measurement, places, answers, joined in zip(
+            self.measurements, self._cells, self._rows, together, strict=True
+        ):
+            if joined:
+                assert isinstance(measurement.query, Grouping)
+                rows.append(measurement.query.groups + answers.start)
+                cells.append(order[places])
+        at = np.concatenate(rows), np.concatenate(cells)
+        return sparse.csr_array((np.ones(len(at[0])), at), shape=(len(self.targets), self.layout.cells))
+
+    @cached_property
+    def _grouped_transpose(self) -> Any:
+        assert self._grouped is not None
+        return self._grouped.T.tocsr()
+
     def answers(self, flat: np.ndarray) -> np.ndarray:
         """Q mu for all measurements, shape (rows,)."""
         if self._are_cells:
             return flat.copy()
-        answers = np.empty(len(self.targets))
-        for measurement, cells, rows in zip(self.measurements, self._cells, self._rows, strict=True):
+        answers = np.empty(len(self.targets)) if self._grouped is None else self._grouped @ flat
+        for measurement, cells, rows in self._apart:
             answers[rows] = measurement.answer_cells(flat[cells])
         return answers
 
@@ -64,7 +94,9 @@ class Residuals:
         if self._are_cells:
             gradient += weights
             return
-        for measurement, cells, rows in zip(self.measurements, self._cells, self._rows, strict=True):
+        if self._grouped is not None:
+            gradient += self._grouped_transpose @ weights
+        for measurement, cells, rows in self._apart:
             gradient[cells] += measurement.transpose_cells(weights[rows])
 
     def transpose(self, weights: np.ndarray) -> np.ndarray:

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from pgmest._base.memory import without_collection
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE, Candidate, exponential_selection
 from pgmest.mechanisms.parameters import MEASURING
@@ -99,9 +100,10 @@ class Adaptive:
         while not last:
             turn = self.schedule.following(curator)
             model = self.estimator.model
-            options = list(self.candidates(turn, model))
-            label = f"round {turn.number}: one of {len(options)}"
-            best = self.selection(curator, model, options, turn.budget * (1 - self.measuring), label=label)
+            with without_collection():
+                options = list(self.candidates(turn, model))
+                label = f"round {turn.number}: one of {len(options)}"
+                best = self.selection(curator, model, options, turn.budget * (1 - self.measuring), label=label)
             spend = best.spend or turn.budget * self.measuring
             last = turn.last or (turn.reserve is not None and curator.remaining <= spend + turn.reserve)
             label = f"round {turn.number}: {' x '.join(best.clique)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -58,16 +59,16 @@ def consistent_tables(
         measurement.check(known)
         if measurement.query is not None:
             raise QueryError(f"the measurement of {measurement.clique} answers {measurement.query}, not the cells.")
-    from pgmest.synthesis.kernels import most_negative, onto_simplexes
+    from pgmest.synthesis.kernels import agree, most_negative, onto_simplexes
 
     rounds = at_least("rounds", rounds, 0)
     size = estimate_total(noisy, known).value if total is None else float(total)
     cliques = [known.ordered(m.clique) for m in noisy]
     flat, starts, tables = _laid_out(noisy, cliques, known)
     weights = [1 / float(np.mean(np.square(measurement.stddev))) for measurement in noisy]
-    steps = [_Agreement.on(shared, cliques, known, weights) for shared in shared_sets(cliques)]
+    agreement = _Agreement.of(cliques, known, weights, starts)
     for turn in range(rounds + 1):
-        _agree(tables, steps, size)
+        agree(flat, *agreement.arrays, size, *agreement.space)
         if turn == rounds or not tables or most_negative(flat, starts) <= tolerance * size:
             break
         onto_simplexes(flat, starts, size)
@@ -113,8 +114,10 @@ def shared_sets(cliques: Sequence[Iterable[str]]) -> list[Clique]:
     [(), ('b',), ('a', 'b')]
     """
     order = {name: place for place, name in enumerate(dict.fromkeys(itertools.chain(*cliques)))}
-    sets = [frozenset(clique) for clique in cliques]
-    found = {frozenset[str]()} | {one & other for one, other in itertools.combinations(sets, 2)}
+    holders = _holders([frozenset(clique) for clique in cliques])
+    found = {frozenset[str]()}
+    for sets in holders.values():
+        found |= {one & other for (_, one), (_, other) in itertools.combinations(sets, 2)}
     fresh = set(found)
     while fresh:
         fresh = {one & other for one in fresh for other in found} - found
@@ -123,32 +126,69 @@ def shared_sets(cliques: Sequence[Iterable[str]]) -> list[Clique]:
     return sorted(named, key=lambda clique: (len(clique), [order[name] for name in clique]))
 
 
+def _holders(sets: Sequence[frozenset[str]]) -> dict[str, list[tuple[int, frozenset[str]]]]:
+    """For each attribute the sets that have it, each after its position."""
+    found: dict[str, list[tuple[int, frozenset[str]]]] = defaultdict(list)
+    for position, one in enumerate(sets):
+        for name in one:
+            found[name].append((position, one))
+    return found
+
+
 @dataclass(frozen=True, eq=False)
 class _Agreement:
-    """The tables that share some attributes: for each its position, the axes to sum out, and its weight here."""
+    """The tables that share attributes, as the kernel reads them.
 
-    shape: tuple[int, ...]
-    members: list[tuple[int, tuple[int, ...], float, float]]
+    Attributes:
+        arrays: steps, members, weights, sizes and strides.
+        space: its work space.
+    """
+
+    arrays: tuple[np.ndarray, ...]
+    space: tuple[np.ndarray, ...]
 
     @classmethod
-    def on(cls, shared: Clique, cliques: Sequence[Clique], domain: Domain, weights: Sequence[float]) -> _Agreement:
-        members = []
-        for place, clique in enumerate(cliques):
-            if set(shared) <= set(clique):
-                out = tuple(axis for axis, name in enumerate(clique) if name not in shared)
-                summed = domain.size(clique) / domain.size(shared)
-                members.append((place, out, summed, weights[place] / summed))
-        return cls(domain.project(domain.ordered(shared)).shape, members)
+    def of(cls, cliques: Sequence[Clique], domain: Domain, weights: Sequence[float], starts: np.ndarray) -> _Agreement:
+        """For tables one after the other, each of a clique in domain order."""
+        sets = [frozenset(clique) for clique in cliques]
+        everyone, holders = list(enumerate(sets)), _holders(sets)
+        steps, members, shares = [], [], []
+        runs: list[tuple[int, int]] = []
+        for shared in shared_sets(cliques):
+            cells, first = domain.size(shared), len(members)
+            inside = frozenset(shared)
+            for place, held in min((holders[name] for name in shared), key=len, default=everyone):
+                if inside <= held:
+                    begin, end, run = int(starts[place]), int(starts[place + 1]), len(runs)
+                    runs += _runs(cliques[place], inside, domain)
+                    members.append((begin, end, run, len(runs)))
+                    shares.append(weights[place] * cells / (end - begin))
+            steps.append((cells, first, len(members)))
+        sizes, strides = np.array(runs, dtype=np.int64).reshape(-1, 2).T.copy()
+        work = max(cells * (last - first) for cells, first, last in steps)
+        rows = max((stop - run for _, _, run, stop in members), default=0)
+        return cls(
+            (
+                np.array(steps, dtype=np.int64),
+                np.array(members, dtype=np.int64).reshape(-1, 4),
+                np.array(shares, dtype=np.float64),
+                sizes,
+                strides,
+            ),
+            (np.empty(max(cells for cells, _, _ in steps)), np.empty(work), np.empty(rows, dtype=np.int64)),
+        )
 
 
-def _agree(tables: list[np.ndarray], steps: Sequence[_Agreement], total: float) -> None:
-    """Move the tables, in place, to the nearest ones that agree and sum to the total."""
-    for step in steps:
-        sums = [tables[place].sum(axis=out) for place, out, _, _ in step.members]
-        if step.shape:
-            share = sum(weight for _, _, _, weight in step.members)
-            goal = sum(weight * x for x, (_, _, _, weight) in zip(sums, step.members, strict=True)) / share
-        else:
-            goal = np.array(total)
-        for here, (place, out, summed, _) in zip(sums, step.members, strict=True):
-            tables[place] += np.expand_dims((goal - here) / summed, out)
+def _runs(clique: Clique, shared: frozenset[str], domain: Domain) -> list[tuple[int, int]]:
+    """The neighboring axes of a table that are all shared, or all not: their cells, and their stride in what is shared.
+
+    >>> _runs(("a", "b", "c"), frozenset("bc"), Domain({"a": 2, "b": 3, "c": 4}))
+    [(2, 0), (12, 1)]
+    """
+    found: list[tuple[int, int]] = []
+    cells = 1
+    for kept, names in itertools.groupby(reversed(clique), shared.__contains__):
+        size = domain.size(tuple(names))
+        found.append((size, cells if kept else 0))
+        cells *= size if kept else 1
+    return found[::-1] or [(1, 0)]

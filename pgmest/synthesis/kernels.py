@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pgmest._base.compiled import compiled, inlined
+from pgmest._base.compiled import compiled, inlined, reduction
 
 
 @compiled
@@ -177,6 +177,100 @@ def raise_negative(cliques, subsets, parts, shapes, maps, residuals, duals, tabl
     return worst
 
 
+@reduction
+def _sum(row):
+    total = 0.0
+    for j in range(len(row)):
+        total += row[j]
+    return total
+
+
+@inlined
+def _advance(counter, sizes, strides, at):
+    """The next index of all runs but the last one, and where it is among the shared cells; row-major."""
+    for k in range(len(sizes) - 2, -1, -1):
+        counter[k] += 1
+        at += strides[k]
+        if counter[k] < sizes[k]:
+            break
+        at -= sizes[k] * strides[k]
+        counter[k] = 0
+    return at
+
+
+@inlined
+def _add_marginal(table, sizes, strides, marginal, counter):
+    """Add what a table says of the shared cells to `marginal`."""
+    at, width = 0, sizes[-1]
+    counter[:] = 0
+    for start in range(0, len(table), width):
+        row = table[start : start + width]
+        if strides[-1] == 0:
+            marginal[at] += _sum(row)
+        else:
+            for j in range(width):
+                marginal[at + j] += row[j]
+        at = _advance(counter, sizes, strides, at)
+
+
+@inlined
+def _move_marginal(table, sizes, strides, change, counter):
+    """Add the change of each shared cell to all the table's cells in it."""
+    at, width = 0, sizes[-1]
+    counter[:] = 0
+    for start in range(0, len(table), width):
+        row = table[start : start + width]
+        if strides[-1] == 0:
+            amount = change[at]
+            for j in range(width):
+                row[j] += amount
+        else:
+            for j in range(width):
+                row[j] += change[at + j]
+        at = _advance(counter, sizes, strides, at)
+
+
+@compiled
+def agree(values, steps, members, weights, sizes, strides, total, goal, marginals, counter):
+    """Move tables, in place, to the nearest ones that agree and sum to the total (consistency.py).
+
+    steps: for each set of shared attributes, smallest first, its cells and its first and last member. members: of each
+    table that has them where it starts and ends in `values`, and where its runs do in `sizes` and `strides`: its
+    neighboring axes that are all shared, or none, are one run, with its cells and its stride in the shared cells, 0 if
+    it is summed out. weights: of each member in the average. The last three arrays are work space.
+    """
+    for s in range(len(steps)):
+        cells, first, last = steps[s]
+        share = 0.0
+        goal[:cells] = 0.0
+        for m in range(first, last):
+            begin, end, run, stop = members[m]
+            here = marginals[(m - first) * cells : (m - first + 1) * cells]
+            here[:] = 0.0
+            _add_marginal(values[begin:end], sizes[run:stop], strides[run:stop], here, counter)
+            share += weights[m]
+            for c in range(cells):
+                goal[c] += weights[m] * here[c]
+        for c in range(cells):
+            goal[c] = total if s == 0 else goal[c] / share
+        for m in range(first, last):
+            begin, end, run, stop = members[m]
+            here = marginals[(m - first) * cells : (m - first + 1) * cells]
+            for c in range(cells):
+                here[c] = (goal[c] - here[c]) * (cells / (end - begin))
+            _move_marginal(values[begin:end], sizes[run:stop], strides[run:stop], here, counter)
+
+
+@reduction
+def _sum_above(row, amount):
+    """The sum of the entries above an amount, and how many they are."""
+    held, kept = 0.0, 0
+    for j in range(len(row)):
+        held += row[j] if row[j] > amount else 0.0
+        kept += 1 if row[j] > amount else 0
+    return held, kept
+
+
 @compiled
 def onto_simplexes(values, starts, total):
     """Each stretch of `values` moved to the nearest one without negative entries and with that sum, in place.
@@ -186,16 +280,10 @@ def onto_simplexes(values, starts, total):
     """
     for t in range(len(starts) - 1):
         row = values[starts[t] : starts[t + 1]]
-        held = 0.0
-        for j in range(row.size):
-            held += row[j]
-        amount, count, kept = (held - total) / row.size, -1, row.size
+        amount, count, kept = (_sum(row) - total) / row.size, -1, row.size
         while kept != count:
-            count, kept, held = kept, 0, 0.0
-            for j in range(row.size):
-                if row[j] > amount:
-                    held += row[j]
-                    kept += 1
+            count = kept
+            held, kept = _sum_above(row, amount)
             if kept > 0:  # none is left only where the total is 0, and then all entries become 0
                 amount = (held - total) / kept
         for j in range(row.size):

@@ -110,9 +110,10 @@ class Domain(Mapping[str, int]):
             DuplicateAttributeError: a name appears twice.
         """
         names: Clique = (attributes,) if isinstance(attributes, str) else tuple(attributes)
-        if not self._sizes.keys() >= set(names):
+        distinct = set(names)
+        if not self._sizes.keys() >= distinct:
             raise UnknownAttributeError.of(next(n for n in names if n not in self._sizes), self._attributes)
-        if len(set(names)) != len(names):
+        if len(distinct) != len(names):
             raise DuplicateAttributeError.of(names, f"the clique {names}")
         return names
 

@@ -13,7 +13,16 @@ from hypothesis import strategies as st
 from networkx.algorithms.approximation import treewidth_min_degree, treewidth_min_fill_in
 
 from pgmest._base.errors import ArgumentError
-from pgmest.graph.elimination_order import HEURISTICS, _EliminationGame, _Kernel, find_elimination
+from pgmest.graph import kernels
+from pgmest.graph.elimination_order import (
+    HEURISTICS,
+    QuickSearch,
+    _EliminationGame,
+    _Heuristic,
+    _Kernel,
+    as_matrix,
+    find_elimination,
+)
 from pgmest.graph.triangulation import Elimination, bits, connected_components, mask_of, maximal_cliques, triangulate
 
 
@@ -118,24 +127,69 @@ def test_an_unknown_effort_is_refused_with_the_known_ones():
 def test_scores_kept_current_equal_scores_counted_anew(seed, weighted):
     graph = random_graph(seed, vertices=8, cliques=12)
     sizes = np.random.default_rng(seed).integers(1, 9, 8).tolist()
-    game = _EliminationGame.start(_Kernel(list(range(8)), graph, sizes), weighted).copy()
+    game = _EliminationGame.start(_Kernel(list(range(8)), graph, sizes), weighted)
+    arrays = game.graph, game.near, game.degree, game.sizes, game.weights, game.fill, game.cells
+    left = list(range(8))
     for vertex in np.random.default_rng(seed).permutation(8).tolist():
-        game.eliminate(vertex)
-        game.graph[vertex] = 0
-        fresh = _EliminationGame.start(_Kernel(list(range(8)), list(game.graph), sizes), weighted)
-        alive = [v for v in range(8) if game.graph[v]]
-        assert [game.fill[v] for v in alive] == [fresh.fill[v] for v in alive]
-        assert [game.cells[v] for v in alive] == [fresh.cells[v] for v in alive]
+        kernels.eliminate(*arrays, np.empty(8, dtype=np.uint8), vertex)
+        left.remove(vertex)
+        filled = [mask_of(np.flatnonzero(row).tolist()) for row in game.graph]
+        fresh = _EliminationGame.start(_Kernel(list(range(8)), filled, sizes), weighted)
+        assert not game.graph[vertex].any()
+        assert np.array_equal(game.fill[left], fresh.fill[left])
+        assert np.array_equal(game.cells[left], fresh.cells[left])
 
 
-@given(st.integers(0, 10**6), st.sampled_from(list(HEURISTICS)))
-def test_the_cost_of_a_run_is_the_cells_of_its_maximal_cliques(seed, name):
+def greedy(kernel: _Kernel, rule: _Heuristic, factors: list[float]) -> list[Elimination]:
+    """The same game, with every score counted anew in each step from the graph itself."""
+    graph, steps = list(kernel.graph), []
+    alive = set(range(len(graph)))
+    weights = kernel.sizes if rule.weighted else [1] * len(graph)
+
+    def key(vertex: int) -> tuple[float, int, int]:
+        near = list(bits(graph[vertex]))
+        fill = sum(weights[u] * weights[w] for u, w in itertools.combinations(near, 2) if not graph[u] >> w & 1)
+        cells = math.prod([kernel.sizes[u] for u in (vertex, *near)])
+        score = (math.log(cells) if fill else 0.0) if rule.by_cells else fill
+        return score * factors[vertex], cells, vertex
+
+    while alive:
+        vertex = min(alive, key=key)
+        near = graph[vertex]
+        steps.append(Elimination(1 << vertex, near))
+        alive.remove(vertex)
+        if near == mask_of(alive):
+            return [*steps, Elimination(near, 0)]
+        for u in bits(near):
+            graph[u] = (graph[u] | near) & ~(1 << u | 1 << vertex)
+    return steps
+
+
+@settings(deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from(list(HEURISTICS)), st.booleans())
+def test_a_run_takes_the_lowest_score_and_costs_the_cells_of_its_maximal_cliques(seed, name, plain):
     graph = random_graph(seed, vertices=9, cliques=6, width=3)
     sizes = np.random.default_rng(seed).integers(1, 9, 9).tolist()
     for component in connected_components(graph, (1 << 9) - 1):
         kernel = _Kernel.of(component, graph, sizes)
+        n = len(kernel.vertices)
         game = _EliminationGame.start(kernel, HEURISTICS[name].weighted)
-        factors = np.random.default_rng(seed).uniform(1, 3, len(kernel.vertices)).tolist()
-        cost, steps = game.copy().play(HEURISTICS[name].score, factors, math.inf)
-        assert cost == total_cells(steps, kernel.sizes)
-        assert game.copy().play(HEURISTICS[name].score, factors, cost) is None
+        factors = np.ones(n) if plain else np.random.default_rng(seed).uniform(1, 3, n)
+        outcome = game.play(HEURISTICS[name].by_cells, factors, math.inf)
+        assert outcome.steps == greedy(kernel, HEURISTICS[name], factors.tolist())
+        assert outcome.cost == total_cells(outcome.steps, kernel.sizes)
+        assert game.play(HEURISTICS[name].by_cells, factors, outcome.cost).cost < 0
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.integers(0, 10**6), st.integers(1, 40), st.booleans())
+def test_a_quick_search_counts_the_cells_of_the_tree_that_a_search_of_low_effort_finds(seed, vertices, large):
+    rng = np.random.default_rng(seed)
+    graph = random_graph(seed, vertices, int(rng.integers(0, 2 * vertices)) if vertices > 2 else 0, 2)
+    sizes = rng.integers(1, 40 if large else 5, vertices).tolist()
+    search = QuickSearch(sizes)
+    for _ in range(2):  # its memory is used again
+        cells = total_cells(find_elimination(graph, sizes, "low"), sizes)
+        assert search.cells(as_matrix(graph)) == cells or cells > 2**53
+        graph = [near & ~1 for near in graph]
+        graph[0] = 0

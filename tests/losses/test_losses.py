@@ -185,6 +185,31 @@ def test_the_curvature_is_the_diagonal_of_the_hessian():
     np.testing.assert_allclose(loss.curvature.flat, diagonal, rtol=1e-12)
 
 
+def test_many_sums_over_groups_are_answered_as_each_one_alone():
+    domain, rng = Domain({"a": 4, "b": 3, "c": 5}), np.random.default_rng(0)
+    measured = [
+        LinearMeasurement(rng.normal(size=2), "c", 2.0, queries.compress(5, [0, 1, 1, 0, 1])),
+        LinearMeasurement(rng.normal(size=(4, 3)), ("a", "b"), 3.0),
+        LinearMeasurement(rng.normal(size=3), ("b", "a"), 0.5, queries.compress(12, rng.permutation(12) % 3)),
+        LinearMeasurement(rng.normal(size=4), "a", 1.5, queries.prefix(4)),
+        LinearMeasurement(rng.normal(size=2), "c", 1.0, queries.compress(5, [0, 0, 1, 1, 1])),
+    ]
+    loss = L2Loss(measured, domain)
+    flat = rng.random(loss.layout.cells)
+    apart = [L2Loss([measurement], domain) for measurement in measured]
+    marginals = CliqueVector.of(loss.layout, flat)
+    each = [one.value_and_gradient(CliqueVector(domain, {c: marginals[c] for c in one.cliques})) for one in apart]
+    value, gradient = loss.flat_value_and_gradient(flat)
+    assert value == pytest.approx(sum(found for found, _ in each))
+    for clique in loss.cliques:
+        parts = [
+            slope[clique].transpose(clique).values
+            for one, (_, slope) in zip(apart, each, strict=True)
+            if set(clique) in map(set, one.cliques)
+        ]
+        assert CliqueVector.of(loss.layout, gradient)[clique].values == pytest.approx(np.sum(parts, axis=0))
+
+
 def test_permuted_copies_of_a_clique_share_one_table():
     table = np.arange(6.0).reshape(3, 2)
     measurements = [LinearMeasurement(table, ("a", "b")), LinearMeasurement(table.T, ("b", "a"))]

@@ -43,7 +43,11 @@ NEAR_ONE = 1e-6, 1e6
 """Messages and gradients with a maximum in this range are not rescaled, which would be a pass over each."""
 
 FEW_OPERATIONS = 256
-"""Below this many multiplications for each entry of the axes that are kept, a call of BLAS costs more than it saves."""
+"""Below this many multiplications for each entry of the axes that are kept in both tables, BLAS gains less than it
+costs to bring the axes into the order that it needs."""
+
+INNER_CELLS = 64
+"""A cell of a result is found by a map of its last axes, of so many cells or more, and one of the others."""
 
 
 @dataclass(frozen=True)
@@ -125,16 +129,61 @@ class Product:
         gradients[self.result] = None
 
 
+@dataclass(frozen=True, eq=False)
+class SmallProduct:
+    """A product that sums over few cells, by a kernel that reads both tables as they lie.
+
+    Attributes:
+        values: which two tables.
+        shapes: their shapes.
+        alone: axes that only one of them has and nobody wants.
+        result, shape: which table it makes.
+        maps: where the factors lie (contraction_kernels.py).
+    """
+
+    values: tuple[int, int]
+    shapes: tuple[tuple[int, ...], tuple[int, ...]]
+    alone: tuple[tuple[int, ...], tuple[int, ...]]
+    result: int
+    shape: tuple[int, ...]
+    maps: tuple[np.ndarray, ...]
+
+    @property
+    def operations(self) -> int:
+        """Multiplications."""
+        return math.prod(self.shape) * len(self.maps[-1])
+
+    def up(self, values: list[Any]) -> None:
+        """Compute the result; its arguments stay, in one row each, for the way down."""
+        from pgmest.inference.exact.contraction_kernels import multiply
+
+        for value, alone in zip(self.values, self.alone, strict=True):
+            table = values[value].sum(axis=alone) if alone else values[value]
+            values[value] = np.ascontiguousarray(table).reshape(-1)
+        left, right = (values[value] for value in self.values)
+        values[self.result] = np.empty(self.shape, left.dtype)
+        multiply(left, right, *self.maps, values[self.result].reshape(-1))
+
+    def down(self, values: list[Any], gradients: list[Any]) -> None:
+        """The gradients of the arguments from that of the result."""
+        from pgmest.inference.exact.contraction_kernels import differentiate
+
+        left, right = (values[value] for value in self.values)
+        found = np.empty_like(left), np.empty_like(right)
+        differentiate(left, right, *self.maps, np.ascontiguousarray(gradients[self.result]).reshape(-1), *found)
+        gradients[self.result] = None
+        for value, shape, alone, gradient in zip(self.values, self.shapes, self.alone, found, strict=True):
+            table = gradient.reshape([size for axis, size in enumerate(shape) if axis not in alone])
+            gradients[value] = np.broadcast_to(np.expand_dims(table, alone), shape) if alone else table
+
+
 def _products(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """a[k] @ b[k] for each k, each way of doing so where it is fastest."""
-    kept, rows, summed = a.shape
-    columns = b.shape[2]
+    kept, _, summed = a.shape
     if summed == 1:
         return a * b
     if kept == 1:
         return matrix_product(a[0], b[0])[None]
-    if rows * columns * summed < FEW_OPERATIONS:
-        return np.einsum("kij,kjl->kil", a, b)
     return np.matmul(a, b)
 
 
@@ -168,7 +217,7 @@ class ContractedSweeps:
     """
 
     layout: Layout
-    steps: tuple[Product | Message, ...]
+    steps: tuple[Product | SmallProduct | Message, ...]
     values: int
     log_free: float
     operations: int
@@ -181,7 +230,7 @@ class ContractedSweeps:
     @property
     def nanoseconds(self) -> float:
         """About what both sweeps take."""
-        products = sum(isinstance(step, Product) for step in self.steps)
+        products = sum(isinstance(step, Product | SmallProduct) for step in self.steps)
         measured = NANOSECONDS_A_MEASURED_CELL * self.layout.cells
         return NANOSECONDS_A_STEP * products + NANOSECONDS_AN_OPERATION * self.operations + measured
 
@@ -213,7 +262,7 @@ class ContractedSweeps:
         """Compute all messages; the log of what they were divided by."""
         log_scale = 0.0
         for step in self.steps:
-            if isinstance(step, Product):
+            if isinstance(step, Product | SmallProduct):
                 step.up(values)
                 continue
             table = values[step.source]
@@ -234,7 +283,7 @@ class ContractedSweeps:
         """The gradient of log Z in each table of the layout, up to a factor for each."""
         gradients: list[Any] = [None] * self.values
         for step in reversed(self.steps):
-            if isinstance(step, Product):
+            if isinstance(step, Product | SmallProduct):
                 step.down(values, gradients)
                 continue
             gradient = np.ones((), values[step.source].dtype) if step.target is None else gradients[step.target]
@@ -269,7 +318,7 @@ class _Builder:
         self.layout, self.tree = layout, tree
         self.sizes: dict[Any, int] = dict(layout.domain.items())
         self.labels: list[Labels] = list(layout.cliques)
-        self.steps: list[Product | Message] = []
+        self.steps: list[Product | SmallProduct | Message] = []
         self.inputs: list[list[int]] = [[] for _ in tree.cliques]
 
     def build(self) -> ContractedSweeps:
@@ -281,7 +330,7 @@ class _Builder:
             self.eliminate(position)
         seen = {name for clique in self.layout.cliques for name in clique}
         log_free = math.fsum(math.log(size) for name, size in self.layout.domain.items() if name not in seen)
-        operations = sum(step.operations for step in self.steps if isinstance(step, Product))
+        operations = sum(step.operations for step in self.steps if isinstance(step, Product | SmallProduct))
         return ContractedSweeps(self.layout, tuple(self.steps), len(self.labels), log_free, operations)
 
     def children_first(self) -> list[int]:
@@ -321,10 +370,15 @@ class _Builder:
 
     def product(self, left: int, right: int, wanted: set[Any]) -> int:
         a, b = self.labels[left], self.labels[right]
-        kept = tuple(label for label in a if label in b and label in wanted)
-        summed = tuple(label for label in a if label in b and label not in wanted)
-        rows = tuple(label for label in a if label not in b and label in wanted)
-        columns = tuple(label for label in b if label not in a and label in wanted)
+        both, either = set(a).intersection(b), self.in_order(set(a).union(b))
+        kept = tuple(label for label in either if label in both and label in wanted)
+        summed = tuple(label for label in either if label in both and label not in wanted)
+        rows = tuple(label for label in either if label not in b and label in wanted)
+        columns = tuple(label for label in either if label not in a and label in wanted)
+        if kept and math.prod([self.sizes[label] for label in (*rows, *summed, *columns)]) < FEW_OPERATIONS:
+            small = self.small_product((left, right), summed, {*kept, *rows, *columns})
+            self.steps.append(small)
+            return small.result
         result = self.add((*kept, *rows, *columns))
         sides = (
             Side.of(left, a, (kept, rows, summed), self.sizes),
@@ -333,6 +387,41 @@ class _Builder:
         shape = tuple(self.sizes[label] for label in self.labels[result])
         self.steps.append(Product(*sides, result, shape))
         return result
+
+    def small_product(self, pair: tuple[int, int], summed: Labels, wanted: set[Any]) -> SmallProduct:
+        output = self.in_order(wanted)
+        split = len(output)
+        while split and math.prod([self.sizes[label] for label in output[split:]]) < INNER_CELLS:
+            split -= 1
+        used = wanted.union(summed)
+        alone = [tuple(axis for axis, label in enumerate(self.labels[one]) if label not in used) for one in pair]
+        strides = [self.strides([label for label in self.labels[one] if label in used]) for one in pair]
+        groups = output[:split], output[split:], summed
+        return SmallProduct(
+            pair,
+            tuple(tuple(self.sizes[label] for label in self.labels[one]) for one in pair),  # type: ignore[arg-type]
+            tuple(alone),  # type: ignore[arg-type]
+            self.add(output),
+            tuple(self.sizes[label] for label in output),
+            tuple(self.places(group, stride) for group in groups for stride in strides),
+        )
+
+    def in_order(self, labels: set[Any]) -> Labels:
+        """In domain order, so that what is near in one table is near in the others."""
+        return tuple(label for label in self.layout.domain if label in labels)
+
+    def strides(self, labels: Sequence[Any]) -> dict[Any, int]:
+        """How far apart neighbors along each axis of a table lie."""
+        sizes = [self.sizes[label] for label in labels]
+        return {label: math.prod(sizes[axis + 1 :]) for axis, label in enumerate(labels)}
+
+    def places(self, group: Labels, strides: dict[Any, int]) -> np.ndarray:
+        """Where the entries of some axes lie in a table, from the first one on."""
+        found = np.zeros(1, dtype=np.int64)
+        for label in group:
+            steps = strides.get(label, 0) * np.arange(self.sizes[label])
+            found = np.add.outer(found, steps).reshape(-1)
+        return found
 
     def add(self, labels: Labels) -> int:
         self.labels.append(labels)

@@ -150,7 +150,7 @@ class _Router:
 
     def mask(self, names: Iterable[str]) -> int:
         """Names as a mask."""
-        return sum(1 << self.rank[name] for name in names)
+        return sum([1 << self.rank[name] for name in names])
 
     def labels(self, mask: int) -> Clique:
         """A mask as names, in domain order."""
@@ -171,7 +171,7 @@ class _Router:
         if max(self.tree.sizes, default=1) > LARGEST_LOCAL:
             widest = LARGEST_TABLE
         for names in dict.fromkeys(asked):
-            position = self.tree.containing(names)
+            position = self.tree.containing(names) if self.tree.holds(names) else None
             if position is not None:
                 inside.append((names, position))
                 continue
@@ -339,7 +339,7 @@ class _Router:
             first = self.rows[one].labels
             for other in partners[one]:
                 labels = (*first, *self.rows[other].labels)
-                shape = tuple(self.sizes[name] for name in labels)
+                shape = tuple([self.sizes[name] for name in labels])
                 parts.append((frozenset(labels), Part((rows, index[other]), shape, labels)))
         stacked = [
             tuple((pair[0], slice(self.rows[pair].start, self.rows[pair].stop)) for pair in pairs)

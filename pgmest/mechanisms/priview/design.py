@@ -6,6 +6,8 @@ import heapq
 import itertools
 import math
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -40,21 +42,8 @@ def cover(domain: Domain, wanted: Sequence[frozenset[str]], max_cells: float) ->
     [('a', 'b', 'c'), ('a', 'b', 'd'), ('c', 'd')]
     """
     left = _Uncovered(domain, wanted)
-    views: list[np.ndarray] = []
-    for largest in sorted(range(len(wanted)), key=lambda place: -domain.size(tuple(wanted[place]))):
-        if not left.waiting[largest]:
-            continue
-        view = left.member[largest].copy()
-        while True:
-            gained = left.gains(view)
-            room = max_cells / math.prod(itertools.compress(domain.shape, view))
-            options = [(-gained[place], domain.shape[place], place) for place in np.flatnonzero(gained)]
-            options = [option for option in options if option[1] <= room]
-            if not options:
-                break
-            view[min(options)[-1]] = True
-        left.cover(view)
-        views.append(view)
+    largest = np.argsort(-_cells(domain, left.member), kind="stable")
+    views = [left.greedy_view(int(first), max_cells) for first in largest if left.waiting[first]]
     greedy = [tuple(itertools.compress(domain, view)) for view in _maximal(np.array(views))]
     names = domain.ordered(frozenset().union(*wanted))
     if len(names) > 1 and all(len(one) == 2 for one in wanted) and len(wanted) == math.comb(len(names), 2):
@@ -75,16 +64,21 @@ def plane_cover(domain: Domain, attributes: Sequence[str], max_cells: float) -> 
     >>> len(plane_cover(domain, domain.attributes, 2**8))
     72
     """
-    best: list[Clique] | None = None
+    small = [views for most, views in _plane_designs(domain, tuple(attributes)) if most <= max_cells]
+    return list(min(small, key=len)) if small else None
+
+
+@lru_cache(maxsize=1)  # for all limits that `best_cover` compares
+def _plane_designs(domain: Domain, attributes: Clique) -> list[tuple[int, list[Clique]]]:
+    """The views of each plane, of all their sizes, after the cells of its largest one."""
+    found = []
     for points, blocks in pair_designs():
         if points > 4 * len(attributes):
             continue
         groups = _groups(domain, attributes, points)
         views = _distinct(domain, [[name for point in block for name in groups[point]] for block in blocks])
-        small = all(domain.size(view) <= max_cells for view in views)
-        if small and (best is None or len(views) < len(best)):
-            best = views
-    return best
+        found.append((max(map(domain.size, views)), views))
+    return found
 
 
 def _groups(domain: Domain, attributes: Sequence[str], points: int) -> list[list[str]]:
@@ -148,14 +142,21 @@ def random_views(
 
 def _incidence(domain: Domain, sets: Sequence[Iterable[str]]) -> np.ndarray:
     """Which attributes are in each set: booleans, a row for each set."""
+    place = {name: axis for axis, name in enumerate(domain)}
+    members = [[place[name] for name in names] for names in sets]
     member = np.zeros((len(sets), len(domain)), dtype=bool)
-    for row, names in zip(member, sets, strict=True):
-        row[list(domain.axes(names))] = True
+    rows = np.repeat(np.arange(len(sets)), [len(places) for places in members])
+    member[rows, list(itertools.chain(*members))] = True
     return member
 
 
+def _cells(domain: Domain, member: np.ndarray) -> np.ndarray:
+    """The cells of each row's table."""
+    return np.prod(np.where(member, np.array(domain.shape, dtype=np.float64), 1.0), axis=1)
+
+
 class _Uncovered:
-    """The sets that no view holds yet, with what each attribute could do for them.
+    """The sets that no view holds yet, and what each attribute could do for them in the view that is being made.
 
     Attributes:
         member: which attributes are in each set.
@@ -165,27 +166,58 @@ class _Uncovered:
     def __init__(self, domain: Domain, wanted: Sequence[frozenset[str]]):
         self.member = _incidence(domain, wanted)
         self.waiting = np.ones(len(wanted), dtype=bool)
+        self._shape = np.array(domain.shape)
         self._with = [np.flatnonzero(column) for column in self.member.T]
-        self._alone = np.flatnonzero(self.member.sum(axis=1) < 2)
+        self._sizes = self.member.sum(axis=1)
+        self._alone = np.flatnonzero(self._sizes < 2)
+        self._places = self.member @ np.arange(len(domain))
         self._waiting_with = self.member.sum(axis=0)
 
-    def gains(self, view: np.ndarray) -> np.ndarray:
-        """How many further sets each attribute would complete, or, where no set lacks only one, bring closer."""
-        missing = self.member[self._near(view)] & ~view
-        completed = missing[missing.sum(axis=1) == 1].sum(axis=0)
-        return completed if completed.any() else np.where(view, 0, self._waiting_with)
+    def greedy_view(self, first: int, max_cells: float) -> np.ndarray:
+        """The view that starts with a set, which attributes it has; the sets that it holds wait no more."""
+        self._view = np.zeros(len(self._shape), dtype=bool)
+        self._held = np.zeros(len(self.member), dtype=np.int64)  # how many attributes of each set it has
+        self._lacking = self._places.copy()  # the sum of the places of those that it lacks
+        self._completed = np.zeros(len(self._shape), dtype=np.int64)  # how many sets each attribute would complete
+        self._lack_one(self._alone[self._sizes[self._alone] == 1])
+        for place in np.flatnonzero(self.member[first]):
+            self._take(int(place))
+        cells = math.prod(self._shape[self._view].tolist())
+        while (place := self._best(max_cells / cells)) is not None:
+            self._take(place)
+            cells *= int(self._shape[place])
+        self._cover()
+        return self._view
 
-    def cover(self, view: np.ndarray) -> None:
+    def _take(self, place: int) -> None:
+        """The view has one more attribute."""
+        self._view[place] = True
+        rows = self._with[place]
+        self._held[rows] += 1
+        self._lacking[rows] -= place
+        self._lack_one(rows[self._sizes[rows] - self._held[rows] == 1])
+        self._completed[place] = 0
+
+    def _lack_one(self, rows: np.ndarray) -> None:
+        """These sets lack only one attribute; it would complete those that wait."""
+        waiting = rows[self.waiting[rows]]
+        self._completed += np.bincount(self._lacking[waiting], minlength=len(self._shape))
+
+    def _best(self, room: float) -> int | None:
+        """Of the attributes with at most so many values the one that would complete the most sets, or, where no set
+        lacks only one, bring closer; of these the one with the fewest values."""
+        gains = self._completed if self._completed.any() else np.where(self._view, 0, self._waiting_with)
+        options = np.flatnonzero((gains > 0) & (self._shape <= room))
+        if not options.size:
+            return None
+        best = options[gains[options] == gains[options].max()]
+        return int(best[np.argmin(self._shape[best])])
+
+    def _cover(self) -> None:
         """The view holds its sets."""
-        near = self._near(view)
-        covered = near[~(self.member[near] & ~view).any(axis=1)]
+        covered = np.flatnonzero(self.waiting & (self._held == self._sizes))
         self.waiting[covered] = False
         self._waiting_with -= self.member[covered].sum(axis=0)
-
-    def _near(self, view: np.ndarray) -> np.ndarray:
-        """The sets that wait, and could lack one attribute only: they share one with the view, or have no other."""
-        rows = np.unique(np.concatenate([self._alone, *(self._with[place] for place in np.flatnonzero(view))]))
-        return rows[self.waiting[rows]]
 
 
 def _maximal(views: np.ndarray) -> np.ndarray:
@@ -197,11 +229,16 @@ def _maximal(views: np.ndarray) -> np.ndarray:
 
 
 def _expected_error(domain: Domain, wanted: Sequence[frozenset[str]], views: Sequence[Clique], power: float) -> float:
-    cells = np.array([domain.size(view) for view in views], dtype=np.float64)
+    from scipy.sparse import csr_array
+
+    member, parts = _incidence(domain, views), _incidence(domain, wanted)
+    cells = _cells(domain, member)
     shares = cells**power / np.sum(cells**power)
     # A share buys a standard deviation of share**-1/2 under zCDP (power 2/3), and of share**-1 under pure DP (1/2).
-    variances = cells * shares ** (-1.0 if power > 0.6 else -2.0)
-    parts = _incidence(domain, wanted)
-    holding = parts.astype(np.float32) @ _incidence(domain, views).T == parts.sum(axis=1, keepdims=True)
-    sizes = np.array([domain.size(tuple(part)) for part in wanted], dtype=np.float64)
-    return float(np.sum(np.sqrt(sizes / (holding @ (1.0 / variances)))))
+    precisions = shares ** (1.0 if power > 0.6 else 2.0) / cells
+    incidence: Any = csr_array(parts, dtype=np.int64)
+    shared = (incidence @ csr_array(member.T, dtype=np.int64)).tocoo()
+    held = shared.data == parts.sum(axis=1)[shared.row]
+    found = np.bincount(shared.row[held], precisions[shared.col[held]], minlength=len(wanted))
+    found[~parts.any(axis=1)] = precisions.sum()  # every view holds the empty set
+    return float(np.sum(np.sqrt(_cells(domain, parts) / found)))

@@ -1,5 +1,6 @@
 """PriView: designs, the reconstruction of marginals, and the mechanism."""
 
+from collections import Counter
 from itertools import combinations
 
 import numpy as np
@@ -51,6 +52,42 @@ def test_a_cover_holds_every_set_in_views_of_limited_size(sizes, strength, max_c
     assert all(any(part <= set(view) for view in views) for part in wanted)
     largest = max(domain.size(tuple(part)) for part in wanted)
     assert all(domain.size(view) <= max(max_cells, largest) for view in views)
+
+
+def greedy_cover(domain, wanted, max_cells):
+    """The greedy cover by its definition: every set is looked at again for each attribute that a view takes in."""
+    waiting, views = set(wanted), []
+    for largest in sorted(wanted, key=lambda part: -domain.size(tuple(part))):
+        if largest not in waiting:
+            continue
+        view = set(largest)
+        while True:
+            lacking = [part - view for part in waiting if part - view]
+            completed = Counter(name for part in lacking if len(part) == 1 for name in part)
+            gained = completed or Counter(name for part in lacking for name in part)
+            room = max_cells / domain.size(tuple(view))
+            options = [(-gained[name], domain[name], place) for place, name in enumerate(domain) if gained[name]]
+            options = [option for option in options if option[1] <= room]
+            if not options:
+                break
+            view.add(domain.attributes[min(options)[-1]])
+        waiting = {part for part in waiting if not part <= view}
+        views.append(view)
+    return {frozenset(view) for view in views if not any(view < other for other in views)}
+
+
+@given(
+    sizes=st.lists(st.integers(1, 6), min_size=2, max_size=7),
+    cliques=st.lists(st.sets(st.integers(0, 6), min_size=1, max_size=4), min_size=1, max_size=6),
+    max_cells=st.integers(1, 100),
+)
+@settings(max_examples=100, deadline=None)
+def test_a_cover_takes_in_what_covers_the_most(sizes, cliques, max_cells):
+    domain = pg.Domain({f"x{i}": size for i, size in enumerate(sizes)})
+    named = [tuple(f"x{i}" for i in sorted(clique) if i < len(sizes)) for clique in cliques]
+    wanted = subsets_of([clique for clique in named if clique], domain, 3)
+    if wanted:
+        assert {frozenset(view) for view in cover(domain, wanted, max_cells)} == greedy_cover(domain, wanted, max_cells)
 
 
 def test_a_covering_design_of_binary_attributes_is_small():
