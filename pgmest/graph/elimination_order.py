@@ -70,11 +70,11 @@ class QuickSearch:
         tables = [
             np.empty((3, n), dtype=np.int64),
             np.empty((4, n)),
-            np.empty((5, n), dtype=np.int64),
+            np.empty((4, n), dtype=np.int64),
             np.empty((4, n)),
         ]
         vectors = [np.empty(n, dtype=np.uint8) for _ in range(2)]
-        self._space = (np.empty((n, n), dtype=np.uint8), *space, *vectors, *tables)
+        self._space = (*(np.empty((n, n), dtype=np.uint8) for _ in range(2)), *space, *vectors, *tables)
 
     def cells(self, graph: np.ndarray) -> float:
         """Of the graph as zeros and ones, a row for each vertex; exact up to 2^53."""

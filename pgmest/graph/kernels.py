@@ -208,53 +208,80 @@ def _label_parts(near, degree, part, waiting):
     return parts
 
 
+@inlined
+def _leave_simplicial(adjacent, near, degree, sizes, ones, fill, cells, touched, alive, left, lasting):
+    """Eliminate vertices without fill while there are any: the cells of their maximal cliques, and their number."""
+    total, steps = 0.0, 0
+    _list(adjacent, near, degree)
+    alive[:] = 1
+    for u in range(len(sizes)):
+        _score(adjacent, near, degree, sizes, ones, fill, cells, u)
+    u = 0
+    while u < len(sizes):
+        if not alive[u] or fill[u] != 0.0:
+            u += 1
+            continue
+        if _leave(adjacent, near, degree, left, lasting, steps, u) < 0:
+            total += cells[u]
+        alive[u] = 0
+        steps += 1
+        _eliminate(adjacent, near, degree, sizes, ones, fill, cells, touched, u)
+        u = 0  # others may have no fill now
+    return total, steps
+
+
 @compiled
 def best_of_three(
-    given, sizes, worth, least, most, adjacent, lasting, left, near, touched, alive, numbers, floats, counts, costs
+    given, sizes, worth, least, most, rest, adjacent, lasting, left, near, touched, alive, axes, floats, counts, costs
 ):
     """The cells of the tree that the three heuristics find, part by part the best, as `find_elimination` with "low".
 
-    Vertices without fill come first in each of them, so there is no need to eliminate these beforehand. Work counts
-    from the first vertex with fill on. given: the graph. worth, least, most: of an effort (elimination_order.py): units
-    of work a cell is worth, and the least and most. All others are work space: a matrix like the graph, `lasting`,
-    `left` and neighbors, vectors of zeros and ones, rows of integers (part, degree, and order of search), of floats
-    (fill, cells, score, ones), and for each part counts (alive, kernel, work, whether it is played, since when there
-    is fill) and costs (of this run, the least, whole, and whole of the best).
+    Vertices without fill are eliminated first, as that does; what is left falls into parts. given: the graph. worth,
+    least, most: of an effort (elimination_order.py): units of work a cell is worth, and the least and most. All others
+    are work space: two matrices like the graph, `lasting`, `left` and neighbors, vectors of zeros and ones, rows of
+    integers, `axes` (part, degree, and order of search), of floats (fill, cells, score, ones), and for each part counts
+    (alive, all, work, whether it is played) and costs (of this run, the least, whole, and whole of the best).
     """
-    n, part, degree = len(sizes), numbers[0], numbers[1]
+    n, part, degree = len(sizes), axes[0], axes[1]
     fill, cells, score, ones = floats[0], floats[1], floats[2], floats[3]
-    remaining, kernel, work, played, filled = counts[0], counts[1], counts[2], counts[3], counts[4]
+    remaining, members, work, played = counts[0], counts[1], counts[2], counts[3]
     cost, lowest, whole, best_whole = costs[0], costs[1], costs[2], costs[3]
     ones[:] = 1.0
-    _list(given, near, degree)
-    parts = _label_parts(near, degree, part, numbers[2])
-    work[:] = kernel[:] = 0
-    played[:] = 1
+    for u in range(n):
+        for v in range(n):
+            rest[u, v] = given[u, v]
+    total, first = _leave_simplicial(rest, near, degree, sizes, ones, fill, cells, touched, alive, left, lasting)
+    parts = _label_parts(near, degree, part, axes[2])
+    work[:] = members[:] = played[:] = 0
+    for u in range(n):
+        members[part[u]] += alive[u]
+        played[part[u]] = alive[u]  # what was eliminated has no neighbors, and is a part of its own
     lowest[:] = np.inf
+    best_whole[:] = 0.0
     for run in range(3):
         weights = sizes if run == 2 else ones
         if run > 0:
             squares, anything = 0.0, False
             for q in range(parts):
-                squares += float(kernel[q]) ** 2
+                squares += float(members[q]) ** 2
             for q in range(parts):
-                share = float(kernel[q]) ** 2 / squares if squares > 0.0 else 0.0
+                share = float(members[q]) ** 2 / squares if squares > 0.0 else 0.0
                 budget = max(share * least, min(share * most, worth * min(lowest[q], 1e12)))
-                played[q] = 1 if played[q] and kernel[q] > 0 and work[q] < budget else 0
+                played[q] = 1 if played[q] and work[q] < budget else 0
                 anything = anything or played[q] == 1
             if not anything:
                 break
-            _list(given, near, degree)
+            _list(rest, near, degree)
         cost[:] = whole[:] = 0.0
-        remaining[:] = filled[:] = 0
+        for q in range(parts):
+            remaining[q] = members[q]
         for u in range(n):
-            remaining[part[u]] += 1
             alive[u] = touched[u] = played[part[u]]
             for v in range(n):
-                adjacent[u, v] = given[u, v]
+                adjacent[u, v] = rest[u, v]
             if alive[u]:
-                _score(given, near, degree, sizes, weights, fill, cells, u)
-        for step in range(n):
+                _score(rest, near, degree, sizes, weights, fill, cells, u)
+        for step in range(first, n):
             best = -1
             for v in range(n):
                 if alive[v]:
@@ -265,13 +292,10 @@ def best_of_three(
             if best < 0:
                 break
             q = part[best]
-            if filled[q] == 0 and fill[best] != 0.0:
-                filled[q], kernel[q] = step + 1, remaining[q]
             before = _leave(adjacent, near, degree, left, lasting, step, best)
             whole[q] += cells[best] if before < 0 else 0.0
-            if filled[q] > 0 and before + 1 < filled[q]:
-                cost[q] += cells[best]
-            over = filled[q] > 0 and cost[q] >= lowest[q] and lowest[q] < np.inf
+            cost[q] += cells[best] if before < first else 0.0
+            over = cost[q] >= lowest[q] and lowest[q] < np.inf
             if over or degree[best] + 1 == remaining[q]:
                 if not over and (run == 0 or cost[q] < lowest[q]):
                     lowest[q], best_whole[q] = cost[q], whole[q]
@@ -282,9 +306,7 @@ def best_of_three(
                 continue
             alive[best] = 0
             remaining[q] -= 1
-            done = _eliminate(adjacent, near, degree, sizes, weights, fill, cells, touched, best)
-            work[q] += done if filled[q] > 0 else 0
-    total = 0.0
+            work[q] += _eliminate(adjacent, near, degree, sizes, weights, fill, cells, touched, best)
     for q in range(parts):
         total += best_whole[q]
     return total
