@@ -81,7 +81,7 @@ class HDMM(Mechanism):
 
     estimator="local" makes of them the nearest marginals that agree and are not negative (GReM-LNN), which takes no
     junction tree: hundreds of attributes, all pairs of them, are possible. Its model reads the workload's marginals
-    from these tables, and makes records by gradual updates from a tree of them; `ViewModel.distance` says how far the
+    from these tables, and records are changed until they have these tables; `ViewModel.distance` says how far the
     records are from the tables.
 
     >>> import pgmest as pg
