@@ -35,7 +35,11 @@ USES = {
     "many vectors": _ESTIMATE + "model.oracle.run_many(model.potentials.flat[None])",
     "tables that agree": _ESTIMATE
     + "pg.synthesis.locally_nonnegative(noisy, domain)\npg.synthesis.consistent_tables(noisy, domain)\n"
-    + "pg.synthesis.synthesize([model.project(('a', 'b'))] * 2, domain, 9, seed=0)",
+    + "for how in ('gum', 'local_search'):\n"
+    + "    pg.synthesis.synthesize([model.project(('a', 'b'))] * 2, domain, 9, method=how, seed=0)",
+    "PGM": "import numpy as np\nimport pgmest as pg\n"
+    + "data = pg.Dataset.from_codes([np.arange(900) % k for k in (2, 3, 5, 9)], dict(zip('abcd', (2, 3, 5, 9))))\n"
+    + "pg.mechanisms.PGM(rho=1.0, records=900, backend='simulation').fit(data, seed=0, progress=False).sample()",
     "tables where no tree fits": _ESTIMATE
     + "pg.estimate([*noisy, pg.LinearMeasurement([4.0, 3], 'a', 1.0)], domain, oracle='convex')",
     "junction trees": "from pgmest.graph.elimination_order import QuickSearch, as_matrix, find_elimination\n"
@@ -49,7 +53,10 @@ USES = {
     "many pairs of a large table": "import numpy as np\nfrom pgmest.data.counting import count_pairs\n"
     + "count_pairs([np.zeros(1, dtype=np.uint8)] * 2, (1, 1), [(0, 1)])",
     "float32": "from pgmest.inference.exact.kernel_loading import load_single_kernels; load_single_kernels()",
-    "records": _ESTIMATE + "[model.sample(20, method=kind, seed=0) for kind in ('round', 'multinomial')]",
+    "records": "import numpy as np\nimport pgmest as pg\n"
+    + "noisy = [pg.LinearMeasurement(np.full((3, 3), 4.0), tuple(pair), 1.0) for pair in ('ab', 'bc', 'ac', 'cd')]\n"
+    + "model = pg.estimate(noisy, dict.fromkeys('abcd', 3))\n"
+    + "[model.sample(20, method=kind, seed=0) for kind in ('round', 'multinomial')]",
     "questions": _ESTIMATE + "model.project_many([('a',), ('b', 'a')]); model.map_record(); model.entropy()",
     "error bars": _ESTIMATE + "pg.estimate(noisy, domain, method='lbfgs', max_iterations=5)",
     "public records": _ESTIMATE

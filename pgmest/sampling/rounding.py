@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pgmest.data.codes import read_only
 from pgmest.sampling.clique_tables import CliqueTable, project, sampling_kernels
 from pgmest.tables.domain import Clique, Domain
 
@@ -89,7 +90,7 @@ class Network:
         arcs = (self.tail_row, self.tail_column, self.head_row, self.head_column, self.above, self.outwards)
         links, flows, sums = np.empty((n_nodes, kernels.N_LINK), dtype=np.int64), np.empty(n_nodes), np.empty(n_nodes)
         counts = np.empty(weights.shape)
-        kernels.round_table(weights, totals, *arcs, links, flows, sums, state, counts)
+        kernels.round_table(read_only(weights), totals, *arcs, links, flows, sums, state, counts)
         return counts
 
 
