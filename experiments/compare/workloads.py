@@ -42,7 +42,7 @@ def cliques(domain: Domain, size: int) -> list[Clique]:
 
 
 def asked(domain: Domain, workload: str) -> Any:
-    """What a mechanism is told to answer: None for all pairs, else a `pgmest.workloads.Workload`."""
+    """The workload that a mechanism is given: None for all pairs, else a `pgmest.workloads.Workload`."""
     if workload == "triples":
         return pg.workloads.marginals(cliques(domain, 3))
     if workload == "prefixes":

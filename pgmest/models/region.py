@@ -159,7 +159,11 @@ class ApproximateModel(Distribution):
             made = LocalSearch().improved(records, wanted, generator)
             yield made
             found = made.project_many([table.domain.attributes for table in wanted])
-            wanted = [table - counts for table, counts in zip(wanted, found, strict=True)]
+            left = (table - counts for table, counts in zip(wanted, found, strict=True))
+            wanted = [  # what is impossible stays so, whatever the tree has drawn
+                Factor(rest.domain, np.where(table.values == 0.0, 0.0, rest.values))
+                for table, rest in zip(self.marginals.values(), left, strict=True)
+            ]
 
     @cached_property
     def _tree_model(self) -> Model:

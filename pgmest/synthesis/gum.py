@@ -5,19 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from pgmest._base.errors import ArgumentError, at_least
-from pgmest.data.codes import code_type
 from pgmest.sampling.systematic import random_round, systematic
-from pgmest.synthesis.appending import Appended, append
+from pgmest.synthesis.starts import as_rows, independent_columns
 from pgmest.tables.domain import Domain
 from pgmest.tables.factor import Factor
-from pgmest.tables.information import mutual_information
 
 Callback = Callable[[int, float], object]
 """Called after each iteration with its number and the mean total-variation error of the tables that it found."""
@@ -32,9 +29,6 @@ SCHEDULES: Mapping[str, Callable[[int, float, int], float]] = {
     "square_root": lambda t, decay, period: 1 / math.sqrt(1 + decay * t),
 }
 """What alpha is multiplied by in iteration t = 0, 1, ... (DPSyn A.3)."""
-
-
-STARTS = ("independent", "tree")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,9 +61,6 @@ class GradualUpdate:
         schedule: of alpha: "step", alpha k^floor(t / s); "exponential", alpha exp(-k t); "linear", alpha / (1 + k t);
             or "square_root", alpha / sqrt(1 + k t).
         step: "proportional" or "capped".
-        start: the first records: "independent", each attribute by itself, or "tree", by a tree of those tables whose
-            attributes depend on each other most, which is nearer where there are many; if the records are nearer to the
-            tables there than at the end, they are left there.
 
     Raises:
         ArgumentError: a parameter out of its range.
@@ -83,7 +74,6 @@ class GradualUpdate:
     last_duplicate: float | None = None
     schedule: str = "step"
     step: str = "proportional"
-    start: str = "independent"
 
     def __post_init__(self) -> None:
         for name in ("iterations", "period"):
@@ -98,7 +88,7 @@ class GradualUpdate:
         for name in shares:
             if not 0 <= getattr(self, name) <= 1:
                 raise ArgumentError.of(name, getattr(self, name), "a share between 0 and 1")
-        for name, known in (("schedule", tuple(SCHEDULES)), ("step", tuple(STEPS)), ("start", STARTS)):
+        for name, known in (("schedule", tuple(SCHEDULES)), ("step", tuple(STEPS))):
             if getattr(self, name) not in known:
                 raise ArgumentError.of(name, getattr(self, name), known)
 
@@ -137,13 +127,9 @@ class GradualUpdate:
             generator: for all random choices.
             callback: see `Callback`.
         """
-        rows = np.empty((n, len(domain)), dtype=code_type(max(domain.shape)))
-        first = tree_columns if self.start == "tree" else independent_columns
-        for axis, column in enumerate(first(tables, domain, n, generator)):
-            rows[:, axis] = column
+        rows = as_rows(independent_columns(tables, domain, n, generator), domain)
         goals = [_Goal(table, domain, n, generator) for table in tables]
         buffers = _Buffers(n, generator)
-        tree = (rows.copy(), _mean_error(goals, rows, buffers)) if self.start == "tree" else None
         for iteration in range(self.iterations):
             moves = Moves(self.alpha_of(iteration), self.duplicate_of(iteration), STEPS[self.step])
             errors = [
@@ -151,55 +137,7 @@ class GradualUpdate:
             ]
             if callback is not None:
                 callback(iteration + 1, float(np.mean(errors)))
-        if tree is not None and tree[1] < _mean_error(goals, rows, buffers):
-            rows = tree[0]
         return [np.ascontiguousarray(rows[:, axis]) for axis in range(len(domain))]
-
-
-def independent_columns(
-    tables: Sequence[Factor], domain: Domain, n: int, generator: np.random.Generator
-) -> list[np.ndarray]:
-    """A column per attribute with its one-way table, in random order: attributes are independent."""
-    columns = []
-    for name, size in domain.items():
-        table = next(table for table in tables if name in table.domain)
-        counts = systematic(np.maximum(table.project((name,)).values, 0.0), n, generator)
-        columns.append(generator.permutation(np.repeat(np.arange(size, dtype=code_type(size)), counts)))
-    return columns
-
-
-def tree_columns(tables: Sequence[Factor], domain: Domain, n: int, generator: np.random.Generator) -> list[np.ndarray]:
-    """A column per attribute, from a tree of tables: each attribute given the one of which it tells most.
-
-    The tree is the spanning forest of largest mutual information of the tables' pairs (Chow, Liu 1968).
-    """
-    pairs = _pair_tables(tables)
-    import networkx as nx
-
-    graph = nx.Graph()
-    graph.add_nodes_from(domain)
-    for (one, other), table in pairs.items():
-        if table.values.any():
-            graph.add_edge(one, other, weight=mutual_information(table, (one,), (other,)))
-    forest = nx.maximum_spanning_tree(graph)
-    columns = dict(zip(domain, independent_columns(tables, domain, n, generator), strict=True))
-    for part in nx.connected_components(forest):
-        root = next(name for name in domain if name in part)
-        for parent, child in nx.bfs_edges(forest, root):
-            table = pairs[parent, child] if (parent, child) in pairs else pairs[child, parent]
-            columns[child] = append(columns, Appended(child, (parent,), 0), table, n, generator)
-    return [columns[name] for name in domain]
-
-
-def _pair_tables(tables: Sequence[Factor]) -> dict[tuple[str, str], Factor]:
-    """The tables' marginals on pairs of attributes, without negative counts; each pair once."""
-    found: dict[tuple[str, str], Factor] = {}
-    for table in tables:
-        for one, other in combinations(table.domain, 2):
-            if (one, other) not in found and (other, one) not in found:
-                positive = Factor.owning(table.domain, np.maximum(table.values, 0.0))
-                found[one, other] = positive.project((one, other))
-    return found
 
 
 class _Buffers:
@@ -212,11 +150,6 @@ class _Buffers:
         self.kernels, self.take_records = kernels, take_records
         self.cells, self.victims, self.sources = (np.empty(n, dtype=np.int32) for _ in range(3))
         self.state = generator.integers(2**64, size=1, dtype=np.uint64)
-
-
-def _mean_error(goals: Sequence[_Goal], rows: np.ndarray, buffers: _Buffers) -> float:
-    """The mean total-variation error of the records in the tables."""
-    return float(np.mean([goal.error(rows, buffers) for goal in goals])) if goals else 0.0
 
 
 def proportional_step(
@@ -280,11 +213,6 @@ class _Goal:
         self.sizes = np.array(shape, dtype=np.int64)
         self.strides = np.array([math.prod(shape[axis + 1 :]) for axis in range(len(shape))], dtype=np.int64)
         self.counts = np.empty(self.target.size, dtype=np.int64)
-
-    def error(self, rows: np.ndarray, buffers: _Buffers) -> float:
-        """The total-variation error of the records in the table, a fraction."""
-        buffers.kernels.count_cells(rows, self.axes, self.strides, buffers.cells, self.counts)
-        return float(np.maximum(self.target - self.counts, 0).sum()) / max(1, len(rows))
 
     def update(self, rows: np.ndarray, moves: Moves, buffers: _Buffers, generator: np.random.Generator) -> float:
         """One update of the records; the total-variation error that was found, a fraction."""

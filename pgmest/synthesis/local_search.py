@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from pgmest._base.errors import ArgumentError, at_least
-from pgmest.data.codes import code_type
 from pgmest.data.dataset import Dataset
-from pgmest.synthesis.gum import STARTS, Callback, independent_columns, tree_columns
+from pgmest.synthesis.gum import Callback
+from pgmest.synthesis.starts import STARTS, as_rows
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
 
@@ -30,8 +30,9 @@ class LocalSearch:
 
     Args:
         sweeps: how often all records are looked at, at most; fewer where hardly a code changes.
-        start: the first records: "tree" or "independent", as of `GradualUpdate`. Codes change one at a time, so what
-            can only change together must be right from there.
+        start: the first records: "tree", by a tree of those tables whose attributes depend on each other most, or
+            "independent", each attribute by itself. Codes change one at a time, so what can only change together must
+            be right from there.
 
     Raises:
         ArgumentError: a parameter out of its range.
@@ -43,7 +44,7 @@ class LocalSearch:
     def __post_init__(self) -> None:
         object.__setattr__(self, "sweeps", at_least("sweeps", self.sweeps, 1))
         if self.start not in STARTS:
-            raise ArgumentError.of("start", self.start, STARTS)
+            raise ArgumentError.of("start", self.start, tuple(STARTS))
 
     def records(
         self,
@@ -54,10 +55,7 @@ class LocalSearch:
         callback: Callback | None = None,
     ) -> list[np.ndarray]:
         """Arguments and result as for `GradualUpdate.records`."""
-        rows = np.empty((n, len(domain)), dtype=code_type(max(domain.shape)))
-        first = tree_columns if self.start == "tree" else independent_columns
-        for axis, column in enumerate(first(tables, domain, n, generator)):
-            rows[:, axis] = column
+        rows = as_rows(STARTS[self.start](tables, domain, n, generator), domain)
         self._change(rows, domain, tables, generator, callback)
         return [np.ascontiguousarray(rows[:, axis]) for axis in range(len(domain))]
 
@@ -71,7 +69,7 @@ class LocalSearch:
         """
         if not records.records or not len(records.domain):
             return records
-        rows = np.stack([np.asarray(column) for column in records.columns], axis=1)
+        rows = as_rows([np.asarray(column) for column in records.columns], records.domain)
         start = rows.copy()
         self._change(rows, records.domain, tables, generator, None)
         for table in tables:

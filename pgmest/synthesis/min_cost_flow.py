@@ -11,7 +11,8 @@ import numpy as np
 from pgmest._base.errors import ArgumentError, at_least
 from pgmest.data.counting import cell_numbers
 from pgmest.sampling.systematic import systematic
-from pgmest.synthesis.gum import Callback, independent_columns
+from pgmest.synthesis.gum import Callback
+from pgmest.synthesis.starts import independent_columns
 from pgmest.tables.domain import Domain
 from pgmest.tables.factor import Factor
 

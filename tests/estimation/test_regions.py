@@ -10,6 +10,7 @@ import pgmest as pg
 from pgmest._base.errors import ArgumentError, ModelTooLarge
 from pgmest.evaluation.simulation import simulate_measurements
 from pgmest.models.region import ApproximateModel
+from pgmest.synthesis import LocalSearch
 from tests.estimation.full_table import least_squares_optimum
 
 SIZES = {"a": 3, "b": 2, "c": 4, "d": 2}
@@ -225,3 +226,23 @@ def test_records_have_the_tables_that_no_tree_holds():
         independent.project(("age",)).values
         == tree.sample(20_000, method="multinomial", seed=0).project(("age",)).values
     ).all()
+
+
+def test_what_is_impossible_is_so_in_every_batch_whatever_the_tree_drew(monkeypatch):
+    given = []
+
+    def noted(self, records, tables, generator):  # as if nothing could be moved
+        given.append([table.values for table in tables])
+        return records
+
+    monkeypatch.setattr(LocalSearch, "improved", noted)
+    data = pg.datasets.load("census").select(["sex", "relationship", "marital-status"])
+    pairs = list(itertools.combinations(data.domain, 2))
+    vector = pg.CliqueVector(data.domain, dict(zip(pairs, data.project_many(pairs), strict=True)))
+    report = pg.estimate(simulate_measurements(data, pairs, 5.0, seed=0), data.domain, oracle="convex").report
+    model = ApproximateModel(vector, data.records, report)
+    object.__setattr__(model, "_tree_model", model.tree_model(max_megabytes=1e-5))  # it holds no pair
+    assert len(list(model.sample_batches(9000, batch=1000, seed=0))) == len(given) == 9
+    for tables in given:
+        for table, whole in zip(tables, vector.values(), strict=True):
+            assert (table[whole.values == 0.0] == 0.0).all()

@@ -32,8 +32,8 @@ def problems(draw):
     subsets = [c for k in range(1, len(sizes) + 1) for c in itertools.combinations(domain, k)]
     cliques = draw(st.lists(st.sampled_from(subsets), min_size=1, max_size=5, unique=True))
     rng = np.random.default_rng(draw(st.integers(0, 10**6)))
-    rows = np.stack([rng.integers(0, size, draw(st.integers(1, 60))) for size in sizes[:1]], axis=1)
-    rows = np.stack([rng.integers(0, size, len(rows)) for size in sizes], axis=1).astype(np.uint16)
+    records = draw(st.integers(1, 60))
+    rows = np.stack([rng.integers(0, size, records) for size in sizes], axis=1).astype(np.uint16)
     return domain, cliques, rows, rng
 
 
@@ -85,7 +85,7 @@ def test_the_reported_error_is_that_of_the_records(problem):
 def test_all_pairs_of_a_table_are_met_where_gradual_updates_leave_them():
     found = {
         kind: off(synthesize(PAIRS, CENSUS.domain, 10_000, method=kind, seed=0), PAIRS)
-        for kind in (LocalSearch(), GradualUpdate(), GradualUpdate(start="tree", alpha=0.3))
+        for kind in (LocalSearch(), GradualUpdate(), GradualUpdate(alpha=0.3))
     }
     mine, *theirs = found.values()
     assert mine < 0.004

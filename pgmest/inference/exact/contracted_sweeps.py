@@ -47,7 +47,7 @@ FEW_OPERATIONS = 256
 costs to bring the axes into the order that it needs."""
 
 INNER_CELLS = 64
-"""A cell of a result is found by a map of its last axes, of so many cells or more, and one of the others."""
+"""One map places a result's last axes, at least this many cells of them; another one places the others."""
 
 
 @dataclass(frozen=True)

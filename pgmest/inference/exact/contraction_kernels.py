@@ -1,7 +1,7 @@
 """The compiled kernels of products of two tables that sum over few cells, where BLAS has nothing to gain.
 
 Tables are read as they lie. A cell of the result is (i, j), and s numbers what is summed out; where the factors of it
-lie is told by maps: left[outer_left[i] + inner_left[j] + summed_left[s]], and likewise on the right.
+lie is given by maps: left[outer_left[i] + inner_left[j] + summed_left[s]], and likewise on the right.
 """
 
 from __future__ import annotations

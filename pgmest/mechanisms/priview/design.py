@@ -204,7 +204,7 @@ class _Uncovered:
         self._completed += np.bincount(self._lacking[waiting], minlength=len(self._shape))
 
     def _best(self, room: float) -> int | None:
-        """Of the attributes with at most so many values the one that would complete the most sets, or, where no set
+        """Of the attributes with at most `room` values the one that would complete the most sets, or, where no set
         lacks only one, bring closer; of these the one with the fewest values."""
         gains = self._completed if self._completed.any() else np.where(self._view, 0, self._waiting_with)
         options = np.flatnonzero((gains > 0) & (self._shape <= room))
