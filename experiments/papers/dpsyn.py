@@ -247,7 +247,7 @@ PAPER = Paper(
         algorithm(
             "A.3",
             "the first records have the one-way marginals",
-            "pgmest/synthesis/gum.py: independent_columns",
+            "pgmest/synthesis/starts.py: independent_columns",
             [f"{SYNTHESIS}::test_one_way_tables_are_met_exactly"],
             form="in words",
         ),
