@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import combinations
 
@@ -60,7 +61,11 @@ def refined_records(
 
 
 def goals_of(weighted: Dataset, model: GroupedModel) -> list[Goal]:
-    """All pairs: measured ones with their tables, others with those of the weighted records; and measured triples."""
+    """All pairs: measured ones with their tables, others with those of the weighted records; and measured triples.
+
+    What those others say is a sample's: besides the noise in what it was fitted to, its counts vary as drawn ones do,
+    and as many tables as there are about an attribute are wrong together: all of them weigh as much as one.
+    """
     evidence = model.evidence
     noise = {answer.clique: answer.noise() ** 2 for answer in evidence.answers}
     measured = {clique: noise[clique] for clique in _within(list(noise), evidence.domain, MOST_CELLS / 2)}
@@ -70,7 +75,18 @@ def goals_of(weighted: Dataset, model: GroupedModel) -> list[Goal]:
     others = _within(others, evidence.domain, MOST_CELLS / 2 - sum(goal.table.size for goal in goals))
     usual = float(np.median(list(measured.values()))) if measured else 0.0
     found = [factor.values for factor in weighted.project_many(others)] if others else []
-    return goals + [Goal(pair, table, usual) for pair, table in zip(others, found, strict=True)]
+    drawn = evidence.total / _effective(weighted)
+    together = Counter(name for pair in others for name in pair)
+    return goals + [
+        Goal((a, b), table, (usual + drawn * float(table.mean())) * (together[a] + together[b]) / 2)
+        for (a, b), table in zip(others, found, strict=True)
+    ]
+
+
+def _effective(weighted: Dataset) -> float:
+    """How many records of equal weight say as much (Kish 1965)."""
+    assert weighted.weights is not None
+    return float(weighted.weights.sum() ** 2 / np.square(weighted.weights).sum())
 
 
 def _over_codes(weighted: Dataset, model: GroupedModel, cliques: Iterable[Clique]) -> dict[Clique, np.ndarray]:

@@ -8,8 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pgmest as pg
+from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.mechanisms import PGM
-from pgmest.mechanisms.pgm.refinement import refine_rows
+from pgmest.mechanisms.pgm.evidence import Evidence
+from pgmest.mechanisms.pgm.grouped_model import GroupedModel
+from pgmest.mechanisms.pgm.refinement import goals_of, refine_rows
 from pgmest.synthesis.local_search import Goal
 
 DOMAIN = pg.Domain({"a": 3, "b": 4, "c": 2, "d": 5})
@@ -108,3 +111,20 @@ def test_what_three_attributes_say_beyond_their_pairs_is_met():
     found = pg.Dataset.from_codes(list(rows.T), data.domain)
     assert np.abs(found.project(("a", "b", "c")).values - goals[0].table).sum() < 0.05 * 4000
     assert np.abs(found.project(("a", "d")).values - goals[1].table).sum() < 0.05 * 4000
+
+
+def test_what_was_not_measured_weighs_as_much_as_one_table():
+    domain = pg.Domain({name: 3 for name in "abcde"})
+    rng = np.random.default_rng(0)
+    weights = rng.random(400)
+    weighted = pg.Dataset.from_codes([rng.integers(0, 3, 400) for _ in domain], domain, weights)
+    counted = [LinearMeasurement(np.full(3, 300.0), (name,), 1.0) for name in domain]
+    measured = LinearMeasurement(np.full(9, 100.0), ("a", "b"), 5.0)
+    model = GroupedModel.of(Evidence.of([*counted, measured], domain, 900.0), 8.0)
+    goals = {goal.clique: goal for goal in goals_of(weighted, model)}
+    assert len(goals) == 10
+    noise = goals["a", "b"].variance
+    drawn = 900.0 * float((weights**2).sum() / weights.sum() ** 2)  # records for each that the sample is worth
+    beside_c = noise + drawn * goals["a", "c"].table.mean()
+    assert goals["a", "c"].variance == pytest.approx(beside_c * (3 + 4) / 2)  # a has 3 such tables, c has 4
+    assert goals["c", "d"].variance > goals["a", "c"].variance > noise
