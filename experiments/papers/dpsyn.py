@@ -289,7 +289,7 @@ PAPER = Paper(
             "preferable in all settings",
             _step_decay,
             REPORT,
-            because="the rates are not printed, and the order changes with them",
+            because="exponential decay is as good within the ranges of the seeds; the rates are not printed",
         ),
     ),
     remarks=(

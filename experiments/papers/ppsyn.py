@@ -288,7 +288,7 @@ PAPER = Paper(
             "better than both",
             _privmrf_on_loans,
             REPORT,
-            because="our MST is ahead of it at two of these budgets; the paper's marginals are not printed",
+            because="MST or AIM is ahead of it at four of these budgets; the paper's marginals are not printed",
         ),
         statement(
             "Figure 3",
@@ -332,7 +332,7 @@ PAPER = Paper(
             for table, name, because in (
                 ("adult14", "Adult", "the error is that of a few ranges: nearly all are empty, however they are drawn"),
                 ("BR2000", "BR2000", ""),
-                ("loans", "Loans", "nearly all ranges are empty, and few settings were run"),
+                ("loans", "Loans", "nearly all ranges are empty"),
             )
         ),
         *(
