@@ -42,9 +42,9 @@ USES = {
     + "pg.mechanisms.PGM(rho=1.0, records=900, backend='simulation').fit(data, seed=0, progress=False).sample()",
     "tables where no tree fits": _ESTIMATE
     + "pg.estimate([*noisy, pg.LinearMeasurement([4.0, 3], 'a', 1.0)], domain, oracle='convex')",
-    "junction trees": "from pgmest.graph.elimination_order import QuickSearch, as_matrix, find_elimination\n"
-    + "ring = [0b1010, 0b0101, 0b1010, 0b0101]\n"
-    + "find_elimination(ring, [2] * 4)\nQuickSearch([2] * 4).cells(as_matrix(ring))",
+    "junction trees": "import pgmest as pg\nfrom pgmest.graph.tree_limit import TreeLimit\n"
+    + "ring = TreeLimit(pg.Domain(dict.fromkeys('abcde', 9)), map(tuple, ['ab', 'bc', 'cd', 'de', 'ea']), 0.02)\n"
+    + "ring.fitting(map(tuple, ['a', 'ac', 'bd']))",
     "contraction": "import numpy as np\nimport pgmest as pg\n"
     + "from pgmest.inference.exact.contracted_sweeps import ContractedSweeps\n"
     + "theta = pg.CliqueVector.zeros(dict.fromkeys('abcd', 2), map(tuple, ['abc', 'bcd', 'cda']))\n"

@@ -66,6 +66,8 @@ class QuickSearch:
     def __init__(self, sizes: Sequence[int]):
         n = len(sizes)
         self._sizes = np.array([min(size, LARGEST_SIZE) for size in sizes], dtype=np.float64)
+        effort = EFFORTS["low"]
+        self._limits = float(effort.calls * _WORK_PER_CELL), float(_LEAST_WORK), float(effort.most_work)
         space = _space(n)
         tables = [
             np.empty((3, n), dtype=np.int64),
@@ -76,13 +78,26 @@ class QuickSearch:
         vectors = [np.empty(n, dtype=np.uint8) for _ in range(2)]
         self._space = (*(np.empty((n, n), dtype=np.uint8) for _ in range(2)), *space, *vectors, *tables)
 
-    def cells(self, graph: np.ndarray) -> float:
-        """Of the graph as zeros and ones, a row for each vertex; exact up to 2^53."""
+    def cells_with(self, graph: np.ndarray, rows: np.ndarray, asked: np.ndarray, enough: float) -> np.ndarray:
+        """Of the graph with one more clique each; where at most `enough`, maybe of fewer heuristics than three.
+
+        They are exact up to 2^53.
+
+        Args:
+            graph: zeros and ones, a row for each vertex.
+            rows: cliques as vertices, filled up with -1, shape (cliques, most vertices).
+            asked: which of them to look at.
+            enough: cells.
+
+        Returns:
+            shape (cliques,); 0 for those not asked for.
+        """
         from pgmest.graph import kernels
 
-        effort = EFFORTS["low"]
-        limits = effort.calls * _WORK_PER_CELL, _LEAST_WORK, effort.most_work
-        return kernels.best_of_three(graph, self._sizes, *map(float, limits), *self._space)
+        found = np.zeros(len(rows))
+        limits = *self._limits, float(enough)
+        kernels.best_with_each(rows, asked, found, graph, graph.copy(), self._sizes, *limits, *self._space)
+        return found
 
 
 def _space(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

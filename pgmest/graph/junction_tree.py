@@ -105,6 +105,15 @@ class JunctionTree:
         return tuple((parent, child) for child, parent in enumerate(self.parents) if parent >= 0)
 
     @cached_property
+    def neighbors(self) -> tuple[tuple[int, ...], ...]:
+        """The positions of the cliques next to each."""
+        near: list[list[int]] = [[] for _ in self.cliques]
+        for parent, child in self.edges:
+            near[parent].append(child)
+            near[child].append(parent)
+        return tuple(map(tuple, near))
+
+    @cached_property
     def separators(self) -> tuple[Clique, ...]:
         """What the two cliques of each edge share, attributes in domain order."""
         shared = ((self.cliques[child], set(self.cliques[parent])) for parent, child in self.edges)
@@ -124,7 +133,7 @@ class JunctionTree:
         ]
 
     @cached_property
-    def _holders(self) -> dict[str, int]:
+    def holders(self) -> dict[str, int]:
         """For each attribute the positions of the cliques that hold it, as a mask."""
         holders = dict.fromkeys(self.domain, 0)
         for position, clique in enumerate(self.cliques):
@@ -135,13 +144,13 @@ class JunctionTree:
     def containing(self, attributes: Iterable[str]) -> int | None:
         """The position of the smallest clique that holds all these attributes, None if no clique does."""
         everywhere = (1 << len(self.cliques)) - 1
-        holding = [self._holders[name] for name in self.domain.clique(attributes)]
+        holding = [self.holders[name] for name in self.domain.clique(attributes)]
         return min(bits(functools.reduce(operator.and_, holding, everywhere)), key=self.sizes.__getitem__, default=None)
 
     def holds(self, attributes: Iterable[str]) -> bool:
         """Whether a clique holds all these attributes of the domain."""
         everywhere = (1 << len(self.cliques)) - 1
-        return functools.reduce(operator.and_, map(self._holders.__getitem__, attributes), everywhere) != 0
+        return functools.reduce(operator.and_, map(self.holders.__getitem__, attributes), everywhere) != 0
 
     # -- what it costs ------------------------------------------------------------------------------------------------
 

@@ -232,15 +232,32 @@ def _leave_simplicial(adjacent, near, degree, sizes, ones, fill, cells, touched,
 
 @compiled
 def best_of_three(
-    given, sizes, worth, least, most, rest, adjacent, lasting, left, near, touched, alive, axes, floats, counts, costs
+    given,
+    sizes,
+    worth,
+    least,
+    most,
+    enough,
+    rest,
+    adjacent,
+    lasting,
+    left,
+    near,
+    touched,
+    alive,
+    axes,
+    floats,
+    counts,
+    costs,
 ):
     """The cells of the tree that the three heuristics find, part by part the best, as `find_elimination` with "low".
 
     Vertices without fill are eliminated first, as that does; what is left falls into parts. given: the graph. worth,
-    least, most: of an effort (elimination_order.py): units of work a cell is worth, and the least and most. All others
-    are work space: two matrices like the graph, `lasting`, `left` and neighbors, vectors of zeros and ones, rows of
-    integers, `axes` (part, degree, and order of search), of floats (fill, cells, score, ones), and for each part counts
-    (alive, all, work, whether it is played) and costs (of this run, the least, whole, and whole of the best).
+    least, most: of an effort (elimination_order.py): units of work a cell is worth, and the least and most. enough: no
+    heuristic is tried after one with which the tree has so few cells. All others are work space: two matrices like the
+    graph, `lasting`, `left` and neighbors, vectors of zeros and ones, rows of integers, `axes` (part, degree, and order
+    of search), of floats (fill, cells, score, ones), and for each part counts (alive, all, work, whether it is played)
+    and costs (of this run, the least, whole, and whole of the best).
     """
     n, part, degree = len(sizes), axes[0], axes[1]
     fill, cells, score, ones = floats[0], floats[1], floats[2], floats[3]
@@ -307,6 +324,30 @@ def best_of_three(
             alive[best] = 0
             remaining[q] -= 1
             work[q] += _eliminate(adjacent, near, degree, sizes, weights, fill, cells, touched, best)
+        found = total
+        for q in range(parts):
+            found += best_whole[q]
+        if found <= enough:
+            break
     for q in range(parts):
         total += best_whole[q]
     return total
+
+
+@compiled
+def best_with_each(rows, asked, found, graph, given, sizes, worth, least, most, enough, *space):
+    """`best_of_three` of a graph with one more clique, for each of those asked for, into `found`.
+
+    rows: cliques as vertices, filled up with -1; given: a copy of the graph, and again at the end.
+    """
+    for at in range(len(asked)):
+        i = asked[at]
+        for j in range(rows.shape[1]):
+            for k in range(rows.shape[1]):
+                if rows[i, j] >= 0 and rows[i, k] >= 0 and j != k:
+                    given[rows[i, j], rows[i, k]] = 1
+        found[i] = best_of_three(given, sizes, worth, least, most, enough, *space)
+        for j in range(rows.shape[1]):
+            for k in range(rows.shape[1]):
+                if rows[i, j] >= 0 and rows[i, k] >= 0:
+                    given[rows[i, j], rows[i, k]] = graph[rows[i, j], rows[i, k]]

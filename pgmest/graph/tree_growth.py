@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import math
+import numpy as np
 
+from pgmest.graph.elimination_order import LARGEST_SIZE, as_matrix
 from pgmest.graph.junction_tree import JunctionTree
-from pgmest.graph.triangulation import bits, interaction_graph, mask_of, triangulate
+from pgmest.graph.triangulation import bits, interaction_graph
 from pgmest.tables.domain import Clique
 
 
@@ -22,52 +23,50 @@ class TreeGrowth:
     >>> tree = pg.JunctionTree.from_cliques(pg.Domain({"a": 2, "b": 3, "c": 4}), [("a", "b"), ("b", "c")])
     >>> growth = TreeGrowth(tree)
     >>> growth.cells, growth.with_clique(("a", "c"))
-    (18, 24)
+    (18.0, 24.0)
 
     Args:
         tree: the junction tree.
         last: the attribute to be eliminated last, without more fill than the tree has; None for the tree's own order.
+        graph: the graph of what was measured as zeros and ones, where it is at hand.
 
     Attributes:
-        cells: of the tree as it is, along this order.
+        cells: of the tree as it is, along this order; a float, as are all numbers of cells here.
     """
 
-    def __init__(self, tree: JunctionTree, last: str | None = None):
-        ordered = tree.domain.project(tree.elimination_order if last is None else order_ending_with(tree, last))
-        steps = triangulate(interaction_graph(ordered, tree.measured), range(len(ordered)))
-        self._sizes = ordered.shape
-        self._place = {name: place for place, name in enumerate(ordered)}
-        self._left = [step.separator for step in steps]
-        inside = set(self._left)
-        cliques = [step.group | step.separator for step in steps]
-        self._maximal = [clique not in inside for clique in cliques]
-        self._known_cells: dict[int, int] = {}
-        self.cells: int = sum(self._cells(clique) for clique in cliques if clique not in inside)
+    def __init__(self, tree: JunctionTree, last: str | None = None, graph: np.ndarray | None = None):
+        from pgmest.graph.growth_kernels import eliminate_in_order
 
-    def with_clique(self, clique: Clique) -> int:
+        order = tree.elimination_order if last is None else order_ending_with(tree, last)
+        number = {name: vertex for vertex, name in enumerate(tree.domain)}
+        n = len(number)
+        self._number, self._place = number, np.empty(n, dtype=np.int64)
+        places = np.array([number[name] for name in order], dtype=np.int64)
+        self._place[places] = np.arange(n)
+        self._work = np.empty((n + 63) // 64, dtype=np.uint64)
+        self._tables = np.empty(n), np.empty((n, len(self._work)), np.uint64), np.empty(n), np.empty(n, np.uint8)
+        sizes = np.array([min(size, LARGEST_SIZE) for size in tree.domain.shape], dtype=np.float64)
+        graph = as_matrix(interaction_graph(tree.domain, tree.measured)) if graph is None else graph
+        self.cells: float = eliminate_in_order(graph, places, sizes, *self._tables, self._work)
+
+    def with_clique(self, clique: Clique) -> float:
         """The cells of the tree with this clique, too."""
-        cells, first = self.cells, True
-        arriving = mask_of(self._place[name] for name in clique)
-        while arriving:
-            attribute = arriving & -arriving
-            place = attribute.bit_length() - 1
-            left = self._left[place]
-            grown = left | (arriving ^ attribute)
-            whole = not first and arriving == grown | attribute  # then what arrives is a larger clique's part
-            if self._maximal[place] and (grown != left or whole):
-                cells -= self._cells(left | attribute)
-            if grown == left:
-                break
-            if not whole:
-                cells += self._cells(grown | attribute)
-            arriving, first = grown, False
-        return cells
+        least = np.full(1, np.inf)
+        row = np.array([[self._number[name] for name in clique]], dtype=np.int32).reshape(1, -1)
+        self.lower(row, np.zeros(1, dtype=np.int64), least)
+        return float(least[0])
 
-    def _cells(self, mask: int) -> int:
-        found = self._known_cells.get(mask)
-        if found is None:
-            found = self._known_cells[mask] = math.prod([self._sizes[place] for place in bits(mask)])
-        return found
+    def lower(self, rows: np.ndarray, asked: np.ndarray, least: np.ndarray) -> None:
+        """Lower numbers of cells to those of the tree with one more clique each, where that is less.
+
+        Args:
+            rows: cliques as positions in the domain, filled up with -1, shape (cliques, most attributes).
+            asked: which of them to look at.
+            least: the numbers, shape (cliques,).
+        """
+        from pgmest.graph.growth_kernels import cells_with
+
+        cells_with(rows, asked, self.cells, self._place, *self._tables, self._work, least)
 
 
 def order_ending_with(tree: JunctionTree, attribute: str) -> Clique:
@@ -80,11 +79,7 @@ def order_ending_with(tree: JunctionTree, attribute: str) -> Clique:
     >>> order_ending_with(tree, "a")
     ('c', 'b', 'a')
     """
-    neighbors: list[list[int]] = [[] for _ in tree.cliques]
-    for parent, child in tree.edges:
-        neighbors[parent].append(child)
-        neighbors[child].append(parent)
-    start = next(position for position, clique in enumerate(tree.cliques) if attribute in clique)
+    start = next(bits(tree.holders[attribute]))
     waiting = [*(position for position, parent in enumerate(tree.parents) if parent < 0), start]
     seen, backwards = [False] * len(tree.cliques), {attribute: None}
     while waiting:
@@ -92,5 +87,5 @@ def order_ending_with(tree: JunctionTree, attribute: str) -> Clique:
         if not seen[position]:
             seen[position] = True
             backwards |= dict.fromkeys(tree.cliques[position])
-            waiting += neighbors[position]
+            waiting += tree.neighbors[position]
     return tuple(reversed(backwards))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import compress
 
 import numpy as np
 
@@ -45,10 +45,9 @@ class TreeLimit:
 
     def __init__(self, domain: Domain, cliques: Iterable[Clique], max_megabytes: float):
         self._domain, self._limit = domain, max_megabytes
-        self._vertex = {name: vertex for vertex, name in enumerate(domain)}
         self._search = QuickSearch(domain.shape)
         self._searched = 0.0  # megabytes of the last tree that was searched for longer
-        self._found: dict[Clique, tuple[int, float]] = {}  # by a search with so many cliques measured: megabytes
+        self._known = _Known(domain)
         self._adopt(list(dict.fromkeys(cliques)))
 
     @property
@@ -65,6 +64,7 @@ class TreeLimit:
                 self.tree: JunctionTree = replace(self.tree, measured=(*self.tree.measured, clique))
                 self._graph = as_matrix(interaction_graph(self._domain, self._cliques))
                 self._growths = {}
+                self._known.forget()
             else:
                 self._adopt(self._cliques)
 
@@ -75,13 +75,16 @@ class TreeLimit:
             cliques: candidates, in the order of the answer.
             share: between 0 and 1.
         """
-        return [clique for clique in cliques if self._covered(clique) or self._fits(clique, self._limit * share)]
+        asked = list(cliques)
+        return list(compress(asked, self._fit(self._known.numbers(asked), self._limit * share).tolist()))
 
     def _adopt(self, cliques: list[Clique]) -> None:
         self._cliques = cliques
         self._graph = as_matrix(interaction_graph(self._domain, cliques))
         self.tree = self._grown(cliques)
+        self._joined = as_matrix(interaction_graph(self._domain, self.tree.cliques))
         self._growths: dict[str | None, TreeGrowth] = {}
+        self._known.forget()
 
     def _grown(self, cliques: list[Clique]) -> JunctionTree:
         """A tree of the cliques: of a quick search, and where that is much larger than before of a longer one."""
@@ -95,36 +98,79 @@ class TreeLimit:
     def _covered(self, clique: Clique) -> bool:
         return self.tree.holds(clique)
 
-    def _fits(self, clique: Clique, allowed: float) -> bool:
-        measured, megabytes = self._found.get(clique, (-1, 0.0))
-        if megabytes > allowed:
-            return False
-        at_hand = self._at_hand(clique, min(allowed, CERTAIN * self._limit))
-        if at_hand <= min(allowed, CERTAIN * self._limit) or at_hand > HOPELESS * allowed:
-            return at_hand <= allowed
-        if measured != len(self._cliques):
-            megabytes = self._cells_with(clique) * MEGABYTES_PER_CELL
-            self._found[clique] = len(self._cliques), megabytes
-        return megabytes <= allowed
+    def _fit(self, asked: np.ndarray, allowed: float) -> np.ndarray:
+        """Whether each of the cliques with these numbers fits."""
+        from pgmest.graph.growth_kernels import inside
 
-    def _cells_with(self, clique: Clique) -> float:
-        """Cells of the tree with this clique, too, along the order that a quick search finds."""
-        vertices = [self._vertex[name] for name in clique]
-        block = np.ix_(vertices, vertices)
-        before = self._graph[block]
-        self._graph[block] = 1 - np.eye(len(vertices), dtype=np.uint8)
-        cells = self._search.cells(self._graph)
-        self._graph[block] = before
-        return cells
+        known, covered = self._known, np.empty(len(asked), dtype=np.bool_)
+        inside(known.rows, asked, self._joined, covered)
+        at_hand = min(allowed, CERTAIN * self._limit)
+        open_ = asked[~covered & (known.refused[asked] <= allowed)]
+        least = self._at_hand(open_, at_hand / MEGABYTES_PER_CELL)
+        megabytes = least * MEGABYTES_PER_CELL
+        fits = np.zeros(len(known.rows), dtype=np.bool_)
+        fits[open_] = megabytes[open_] <= at_hand
+        uncertain = open_[(megabytes[open_] > at_hand) & (megabytes[open_] <= HOPELESS * allowed)]
+        searched = uncertain[known.found[uncertain] > allowed]
+        cells = self._search.cells_with(self._graph, known.rows, searched, allowed / MEGABYTES_PER_CELL)
+        known.found[searched] = cells[searched] * MEGABYTES_PER_CELL
+        fits[uncertain] = known.found[uncertain] <= allowed
+        known.refused[uncertain] = np.where(fits[uncertain], 0.0, known.found[uncertain])
+        return covered | fits[asked]
 
-    def _at_hand(self, clique: Clique, allowed: float) -> float:
-        """Megabytes along the tree's own order or one that ends with one of the attributes: the first, or the least."""
-        least = math.inf
-        for last in (None, *clique):
-            growth = self._growths.get(last)
-            if growth is None:
-                growth = self._growths[last] = TreeGrowth(self.tree, last)
-            least = min(least, growth.with_clique(clique) * MEGABYTES_PER_CELL)
-            if least <= allowed:
-                break
+    def _at_hand(self, open_: np.ndarray, enough: float) -> np.ndarray:
+        """Cells along the tree's own order or one that ends with an attribute of the clique: enough, or the least."""
+        from pgmest.graph.growth_kernels import undecided
+
+        rows, found = self._known.rows, np.empty(len(open_), dtype=np.int64)
+        least = np.full(len(rows), np.inf)
+        for vertex, last in enumerate((None, *self._domain), -1):
+            some = found[: undecided(rows, open_, least, enough, vertex, found)]
+            if len(some):
+                growth = self._growths.get(last)
+                if growth is None:
+                    growth = self._growths[last] = TreeGrowth(self.tree, last, self._graph)
+                growth.lower(rows, some, least)
         return least
+
+
+class _Known:
+    """The cliques asked about so far, numbered, and what was found of them.
+
+    Attributes:
+        rows: the positions of their attributes in the domain, filled up with -1.
+        refused: the megabytes of a clique that did not fit, 0 of others.
+        found: the megabytes that a search found with the cliques measured now; inf where there was none.
+    """
+
+    def __init__(self, domain: Domain):
+        self._vertex = {name: vertex for vertex, name in enumerate(domain)}
+        self._number: dict[Clique, int] = {}
+        self._last: tuple[list[Clique], np.ndarray] = [], np.empty(0, dtype=np.int64)
+        self.rows = np.empty((0, 0), dtype=np.int32)
+        self.refused = np.empty(0)
+        self.found = np.empty(0)
+
+    def numbers(self, cliques: list[Clique]) -> np.ndarray:
+        """Their numbers; new ones are added."""
+        if cliques != self._last[0]:
+            new = [clique for clique in dict.fromkeys(cliques) if clique not in self._number]
+            self._number |= {clique: len(self._number) + place for place, clique in enumerate(new)}
+            self._add(new)
+            numbers = [self._number[clique] for clique in cliques]
+            self._last = list(cliques), np.array(numbers, dtype=np.int64)
+        return self._last[1]
+
+    def forget(self) -> None:
+        """Another clique is measured now."""
+        self.found[:] = np.inf
+
+    def _add(self, new: list[Clique]) -> None:
+        before, width = len(self.rows), max((self.rows.shape[1], *map(len, new)))
+        rows = np.full((before + len(new), width), -1, dtype=np.int32)
+        rows[:before, : self.rows.shape[1]] = self.rows
+        for row, clique in zip(rows[before:], new, strict=True):
+            row[: len(clique)] = [self._vertex[name] for name in clique]
+        self.rows = rows
+        self.refused = np.concatenate([self.refused, np.zeros(len(new))])
+        self.found = np.concatenate([self.found, np.full(len(new), np.inf)])

@@ -191,6 +191,16 @@ def test_a_quick_search_counts_the_cells_of_the_tree_that_a_search_of_low_effort
     search = QuickSearch(sizes)
     for _ in range(2):  # its memory is used again
         cells = total_cells(find_elimination(graph, sizes, "low"), sizes)
-        assert search.cells(as_matrix(graph)) == cells or cells > 2**53
+        matrix, rows = as_matrix(graph).copy(), np.full((2, 2), -1, dtype=np.int32)
+        rows[1] = 0, vertices - 1 if vertices > 1 else -1
+        found, joined = search.cells_with(matrix, rows, np.arange(2), -1.0)
+        assert found == cells or cells > 2**53
+        more = list(graph)
+        if vertices > 1:
+            more[0], more[-1] = more[0] | 1 << vertices - 1, more[-1] | 1
+        cells = total_cells(find_elimination(more, sizes, "low"), sizes)
+        assert joined == cells or cells > 2**53
+        assert joined <= search.cells_with(matrix, rows, np.arange(2), 2.0 * joined)[1] <= 2.0 * joined
+        assert np.array_equal(matrix, as_matrix(graph))
         graph = [near & ~1 for near in graph]
         graph[0] = 0

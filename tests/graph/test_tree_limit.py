@@ -58,3 +58,17 @@ def test_long_searches_are_few(searches):
 def test_a_covered_clique_always_fits():
     limit = TreeLimit(DOMAIN, [("x0", "x1", "x2")], 1e-9)
     assert limit.fitting([("x1",), ("x2", "x0"), ("x3", "x4")]) == [("x1",), ("x2", "x0")]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_many_at_once_are_as_one_at_a_time(seed):
+    cliques = [*combinations(DOMAIN, 2), *list(combinations(DOMAIN, 3))[:60]]
+    together, alone = (TreeLimit(DOMAIN, [(name,) for name in DOMAIN], 0.02) for _ in range(2))
+    order = np.random.default_rng(seed).permutation(len(cliques))
+    for turn, place in enumerate(order[:12]):
+        share = 0.3 + 0.05 * turn
+        fitting = together.fitting(cliques, share)
+        assert fitting == [clique for clique in cliques if alone.fitting([clique], share)]
+        if cliques[place] in fitting:
+            together.add(cliques[place])
+            alone.add(cliques[place])
