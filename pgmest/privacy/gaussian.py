@@ -45,7 +45,8 @@ def gaussian_deltas(mu: float, epsilons: np.ndarray) -> np.ndarray:
 
     if not mu:
         return np.maximum(0.0, -np.expm1(epsilons))
-    upper, lower = mu / 2 - epsilons / mu, -mu / 2 - epsilons / mu
+    with np.errstate(over="ignore"):  # of a mu next to nothing
+        upper, lower = mu / 2 - epsilons / mu, -mu / 2 - epsilons / mu
     above, below = np.exp(log_ndtr(upper)), np.exp(np.minimum(0.0, epsilons + log_ndtr(lower)))
     slack = ROUNDING * (1 + np.abs(epsilons) + np.clip(upper, -1e6, 1e6) ** 2)
     return np.clip(above * (1 + slack) - below * (1 - slack), 0.0, 1.0)

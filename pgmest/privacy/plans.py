@@ -28,6 +28,8 @@ SLACK = 1 + 2 * float(ROUNDING)
 """By so much more than planned is reckoned with, since shares of a budget are rounded."""
 CLOSE = 1e-8
 """How close a search comes, as a share of rho."""
+LARGEST = 1e300
+"""No budget beyond this is searched for, where a plan spends next to nothing of it."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,10 @@ class Plan:
             return most
         if excess(0.0) <= 0:
             return ApproxDP(0.0, delta)
-        root: Any = brentq(excess, 0.0, most.epsilon, xtol=CLOSE * most.epsilon)
+        high = most.epsilon
+        while excess(high / 2) <= 0:  # of a tiny part of a huge budget, the bound is not even of the root's size
+            high /= 2
+        root: Any = brentq(excess, high / 2, high, xtol=CLOSE * high)
         epsilon = float(root) * (1 + CLOSE)
         while excess(epsilon) > 0:
             epsilon *= 1 + CLOSE
@@ -113,6 +118,8 @@ class Plan:
             return PlannedRho(least)
         low, high = least, 1.25 * least
         while excess(high) <= 0:
+            if high > LARGEST:
+                return PlannedRho(high)
             low, high = high, 2 * high
         root: Any = brentq(excess, low, high, xtol=CLOSE * least)
         rho = float(root) * (1 - CLOSE)

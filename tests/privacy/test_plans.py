@@ -59,6 +59,16 @@ def test_a_plan_is_never_worse_than_its_zcdp(gaussian, choices, epsilon, delta):
     assert plan.to_approx(Rho(1.2 * budget.rho), delta).epsilon > plan.to_approx(budget, delta).epsilon
 
 
+@pytest.mark.parametrize("gaussian", [1e-38, 1e-200, 5e-324])
+@pytest.mark.parametrize("epsilon", [1e-3, 8.0])
+def test_a_plan_that_spends_next_to_nothing_is_searched_in_no_time(gaussian, epsilon):
+    plan = Plan(gaussian)
+    budget = plan.budget(epsilon, 1e-4)
+    assert math.isfinite(budget.rho)
+    assert plan.delta(budget.rho, epsilon) <= 1e-4
+    assert 0 <= plan.to_approx(budget, 1e-4).epsilon <= epsilon * (1 + 1e-6)
+
+
 @pytest.mark.parametrize("arguments", [(-0.1,), (0.0,), (0.5, 2, 0.3), (0.5, -1, 0.1), (math.nan,), (1.5,)], ids=str)
 def test_a_plan_shares_out_a_budget(arguments):
     with pytest.raises(ArgumentError, match="plan"):
