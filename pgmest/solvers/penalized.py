@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 
 from pgmest.losses.base import dot
 from pgmest.losses.l2 import WeightedSquares
 from pgmest.solvers.accelerated import AcceleratedMirrorDescent
-from pgmest.solvers.lbfgs import BACKTRACK, SHORTEST_STEP, SUFFICIENT_DECREASE, InverseHessian
 from pgmest.solvers.penalty import EntropyPenalty
 from pgmest.solvers.problem import Problem
 from pgmest.solvers.solver import State
@@ -18,7 +19,7 @@ GAP_SHARE = 2e-3
 CHECK_EVERY = 10
 MAX_STEPS = 3000
 
-PAIRS = 10
+PAIRS = 20
 """Changes of the variables, and of the gradient, from which the curvature of the dual is learned."""
 
 KEPT_NUMBERS = 1 << 27
@@ -50,57 +51,41 @@ def penalized(problem: Problem, prior: np.ndarray, strength: float, start: np.nd
     return _by_mirror_descent(problem, prior, strength, found.theta)
 
 
+class _Certified(Exception):
+    """The gap is small enough."""
+
+
 def _by_dual(problem: Problem, prior: np.ndarray, strength: float, start: np.ndarray) -> tuple[State, float]:
     """The best point that limited-memory BFGS comes to, and its gap."""
-    dual = _Dual(problem, prior, strength)
-    scaled = dual.scale * problem.marginals(start)[0][problem.measured]
-    value, slope = dual.negative(scaled)
-    pairs = max(3, min(PAIRS, KEPT_NUMBERS // (2 * max(1, len(scaled)))))
-    hessian, size = InverseHessian(pairs), 1.0
-    while dual.gap > GAP_SHARE * problem.loss.noise_floor and dual.calls < MAX_STEPS and size > SHORTEST_STEP:
-        direction = hessian.descent(slope)
-        descent = dot(direction, slope)
-        size = 1.0
-        while size > SHORTEST_STEP:
-            next_value, next_slope = dual.negative(scaled + size * direction)
-            if next_value <= value + SUFFICIENT_DECREASE * size * descent:
-                break
-            size *= BACKTRACK
-        hessian = hessian.updated(size * direction, next_slope - slope)
-        scaled, value, slope = scaled + size * direction, next_value, next_slope
-    return dual.best, dual.gap
+    from scipy.optimize import minimize
 
+    loss, measured = problem.loss, problem.measured
+    assert isinstance(loss, WeightedSquares)
+    scale = np.sqrt(loss.curvature_floor())
+    enough, least = GAP_SHARE * loss.noise_floor, np.inf
+    point, log_partition = problem.marginals(start)
+    best = State(start, point, log_partition)
 
-class _Dual:
-    """D, as a function of x in variables in which f is a plain square.
+    def minus_dual(scaled: np.ndarray) -> tuple[float, np.ndarray]:
+        nonlocal best, least
+        x = scaled / scale
+        value, gradient = loss.flat_value_and_gradient(x)
+        theta = prior.copy()
+        theta[measured] -= gradient / strength
+        w, log_partition = problem.marginals(theta)
+        difference = w[measured] - x
+        gap = loss.quadratic(difference)
+        if gap < least:
+            best, least = State(theta, w, log_partition), gap
+        if gap <= enough:
+            raise _Certified
+        return dot(gradient, x) - value + strength * log_partition, -scale * difference
 
-    Attributes:
-        scale: of these variables to x.
-        best, gap: the distribution with the least gap so far, and that gap.
-        calls: how often it was evaluated.
-    """
-
-    def __init__(self, problem: Problem, prior: np.ndarray, strength: float):
-        assert isinstance(problem.loss, WeightedSquares)
-        self._problem, self._loss = problem, problem.loss
-        self._prior, self._strength = prior, strength
-        self.scale = np.sqrt(problem.loss.curvature_floor())
-        self.best: State
-        self.gap, self.calls = np.inf, 0
-
-    def negative(self, scaled: np.ndarray) -> tuple[float, np.ndarray]:
-        """-D and its gradient: one oracle call."""
-        x = scaled / self.scale
-        value, gradient = self._loss.flat_value_and_gradient(x)
-        theta = self._prior.copy()
-        theta[self._problem.measured] -= gradient / self._strength
-        w, log_partition = self._problem.marginals(theta)
-        difference = w[self._problem.measured] - x
-        gap = self._loss.quadratic(difference)
-        self.calls += 1
-        if gap < self.gap or self.calls == 1:
-            self.best, self.gap = State(theta, w, log_partition), gap
-        return dot(gradient, x) - value + self._strength * log_partition, -self.scale * difference
+    pairs = max(3, min(PAIRS, KEPT_NUMBERS // (2 * max(1, len(scale)))))
+    options = {"maxcor": pairs, "maxiter": MAX_STEPS, "maxfun": MAX_STEPS, "ftol": 0.0, "gtol": 0.0}
+    with suppress(_Certified):
+        minimize(minus_dual, scale * point[measured], jac=True, method="L-BFGS-B", options=options)
+    return best, least
 
 
 def _by_mirror_descent(problem: Problem, prior: np.ndarray, strength: float, start: np.ndarray) -> State:
