@@ -12,7 +12,9 @@ import operator
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-MOST_AXES = 64
+import numpy as np
+
+MOST_AXES = 64 if int(np.__version__.partition(".")[0]) > 1 else 32
 """Of an array of NumPy."""
 
 

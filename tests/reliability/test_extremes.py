@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pgmest as pg
-from pgmest._base.errors import ArgumentError, MeasurementError, ModelTooLarge, PgmestError
+from pgmest._base.errors import MOST_AXES, ArgumentError, MeasurementError, ModelTooLarge, PgmestError
 from pgmest.privacy import ApproxDP, Curator, Epsilon, Rho
 
 HUGE = pg.Domain({f"x{i}": 10 for i in range(300)})
@@ -69,9 +69,9 @@ def test_more_attributes_than_an_array_has_axes() -> None:
     data = pg.Dataset.from_codes(np.zeros((2, 70), dtype=int), domain)
     model = pg.estimate([pg.LinearMeasurement([5.0], "x0")], domain)
     for ask in (data.project, model.project):
-        with pytest.raises(ModelTooLarge, match="would have 70 axes, and NumPy's have at most 64"):
+        with pytest.raises(ModelTooLarge, match=f"would have 70 axes, and NumPy's have at most {MOST_AXES}"):
             ask(domain.attributes)
-        assert ask(domain.attributes[:64]).values.size == 1
+        assert ask(domain.attributes[:MOST_AXES]).values.size == 1
 
 
 def test_five_thousand_columns(tmp_path: Any) -> None:
