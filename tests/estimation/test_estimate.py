@@ -349,7 +349,7 @@ def test_a_tree_too_large_is_refused_before_anything_is_allocated():
 
 def test_every_named_method_is_in_the_table_of_the_docstring():
     for name in ("auto", *SOLVERS):
-        assert f"\n    {name} " in pg.estimate.__doc__
+        assert f"\n{name} " in inspect.getdoc(pg.estimate)  # which 3.13 stores without indentation
 
 
 def test_the_overloads_share_what_the_signature_says():
