@@ -64,7 +64,7 @@ def goals_of(weighted: Dataset, model: GroupedModel) -> list[Goal]:
     """All pairs: measured ones with their tables, others with those of the weighted records; and measured triples.
 
     What those others say is a sample's: besides the noise in what it was fitted to, its counts vary as drawn ones do,
-    and as many tables as there are about an attribute are wrong together: all of them weigh as much as one.
+    and all n tables about an attribute are wrong together, so that n times the variance of one stands for each.
     """
     evidence = model.evidence
     noise = {answer.clique: answer.noise() ** 2 for answer in evidence.answers}

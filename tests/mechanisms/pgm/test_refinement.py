@@ -113,7 +113,7 @@ def test_what_three_attributes_say_beyond_their_pairs_is_met():
     assert np.abs(found.project(("a", "d")).values - goals[1].table).sum() < 0.05 * 4000
 
 
-def test_what_was_not_measured_weighs_as_much_as_one_table():
+def test_what_was_not_measured_has_the_variance_of_one_sample():
     domain = pg.Domain({name: 3 for name in "abcde"})
     rng = np.random.default_rng(0)
     weights = rng.random(400)
