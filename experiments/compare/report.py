@@ -26,7 +26,7 @@ HDMM answers by least squares, its negative counts set to zero and the others sc
 taken, and DualQuery with its own records; one thread. A number is the median over the seeds,
 {seeds},
 and after it half of their range where there are several. A dash: refused or stopped, as listed below with the
-reason; no public table, for PMWPub; or not run.
+reason, and then with the first seed only; no public table, for PMWPub; or not run.
 
 Triples: the same distance over the triples with at most {cells:,} cells (at most {triples} of them). Prefix sums: over
 the same pairs, the error of "this value of the one, at most that of the other", where attributes with {ordered} values

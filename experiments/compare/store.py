@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from experiments.compare.cells import Cell, TooSlow, run
+from experiments.compare.cells import SEEDS, Cell, TooSlow, run
 from experiments.kept_runs import KeptRuns
 from pgmest._base.threads import set_threads
 
@@ -16,6 +17,12 @@ def kept(cell: Cell, most_seconds: float = 0.0) -> dict[str, Any] | None:
     row = KEPT.row(cell)
     stopped = row is not None and str(row["note"]).startswith(TooSlow.__name__) and row["most_seconds"] < most_seconds
     return None if stopped else row
+
+
+def ended(cell: Cell, most_seconds: float = 0.0) -> bool:
+    """Whether nothing is left to run: there is a result, or the run with the first seed was refused or stopped."""
+    first = None if cell.seed == SEEDS[0] else kept(replace(cell, seed=SEEDS[0]), most_seconds)
+    return kept(cell, most_seconds) is not None or (first is not None and bool(first["note"]))
 
 
 def measure(cell: Cell, most_seconds: float) -> dict[str, Any]:
