@@ -59,6 +59,9 @@ USES = {
     + "[model.sample(20, method=kind, seed=0) for kind in ('round', 'multinomial')]",
     "questions": _ESTIMATE + "model.project_many([('a',), ('b', 'a')]); model.map_record(); model.entropy()",
     "error bars": _ESTIMATE + "pg.estimate(noisy, domain, method='lbfgs', max_iterations=5)",
+    "posteriors": _ESTIMATE
+    + "from pgmest.models.posterior import metric\nmetric.MOST_DENSE = 0  # as of a large model\n"
+    + "model.posterior(draws=8, chains=2, warm_up=2, method='hmc', seed=0)",
     "public records": _ESTIMATE
     + "pg.estimate(noisy, domain, prior=pg.priors.Support(model.sample(20, seed=0))).sample()",
 }

@@ -49,10 +49,11 @@ SMALLEST_PULL = 1e-12
 LARGEST_COUNT = 1e15
 
 
-def _positions(layout: Layout, cliques: Sequence[Clique]) -> np.ndarray:
+def _positions(layout: Layout, cliques: Sequence[Clique]) -> np.ndarray | slice:
     """Where the cells that a likelihood reads lie in the layout, whose cliques may be in another order."""
     index = np.arange(layout.cells)
-    return np.concatenate([index[:0], *(index[cell_positions(layout, clique)] for clique in cliques)])
+    found = np.concatenate([index[:0], *(index[cell_positions(layout, clique)] for clique in cliques)])
+    return slice(0, layout.cells) if np.array_equal(found, index) else found
 
 
 class PosteriorDensity:
@@ -156,7 +157,7 @@ class PosteriorDensity:
         gradient, cells = np.empty(self.size), self.cells
         if not (abs(point[-1]) < LARGEST_LOG_TOTAL and np.all(np.abs(point[cells:-1]) < LARGEST_LOG_SCALE)):
             return math.inf, gradient
-        counts = self.marginals(point)[self._read]  # a copy
+        counts = self.marginals(point)[self._read]
         value, slopes = self.likelihood.flat_value_and_gradient(counts)
         self._slopes[self._read] = slopes
         if not math.isfinite(value):

@@ -19,6 +19,7 @@ from pgmest.models.posterior.hmc import Chain
 from pgmest.models.posterior.metric import Metric
 from pgmest.models.posterior.mode import find_mode, settled
 from pgmest.models.posterior.report import PosteriorReport
+from pgmest.models.posterior.unidentified import Unidentified
 
 FIRST_TRIALS, TRIALS = 2, 16
 HOLDS = 0.5
@@ -134,14 +135,15 @@ def _chains(
     density: PosteriorDensity, mode: np.ndarray, chains: int, each: int, warm_up: int, generator: np.random.Generator
 ) -> tuple[np.ndarray, dict[str, Any]]:
     """Chains in threads, each with its own oracle and stream of random numbers, from points around the mode."""
-    metric = Metric.of(density, mode, _moves(density), generator)
+    metric, unidentified = Metric.of(density, mode, _moves(density), generator), Unidentified.of(density)
     points = np.empty((chains, each, density.size))
     stop = threading.Event()
 
     def run(index: int, stream: np.random.Generator) -> tuple[Chain, int]:
         own = density.twin()
-        chain = Chain(_stoppable(own.energy, stop), _stoppable(own.gradient, stop), own.held, metric, stream)
-        start = mode + 0.5 * metric.scale * metric.velocity(metric.momentum(stream))
+        energy, gradient = _stoppable(own.energy, stop), _stoppable(own.gradient, stop)
+        chain = Chain(energy, gradient, unidentified.draw, own.held, metric, stream)
+        start = mode + 0.5 * metric.velocity(metric.momentum(stream))
         row = iter(range(each))
 
         def keep(point: np.ndarray) -> None:

@@ -38,6 +38,9 @@ TURNS = 15
 TURNED = 0.05
 """Of the largest product of way and momentum: less says that it has turned."""
 
+LONGER = 2.0
+"""Trajectories that turn only after so many times the median number of steps end then: few are, and cost most."""
+
 WARM_UP_LENGTH = 16
 
 
@@ -55,7 +58,8 @@ class Chain:
     Attributes:
         energy: of a point, with its gradient.
         gradient: that, with anything that is finite where the energy is, which costs less.
-        held: a step without directions in which nothing holds it back.
+        redrawn: a point with new values along directions that no answer identifies, given everything else.
+        held: a step without these directions.
         step: the step size, in scaled coordinates.
         lengths: numbers of steps, of which every trajectory draws one.
         divergent: how many trajectories lost their energy, after the warm-up.
@@ -64,6 +68,7 @@ class Chain:
 
     energy: Energy
     gradient: Energy
+    redrawn: Callable[[np.ndarray, np.random.Generator], np.ndarray]
     held: Callable[[np.ndarray], np.ndarray]
     metric: Metric
     generator: np.random.Generator
@@ -78,7 +83,9 @@ class Chain:
         self.lengths = [WARM_UP_LENGTH]
         for turns in (TURNS // 3, TURNS):
             state = self._adapt(state, max(1, count // 2))
-            self.lengths = [self._turn(state) for _ in range(turns)]
+            lengths = [self._turn(state) for _ in range(turns)]
+            most = round(LONGER * float(np.median(lengths)))
+            self.lengths = [min(length, most) for length in lengths]
         return state.point
 
     def draw(self, point: np.ndarray, count: int, keep: Callable[[np.ndarray], None]) -> None:
@@ -89,6 +96,7 @@ class Chain:
             accepted += probability
             self.divergent += lost
             keep(state.point)
+            state = self._redraw(state)
         self.acceptance = accepted / max(count, 1)
 
     def _length(self) -> int:
@@ -99,7 +107,7 @@ class Chain:
         """Dual averaging of the step size's log."""
         center, drift, average = math.log(2.0 * self.step), 0.0, math.log(self.step)
         for n in range(1, count + 1):
-            state, probability, _ = self._transition(state, self.step, self._length())
+            state, probability, _ = self._transition(self._redraw(state), self.step, self._length())
             drift += (TARGET_ACCEPTANCE - probability - drift) / (n + 10.0)
             log_step = center - math.sqrt(n) / 0.1 * drift
             average += n**-0.75 * (log_step - average)
@@ -107,45 +115,50 @@ class Chain:
         self.step = math.exp(average)
         return state
 
+    def _redraw(self, state: _State) -> _State:
+        point = self.redrawn(state.point, self.generator)
+        return _State(point, *self.energy(point))
+
     def _transition(self, state: _State, step: float, length: int) -> tuple[_State, float, bool]:
         """A Metropolis step along a trajectory: the new state, its acceptance probability, whether it diverged."""
         momentum = self.metric.momentum(self.generator)
-        before = state.energy + 0.5 * dot(momentum, self.metric.velocity(momentum))
+        before = state.energy + self.metric.kinetic(momentum)
         step *= self.generator.uniform(0.9, 1.1)
         moved = state
         for left in range(length - 1, -1, -1):
             moved, momentum = self._move(moved, momentum, step, last=left == 0)
             if not math.isfinite(moved.energy):
                 return state, 0.0, True
-        gain = before - moved.energy - 0.5 * dot(momentum, self.metric.velocity(momentum))
+        gain = before - moved.energy - self.metric.kinetic(momentum)
         probability = math.exp(min(0.0, gain)) if math.isfinite(gain) else 0.0
         chosen = moved if self.generator.random() < probability else state
         return chosen, probability, not gain > -DIVERGENT
 
     def _move(self, state: _State, momentum: np.ndarray, step: float, last: bool = False) -> tuple[_State, np.ndarray]:
         """One two-stage step: kick, drift, kick, drift, kick; with the energy itself only after the last one."""
-        metric, point = self.metric, state.point
-        momentum = momentum - TWO_STAGE * step * metric.scale * state.gradient
-        point = point + 0.5 * step * metric.scale * metric.velocity(momentum)
+        metric = self.metric
+        momentum = momentum - TWO_STAGE * step * metric.force(state.gradient)
+        point = state.point + 0.5 * step * metric.velocity(momentum)
         energy, gradient = self.gradient(point)
         if not math.isfinite(energy):
             return _State(point, math.inf, gradient), momentum
-        momentum -= (1.0 - 2.0 * TWO_STAGE) * step * metric.scale * gradient
-        point = point + 0.5 * step * metric.scale * metric.velocity(momentum)
+        momentum -= (1.0 - 2.0 * TWO_STAGE) * step * metric.force(gradient)
+        point += 0.5 * step * metric.velocity(momentum)
         energy, gradient = self.energy(point) if last else self.gradient(point)
         if math.isfinite(energy):
-            momentum -= TWO_STAGE * step * metric.scale * gradient
+            momentum -= TWO_STAGE * step * metric.force(gradient)
         return _State(point, energy, gradient), momentum
 
     def _turn(self, state: _State) -> int:
         """After how many steps a trajectory begins to return to where it started."""
         momentum, moved, largest = self.metric.momentum(self.generator), state, 0.0
-        inverse = np.divide(1.0, self.metric.scale, out=np.zeros(len(momentum)), where=self.metric.scale > 0)
+        scale = self.metric.scale
+        inverse = np.divide(1.0, scale, out=np.zeros(len(scale)), where=scale > 0)
         for length in range(1, LONGEST + 1):
             moved, momentum = self._move(moved, momentum, self.step)
             if not math.isfinite(moved.energy):
                 return length
-            away = dot(self.held(moved.point - state.point) * inverse, momentum)
+            away = dot(self.held(moved.point - state.point) * inverse, momentum[: len(inverse)])
             if away < TURNED * largest:
                 return length
             largest = max(largest, away)

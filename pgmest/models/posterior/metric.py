@@ -10,20 +10,30 @@ count, and all rows a little the other way), and their answers the information K
 whose inverse and root need the eigenvectors of $G G^T$ only: as many rows as shared marginals have cells. Where a
 problem is small its whole Hessian is made by covariance products instead. What either leaves is found by a randomized
 subspace iteration and scaled down.
+
+A value that few records have may have any count that is small: its log has a long tail to the left, along which all
+cells of its row move together, and these are many. So such rows have momenta of their own: with one column of B for
+each, a row in proportion to how far it may go, positions move by
+
+.. math:: \dot\theta = M^{-1} p + B q , \qquad \dot p = -\nabla U , \qquad \dot q = -B^T \nabla U ,
+
+q standard normal: what Hamilton's equations are in coordinates of which these are more than needed.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 from scipy import sparse
 from scipy.linalg import cholesky, solve_triangular
 
+from pgmest.losses.base import dot
 from pgmest.models.posterior.density import Curvature, PosteriorDensity
+from pgmest.models.posterior.student_cells import EFFECT_SCALE
 
 MOST_DENSE = 1000
 """Up to this number of coordinates the whole Hessian is factorized: 8 MB, and half a millisecond a product."""
@@ -62,7 +72,7 @@ class Root(Protocol):
         ...
 
     def inverse(self, values: np.ndarray) -> np.ndarray:
-        """L L^T times these."""
+        """L L^T times one vector."""
         ...
 
     def momentum(self, values: np.ndarray) -> np.ndarray:
@@ -126,7 +136,8 @@ class SharedRoot:
         starts: where each marginal's rows begin.
         total: D times the counts of the rows: what the log of the number of records moves.
         weights: the root of K, of each row.
-        root, product, back: the cores, in the rows' space, of L, of L L^T and of L^-1.
+        root, back: the cores, in the rows' space, of L and of L^-1.
+        triangle: that of L L^T, its lower triangle row after row.
     """
 
     rows: sparse.csr_array
@@ -136,8 +147,8 @@ class SharedRoot:
     total: np.ndarray
     weights: np.ndarray
     root: np.ndarray
-    product: np.ndarray
     back: np.ndarray
+    triangle: np.ndarray
 
     @classmethod
     def of(cls, curvature: Curvature, density: PosteriorDensity, scale: np.ndarray, moved: np.ndarray) -> SharedRoot:
@@ -153,11 +164,11 @@ class SharedRoot:
         values, vectors = np.linalg.eigh(weights[:, None] * gram * weights)
         kept = values > WORTH_KEEPING
         values, vectors = values[kept], vectors[:, kept]
-        cores = (
+        root, back, product = (
             (vectors * (change(values) / values)) @ vectors.T
-            for change in (lambda v: (1 + v) ** -0.5 - 1, lambda v: 1 / (1 + v) - 1, lambda v: (1 + v) ** 0.5 - 1)
+            for change in (lambda v: (1 + v) ** -0.5 - 1, lambda v: (1 + v) ** 0.5 - 1, lambda v: 1 / (1 + v) - 1)
         )
-        return cls(rows, found.columns, shared.shares, shared.starts, total, weights, *cores)
+        return replace(found, root=root, back=back, triangle=product[np.tril_indices(len(product))])
 
     def _centered(self, values: np.ndarray) -> np.ndarray:
         """Rows less their share of their marginal's sum, on the last axis."""
@@ -186,7 +197,14 @@ class SharedRoot:
 
     def inverse(self, values: np.ndarray) -> np.ndarray:
         """See `Root`."""
-        return self._add(self.product, values)
+        from pgmest.models.posterior.kernels import add_shared
+
+        found, count = values.copy(), len(self.weights)
+        add_shared(
+            self.rows.indptr, self.rows.indices, self.rows.data, self.shares, self.starts, self.total, self.weights,
+            self.triangle, values, np.empty(count), np.empty(count), found,
+        )  # fmt: skip
+        return found
 
     def momentum(self, values: np.ndarray) -> np.ndarray:
         """See `Root`."""
@@ -264,7 +282,7 @@ def _shared_tables(
 
 @dataclass(frozen=True, eq=False)
 class Metric:
-    r"""The inverse mass matrix $D L (I + V \mathrm{diag}(w) V^T) L^T D$, positive definite.
+    r"""Momenta: the inverse mass matrix $D L (I + V \mathrm{diag}(w) V^T) L^T D$, and further ones for rows.
 
     Attributes:
         scale: the diagonal of D, shape (size,); 0 where a coordinate does not move.
@@ -272,6 +290,7 @@ class Metric:
         directions: V, orthonormal rows.
         outward: L V, as rows.
         weights: w, each in (-1, 0].
+        rows, columns: B^T, and B.
     """
 
     scale: np.ndarray
@@ -279,6 +298,8 @@ class Metric:
     directions: np.ndarray
     outward: np.ndarray
     weights: np.ndarray
+    rows: sparse.csr_array
+    columns: sparse.csr_array
 
     @classmethod
     def of(
@@ -286,13 +307,15 @@ class Metric:
     ) -> Metric:
         """From the curvature at a point; `moves` says which coordinates do."""
         curvature = density.curvature(point)
+        rows = _rare_rows(density, curvature)
+        rare = rows, sparse.csr_array(rows.T)
         scale, moved = curvature.scales(point)
         scale = np.where(moves, scale, 0.0)
         none = np.zeros((0, len(scale)))
         if np.count_nonzero(moves) <= MOST_DENSE:
-            return cls(scale, DenseRoot.of(curvature, scale), none, none, np.zeros(0))
+            return cls(scale, DenseRoot.of(curvature, scale), none, none, np.zeros(0), *rare)
         scale[: density.cells] = np.minimum(scale[: density.cells], WIDEST)
-        flat = cls(scale, SharedRoot.of(curvature, density, scale, moved), none, none, np.zeros(0))
+        flat = cls(scale, SharedRoot.of(curvature, density, scale, moved), none, none, np.zeros(0), *rare)
         count = min(DIRECTIONS, int(np.count_nonzero(moves)) // 4)
         return flat._with_directions(curvature, count, generator) if count else flat
 
@@ -310,22 +333,71 @@ class Metric:
         floor = max(WORTH_SCALING, float(values[kept].min(initial=np.inf))) if kept.any() else 1.0
         directions = np.ascontiguousarray((turn.T @ rows)[kept])
         outward = np.ascontiguousarray(self.root.forward(directions))
-        return Metric(self.scale, self.root, directions, outward, floor / values[kept] - 1.0)
+        return replace(self, directions=directions, outward=outward, weights=floor / values[kept] - 1.0)
 
     def velocity(self, momentum: np.ndarray) -> np.ndarray:
-        """The inverse mass matrix times a momentum, both in scaled coordinates."""
+        """How fast a point moves; shape (size,)."""
+        own, rest = self._parts(momentum)
+        found = self._inverse(own)
+        found *= self.scale
+        if len(rest):
+            found += self.columns @ rest
+        return found
+
+    def force(self, gradient: np.ndarray) -> np.ndarray:
+        """How fast a gradient takes momentum away; shape (size + rows,)."""
+        return np.concatenate([self.scale * gradient, self.rows @ gradient])
+
+    def kinetic(self, momentum: np.ndarray) -> float:
+        """The energy of a momentum."""
+        own, rest = self._parts(momentum)
+        return 0.5 * (dot(own, self._inverse(own)) + dot(rest, rest))
+
+    def _parts(self, momentum: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return momentum[: len(self.scale)], momentum[len(self.scale) :]
+
+    def _inverse(self, momentum: np.ndarray) -> np.ndarray:
+        """L (I + V diag(w) V^T) L^T times a vector."""
+        from pgmest.models.posterior.kernels import add_along
+
         found = self.root.inverse(momentum)
-        if len(self.weights):
-            found += _outside(self.outward, self.weights * _inside(self.outward, momentum))
+        add_along(self.outward, self.weights, momentum, found)
         return found
 
     def momentum(self, generator: np.random.Generator) -> np.ndarray:
-        """A normal momentum with the mass matrix as covariance, in scaled coordinates."""
+        """Normal, with the mass matrix as covariance in scaled coordinates, and standard for rows; (size + rows,)."""
+        from pgmest.models.posterior.kernels import add_along
+
         drawn = generator.standard_normal(len(self.scale)) * (self.scale > 0)
-        if len(self.weights):
-            longer = 1.0 / np.sqrt(1.0 + self.weights) - 1.0
-            drawn += _outside(self.directions, longer * _inside(self.directions, drawn))
-        return self.root.momentum(drawn)
+        add_along(self.directions, 1.0 / np.sqrt(1.0 + self.weights) - 1.0, drawn.copy(), drawn)
+        return np.concatenate([self.root.momentum(drawn), generator.standard_normal(len(self.rows.indptr) - 1)])
+
+
+def _rare_rows(density: PosteriorDensity, curvature: Curvature) -> sparse.csr_array:
+    """Of each value so rare that its log count is uncertain by more than WIDEST: its cells in the smallest clique.
+
+    Each row of the matrix is as large as that uncertainty, by the answers about the value and its effect's prior.
+    """
+    layout, counts, known = density.layout, curvature.counts, curvature.cell_information
+    rows: list[tuple[np.ndarray, float]] = []
+    for name, size in layout.domain.items():
+        information, smallest = np.zeros(size), None
+        for clique, domain, start in zip(layout.cliques, layout.domains, layout.offsets[:-1], strict=True):
+            if name not in clique:
+                continue
+            cells = int(start) + np.arange(domain.size())
+            code = np.indices(domain.shape)[clique.index(name)].reshape(-1)
+            information += np.bincount(code, counts[cells] ** 2 * known[cells], size)
+            if smallest is None or len(cells) < len(smallest[0]):
+                smallest = cells, code
+        if smallest is not None and density.open[smallest[0]].all():
+            spread = 1.0 / np.sqrt(information + EFFECT_SCALE**-2.0)
+            cells, code = smallest
+            rows += [(cells[code == x], spread[x]) for x in np.flatnonzero(spread > WIDEST)]
+    sizes = [len(cells) for cells, _ in rows]
+    pointers = np.cumsum([0, *sizes])
+    columns = np.concatenate([np.zeros(0, dtype=np.int64), *(cells for cells, _ in rows)])
+    return sparse.csr_array((np.repeat([one for _, one in rows], sizes), columns, pointers), (len(rows), density.size))
 
 
 def _product(matrix: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -338,27 +410,6 @@ def _product(matrix: np.ndarray, values: np.ndarray) -> np.ndarray:
     np.matmul(matrix[:whole].reshape(-1, piece, matrix.shape[1]), values, out=found[:whole].reshape(-1, piece))
     np.matmul(matrix[whole:], values, out=found[whole:])
     return found
-
-
-def _pieces(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A few long rows in pieces of columns, shape (pieces, rows, columns), and the columns that are left."""
-    piece = max(1, UNSHARED // max(len(rows), 1))
-    whole = rows.shape[1] - rows.shape[1] % piece
-    return rows[:, :whole].reshape(len(rows), -1, piece).transpose(1, 0, 2), rows[:, whole:]
-
-
-def _inside(rows: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """A few long rows times a vector."""
-    pieces, rest = _pieces(rows)
-    cut = len(values) - rest.shape[1]
-    parts = values[:cut].reshape(len(pieces), pieces.shape[2], 1)
-    return np.matmul(pieces, parts).sum(axis=0)[:, 0] + rest @ values[cut:]
-
-
-def _outside(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The sum of a few long rows with these weights."""
-    pieces, rest = _pieces(rows)
-    return np.concatenate([np.matmul(weights, pieces).reshape(-1), weights @ rest])
 
 
 def _orthonormal(rows: np.ndarray) -> np.ndarray:

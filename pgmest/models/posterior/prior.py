@@ -15,17 +15,12 @@ from scipy import sparse
 
 from pgmest._base.errors import ArgumentError
 from pgmest.losses.base import dot
+from pgmest.models.posterior.student_cells import StudentCells
 from pgmest.tables.clique_vector import CliqueVector, Layout
 
 NORMAL_SCALE = 3.0
-EFFECT_SCALE = 2.0
-"""Nats that the effect of a value on a clique is off from what the estimated marginal says."""
 TYPICAL_SCALE = 0.5
 """Nats that interactions typically have, before any answer."""
-SCALE_GRID = np.log(np.geomspace(0.02, 8.0, 60))
-GIBBS_SWEEPS = 30
-DEGREES = 4.0
-"""Of Student's t for interactions: one in two hundred is beyond five scales, as cells that no record can be in are."""
 
 
 class CellPrior(Protocol):
@@ -42,6 +37,11 @@ class CellPrior(Protocol):
     @property
     def log_scales(self) -> np.ndarray:
         """Where its own parameters are before any answer; empty where it has none."""
+        ...
+
+    @property
+    def effect_rows(self) -> sparse.csr_array:
+        """A, of the energy |A (theta - center)|^2 / 2 along effects of single values, shape (rows, cells)."""
         ...
 
     def spread(self, log_scales: np.ndarray) -> np.ndarray:
@@ -240,6 +240,11 @@ class NormalCells:
         """See `CellPrior`."""
         return np.empty(0)
 
+    @property
+    def effect_rows(self) -> sparse.csr_array:
+        """See `CellPrior`."""
+        return sparse.csr_array(sparse.eye_array(len(self.center)) / self.scale)
+
     def spread(self, log_scales: np.ndarray) -> np.ndarray:
         """See `CellPrior`."""
         return np.full(len(self.center), self.scale)
@@ -284,229 +289,3 @@ class NormalCells:
     def energies(self, away: np.ndarray, spread: np.ndarray) -> np.ndarray:
         """See `CellPrior`."""
         return 0.5 * (away / spread) ** 2
-
-
-@dataclass(frozen=True, eq=False)
-class StudentCells:
-    """Interactions Student's t, effects of single attributes normal; see `CellPrior`.
-
-    Effects of single attributes are the additive part of each clique's table, found by averages.
-
-    Attributes:
-        center: of each cell.
-        effects: the additive parts.
-        scale, width: the median of scales, and the standard deviation of their logs; 0 where they are known.
-        clique: the clique of each cell, among those with interactions; the last number for all others.
-        free: of each clique with interactions, the dimension of these.
-        possible: 1 for each cell, 0 for structural zeros, which have no interactions.
-        starts: the first cell of each clique; drawn: the cliques with interactions.
-        scatter: the variance that the log of each cell's count has by itself, in a table of counts.
-        share: of each cell, its part of the dimension of its clique's interactions.
-    """
-
-    center: np.ndarray
-    effects: Effects
-    scale: float
-    width: float
-    clique: np.ndarray
-    free: np.ndarray
-    possible: np.ndarray
-    starts: np.ndarray
-    drawn: np.ndarray
-    scatter: np.ndarray
-    share: np.ndarray
-
-    @classmethod
-    def of(
-        cls,
-        layout: Layout,
-        center: np.ndarray,
-        scale: float,
-        width: float,
-        possible: np.ndarray,
-        scatter: np.ndarray | None = None,
-    ) -> StudentCells:
-        """That of all cliques of a layout."""
-        sizes = [domain.size() for domain in layout.domains]
-        free = [
-            int(np.count_nonzero(possible[start : start + size])) - 1 - sum(one - 1 for one in domain.shape)
-            for domain, start, size in zip(layout.domains, layout.offsets[:-1], sizes, strict=True)
-        ]
-        drawn = np.flatnonzero([width > 0 and one > 0 for one in free])
-        number = np.full(len(sizes), len(drawn))
-        number[drawn] = np.arange(len(drawn))
-        cliques, starts = np.repeat(number, sizes), np.asarray(layout.offsets[:-1])
-        dimensions = np.array(free, dtype=np.float64)[drawn]
-        open_cells = possible.astype(np.float64)
-        share = (
-            np.append(dimensions / np.add.reduceat(open_cells, starts)[drawn], 0.0) if len(sizes) else np.zeros(1)
-        )[cliques] * open_cells
-        scatter = np.zeros(len(center)) if scatter is None else scatter
-        effects = Effects.of(layout)
-        return cls(center, effects, scale, width, cliques, dimensions, open_cells, starts, drawn, scatter, share)
-
-    @property
-    def log_scales(self) -> np.ndarray:
-        """See `CellPrior`."""
-        return np.full(len(self.free), math.log(self.scale))
-
-    def spread(self, log_scales: np.ndarray) -> np.ndarray:
-        """See `CellPrior`."""
-        return np.sqrt(self._variance(log_scales) + self.scatter)
-
-    def energy(self, theta: np.ndarray, log_scales: np.ndarray) -> float:
-        """See `CellPrior`."""
-        away = theta - self.center
-        means = self.effects.means @ away
-        spread = self.spread(log_scales)
-        inside = self.energies(away - self.effects.spread @ means, spread)
-        outer = 0.5 * float(self.effects.precision @ means**2)
-        if len(self.free):
-            outer += dot(self.share, np.log(spread)) + 0.5 * float(np.sum(self._standard(log_scales) ** 2))
-        return dot(inside, self.possible) + outer
-
-    def gradient(self, theta: np.ndarray, log_scales: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """See `CellPrior`."""
-        effects = self.effects
-        away = theta - self.center
-        means = effects.means @ away
-        inside = away - effects.spread @ means
-        variance = self._variance(log_scales)
-        pull = 1.0 / (variance + self.scatter)
-        own = variance * pull  # what of a cell's variance is its clique's
-        weights = inside * inside
-        weights *= pull
-        weights += DEGREES
-        pull *= inside
-        pull /= weights
-        pull *= (DEGREES + 1.0) * self.possible
-        scales = np.empty(0)
-        if len(self.free):
-            moments = np.add.reduceat(own * (self.share - pull * inside), self.starts)[self.drawn]
-            scales = moments + self._standard(log_scales) / self.width
-        pull += effects.means_transposed @ (effects.precision * means - effects.spread_transposed @ pull)
-        return pull, scales
-
-    def precision(self, theta: np.ndarray, log_scales: np.ndarray) -> np.ndarray:
-        """See `CellPrior`: that of the normal distributions that touch Student's from below."""
-        inside = self._within(theta - self.center)
-        return (DEGREES + 1.0) / (DEGREES * self.spread(log_scales) ** 2 + inside**2)
-
-    def scale_precision(self, log_scales: np.ndarray) -> np.ndarray:
-        """See `CellPrior`: Fisher's information about the log of the scale of Student's t, and the prior's."""
-        if not len(self.free):
-            return np.empty(0)
-        variance = self._variance(log_scales)
-        known = np.add.reduceat(self.share * (variance / (variance + self.scatter)) ** 2, self.starts)[self.drawn]
-        return 2.0 * DEGREES / (DEGREES + 3.0) * known + 1.0 / self.width**2
-
-    def likely_scales(self, theta: np.ndarray, variances: np.ndarray) -> np.ndarray:
-        """See `CellPrior`: on a grid, the expected squares of interactions in the place of their squares."""
-        if not len(self.free):
-            return np.empty(0)
-        squares = self._within(theta - self.center) ** 2 + variances
-        found = []
-        for log_scale in SCALE_GRID:
-            spread = math.exp(2.0 * log_scale) + self.scatter
-            logs = 0.5 * (DEGREES + 1.0) * np.log1p(squares / (spread * DEGREES)) * self.possible
-            inside = np.add.reduceat(logs + 0.5 * self.share * np.log(spread), self.starts)[self.drawn]
-            found.append(inside + 0.5 * ((log_scale - math.log(self.scale)) / self.width) ** 2)
-        return SCALE_GRID[np.argmin(found, axis=0)]
-
-    def product(self, precision: np.ndarray, direction: np.ndarray) -> np.ndarray:
-        """See `CellPrior`."""
-        means = self.effects.means @ direction
-        inside = self._within(precision * (direction - self.effects.spread @ means))
-        return inside + self.effects.means_transposed @ (self.effects.precision * means)
-
-    def noise(self, precision: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-        """See `CellPrior`."""
-        inside = self._within(np.sqrt(precision) * generator.standard_normal(len(precision)))
-        outer = np.sqrt(self.effects.precision) * generator.standard_normal(len(self.effects.precision))
-        return inside + self.effects.means_transposed @ outer
-
-    def location(self, theta: np.ndarray) -> np.ndarray:
-        """See `CellPrior`."""
-        return theta - self._within(theta - self.center)
-
-    def held(self, step: np.ndarray) -> np.ndarray:
-        """See `CellPrior`: the interactions, where there are any."""
-        found = self._within(step)
-        return found if found.any() else step
-
-    def energies(self, away: np.ndarray, spread: np.ndarray) -> np.ndarray:
-        """See `CellPrior`."""
-        return 0.5 * (DEGREES + 1.0) * np.log1p((away / spread) ** 2 / DEGREES)
-
-    def draw(self, generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Potentials and log scales from the prior; for simulations of small domains, whose projections are dense."""
-        cells = len(self.center)
-        within = np.eye(cells) - (self.effects.spread @ self.effects.means.toarray())
-        basis = np.linalg.svd(within)[0][:, : round(np.trace(within))]  # of interactions
-        unit = basis @ generator.standard_normal(basis.shape[1])
-        for _ in range(GIBBS_SWEEPS):
-            rates = 0.5 * (DEGREES + unit**2)
-            precision = generator.gamma(0.5 * (DEGREES + 1.0), 1.0 / rates)
-            root = np.linalg.cholesky(basis.T @ (precision[:, None] * basis))
-            unit = basis @ np.linalg.solve(root.T, generator.standard_normal(basis.shape[1]))
-        scales = self.log_scales + self.width * generator.standard_normal(len(self.free))
-        additive = np.linalg.svd(np.eye(cells) - within)[0][:, : cells - basis.shape[1]]
-        means = self.effects.means @ additive
-        root = np.linalg.cholesky(means.T @ (self.effects.precision[:, None] * means))
-        outer = additive @ np.linalg.solve(root.T, generator.standard_normal(additive.shape[1]))
-        return self.center + self.spread(scales) * unit + outer, scales
-
-    def _variance(self, log_scales: np.ndarray) -> np.ndarray:
-        """The square of the scale of each cell's clique."""
-        return np.append(np.exp(2.0 * log_scales), self.scale**2)[self.clique]
-
-    def _standard(self, log_scales: np.ndarray) -> np.ndarray:
-        return (log_scales - math.log(self.scale)) / self.width
-
-    def _within(self, cells: np.ndarray) -> np.ndarray:
-        """Without the effects of single attributes: an orthogonal projection."""
-        return cells - self.effects.spread @ (self.effects.means @ cells)
-
-
-@dataclass(frozen=True, eq=False)
-class Effects:
-    """The effects of single attributes in the tables of a layout.
-
-    Attributes:
-        means: cells to means, a row for each value of each attribute of each clique, and one for the whole clique.
-        spread: means to the additive tables that have them.
-        precision: of the prior of each mean.
-        means_transposed, spread_transposed: these, by rows, too.
-    """
-
-    means: sparse.csr_array
-    spread: sparse.csr_array
-    precision: np.ndarray
-    means_transposed: sparse.csr_array
-    spread_transposed: sparse.csr_array
-
-    @classmethod
-    def of(cls, layout: Layout) -> Effects:
-        """Those of all cliques."""
-        rows, columns, shares, signs, precision = [], [], [], [], []
-        for domain, start in zip(layout.domains, layout.offsets[:-1], strict=True):
-            codes = np.indices(domain.shape).reshape(len(domain), -1)
-            cells = start + np.arange(domain.size())
-            for axis, size in enumerate(domain.shape):
-                rows.append(len(precision) + codes[axis])
-                signs.append(np.ones(domain.size()))
-                precision += [1.0 / EFFECT_SCALE**2] * size
-                shares.append(np.full(domain.size(), size / domain.size()))
-                columns.append(cells)
-            rows.append(np.full(domain.size(), len(precision)))
-            signs.append(np.full(domain.size(), 1.0 - len(domain)))
-            shares.append(np.full(domain.size(), 1.0 / domain.size()))
-            columns.append(cells)
-            precision.append(1.0 / EFFECT_SCALE**2)
-        index = tuple(np.concatenate([np.zeros(0, dtype=np.int64), *parts]) for parts in (rows, columns))
-        shape = (len(precision), layout.cells)
-        means, placed = (
-            sparse.csr_array((np.concatenate([np.zeros(0), *parts]), index), shape=shape) for parts in (shares, signs)
-        )
-        turned = (sparse.csr_array(means.T), placed)
-        return cls(means, sparse.csr_array(placed.T), np.array(precision), *turned)

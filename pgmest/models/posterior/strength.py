@@ -27,7 +27,7 @@ import numpy as np
 
 from pgmest.losses import make_loss
 from pgmest.measurements.measurement import LinearMeasurement
-from pgmest.models.posterior.prior import DEGREES
+from pgmest.models.posterior.student_cells import DEGREES
 from pgmest.queries import Kron
 from pgmest.queries.matrices import Grouping, Identity
 from pgmest.solvers.problem import Problem

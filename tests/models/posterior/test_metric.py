@@ -10,8 +10,10 @@ from pgmest.models.posterior import InteractionPrior
 from pgmest.models.posterior import metric as metrics
 from pgmest.models.posterior.density import PosteriorDensity
 from pgmest.models.posterior.draw import _moves
-from pgmest.models.posterior.metric import Metric, SharedRoot
+from pgmest.models.posterior.kernels import add_along
+from pgmest.models.posterior.metric import WIDEST, Metric, SharedRoot
 from pgmest.models.posterior.mode import find_mode
+from pgmest.models.posterior.student_cells import EFFECT_SCALE
 
 DOMAIN = pg.Domain({"a": 6, "b": 5, "c": 4, "d": 3})
 CLIQUES = [("a",), ("a", "b"), ("a", "c"), ("b", "c"), ("c", "d")]
@@ -20,7 +22,9 @@ CLIQUES = [("a",), ("a", "b"), ("a", "c"), ("b", "c"), ("c", "d")]
 @pytest.fixture(scope="module")
 def density() -> PosteriorDensity:
     generator = np.random.default_rng(0)
-    table = pg.Factor(DOMAIN, generator.gamma(0.3, 1.0, DOMAIN.shape)).normalize(5000)
+    weights = generator.gamma(0.3, 1.0, DOMAIN.shape)
+    weights[5] *= 1e-4  # a rare value
+    table = pg.Factor(DOMAIN, weights).normalize(5000)
     noisy = [table.project(one).datavector() + generator.normal(0, 5, DOMAIN.size(one)) for one in CLIQUES]
     answers = [pg.LinearMeasurement(values, one, 5.0) for values, one in zip(noisy, CLIQUES, strict=True)]
     model = pg.estimate(answers, DOMAIN)
@@ -44,7 +48,8 @@ class TestSharedRoot:
         scale, moved = curvature.scales(mode)
         root = SharedRoot.of(curvature, density, scale, moved)
         assert len(root.starts) == 3  # a, b and c are shared
-        forward, inverse, back = (written(one, size) for one in (root.forward, root.inverse, root.momentum))
+        forward, back = (written(one, size) for one in (root.forward, root.momentum))
+        inverse = np.stack([root.inverse(unit) for unit in np.eye(size)])
         np.testing.assert_allclose(forward @ forward.T, inverse, atol=1e-9)
         np.testing.assert_allclose(back @ forward, np.eye(size), atol=1e-8)
         rows = root.rows.toarray()
@@ -73,8 +78,9 @@ class TestProducts:
         generator = np.random.default_rng(0)
         matrix, values, weights = (generator.normal(size=size) for size in (shape, shape[1], shape[0]))
         np.testing.assert_allclose(metrics._product(matrix, values), matrix @ values, atol=1e-9)
-        np.testing.assert_allclose(metrics._inside(matrix, values), matrix @ values, atol=1e-9)
-        np.testing.assert_allclose(metrics._outside(matrix, weights), weights @ matrix, atol=1e-9)
+        found = values.copy()
+        add_along(matrix, weights, values, found)
+        np.testing.assert_allclose(found, values + matrix.T @ (weights * (matrix @ values)), atol=1e-8)
 
     @pytest.mark.parametrize("shape", [(0, 0), (0, 7)])
     def test_nothing_makes_nothing(self, shape) -> None:
@@ -85,14 +91,37 @@ class TestMetric:
     @pytest.mark.parametrize("dense", [1000, 0])
     def test_momenta_have_the_mass_matrix_as_covariance(self, density, mode, monkeypatch, dense) -> None:
         monkeypatch.setattr(metrics, "MOST_DENSE", dense)
-        generator = np.random.default_rng(1)
+        generator, size = np.random.default_rng(1), density.size
         found = Metric.of(density, mode, _moves(density), generator)
-        inverse = np.stack([found.velocity(unit) for unit in np.eye(density.size)])
+        inverse = np.stack([found._inverse(unit) for unit in np.eye(size)])
         np.testing.assert_allclose(inverse, inverse.T, atol=1e-8)
         assert np.linalg.eigvalsh(inverse)[0] > 0
         drawn = np.stack([found.momentum(generator) for _ in range(20_000)])
-        whitened = drawn @ np.linalg.cholesky(inverse)
-        np.testing.assert_allclose(np.cov(whitened.T), np.eye(density.size), atol=0.06)
+        assert drawn.shape[1] == size + found.rows.shape[0]
+        whitened = np.hstack([drawn[:, :size] @ np.linalg.cholesky(inverse), drawn[:, size:]])
+        np.testing.assert_allclose(np.cov(whitened.T), np.eye(drawn.shape[1]), atol=0.06)
+
+    @pytest.mark.parametrize("dense", [1000, 0])
+    def test_points_and_momenta_move_by_the_same_energy(self, density, mode, monkeypatch, dense) -> None:
+        """What a gradient takes from the kinetic energy is what it gives along the velocity."""
+        monkeypatch.setattr(metrics, "MOST_DENSE", dense)
+        generator = np.random.default_rng(2)
+        found = Metric.of(density, mode, _moves(density), generator)
+        assert found.rows.shape[0] > 0
+        momentum, gradient = found.momentum(generator), generator.normal(size=density.size)
+        force = found.force(gradient)
+        taken = 0.5 * (found.kinetic(momentum + force) - found.kinetic(momentum - force))
+        assert taken == pytest.approx(float(found.velocity(momentum) @ gradient))
+
+    def test_the_rows_of_rare_values_move_together(self) -> None:
+        domain, cliques = pg.Domain({"a": 3, "b": 4}), [("a", "b")]
+        table = np.array([[900.0, 800, 700, 600], [0, 0, 1, 0], [500, 400, 300, 200]])
+        model = pg.estimate([pg.LinearMeasurement(table.reshape(-1), *cliques, 5.0)], domain)
+        density = PosteriorDensity.around(model, model.refit, model.measurements, InteractionPrior())
+        rows = metrics._rare_rows(density, density.curvature(find_mode(density))).toarray()
+        assert len(rows) == 1
+        np.testing.assert_array_equal(np.flatnonzero(rows[0]), [4, 5, 6, 7])
+        assert WIDEST < rows[0, 4] <= EFFECT_SCALE
 
     def test_both_metrics_draw_from_the_same_posterior(self, density, monkeypatch) -> None:
         from pgmest.models.posterior.draw import draw

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import pgmest as pg
 from pgmest.models.posterior import InteractionPrior, NormalPrior
-from pgmest.models.posterior.prior import DEGREES, EFFECT_SCALE, Effects
+from pgmest.models.posterior.student_cells import DEGREES, EFFECT_SCALE, Effects
 
 DOMAIN = pg.Domain({"a": 3, "b": 2, "c": 4})
 LAYOUT = pg.CliqueVector.zeros(DOMAIN, [("a", "b"), ("b", "c", "a"), ("c",)]).layout
@@ -86,6 +88,25 @@ def test_slopes_and_curvatures(kind, scatters) -> None:
     np.testing.assert_allclose(np.cov(drawn.T) / spread, matrix / spread, atol=0.04)
     near = prior.energy(prior.center, scales)
     assert all(prior.energy(prior.center + one, scales) > near for one in generator.normal(size=(20, LAYOUT.cells)))
+
+
+@given(st.data())
+def test_slopes_on_any_layout(data) -> None:
+    """Tables of no, one or many attributes, values without siblings, structural zeros, scattering counts."""
+    domain = pg.Domain({name: data.draw(st.integers(1, 4)) for name in "abcd"})
+    subsets = st.lists(st.sampled_from(list(domain)), unique=True, max_size=4).map(tuple)
+    cliques = {frozenset(one): one for one in data.draw(st.lists(subsets, min_size=1, max_size=4))}.values()
+    layout = pg.CliqueVector.zeros(domain, list(cliques)).layout
+    generator = np.random.default_rng(data.draw(st.integers(0, 1000)))
+    center, theta = generator.normal(size=(2, layout.cells))
+    possible = generator.random(layout.cells) < data.draw(st.sampled_from([0.6, 1.0]))
+    expected = data.draw(st.sampled_from([None, generator.gamma(0.5, 10.0, layout.cells)]))
+    prior = InteractionPrior(0.6, spread=data.draw(st.sampled_from([0.0, 1.0]))).on(layout, center, possible, expected)
+    scales = own(prior)
+    along, moved = 1e-5 * generator.normal(size=layout.cells), 1e-5 * generator.normal(size=len(scales))
+    found = (prior.energy(theta + along, scales + moved) - prior.energy(theta - along, scales - moved)) / 2
+    slopes = prior.gradient(theta, scales)
+    assert found == pytest.approx(float(slopes[0] @ along + slopes[1] @ moved), rel=1e-4, abs=1e-9)
 
 
 def test_the_location_of_a_cell_is_where_its_interaction_is_zero() -> None:
