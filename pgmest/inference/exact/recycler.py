@@ -13,8 +13,14 @@ import numpy as np
 FEWEST_CELLS = 1 << 14
 """Smaller arrays are made anew: the memory allocator keeps these itself."""
 
-UNUSED = 3
-"""References to an array that nobody else holds: by the list that keeps it, by the loop, and by what counts."""
+
+def _references(arrays: Sequence[np.ndarray]) -> list[int]:
+    """How often each array is referred to, by the list and by this function, too."""
+    return [sys.getrefcount(array) for array in arrays]
+
+
+UNUSED = _references([np.empty(1)])[0]
+"""What that is of an array that only a list holds; versions of Python count differently."""
 
 
 class Recycler:
@@ -36,9 +42,9 @@ class Recycler:
         if cells < FEWEST_CELLS:
             return np.empty(shape, dtype)
         arrays = self._arrays[cells, dtype]
-        for array in arrays:
-            if sys.getrefcount(array) == UNUSED:
-                return array.reshape(shape)
+        references = _references(arrays)
+        if UNUSED in references:
+            return arrays[references.index(UNUSED)].reshape(shape)
         arrays.append(np.empty(cells, dtype))
         return arrays[-1].reshape(shape)
 
