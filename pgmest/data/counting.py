@@ -16,8 +16,8 @@ from pgmest.data.codes import code_type
 from pgmest.tables.domain import Domain
 
 ROWS_AT_ONCE = 1 << 18  # the cell numbers of this many records stay in cache, and bound the memory used
-PAIR_ROWS_AT_ONCE = 1 << 14  # of all columns, for a kernel that reads two of them at a time
-TOGETHER_STEPS = 1 << 28  # pairs times records from which the kernel is worth loading
+TABLE_ROWS_AT_ONCE = 1 << 14  # of all columns, for a kernel that reads a few of them at a time
+TOGETHER_STEPS = 1 << 23  # tables times records from which the kernel is worth loading
 
 
 def count_cells(columns: Sequence[np.ndarray], domain: Domain, weights: np.ndarray | None = None) -> np.ndarray:
@@ -70,38 +70,44 @@ def cell_numbers(columns: Sequence[np.ndarray], shape: Sequence[int]) -> np.ndar
     return cells.astype(np.intp)
 
 
-def count_pairs(
-    columns: Sequence[np.ndarray], shape: Sequence[int], pairs: Sequence[Sequence[int]]
+def count_tables(
+    columns: Sequence[np.ndarray], shape: Sequence[int], cliques: Sequence[Sequence[int]]
 ) -> list[np.ndarray]:
-    """The tables of many pairs of columns, counted together by a compiled kernel on all threads.
+    """The tables of many cliques of columns, counted together by a compiled kernel on all threads.
 
-    Some records at a time, so that all columns of them stay in the cache while one pair after the other reads its two.
+    Some records at a time, so that all columns of them stay in the cache while one clique after the other reads its
+    own.
 
     Args:
         columns: the codes of each attribute, each of shape (records,).
         shape: the number of codes of each.
-        pairs: positions of attributes.
+        cliques: positions of attributes, at least two each; a table has fewer than 2^32 cells.
 
     Returns:
-        for each pair its counts, float64.
+        for each clique its counts, float64.
 
     Raises:
         ModelTooLarge: the tables take more than fits in memory.
     """
-    from pgmest.data.kernels import count_pairs as kernel
+    from pgmest.data.kernels import count_tables as kernel
 
-    sizes = [shape[one] * shape[other] for one, other in pairs]
-    starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
-    check_room("the tables of pairs", int(starts[-1]))
-    counts = np.zeros(int(starts[-1]), dtype=np.int64)
-    unsigned = [np.array(part, dtype=np.uint64) for part in (*zip(*pairs, strict=True), starts[:-1])]
-    widths = np.array([shape[other] for _, other in pairs], dtype=np.uint64)
+    shapes = [tuple([shape[axis] for axis in clique]) for clique in cliques]
+    ends = np.cumsum([0, *map(math.prod, shapes)], dtype=np.int64)
+    check_room("the tables of marginals", int(ends[-1]))
+    counts = np.zeros(int(ends[-1]))
+    widths = np.array([len(clique) for clique in cliques], dtype=np.uint64)
+    members = np.zeros((len(cliques), int(widths.max(initial=0))), dtype=np.uint64)
+    for row, clique in zip(members, cliques, strict=True):
+        row[: len(clique)] = clique
+    sizes, starts = np.array(shape, dtype=np.uint64), ends[:-1].astype(np.uint64)
     kind = np.result_type(*(column.dtype for column in columns))
-    cuts = np.linspace(0, len(pairs), get_threads() + 1).astype(int).tolist()
-    for start in range(0, len(columns[0]), PAIR_ROWS_AT_ONCE):
-        codes = np.stack([column[start : start + PAIR_ROWS_AT_ONCE] for column in columns]).astype(kind, copy=False)
-        run_together(partial(kernel, codes, *unsigned, widths, begin, end, counts) for begin, end in pairwise(cuts))
-    return [
-        counts[start : start + size].astype(np.float64).reshape(shape[one], shape[other])
-        for start, size, (one, other) in zip(starts.tolist(), sizes, pairs, strict=False)
-    ]
+    parts = list(pairwise(np.linspace(0, len(cliques), get_threads() + 1).astype(int).tolist()))
+    room = [np.empty(min(TABLE_ROWS_AT_ONCE, len(columns[0])), dtype=np.uint32) for _ in parts]
+    for start in range(0, len(columns[0]), TABLE_ROWS_AT_ONCE):
+        codes = np.stack([column[start : start + TABLE_ROWS_AT_ONCE] for column in columns]).astype(kind, copy=False)
+        run_together(
+            partial(kernel, codes, members, widths, sizes, starts, *part, cells, counts)
+            for part, cells in zip(parts, room, strict=True)
+        )
+    places = zip(pairwise(ends.tolist()), shapes, strict=True)
+    return [counts[start:end].reshape(sides) for (start, end), sides in places]

@@ -7,8 +7,9 @@ records. One column is kept per attribute, in the smallest unsigned type that ho
 from __future__ import annotations
 
 import importlib
+import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -25,7 +26,7 @@ from pgmest._base.errors import (
 )
 from pgmest._base.html import html_text
 from pgmest.data.codes import as_codes, as_weights, code_type, read_only
-from pgmest.data.counting import TOGETHER_STEPS, count_cells, count_pairs
+from pgmest.data.counting import TOGETHER_STEPS, count_cells, count_tables
 from pgmest.data.frames import lazy_frame, read_columns, read_frame, write_frame
 from pgmest.data.table_file import TableFile
 from pgmest.tables.domain import Clique, Domain, as_domain
@@ -33,6 +34,9 @@ from pgmest.tables.factor import Factor
 
 REMEMBERED_CELLS = 1 << 24
 """Tables of this many cells in all (128 MB) are kept, where they are, so that one asked for again is not counted."""
+
+QUICKLY_COUNTED = 1 << 16
+"""A table of at most this many records is counted before a larger one is found from which it could be summed."""
 
 
 DATASET_OF_LAZY_FRAME: list[Callable[[Any, Domain, Any], Dataset]] = []
@@ -218,7 +222,7 @@ class Dataset:
         with weights, the two ways agree to rounding.
         """
         names = [self.domain.clique(clique) for clique in cliques]
-        tables = self._pairs_together(names)
+        tables = self._counted_together(names)
         smaller_than_data: dict[str, list[Factor]] = defaultdict(list)  # by attribute
         for clique in sorted(names, key=len, reverse=True):
             if frozenset(clique) in tables:
@@ -236,16 +240,34 @@ class Dataset:
         self._keep(tables)
         return [tables[frozenset(clique)].transpose(clique) for clique in names]
 
-    def _pairs_together(self, cliques: Iterable[Clique]) -> dict[frozenset[str], Factor]:
-        """The tables of the pairs among these cliques, where they and the records are many; else none."""
-        missing = {frozenset(c): c for c in cliques if len(c) == 2 and frozenset(c) not in (self._kept or {})}
+    def datavectors(self, cliques: Iterable[Clique]) -> list[np.ndarray]:
+        """The same marginals, each as its cells, row-major, shape (cells,); not to be written to."""
+        asked, kept = list(cliques), self._kept or {}
+        tables = [kept.get(frozenset(clique)) for clique in asked]
+        if any(table is None for table in tables):
+            return [table.datavector() for table in self.project_many(asked)]
+        return [
+            (table if table.domain.attributes == clique else table.transpose(clique)).datavector()
+            for clique, table in zip(asked, tables, strict=True)
+            if table is not None
+        ]
+
+    def _counted_together(self, cliques: Iterable[Clique]) -> dict[frozenset[str], Factor]:
+        """The tables of cliques that are smaller than the records, where they and the records are many; else none."""
+        kept = self._kept or {}
+        missing = {key: clique for clique in cliques if len(clique) > 1 and (key := frozenset(clique)) not in kept}
         if self.weights is not None or len(missing) * self.records < TOGETHER_STEPS:
             return {}
-        pairs = {key: clique for key, clique in missing.items() if self.domain.size(clique) <= self.records}
-        found = count_pairs(self.columns, self.domain.shape, [self.domain.axes(pair) for pair in pairs.values()])
+        if self.records > QUICKLY_COUNTED:
+            inside = _inside_others(missing)
+            missing = {key: clique for key, clique in missing.items() if len(clique) == 2 or key not in inside}
+        axis, shape = {name: axis for axis, name in enumerate(self.domain)}, self.domain.shape
+        asked = {key: [axis[name] for name in clique] for key, clique in missing.items()}
+        asked = {key: axes for key, axes in asked.items() if math.prod([shape[i] for i in axes]) <= self.records}
+        found = count_tables(self.columns, shape, list(asked.values()))
         return {
-            key: Factor.owning(self.domain.project(pair), table)
-            for (key, pair), table in zip(pairs.items(), found, strict=True)
+            key: Factor.owning(self.domain.project(missing[key]), table)
+            for key, table in zip(asked, found, strict=True)
         }
 
     def remembering(self) -> Dataset:
@@ -360,6 +382,19 @@ class Dataset:
     def __repr__(self) -> str:
         weighted = "" if self.weights is None else f", weights summing to {self.total:,.6g}"
         return f"Dataset({self.records:,} records, {len(self.domain)} attributes{weighted})"
+
+
+def _inside_others(cliques: Collection[frozenset[str]]) -> set[frozenset[str]]:
+    """Those of which another one has all attributes."""
+    longest, having = max(map(len, cliques), default=0), defaultdict(list)
+    for clique in cliques:
+        for name in clique:
+            having[name].append(clique)
+    return {
+        clique
+        for clique in cliques
+        if len(clique) < longest and any(clique < other for other in min([having[name] for name in clique], key=len))
+    }
 
 
 def _columns(codes: np.ndarray | Sequence[Any], domain: Domain) -> list[np.ndarray]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import reduce
+from operator import and_
 from typing import Any
 
 import numpy as np
@@ -76,7 +78,12 @@ def potentials_of(source: Any, name: str, domain: Domain) -> CliqueVector:
 def warm_start(problem: Problem, potentials: CliqueVector) -> np.ndarray:
     """Base potentials plus those of `potentials` that the loss's cliques can express, -inf left to the base."""
     measured = problem.loss.cliques
-    fitting = {c: t for c, t in potentials.items() if any(set(c) <= set(clique) for clique in measured)}
+    holders = dict.fromkeys(problem.layout.domain, 0)  # of each attribute, the measured cliques, as a mask
+    for position, clique in enumerate(measured):
+        for name in clique:
+            holders[name] |= 1 << position
+    everywhere = (1 << len(measured)) - 1
+    fitting = {c: t for c, t in potentials.items() if reduce(and_, map(holders.__getitem__, c), everywhere)}
     theta = problem.base.copy()
     if fitting:
         expressed = CliqueVector(problem.layout.domain, fitting).expand(measured).flat

@@ -93,34 +93,38 @@ class AIM(Mechanism):
         curator.measure_all(one_way, first * self.measuring * len(one_way))
         effort = {"tolerance": self.tolerance, "max_iterations": self.max_iterations}
         estimator = GraphicalModel(curator, limit, method=self.method, **effort)
-        considered = {
-            clique: (Item(clique), curator.domain.size(clique), weight) for clique, weight in relevance.items()
-        }
-        candidates = partial(self._candidates, curator, considered, estimator)
+        candidates = partial(self._candidates, curator, relevance, estimator, {})
         chosen = Adaptive(candidates, Annealing(first), estimator, self.measuring).run(curator)
         return Outcome(estimator.model, {"chosen": chosen})
 
     def _candidates(
         self,
         curator: Curator,
-        considered: Mapping[Clique, tuple[Item, int, float]],
+        relevance: Mapping[Clique, float],
         estimator: GraphicalModel,
+        made: dict[float, dict[Clique, Candidate]],
         turn: Round,
         model: Any,
     ) -> Sequence[Candidate]:
         """The marginals for which there is room, with the error to expect of measuring them in this round.
 
         Args:
-            considered: clique -> its item, cells and relevance.
+            made: for the noise of the last round, all candidates.
         """
         noise = MEAN_ABSOLUTE * noise_for(turn.budget * self.measuring, curator.neighbors).stddev
         moved = curator.neighbors.l1_sensitivity()
-        return [
-            Candidate(item=item, weight=weight, expected_error=noise * cells, sensitivity=weight * moved)
-            for item, cells, weight in map(
-                considered.__getitem__, estimator.admissible(considered, turn.spent(curator))
-            )
-        ]
+        if noise not in made:
+            made.clear()
+            made[noise] = {
+                clique: Candidate(
+                    item=Item(clique),
+                    weight=weight,
+                    expected_error=noise * curator.domain.size(clique),
+                    sensitivity=weight * moved,
+                )
+                for clique, weight in relevance.items()
+            }
+        return [made[noise][clique] for clique in estimator.admissible(relevance, turn.spent(curator))]
 
 
 def relevant_cliques(

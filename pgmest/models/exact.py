@@ -165,6 +165,16 @@ class Model(Distribution):
         tables = propagate(self.calibrated, names, self.total)
         return [Factor.owning(self.domain.project(clique), table) for clique, table in zip(names, tables, strict=True)]
 
+    def datavectors(self, cliques: Iterable[Clique]) -> list[np.ndarray]:
+        """The same marginals as `project_many`, each as its cells, row-major, shape (cells,); not to be written to.
+
+        Raises:
+            UnknownAttributeError, DuplicateAttributeError, ModelTooLarge: as for `project`.
+        """
+        from pgmest.inference.marginals.propagation import propagate_cells
+
+        return propagate_cells(self.calibrated, [self.domain.clique(clique) for clique in cliques], self.total)
+
     def answer_krons(self, queries: Sequence[Kron], evidence: Mapping[str, int]) -> list[np.ndarray]:
         from pgmest.inference.marginals.batches import answer_all
 

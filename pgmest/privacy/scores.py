@@ -39,12 +39,16 @@ TRIED = 8
 """Functions of tables are tried on tables with at most this number of rows and columns."""
 TABLES_AT_ONCE = 4096
 """So many tables are counted together, which bounds the memory used."""
+MANY_SCORES = 256
+"""From this many distances the kernel is worth loading."""
 
 
 def answers_of(source: Any, items: Sequence[Item]) -> Iterable[np.ndarray]:
     """The answers of a dataset or a model to each item, shape (rows,); of whole marginals without a detour."""
     if any(item.query is not None for item in items) or not hasattr(source, "project_many"):
         return answers(source, items)
+    if hasattr(source, "datavectors"):
+        return source.datavectors([item.clique for item in items])
     return (table.datavector() for table in source.project_many([item.clique for item in items]))
 
 
@@ -111,13 +115,50 @@ class Distances(Scores[Candidate]):
         """See `Scores`; marginals are counted together."""
         asked = [self.of[candidate] for candidate in candidates]
         exact = answers_of(data, [distance.item for distance in asked])
-        return [distance.score(values) for distance, values in zip(asked, exact, strict=True)]
+        if len(asked) < MANY_SCORES or any(distance.item.query is not None for distance in asked):
+            return [distance.score(values) for distance, values in zip(asked, exact, strict=True)]
+        tables, parts = list(exact), range(0, len(asked), TABLES_AT_ONCE)
+        return [
+            score
+            for part in (slice(start, start + TABLES_AT_ONCE) for start in parts)
+            for score in _scores_together(asked[part], tables[part])
+        ]
 
     def check(self, domain: Domain, candidates: Sequence[Candidate]) -> None:
         """See `Scores`: counts are finite, so a distance from finite numbers is one."""
+        if _all_finite([self.of[candidate] for candidate in candidates]):
+            return
         for candidate in candidates:
             distance = self.of[candidate]
             _check_finite(candidate, distance.expected, distance.weight, distance.expected_error)
+
+
+def _scores_together(asked: Sequence[Distance], exact: Sequence[np.ndarray]) -> list[float]:
+    """The score of each where these are the answers about the records, as `Distance.score` has it but for rounding."""
+    from pgmest.privacy.score_kernels import l1_distances
+
+    groups = [distance.groups for distance in asked if distance.groups is not None]
+    joined = np.concatenate(groups) if groups else np.empty(0, dtype=np.int64)
+    grouped = np.array([distance.groups is not None for distance in asked])
+    expected = np.concatenate([distance.expected for distance in asked])
+    ends, distances = np.cumsum([len(values) for values in exact]), np.empty(len(asked))
+    sums = np.empty(int(joined.max(initial=-1)) + 1)
+    l1_distances(np.concatenate(exact), expected, ends, joined, grouped, sums, distances)
+    return [
+        distance.weight * (found - distance.expected_error)
+        for distance, found in zip(asked, distances.tolist(), strict=True)
+    ]
+
+
+def _all_finite(asked: Sequence[Distance]) -> bool:
+    """Whether a quick look sees that all numbers are finite: where their sum is, they are."""
+    total = 0.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        for start in range(0, len(asked), TABLES_AT_ONCE):
+            part = asked[start : start + TABLES_AT_ONCE]
+            total += float(np.concatenate([distance.expected for distance in part]).sum())
+            total += sum([distance.weight + distance.expected_error for distance in part])
+    return math.isfinite(total)
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,8 +293,7 @@ def _scored(distance: Distance) -> ScoredMarginal | None:
 
 
 def _check_finite(candidate: Any, expected: np.ndarray, *others: float) -> None:
-    finite = math.isfinite(float(np.sum(expected))) or np.isfinite(expected).all()  # a finite sum is the quicker answer
-    if not (finite and all(map(math.isfinite, others))):
+    if not (np.isfinite(expected).all() and all(map(math.isfinite, others))):
         raise ArgumentError.of("scores", candidate, "distances from finite numbers, with finite weights")
 
 

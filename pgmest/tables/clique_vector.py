@@ -191,10 +191,14 @@ class CliqueVector(Mapping[Clique, Factor]):
         """
         layout = Layout.of(self.domain, cliques)
         flat = np.zeros(layout.cells)
-        for clique, factor in self.items():
+        for position, clique in enumerate(self.cliques):
             target = layout.cover(clique)
             start, end = layout.offsets[target : target + 2]
-            flat[start:end] += factor.expand(layout.domains[target]).datavector()
+            table = self.table(position)
+            if layout.cliques[target] != clique:
+                factor = Factor.owning(self.layout.domains[position], table)
+                table = factor.expand(layout.domains[target]).values
+            flat[start:end] += table.reshape(-1)
         return CliqueVector.of(layout, flat)
 
     def dot(self, other: CliqueVector) -> float:

@@ -109,11 +109,11 @@ def test_project_many_equals_project(data, draw):
         np.testing.assert_allclose(table.values, data.project(clique).values, rtol=1e-12)
 
 
-def test_many_pairs_of_many_records_are_counted_together(monkeypatch):
+def test_many_tables_of_many_records_are_counted_together(monkeypatch):
     monkeypatch.setattr(dataset_module, "TOGETHER_STEPS", 1)
     together = []
-    plain = dataset_module.count_pairs
-    monkeypatch.setattr(dataset_module, "count_pairs", lambda *given: together.append(given[2]) or plain(*given))
+    plain = dataset_module.count_tables
+    monkeypatch.setattr(dataset_module, "count_tables", lambda *given: together.append(given[2]) or plain(*given))
     data = Dataset.from_codes(np.tile(CODES, (4, 1)), DOMAIN).remembering()
     cliques = [("sex", "age"), ("age", "sex"), ("income",), ("income", "sex")]
     for _ in range(2):  # the second time they are remembered
@@ -123,6 +123,30 @@ def test_many_pairs_of_many_records_are_counted_together(monkeypatch):
     weighted = Dataset(DOMAIN, data.columns, data.records, np.ones(data.records))
     weighted.project_many(cliques)
     assert len(together) == 1
+
+
+@pytest.mark.parametrize(("quickly", "expected"), [(0, {"ab", "bc", "abcd"}), (10**6, {"ab", "bc", "abd", "abcd"})])
+def test_tables_inside_others_are_summed_where_counting_is_slow(quickly, expected, monkeypatch):
+    monkeypatch.setattr(dataset_module, "TOGETHER_STEPS", 1)
+    monkeypatch.setattr(dataset_module, "QUICKLY_COUNTED", quickly)
+    together = []
+    plain = dataset_module.count_tables
+    monkeypatch.setattr(dataset_module, "count_tables", lambda *given: together.extend(given[2]) or plain(*given))
+    codes = np.random.default_rng(0).integers(0, 2, (40, 4))
+    data = Dataset.from_codes(codes, dict.fromkeys("abcd", 2))
+    cliques = [tuple("ab"), tuple("cb"), tuple("bad"), tuple("abcd")]
+    tables = data.project_many(cliques)
+    assert {"".join(sorted("abcd"[axis] for axis in axes)) for axes in together} == expected
+    for clique, table in zip(cliques, tables, strict=True):
+        np.testing.assert_array_equal(table.values, by_dictionary(data, clique))
+
+
+def test_datavectors_are_the_marginals_in_one_row_each():
+    data = Dataset.from_codes(CODES, DOMAIN).remembering()
+    cliques = [("sex", "age"), ("age", "sex"), ("income",), ()]
+    for _ in range(2):  # the second time they are remembered
+        for clique, cells in zip(cliques, data.datavectors(cliques), strict=True):
+            np.testing.assert_array_equal(cells, by_dictionary(data, clique).reshape(-1))
 
 
 def test_project_many_reads_the_records_only_where_no_smaller_table_covers_a_clique(monkeypatch):

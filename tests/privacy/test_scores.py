@@ -1,6 +1,7 @@
 """Scores that a curator evaluates: what they come to, that each is computed once, and who sees them."""
 
 import gc
+import math
 import weakref
 
 import numpy as np
@@ -9,6 +10,8 @@ import pytest
 import pgmest as pg
 from pgmest._base.errors import ArgumentError, BudgetExceeded
 from pgmest.privacy import Curator, Epsilon, Rho
+from pgmest.privacy import scores as scores_module
+from pgmest.privacy.score_kernels import l1_distances
 from pgmest.privacy.scores import (
     Distance,
     Distances,
@@ -55,6 +58,45 @@ def test_distances_by_hand():
     )
     assert scores.evaluate(DATA, list(scores.of)) == [4.0, 6.0, 4.0, 4.0, 6.0]
     assert scores.evaluate(DATA, ["prefixes"]) == [6.0]
+
+
+@pytest.mark.parametrize("at_once", [3, 4096])
+def test_many_distances_are_those_computed_one_by_one(at_once, monkeypatch):
+    rng = np.random.default_rng(0)
+    cliques = [("a", "b"), ("b", "a"), ("a",), ("b",), ()] * 4
+    of = {}
+    for place, clique in enumerate(cliques):
+        cells = DOMAIN.size(clique)
+        groups = rng.integers(0, 4, cells) if place % 3 == 0 else None
+        of[place] = Distance(Item(clique), 5 * rng.random(cells), groups, *rng.random(2))
+    one_by_one = Distances(of).evaluate(DATA, list(of))
+    monkeypatch.setattr(scores_module, "MANY_SCORES", 1)
+    monkeypatch.setattr(scores_module, "TABLES_AT_ONCE", at_once)
+    monkeypatch.setattr(Distance, "score", lambda *arguments: pytest.fail("one by one"))
+    assert Distances(of).evaluate(DATA, list(of)) == pytest.approx(one_by_one, rel=1e-14)
+
+
+def test_distances_of_very_many_cells_are_rounded_a_few_times_only():
+    rng = np.random.default_rng(1)
+    exact, expected = rng.integers(0, 10**9, 300_000).astype(float), 1e9 * rng.random(300_000)
+    ends, none = np.array([300_000]), np.empty(0, dtype=np.int64)
+    found = np.empty(1)
+    l1_distances(exact, expected, ends, none, np.array([False]), np.empty(0), found)
+    assert found[0] == pytest.approx(math.fsum(np.abs(exact - expected)), rel=4e-16)
+    l1_distances(exact, expected, ends, np.arange(300_000), np.array([True]), np.empty(300_000), found)
+    assert found[0] == pytest.approx(math.fsum(np.abs(exact - expected)), rel=4e-16)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("where", ["expected", "weight", "expected_error"])
+def test_candidates_with_numbers_that_are_not_finite_are_named(where, wrong):
+    numbers = {"expected": np.ones(2), "weight": 1.0, "expected_error": 0.0}
+    numbers[where] = np.array([wrong, 1.0]) if where == "expected" else wrong
+    of = {"right": Distance(Item(("a",)), np.full(2, 1e308)), "wrong": Distance(Item(("a",)), **numbers)}
+    with pytest.raises(ArgumentError, match="wrong"):
+        Distances(of).check(DOMAIN, list(of))
+    del of["wrong"]
+    Distances(of).check(DOMAIN, list(of))  # their sum overflows, but they are finite
 
 
 def test_scores_of_tables_have_the_first_attribute_in_rows():

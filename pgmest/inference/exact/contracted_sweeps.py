@@ -16,12 +16,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from pgmest.graph.junction_tree import JunctionTree
+from pgmest.inference.exact.recycler import Recycler
+from pgmest.inference.exact.small_products import Places, SmallProduct
 from pgmest.inference.marginals.contraction import Labels, contraction_order, matrix_product
 from pgmest.tables.clique_vector import Layout
 
@@ -45,9 +47,6 @@ NEAR_ONE = 1e-6, 1e6
 FEW_OPERATIONS = 256
 """Below this many multiplications for each entry of the axes that are kept in both tables, BLAS gains less than it
 costs to bring the axes into the order that it needs."""
-
-INNER_CELLS = 64
-"""One map places a result's last axes, at least this many cells of them; another one places the others."""
 
 
 @dataclass(frozen=True)
@@ -87,10 +86,10 @@ class Side:
             tuple(math.prod([sizes[label] for label in group]) for group in groups),  # type: ignore[arg-type]
         )
 
-    def arrange(self, table: np.ndarray) -> np.ndarray:
+    def arrange(self, table: np.ndarray, room: Recycler) -> np.ndarray:
         if self.summed:
             table = table.sum(axis=self.summed)
-        return np.ascontiguousarray(table.transpose(self.order)).reshape(self.groups)
+        return room.contiguous(table.transpose(self.order)).reshape(self.groups)
 
     def restore(self, gradient: np.ndarray) -> np.ndarray:
         """The gradient of what was arranged as one of the table itself."""
@@ -114,77 +113,29 @@ class Product:
         """Multiplications."""
         return math.prod(self.left.groups) * self.right.groups[2]
 
-    def up(self, values: list[Any]) -> None:
+    def up(self, values: list[Any], room: Recycler) -> None:
         """Compute the result; its arguments stay, arranged, for the way down."""
-        a, b = self.left.arrange(values[self.left.value]), self.right.arrange(values[self.right.value])
+        sides = self.left, self.right
+        a, b = (side.arrange(values[side.value], room) for side in sides)
         values[self.left.value], values[self.right.value] = a, b
-        values[self.result] = _products(a, b).reshape(self.shape)
+        values[self.result] = _products(a, b, room).reshape(self.shape)
 
-    def down(self, values: list[Any], gradients: list[Any]) -> None:
+    def down(self, values: list[Any], gradients: list[Any], room: Recycler) -> None:
         """The gradients of the arguments from that of the result."""
         a, b = values[self.left.value], values[self.right.value]
-        c = gradients[self.result].reshape(a.shape[0], a.shape[1], b.shape[2])
-        gradients[self.left.value] = self.left.restore(_products(c, b.transpose(0, 2, 1)))
-        gradients[self.right.value] = self.right.restore(_products(a.transpose(0, 2, 1), c))
+        c = room.contiguous(gradients[self.result]).reshape(a.shape[0], a.shape[1], b.shape[2])
+        gradients[self.left.value] = self.left.restore(_products(c, b.transpose(0, 2, 1), room))
+        gradients[self.right.value] = self.right.restore(_products(a.transpose(0, 2, 1), c, room))
         gradients[self.result] = None
 
 
-@dataclass(frozen=True, eq=False)
-class SmallProduct:
-    """A product that sums over few cells, by a kernel that reads both tables as they lie.
-
-    Attributes:
-        values: which two tables.
-        shapes: their shapes.
-        alone: axes that only one of them has and nobody wants.
-        result, shape: which table it makes.
-        maps: where the factors lie (contraction_kernels.py).
-    """
-
-    values: tuple[int, int]
-    shapes: tuple[tuple[int, ...], tuple[int, ...]]
-    alone: tuple[tuple[int, ...], tuple[int, ...]]
-    result: int
-    shape: tuple[int, ...]
-    maps: tuple[np.ndarray, ...]
-
-    @property
-    def operations(self) -> int:
-        """Multiplications."""
-        return math.prod(self.shape) * len(self.maps[-1])
-
-    def up(self, values: list[Any]) -> None:
-        """Compute the result; its arguments stay, in one row each, for the way down."""
-        from pgmest.inference.exact.contraction_kernels import multiply
-
-        for value, alone in zip(self.values, self.alone, strict=True):
-            table = values[value].sum(axis=alone) if alone else values[value]
-            values[value] = np.ascontiguousarray(table).reshape(-1)
-        left, right = (values[value] for value in self.values)
-        values[self.result] = np.empty(self.shape, left.dtype)
-        multiply(left, right, *self.maps, values[self.result].reshape(-1))
-
-    def down(self, values: list[Any], gradients: list[Any]) -> None:
-        """The gradients of the arguments from that of the result."""
-        from pgmest.inference.exact.contraction_kernels import differentiate
-
-        left, right = (values[value] for value in self.values)
-        found = np.empty_like(left), np.empty_like(right)
-        differentiate(left, right, *self.maps, np.ascontiguousarray(gradients[self.result]).reshape(-1), *found)
-        gradients[self.result] = None
-        for value, shape, alone, gradient in zip(self.values, self.shapes, self.alone, found, strict=True):
-            table = gradient.reshape([size for axis, size in enumerate(shape) if axis not in alone])
-            gradients[value] = np.broadcast_to(np.expand_dims(table, alone), shape) if alone else table
-
-
-def _products(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def _products(a: np.ndarray, b: np.ndarray, room: Recycler) -> np.ndarray:
     """a[k] @ b[k] for each k, each way of doing so where it is fastest."""
-    kept, _, summed = a.shape
-    if summed == 1:
-        return a * b
-    if kept == 1:
+    kept, rows, summed = a.shape
+    if kept == 1 and summed > 1:
         return matrix_product(a[0], b[0])[None]
-    return np.matmul(a, b)
+    product = room.empty((kept, rows, b.shape[2]), a.dtype)
+    return np.multiply(a, b, out=product) if summed == 1 else np.matmul(a, b, out=product)
 
 
 @dataclass(frozen=True)
@@ -214,6 +165,7 @@ class ContractedSweeps:
         values: how many tables there are, those of the layout's cliques first.
         log_free: the log of the number of joint values of the attributes that no clique has.
         operations: multiplications of the upward sweep.
+        room: the memory of the runs, kept from one to the next.
     """
 
     layout: Layout
@@ -221,6 +173,7 @@ class ContractedSweeps:
     values: int
     log_free: float
     operations: int
+    room: Recycler = field(default_factory=Recycler, repr=False)
 
     @classmethod
     def of(cls, layout: Layout, tree: JunctionTree) -> ContractedSweeps:
@@ -263,7 +216,7 @@ class ContractedSweeps:
         log_scale = 0.0
         for step in self.steps:
             if isinstance(step, Product | SmallProduct):
-                step.up(values)
+                step.up(values, self.room)
                 continue
             table = values[step.source]
             table = table.sum(axis=step.summed) if step.summed else table
@@ -284,7 +237,7 @@ class ContractedSweeps:
         gradients: list[Any] = [None] * self.values
         for step in reversed(self.steps):
             if isinstance(step, Product | SmallProduct):
-                step.down(values, gradients)
+                step.down(values, gradients, self.room)
                 continue
             gradient = np.ones((), values[step.source].dtype) if step.target is None else gradients[step.target]
             scale = float(gradient.max())
@@ -376,9 +329,7 @@ class _Builder:
         rows = tuple(label for label in either if label not in b and label in wanted)
         columns = tuple(label for label in either if label not in a and label in wanted)
         if kept and math.prod([self.sizes[label] for label in (*rows, *summed, *columns)]) < FEW_OPERATIONS:
-            small = self.small_product((left, right), summed, {*kept, *rows, *columns})
-            self.steps.append(small)
-            return small.result
+            return self.small_product(left, right, (rows, summed, columns), set(kept))
         result = self.add((*kept, *rows, *columns))
         sides = (
             Side.of(left, a, (kept, rows, summed), self.sizes),
@@ -388,40 +339,23 @@ class _Builder:
         self.steps.append(Product(*sides, result, shape))
         return result
 
-    def small_product(self, pair: tuple[int, int], summed: Labels, wanted: set[Any]) -> SmallProduct:
-        output = self.in_order(wanted)
-        split = len(output)
-        while split and math.prod([self.sizes[label] for label in output[split:]]) < INNER_CELLS:
-            split -= 1
-        used = wanted.union(summed)
-        alone = [tuple(axis for axis, label in enumerate(self.labels[one]) if label not in used) for one in pair]
-        strides = [self.strides([label for label in self.labels[one] if label in used]) for one in pair]
-        groups = output[:split], output[split:], summed
-        return SmallProduct(
-            pair,
-            tuple(tuple(self.sizes[label] for label in self.labels[one]) for one in pair),  # type: ignore[arg-type]
-            tuple(alone),  # type: ignore[arg-type]
-            self.add(output),
-            tuple(self.sizes[label] for label in output),
-            tuple(self.places(group, stride) for group in groups for stride in strides),
+    def small_product(self, left: int, right: int, groups: tuple[Labels, Labels, Labels], common: set[Any]) -> int:
+        rows, summed, columns = groups
+        larger = max((left, right), key=lambda one: math.prod([self.sizes[label] for label in self.labels[one]]))
+        kept = tuple(label for label in self.labels[larger] if label in common)  # so that it is read nearly as it lies
+        result = self.add((*rows, *columns, *kept))
+        sides = (
+            Places.of(left, self.labels[left], (*rows, *summed), kept, self.sizes),
+            Places.of(right, self.labels[right], (*summed, *columns), kept, self.sizes),
         )
+        counts = tuple(math.prod([self.sizes[label] for label in group]) for group in (rows, columns, kept))
+        shape = tuple(self.sizes[label] for label in self.labels[result])
+        self.steps.append(SmallProduct(*sides, result, shape, counts))  # type: ignore[arg-type]
+        return result
 
     def in_order(self, labels: set[Any]) -> Labels:
         """In domain order, so that what is near in one table is near in the others."""
         return tuple(label for label in self.layout.domain if label in labels)
-
-    def strides(self, labels: Sequence[Any]) -> dict[Any, int]:
-        """How far apart neighbors along each axis of a table lie."""
-        sizes = [self.sizes[label] for label in labels]
-        return {label: math.prod(sizes[axis + 1 :]) for axis, label in enumerate(labels)}
-
-    def places(self, group: Labels, strides: dict[Any, int]) -> np.ndarray:
-        """Where the entries of some axes lie in a table, from the first one on."""
-        found = np.zeros(1, dtype=np.int64)
-        for label in group:
-            steps = strides.get(label, 0) * np.arange(self.sizes[label])
-            found = np.add.outer(found, steps).reshape(-1)
-        return found
 
     def add(self, labels: Labels) -> int:
         self.labels.append(labels)

@@ -147,6 +147,7 @@ class CalibratedTree:
         oracle: holds the result of the run. Use it under `lock` only, and leave the state of its last `run` alone.
         probabilities: the marginals of the measured cliques.
         log_partition: A(theta).
+        rank: the position of each attribute in the domain.
     """
 
     def __init__(self, potentials: CliqueVector, plan: Plan | None = None):
@@ -159,7 +160,7 @@ class CalibratedTree:
         flat, log_partition = self.oracle.run(potentials.flat)
         self.log_partition: float = log_partition
         self.probabilities: CliqueVector = CliqueVector.of(potentials.layout, flat)
-        self._rank = {name: rank for rank, name in enumerate(self.domain)}
+        self.rank: dict[str, int] = {name: rank for rank, name in enumerate(self.domain)}
         self._logs: dict[int, list[Factor]] = {}
         self._tables = _Tables(KEPT_CELLS)
         self._conditionals = _Tables(KEPT_CELLS)
@@ -178,7 +179,7 @@ class CalibratedTree:
 
     def ordered(self, attributes: Iterable[str]) -> Clique:
         """The attributes in domain order."""
-        return tuple(sorted(attributes, key=self._rank.__getitem__))
+        return tuple(sorted(attributes, key=self.rank.__getitem__))
 
     def cells(self, attributes: Iterable[str]) -> int:
         """The number of cells of the table over these attributes."""

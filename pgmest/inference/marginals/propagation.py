@@ -11,18 +11,20 @@ for them is P(K | separator of E); routes.py lists the K of each clique, and her
                ...
 
 One product carries a whole stack one clique up, and one product joins the stacks of two branches, so that marginals
-share both the work and the calls.
+share both the work and the calls. Very many pairs have a way of their own, in pairs.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from pgmest.inference.marginals.calibrated_tree import CalibratedTree
 from pgmest.inference.marginals.contraction import Label, Table, contract
+from pgmest.inference.marginals.pairs import propagate_pairs, small_pairs
 from pgmest.inference.marginals.routes import Block, Pairing, Routes, find_routes
 from pgmest.inference.marginals.variable_elimination import eliminate
 from pgmest.tables.domain import Clique
@@ -36,6 +38,43 @@ def propagate(calibrated: CalibratedTree, cliques: Sequence[Clique], total: floa
     Raises:
         ModelTooLarge: a marginal, or every way to it, has too many cells.
     """
+    pairs, others = _cells_of_pairs(calibrated, cliques, total)
+    if not pairs:
+        return _shared(calibrated, cliques, total)
+    sizes = calibrated.domain
+    found = {pair: cells.reshape(sizes[pair[0]], sizes[pair[1]]) for pair, cells in pairs.items()}
+    found |= zip(others, _shared(calibrated, others, total), strict=True)
+    return [found[clique] for clique in cliques]
+
+
+def propagate_cells(calibrated: CalibratedTree, cliques: Sequence[Clique], total: float = 1.0) -> list[np.ndarray]:
+    """The same marginals, their cells row-major in the order of the clique, shape (cells,).
+
+    Raises:
+        ModelTooLarge: as for `propagate`.
+    """
+    found, others = _cells_of_pairs(calibrated, cliques, total)
+    found |= {
+        clique: table.reshape(-1) for clique, table in zip(others, _shared(calibrated, others, total), strict=True)
+    }
+    return [found[clique] for clique in cliques]
+
+
+def _cells_of_pairs(
+    calibrated: CalibratedTree, cliques: Sequence[Clique], total: float
+) -> tuple[dict[Clique, np.ndarray], list[Clique]]:
+    """The marginals of the pairs that are made together, where they are many, and the other cliques."""
+    pairs = small_pairs(calibrated, cliques)
+    if not pairs:
+        return {}, list(cliques)
+    flat, offsets = propagate_pairs(calibrated, np.array(list(pairs.values()), dtype=np.int64), total)
+    ends = pairwise(offsets.tolist())
+    found = {pair: flat[start:end] for pair, (start, end) in zip(pairs, ends, strict=True)}
+    return found, [clique for clique in cliques if clique not in found]
+
+
+def _shared(calibrated: CalibratedTree, cliques: Sequence[Clique], total: float) -> list[np.ndarray]:
+    """The marginals of any cliques, by way of routes.py."""
     routes = find_routes(calibrated.tree, tuple(frozenset(clique) for clique in cliques))
     found: dict[frozenset[str], Table] = {}
     for names, position in routes.inside:

@@ -135,7 +135,7 @@ class PPSyn(Mechanism):
         estimator = self._started(curator, relevance)
         paths = merging_paths(estimator.model)
         first = curator.remaining / planned_rounds(self.rounds, curator.domain)
-        candidates = partial(self._candidates, curator, relevance, Grids(paths), estimator)
+        candidates = partial(self._candidates, curator, relevance, Grids(paths), estimator, {})
         chosen = Adaptive(candidates, Annealing(first, self.eta), estimator, self.measuring).run(curator)
         return Outcome(estimator.model, {"chosen": chosen})
 
@@ -161,25 +161,32 @@ class PPSyn(Mechanism):
         relevance: Mapping[Clique, float],
         grids: Grids,
         estimator: GraphicalModel,
+        made: dict[Clique, PartitionedMarginal],
         turn: Round,
         model: Distribution,
     ) -> Sequence[Candidate]:
-        """The marginals for which there is room, each on the grid on which this round's noise lets it be measured."""
+        """The marginals for which there is room, each on the grid on which this round's noise lets it be measured.
+
+        Args:
+            made: the candidates of rounds before; those that have not changed are offered again.
+        """
         stddev = noise_for(turn.budget * self.measuring, curator.neighbors).stddev
         buckets = model.total / (self.fineness * stddev) if self.fineness else np.inf
         moved = curator.neighbors.l1_sensitivity()
+        noise = MEAN_ABSOLUTE * stddev
         candidates = []
         for clique in estimator.admissible(relevance, turn.spent(curator)):
-            partition = grids.finest(clique, buckets)
-            candidates.append(
-                PartitionedMarginal(
-                    item=Item(clique),
+            partition, before = grids.finest(clique, buckets), made.get(clique)
+            error = noise * partition.count
+            if before is None or before.partition is not partition or before.expected_error != error:
+                before = made[clique] = PartitionedMarginal(
+                    item=Item(clique) if before is None else before.item,
                     weight=relevance[clique],
-                    expected_error=MEAN_ABSOLUTE * stddev * partition.count,
+                    expected_error=error,
                     sensitivity=relevance[clique] * moved,
                     partition=partition,
                 )
-            )
+            candidates.append(before)
         return candidates
 
 

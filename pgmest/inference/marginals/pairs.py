@@ -1,0 +1,442 @@
+"""The marginals of very many pairs of attributes, all written into one flat array.
+
+What propagation.py does for any sets of attributes is done here for pairs alone, whose work list is short: a clique
+sends up nothing but single attributes. A compiled kernel finds where each pair is computed (routes.py says where that
+is), and one product for each two separators of a clique makes all pairs of attributes below the one and the other:
+
+- *Stacks.* The children of a clique with one separator S are a *branch*. Its stack has the rows P(x | S) of all
+  attributes x below it that are asked for above it.
+- *Joins.* Attributes below one branch: stack diag(P(S)) stack^T; below two: stack P(S, S') stack'^T; of the clique
+  itself, and below a branch: P(x, S) stack^T. The kernel copies each pair's table out of the product.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from pgmest._base.memory import LARGEST_TABLE
+from pgmest.graph.junction_tree import JunctionTree
+from pgmest.inference.marginals import routes
+from pgmest.inference.marginals.calibrated_tree import CalibratedTree
+from pgmest.inference.marginals.contraction import Table, contract
+from pgmest.inference.marginals.variable_elimination import eliminate
+from pgmest.tables.domain import Clique
+
+MANY_PAIRS = 64
+"""From this many pairs the kernels are worth loading."""
+
+LARGEST_PAIR = 1 << 20
+"""Tables of more cells are long enough to be made one by one."""
+
+WASTED = 4
+"""A product of at most this many times the cells asked for is made of whole stacks."""
+
+ROWS, COLUMNS = -1, -2
+"""Labels of the axes along which the rows of stacks lie."""
+
+
+def small_pairs(calibrated: CalibratedTree, cliques: Iterable[Clique]) -> dict[Clique, tuple[int, int]]:
+    """The pairs to be made here, as positions in the domain: none if they are few, or some clique can have no table."""
+    if max(calibrated.tree.sizes, default=1) > routes.LARGEST_LOCAL:
+        return {}
+    rank, shape = calibrated.rank, calibrated.domain.shape
+    pairs = {clique: (rank[clique[0]], rank[clique[1]]) for clique in cliques if len(clique) == 2}
+    if len(pairs) < MANY_PAIRS:
+        return {}
+    if max(shape) ** 2 <= LARGEST_PAIR:
+        return pairs
+    return {clique: pair for clique, pair in pairs.items() if shape[pair[0]] * shape[pair[1]] <= LARGEST_PAIR}
+
+
+def propagate_pairs(calibrated: CalibratedTree, pairs: np.ndarray, total: float) -> tuple[np.ndarray, np.ndarray]:
+    """The marginals of pairs, scaled to `total`.
+
+    Args:
+        calibrated: the model, of cliques that have tables (`small_pairs`).
+        pairs: positions in the domain, two different ones in each row.
+        total: what each marginal sums to.
+
+    Returns:
+        all tables one after the other, row-major, and where each begins, with the end of the last.
+
+    Raises:
+        ModelTooLarge: a marginal, or every way to it, has too many cells.
+    """
+    return _Pairs(calibrated, pairs, total).run()
+
+
+@dataclass(frozen=True)
+class Branch:
+    """The children of a clique that have the same separator.
+
+    Attributes:
+        clique: the clique above them; -1 where they are the roots of unconnected trees.
+        separator: in domain order.
+        children: their positions.
+    """
+
+    clique: int
+    separator: Clique
+    children: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class RootedTree:
+    """A junction tree in the arrays that the kernel reads; see `pair_kernels.find`."""
+
+    home: np.ndarray
+    parents: np.ndarray
+    depth: np.ndarray
+    first: np.ndarray
+    last: np.ndarray
+    members: np.ndarray
+    cells: np.ndarray
+    separators: np.ndarray
+    sizes: np.ndarray
+    branches: tuple[Branch, ...]
+
+    @classmethod
+    def of(cls, tree: JunctionTree) -> RootedTree:
+        """The arrays of a tree."""
+        domain, count = tree.domain, len(tree.cliques)
+        rank = {name: position for position, name in enumerate(domain)}
+        members = np.zeros((count, len(domain)), dtype=np.bool_)
+        for position, clique in enumerate(tree.cliques):
+            members[position, [rank[name] for name in clique]] = True
+        depth, below = np.zeros(count, dtype=np.int64), np.ones(count, dtype=np.int64)
+        first = np.zeros(count, dtype=np.int64)
+        for position, parent in enumerate(tree.parents):
+            depth[position] = depth[parent] + 1 if parent >= 0 else 0
+        for position in reversed(range(count)):
+            if tree.parents[position] >= 0:
+                below[tree.parents[position]] += below[position]
+        next_free, roots = first.copy(), 0  # numbers in the order of a walk from the roots down
+        for position, parent in enumerate(tree.parents):
+            first[position] = next_free[parent] if parent >= 0 else roots
+            if parent >= 0:
+                next_free[parent] += below[position]
+            else:
+                roots += below[position]
+            next_free[position] = first[position] + 1
+        shared: list[Clique] = [()] * count
+        for (_, child), separator in zip(tree.edges, tree.separators, strict=True):
+            shared[child] = tuple(sorted(separator, key=rank.__getitem__))
+        together: dict[tuple[int, Clique], list[int]] = defaultdict(list)
+        for child, parent in enumerate(tree.parents):
+            together[parent, shared[child]].append(child)
+        return cls(
+            members.argmax(axis=0),  # parents come before children
+            np.array(tree.parents, dtype=np.int64),
+            depth,
+            first,
+            first + below,
+            members,
+            np.array(tree.sizes, dtype=np.float64),
+            np.array([float(domain.size(names)) for names in shared]),
+            np.array(domain.shape, dtype=np.float64),
+            tuple(Branch(*key, tuple(children)) for key, children in together.items()),
+        )
+
+    @cached_property
+    def branch_of(self) -> np.ndarray:
+        """The number of the branch that each clique belongs to."""
+        found = np.zeros(len(self.parents) + 1, dtype=np.int64)
+        for number, branch in enumerate(self.branches):
+            found[list(branch.children)] = number
+        found[-1] = len(self.branches)  # of no branch: an attribute of the clique itself
+        return found
+
+    @cached_property
+    def branches_below(self) -> dict[int, list[int]]:
+        """The numbers of the branches of each clique."""
+        found: dict[int, list[int]] = defaultdict(list)
+        for number, branch in enumerate(self.branches):
+            found[branch.clique].append(number)
+        return found
+
+
+@lru_cache(maxsize=4)
+def rooted(tree: JunctionTree) -> RootedTree:
+    """The arrays of a tree, kept."""
+    return RootedTree.of(tree)
+
+
+@dataclass(frozen=True)
+class Stack:
+    """Rows of some attributes, one column for each cell of a separator.
+
+    Attributes:
+        values: shape (rows, cells).
+        attributes: in the order of their rows.
+        starts: of each attribute of the domain the first row, -1 where it has none.
+    """
+
+    values: np.ndarray
+    attributes: np.ndarray
+    starts: np.ndarray
+
+    def only(self, wanted: np.ndarray, sizes: np.ndarray) -> Stack:
+        """The rows of these attributes, which are some of those that it has."""
+        if len(wanted) == len(self.attributes):
+            return self
+        rows = np.concatenate(
+            [np.arange(start, start + size) for start, size in zip(*self.rows(wanted, sizes), strict=True)]
+        )
+        return Stack(self.values[rows], wanted, _starts(wanted, sizes))
+
+    def rows(self, wanted: np.ndarray, sizes: np.ndarray) -> tuple[list[int], list[int]]:
+        """The first row of each of these attributes, and how many it has."""
+        return self.starts[wanted].tolist(), sizes[wanted].tolist()
+
+
+class Asked(NamedTuple):
+    """Pairs that one product of two stacks makes.
+
+    Attributes:
+        numbers: of the pairs.
+        rows, columns: the attribute of each among the rows of the left and of the right stack.
+        flipped: whether the pair names the attribute of the right stack first.
+    """
+
+    numbers: np.ndarray
+    rows: np.ndarray
+    columns: np.ndarray
+    flipped: np.ndarray
+
+    def only(self, some: np.ndarray) -> Asked:
+        """Some of them."""
+        return Asked(self.numbers[some], self.rows[some], self.columns[some], self.flipped[some])
+
+    def sorted(self, starts: np.ndarray) -> Asked:
+        """The same pairs, with the attribute of the lower row among the rows, where both are of one stack."""
+        swap = starts[self.rows] > starts[self.columns]
+        rows, columns = np.where(swap, self.columns, self.rows), np.where(swap, self.rows, self.columns)
+        return Asked(self.numbers, rows, columns, self.flipped != swap)
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    calibrated: CalibratedTree
+    pairs: np.ndarray
+    total: float
+    flat: np.ndarray = field(init=False)
+    offsets: np.ndarray = field(init=False)
+
+    def __post_init__(self) -> None:
+        cells = self.sizes[self.pairs].prod(axis=1)
+        object.__setattr__(self, "offsets", np.concatenate([[0], np.cumsum(cells)]))
+        object.__setattr__(self, "flat", np.empty(self.offsets[-1]))
+
+    @cached_property
+    def sizes(self) -> np.ndarray:
+        """Of each attribute."""
+        return np.array(self.calibrated.domain.shape, dtype=np.int64)
+
+    @cached_property
+    def names(self) -> Clique:
+        """The attributes."""
+        return self.calibrated.domain.attributes
+
+    @cached_property
+    def tree(self) -> RootedTree:
+        """The junction tree."""
+        return rooted(self.calibrated.tree)
+
+    def run(self) -> tuple[np.ndarray, np.ndarray]:
+        """See `propagate_pairs`."""
+        from pgmest.inference.marginals.pair_kernels import ELIMINATED, INSIDE, JOINED, find
+
+        tree, count = self.tree, len(self.pairs)
+        way, place = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
+        branches, highest = np.empty((count, 2), dtype=np.int64), np.empty(len(self.sizes), dtype=np.int64)
+        limits = np.array([routes.SMALL_MESSAGE, routes.MESSAGE_RATIO], dtype=np.float64)
+        find(
+            self.pairs, tree.home, tree.parents, tree.depth, tree.first, tree.last, tree.members, tree.cells,
+            tree.separators, tree.sizes, float(LARGEST_TABLE), limits, way, place, branches, highest,
+        )  # fmt: skip
+        for number in np.flatnonzero(way == INSIDE).tolist():
+            self.write(number, self.inside(int(place[number]), number))
+        for number in np.flatnonzero(way == ELIMINATED).tolist():
+            self.write(number, eliminate(self.calibrated, dict.fromkeys(self.pair(number))))
+        joined = np.flatnonzero(way == JOINED)
+        if len(joined):
+            self.join_all(joined, tree.branch_of[branches[joined]], self.stacks(highest))
+        return self.flat, self.offsets
+
+    def pair(self, number: int) -> Clique:
+        """A pair as names."""
+        one, other = self.pairs[number].tolist()
+        return self.names[one], self.names[other]
+
+    def inside(self, clique: int, number: int) -> np.ndarray:
+        """The marginal of a pair that a clique holds."""
+        pair = self.pair(number)
+        table = self.calibrated.marginal(clique, pair)
+        return table.T if self.pairs[number, 0] > self.pairs[number, 1] else table
+
+    def write(self, number: int, table: np.ndarray) -> None:
+        """Write one pair's probabilities."""
+        np.multiply(
+            table, self.total, out=self.flat[self.offsets[number] : self.offsets[number + 1]].reshape(table.shape)
+        )
+
+    # -- stacks ---------------------------------------------------------------------------------------------------
+
+    def stacks(self, highest: np.ndarray) -> list[Stack | None]:
+        """The stack of each branch; None where nothing is asked for. `highest` is what the kernel found."""
+        tree = self.tree
+        top = np.where(highest >= 0, tree.depth[highest], len(tree.parents))
+        at_home: dict[int, list[int]] = defaultdict(list)
+        for attribute in np.flatnonzero(highest >= 0).tolist():
+            at_home[int(tree.home[attribute])].append(attribute)
+        sent: dict[int, Stack] = {}
+        found: list[Stack | None] = [None] * len(tree.branches)
+        for clique in [*reversed(range(len(tree.parents))), -1]:  # children first
+            parts: list[Stack] = []
+            for number in tree.branches_below.get(clique, ()):
+                branch = tree.branches[number]
+                stack = self.stacked([sent.pop(child) for child in branch.children if child in sent])
+                found[number] = stack
+                if stack is None or clique < 0:
+                    continue
+                higher = stack.attributes[top[stack.attributes] <= tree.depth[clique]]
+                if len(higher):
+                    parts.append(self.carried(stack.only(higher, self.sizes), branch, clique))
+            if clique in at_home:
+                parts.append(self.own(clique, at_home[clique], self.calibrated.separators[clique], above=True))
+            stack = self.stacked(parts)
+            if stack is not None:
+                sent[clique] = stack
+        return found
+
+    def carried(self, stack: Stack, branch: Branch, clique: int) -> Stack:
+        """A branch's stack as rows on what the clique shares with its own parent."""
+        separator = self.calibrated.separators[clique]
+        local = self.calibrated.ordered({*branch.separator, *separator})
+        conditional = Table(local, self.calibrated.conditional(clique, local, separator))
+        values = contract([self.labeled(stack, branch, ROWS), conditional], (ROWS, *separator))
+        return Stack(values.reshape(len(stack.values), -1), stack.attributes, stack.starts)
+
+    def own(self, clique: int, attributes: Sequence[int], given: Clique, above: bool = False) -> Stack:
+        """P(x, given) of attributes of the clique itself; `above`: P(x | given)."""
+        rows = []
+        for attribute in attributes:
+            name = self.names[attribute]
+            labels = self.calibrated.ordered((name, *given))
+            if above:
+                table = self.calibrated.conditional(clique, labels, given)
+            else:
+                table = self.calibrated.marginal(clique, labels)
+            rows.append(np.moveaxis(table, labels.index(name), 0).reshape(self.sizes[attribute], -1))
+        found = np.array(attributes, dtype=np.int64)
+        return Stack(np.concatenate(rows), found, self.starts(found))
+
+    def stacked(self, parts: Sequence[Stack]) -> Stack | None:
+        """Stacks on one separator as one."""
+        if len(parts) < 2:
+            return parts[0] if parts else None
+        attributes = np.concatenate([part.attributes for part in parts])
+        return Stack(np.concatenate([part.values for part in parts]), attributes, self.starts(attributes))
+
+    def starts(self, attributes: np.ndarray) -> np.ndarray:
+        """Where the rows of attributes begin that are stacked in this order."""
+        return _starts(attributes, self.sizes)
+
+    def labeled(self, stack: Stack, branch: Branch, label: int) -> Table:
+        """A stack as a table with an axis for its rows and one for each attribute of the separator."""
+        shape = [self.calibrated.domain[name] for name in branch.separator]
+        return Table((label, *branch.separator), stack.values.reshape(-1, *shape))
+
+    # -- joins ----------------------------------------------------------------------------------------------------
+
+    def join_all(self, numbers: np.ndarray, sides: np.ndarray, stacks: Sequence[Stack | None]) -> None:
+        """Write the pairs with these numbers, whose attributes are below these branches."""
+        flipped = sides[:, 0] > sides[:, 1]  # rows are below the branch of the lower number
+        low, high = sides.min(axis=1), sides.max(axis=1)
+        one, other = self.pairs[numbers].T
+        asked = Asked(numbers, np.where(flipped, other, one), np.where(flipped, one, other), flipped)
+        order = np.lexsort((high, low))
+        cuts = np.flatnonzero((np.diff(low[order]) != 0) | (np.diff(high[order]) != 0)) + 1
+        for some in np.split(order, cuts):
+            self.join(asked.only(some), int(low[some[0]]), int(high[some[0]]), stacks)
+
+    def join(self, asked: Asked, one: int, other: int, stacks: Sequence[Stack | None]) -> None:
+        """Write pairs of an attribute below one branch and one below another, or of the clique above itself."""
+        left, branch = stacks[one], self.tree.branches[one]
+        assert left is not None
+        right = left
+        if other == one:
+            asked = asked.sorted(left.starts)
+        elif other == len(self.tree.branches):
+            right = self.own(branch.clique, np.unique(asked.columns).tolist(), branch.separator)
+        else:
+            found = stacks[other]
+            assert found is not None
+            right = found
+        for some, upper, lower in self.blocks(asked, left, right):
+            self.copy(self.product(upper, lower, one, other), some, upper, lower)
+
+    def blocks(self, asked: Asked, left: Stack, right: Stack) -> Iterator[tuple[Asked, Stack, Stack]]:
+        """The pairs in parts, each with the rows of the stacks that it needs, of a size that fits into a cache."""
+        whole = len(left.values) * len(right.values)
+        wanted = int((self.sizes[asked.rows] * self.sizes[asked.columns]).sum())
+        if whole <= min(WASTED * wanted, routes.MARGINAL_BLOCK):
+            yield asked, left, right
+            return
+        waiting = [asked.only(np.argsort(left.starts[asked.rows], kind="stable"))]
+        while waiting:
+            some = waiting.pop()
+            upper, lower = _distinct(some.rows), _distinct(some.columns)
+            cells = int(self.sizes[upper].sum() * self.sizes[lower].sum())
+            count = len(some.numbers)
+            if cells <= routes.MARGINAL_BLOCK or count == 1:
+                yield some, left.only(upper, self.sizes), right.only(lower, self.sizes)
+                continue
+            if len(upper) == 1:
+                some = some.only(np.argsort(right.starts[some.columns], kind="stable"))
+            waiting += [some.only(np.arange(count // 2)), some.only(np.arange(count // 2, count))]
+
+    def product(self, left: Stack, right: Stack, one: int, other: int) -> np.ndarray:
+        """The marginals of all rows of the one with all rows of the other."""
+        branch = self.tree.branches[one]
+        if other == len(self.tree.branches):
+            return (left.values * self.total) @ right.values.T
+        if other == one:
+            weights = self.total
+            if branch.clique >= 0:
+                weights = self.calibrated.marginal(branch.clique, branch.separator).reshape(-1) * self.total
+            return (left.values * weights) @ right.values.T
+        second = self.tree.branches[other]
+        local = self.calibrated.ordered({*branch.separator, *second.separator})
+        joint = Table(local, self.calibrated.marginal(branch.clique, local) * self.total)
+        return contract(
+            [self.labeled(left, branch, ROWS), joint, self.labeled(right, second, COLUMNS)], (ROWS, COLUMNS)
+        )
+
+    def copy(self, product: np.ndarray, asked: Asked, left: Stack, right: Stack) -> None:
+        """Write the tables of pairs that a product holds."""
+        from pgmest.inference.marginals.pair_kernels import copy_out
+
+        copy_out(
+            product, left.starts[asked.rows], right.starts[asked.columns], self.sizes[asked.rows],
+            self.sizes[asked.columns], self.offsets[asked.numbers], asked.flipped, self.flat,
+        )  # fmt: skip
+
+
+def _starts(attributes: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """Of each attribute of the domain the first row, where the rows of these are stacked; -1 of others."""
+    starts = np.full(len(sizes), -1, dtype=np.int64)
+    ends = np.cumsum(sizes[attributes])
+    starts[attributes] = ends - sizes[attributes]
+    return starts
+
+
+def _distinct(attributes: np.ndarray) -> np.ndarray:
+    """Each once, in order of appearance."""
+    return np.array(list(dict.fromkeys(attributes.tolist())), dtype=np.int64)
