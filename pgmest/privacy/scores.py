@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from types import BuiltinFunctionType, FunctionType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -39,6 +39,8 @@ TRIED = 8
 """Functions of tables are tried on tables with at most this number of rows and columns."""
 TABLES_AT_ONCE = 4096
 """So many tables are counted together, which bounds the memory used."""
+CELLS_AT_ONCE = 1 << 24
+"""So many of their cells lie one after the other, 128 MB of either side."""
 MANY_SCORES = 256
 """From this many distances the kernel is worth loading."""
 
@@ -117,12 +119,8 @@ class Distances(Scores[Candidate]):
         exact = answers_of(data, [distance.item for distance in asked])
         if len(asked) < MANY_SCORES or any(distance.item.query is not None for distance in asked):
             return [distance.score(values) for distance, values in zip(asked, exact, strict=True)]
-        tables, parts = list(exact), range(0, len(asked), TABLES_AT_ONCE)
-        return [
-            score
-            for part in (slice(start, start + TABLES_AT_ONCE) for start in parts)
-            for score in _scores_together(asked[part], tables[part])
-        ]
+        tables = list(exact)
+        return [score for part in _parts(asked) for score in _scores_together(asked[part], tables[part])]
 
     def check(self, domain: Domain, candidates: Sequence[Candidate]) -> None:
         """See `Scores`: counts are finite, so a distance from finite numbers is one."""
@@ -150,14 +148,25 @@ def _scores_together(asked: Sequence[Distance], exact: Sequence[np.ndarray]) -> 
     ]
 
 
+def _parts(asked: Sequence[Distance]) -> Iterator[slice]:
+    """Consecutive distances that are computed together: at most `TABLES_AT_ONCE`, and of few cells unless it is one."""
+    start, cells = 0, 0
+    for number, distance in enumerate(asked):
+        cells += len(distance.expected)
+        if number > start and (cells > CELLS_AT_ONCE or number - start >= TABLES_AT_ONCE):
+            yield slice(start, number)
+            start, cells = number, len(distance.expected)
+    if start < len(asked):
+        yield slice(start, len(asked))
+
+
 def _all_finite(asked: Sequence[Distance]) -> bool:
     """Whether a quick look sees that all numbers are finite: where their sum is, they are."""
     total = 0.0
     with np.errstate(over="ignore", invalid="ignore"):
-        for start in range(0, len(asked), TABLES_AT_ONCE):
-            part = asked[start : start + TABLES_AT_ONCE]
-            total += float(np.concatenate([distance.expected for distance in part]).sum())
-            total += sum([distance.weight + distance.expected_error for distance in part])
+        for part in _parts(asked):
+            total += float(np.concatenate([distance.expected for distance in asked[part]]).sum())
+            total += sum([distance.weight + distance.expected_error for distance in asked[part]])
     return math.isfinite(total)
 
 

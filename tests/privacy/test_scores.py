@@ -61,7 +61,8 @@ def test_distances_by_hand():
 
 
 @pytest.mark.parametrize("at_once", [3, 4096])
-def test_many_distances_are_those_computed_one_by_one(at_once, monkeypatch):
+@pytest.mark.parametrize("cells_at_once", [1, 7, 1000])
+def test_many_distances_are_those_computed_one_by_one(at_once, cells_at_once, monkeypatch):
     rng = np.random.default_rng(0)
     cliques = [("a", "b"), ("b", "a"), ("a",), ("b",), ()] * 4
     of = {}
@@ -72,6 +73,7 @@ def test_many_distances_are_those_computed_one_by_one(at_once, monkeypatch):
     one_by_one = Distances(of).evaluate(DATA, list(of))
     monkeypatch.setattr(scores_module, "MANY_SCORES", 1)
     monkeypatch.setattr(scores_module, "TABLES_AT_ONCE", at_once)
+    monkeypatch.setattr(scores_module, "CELLS_AT_ONCE", cells_at_once)
     monkeypatch.setattr(Distance, "score", lambda *arguments: pytest.fail("one by one"))
     assert Distances(of).evaluate(DATA, list(of)) == pytest.approx(one_by_one, rel=1e-14)
 
