@@ -43,6 +43,19 @@ def _row_sums(values, sums):
     return total
 
 
+@inlined
+def _sums(values, start, cells, width, last, sizes, places, axis, axes, digits, sums):
+    """The sum of a clique's cells, which are added to the sums of each value of each of its axes."""
+    digits[:] = 0
+    total = 0.0
+    for row in range(start, start + cells, width):
+        added = _row_sums(values[row : row + width], sums[last : last + width])
+        _add_to_sums(added, places, axis, axes, digits, sums)
+        _next_row(sizes, axis, axes, digits)
+        total += added
+    return total
+
+
 @reduction
 def _row_interactions(away, outer, means, found):
     for j in range(len(found)):
@@ -97,13 +110,7 @@ def student_gradient(
             pull[start] = precision * away[start]
             continue
         width, last = sizes[axis + axes - 1], places[axis + axes - 1]
-        digits[:] = 0
-        total = 0.0
-        for row in range(start, start + cells, width):
-            added = _row_sums(away[row : row + width], means[last : last + width])
-            _add_to_sums(added, places, axis, axes, digits, means)
-            _next_row(sizes, axis, axes, digits)
-            total += added
+        total = _sums(away, start, cells, width, last, sizes, places, axis, axes, digits, means)
         for k in range(axes):
             for x in range(sizes[axis + k]):
                 means[places[axis + k] + x] *= sizes[axis + k] / cells
@@ -117,13 +124,7 @@ def student_gradient(
         moment = _pulls(
             variances[number], scatter[start:end], share[start:end], possible[start:end], degrees, pull[start:end]
         )
-        digits[:] = 0
-        total = 0.0
-        for row in range(start, start + cells, width):
-            added = _row_sums(pull[row : row + width], sums[last : last + width])
-            _add_to_sums(added, places, axis, axes, digits, sums)
-            _next_row(sizes, axis, axes, digits)
-            total += added
+        total = _sums(pull, start, cells, width, last, sizes, places, axis, axes, digits, sums)
         if number < len(moments):
             moments[number] += moment
         for k in range(axes):

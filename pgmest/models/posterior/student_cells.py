@@ -221,7 +221,7 @@ class Effects:
         means: cells to means, a row for each value of each attribute of each clique, and one for the whole clique.
         spread: means to the additive tables that have them.
         precision: of the prior of each mean.
-        means_transposed, spread_transposed: these, by rows, too.
+        means_transposed: of means, by rows, too.
         cliques: of each clique its first cell and how many, its first axis and how many, and its own mean.
         sizes, places: of each axis of each clique, its length and the first of its means.
     """
@@ -230,7 +230,6 @@ class Effects:
     spread: sparse.csr_array
     precision: np.ndarray
     means_transposed: sparse.csr_array
-    spread_transposed: sparse.csr_array
     cliques: np.ndarray
     sizes: np.ndarray
     places: np.ndarray
@@ -263,9 +262,9 @@ class Effects:
         means, placed = (
             sparse.csr_array((np.concatenate([np.zeros(0), *parts]), index), shape=shape) for parts in (shares, signs)
         )
-        turned = (sparse.csr_array(means.T), placed)
         tables = (
             np.array(cliques, dtype=np.int64).reshape(-1, 5),
             *(np.array(x, dtype=np.int64) for x in (sizes, places)),
         )
-        return cls(means, sparse.csr_array(placed.T), np.array(precision), *turned, *tables)
+        spread = sparse.csr_array(placed.T)
+        return cls(means, spread, np.array(precision), sparse.csr_array(means.T), *tables)
