@@ -19,7 +19,8 @@ from pgmest.mechanisms.pgm.offers import Prices
 from pgmest.mechanisms.pgm.plan import Plan, planned, report_of
 from pgmest.mechanisms.pgm.public import PublicTables, checked_prior
 from pgmest.mechanisms.pgm.refinement import refined_records
-from pgmest.mechanisms.pgm.rounds import COARSE_LEVEL, Rounds, evidence_of
+from pgmest.mechanisms.pgm.rounds import Rounds, evidence_of
+from pgmest.mechanisms.pgm.scorer import COARSE_LEVEL
 from pgmest.mechanisms.pgm.scores import scores_stddev
 from pgmest.mechanisms.pgm.weighting import weighted_records
 from pgmest.mechanisms.result import Outcome

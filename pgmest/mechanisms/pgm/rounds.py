@@ -34,20 +34,17 @@ from pgmest.mechanisms.pgm.offers import (
 from pgmest.mechanisms.pgm.plan import Purchase
 from pgmest.mechanisms.pgm.public import PublicTables
 from pgmest.mechanisms.pgm.query_errors import QueryErrors, mean_fraction
-from pgmest.mechanisms.pgm.scores import noisy_distances, scores_stddev
-from pgmest.mechanisms.pgm.shrinkage import clearly_less, fitted_to_margins, posterior_means
+from pgmest.mechanisms.pgm.scorer import COARSE_LEVEL, Scorer
+from pgmest.mechanisms.pgm.scores import scores_stddev
+from pgmest.mechanisms.pgm.shrinkage import clearly_less, fitted_to_margins
 from pgmest.privacy.allocation import least_error_weights
 from pgmest.privacy.curator import Curator
-from pgmest.privacy.scores import GroupedDistance
 from pgmest.queries import Kron
 from pgmest.tables.domain import Clique
 from pgmest.tables.groups import summed
 
 if TYPE_CHECKING:
     from pgmest.mechanisms.pgm.pgm import PGM
-
-COARSE_LEVEL = 2
-"""Scores are released over groups of this level, counted from 0, eight at most, and over all codes."""
 
 CHEAP = 2.0
 """Scores are not asked for where measuring all pairs leaves errors of less than so many of their standard errors."""
@@ -80,21 +77,6 @@ def _total_of(curator: Curator) -> tuple[float, float]:
     whole = [m for m in curator.measurements if m.query is None or all(map(counts_all, m.query.matrices))]
     found = estimate_total(whole, curator.domain)
     return found.value, found.stddev
-
-
-@dataclass(frozen=True, eq=False)
-class Scores:
-    """How far marginals are from what is expected of them.
-
-    Attributes:
-        dependence: estimated.
-        noisy: the distances as released, over codes.
-        stddev: of their noise.
-    """
-
-    dependence: dict[Clique, Dependence]
-    noisy: dict[Clique, float]
-    stddev: float
 
 
 @dataclass(eq=False)
@@ -151,6 +133,11 @@ class Rounds:
         else:
             for number in range(1, self.mechanism.rounds + 1):
                 self._buy_round(number)
+
+    @property
+    def _scorer(self) -> Scorer:
+        """Asks for scores of one kind."""
+        return Scorer(self.curator, self.evidence, self.levels, self.curator.budget * self._score_share)
 
     @property
     def _score_share(self) -> float:
@@ -270,16 +257,16 @@ class Rounds:
 
     def _score(self, triples: bool) -> None:
         """Ask how far each pair is from the model, and take off what the errors of one-way marginals explain."""
-        expected = self._expected()
+        scorer, expected = self._scorer, self._expected()
         if self.public is not None and not self.evidence.answers and self._can_compare():
             found = self._compared(self.public, expected)
         else:
-            found = self._found([expected], self._one_way_errors)[0].dependence
+            found = scorer.found([expected], scorer.beyond_one_ways)[0].dependence
         self.dependence.update((pair, new) for pair, new in found.items() if pair not in self.level_of)
         if triples:
             expected = self._expected_triples(self._candidates(), expected)
             if expected:
-                self.dependence.update(self._found([expected], self._pair_errors)[0].dependence)
+                self.dependence.update(scorer.found([expected], scorer.beyond_pairs(found))[0].dependence)
 
     def _can_compare(self) -> bool:
         """Whether scores, all pairs together, could show a public table to be nearer by the part `SEEN` of the records.
@@ -297,55 +284,13 @@ class Rounds:
         """
         public.prepare(self.pairs)
         tables = {pair: public.pair(pair, *map(self.evidence.counts, pair)) for pair in self.pairs}
-        alone, beside = self._found([independent, tables], self._one_way_errors)
+        scorer = self._scorer
+        alone, beside = scorer.found([independent, tables], scorer.beyond_one_ways)
         differences = {pair: beside.noisy[pair] - alone.noisy[pair] for pair in self.pairs}
         errors = dict.fromkeys(self.pairs, math.hypot(alone.stddev, beside.stddev))
         nearer = clearly_less(differences, errors, whole=-2.0, alone=1.0)
         self.believed = tuple(pair for pair in self.pairs if pair in nearer)
         return {**alone.dependence, **{pair: beside.dependence[pair] for pair in self.believed}}
-
-    def _found(self, asked: Sequence[dict[Clique, np.ndarray]], explained: Any) -> list[Scores]:
-        """The dependence of marginals beyond what is expected of them, by noisy scores, all released at once."""
-        curator, coarse = self.curator, self._coarse()
-        groups = [
-            [(clique, tuple(kind[name] for name in clique)) for clique in expected if fits(clique)]
-            for expected in asked
-            for kind, fits in ((coarse, lambda _: True), (self._finest(), self._has_finer))
-        ]
-        questions = [
-            GroupedDistance(clique, labels, summed(expected[clique], labels))
-            for place, expected in enumerate(asked)
-            for entries in groups[2 * place : 2 * place + 2]
-            for clique, labels in entries
-        ]
-        spend = curator.budget * self._score_share
-        stddev = scores_stddev(len(questions), spend, curator.neighbors)
-        noisy = np.split(
-            noisy_distances(curator, questions, spend), np.cumsum([len(entries) for entries in groups])[:-1]
-        )
-        scores = [
-            self._debiased(entries, values, stddev, explained) if entries else {}
-            for entries, values in zip(groups, noisy, strict=True)
-        ]
-        together = zip(scores[::2], scores[1::2], groups[::2], groups[1::2], noisy[::2], noisy[1::2], strict=True)
-        return [
-            Scores(
-                {clique: Dependence(found, max(found, whole.get(clique, 0.0))) for clique, found in blurred.items()},
-                {clique: float(v) for (clique, _), v in (*zip(a, some, strict=True), *zip(b, more, strict=True))},
-                stddev,
-            )
-            for blurred, whole, a, b, some, more in together
-        ]
-
-    def _coarse(self) -> dict[str, np.ndarray]:
-        return {name: groups[min(COARSE_LEVEL, len(groups) - 1)] for name, groups in self.levels.items()}
-
-    def _finest(self) -> dict[str, np.ndarray]:
-        return {name: groups[-1] for name, groups in self.levels.items()}
-
-    def _has_finer(self, clique: Clique) -> bool:
-        """Whether the coarse groups of some attribute are not its codes."""
-        return any(len(self.levels[name]) - 1 > COARSE_LEVEL for name in clique)
 
     def _expected(self) -> dict[Clique, np.ndarray]:
         """What the model so far says of each pair."""
@@ -356,7 +301,11 @@ class Rounds:
         return dict(zip(self.pairs, model.tables(self.pairs), strict=True))
 
     def _candidates(self) -> list[Clique]:
-        """The triples that may be bought: of pairs that depend on each other, those that do most first."""
+        """The triples that may be bought: of pairs that depend on each other, those that do most first.
+
+        None, where the noise in their scores would be larger than their pairs' dependence: interactions of three
+        attributes are hardly larger than those of two, which had better be paid for.
+        """
         domain, strength = self.curator.domain, {pair: found.whole for pair, found in self.dependence.items()}
         possible = [
             triple
@@ -366,7 +315,9 @@ class Rounds:
             and all(strength.get(pair, 0.0) > 0 for pair in combinations(triple, 2))
         ]
         possible.sort(key=lambda triple: -sum(strength[pair] for pair in combinations(triple, 2)))
-        return possible[:MOST_TRIPLES]
+        candidates = possible[:MOST_TRIPLES]
+        inside = [strength[pair] for triple in candidates for pair in combinations(triple, 2)]
+        return candidates if inside and self._scorer.stddev(candidates) <= float(np.mean(inside)) else []
 
     def _expected_triples(self, triples: Sequence[Clique], pairs: dict[Clique, np.ndarray]) -> dict[Clique, np.ndarray]:
         """What the pairs of the model so far leave most open."""
@@ -376,39 +327,6 @@ class Rounds:
             start = np.multiply.outer(margins[0, 1], self.evidence.counts(triple[2])) / self.evidence.total
             found[triple] = fitted_to_margins(start, margins)
         return found
-
-    def _debiased(
-        self, asked: list[tuple[Clique, tuple[np.ndarray, ...]]], noisy: np.ndarray, stddev: float, explained: Any
-    ) -> dict[Clique, float]:
-        found = posterior_means(np.clip(noisy, -4 * stddev, 2 * self.evidence.total), stddev)
-        known: dict[Any, float] = {}
-        result = {}
-        for (clique, groups), score in zip(asked, found, strict=True):
-            squares = sum(error**2 for error in explained(clique, groups, known))
-            result[clique] = math.sqrt(max(0.0, float(score) ** 2 - squares))
-        return result
-
-    def _one_way_errors(
-        self, clique: Clique, groups: tuple[np.ndarray, ...], known: dict[Any, float]
-    ) -> Iterable[float]:
-        """The errors of the counts of groups that one-way marginals have, one attribute after the other."""
-        for name, labels in zip(clique, groups, strict=True):
-            key = name, int(labels[-1])
-            if key not in known:
-                counts = summed(self.evidence.counts(name), (labels,))
-                noise = self.evidence.stddev(name) * np.sqrt(np.bincount(labels))
-                known[key] = MEAN_ABSOLUTE * float((counts * noise / np.hypot(counts, noise)).sum())
-            yield known[key]
-
-    def _pair_errors(self, clique: Clique, groups: tuple[np.ndarray, ...], known: dict[Any, float]) -> Iterable[float]:
-        """As `_one_way_errors`, and of the pairs; over groups, errors of cells add up as independent ones do."""
-        yield from self._one_way_errors(clique, groups, known)
-        sizes = {name: int(labels[-1]) + 1 for name, labels in zip(clique, groups, strict=True)}
-        for pair in combinations(clique, 2):
-            if pair not in known:
-                known[pair] = float(self._table_offer(pair, CELLS).errors[0])
-            cells = math.prod(sizes[name] for name in pair) / self.curator.domain.size(pair)
-            yield known[pair] * math.sqrt(cells)
 
     # -- offers and purchases -----------------------------------------------------------------------------------------
 
