@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,19 +45,29 @@ class InverseHessian:
         """Without any pair."""
         return InverseHessian(self.memory)
 
-    def descent(self, gradient: np.ndarray) -> np.ndarray:
-        """Minus its product with the gradient, by the two-loop recursion."""
+    def descent(
+        self, gradient: np.ndarray, initial: Callable[[np.ndarray], np.ndarray] = lambda vector: vector
+    ) -> np.ndarray:
+        """Minus its product with the gradient, by the two-loop recursion.
+
+        Args:
+            gradient: where it descends from.
+            initial: the product with the inverse Hessian that the pairs update, up to a factor; it may overwrite its
+                argument.
+        """
         direction = -gradient
-        shares = []
-        for s, y in reversed(self.pairs):
-            share = dot(s, direction) / dot(s, y)
+        shares, curvatures = [], [dot(s, y) for s, y in self.pairs]
+        scratch = np.empty_like(direction)
+        for (s, y), curvature in zip(reversed(self.pairs), reversed(curvatures), strict=True):
+            share = dot(s, direction) / curvature
             shares.append(share)
-            direction -= share * y
+            direction -= np.multiply(y, share, out=scratch)
+        direction = initial(direction)
         if self.pairs:
-            s, y = self.pairs[-1]
-            direction *= dot(s, y) / dot(y, y)
-        for (s, y), share in zip(self.pairs, reversed(shares), strict=True):
-            direction += (share - dot(y, direction) / dot(s, y)) * s
+            y = self.pairs[-1][1]
+            direction *= curvatures[-1] / dot(y, initial(y.copy()))
+        for (s, y), curvature, share in zip(self.pairs, curvatures, reversed(shares), strict=True):
+            direction += np.multiply(s, share - dot(y, direction) / curvature, out=scratch)
         return direction
 
 
