@@ -30,7 +30,7 @@ from pgmest.solvers.problem import Problem
 from pgmest.solvers.shared_marginals import SharedMarginals
 from pgmest.solvers.solver import State
 
-MEMORY = 10
+MEMORY = 6
 MAX_CALLS = 600
 """Oracle calls without a certificate after which the dual is given up."""
 
@@ -107,6 +107,7 @@ class ImplicitStep:
         return other if other.value < point.value else point
 
     def _onto_marginals(self, cells: np.ndarray) -> np.ndarray:
+        """The part of multipliers that moves p."""
         return cells.copy() if self._shared is None else self._shared.project(cells, np.empty_like(cells))
 
     def _at(self, h: np.ndarray, prior: np.ndarray, strength: float) -> _Point:
@@ -128,7 +129,7 @@ class ImplicitStep:
         shrink /= strength
         shrink += 1.0
         np.reciprocal(shrink, out=shrink)
-        direction = hessian.descent(point.slope, lambda cells: self._preconditioned(cells, shrink))
+        direction = hessian.descent(point.slope, shrink, self._onto_marginals)
         promised, size = dot(direction, point.slope), 1.0
         while promised < 0.0 and size >= SHORTEST_STEP:
             tried = self._at(point.h + size * direction, prior, strength)
@@ -138,11 +139,6 @@ class ImplicitStep:
                 return tried
             size *= min(LONGEST, max(SHORTEST, promised / (promised - slope))) if slope > 0 else LONGEST
         return None
-
-    def _preconditioned(self, cells: np.ndarray, shrink: np.ndarray) -> np.ndarray:
-        """D times marginals, as marginals again."""
-        cells *= shrink
-        return self._onto_marginals(cells)
 
 
 def _shared_marginals(loss: WeightedSquares, roots: np.ndarray) -> SharedMarginals | None:

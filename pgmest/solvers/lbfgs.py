@@ -26,19 +26,20 @@ class InverseHessian:
 
     Attributes:
         memory: how many pairs are kept.
-        pairs: (s, y), the change of the variables in a step and that of the gradient, the latest last.
+        pairs: (s, y, <s, y>), the change of the variables in a step and that of the gradient, the latest last.
     """
 
     memory: int
-    pairs: tuple[tuple[np.ndarray, np.ndarray], ...] = ()
+    pairs: tuple[tuple[np.ndarray, np.ndarray, float], ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.pairs)
 
     def updated(self, s: np.ndarray, y: np.ndarray) -> InverseHessian:
         """With one more pair, if it has curvature."""
-        if dot(s, y) > SMALLEST_CURVATURE * np.sqrt(dot(s, s) * dot(y, y)):
-            return InverseHessian(self.memory, (*self.pairs[-(self.memory - 1) :], (s, y)))
+        curvature = dot(s, y)
+        if curvature > SMALLEST_CURVATURE * np.sqrt(dot(s, s) * dot(y, y)):
+            return InverseHessian(self.memory, (*self.pairs[-(self.memory - 1) :], (s, y, curvature)))
         return self
 
     def forgotten(self) -> InverseHessian:
@@ -46,27 +47,31 @@ class InverseHessian:
         return InverseHessian(self.memory)
 
     def descent(
-        self, gradient: np.ndarray, initial: Callable[[np.ndarray], np.ndarray] = lambda vector: vector
+        self,
+        gradient: np.ndarray,
+        diagonal: np.ndarray | None = None,
+        projection: Callable[[np.ndarray], np.ndarray] | None = None,
     ) -> np.ndarray:
         """Minus its product with the gradient, by the two-loop recursion.
 
         Args:
             gradient: where it descends from.
-            initial: the product with the inverse Hessian that the pairs update, up to a factor; it may overwrite its
-                argument.
+            diagonal: of the inverse Hessian that the pairs update, up to a factor; ones by default.
+            projection: orthogonal, onto a space of all gradients and steps, in which that inverse Hessian is to be.
         """
-        direction = -gradient
-        shares, curvatures = [], [dot(s, y) for s, y in self.pairs]
-        scratch = np.empty_like(direction)
-        for (s, y), curvature in zip(reversed(self.pairs), reversed(curvatures), strict=True):
+        direction, scratch, shares = -gradient, np.empty_like(gradient), []
+        for s, y, curvature in reversed(self.pairs):
             share = dot(s, direction) / curvature
             shares.append(share)
             direction -= np.multiply(y, share, out=scratch)
-        direction = initial(direction)
+        if diagonal is not None:
+            direction *= diagonal
+        if projection is not None:
+            direction = projection(direction)
         if self.pairs:
-            y = self.pairs[-1][1]
-            direction *= curvatures[-1] / dot(y, initial(y.copy()))
-        for (s, y), curvature, share in zip(self.pairs, curvatures, reversed(shares), strict=True):
+            _, y, curvature = self.pairs[-1]
+            direction *= curvature / dot(y, y if diagonal is None else np.multiply(y, diagonal, out=scratch))
+        for (s, y, curvature), share in zip(self.pairs, reversed(shares), strict=True):
             direction += np.multiply(s, share - dot(y, direction) / curvature, out=scratch)
         return direction
 
