@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,38 +26,53 @@ class InverseHessian:
 
     Attributes:
         memory: how many pairs are kept.
-        pairs: (s, y), the change of the variables in a step and that of the gradient, the latest last.
+        pairs: (s, y, <s, y>), the change of the variables in a step and that of the gradient, the latest last.
     """
 
     memory: int
-    pairs: tuple[tuple[np.ndarray, np.ndarray], ...] = ()
+    pairs: tuple[tuple[np.ndarray, np.ndarray, float], ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.pairs)
 
     def updated(self, s: np.ndarray, y: np.ndarray) -> InverseHessian:
         """With one more pair, if it has curvature."""
-        if dot(s, y) > SMALLEST_CURVATURE * np.sqrt(dot(s, s) * dot(y, y)):
-            return InverseHessian(self.memory, (*self.pairs[-(self.memory - 1) :], (s, y)))
+        curvature = dot(s, y)
+        if curvature > SMALLEST_CURVATURE * np.sqrt(dot(s, s) * dot(y, y)):
+            return InverseHessian(self.memory, (*self.pairs[-(self.memory - 1) :], (s, y, curvature)))
         return self
 
     def forgotten(self) -> InverseHessian:
         """Without any pair."""
         return InverseHessian(self.memory)
 
-    def descent(self, gradient: np.ndarray) -> np.ndarray:
-        """Minus its product with the gradient, by the two-loop recursion."""
-        direction = -gradient
-        shares = []
-        for s, y in reversed(self.pairs):
-            share = dot(s, direction) / dot(s, y)
+    def descent(
+        self,
+        gradient: np.ndarray,
+        diagonal: np.ndarray | None = None,
+        projection: Callable[[np.ndarray], np.ndarray] | None = None,
+    ) -> np.ndarray:
+        """Minus its product with the gradient, by the two-loop recursion.
+
+        Args:
+            gradient: where it descends from.
+            diagonal: of the inverse Hessian that the pairs update, up to a factor; ones by default.
+            projection: orthogonal, onto a space of all gradients and steps, in which that inverse Hessian is to be.
+        """
+        direction, scratch, shares = -gradient, np.empty_like(gradient), []
+        for s, y, curvature in reversed(self.pairs):
+            share = dot(s, direction) / curvature
             shares.append(share)
-            direction -= share * y
+            direction -= np.multiply(y, share, out=scratch)
+        if diagonal is not None:
+            direction *= diagonal
+        if projection is not None:
+            direction = projection(direction)
         if self.pairs:
-            s, y = self.pairs[-1]
-            direction *= dot(s, y) / dot(y, y)
-        for (s, y), share in zip(self.pairs, reversed(shares), strict=True):
-            direction += (share - dot(y, direction) / dot(s, y)) * s
+            _, y, curvature = self.pairs[-1]
+            direction *= curvature / dot(y, y if diagonal is None else np.multiply(y, diagonal, out=scratch))
+        for (s, y, curvature), share in zip(self.pairs, reversed(shares), strict=True):
+            direction += np.multiply(s, share - dot(y, direction) / curvature, out=scratch)
         return direction
 
 

@@ -12,8 +12,10 @@ import numpy as np
 from pgmest._base.errors import ArgumentError
 from pgmest.losses.l2 import WeightedSquares
 from pgmest.solvers.held_out import HeldOut, split_noise
+from pgmest.solvers.implicit_step import ImplicitStep
 from pgmest.solvers.independent import independent_potentials, one_way_shares
 from pgmest.solvers.penalized import penalized
+from pgmest.solvers.penalty import difference
 from pgmest.solvers.problem import Problem
 from pgmest.solvers.solver import Solver, State
 from pgmest.solvers.status import Status
@@ -110,10 +112,16 @@ class MirrorFlow(Solver[FlowState]):
 
 
 def mirror_flow(problem: Problem, start: np.ndarray, times: tuple[float, ...] = TIMES) -> Iterator[tuple[float, State]]:
-    """Each of the times, with the point of the flow from potentials `start` there, by implicit steps."""
+    """Each of the times, with the point of the flow from potentials `start` there, by implicit steps.
+
+    A step is looked for from where it would lead were the flow as fast as in the step before.
+    """
     theta, unit, before = start, unit_strength(_checked(problem)), 0.0
+    dual, speed = ImplicitStep(problem), np.zeros_like(start)
     for time in times:
-        point = penalized(problem, theta, unit / (time - before), theta)
+        length = time - before
+        point = penalized(problem, theta, unit / length, theta + length * speed, dual)
+        speed = difference(point.theta, theta) / length
         theta, before = point.theta, time
         yield time, point
 
