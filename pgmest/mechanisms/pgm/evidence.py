@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
 from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.mechanisms.pgm.answers import Answer, RangeAnswers, about_ranges, read_grouping
 from pgmest.mechanisms.pgm.groups import nested_groups, spread
-from pgmest.mechanisms.pgm.offers import interaction
 from pgmest.mechanisms.pgm.public import PublicTables
 from pgmest.mechanisms.pgm.shrinkage import (
     clearly_less,
@@ -26,125 +25,9 @@ from pgmest.mechanisms.pgm.shrinkage import (
     two_way,
     where_public,
 )
-from pgmest.queries import Kron, compress, identity
-from pgmest.queries.matrices import Grouping, Identity
+from pgmest.queries import Kron
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.groups import is_identity, summed
-
-
-@dataclass(frozen=True, eq=False)
-class Answer:
-    """Noisy answers about attributes over groups of their codes: (A x B x ...) T + noise, T the table of counts.
-
-    Attributes:
-        clique: two attributes or three.
-        groups: of each attribute, the group of each code.
-        factors: A, B, ..., shape (rows, groups); None for the identity.
-        values: the answers, an axis for each attribute.
-        variance: of the noise in each.
-        public: whether it is a public table's, taken as it is.
-    """
-
-    clique: Clique
-    groups: tuple[np.ndarray, ...]
-    factors: tuple[np.ndarray | None, ...]
-    values: np.ndarray
-    variance: float
-    public: bool = False
-
-    @classmethod
-    def of(cls, measurement: LinearMeasurement, domain: Domain) -> Answer:
-        """What a measurement of two attributes or three says."""
-        query, stddev = measurement.query, float(np.mean(measurement.stddev))
-        assert query is None or isinstance(query, Kron)
-        names = measurement.clique
-        sides = [read_grouping(None if query is None else query.factors[name], domain[name]) for name in names]
-        shape = tuple(int(labels[-1]) + 1 if factor is None else len(factor) for labels, factor in sides)
-        groups, factors = zip(*sides, strict=True)
-        return cls(names, groups, factors, measurement.values.reshape(shape), stddev**2)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Of the table: the numbers of groups."""
-        return tuple(int(labels[-1]) + 1 for labels in self.groups)
-
-    @property
-    def key(self) -> tuple[bytes, ...]:
-        """Equal for answers to the same question."""
-        return tuple(part.tobytes() for part in (*self.groups, *(np.asarray(f) for f in self.factors if f is not None)))
-
-    def averaged(self, other: Answer) -> Answer:
-        """Both answers to the same question as one, weighted by precision."""
-        a, b = 1 / self.variance, 1 / other.variance
-        return replace(self, values=(a * self.values + b * other.values) / (a + b), variance=1 / (a + b))
-
-    def table(self, expected: np.ndarray) -> np.ndarray:
-        """The table that has these answers and is closest to an expected one (least squares)."""
-        off = self.values - _along_axes(self.factors, expected)
-        return expected + _along_axes(
-            [None if factor is None else np.linalg.pinv(factor) for factor in self.factors], off
-        )
-
-    def noise(self) -> float:
-        """The standard deviation of the noise in a cell of `table`, beyond what marginals of fewer attributes say."""
-        return math.sqrt(self.variance * interaction(self.shape))
-
-    def one_way(self, axis: int, total: float) -> tuple[np.ndarray, float] | None:
-        """Counts of one attribute's groups, and their variance; None where the answers say nothing of them."""
-        own = self.factors[axis]
-        if any(factor is not None for place, factor in enumerate(self.factors) if place != axis):
-            return None
-        others = tuple(place for place in range(self.values.ndim) if place != axis)
-        sums, variance = self.values.sum(axis=others), self.values.size // self.values.shape[axis] * self.variance
-        return (sums if own is None else total / own.shape[1] + np.linalg.pinv(own) @ sums), variance
-
-
-def _along_axes(factors: Sequence[np.ndarray | None], table: np.ndarray) -> np.ndarray:
-    """A table multiplied by a matrix along each axis."""
-    for axis, factor in enumerate(factors):
-        if factor is not None:
-            table = np.moveaxis(np.tensordot(table, factor, axes=(axis, 1)), -1, axis)
-    return table
-
-
-def grouping_query(clique: Clique, groups: Iterable[np.ndarray], contrasts: Iterable[bool] = (False, False)) -> Kron:
-    """The counts over groups of codes, or along an attribute their contrasts: see `contrast_matrix`."""
-    return Kron(
-        {name: _factor(labels, contrast) for name, labels, contrast in zip(clique, groups, contrasts, strict=True)}
-    )
-
-
-def _factor(labels: np.ndarray, contrast: bool) -> Any:
-    if contrast and labels[-1] > 0:
-        return contrast_matrix(int(labels[-1]) + 1)[:, labels]
-    return identity(len(labels)) if is_identity(labels) else compress(len(labels), labels.tolist())
-
-
-def contrast_matrix(count: int) -> np.ndarray:
-    r"""An orthonormal basis of what remains of `count` numbers without their mean, shape (count - 1, count): Helmert's.
-
-    Its columns have the squared norm $1 - 1/n$. So a table's interaction alone, which is all that remains to be said of
-    it when its one-way marginals are known, costs less than the table: a factor $(1 - 1/n)(1 - 1/m)$ of variance,
-    a quarter for two binary attributes (residuals; Xiao, He, Zhang, Kifer 2023).
-    """
-    rows = np.arange(1, count)[:, None]
-    columns = np.arange(count)[None, :]
-    matrix = np.where(columns < rows, 1.0, np.where(columns == rows, -rows.astype(np.float64), 0.0))
-    return matrix / np.sqrt(rows * (rows + 1.0))
-
-
-def read_grouping(query: Any, size: int) -> tuple[np.ndarray, np.ndarray | None]:
-    """The group of each code, read off a factor of `grouping_query`, and its matrix over groups, None for the identity.
-
-    Groups are ranges of codes, so that a new one starts where the matrix has another column.
-    """
-    if query is None:
-        return np.arange(size), None
-    if counts_all(query):
-        return np.rint(query.transpose(np.arange(query.rows, dtype=np.float64))).astype(np.int64), None
-    matrix = query.matrix()
-    starts = np.concatenate([[True], (np.diff(matrix, axis=1) != 0).any(axis=0)])
-    return np.cumsum(starts) - 1, matrix[:, starts]
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,6 +42,7 @@ class Evidence:
         ranges: of attributes further answers H x, with H, the values and their variance.
         public: a public table, if there is one.
         believed: the pairs that scores found nearer to it than to independence.
+        guesses: of measured pairs what other answers say, over all codes; see `with_guesses`.
     """
 
     domain: Domain
@@ -168,6 +52,7 @@ class Evidence:
     ranges: Mapping[str, tuple[RangeAnswers, ...]] = field(default_factory=dict)
     public: PublicTables | None = None
     believed: frozenset[Clique] = frozenset()
+    guesses: Mapping[Clique, np.ndarray] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -325,9 +210,9 @@ class Evidence:
     def _pair_tables(self) -> tuple[np.ndarray, ...]:
         """Over the groups asked for."""
         found = []
-        for answer, public in zip(self.answers, self._taken, strict=False):
+        for answer, guess in zip(self.answers, self._taken, strict=False):
             rows, columns = (summed(self.counts(name), (labels,)) for name, labels in _sides(answer))
-            grouped = None if public is None else summed(public, answer.groups)
+            grouped = None if guess is None else summed(guess, answer.groups)
             if grouped is not None and answer.public:
                 found.append(grouped)
             else:
@@ -336,6 +221,19 @@ class Evidence:
 
     @cached_property
     def _taken(self) -> tuple[np.ndarray | None, ...]:
+        """Of each pair a table over all codes that is a better guess than independence: public, or by other answers."""
+        taken = self._public_taken
+        guessed = {
+            place: fitted_to(self.guesses[answer.clique], self.counts(answer.clique[0]), self.counts(answer.clique[1]))
+            for place, (answer, public) in enumerate(zip(self.answers, taken, strict=False))
+            if public is None and answer.clique in self.guesses
+        }
+        known = {place: self._gain(self.answers[place], table) for place, table in guessed.items()}
+        better = clearly_less(known, {place: self._gain_error(place) for place in known})
+        return tuple(guessed[place] if place in better else public for place, public in enumerate(taken))
+
+    @cached_property
+    def _public_taken(self) -> tuple[np.ndarray | None, ...]:
         """Of each pair the public table, over all codes, where it is a better guess than independence."""
         pairs = [answer for answer in self.answers if len(answer.clique) == 2]
         if self.public is None:
@@ -345,7 +243,7 @@ class Evidence:
         known = {
             place: self._gain(a, t) for place, (a, t) in enumerate(zip(pairs, tables, strict=True)) if not a.public
         }
-        errors = {place: math.sqrt(2 * math.prod(pairs[place].shape)) for place in known}
+        errors = {place: self._gain_error(place) for place in known}
         better = clearly_less(known, errors)
         for place, answer in enumerate(pairs):
             hidden = not all(map(is_identity, answer.groups))  # of the codes in a group only scores know
@@ -353,10 +251,14 @@ class Evidence:
                 better.add(place)
         return tuple(table if place in better else None for place, table in enumerate(tables))
 
-    def _gain(self, answer: Answer, public: np.ndarray) -> float:
-        """The risk with the public table as what is expected less that with independence, in variances of noise."""
+    def _gain_error(self, place: int) -> float:
+        """The standard error of `_gain`: that of a sum of n squares."""
+        return math.sqrt(2 * math.prod(self.answers[place].shape))
+
+    def _gain(self, answer: Answer, guess: np.ndarray) -> float:
+        """The risk with a guess as what is expected less that with independence, in variances of noise."""
         rows, columns = (summed(self.counts(name), (labels,)) for name, labels in _sides(answer))
-        expected = summed(public, answer.groups), np.outer(rows, columns) / self.total
+        expected = summed(guess, answer.groups), np.outer(rows, columns) / self.total
         one, other = (pair_risk(answer.table, answer.noise(), rows, columns, table) for table in expected)
         return (one - other) / max(answer.noise() ** 2, 1e-300)
 
@@ -390,6 +292,19 @@ class Evidence:
             float(np.abs(table - of).sum() / (2 * table.sum())) for table, of in zip(self.tables, expected, strict=True)
         )
 
+    def pairs_alone(self, left_out: Collection[Clique]) -> Evidence:
+        """The same without triples and these pairs; nothing that is known of attributes and other pairs changes."""
+        count = len(self._pair_tables)
+        kept = [place for place in range(count) if self.answers[place].clique not in left_out]
+        part = replace(self, answers=tuple(self.answers[place] for place in kept))
+        part.__dict__.update(
+            _one_way=self._one_way,
+            _with_ranges=self._with_ranges,
+            _taken=tuple(self._taken[place] for place in kept),
+            _pair_tables=tuple(self._pair_tables[place] for place in kept),
+        )
+        return part
+
     def answer_about(self, clique: Clique) -> Answer | None:
         """What was measured of attributes together, if anything was."""
         answer = self.answers[self._place[clique]] if clique in self._place else None
@@ -398,52 +313,18 @@ class Evidence:
     def table(self, place: int, groups: tuple[np.ndarray, ...]) -> np.ndarray:
         """One of `tables` over other groups, at least as fine.
 
-        Within a group of a pair, attributes are independent, or as in the public table.
+        Within a group of a pair, attributes are independent, or as in the guess that was taken.
         """
         answer = self.answers[place]
         if len(answer.clique) > 2:
             return summed(self._triple_tables[place - len(self._pair_tables)], groups)
-        public = self._taken[place]
-        if public is not None:
-            grouped = summed(public, answer.groups)
+        guess = self._taken[place]
+        if guess is not None:
+            grouped = summed(guess, answer.groups)
             ratio = ratios(self._pair_tables[place], grouped, otherwise=1.0)
             rows, columns = map(self.counts, answer.clique)
-            return summed(fitted_to(public * ratio[np.ix_(*answer.groups)], rows, columns), groups)
+            return summed(fitted_to(guess * ratio[np.ix_(*answer.groups)], rows, columns), groups)
         return spread(self._pair_tables[place], answer.groups, groups, [self.counts(name) for name in answer.clique])
-
-
-@dataclass(frozen=True, eq=False)
-class RangeAnswers:
-    """Noisy answers about ranges of one attribute's codes: H x + noise.
-
-    Attributes:
-        matrix: H, shape (rows, codes).
-        values: the answers.
-        variance: of the noise in each.
-    """
-
-    matrix: np.ndarray
-    values: np.ndarray
-    variance: float
-
-    @classmethod
-    def of(cls, measurement: LinearMeasurement) -> RangeAnswers:
-        """What a measurement by `grouping_query` says."""
-        assert measurement.query is not None
-        return cls(measurement.query.matrices[0].matrix(), measurement.values, float(np.mean(measurement.stddev)) ** 2)
-
-    def applied(self, counts: np.ndarray, covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Counts and the covariance of their errors, after these answers (best linear estimate)."""
-        across = covariance @ self.matrix.T
-        inside = self.matrix @ across + self.variance * np.eye(len(self.matrix))
-        gain = np.linalg.solve(inside, across.T).T
-        return counts + gain @ (self.values - self.matrix @ counts), covariance - gain @ across.T
-
-
-def about_ranges(measurement: LinearMeasurement, size: int) -> bool:
-    """Whether a measurement of one attribute is about ranges of its codes, several in one."""
-    query = measurement.query
-    return query is not None and not is_identity(read_grouping(query.matrices[0], size)[0])
 
 
 def _add(known: list[Answer], answer: Answer) -> None:
@@ -472,11 +353,6 @@ def _with_one_way(
     share = before / (before + variance) if before < math.inf else 1.0
     off = measurement.values - factor @ counts
     return counts + share * (np.linalg.pinv(factor) @ off), share * variance
-
-
-def counts_all(query: Any) -> bool:
-    """Whether a factor of `grouping_query` counts every record once, so that its answers sum to their number."""
-    return isinstance(query, Identity | Grouping)
 
 
 def _averaged(known: tuple[np.ndarray, float] | None, fresh: tuple[np.ndarray, float]) -> tuple[np.ndarray, float]:

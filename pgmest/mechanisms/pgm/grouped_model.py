@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -91,12 +91,40 @@ class GroupedModel:
         return Dataset.from_codes(columns, self.evidence.domain, trusted=True)
 
 
+def with_guesses(evidence: Evidence, max_megabytes: float) -> Evidence:
+    """The same evidence, which knows of each pair what a model of other pairs says about it (cross-fitting).
+
+    The pairs beyond a spanning tree of the strongest are halved. A model of the tree and one half says what to expect
+    of the other half, by answers whose noise has nothing to do with that half's own. So the noisy tables can be shrunk
+    towards it, where their risk tells that it is nearer than independence.
+    """
+    pairs = [place for place in _falling(evidence) if len(evidence.answers[place].clique) == 2]
+    cliques = [evidence.answers[place].clique for place in pairs]
+    tree = set(spanning(cliques))
+    others = [
+        evidence.answers[place].clique
+        for place in pairs
+        if evidence.answers[place].clique not in tree and not evidence.answers[place].public
+    ]
+    guesses: dict[Clique, np.ndarray] = {}
+    for half in (others[::2], others[1::2]):
+        if half:
+            model = GroupedModel.of(evidence.pairs_alone(set(half)), max_megabytes)
+            guesses.update(zip(half, model.tables(half), strict=True))
+    return replace(evidence, guesses=guesses)
+
+
+def _falling(evidence: Evidence) -> list[int]:
+    """The answers by falling dependence."""
+    return np.argsort(evidence.dependence)[::-1].tolist()
+
+
 def _strongest_tree_first(evidence: Evidence) -> list[int]:
     """The answers by falling dependence, those along a spanning tree of the strongest before all others.
 
     Such a tree needs no fill, so that each attribute has its strongest link before any cycle costs cells.
     """
-    falling = np.argsort(evidence.dependence)[::-1].tolist()
+    falling = _falling(evidence)
     by_clique = {evidence.answers[place].clique: place for place in reversed(falling)}
     cliques = [evidence.answers[place].clique for place in falling]
     tree = [by_clique[pair] for pair in spanning(clique for clique in cliques if len(clique) == 2)]

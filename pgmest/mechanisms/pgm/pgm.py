@@ -13,7 +13,7 @@ from pgmest.inference.support.support import Support
 from pgmest.mechanisms.mechanism import Mechanism
 from pgmest.mechanisms.parameters import COUNT, MEGABYTES, SHARE, Check, number, parameter
 from pgmest.mechanisms.pgm.evidence import Evidence
-from pgmest.mechanisms.pgm.grouped_model import GroupedModel
+from pgmest.mechanisms.pgm.grouped_model import GroupedModel, with_guesses
 from pgmest.mechanisms.pgm.interest import Interest
 from pgmest.mechanisms.pgm.offers import Prices
 from pgmest.mechanisms.pgm.plan import Plan, planned, report_of
@@ -145,6 +145,7 @@ class PGM(Mechanism):
         return self._model(curator, evidence, np.random.default_rng(0))
 
     def _model(self, curator: Curator, evidence: Evidence, rng: np.random.Generator) -> SupportModel:
+        evidence = with_guesses(evidence, self.base_megabytes)
         model = GroupedModel.of(evidence, self.base_megabytes)
         most = min(MOST_RECORDS, MOST_CODES // max(1, len(curator.domain)))
         count = max(self.records, min(most, round(model.evidence.total)))

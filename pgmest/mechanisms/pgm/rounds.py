@@ -12,7 +12,8 @@ import numpy as np
 
 from pgmest._base.errors import SpendTooSmall
 from pgmest.mechanisms.pgm.allocation import Demand, allocate, worthwhile
-from pgmest.mechanisms.pgm.evidence import Evidence, counts_all, grouping_query
+from pgmest.mechanisms.pgm.answers import counts_all, grouping_query
+from pgmest.mechanisms.pgm.evidence import Evidence
 from pgmest.mechanisms.pgm.grouped_model import GroupedModel, spanning
 from pgmest.mechanisms.pgm.groups import nested_groups
 from pgmest.mechanisms.pgm.interest import Asked, Interest, evenly, parts

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 import pgmest as pg
 from pgmest.measurements.measurement import LinearMeasurement
-from pgmest.mechanisms.pgm.evidence import Answer, Evidence, contrast_matrix, grouping_query
+from pgmest.mechanisms.pgm.answers import Answer, contrast_matrix, grouping_query
+from pgmest.mechanisms.pgm.evidence import Evidence
 from pgmest.mechanisms.pgm.groups import nested_groups
 from pgmest.mechanisms.pgm.offers import Prices, interaction
 from pgmest.privacy import AddRemove, Curator, Epsilon, Replace, Rho
