@@ -51,10 +51,11 @@ class PGM(Mechanism):
        round, of these, those along a tree; in the middle ones the stronger half; in the last all that pay, and what was
        bought before gets as much again as it should have had.
        Where measuring all pairs costs no more than scores do, as with binary attributes, that is done instead.
-    4. Each noisy table is shrunk towards independence as far as its noise demands. Those with most dependence are
-       fitted by a junction tree within `base_megabytes`; `records` records of it get weights that bring them close to
-       all tables. As many records as the table has are drawn of them, and changed code by code until they have all
-       tables, whether a junction tree could hold them or not. These records are the model.
+    4. Each noisy table is shrunk as far as its noise demands, towards independence or what a model of other pairs
+       expects, whichever has the smaller risk. Those with most dependence are fitted by a junction tree within
+       `base_megabytes`; `records` records of it get weights that bring them close to all tables. As many records as
+       the table has are drawn of them, and changed code by code until they have all tables, whether a junction tree
+       could hold them or not. These records are the model.
 
     >>> import pgmest as pg
     >>> data = pg.datasets.load("census").select(["age", "sex", "income>50K", "relationship"])
