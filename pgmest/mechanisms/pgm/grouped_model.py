@@ -21,7 +21,7 @@ from pgmest.tables.groups import summed
 FIT_TOLERANCE, FIT_ROUNDS = 1e-4, 10
 """The tables agree, but for a little."""
 GUESS_ROUNDS = 3
-"""A guess need not have its tables as exactly: ten rounds change the error of what it is for by a third of a percent."""
+"""A guess need not have its tables as exactly: after ten rounds errors of PGM differ by less than a percent."""
 LEAST_COUNT = 1e-9
 MOST_WORK = 5e7
 """Cells times tables, which a round of fitting takes."""
