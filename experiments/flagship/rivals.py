@@ -43,7 +43,7 @@ from experiments.compare.store import start_worker
 from experiments.compare.workloads import error
 from experiments.data import load
 from experiments.kept_runs import KeptRuns, add_options, made_by, wanted
-from pgmest._base.files import write_atomically
+from pgmest._base.files import atomic_path, write_atomically
 from pgmest.graph.tree_limit import TreeLimit
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.mechanisms.adaptive import Adaptive, Annealing, Round, planned_rounds
@@ -280,7 +280,11 @@ def measure(run: Run) -> dict[str, Any]:
 
 
 def write(rows: pd.DataFrame) -> None:
-    """The tables, beside the errors of PGM and of AIM."""
+    """The rows, and tables of them beside the errors of PGM and of AIM."""
+    if rows.empty:
+        return
+    with atomic_path(RESULTS / "flagship_rivals.csv") as path:
+        rows.to_csv(path, index=False, float_format="%.7g")
     keys = ["table", "epsilon"]
     pgm = pd.read_csv(RESULTS / "flagship.csv").query("workload == 'pairs'").groupby(keys)["error"].mean()
     aim = pd.read_csv(RESULTS / "compare.csv").query("mechanism == 'AIM' and workload == 'pairs'")

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -294,16 +295,25 @@ class Evidence:
 
     def pairs_alone(self, left_out: Collection[Clique]) -> Evidence:
         """The same without triples and these pairs; nothing that is known of attributes and other pairs changes."""
-        count = len(self._pair_tables)
-        kept = [place for place in range(count) if self.answers[place].clique not in left_out]
-        part = replace(self, answers=tuple(self.answers[place] for place in kept))
+        kept = [place for place in range(len(self._pair_tables)) if self.answers[place].clique not in left_out]
+        part = self._changed(answers=tuple(self.answers[place] for place in kept))
         part.__dict__.update(
-            _one_way=self._one_way,
-            _with_ranges=self._with_ranges,
             _taken=tuple(self._taken[place] for place in kept),
             _pair_tables=tuple(self._pair_tables[place] for place in kept),
         )
         return part
+
+    def guessed(self, guesses: Mapping[Clique, np.ndarray]) -> Evidence:
+        """The same with guesses for pairs."""
+        found = self._changed(guesses=guesses)
+        found.__dict__["_public_taken"] = self._public_taken
+        return found
+
+    def _changed(self, **fields: Any) -> Evidence:
+        """With other fields, of which attributes by themselves do not depend."""
+        changed = replace(self, **fields)
+        changed.__dict__.update(_one_way=self._one_way, _with_ranges=self._with_ranges)
+        return changed
 
     def answer_about(self, clique: Clique) -> Answer | None:
         """What was measured of attributes together, if anything was."""

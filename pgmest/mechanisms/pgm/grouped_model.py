@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -113,7 +113,7 @@ def with_guesses(evidence: Evidence, max_megabytes: float) -> Evidence:
         if half:
             model = GroupedModel.of(evidence.pairs_alone(set(half)), max_megabytes, GUESS_ROUNDS)
             guesses.update(zip(half, model.tables(half), strict=True))
-    return replace(evidence, guesses=guesses)
+    return evidence.guessed(guesses) if guesses else evidence
 
 
 def _falling(evidence: Evidence) -> list[int]:
