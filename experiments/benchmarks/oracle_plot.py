@@ -32,18 +32,18 @@ def draw(results: Sequence[Result], path: Path) -> None:
     panels = figure.subplots(2, 3).ravel()
     census = [r for r in results if r["problem"].startswith("census")]
     chains = [r for r in results if r["problem"].startswith("chain")]
-    for draw_panel, panel, chosen in (
-        (_time_against_cells, panels[0], census),
-        (_time_against_attributes, panels[1], chains),
-        (_first_against_attributes, panels[2], chains),
-        (_time_against_threads, panels[3], [r for r in results if r["tree_cells"] >= 1e6]),
-        (partial(_memory_against_cells, "later"), panels[4], census),
-        (partial(_memory_against_cells, "first"), panels[5], census),
+    for draw_panel, panel, chosen, legend in (
+        (_time_against_cells, panels[0], census, "upper left"),
+        (_time_against_attributes, panels[1], chains, "lower right"),
+        (_first_against_attributes, panels[2], chains, "lower right"),
+        (_time_against_threads, panels[3], [r for r in results if r["tree_cells"] >= 1e6], "upper left"),
+        (partial(_memory_against_cells, "later"), panels[4], census, "center right"),
+        (partial(_memory_against_cells, "first"), panels[5], census, "center right"),
     ):
         if chosen:
             draw_panel(panel, chosen)
             if panel.get_legend_handles_labels()[0]:
-                panel.legend(frameon=False, fontsize=8)
+                panel.legend(frameon=False, fontsize=8, loc=legend)
         panel.spines[["top", "right"]].set_visible(False)
     with atomic_path(path) as temporary:
         figure.savefig(temporary, dpi=110)
@@ -56,7 +56,7 @@ def _time_against_cells(axes: Axes, results: Sequence[Result]) -> None:
         _curve(axes, results, "tree_cells", _call(own_label(threads[-1])), own_label(threads[-1]), OWN_MORE)
     for label, style in SCHEDULES.items():
         _curve(axes, results, "tree_cells", _call(label), label, style)
-    _logarithmic(axes, "census-like graphs: a call", "cells of the junction tree", "seconds")
+    _logarithmic(axes, "census-like: a call", "cells of the junction tree", "seconds")
 
 
 def _time_against_attributes(axes: Axes, results: Sequence[Result]) -> None:
@@ -96,7 +96,7 @@ def _memory_against_cells(when: str, axes: Axes, results: Sequence[Result]) -> N
 
     for label, style in {"pgmest": OWN, **SCHEDULES}.items():
         _curve(axes, results, "tree_cells", peak(label), label, style)
-    _logarithmic(axes, f"census-like graphs: peak memory, {when} call", "cells of the junction tree", "MB")
+    _logarithmic(axes, f"census-like: peak memory, {when} call", "cells of the junction tree", "MB")
 
 
 def _curve(

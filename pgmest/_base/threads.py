@@ -11,9 +11,11 @@ import multiprocessing
 import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, wait
-from typing import Any
+from typing import TypeVar
 
 from pgmest._base.errors import ArgumentError
+
+Result = TypeVar("Result")
 
 _chosen: int | None = None
 _pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
@@ -47,20 +49,22 @@ def _default_threads() -> int:
     return len(available(0)) if available else os.cpu_count() or 1
 
 
-def run_together(tasks: Iterable[Callable[[], Any]]) -> None:
-    """Run the tasks at the same time, the first one on the calling thread; errors are raised when all are done."""
+def run_together(tasks: Iterable[Callable[[], Result]]) -> list[Result]:
+    """Run the tasks at the same time, the first one on the calling thread; errors are raised when all are done.
+
+    Returns:
+        what they return, in their order.
+    """
     first, *others = tasks
     if not others:
-        first()
-        return
+        return [first()]
     key = (os.getpid(), len(others))  # threads do not survive a fork, so each process makes its own pool
     pool = _pools.get(key)
     if pool is None:
         pool = _pools[key] = ThreadPoolExecutor(len(others), thread_name_prefix="pgmest")
     waiting = [pool.submit(task) for task in others]
     try:
-        first()
+        found = first()
     finally:
         wait(waiting)  # all of them: they write into arrays of the caller
-    for future in waiting:
-        future.result()
+    return [found, *(future.result() for future in waiting)]

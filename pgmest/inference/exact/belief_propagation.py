@@ -19,6 +19,7 @@ from pgmest._base.memory import check_room
 from pgmest._base.threads import get_threads, run_together
 from pgmest.inference.exact import plan_columns as f
 from pgmest.inference.exact.contracted_sweeps import ContractedSweeps
+from pgmest.inference.exact.contraction_plan import ContractionPlan
 from pgmest.inference.exact.kernel_loading import load_covariance_kernels, load_kernels, load_many_kernels
 from pgmest.inference.exact.many_runs import ManyRuns, fits, interleaved
 from pgmest.inference.exact.plan import BUFFERS, Plan
@@ -28,11 +29,12 @@ from pgmest.tables.factor import Factor
 THREADED_CELLS = 1 << 17
 """A clique of at least this many cells is worth sharing between threads."""
 
-CONTRACTED_CELLS = 1 << 17
-"""In a tree of at least this many cells contraction is considered."""
+CONTRACTED_CELLS = 1 << 13
+"""In a tree of at least this many cells contraction is considered; for fewer, its plan takes longer than it saves."""
 
-NANOSECONDS_A_CELL = 2.0
-"""What a cell of the tree costs the kernels on one thread, up and down; for the choice of a way only."""
+NANOSECONDS_A_CELL, NANOSECONDS_A_MEASURED_CELL = 2.3, 1.5
+"""What the kernels take for a cell of the tree, up and down, and for a measured one besides; for the choice of a way
+only."""
 
 
 class MarginalOracle(Protocol):
@@ -93,8 +95,9 @@ class ExactOracle:
         tree, layout = self.plan.tree, self.layout
         if tree.total_cells < CONTRACTED_CELLS or not layout.cliques:
             return None
-        sweeps = ContractedSweeps.of(layout, tree)
-        return sweeps if sweeps.nanoseconds < NANOSECONDS_A_CELL * tree.total_cells / self.threads else None
+        plan, shares = ContractionPlan.of(layout, tree, self.threads), self.threads if self._wide else 1
+        kernels = NANOSECONDS_A_CELL * tree.total_cells / shares + NANOSECONDS_A_MEASURED_CELL * layout.cells
+        return ContractedSweeps(plan, self.threads) if plan.nanoseconds < kernels else None
 
     @cached_property
     def _tables(self) -> tuple[np.ndarray, ...]:
@@ -172,7 +175,8 @@ class ExactOracle:
         self.calls += len(thetas)
         logs = np.empty(len(thetas))
         self.release()
-        if self.contracted is not None or not fits(self.plan, self.threads):
+        large = self.contracted is not None and self.plan.tree.total_cells >= THREADED_CELLS
+        if large or not fits(self.plan, self.threads):
             self._run_each(thetas, totals, mus, logs)
         elif len(thetas):
             self._many_runs(len(thetas)).run(thetas, totals, mus, logs)
@@ -185,11 +189,13 @@ class ExactOracle:
         return mus, logs
 
     def _run_each(self, thetas: np.ndarray, totals: np.ndarray, mus: np.ndarray, logs: np.ndarray) -> None:
-        for k, theta in enumerate(thetas):
-            found = None if self.contracted is None else self.contracted.run(theta, float(totals[k]), mus[k])
-            logs[k] = self._upward(theta, mus[k]) if found is None else found
-            if found is None and np.isfinite(logs[k]):
-                self._downward(theta, mus[k], float(totals[k]))
+        logs[:] = np.nan
+        if self.contracted is not None and len(thetas):
+            self.contracted.run_many(thetas, totals, mus, logs, self.threads)
+        for k in np.flatnonzero(np.isnan(logs)):
+            logs[k] = self._upward(thetas[k], mus[k])
+            if np.isfinite(logs[k]):
+                self._downward(thetas[k], mus[k], float(totals[k]))
 
     def _many_runs(self, vectors: int) -> ManyRuns:
         load_many_kernels()

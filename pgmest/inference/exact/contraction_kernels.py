@@ -1,88 +1,556 @@
-"""The compiled kernels of products of two tables that sum over few cells, where BLAS has nothing to gain.
+"""The compiled kernels of both sweeps by contraction (contracted_sweeps.py), which run a list of steps.
 
-Left is (rows, summed, kept), right (summed, columns, kept) and the result (rows, columns, kept), where the axes that
-both tables have and that stay are kept. The factors are read as they lie, some kept cells at a time, into pieces that
-stay in the nearest cache and in which all loops run along these cells. Where they lie is given by maps: the factor for
-(r, s, k) by left[groups[r, s] + kept_outer[i] + kept_inner[j]] with k = (i, j), and likewise on the right.
+A step is a row of numbers (contraction_columns.py), and so is each of its tables. The tables of measured cliques lie
+in the output, `mu`, which first holds exp(potential - maximum) and at last the marginals; all others, and all
+gradients, in one workspace. Where cells lie is given by maps: entries of one array of integers.
+
+The kinds of steps, c the gradient of what a step makes, as it comes back on the way down:
+
+    POTENTIAL         a = exp(potential - maximum)               marginal = a c, scaled
+    WEIGHT            r = sum of exp(potential - maximum) b      marginal = a b c, scaled; gradient of b: sum of a c
+    MATRICES, SMALL   r = sum of a b                             gradients: sum of b c, sum of a c
+    PACK              r = sum of a, in another order             gradient: c, in the order of a, repeated
+    SCALE_BY_MAXIMUM  r = r / max r; the log is kept             c = c / max c
+
+WEIGHT is nearly all there is in chains and trees: neither the product nor its gradient is ever a table of its own.
 """
 
 from __future__ import annotations
 
-from pgmest._base.compiled import compiled, inlined
+import math
+
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+from pgmest._base.compiled import compiled, inlined, reduction
+from pgmest._base.vector_math import exp, largest_of, sum_of
+from pgmest.inference.exact.contraction_columns import (
+    AT,
+    CELLS,
+    COLUMN,
+    COLUMNS,
+    COMMON,
+    FIRST,
+    GRADIENT,
+    INNER,
+    KEPT,
+    KEPT_INNER,
+    KEPT_OUTER,
+    KIND,
+    MATRICES,
+    MEASURED,
+    N_IN,
+    N_KEPT_INNER,
+    N_KEPT_OUTER,
+    N_OUT,
+    N_STARTS,
+    OTHER,
+    OTHERS,
+    OUTER,
+    OWN,
+    PACK,
+    PIECES,
+    POTENTIAL,
+    ROOT,
+    ROWS,
+    RUN,
+    SCALE,
+    SHARED,
+    SMALL,
+    STARTS,
+    STRIDE,
+    SUMMED,
+    TRANSPOSED,
+    WEIGHT,
+)
+
+LEAST, MOST = 1e-6, 1e6
+"""Messages and gradients with a maximum in this range are not rescaled, if they have more cells than SHORT."""
+
+SHORT = 4096
+"""Rescaling so many cells costs nothing, and a clique may have hundreds of short messages, whose maxima multiply."""
+
+UNSHARED = 1 << 18
+"""OpenBLAS uses one thread for a product of at most this many multiplications: threads are ours to share out."""
+
+DEPTH, WIDTH = 256, 64
+"""Larger products are cut to this many summed cells and columns, so that `UNSHARED` still leaves many rows."""
 
 
-@inlined
-def _read(table, groups, start, inner, piece):
-    """Read a piece: a row for each group of cells."""
-    for g in range(len(groups)):
-        first = groups[g] + start
-        for j in range(len(inner)):
-            piece[g, j] = table[first + inner[j]]
+# -- matrix products ----------------------------------------------------------------------------------------------
 
 
-@inlined
-def _write(piece, groups, start, inner, table):
-    for g in range(len(groups)):
-        first = groups[g] + start
-        for j in range(len(inner)):
-            table[first + inner[j]] = piece[g, j]
+@intrinsic  # type: ignore[arg-type]
+def _call_gemm(typing_context, address, flags, sizes, beta, a, b, c):
+    """c = op(a) op(b) + beta c by the gemm of BLAS at an address; all column-major.
 
-
-@compiled
-def multiply(left, left_groups, left_outer, left_inner, right, right_groups, right_outer, right_inner, a, b, result):
-    """The product: result[r, c, k] = sum over s of left[r, s, k] * right[s, c, k].
-
-    a, b: room for the pieces of both, a row for each of their groups.
+    flags: whether a and b are transposed. sizes: rows, columns, summed cells. a, b, c: (array, start, stride) each.
+    BLAS reads 32 or 64 bits of an integer, as it was built; its low bits come first, so both find it.
     """
-    rows, columns = result.shape[0], result.shape[1]
-    summed, width = len(left_groups) // rows, len(left_inner)
-    for i in range(len(left_outer)):
-        _read(left, left_groups, left_outer[i], left_inner, a)
-        _read(right, right_groups, right_outer[i], right_inner, b)
-        start = i * width
-        for r in range(rows):
+    kind = c[0].dtype
+
+    def generate(context, builder, signature, arguments):
+        address_value, flags_value, sizes_value, beta_value, *tables = arguments
+        element, letter = context.get_value_type(kind), ir.IntType(8)
+
+        def stored(value):
+            place = cgutils.alloca_once(builder, value.type)
+            builder.store(value, place)
+            return place
+
+        letters = [
+            stored(builder.select(builder.trunc(flag, ir.IntType(1)), letter(ord("T")), letter(ord("N"))))
+            for flag in cgutils.unpack_tuple(builder, flags_value)
+        ]
+        numbers = [stored(size) for size in cgutils.unpack_tuple(builder, sizes_value)]
+        pointers = []
+        for value, table in zip(tables, (a, b, c), strict=True):
+            array, start, stride = cgutils.unpack_tuple(builder, value)
+            data = context.make_array(table[0])(context, builder, array).data
+            pointers += [builder.gep(data, [start]), stored(stride)]
+        passed = [
+            *letters, *numbers, stored(element(1.0)), *pointers[:4], stored(beta_value), *pointers[4:],
+        ]  # fmt: skip
+        routine = ir.FunctionType(ir.VoidType(), [value.type for value in passed])
+        builder.call(builder.inttoptr(address_value, routine.as_pointer()), passed)
+        return context.get_dummy_value()
+
+    return types.void(address, flags, sizes, kind, a, b, c), generate
+
+
+@inlined
+def _product(
+    blas, rows, summed, columns, a, a_start, a_step, a_turned, b, b_start, b_step, b_turned, c, c_start, c_step
+):
+    """c = a b, row-major: in pieces that BLAS does not share between threads.
+
+    a is (rows, summed) with rows `a_step` apart, or turned: (summed, rows); likewise b of (summed, columns).
+    """
+    one, none = c.dtype.type(1.0), c.dtype.type(0.0)
+    depth, width, height = summed, columns, rows
+    if rows * summed * columns > UNSHARED:
+        depth, width = min(summed, DEPTH), min(columns, max(WIDTH, UNSHARED // (16 * min(summed, DEPTH))))
+        height = max(1, UNSHARED // (depth * width))
+    for s in range(0, summed, depth):
+        deep, beta = min(depth, summed - s), none if s == 0 else one
+        for r in range(0, rows, height):
+            high = min(height, rows - r)
+            left = a_start + (s * a_step + r if a_turned else r * a_step + s)
+            for j in range(0, columns, width):
+                wide = min(width, columns - j)
+                right = b_start + (j * b_step + s if b_turned else s * b_step + j)
+                place = c_start + r * c_step + j  # column-major BLAS sees the transposed product
+                turned, sizes = (np.int64(b_turned), np.int64(a_turned)), (wide, high, deep)
+                _call_gemm(blas, turned, sizes, beta, (b, right, b_step), (a, left, a_step), (c, place, c_step))  # type: ignore[call-arg]
+
+
+@inlined
+def _share(units, part, parts):
+    """The first and last of the units that one of some parts gets."""
+    return units * part // parts, units * (part + 1) // parts
+
+
+@inlined
+def _matrices_up(blas, step, sides, maps, mu, work, part, parts):
+    left, right, made = sides[step[FIRST]], sides[step[FIRST] + 1], sides[step[FIRST] + 2]
+    a, b = mu if left[MEASURED] else work, mu if right[MEASURED] else work
+    rows, summed, columns = step[ROWS], step[SUMMED], step[COLUMNS]
+    begin, end = _share(step[KEPT] * rows, part, parts)
+    while begin < end:
+        k, r = begin // rows, begin % rows
+        some = min(rows - r, end - begin)
+        turned = left[TRANSPOSED]
+        start = left[AT] + maps[left[STARTS] + k] + (r if turned else r * left[STRIDE])
+        other = right[AT] + maps[right[STARTS] + k]
+        _product(
+            blas, some, summed, columns,
+            a, start, left[STRIDE], turned, b, other, right[STRIDE], right[TRANSPOSED],
+            work, made[AT] + begin * columns, columns,
+        )  # fmt: skip
+        begin += some
+
+
+@inlined
+def _matrices_down(blas, step, sides, maps, mu, work, part, parts):
+    for gradient_of in range(2):
+        _gradient_of_factor(blas, step, sides, maps, mu, work, gradient_of, part, parts)
+
+
+@inlined
+def _gradient_of_factor(blas, step, sides, maps, mu, work, number, part, parts):
+    """Of a it is c b^T, or b c^T where a lies transposed; of b it is a^T c, or c^T a."""
+    own, other, made = sides[step[FIRST] + number], sides[step[FIRST] + 1 - number], sides[step[FIRST] + 2]
+    rows, summed, columns = step[ROWS], step[SUMMED], step[COLUMNS]
+    table, size = mu if other[MEASURED] else work, rows * columns
+    ends, inner = (columns, rows) if number else (rows, columns)
+    gradient_first = number == own[TRANSPOSED]
+    lines, across = (ends, summed) if gradient_first else (summed, ends)  # of the gradient as it lies
+    begin, end = _share(step[KEPT] * lines, part, parts)
+    while begin < end:
+        k, r = begin // lines, begin % lines
+        some = min(lines - r, end - begin)
+        start = other[AT] + maps[other[STARTS] + k]
+        gradient = made[GRADIENT] + k * size
+        target = own[GRADIENT] + maps[own[STARTS] + k] + r * own[STRIDE]
+        if gradient_first:  # c b^T or c^T a
+            first, second = work, table
+            first_at, first_step, first_turned = gradient + (r if number else r * columns), columns, number
+            second_at, second_step, second_turned = start, other[STRIDE], other[TRANSPOSED] ^ (1 - number)
+        else:  # b c^T or a^T c
+            first, second = table, work
+            first_turned = other[TRANSPOSED] ^ number
+            first_at = start + (r if first_turned else r * other[STRIDE])
+            first_step = other[STRIDE]
+            second_at, second_step, second_turned = gradient, columns, 1 - number
+        _product(
+            blas, some, inner, across,
+            first, first_at, first_step, first_turned, second, second_at, second_step, second_turned,
+            work, target, own[STRIDE],
+        )  # fmt: skip
+        begin += some
+
+
+# -- measured cliques -----------------------------------------------------------------------------------------------
+
+
+@inlined
+def _exponentiate(theta, peak, row):
+    for j in range(row.size):
+        row[j] = exp(theta[j] - peak)
+
+
+@reduction
+def _inner_product(row, other):
+    total = row.dtype.type(0.0)
+    for j in range(row.size):
+        total += row[j] * other[j]
+    return total
+
+
+@inlined
+def _add_multiple(target, row, weight):
+    for j in range(target.size):
+        target[j] += row[j] * weight
+
+
+@inlined
+def _add_product(target, row, other):
+    for j in range(target.size):
+        target[j] += row[j] * other[j]
+
+
+@inlined
+def _clear(row):
+    for j in range(row.size):
+        row[j] = 0.0
+
+
+@inlined
+def _potential_up(side, theta, mu):
+    """Exponentiate; the maximum, which is what is left out."""
+    begin, end = side[AT], side[AT] + side[CELLS]
+    peak = largest_of(theta[begin:end])
+    if math.isfinite(peak):
+        _exponentiate(theta[begin:end], peak, mu[begin:end])
+    return peak
+
+
+@inlined
+def _potential_down(side, mu, work, total, smallest):
+    """Make the marginal; False where its sum has become too small to be trusted."""
+    row = mu[side[AT] : side[AT] + side[CELLS]]
+    if side[GRADIENT] >= 0:
+        gradient = work[side[GRADIENT] : side[GRADIENT] + side[CELLS]]
+        for j in range(row.size):
+            row[j] *= gradient[j]
+    mass = sum_of(row)
+    if not smallest < mass < math.inf:
+        return False
+    factor = row.dtype.type(total / mass)
+    for j in range(row.size):
+        row[j] *= factor
+    return True
+
+
+@inlined
+def _weight_up(step, sides, maps, mu, work):
+    table, other, made = sides[step[FIRST]], sides[step[FIRST] + 1], sides[step[FIRST] + 2]
+    b, n, kind = mu if other[MEASURED] else work, step[N_IN], step[INNER]
+    _clear(work[made[AT] : made[AT] + made[CELLS]])
+    for i in range(step[N_OUT]):
+        row = mu[table[AT] + i * n : table[AT] + (i + 1) * n]
+        place, start = made[AT] + maps[step[OUTER] + i], other[AT] + maps[step[OTHER] + i]
+        if kind == SHARED:
+            work[place] += _inner_product(row, b[start : start + n])
+        elif kind == OWN:
+            _add_multiple(work[place : place + n], row, b[start])
+        elif kind == COMMON:
+            _add_product(work[place : place + n], row, b[start : start + n])
+        else:
+            work[place] += sum_of(row) * b[start]
+
+
+@inlined
+def _shared_down(row, c, b, gradient, factor):
+    for j in range(row.size):
+        weighed = row[j] * c
+        gradient[j] += weighed
+        row[j] = weighed * (b[j] * factor)
+
+
+@inlined
+def _common_down(row, c, b, gradient, factor):
+    for j in range(row.size):
+        weighed = row[j] * c[j]
+        gradient[j] += weighed
+        row[j] = weighed * (b[j] * factor)
+
+
+@inlined
+def _own_down(row, c, weight):
+    for j in range(row.size):
+        row[j] *= c[j] * weight
+
+
+@inlined
+def _multiply(row, weight):
+    for j in range(row.size):
+        row[j] *= weight
+
+
+@inlined
+def _weight_down(step, sides, maps, mu, work, scales, total, smallest):
+    """Make the marginal, and the gradient of the second factor; False as for a potential."""
+    table, other, made = sides[step[FIRST]], sides[step[FIRST] + 1], sides[step[FIRST] + 2]
+    b, n, kind = mu if other[MEASURED] else work, step[N_IN], step[INNER]
+    made_end, gradient_end = made[AT] + made[CELLS], made[GRADIENT] + made[CELLS]
+    mass = _inner_product(work[made[AT] : made_end], work[made[GRADIENT] : gradient_end])
+    if step[SCALE] >= 0:
+        mass *= scales[step[SCALE]]
+    if not smallest < mass < math.inf:
+        return False
+    factor = mu.dtype.type(total / mass)
+    _clear(work[other[GRADIENT] : other[GRADIENT] + other[CELLS]])
+    for i in range(step[N_OUT]):
+        row = mu[table[AT] + i * n : table[AT] + (i + 1) * n]
+        place, there = made[GRADIENT] + maps[step[OUTER] + i], maps[step[OTHER] + i]
+        start, back = other[AT] + there, other[GRADIENT] + there
+        if kind == SHARED:
+            _shared_down(row, work[place], b[start : start + n], work[back : back + n], factor)
+        elif kind == COMMON:
+            _common_down(row, work[place : place + n], b[start : start + n], work[back : back + n], factor)
+        elif kind == OWN:
+            c = work[place : place + n]
+            work[back] += _inner_product(row, c)
+            _own_down(row, c, b[start] * factor)
+        else:
+            work[back] += sum_of(row) * work[place]
+            _multiply(row, work[place] * b[start] * factor)
+    return True
+
+
+# -- other tables -----------------------------------------------------------------------------------------------------
+
+
+@inlined
+def _read(table, start, maps, inner, row):
+    """Some cells of a table, consecutive where `inner` is -1, into a row."""
+    if inner < 0:
+        cells = table[start : start + row.size]
+        for j in range(row.size):
+            row[j] = cells[j]
+    else:
+        places = maps[inner : inner + row.size]
+        for j in range(row.size):
+            row[j] = table[start + places[j]]
+
+
+@inlined
+def _write(row, maps, inner, start, table):
+    if inner < 0:
+        cells = table[start : start + row.size]
+        for j in range(row.size):
+            cells[j] = row[j]
+    else:
+        places = maps[inner : inner + row.size]
+        for j in range(row.size):
+            table[start + places[j]] = row[j]
+
+
+@inlined
+def _read_pieces(side, maps, i, table, work, piece):
+    """Some kept cells of each group of a factor's cells, a row each."""
+    start, n = side[AT] + maps[side[KEPT_OUTER] + i], side[N_KEPT_INNER]
+    for g in range(side[N_STARTS]):
+        row = work[piece + g * n : piece + (g + 1) * n]
+        _read(table, start + maps[side[STARTS] + g], maps, side[KEPT_INNER], row)
+
+
+@inlined
+def _write_pieces(side, maps, i, work, piece):
+    start, n = side[GRADIENT] + maps[side[KEPT_OUTER] + i], side[N_KEPT_INNER]
+    for g in range(side[N_STARTS]):
+        row = work[piece + g * n : piece + (g + 1) * n]
+        _write(row, maps, side[KEPT_INNER], start + maps[side[STARTS] + g], work)
+
+
+@inlined
+def _small_up(step, sides, maps, mu, work):
+    left, right, made = sides[step[FIRST]], sides[step[FIRST] + 1], sides[step[FIRST] + 2]
+    columns, summed, kept, n = step[COLUMNS], step[SUMMED], step[KEPT], left[N_KEPT_INNER]
+    a, b = left[PIECES], right[PIECES]
+    for i in range(left[N_KEPT_OUTER]):
+        _read_pieces(left, maps, i, mu if left[MEASURED] else work, work, a)
+        _read_pieces(right, maps, i, mu if right[MEASURED] else work, work, b)
+        for r in range(step[ROWS]):
             for c in range(columns):
-                for j in range(width):
-                    result[r, c, start + j] = a[r * summed, j] * b[c, j]
-                for s in range(1, summed):
-                    for j in range(width):
-                        result[r, c, start + j] += a[r * summed + s, j] * b[s * columns + c, j]
+                start = made[AT] + (r * columns + c) * kept + i * n
+                row = work[start : start + n]
+                _clear(row)
+                for s in range(summed):
+                    one, other = a + (r * summed + s) * n, b + (s * columns + c) * n
+                    _add_product(row, work[one : one + n], work[other : other + n])
+
+
+@inlined
+def _small_down(step, sides, maps, mu, work):
+    left, right, made = sides[step[FIRST]], sides[step[FIRST] + 1], sides[step[FIRST] + 2]
+    columns, summed, kept, n = step[COLUMNS], step[SUMMED], step[KEPT], left[N_KEPT_INNER]
+    a, b, a_size, b_size = left[PIECES], right[PIECES], left[N_STARTS] * n, right[N_STARTS] * n
+    for i in range(left[N_KEPT_OUTER]):
+        _read_pieces(left, maps, i, mu if left[MEASURED] else work, work, a)
+        _read_pieces(right, maps, i, mu if right[MEASURED] else work, work, b)
+        _clear(work[a + a_size : a + 2 * a_size])
+        _clear(work[b + b_size : b + 2 * b_size])
+        for r in range(step[ROWS]):
+            for c in range(columns):
+                start = made[GRADIENT] + (r * columns + c) * kept + i * n
+                row = work[start : start + n]
+                for s in range(summed):
+                    one, other = a + (r * summed + s) * n, b + (s * columns + c) * n
+                    of_one, of_other = one + a_size, other + b_size
+                    _add_product(work[of_one : of_one + n], row, work[other : other + n])
+                    _add_product(work[of_other : of_other + n], row, work[one : one + n])
+        _write_pieces(left, maps, i, work, a + a_size)
+        _write_pieces(right, maps, i, work, b + b_size)
+
+
+@inlined
+def _pack_up(step, sides, maps, mu, work):
+    source, made = sides[step[FIRST]], sides[step[FIRST] + 1]
+    table, n, run = mu if source[MEASURED] else work, step[N_IN], step[RUN]
+    for i in range(step[N_OUT]):
+        start = source[AT] + maps[step[OUTER] + i]
+        row = work[made[AT] + i * n : made[AT] + (i + 1) * n]
+        if step[OTHERS] == 1 and run == 1:
+            _read(table, start, maps, step[COLUMN], row)
+            continue
+        _clear(row)
+        for k in range(step[OTHERS]):
+            first = start + maps[step[OTHER] + k]
+            for j in range(n):
+                place = first + (maps[step[COLUMN] + j] if step[COLUMN] >= 0 else j)
+                row[j] += sum_of(table[place : place + run]) if run > 1 else table[place]
+
+
+@inlined
+def _pack_down(step, sides, maps, work):
+    source, made = sides[step[FIRST]], sides[step[FIRST] + 1]
+    n, run = step[N_IN], step[RUN]
+    for i in range(step[N_OUT]):
+        start = source[GRADIENT] + maps[step[OUTER] + i]
+        row = work[made[GRADIENT] + i * n : made[GRADIENT] + (i + 1) * n]
+        for k in range(step[OTHERS]):
+            first = start + maps[step[OTHER] + k]
+            if run == 1:
+                _write(row, maps, step[COLUMN], first, work)
+                continue
+            for j in range(n):
+                place = first + (maps[step[COLUMN] + j] if step[COLUMN] >= 0 else j)
+                cells = work[place : place + run]
+                for one in range(run):
+                    cells[one] = row[j]
+
+
+@inlined
+def _scale(row, smallest):
+    """Divide by the maximum, if it is far from 1, and return what was divided by; 0 where it cannot be trusted."""
+    largest = largest_of(row)
+    if not smallest < largest < math.inf:
+        return 0.0
+    if row.size > SHORT and LEAST < largest < MOST:
+        return 1.0
+    _multiply(row, row.dtype.type(1.0 / largest))
+    return np.float64(largest)
+
+
+# -- sweeps -----------------------------------------------------------------------------------------------------------
 
 
 @compiled
-def differentiate(
-    left,
-    left_groups,
-    left_outer,
-    left_inner,
-    right,
-    right_groups,
-    right_outer,
-    right_inner,
-    a,
-    b,
-    gradient,
-    of_a,
-    of_b,
-    of_left,
-    of_right,
-):
-    """The gradients of both factors from that of the result; of_a, of_b: room for pieces of them."""
-    rows, columns = gradient.shape[0], gradient.shape[1]
-    summed, width = len(left_groups) // rows, len(left_inner)
-    for i in range(len(left_outer)):
-        _read(left, left_groups, left_outer[i], left_inner, a)
-        _read(right, right_groups, right_outer[i], right_inner, b)
-        start = i * width
-        of_a[:] = 0
-        of_b[:] = 0
-        for r in range(rows):
-            for c in range(columns):
-                for s in range(summed):
-                    one, other = r * summed + s, s * columns + c
-                    for j in range(width):
-                        of_a[one, j] += gradient[r, c, start + j] * b[other, j]
-                    for j in range(width):
-                        of_b[other, j] += gradient[r, c, start + j] * a[one, j]
-        _write(of_a, left_groups, left_outer[i], left_inner, of_left)
-        _write(of_b, right_groups, right_outer[i], right_inner, of_right)
+def upward(blas, steps, sides, maps, low, high, theta, mu, work, scales, smallest):
+    """Run steps low, ..., high - 1; the log of what all was divided by, NaN where linear numbers cannot hold it."""
+    log_scale = 0.0
+    for i in range(low, high):
+        step = steps[i]
+        kind, side = step[KIND], sides[step[FIRST]]
+        if kind in (POTENTIAL, WEIGHT):
+            peak = _potential_up(side, theta, mu)
+            if not math.isfinite(peak):
+                return math.nan
+            log_scale += peak
+            if kind == WEIGHT:
+                _weight_up(step, sides, maps, mu, work)
+        elif kind == SMALL:
+            _small_up(step, sides, maps, mu, work)
+        elif kind == MATRICES:
+            _matrices_up(blas, step, sides, maps, mu, work, 0, 1)
+        elif kind == PACK:
+            _pack_up(step, sides, maps, mu, work)
+        else:
+            divided = _scale(work[side[AT] : side[AT] + side[CELLS]], smallest)
+            if divided == 0.0:
+                return math.nan
+            scales[step[SCALE]] = divided
+            if divided != 1.0:
+                log_scale += math.log(divided)
+    return log_scale
+
+
+@compiled
+def downward(blas, steps, sides, maps, low, high, mu, work, scales, smallest, total):
+    """Run steps high - 1, ..., low backwards; False where linear numbers cannot hold what it takes."""
+    for i in range(high - 1, low - 1, -1):
+        step = steps[i]
+        kind, side = step[KIND], sides[step[FIRST]]
+        if kind == POTENTIAL:
+            if not _potential_down(side, mu, work, total, smallest):
+                return False
+        elif kind == WEIGHT:
+            if not _weight_down(step, sides, maps, mu, work, scales, total, smallest):
+                return False
+        elif kind == SMALL:
+            _small_down(step, sides, maps, mu, work)
+        elif kind == MATRICES:
+            _matrices_down(blas, step, sides, maps, mu, work, 0, 1)
+        elif kind == PACK:
+            _pack_down(step, sides, maps, work)
+        elif step[ROOT]:
+            work[side[GRADIENT]] = 1.0
+        elif _scale(work[side[GRADIENT] : side[GRADIENT] + side[CELLS]], smallest) == 0.0:
+            return False
+    return True
+
+
+@compiled
+def matrices_upward(blas, steps, sides, maps, i, mu, work, part, parts):
+    """One share of a step of matrix products; several threads run the shares."""
+    _matrices_up(blas, steps[i], sides, maps, mu, work, part, parts)
+
+
+@compiled
+def matrices_downward(blas, steps, sides, maps, i, mu, work, part, parts):
+    """One share of the gradients of such a step."""
+    _matrices_down(blas, steps[i], sides, maps, mu, work, part, parts)

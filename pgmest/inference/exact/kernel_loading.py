@@ -123,6 +123,25 @@ def load_many_kernels() -> None:
 
 
 @cache
+def load_contraction_kernels(dtype: np.dtype[Any], shared: bool) -> ModuleType:
+    """The kernels of sweeps by contraction; of those that threads share, where these are needed."""
+    with compile_notice():
+        from pgmest.inference.exact import contraction_columns as f
+        from pgmest.inference.exact import contraction_kernels as kernels
+
+        steps, sides = np.zeros((1, f.N_STEP), dtype=np.int64), np.zeros((3, f.N_SIDE), dtype=np.int64)
+        tables = 0, steps, sides, np.zeros(1, dtype=np.int64)
+        theta, mu, work = (np.zeros(1, dtype) for _ in range(3))
+        theta.flags.writeable = False
+        kernels.upward(*tables, 0, 0, theta, mu, work, np.zeros(1), 0.0)
+        kernels.downward(*tables, 0, 0, mu, work, np.zeros(1), 0.0, 1.0)
+        if shared:  # a step without rows
+            kernels.matrices_upward(*tables, 0, mu, work, 0, 1)
+            kernels.matrices_downward(*tables, 0, mu, work, 0, 1)
+    return kernels
+
+
+@cache
 def load_single_kernels() -> ModuleType:
     """The kernels, with the sum-product in float32 compiled besides."""
     with compile_notice():

@@ -29,20 +29,16 @@ an exact zero. A table lies in one of three places. Where the clique is itself m
 which first holds exp(T - m) and then, multiplied in place, the marginal. Otherwise it lies in the arena; or nowhere:
 the rows of a node that is streamed (TABLE and BASE are -1) are computed again whenever they are needed.
 
-Everything is in this one file because numba's cache on disk notices changes only in the file a kernel is written in.
+All but elementary functions is in this one file because numba's cache on disk notices changes only in the file a
+kernel is written in.
 """
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
 import numpy as np
-from llvmlite import ir
-from numba.core import types
-from numba.extending import intrinsic, overload
 
-from pgmest._base.compiled import OPTIONS, compiled, inlined, reduction
+from pgmest._base.compiled import compiled, inlined
+from pgmest._base.vector_math import exp, largest_of, log, sum_of
 from pgmest.inference.exact.plan_columns import (
     BASE,
     CELLS,
@@ -74,142 +70,7 @@ from pgmest.inference.exact.plan_columns import (
     WEIGHT,
 )
 
-# -- a vectorized exponential -----------------------------------------------------------------------------------
-# numba calls libm one number at a time; written as plain arithmetic the compiler uses whole vector registers.
-
-
-def _bitcast(pairs: dict[Any, tuple[Any, Any]]) -> Any:
-    """An intrinsic that reads the bits of a number as another type, by the type of the number."""
-
-    def typed(typing_context: Any, x: Any) -> Any:
-        source = x if x in pairs else next(iter(pairs))
-        target, to_llvm = pairs[source]
-
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            return builder.bitcast(arguments[0], to_llvm)
-
-        return target(source), generate
-
-    return intrinsic(typed)
-
-
-_to_bits = _bitcast({types.float64: (types.int64, ir.IntType(64)), types.float32: (types.int32, ir.IntType(32))})
-_from_bits = _bitcast({types.int64: (types.float64, ir.DoubleType()), types.int32: (types.float32, ir.FloatType())})
-
-_LOG2_E = 1.4426950408889634
-_LN2_HIGH = 0.693147180369123816490  # ln 2 split in two, so that k * ln 2 is exact to twice the precision
-_LN2_LOW = 1.90821492927058770002e-10
-_ROUND = 6755399441055744.0  # 1.5 * 2**52: adding it rounds to an integer, kept in the lowest bits
-_C2, _C3, _C4, _C5, _C6, _C7, _C8, _C9, _C10, _C11, _C12, _C13 = [1 / math.factorial(k) for k in range(2, 14)]
-_UNDERFLOW = -700.0
-
-
-def _exp(x):
-    """exp(x), in the precision of x."""
-    raise NotImplementedError  # compiled code takes one of the two below
-
-
-@overload(_exp, jit_options=OPTIONS)  # type: ignore[arg-type]
-def _typed_exp(x):
-    if x == types.float32:
-        return lambda x: _exp_single(x)
-    return lambda x: _exp_double(x)
-
-
-@inlined
-def _exp_double(x: float) -> float:
-    """exp(x) for x <= 709 to within two units in the last place; exactly 0 below -700 and at -inf."""
-    bounded = x if x > -740.0 else -740.0
-    shifted = bounded * _LOG2_E + _ROUND
-    k = shifted - _ROUND
-    r = (bounded - k * _LN2_HIGH) - k * _LN2_LOW
-    p = _C13 * r + _C12
-    p = p * r + _C11
-    p = p * r + _C10
-    p = p * r + _C9
-    p = p * r + _C8
-    p = p * r + _C7
-    p = p * r + _C6
-    p = p * r + _C5
-    p = p * r + _C4
-    p = p * r + _C3
-    p = p * r + _C2
-    p = p * r + 1.0
-    p = p * r + 1.0
-    scaled = _from_bits(_to_bits(p) + (_to_bits(shifted) << 52))
-    return scaled if x > _UNDERFLOW else 0.0
-
-
-_S_LOG2_E, _S_ROUND = np.float32(_LOG2_E), np.float32(1.5 * 2**23)
-_S_LN2_HIGH, _S_LN2_LOW = np.float32(0.693359375), np.float32(-2.12194440e-4)
-_S1, _S2, _S3, _S4, _S5, _S6, _S7 = [np.float32(1 / math.factorial(k)) for k in range(1, 8)]
-_S_UNDERFLOW, _S_LEAST, _S_ZERO = np.float32(-87.0), np.float32(-90.0), np.float32(0.0)
-
-
-@inlined
-def _exp_single(x: Any) -> Any:
-    """The same in float32, for x <= 88; exactly 0 below -87."""
-    bounded = x if x > _S_LEAST else _S_LEAST
-    shifted = bounded * _S_LOG2_E + _S_ROUND
-    k = shifted - _S_ROUND
-    r = (bounded - k * _S_LN2_HIGH) - k * _S_LN2_LOW
-    p = _S7 * r + _S6
-    p = p * r + _S5
-    p = p * r + _S4
-    p = p * r + _S3
-    p = p * r + _S2
-    p = p * r + _S1
-    p = p * r + _S1
-    scaled = _from_bits(np.int32(_to_bits(p) + np.int32(_to_bits(shifted) << np.int32(23))))
-    return scaled if x > _S_UNDERFLOW else _S_ZERO
-
-
-_SQRT2 = math.sqrt(2.0)
-_MANTISSA = (1 << 52) - 1
-_ONE_BITS = 1023 << 52
-_L1, _L2, _L3, _L4, _L5, _L6, _L7, _L8, _L9, _L10 = [2.0 / (2 * k + 1) for k in range(1, 11)]
-
-
-@inlined
-def _log(x: float) -> float:
-    """log(x) for normal positive x: the exponent times ln 2, plus 2 atanh((m - 1) / (m + 1)) of the mantissa m."""
-    bits = _to_bits(np.float64(x))
-    m = _from_bits((bits & _MANTISSA) | _ONE_BITS)
-    k = float((bits >> 52) - 1023)
-    large = m > _SQRT2
-    m = 0.5 * m if large else m
-    k = k + 1.0 if large else k
-    s = (m - 1.0) / (m + 1.0)
-    t = s * s
-    p = _L10 * t + _L9
-    p = p * t + _L8
-    p = p * t + _L7
-    p = p * t + _L6
-    p = p * t + _L5
-    p = p * t + _L4
-    p = p * t + _L3
-    p = p * t + _L2
-    p = p * t + _L1
-    return k * _LN2_HIGH + (2.0 * s + (s * t * p + k * _LN2_LOW))
-
-
 # -- rows: one short vector operation each, on views whose indices start at 0 (so that they vectorize) ---------------
-
-
-@reduction
-def _largest(row):
-    largest = row.dtype.type(-np.inf)
-    for j in range(row.size):
-        largest = row[j] if row[j] > largest else largest
-    return largest
-
-
-@reduction
-def _sum(row):
-    total = row.dtype.type(0.0)
-    for j in range(row.size):
-        total += row[j]
-    return total
 
 
 @inlined
@@ -255,7 +116,7 @@ def _add_repeated(row, values, block):
 @inlined
 def _sum_repeated(values, row, block):
     for e in range(row.size // block):
-        values[e] += _sum(row[e * block : (e + 1) * block])
+        values[e] += sum_of(row[e * block : (e + 1) * block])
 
 
 @inlined
@@ -283,19 +144,19 @@ def _raise_to(largest, row):
 @inlined
 def _exponentiate_by_one(row, peak):
     for j in range(row.size):
-        row[j] = _exp(row[j] - peak)
+        row[j] = exp(row[j] - peak)
 
 
 @inlined
 def _exponentiate(row, peaks):
     for j in range(row.size):
-        row[j] = _exp(row[j] - peaks[j])
+        row[j] = exp(row[j] - peaks[j])
 
 
 @inlined
 def _exponentiate_and_sum(row, peaks, sums):
     for j in range(row.size):
-        row[j] = _exp(row[j] - peaks[j])
+        row[j] = exp(row[j] - peaks[j])
         sums[j] += row[j]
 
 
@@ -441,7 +302,7 @@ def _spread_row(nodes, children, maps, i, o, row, arena, shift, buffer):
         last = _run_end(nodes, children, k, end)
         if kind == CONSTANT:
             if np.isnan(total):
-                total = _sum(row)
+                total = sum_of(row)
             arena[target] += total
         elif last == k + 1:
             _sum_entries(arena[target:], row, kind, block, maps[nodes[c, UP_INNER] :])
@@ -500,7 +361,7 @@ def _raise_separator(nodes, i, o, row, arena, start):
     """Raise the separator entries at `start` to the row's largest cells."""
     entry = start + _separator_entry(nodes, i, o)
     if nodes[i, FIRST]:
-        arena[entry] = max(arena[entry], _largest(row))
+        arena[entry] = max(arena[entry], largest_of(row))
     else:
         _raise_to(arena[entry : entry + row.size], row)
 
@@ -510,7 +371,7 @@ def _sum_row(nodes, i, o, row, arena, start):
     """Add the row onto the separator entries at `start`."""
     entry = start + _separator_entry(nodes, i, o)
     if nodes[i, FIRST]:
-        arena[entry] += _sum(row)
+        arena[entry] += sum_of(row)
     else:
         _add(arena[entry : entry + row.size], row)
 
@@ -628,7 +489,7 @@ def send_message(nodes, i, arena):
     for s in range(n):
         possible = z[s] > 0.0  # then z >= 1, because the peak itself counts as exp(0)
         bounded = z[s] if possible else 1.0
-        message[s] = peaks[s] + _log(bounded) if possible else -np.inf
+        message[s] = peaks[s] + log(bounded) if possible else -np.inf
         z[s] = 1.0 / bounded if possible else 0.0
 
 
@@ -716,7 +577,7 @@ def _raise_entries(values, row, kind, block, inner):
         _raise_to(values[: row.size], row)
     elif kind == REPEATED:
         for e in range(row.size // block):
-            values[e] = max(values[e], _largest(row[e * block : (e + 1) * block]))
+            values[e] = max(values[e], largest_of(row[e * block : (e + 1) * block]))
     elif kind == TILED:
         for e in range(row.size // block):
             _raise_to(values[:block], row[e * block : (e + 1) * block])
@@ -733,7 +594,7 @@ def _raise_children(nodes, children, maps, i, o, row, arena, shift):
         c = children[k]
         target = nodes[c, MARGINAL] + maps[nodes[c, UP_OUTER] + o] + shift
         if nodes[c, UP_KIND] == CONSTANT:
-            arena[target] = max(arena[target], _largest(row))
+            arena[target] = max(arena[target], largest_of(row))
         else:
             _raise_entries(arena[target:], row, nodes[c, UP_KIND], nodes[c, UP_BLOCK], maps[nodes[c, UP_INNER] :])
 

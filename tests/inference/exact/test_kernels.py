@@ -1,4 +1,4 @@
-"""The compiled kernels against the NumPy reference on the same plans, and their arithmetic by itself."""
+"""The compiled kernels against the NumPy reference on the same plans."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 import pgmest
 from pgmest._base.errors import ArgumentError, ImpossibleModelError
-from pgmest.inference.exact import kernels
 from pgmest.inference.exact import plan_columns as f
 from pgmest.inference.exact.belief_propagation import ExactOracle
 from pgmest.inference.exact.plan import Plan
@@ -116,31 +115,6 @@ def test_the_reference_agrees_with_brute_force(problem, thresholds):
     assert np.abs(mu - expected).max(initial=0) <= 1e-10
     assert np.isclose(log_partition, expected_log, rtol=1e-12, atol=1e-10)
     assert np.isclose(reference.maximum(problem.theta), problem.truth.maximum(problem.theta), rtol=1e-12, atol=1e-10)
-
-
-# -- arithmetic -------------------------------------------------------------------------------------------------------
-
-
-def test_the_exponential():
-    points = np.concatenate([np.linspace(-699.9, 0, 1001), -np.logspace(-300, 2.8, 500), [0.0, 1e-20, 700.0]])
-    found = np.array([kernels._exp_double(x) for x in points])
-    assert np.allclose(found, np.exp(points), rtol=5e-16, atol=0)
-    assert kernels._exp_double(0.0) == 1.0
-    assert [kernels._exp_double(x) for x in (-700.0, -701.0, -740.0, -1e4, -1e308, -INF)] == [0.0] * 6
-
-
-def test_the_exponential_in_float32():
-    points = np.concatenate([np.linspace(-86.9, 80, 1001), [0.0, 1e-20, -1e-30]]).astype(np.float32)
-    found = np.array([kernels._exp_single(x) for x in points])
-    assert np.allclose(found, np.exp(points.astype(np.float64)), rtol=1.2e-7, atol=0)
-    assert [kernels._exp_single(np.float32(x)) for x in (-87.0, -90.0, -1e4, -1e38, -INF)] == [0.0] * 5
-
-
-def test_the_logarithm():
-    points = np.concatenate([np.linspace(1, 100, 1001), 1 + np.logspace(-16, 0, 200), np.logspace(0, 300, 301)])
-    found = np.array([kernels._log(x) for x in points])
-    assert np.allclose(found, np.log(points), rtol=5e-16, atol=0)
-    assert kernels._log(1.0) == 0.0
 
 
 # -- where the machine code is kept -----------------------------------------------------------------------------------

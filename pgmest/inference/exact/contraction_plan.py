@@ -1,0 +1,392 @@
+"""The steps of a contraction, found for a layout and a junction tree: what contraction_kernels.py runs.
+
+Clique by clique of the tree, children first, the tables that lie in a clique (measured ones, and messages from below)
+are multiplied pair by pair, each attribute that nothing else needs is summed out as soon as it can be, and what is left
+is the message. opt_einsum finds the pairs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pgmest.graph.junction_tree import JunctionTree
+from pgmest.inference.exact import contraction_columns as f
+from pgmest.inference.exact.axes import Axes
+from pgmest.inference.exact.subtrees import Subtrees
+from pgmest.inference.exact.workspace import Buffer, place
+from pgmest.inference.marginals.contraction import Labels, contraction_order
+from pgmest.tables.clique_vector import Layout
+
+FEW_OPERATIONS = 256
+"""Below this many multiplications for each entry of the axes that are kept in both tables, BLAS gains less than it
+costs to call it for each."""
+
+NANOSECONDS = {
+    "step": 300.0,
+    "measured cell": 2.0,
+    "row": 10.0,
+    "matrix operation": 0.25,
+    "operation": 1.0,
+    "packed cell": 2.5,
+}
+"""What steps take, up and down, on one thread; for the choice of a way only."""
+
+
+@dataclass(frozen=True, eq=False)
+class ContractionPlan:
+    """The steps of both sweeps for one layout and tree, as the kernels read them.
+
+    Attributes:
+        layout: the measured cliques.
+        steps, sides: a row each, of the columns in contraction_columns.py; a step's sides follow one another.
+        maps: where cells lie.
+        cells: of the workspace.
+        scales: how many messages there are.
+        log_free: the log of the number of joint values of the attributes that no clique has.
+        nanoseconds: about what both sweeps take.
+        shares: (low, high) of the steps of each thread's subtrees, where these are worth it; the others follow.
+    """
+
+    layout: Layout
+    steps: np.ndarray
+    sides: np.ndarray
+    maps: np.ndarray
+    cells: int
+    scales: int
+    log_free: float
+    nanoseconds: float
+    shares: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, layout: Layout, tree: JunctionTree, threads: int = 1) -> ContractionPlan:
+        """The steps on a tree that holds all cliques of the layout, and what each of some threads does of them."""
+        return _Builder(layout, tree).build(threads)
+
+
+SHARED_NANOSECONDS = 200_000.0
+"""Sweeps of less are not worth waking threads for."""
+
+ONE_CELL, ITS_GRADIENT, PIECES = 0, 1, 2
+"""How every workspace begins: a constant 1 for products that have no second factor, its gradient, and room for each
+share's pieces of factors."""
+
+
+@dataclass(eq=False)
+class _Table:
+    """A table while the steps are found.
+
+    Attributes:
+        labels: its axes, in row-major order.
+        start: of a measured clique, in the output; else -1.
+        values, gradient: where else these lie.
+    """
+
+    labels: Labels
+    start: int = -1
+    values: Buffer | None = None
+    gradient: Buffer | None = None
+
+    @property
+    def measured(self) -> bool:
+        return self.start >= 0
+
+
+@dataclass(eq=False)
+class _Step:
+    columns: dict[int, Any]
+    sides: list[tuple[_Table, dict[int, Any]]]
+    nanoseconds: float
+
+    @property
+    def pieces(self) -> int:
+        """Cells of room for pieces of its factors, and for their gradients."""
+        return sum(2 * side[f.N_STARTS] * side[f.N_KEPT_INNER] for _, side in self.sides if f.PIECES in side)
+
+
+class _Builder:
+    """Finds the steps, clique by clique of the tree."""
+
+    def __init__(self, layout: Layout, tree: JunctionTree):
+        self.layout, self.tree = layout, tree
+        self.axes = Axes(dict(layout.domain.items()))
+        self.steps: list[_Step] = []
+        self.inputs: list[list[_Table]] = [[] for _ in tree.cliques]
+        self.parents: tuple[int, ...] = ()
+        self.scales = 0
+        self.pieces: list[int] = []
+        self.one = _Table((), values=Buffer(1, start=ONE_CELL), gradient=Buffer(1, start=ITS_GRADIENT))
+
+    def build(self, threads: int) -> ContractionPlan:
+        self._hand_out()
+        subtrees = self._subtrees(threads)
+        self.parents, shares = subtrees.parents, []
+        for cliques in (*subtrees.shares, subtrees.above):
+            low = len(self.steps) if shares else 0
+            for position in cliques:
+                self._eliminate(position)
+            shares.append((low, len(self.steps)))
+        seen = {name for clique in self.layout.cliques for name in clique}
+        log_free = math.fsum(math.log(size) for name, size in self.axes.sizes.items() if name not in seen)
+        cells = self._place(shares)
+        steps, sides = self._rows(shares)
+        nanoseconds = sum(step.nanoseconds for step in self.steps)
+        maps, divided = self.axes.maps(), tuple(shares[:-1])
+        return ContractionPlan(self.layout, steps, sides, maps, cells, self.scales, log_free, nanoseconds, divided)
+
+    def _subtrees(self, threads: int) -> Subtrees:
+        """Cliques for each thread; all for one where there is little to do."""
+        weights = [float(sum(self.axes.cells(table.labels) for table in tables)) for tables in self.inputs]
+        little = NANOSECONDS["measured cell"] * sum(weights) < SHARED_NANOSECONDS
+        return Subtrees.of(self.tree.parents, weights, 1 if little else threads)
+
+    def _hand_out(self) -> None:
+        """Each measured clique to the smallest clique of the tree that holds it."""
+        holding: dict[Any, list[int]] = {name: [] for name in self.axes.sizes}
+        for position, names in enumerate(self.tree.cliques):
+            for name in names:
+                holding[name].append(position)
+        for number, clique in enumerate(self.layout.cliques):
+            table = _Table(clique, start=int(self.layout.offsets[number]))
+            if not clique:
+                self._add_step({f.KIND: f.POTENTIAL}, [(table, {})])
+                continue
+            wanted = set(clique)
+            rarest = min((holding[name] for name in clique), key=len)
+            holders = [position for position in rarest if wanted <= set(self.tree.cliques[position])]
+            self.inputs[min(holders, key=self.tree.sizes.__getitem__)].append(table)
+
+    def _eliminate(self, position: int) -> None:
+        """The products of one clique's tables, and its message."""
+        tables = self.inputs[position]
+        if not tables:
+            return
+        parent = self.parents[position]
+        above = set(self.tree.cliques[parent]) if parent >= 0 else set()
+        alone = len(tables) == 1
+        for left, right in contraction_order([table.labels for table in tables], tuple(above), self.axes.sizes):
+            second, first = tables.pop(right), tables.pop(left)
+            tables.append(self._product(first, second, above.union(*(table.labels for table in tables))))
+        (table,) = tables
+        kept = tuple(label for label in table.labels if label in above)
+        if alone and kept == table.labels:
+            self.inputs[parent].append(table)
+            return
+        if table.measured:
+            table = self._weighted(table, self.one, above)
+        elif kept != table.labels:
+            table = self._packed(table, kept)
+        self._scaled(table, root=not kept)
+        if kept:
+            self.inputs[parent].append(table)
+
+    def _scaled(self, table: _Table, root: bool) -> None:
+        """A message is divided by its maximum, which the step that made it may have to know."""
+        if self.steps[-1].columns[f.KIND] == f.WEIGHT:
+            self.steps[-1].columns[f.SCALE] = self.scales
+        self._add_step({f.KIND: f.SCALE_BY_MAXIMUM, f.SCALE: self.scales, f.ROOT: int(root)}, [(table, {})])
+        self.scales += 1
+
+    # -- products -----------------------------------------------------------------------------------------------------
+
+    def _product(self, left: _Table, right: _Table, wanted: set[Any]) -> _Table:
+        """The product of two tables, summed over what is not wanted."""
+        for table, other in sorted(((left, right), (right, left)), key=lambda pair: -self.axes.cells(pair[0].labels)):
+            if table.measured and set(other.labels) <= set(table.labels):
+                return self._weighted(table, other, wanted)
+        left, right = (self._without_lone(*pair, wanted) for pair in ((left, right), (right, left)))
+        both = set(left.labels).intersection(right.labels)
+        kept = tuple(label for label in left.labels if label in both and label in wanted)
+        rows = tuple(label for label in left.labels if label not in both)
+        columns = tuple(label for label in right.labels if label not in both)
+        larger = max(left, right, key=lambda table: self.axes.cells(table.labels))
+        summed = tuple(label for label in larger.labels if label in both and label not in wanted)
+        kept = tuple(label for label in larger.labels if label in kept)
+        if kept and self.axes.cells((*rows, *summed, *columns)) < FEW_OPERATIONS:
+            return self._small(left, right, (rows, summed, columns), kept)
+        return self._matrices(left, right, (rows, summed, columns), kept)
+
+    def _without_lone(self, table: _Table, other: _Table, wanted: set[Any]) -> _Table:
+        """With the axes summed out that nothing else has."""
+        used = tuple(label for label in table.labels if label in wanted or label in other.labels)
+        if used == table.labels:
+            return self._exponentiated(table)
+        return self._packed(table, used)
+
+    def _exponentiated(self, table: _Table) -> _Table:
+        """A measured clique's exponentials, for other steps than its own."""
+        if table.measured and table.gradient is None:
+            table.gradient = Buffer(self.axes.cells(table.labels))
+            self._add_step({f.KIND: f.POTENTIAL}, [(table, {})])
+        return table
+
+    def _weighted(self, table: _Table, other: _Table, wanted: set[Any]) -> _Table:
+        """A measured clique's exponentials times a table of some of its axes, summed."""
+        other = self._in_order(self._exponentiated(other), [label for label in table.labels if label in other.labels])
+        of = {label: (label in wanted) + 2 * (label in other.labels) for label in table.labels}
+        kind = (f.ALONE, f.OWN, f.SHARED, f.COMMON)
+        inner = kind[of[table.labels[-1]]]
+        split = len(table.labels)
+        while split and kind[of[table.labels[split - 1]]] == inner:
+            split -= 1
+        made = self._new(label for label in table.labels if label in wanted)
+        rows = table.labels[:split]
+        columns = {
+            f.KIND: f.WEIGHT,
+            f.INNER: inner,
+            f.N_OUT: self.axes.cells(rows),
+            f.N_IN: self.axes.cells(table.labels[split:]),
+            f.OUTER: self.axes.map(rows, self.axes.strides(made.labels)),
+            f.OTHER: self.axes.map(rows, self.axes.strides(other.labels)),
+            f.SCALE: -1,
+        }
+        self._add_step(columns, [(table, {}), (other, {}), (made, {})])
+        return made
+
+    def _small(self, left: _Table, right: _Table, groups: tuple[Labels, Labels, Labels], kept: Labels) -> _Table:
+        rows, summed, columns = groups
+        made = self._new((*rows, *columns, *kept))
+        split = self.axes.split(kept)
+        sides = []
+        for table, own in ((left, (*rows, *summed)), (right, (*summed, *columns))):
+            strides, inner = self.axes.strides(table.labels), kept[split:]
+            side = {
+                f.STARTS: self.axes.map(own, strides),
+                f.N_STARTS: self.axes.cells(own),
+                f.KEPT_OUTER: self.axes.map(kept[:split], strides),
+                f.N_KEPT_OUTER: self.axes.cells(kept[:split]),
+                f.KEPT_INNER: self.axes.inner_map(inner, strides),
+                f.N_KEPT_INNER: self.axes.cells(inner),
+            }
+            side[f.PIECES] = sum(2 * one[f.N_STARTS] * one[f.N_KEPT_INNER] for _, one in sides)  # from the share's on
+            sides.append((table, side))
+        self._add_step({f.KIND: f.SMALL, **self._counts(groups, kept)}, [*sides, (made, {})])
+        return made
+
+    def _matrices(self, left: _Table, right: _Table, groups: tuple[Labels, Labels, Labels], kept: Labels) -> _Table:
+        rows, summed, columns = groups
+        sides = []
+        for table, over, under in ((left, rows, summed), (right, summed, columns)):
+            side = self.axes.matrix(table.labels, kept, over, under)
+            if side is None:
+                last = table.labels[-1]
+                table = self._in_order(table, (*kept, *under, *over) if last in over else (*kept, *over, *under))
+                side = self.axes.matrix(table.labels, kept, over, under)
+            sides.append((table, side))
+        made = self._new((*kept, *rows, *columns))
+        self._add_step({f.KIND: f.MATRICES, **self._counts(groups, kept)}, [*sides, (made, {})])
+        return made
+
+    # -- other steps ---------------------------------------------------------------------------------------------------
+
+    def _in_order(self, table: _Table, labels: Sequence[Any]) -> _Table:
+        """With its axes in this order; those of one value do not matter."""
+        long = [[label for label in some if self.axes.sizes[label] > 1] for some in (table.labels, labels)]
+        if long[0] != long[1]:
+            return self._packed(table, tuple(labels))
+        if table.labels == tuple(labels):
+            return table
+        return _Table(tuple(labels), table.start, table.values, table.gradient)
+
+    def _packed(self, table: _Table, labels: Labels) -> _Table:
+        """With these axes in this order, the others summed out."""
+        self._exponentiated(table)
+        strides, split, made = self.axes.strides(table.labels), self.axes.split(labels), self._new(labels)
+        last = len(table.labels)
+        while last and table.labels[last - 1] not in labels:
+            last -= 1
+        others = tuple(label for label in table.labels[:last] if label not in labels)
+        columns = {
+            f.KIND: f.PACK,
+            f.N_OUT: self.axes.cells(labels[:split]),
+            f.N_IN: self.axes.cells(labels[split:]),
+            f.OUTER: self.axes.map(labels[:split], strides),
+            f.COLUMN: self.axes.inner_map(labels[split:], strides),
+            f.OTHER: self.axes.map(others, strides),
+            f.OTHERS: self.axes.cells(others),
+            f.RUN: self.axes.cells(table.labels[last:]),
+        }
+        self._add_step(columns, [(table, {}), (made, {})])
+        return made
+
+    def _new(self, labels: Iterable[Any]) -> _Table:
+        """A table that the next step makes."""
+        labels = tuple(labels)
+        cells = self.axes.cells(labels)
+        return _Table(labels, values=Buffer(cells), gradient=Buffer(cells))
+
+    def _add_step(self, columns: dict[int, Any], sides: list[tuple[_Table, dict[int, Any]]]) -> None:
+        nanoseconds = NANOSECONDS["step"] + self._work(columns, self.axes.cells(sides[0][0].labels))
+        self.steps.append(_Step(columns, sides, nanoseconds))
+
+    def _work(self, columns: dict[int, Any], cells: int) -> float:
+        """Nanoseconds of a step whose first table has so many cells."""
+        kind = columns[f.KIND]
+        if kind in (f.POTENTIAL, f.WEIGHT):
+            return NANOSECONDS["measured cell"] * cells + NANOSECONDS["row"] * columns.get(f.N_OUT, 0)
+        if kind in (f.MATRICES, f.SMALL):
+            operations = math.prod(columns[column] for column in (f.ROWS, f.COLUMNS, f.KEPT, f.SUMMED))
+            return NANOSECONDS["matrix operation" if kind == f.MATRICES else "operation"] * operations
+        return NANOSECONDS["packed cell"] * cells if kind == f.PACK else 0.0
+
+    def _counts(self, groups: tuple[Labels, Labels, Labels], kept: Labels) -> dict[int, int]:
+        return dict(zip((f.ROWS, f.SUMMED, f.COLUMNS, f.KEPT), map(self.axes.cells, (*groups, kept)), strict=True))
+
+    # -- the plan's arrays ---------------------------------------------------------------------------------------------
+
+    def _place(self, shares: list[tuple[int, int]]) -> int:
+        """Place all buffers, as long as they are needed: step i goes up at time i and down at time last - i.
+
+        Shares run at the same time, so what is used by one alone lies apart from all others.
+        """
+        last, users = 2 * len(self.steps) - 1, dict[Buffer, set[int]]()
+        for share, (low, high) in enumerate(shares):
+            for number in range(low, high):
+                for buffer, times in self._uses(number, last):
+                    for time in times:
+                        buffer.use(time)
+                    users.setdefault(buffer, set()).add(share)
+        end = PIECES
+        for share, (low, high) in enumerate(shares):
+            self.pieces.append(end)
+            end += max((step.pieces for step in self.steps[low:high]), default=0)
+            common = share == len(shares) - 1
+            end = place((one for one, by in users.items() if by == {share} or (common and len(by) > 1)), end)
+        return end
+
+    def _uses(self, number: int, last: int) -> Iterator[tuple[Buffer, tuple[int, ...]]]:
+        """The buffers that a step uses, and at which times."""
+        step = self.steps[number]
+        kind, made = step.columns[f.KIND], len(step.sides) - 1
+        for position, (table, _) in enumerate(step.sides):
+            if table is self.one:
+                continue
+            if table.values is not None:
+                read_again = kind == f.WEIGHT or (kind in (f.MATRICES, f.SMALL) and position != made)
+                yield table.values, (number, last - number) if read_again else (number,)
+            if table.gradient is not None:
+                yield table.gradient, (last - number,)
+
+    def _rows(self, shares: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
+        steps = np.zeros((len(self.steps), f.N_STEP), dtype=np.int64)
+        sides: list[list[int]] = []
+        for (low, high), pieces in zip(shares, self.pieces, strict=True):
+            for number, step in enumerate(self.steps[low:high], low):
+                steps[number, list(step.columns)] = list(step.columns.values())
+                steps[number, f.FIRST] = len(sides)
+                sides += [self._side(table, columns, pieces) for table, columns in step.sides]
+        return steps, np.array(sides, dtype=np.int64).reshape(-1, f.N_SIDE)
+
+    def _side(self, table: _Table, columns: dict[int, int], pieces: int) -> list[int]:
+        row = [0] * f.N_SIDE
+        for column, value in columns.items():
+            row[column] = value
+        row[f.PIECES] += pieces
+        row[f.AT] = table.start if table.measured else table.values.start  # type: ignore[union-attr]
+        row[f.MEASURED], row[f.CELLS] = int(table.measured), self.axes.cells(table.labels)
+        row[f.GRADIENT] = -1 if table.gradient is None else table.gradient.start
+        return row
