@@ -1,10 +1,14 @@
 """How kernels are compiled: by numba at their first call, without Python objects, kept on disk.
 
-numba's cache notices changes only in the file a kernel is written in, so what kernels call is written beside them.
+numba's cache notices changes only in the file a kernel is written in, so what kernels call is written beside them, or
+in elementary_kernels.py, whose content is added to what numba compares.
 """
 
 from __future__ import annotations
 
+import hashlib
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numba
@@ -17,13 +21,24 @@ OPTIONS: dict[str, Any] = {**_SETTINGS, "fastmath": {"contract"}}
 """Of kernels and what they call."""
 
 
+_ELEMENTARY = Path(__file__).with_name("elementary_kernels.py")
+
+
 def compiled(function: Any) -> Any:
     """A kernel: compiled on first call, its machine code kept on disk where some folder is writable."""
     try:
         with numba_cache(config):
-            return numba.njit(cache=True, **OPTIONS)(function)
+            kernel = numba.njit(cache=True, **OPTIONS)(function)
     except RuntimeError:  # a read-only installation and no writable user cache: compile in memory
         return numba.njit(**OPTIONS)(function)
+    index = kernel._cache._cache_file  # type: ignore[attr-defined]
+    index._source_stamp = index._source_stamp, _digest_of_elementary_kernels()
+    return kernel
+
+
+@cache
+def _digest_of_elementary_kernels() -> str:
+    return hashlib.sha256(_ELEMENTARY.read_bytes()).hexdigest()
 
 
 inlined = numba.njit(**OPTIONS)

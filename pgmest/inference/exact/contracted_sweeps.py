@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -39,8 +39,6 @@ float32 below exp(-30)."""
 
 SHARED_OPERATIONS = 1 << 22
 """Matrix products of at least this many multiplications are worth sharing between threads."""
-
-_ROUTINES = {np.dtype(np.float64): "dgemm", np.dtype(np.float32): "sgemm"}
 
 
 class ContractedSweeps:
@@ -76,7 +74,7 @@ class ContractedSweeps:
         kernels, smallest = load_contraction_kernels(theta.dtype, bool(self._shared)), SMALLEST_SUMS[theta.dtype]
         theta = theta.view()
         theta.flags.writeable = False  # numba compiles anew for each kind of argument
-        blas, work = _address(theta.dtype), self._workspace(theta.dtype)
+        blas, work = kernels.gemm_address(theta.dtype), self._workspace(theta.dtype)
         tables, scales = self._tables, self._scales
 
         def upward(low: int, high: int) -> float:
@@ -143,11 +141,3 @@ class ContractedSweeps:
 
     def _share(self, kernel: partial) -> None:
         run_together([partial(kernel, part, self.threads) for part in range(self.threads)])
-
-
-@cache
-def _address(kind: np.dtype[Any]) -> int:
-    """Where SciPy's BLAS has its product of matrices, as SciPy documents it for compiled callers."""
-    from numba.extending import get_cython_function_address
-
-    return get_cython_function_address("scipy.linalg.cython_blas", _ROUTINES[kind])

@@ -18,14 +18,15 @@ WEIGHT is nearly all there is in chains and trees: neither the product nor its g
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.extending import intrinsic
+from numba.extending import get_cython_function_address, intrinsic
 
 from pgmest._base.compiled import compiled, inlined, reduction
-from pgmest._base.vector_math import exp, largest_of, sum_of
+from pgmest._base.elementary_kernels import exp, largest_of, sum_of
 from pgmest.inference.exact.contraction_columns import (
     AT,
     CELLS,
@@ -80,6 +81,13 @@ DEPTH, WIDTH = 256, 64
 
 
 # -- matrix products ----------------------------------------------------------------------------------------------
+
+
+@cache
+def gemm_address(kind: np.dtype) -> int:
+    """Where SciPy's BLAS has its product of matrices, as SciPy documents it for compiled callers."""
+    routine = {np.dtype(np.float64): "dgemm", np.dtype(np.float32): "sgemm"}[kind]
+    return get_cython_function_address("scipy.linalg.cython_blas", routine)
 
 
 @intrinsic  # type: ignore[arg-type]

@@ -38,7 +38,7 @@ from __future__ import annotations
 import numpy as np
 
 from pgmest._base.compiled import compiled, inlined
-from pgmest._base.vector_math import exp, largest_of, log, sum_of
+from pgmest._base.elementary_kernels import exp, largest_of, log, sum_of
 from pgmest.inference.exact.plan_columns import (
     BASE,
     CELLS,
