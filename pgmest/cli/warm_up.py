@@ -59,7 +59,8 @@ USES = {
     "records": "import numpy as np\nimport pgmest as pg\n"
     + "noisy = [pg.LinearMeasurement(np.full((3, 3), 4.0), tuple(pair), 1.0) for pair in ('ab', 'bc', 'ac', 'cd')]\n"
     + "model = pg.estimate(noisy, dict.fromkeys('abcd', 3))\n"
-    + "[model.sample(20, method=kind, seed=0) for kind in ('round', 'multinomial')]",
+    + "[model.sample(20, method=kind, seed=0) for kind in ('round', 'multinomial')]\n"
+    + "from pgmest.sampling.packed_parquet import packed; packed(np.zeros(8, dtype=np.uint8), 3)",
     "questions": _ESTIMATE + "model.project_many([('a',), ('b', 'a')]); model.map_record(); model.entropy()",
     "error bars": _ESTIMATE + "pg.estimate(noisy, domain, method='lbfgs', max_iterations=5)",
     "posteriors": _ESTIMATE

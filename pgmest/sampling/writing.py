@@ -18,6 +18,7 @@ from pgmest._base.threads import behind
 from pgmest.data.dataset import Dataset
 from pgmest.data.frames import GZIP_LEVEL
 from pgmest.data.table_file import file_format
+from pgmest.sampling.packed_parquet import MOST_VALUES, PackedParquet
 from pgmest.tables.domain import Domain
 
 TEXT_ROWS = 1 << 16
@@ -95,9 +96,25 @@ def _parquet_file(path: Path, domain: Domain, kind: str) -> Iterator[Callable[[D
     """A function that appends a dataset to the Parquet file as a row group, in the type of its codes."""
     try:
         import pyarrow as pa
-        from pyarrow import parquet
     except ImportError:
         raise OptionalDependencyError.of("pyarrow", "writing Parquet files") from None
+    if max(domain.shape) > MOST_VALUES:
+        with _general_parquet_file(path, domain) as write:
+            yield write
+        return
+    snappy = pa.Codec("snappy")
+    with path.open("wb") as file:
+        packed = PackedParquet(file, domain, lambda data: snappy.compress(data, asbytes=True))
+        yield lambda dataset: packed.append(dataset.columns)
+        packed.close()
+
+
+@contextlib.contextmanager
+def _general_parquet_file(path: Path, domain: Domain) -> Iterator[Callable[[Dataset], None]]:
+    """The same, by a writer for values of every kind."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
     empty = Dataset.from_codes(np.empty((0, len(domain)), dtype=np.uint8), domain)
 
     def as_table(dataset: Dataset) -> Any:

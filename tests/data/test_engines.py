@@ -2,6 +2,7 @@
 
 import datetime
 import itertools
+import os
 import shutil
 import signal
 
@@ -46,11 +47,12 @@ def in_dask(table: pd.DataFrame):
 
 @pytest.fixture(scope="session")
 def spark():
+    """A session of Spark; PGMEST_SPARK_MASTER='local-cluster[2,1,1024]' has it start workers, which takes longer."""
     sql = pytest.importorskip("pyspark.sql")
     if shutil.which("java") is None:
         pytest.skip("PySpark needs Java")
     settings = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2", "spark.driver.host": "127.0.0.1"}
-    builder = sql.SparkSession.builder.master("local[1]")
+    builder = sql.SparkSession.builder.master(os.environ.get("PGMEST_SPARK_MASTER", "local[1]"))
     for name, value in settings.items():
         builder = builder.config(name, value)
     interrupt = signal.getsignal(signal.SIGINT)
