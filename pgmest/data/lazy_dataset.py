@@ -2,13 +2,15 @@
 
 The engines are those that narwhals calls lazy: DuckDB relations, polars LazyFrames, PySpark, Dask, Ibis, SQLFrame.
 Marginals are group-bys pushed down to them; the marginals asked for together are read off a few larger group-bys, so
-that the records are scanned fewer times.
+that the records are scanned fewer times. DuckDB, which runs in this process, hands over the codes instead, some records
+at a time, and the compiled kernel counts all marginals of a scan: a quarter of the work.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +29,10 @@ if TYPE_CHECKING:
 
 CELLS_AT_ONCE = 1 << 18
 """Marginals are counted together up to this many cells: more means fewer scans, but more groups to fetch."""
+
+
+RECORDS_AT_ONCE = 1 << 20
+"""Records that DuckDB hands over at a time; tables of more cells are left to it."""
 
 
 class LazyDataset(Dataset):
@@ -111,7 +117,8 @@ class LazyDataset(Dataset):
     def project_many(self, cliques: Iterable[Iterable[str] | str]) -> list[Factor]:
         """The marginal of each clique, in the order given.
 
-        Cliques that fit into one table of `CELLS_AT_ONCE` cells are counted in one scan.
+        Cliques that fit into one table of `CELLS_AT_ONCE` cells are counted in one scan; in DuckDB, without weights,
+        all those of at most `RECORDS_AT_ONCE` cells.
 
         Raises:
             UnknownAttributeError, DuplicateAttributeError: attributes that are none, or named twice.
@@ -123,6 +130,7 @@ class LazyDataset(Dataset):
             zero_table(self.domain.project(clique))  # too large a table is found before the engine starts
         wanted = {frozenset(clique): clique for clique in names if clique}
         tables = {key: self._kept[key] for key in wanted if key in self._kept}
+        tables |= self._streamed([clique for key, clique in wanted.items() if key not in tables])
         for block, inside in blocks([clique for key, clique in wanted.items() if key not in tables], self.domain):
             counted = self._groups(block).project_many(inside)
             tables.update((frozenset(table.domain), table) for table in counted)
@@ -133,6 +141,27 @@ class LazyDataset(Dataset):
     def remembering(self) -> LazyDataset:
         """Itself: it remembers anyway."""
         return self
+
+    def _streamed(self, cliques: Iterable[Clique]) -> dict[frozenset[str], Factor]:
+        """The tables of the cliques that can be counted from records handed over in one scan."""
+        cliques = [clique for clique in cliques if self.domain.size(clique) <= RECORDS_AT_ONCE]
+        part = self.domain.project(name for name in self.domain if any(name in clique for clique in cliques))
+        batches = _batches(self._frame, part) if cliques and self._weight is None else None
+        if batches is None:
+            return {}
+        covering = {name: clique for clique in cliques if len(clique) > 1 for name in clique}
+        alone: list[Clique] = [(name,) for name in part if name not in covering]
+        counted = [*(clique for clique in cliques if len(clique) > 1), *alone]
+        counts = {clique: np.zeros(part.project(clique).shape) for clique in counted}
+        for batch in batches:
+            for clique, table in zip(counts, batch.project_many(counts), strict=True):
+                counts[clique] += table.values
+        found = {frozenset(clique): Factor(part.project(clique), table) for clique, table in counts.items()}
+        for name, clique in covering.items():
+            found[frozenset((name,))] = found[frozenset(clique)].project((name,))
+        singles = {name: found[frozenset((name,))].values.astype(np.int64) for name in part}
+        self._compare(singles, float(next(iter(singles.values())).sum()))
+        return found
 
     def _groups(self, attributes: Clique) -> Dataset:
         """The distinct records over `attributes`, each with its count (or the sum of its weights) as its weight."""
@@ -147,19 +176,25 @@ class LazyDataset(Dataset):
         counts = groups[rows].to_numpy().astype(np.int64)
         weights = counts if self._weight is None else groups[weight].to_numpy()
         found = Dataset.from_codes(codes, self.domain.project(attributes), weights)
-        self._compare(found, counts)
+        tables = {name: np.zeros(size, dtype=np.int64) for name, size in found.domain.items()}
+        for name, table in tables.items():
+            np.add.at(table, found.column(name), counts)
+        self._compare(tables, found.total)
         return found
 
-    def _compare(self, groups: Dataset, counts: np.ndarray) -> None:
-        """See that the records are those of the earlier scans: their number, sums of codes, and one-way counts."""
-        same = int(counts.sum()) == self.records
-        same = same and bool(np.isclose(groups.total, self.total, rtol=1e-9, atol=0.0))
-        for name, size in groups.domain.items():
-            table = np.zeros(size, dtype=np.int64)
-            np.add.at(table, groups.column(name), counts)
+    def _compare(self, tables: Mapping[str, np.ndarray], total: float) -> None:
+        """See that the records are those of the earlier scans: their number, sums of codes, and one-way counts.
+
+        Args:
+            tables: the one-way counts of the records just scanned, of at least one attribute.
+            total: the sum of their weights.
+        """
+        same = bool(np.isclose(total, self.total, rtol=1e-9, atol=0.0))
+        for name, table in tables.items():
+            same = same and int(table.sum()) == self.records
             same = same and np.array_equal(self._seen.setdefault(name, table), table)
             expected = self._scanned.sums.get(name)
-            same = same and (expected is None or int(table @ np.arange(size)) == expected)
+            same = same and (expected is None or int(table @ np.arange(len(table))) == expected)
         if not same:
             raise changed(self._frame)
 
@@ -230,6 +265,18 @@ class LazyDataset(Dataset):
 
 
 DATASET_OF_LAZY_FRAME.append(LazyDataset.of_lazy)
+
+
+def _batches(frame: nw.LazyFrame[Any], domain: Domain) -> Iterator[Dataset] | None:
+    """The records a part at a time, their codes checked again, from an engine that hands them over as they are read."""
+    if not frame.implementation.is_duckdb() or importlib.util.find_spec("pyarrow") is None:
+        return None
+    relation: Any = frame.select(*domain).to_native()
+    read = getattr(relation, "to_arrow_reader", None) or relation.fetch_record_batch  # the name before DuckDB 1.5
+    return (
+        Dataset.from_codes([column.to_numpy(zero_copy_only=False) for column in batch.columns], domain)
+        for batch in read(RECORDS_AT_ONCE)
+    )
 
 
 def blocks(cliques: Iterable[Clique], domain: Domain, cells: int = CELLS_AT_ONCE) -> list[tuple[Clique, list[Clique]]]:

@@ -25,21 +25,29 @@ trees: a node nearer to its tree's leader, and the size of the tree, kept at the
 
 # -- random numbers -------------------------------------------------------------------------------------------------
 
-_STEP = np.uint64(0x9E3779B97F4A7C15)
+STEP = 0x9E3779B97F4A7C15
+"""What a random number adds to the state, so that the state after any number of them is known beforehand."""
+
+_STEP = np.uint64(STEP)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
 _30, _27, _31, _11 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11)
 
 
 @inlined
-def _uniform(state):
-    """A number in [0, 1) with 53 random bits (SplitMix64: Steele, Lea, Flood, OOPSLA 2014)."""
-    state[0] += _STEP
-    z = state[0]
+def _number(z):
+    """The number in [0, 1) of a state, with 53 random bits (SplitMix64: Steele, Lea, Flood, OOPSLA 2014)."""
     z = (z ^ (z >> _30)) * _MIX_1
     z = (z ^ (z >> _27)) * _MIX_2
     z = z ^ (z >> _31)
-    return float(z >> _11) * 2.0**-53
+    return float(np.int64(z >> _11)) * 2.0**-53
+
+
+@inlined
+def _uniform(state):
+    """The next number."""
+    state[0] += _STEP
+    return _number(state[0])
 
 
 # -- the forest of fractional arcs ------------------------------------------------------------------------------------
@@ -224,24 +232,47 @@ def _match_totals(weights, totals, counts):
 
 # -- records ----------------------------------------------------------------------------------------------------------
 
-
-@inlined
-def _row_of(columns, record, separator, strides):
-    """The row of a record: the position of its values on the separator."""
-    row = 0
-    for i in range(separator.size):
-        row += strides[i] * np.int64(columns[separator[i], record])
-    return row
+_0, _1 = np.uint64(0), np.uint64(1)
 
 
 @inlined
-def _assign(columns, record, new, codes, j):
-    for i in range(new.size):
-        columns[new[i], record] = codes[j, i]
+def _find_rows(columns, begin, end, separator, strides, cells):
+    """The rows of records: the positions of their values on the separator. One attribute after the other is faster."""
+    count = np.uint64(end - begin)
+    for i in range(count):
+        cells[i] = 0
+    for k in range(separator.size):
+        column, stride = columns[separator[k], begin:end], np.uint32(strides[k])
+        for i in range(count):
+            cells[i] += stride * np.uint32(column[i])
+
+
+@inlined
+def _assign(columns, begin, end, new, codes, cells):
+    """Write the codes of the columns of the table that the records have been given."""
+    count = np.uint64(end - begin)
+    for k in range(new.size):
+        column = columns[new[k], begin:end]
+        for i in range(count):
+            column[i] = codes[np.uint64(cells[i]), np.uint64(k)]
+
+
+@inlined
+def _lay_out(counts, deck, bounds):
+    """Lay out the cards of each row, as many of a column as its count, and where in the deck they lie."""
+    position = 0
+    for s in range(counts.shape[0]):
+        bounds[s, 0] = position
+        for j in range(counts.shape[1]):
+            end = position + int(counts[s, j])
+            for place in range(position, end):
+                deck[place] = j
+            position = end
+        bounds[s, 1] = position
 
 
 @compiled
-def deal_records(counts, columns, first, last, separator, strides, new, codes, deck, bounds, state):
+def deal_records(counts, columns, first, last, separator, strides, new, codes, deck, bounds, cells, state):
     """Give records first..last-1 their values of the new attributes, so that the cells come out as `counts`.
 
     Each row's values make a deck of cards, of which each of its records takes one at random.
@@ -252,45 +283,53 @@ def deal_records(counts, columns, first, last, separator, strides, new, codes, d
         separator, strides: the attributes of the separator, and what a step of each adds to the row.
         new: the new attributes.
         codes: shape (columns of counts, new attributes), their codes.
-        deck: workspace, at least last - first integers.
-        bounds: workspace of shape (rows, 2).
-        state: of the random numbers, shape (1,).
+        deck: workspace, at least last - first integers that hold 0..columns of counts - 1; small ones stay in cache.
+        bounds: workspace of shape (rows, 2), uint64: unsigned, so that no index is checked for being negative.
+        cells: workspace, uint32; that many records are made at a time.
+        state: of the random numbers, shape (1,); it goes one step per record.
     """
-    position = 0
-    for s in range(counts.shape[0]):
-        bounds[s, 0] = position
-        for j in range(counts.shape[1]):
-            for _ in range(int(counts[s, j])):
-                deck[position] = j
-                position += 1
-        bounds[s, 1] = position
-    for record in range(first, last):
-        row = _row_of(columns, record, separator, strides)
-        low = bounds[row, 0]
-        chosen = low + int(_uniform(state) * (bounds[row, 1] - low))
-        card = deck[chosen]
-        deck[chosen] = deck[low]
-        bounds[row, 0] = low + 1
-        _assign(columns, record, new, codes, card)
+    _lay_out(counts, deck, bounds)
+    z = state[0]
+    for begin in range(first, last, cells.size):
+        end = min(begin + cells.size, last)
+        _find_rows(columns, begin, end, separator, strides, cells)
+        for i in range(np.uint64(end - begin)):
+            row = np.uint64(cells[i])
+            low = bounds[row, _0]
+            z += _STEP
+            left = float(np.int64(bounds[row, _1] - low))
+            chosen = low + np.uint64(np.int64(_number(z) * left))
+            cells[i] = deck[chosen]
+            deck[chosen] = deck[low]
+            bounds[row, _0] = low + _1
+        _assign(columns, begin, end, new, codes, cells)
+    state[0] = z
 
 
 @compiled
-def draw_records(cumulative, columns, first, last, separator, strides, new, codes, state):
+def draw_records(cumulative, columns, first, last, separator, strides, new, codes, cells, state):
     """Give records first..last-1 independent values of the new attributes, given those of the separator.
 
     `cumulative` has shape (rows, columns): the running sums of each row's weights. A value of weight 0 is never drawn.
     The other arguments are those of `deal_records`.
     """
     n_columns = cumulative.shape[1]
-    for record in range(first, last):
-        row = _row_of(columns, record, separator, strides)
-        target = _uniform(state) * cumulative[row, n_columns - 1]
-        low, length = 0, n_columns
-        while length > 1:  # bisection for the first column whose running sum is above the target, without branches
-            half = length >> 1
-            low += half * int(cumulative[row, low + half - 1] <= target)
-            length -= half
-        _assign(columns, record, new, codes, low)
+    z = state[0]
+    for begin in range(first, last, cells.size):
+        end = min(begin + cells.size, last)
+        _find_rows(columns, begin, end, separator, strides, cells)
+        for i in range(np.uint64(end - begin)):
+            sums = cumulative[np.uint64(cells[i])]
+            z += _STEP
+            target = _number(z) * sums[n_columns - 1]
+            low, length = 0, n_columns
+            while length > 1:  # bisection for the first column whose sum is above the target, without branches
+                half = length >> 1
+                low += half * int(sums[low + half - 1] <= target)
+                length -= half
+            cells[i] = low
+        _assign(columns, begin, end, new, codes, cells)
+    state[0] = z
 
 
 @compiled

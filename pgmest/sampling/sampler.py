@@ -8,11 +8,13 @@ measured ones: conditioning on less would lose dependence across the tree.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
 from pgmest._base.errors import ArgumentError, at_least
 from pgmest._base.memory import check_records
+from pgmest._base.threads import idle_threads, run_in_turn
 from pgmest.data.codes import code_type, read_only
 from pgmest.data.dataset import Dataset
 from pgmest.inference.exact.belief_propagation import ExactOracle
@@ -29,11 +31,16 @@ RECORD_BLOCK = 1 << 18
 LARGEST_BLOCK = 1 << 22
 """The same for a model of many cells, where large blocks are worth a pass over its tables."""
 
+CELLS_IN_FLIGHT = 1 << 23
+"""Blocks are made at the same time up to this many cells of their tables, which take 64 MB."""
+
 MOST_RECORDS = 1 << 53  # up to here floats count them one by one
 
 
 class Sampler:
     """A model ready for sampling: its tables are read once, and later changes of the oracle do not matter.
+
+    A seed makes the same records on any number of threads.
 
     >>> from pgmest.tables.clique_vector import Layout
     >>> from pgmest.tables.domain import Domain
@@ -56,8 +63,8 @@ class Sampler:
         self._tables = clique_tables(oracle)
         self._codes_type = code_type(max(self.domain.shape, default=1))
         self._places = [Places.of(self.domain, table, self._codes_type) for table in self._tables]
-        cells = sum(table.weights.size for table in self._tables)
-        self._block = min(max(RECORD_BLOCK, cells), LARGEST_BLOCK)
+        self._cells = sum(table.weights.size for table in self._tables)
+        self._block = min(max(RECORD_BLOCK, self._cells), LARGEST_BLOCK)
 
     def draw(self, n: int, method: str = "round", seed: int | np.random.Generator | None = None) -> Dataset:
         """n records in random order; `pgmest.sampling` describes the methods.
@@ -96,8 +103,12 @@ class Sampler:
     def _dataset(self, records: RoundedRecords | IndependentRecords, size: int) -> Dataset:
         check_records(size, len(self.domain) * self._codes_type.itemsize)
         columns = np.empty((len(self.domain), size), dtype=self._codes_type)
-        for first in range(0, size, self._block):
-            records.fill(columns, first, min(first + self._block, size))
+        blocks = (
+            partial(records.block(min(self._block, size - first)), columns, first)
+            for first in range(0, size, self._block)
+        )
+        at_once = min(-(-size // self._block), CELLS_IN_FLIGHT // self._cells)  # each has counts of its own
+        run_in_turn(blocks, max(1, min(at_once, idle_threads())))
         typed = (
             column.astype(code_type(values), copy=False)
             for column, values in zip(columns, self.domain.shape, strict=True)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pgmest._base.errors import ArgumentError
-from pgmest._base.threads import get_threads, run_together, set_threads
+from pgmest._base.threads import behind, get_threads, idle_threads, run_in_turn, run_together, set_threads
 
 
 @pytest.fixture(autouse=True)
@@ -118,3 +118,103 @@ def test_a_forked_process_makes_its_own_pool():
     process.join(timeout=600)
     process.kill()  # if it still waits for a thread that only its parent has
     assert process.exitcode == 0
+
+
+# -- in turn, and in the background -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_tasks_in_turn_are_all_done(threads):
+    done = []
+    run_in_turn(((lambda number=number: done.append(number)) for number in range(20)), threads)
+    assert sorted(done) == list(range(20))
+    assert threads > 1 or done == list(range(20))
+    run_in_turn((), threads)
+
+
+def test_tasks_in_turn_are_made_when_there_is_room_for_them():
+    made, done, ahead = [], [], []
+
+    def tasks():
+        for number in range(30):
+            made.append(number)
+            ahead.append(len(made) - len(done))
+            yield lambda: done.append(0)
+
+    run_in_turn(tasks(), 3)
+    assert max(ahead) <= 5  # three run or wait, one came too many before one was done, and one is being made
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_an_error_in_turn_is_raised_when_those_that_began_are_done(threads):
+    begun, done = [], []
+
+    def task(number: int) -> None:
+        begun.append(number)
+        if number == 4:
+            raise RuntimeError(f"task {number}")
+        done.append(number)
+
+    with pytest.raises(RuntimeError, match="task 4"):
+        run_in_turn(((lambda number=number: task(number)) for number in range(100)), threads)
+    assert sorted([*done, 4]) == sorted(begun)
+    assert len(begun) < 100
+
+
+def test_work_behind_is_done_in_order_on_another_thread():
+    set_threads(2)
+    done = []
+    with behind(lambda item: done.append((item, threading.current_thread()))) as hand_over:
+        for item in range(5):
+            hand_over(item)
+        assert len(done) >= 4  # an item is taken when the one before is done
+        assert (get_threads(), idle_threads()) == (2, 1)
+    assert [item for item, _ in done] == list(range(5))
+    assert threading.current_thread() not in {thread for _, thread in done}
+    assert idle_threads() == 2
+
+
+def test_one_thread_works_at_once():
+    set_threads(1)
+    done = []
+    with behind(done.append) as hand_over:
+        hand_over(7)
+        assert done == [7]
+        assert idle_threads() == 1
+
+
+def hand_all_over(work, items):
+    with behind(work) as hand_over:
+        for item in items:
+            hand_over(item)
+
+
+@pytest.mark.parametrize("failing", [0, 2])
+def test_an_error_behind_is_raised_at_the_next_item_or_the_end(failing):
+    set_threads(2)
+
+    def work(item: int) -> None:
+        if item == failing:
+            raise RuntimeError(f"item {item}")
+
+    with pytest.raises(RuntimeError, match=f"item {failing}"):
+        hand_all_over(work, range(3))
+    assert idle_threads() == 2
+
+
+def test_an_interruption_waits_for_the_work_behind():
+    set_threads(2)
+    done, go_on = [], threading.Event()
+
+    def work(item: int) -> None:
+        go_on.wait(timeout=600)
+        done.append(item)
+
+    def items():
+        yield 1
+        threading.Timer(0.05, go_on.set).start()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        hand_all_over(work, items())
+    assert done == [1]

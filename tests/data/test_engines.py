@@ -2,6 +2,7 @@
 
 import datetime
 import itertools
+import os
 import shutil
 import signal
 
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 import pgmest as pg
 from pgmest._base.errors import ArgumentError, CodeRangeError, DataError, ModelTooLarge, UnknownAttributeError
-from pgmest.data import dataset
+from pgmest.data import dataset, lazy_dataset
 from pgmest.data.dataset import Dataset
 from pgmest.data.lazy_dataset import LazyDataset, blocks
 from pgmest.data.schema import Schema
@@ -46,11 +47,12 @@ def in_dask(table: pd.DataFrame):
 
 @pytest.fixture(scope="session")
 def spark():
+    """A session of Spark; PGMEST_SPARK_MASTER='local-cluster[2,1,1024]' has it start workers, which takes longer."""
     sql = pytest.importorskip("pyspark.sql")
     if shutil.which("java") is None:
         pytest.skip("PySpark needs Java")
     settings = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2", "spark.driver.host": "127.0.0.1"}
-    builder = sql.SparkSession.builder.master("local[1]")
+    builder = sql.SparkSession.builder.master(os.environ.get("PGMEST_SPARK_MASTER", "local[1]"))
     for name, value in settings.items():
         builder = builder.config(name, value)
     interrupt = signal.getsignal(signal.SIGINT)
@@ -318,3 +320,49 @@ def test_the_last_of_equal_bins_may_be_wider():
     schema = Schema.from_dict({"columns": {"a": {"type": "integer", "min": 0, "max": 9, "bins": 3}}})
     ages = pl.DataFrame({"a": range(10)})
     assert schema.encode(ages.lazy()).collect() == schema.encode(ages)
+
+
+# -- records that DuckDB hands over -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def few_at_once(monkeypatch):
+    """Tables of more than 10 cells are left to the engine, which hands over few records at a time."""
+    pytest.importorskip("pyarrow")
+    monkeypatch.setattr(lazy_dataset, "RECORDS_AT_ONCE", 10)
+
+
+def test_records_handed_over_are_counted_with_those_that_duckdb_groups(few_at_once, monkeypatch):
+    streamed, grouped = [], []
+    stream, group = lazy_dataset._batches, LazyDataset._groups
+    monkeypatch.setattr(lazy_dataset, "_batches", lambda f, part: streamed.append(set(part)) or stream(f, part))
+    monkeypatch.setattr(LazyDataset, "_groups", lambda self, block: grouped.append(set(block)) or group(self, block))
+    counted = Dataset.from_frame(in_duckdb(TABLE), DOMAIN)
+    assert_counts_like(counted, Dataset.from_frame(TABLE, DOMAIN))
+    assert streamed
+    assert grouped
+    assert all(DOMAIN.size(tuple(block)) > 10 for block in grouped)
+
+
+def test_duckdb_groups_where_records_have_weights():
+    table = TABLE.assign(weight=np.arange(len(TABLE)) % 3)
+    counted = Dataset.from_frame(in_duckdb(table), DOMAIN, "weight")
+    np.testing.assert_array_equal(
+        counted.project(tuple(DOMAIN)).values, Dataset.from_frame(table, DOMAIN, "weight").project(tuple(DOMAIN)).values
+    )
+
+
+def test_duckdb_counts_the_same_without_pyarrow(monkeypatch):
+    monkeypatch.setattr(lazy_dataset.importlib.util, "find_spec", lambda name: None)
+    assert_counts_like(Dataset.from_frame(in_duckdb(TABLE), DOMAIN), Dataset.from_frame(TABLE, DOMAIN))
+
+
+@pytest.mark.parametrize("change", ["delete from t where a = 1", "update t set a = 0", "insert into t values (5, 0)"])
+def test_a_table_that_changed_is_not_counted_as_it_is_handed_over(change):
+    duckdb = pytest.importorskip("duckdb")
+    connection = duckdb.connect()
+    connection.execute("create table t as select i % 3 as a, i % 2 as b from range(60) as r(i)")
+    data = Dataset.from_frame(connection.table("t"), {"a": 3, "b": 2})
+    connection.execute(change)
+    with pytest.raises((DataError, CodeRangeError)):
+        data.project(("a", "b"))

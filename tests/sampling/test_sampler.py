@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from pgmest._base.errors import ArgumentError, ImpossibleModelError
+from pgmest._base.threads import set_threads
 from pgmest.data.codes import code_type
 from pgmest.data.dataset import Dataset
 from pgmest.sampling import sampler
@@ -251,6 +252,38 @@ def test_a_wrong_number_of_records(calibrated, n):
     with pytest.raises(ArgumentError) as caught:
         prepared.draw(n)
     assert str(caught.value) == f"n={n!r} is not valid: it must be an integer of at least 0."
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("threads", [2, 5])
+def test_any_number_of_threads_makes_the_same_records(calibrated, small_blocks, method, threads):
+    sizes = {"a": 3, "b": 300, "c": 2, "d": 4}
+    prepared = Sampler(calibrated(sizes, ["ab", "bc", "d"], spread=1.0).oracle)
+
+    def records():
+        return Dataset.concat(prepared.batches(50, 15, method, seed=4)), prepared.draw(21, method, seed=4)
+
+    try:
+        set_threads(1)
+        expected = records()
+        set_threads(threads)
+        assert records() == expected
+    finally:
+        set_threads(None)
+
+
+RECORDS_OF_SEED_3 = {
+    "round": [[2, 1, 0], [0, 1, 1], [1, 1, 1], [2, 1, 1], [2, 0, 1], [1, 1, 0], [2, 1, 1]],
+    "multinomial": [[2, 0, 0], [2, 0, 0], [2, 1, 1], [2, 1, 0], [0, 1, 1], [2, 1, 1], [1, 1, 0]],
+}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_seed_makes_the_records_that_it_always_made(calibrated, small_blocks, method):
+    """Computed before blocks were made at the same time."""
+    potentials = {("a", "b"): np.arange(6.0).reshape(3, 2) / 3, ("b", "c"): np.arange(4.0).reshape(2, 2) / 2}
+    model = calibrated({"a": 3, "b": 2, "c": 2}, list(potentials), potentials)
+    assert Sampler(model.oracle).draw(7, method, seed=3).codes.tolist() == RECORDS_OF_SEED_3[method]
 
 
 def test_wrong_batches_are_refused_before_any_is_drawn(calibrated):
