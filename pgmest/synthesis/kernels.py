@@ -150,7 +150,7 @@ def _gains(costs, cells, links, width, gain):
 def change_attribute(rows, a, size, width, others, begins, links, targets, costs, weights, cells, gain):
     """Give the attribute a of each record, in order, the code that lowers the distance to all pairs with a most.
 
-    As `change_codes` does, for one attribute and tables of two attributes only, which need then be at hand for no other.
+    As `change_codes` does, for one attribute and tables of two attributes only, which need be at hand for no other.
 
     rows: the records, shape (records, attributes), changed in place; size: the codes of a; width: the same, rounded up
     to a multiple of four; others, begins: for each table its other attribute, and where its costs start, unsigned;
