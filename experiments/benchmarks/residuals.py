@@ -6,9 +6,11 @@ much memory it needed, and how far the answers and the records are from the trut
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -70,32 +72,32 @@ def measure(attributes: int, records: int) -> dict[str, Any]:
     for estimator in ("original", "local"):
         mechanism = HDMM(rho=RHO, estimator=estimator, backend="simulation")
         if estimator == "original":
-            started = time.perf_counter()
-            plan = mechanism.plan(data.domain, workload)
-            result["plan_seconds"] = time.perf_counter() - started
-            result["expected_error"] = plan.expected_error
-        started = time.perf_counter()
-        fitted = mechanism.fit(data, workload, seed=0)
-        result[f"{estimator}_seconds"] = time.perf_counter() - started
+            with _timed(result, "plan"):
+                result["expected_error"] = mechanism.plan(data.domain, workload).expected_error
+        with _timed(result, estimator):
+            fitted = mechanism.fit(data, workload, seed=0)
         errors[estimator] = _distance(data, fitted.model, compared)
     result["megabytes"] = memory.peak_megabytes() - before
     result["errors"] = errors
-    result["counting_seconds"] = _seconds_of_counting(data, pairs)
-    started = time.perf_counter()
-    made = fitted.sample(min(records, QUICK_RECORDS), seed=0)
-    result["records_seconds"] = time.perf_counter() - started
+    with _timed(result, "counting"):
+        for begin in range(0, len(pairs), COUNTED_AT_ONCE):  # as the mechanism has them counted
+            data.project_many(pairs[begin : begin + COUNTED_AT_ONCE])
+    with _timed(result, "records"):
+        made = fitted.sample(min(records, QUICK_RECORDS), seed=0)
     result["records_made"] = made.records
     result["records_to_model"] = fitted.model.distance(made)
     result["records_to_truth"] = _distance(data, made, compared)
     return result
 
 
-def _seconds_of_counting(data: Dataset, pairs: list[Clique]) -> float:
-    """What all tables take to be counted, some thousand at a time, as the mechanism has them counted."""
-    started = time.perf_counter()
-    for begin in range(0, len(pairs), COUNTED_AT_ONCE):
-        data.project_many(pairs[begin : begin + COUNTED_AT_ONCE])
-    return time.perf_counter() - started
+@contextlib.contextmanager
+def _timed(result: dict[str, Any], step: str) -> Iterator[None]:
+    """Notes the seconds of a step, and those that processors spent on it, which other processes inflate less."""
+    started, spent = time.perf_counter(), time.process_time()
+    yield
+    result[f"{step}_seconds"] = time.perf_counter() - started
+    result[f"{step}_processor_seconds"] = time.process_time() - spent
+    print(f"{step}: {result[f'{step}_processor_seconds']:.1f} s of processors", file=sys.stderr, flush=True)
 
 
 def _noisy_pairs(attributes: int, records: int) -> tuple[Dataset, list[LinearMeasurement]]:
@@ -110,12 +112,12 @@ def measure_local(attributes: int, records: int) -> dict[str, Any]:
     """Seconds and mean distance to the truth of `locally_nonnegative` on noisy pairs, and of these themselves."""
     data, measurements = _noisy_pairs(attributes, records)
     locally_nonnegative(measurements[:1], data.domain)  # its kernel is loaded
-    started = time.perf_counter()
-    found = locally_nonnegative(measurements, data.domain)
-    seconds = time.perf_counter() - started
+    result: dict[str, Any] = {}
+    with _timed(result, "local"):
+        found = locally_nonnegative(measurements, data.domain)
     tables = {table.domain.attributes: table.values for table in found.tables}
     noisy = {m.clique: m.values for m in measurements}
-    return {"seconds": seconds, "error": _tables_off(data, tables), "noisy": _tables_off(data, noisy)}
+    return {"seconds": result["local_seconds"], "error": _tables_off(data, tables), "noisy": _tables_off(data, noisy)}
 
 
 def measure_peer(attributes: int, records: int, step: float) -> dict[str, Any]:

@@ -34,7 +34,8 @@ COMMAND = "python -m experiments.benchmarks residuals"
 NOTES = f"""\
 All pairs of attributes of 10 values, of records that walk along a chain of them, measured by `HDMM` at rho = {RHO} with
 simulated noise. "Least squares" and "local" are the whole mechanism: count, noise, reconstruct; "counting" is that
-part of it, measured by itself. Expected error: root
+part of it, measured by itself. Seconds are those of processors, on two threads where there is work for them, so that a
+busy machine inflates them less. Expected error: root
 mean squared, in counts a cell, known before anything is spent. Distances are mean total variation distances over pairs,
 between 0 and 1. Records, 100,000 of them, start from a tree of the local tables and are changed code by code until they
 have all of these; "to the tables" is how far they are from them. No junction tree holds these pairs."""
@@ -43,7 +44,7 @@ PEER_NOTES = f"""\
 The same noisy pairs, each with the noise that residuals would leave in it: local non-negativity beside mbi's mirror
 descent with its convex oracle, {PEER_ITERATIONS} iterations at a fixed step, in units of the variance of the noise over
 the total. A process is stopped after {PEER_SECONDS:g} s. Distances to the truth, over all pairs."""
-SECONDS = ("plan_seconds", "counting_seconds", "original_seconds", "local_seconds", "records_seconds")
+SECONDS = tuple(f"{step}_processor_seconds" for step in ("plan", "counting", "original", "local", "records"))
 
 
 def _beside(peers: list[dict[str, Any]]) -> str:

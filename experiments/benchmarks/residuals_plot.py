@@ -11,10 +11,10 @@ import pandas as pd
 from experiments.figure_style import legend, lines, panels, save, titles
 
 STEPS = {
-    "counting_seconds": "count all pairs",
-    "original_seconds": "mechanism, least squares",
-    "local_seconds": "mechanism, local non-negativity",
-    "records_seconds": "100,000 records",
+    "counting_processor_seconds": "count all pairs",
+    "original_processor_seconds": "mechanism, least squares",
+    "local_processor_seconds": "mechanism, local non-negativity",
+    "records_processor_seconds": "100,000 records",
 }
 
 
@@ -37,7 +37,7 @@ def draw(results: Sequence[Mapping[str, Any]], path: Path) -> None:
     lines(right, pd.DataFrame(memory), "attributes", "megabytes", "step", labels=labels, log="xy")
     for axes in (left, right):
         axes.set_xticks(attributes, [f"{count:,}" for count in attributes])
-    titles(left, "Seconds", x="attributes, all pairs of them")
+    titles(left, "Seconds of processors", x="attributes, all pairs of them")
     titles(right, "Megabytes", x="attributes, all pairs of them")
     legend(figure, left)
     save(figure, path)
