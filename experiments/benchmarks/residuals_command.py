@@ -35,8 +35,8 @@ NOTES = f"""\
 All pairs of attributes of 10 values, of records that walk along a chain of them, measured by `HDMM` at rho = {RHO} with
 simulated noise. "Least squares" and "local" are the whole mechanism: count, noise, reconstruct; "counting" is that
 part of it, measured by itself. Seconds are those of processors, on two threads where there is work for them, so that a
-busy machine inflates them less. Expected error: root
-mean squared, in counts a cell, known before anything is spent. Distances are mean total variation distances over pairs,
+busy machine inflates them less. Expected error: root mean squared, in counts a cell, known before anything is spent.
+Distances are mean total variation distances over pairs,
 between 0 and 1. Records, 100,000 of them, start from a tree of the local tables and are changed code by code until they
 have all of these; "to the tables" is how far they are from them. No junction tree holds these pairs."""
 

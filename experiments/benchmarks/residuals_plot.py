@@ -37,6 +37,7 @@ def draw(results: Sequence[Mapping[str, Any]], path: Path) -> None:
     lines(right, pd.DataFrame(memory), "attributes", "megabytes", "step", labels=labels, log="xy")
     for axes in (left, right):
         axes.set_xticks(attributes, [f"{count:,}" for count in attributes])
+    right.set_ylim(bottom=100)
     titles(left, "Seconds of processors", x="attributes, all pairs of them")
     titles(right, "Megabytes", x="attributes, all pairs of them")
     legend(figure, left)
