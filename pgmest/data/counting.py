@@ -94,15 +94,15 @@ def count_tables(
     ends = np.cumsum([0, *map(math.prod, shapes)], dtype=np.int64)
     check_room("the tables of marginals", int(ends[-1]))
     counts = np.zeros(int(ends[-1]))
-    pairs = np.flatnonzero([len(clique) == 2 for clique in cliques])
-    asked = np.array([cliques[position] for position in pairs], dtype=np.int64).reshape(-1, 2)
+    pairs = np.array([position for position, clique in enumerate(cliques) if len(clique) == 2], dtype=np.int64)
+    asked = np.array([clique for clique in cliques if len(clique) == 2], dtype=np.int64).reshape(-1, 2)
     work = PairTasks.of(shape, asked)
     if len(work.tasks):
         count_pairs(columns, shape, work, asked, ends[pairs], counts)
     others = np.ones(len(cliques), dtype=bool)
     others[pairs[work.positions]] = False
-    left = np.flatnonzero(others)
-    if len(left):
+    left = np.flatnonzero(others).tolist()
+    if left:
         _count_each(columns, shape, [cliques[position] for position in left], ends[left], counts)
     places = zip(pairwise(ends.tolist()), shapes, strict=True)
     return [counts[start:end].reshape(sides) for (start, end), sides in places]

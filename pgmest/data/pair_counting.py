@@ -91,7 +91,7 @@ def count_pairs(
     columns: Sequence[np.ndarray],
     shape: Sequence[int],
     work: PairTasks,
-    pairs: Sequence[Sequence[int]],
+    pairs: np.ndarray,
     starts: np.ndarray,
     counts: np.ndarray,
 ) -> None:
@@ -101,7 +101,7 @@ def count_pairs(
         columns: the codes of each attribute, each of shape (records,).
         shape: the number of codes of each.
         work: the tasks.
-        pairs: all that were asked for, two attributes each, in the order of their table's axes.
+        pairs: shape (pairs, 2): the attributes of all that were asked for, in the order of their table's axes.
         starts: where the table of each lies in `counts`, row-major.
         counts: float64.
     """
@@ -131,11 +131,9 @@ def _digits(shape: Sequence[int], groups: Sequence[Sequence[int]]) -> np.ndarray
     return digits
 
 
-def _places(
-    shape: Sequence[int], members: np.ndarray, pairs: Sequence[Sequence[int]], starts: np.ndarray
-) -> np.ndarray:
+def _places(shape: Sequence[int], members: np.ndarray, pairs: np.ndarray, starts: np.ndarray) -> np.ndarray:
     """Of each pair its attributes, where its table starts, and how far apart the codes of each lie in it."""
-    asked = np.array([pairs[position] for position in members[:, 0]], dtype=np.int64).reshape(-1, 2)
+    asked = pairs[members[:, 0]]
     sizes, first = np.array(shape, dtype=np.int64), asked[:, 0] == members[:, 1]
     steps = [np.where(first, sizes[asked[:, 1]], 1), np.where(first, 1, sizes[asked[:, 1]])]
     return np.column_stack([members[:, 1:], starts[members[:, 0]].astype(np.int64), *steps])
