@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from experiments.data import find, load
+from pgmest.data.codes import code_type
 from pgmest.data.dataset import Dataset
 from pgmest.evaluation.simulation import simulate_measurements
 from pgmest.measurements.measurement import LinearMeasurement
@@ -67,6 +68,9 @@ def chain(attributes: int, values: int = 10) -> NamedProblem:
     )
 
 
+WALKS_AT_ONCE = 10_000
+
+
 def chain_records(attributes: int, records: int, values: int = 10) -> Dataset:
     """Records of a chain: each attribute is the one before it plus a geometric step, modulo `values`."""
     return _random_walks(tuple(f"x{i}" for i in range(attributes)), values, records)
@@ -74,8 +78,11 @@ def chain_records(attributes: int, records: int, values: int = 10) -> Dataset:
 
 def _random_walks(names: Clique, values: int, records: int = 10_000) -> Dataset:
     """Records in which each attribute is the one before it plus a geometric step, modulo `values`."""
-    steps = np.random.default_rng(0).geometric(0.5, size=(records, len(names))) - 1
-    return Dataset.from_codes(np.cumsum(steps, axis=1) % values, dict.fromkeys(names, values))
+    rng, codes = np.random.default_rng(0), np.empty((len(names), records), dtype=code_type(values))
+    for start in range(0, records, WALKS_AT_ONCE):
+        steps = rng.geometric(0.5, size=(min(WALKS_AT_ONCE, records - start), len(names))) - 1
+        codes[:, start : start + len(steps)] = (np.cumsum(steps, axis=1) % values).T
+    return Dataset.from_codes(list(codes), dict.fromkeys(names, values), trusted=True)
 
 
 # -- Adult -------------------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from pgmest._base.errors import MOST_AXES, ModelTooLarge, count_text, listed, me
 from pgmest._base.memory import LARGEST_TABLE, check_room
 from pgmest._base.threads import get_threads, run_together
 from pgmest.data.codes import code_type
+from pgmest.data.pair_counting import PairTasks, count_pairs
 from pgmest.tables.domain import Domain
 
 ROWS_AT_ONCE = 1 << 18  # the cell numbers of this many records stay in cache, and bound the memory used
@@ -73,10 +74,10 @@ def cell_numbers(columns: Sequence[np.ndarray], shape: Sequence[int]) -> np.ndar
 def count_tables(
     columns: Sequence[np.ndarray], shape: Sequence[int], cliques: Sequence[Sequence[int]]
 ) -> list[np.ndarray]:
-    """The tables of many cliques of columns, counted together by a compiled kernel on all threads.
+    """The tables of many cliques of columns, counted together by compiled kernels on all threads.
 
-    Some records at a time, so that all columns of them stay in the cache while one clique after the other reads its
-    own.
+    Pairs of attributes of few values are counted several by one increment (`pair_counting`). Of the others some records
+    are read at a time, so that all columns of them stay in the cache while one clique after the other reads its own.
 
     Args:
         columns: the codes of each attribute, each of shape (records,).
@@ -89,25 +90,45 @@ def count_tables(
     Raises:
         ModelTooLarge: the tables take more than fits in memory.
     """
-    from pgmest.data.kernels import count_tables as kernel
-
     shapes = [tuple([shape[axis] for axis in clique]) for clique in cliques]
     ends = np.cumsum([0, *map(math.prod, shapes)], dtype=np.int64)
     check_room("the tables of marginals", int(ends[-1]))
     counts = np.zeros(int(ends[-1]))
+    pairs = np.array([position for position, clique in enumerate(cliques) if len(clique) == 2], dtype=np.int64)
+    asked = np.array([clique for clique in cliques if len(clique) == 2], dtype=np.int64).reshape(-1, 2)
+    work = PairTasks.of(shape, asked)
+    if len(work.tasks):
+        count_pairs(columns, shape, work, asked, ends[pairs], counts)
+    others = np.ones(len(cliques), dtype=bool)
+    others[pairs[work.positions]] = False
+    left = np.flatnonzero(others).tolist()
+    if left:
+        _count_each(columns, shape, [cliques[position] for position in left], ends[left], counts)
+    places = zip(pairwise(ends.tolist()), shapes, strict=True)
+    return [counts[start:end].reshape(sides) for (start, end), sides in places]
+
+
+def _count_each(
+    columns: Sequence[np.ndarray],
+    shape: Sequence[int],
+    cliques: Sequence[Sequence[int]],
+    starts: np.ndarray,
+    counts: np.ndarray,
+) -> None:
+    """Add the records to the tables of cliques, each by itself; the tables start in `counts` where `starts` says."""
+    from pgmest.data.kernels import count_tables as kernel
+
     widths = np.array([len(clique) for clique in cliques], dtype=np.uint64)
     members = np.zeros((len(cliques), int(widths.max(initial=0))), dtype=np.uint64)
     for row, clique in zip(members, cliques, strict=True):
         row[: len(clique)] = clique
-    sizes, starts = np.array(shape, dtype=np.uint64), ends[:-1].astype(np.uint64)
+    sizes, begins = np.array(shape, dtype=np.uint64), starts.astype(np.uint64)
     kind = np.result_type(*(column.dtype for column in columns))
     parts = list(pairwise(np.linspace(0, len(cliques), get_threads() + 1).astype(int).tolist()))
     room = [np.empty(min(TABLE_ROWS_AT_ONCE, len(columns[0])), dtype=np.uint32) for _ in parts]
     for start in range(0, len(columns[0]), TABLE_ROWS_AT_ONCE):
         codes = np.stack([column[start : start + TABLE_ROWS_AT_ONCE] for column in columns]).astype(kind, copy=False)
         run_together(
-            partial(kernel, codes, members, widths, sizes, starts, *part, cells, counts)
+            partial(kernel, codes, members, widths, sizes, begins, *part, cells, counts)
             for part, cells in zip(parts, room, strict=True)
         )
-    places = zip(pairwise(ends.tolist()), shapes, strict=True)
-    return [counts[start:end].reshape(sides) for (start, end), sides in places]

@@ -23,6 +23,7 @@ from pgmest.measurements.selection import CellMerging, PaidSelection, latest
 from pgmest.privacy import requests
 from pgmest.privacy.accesses import Access, OwnMechanism
 from pgmest.privacy.budgets import Budget, PlannedRho
+from pgmest.privacy.counted_ahead import CountedAhead
 from pgmest.privacy.dataset_ledger import DatasetLedger, LedgerRun
 from pgmest.privacy.journal import Journal
 from pgmest.privacy.ledger import Entry, Ledger, amounts
@@ -34,6 +35,7 @@ from pgmest.privacy.plans import Plan, PlannedRun
 from pgmest.privacy.requests import NUMBER, Question, Request
 from pgmest.privacy.scores import Scores, as_function, public_selection
 from pgmest.tables.domain import Domain
+from pgmest.tables.factor import Factor
 
 Candidate = TypeVar("Candidate")
 
@@ -255,11 +257,12 @@ class Curator(OneProcess):
             return []
         questions = [Question.of(self.domain, clique, query) for clique, query in zip(wanted, asked, strict=True)]
         labels = [" x ".join(clique) or NUMBER for clique in wanted]
+        ahead = CountedAhead(self.domain, wanted)
         with self.ledger.held():
             parts = self._affordable(spend, f"measuring {len(wanted)} cliques").split(shares)
             checked = [
-                self._request(question, part, label, "measure")
-                for question, part, label in zip(questions, parts, labels, strict=True)
+                self._request(question, part, label, "measure", ahead.table(place))
+                for place, (question, part, label) in enumerate(zip(questions, parts, labels, strict=True))
             ]
             return [self._measured(request) for request in checked]
 
@@ -514,8 +517,15 @@ class Curator(OneProcess):
             raise KeyboardInterrupt
         return self.ledger.affordable(spend, label)
 
-    def _request(self, question: Question, cost: Budget, label: str, kind: str) -> Request:
-        return requests.measurement(question, cost, self.neighbors, self._backend, label, kind)
+    def _request(
+        self,
+        question: Question,
+        cost: Budget,
+        label: str,
+        kind: str,
+        table: Callable[[Dataset], Factor] | None = None,
+    ) -> Request:
+        return requests.measurement(question, cost, self.neighbors, self._backend, label, kind, table)
 
     def _measured(self, request: Request) -> LinearMeasurement:
         asked = request.question

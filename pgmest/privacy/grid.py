@@ -13,7 +13,7 @@ import numpy as np
 from pgmest._base.errors import QueryError
 from pgmest.queries import LinearQuery, MatrixQuery
 from pgmest.queries.matrices import DenseQuery, SparseQuery, dense, sparse_query
-from pgmest.queries.norms import entries_of, integer_valued
+from pgmest.queries.norms import entries_of, integer_valued, once_each
 
 BITS = 24
 """Significant bits of a rounded matrix's largest entry."""
@@ -62,6 +62,7 @@ def on_grid(query: LinearQuery | None) -> tuple[LinearQuery | None, float]:
     return query.with_matrices(rounded), math.prod(steps)
 
 
+@once_each
 def _largest(query: MatrixQuery) -> float:
     entries = entries_of(query)
     return 1.0 if entries is None else float(np.abs(entries).max(initial=0.0))

@@ -18,6 +18,8 @@ def budget_bar(title: str) -> Iterator[Callable[[Curator], None]]:
     with tqdm(desc=title, total=100, unit="%", disable=None, bar_format="{l_bar}{bar}| {elapsed}{postfix}") as bar:
 
         def show(curator: Curator) -> None:
+            if bar.disable:
+                return
             bar.set_postfix_str(curator.ledger[-1].label, refresh=False)
             bar.update(round(100 * (curator.spent / curator.budget), 3) - bar.n)
 

@@ -33,6 +33,7 @@ from pgmest.privacy.scores import Evaluated
 from pgmest.privacy.thresholds import threshold
 from pgmest.queries import as_query
 from pgmest.tables.domain import Domain
+from pgmest.tables.factor import Factor
 
 NUMBER = "number of records"
 """What a measurement of no attributes is called."""
@@ -83,9 +84,22 @@ class Question:
 
 
 def measurement(
-    question: Question, cost: Budget, neighbors: Neighbors, backend: Backend, label: str, kind: str
+    question: Question,
+    cost: Budget,
+    neighbors: Neighbors,
+    backend: Backend,
+    label: str,
+    kind: str,
+    table: Callable[[Dataset], Factor] | None = None,
 ) -> Request:
     """A request to measure.
+
+    Args:
+        question: what is asked.
+        cost: what to charge.
+        neighbors, backend: which noise that takes, and where it comes from.
+        label, kind: what the ledger says.
+        table: gives the marginal from the records, where it is counted together with others.
 
     Raises:
         ArgumentError: it costs nothing, or its noise cannot be stated.
@@ -106,7 +120,8 @@ def measurement(
         parameters["query"] = str(asked.query)
     if noise.step != 1.0:
         parameters["grid"] = noise.step
-    access = NoisyAnswers(lambda data: asked.answer(data.project(asked.clique)), noise)
+    counted = table or (lambda data: data.project(asked.clique))
+    access = NoisyAnswers(lambda data: asked.answer(counted(data)), noise)
     details = None if asked.query is None else partial(encode_query, asked.query, np.ndarray.tolist)
     return Request(Entry(label, kind, cost, parameters, backend.insecure), access, details, asked)
 

@@ -6,6 +6,7 @@ import operator
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -117,6 +118,10 @@ class MatrixQuery(LinearQuery):
         return np.array(self.apply(np.eye(self.columns)))
 
     def __str__(self) -> str:
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
         arguments = [f"{name}={_short(value)}" for name, value in self.spec.items() if name != "kind"]
         return f"{self.spec['kind']}({', '.join([str(self.columns), *arguments])})"
 

@@ -9,8 +9,11 @@ Python integers.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -23,6 +26,24 @@ HALF = 2.0**15
 """The high half of an entry counts so many units."""
 BITS, MOST_ROWS = 31, 2**19
 """Within these, sums over the rows of products of halves stay below 2^53."""
+
+
+Found = TypeVar("Found")
+
+
+def once_each(function: Callable[[MatrixQuery], Found]) -> Callable[[MatrixQuery], Found]:
+    """The function, which finds out once about each dense matrix that cannot change: many queries share theirs."""
+    known: WeakKeyDictionary[MatrixQuery, Found] = WeakKeyDictionary()
+
+    @wraps(function)
+    def found(matrix: MatrixQuery) -> Found:
+        if not isinstance(matrix, DenseQuery) or matrix.values.flags.writeable:
+            return function(matrix)
+        if matrix not in known:
+            known[matrix] = function(matrix)
+        return known[matrix]
+
+    return found
 
 
 def largest_l1(query: Any = None) -> Fraction:
@@ -42,6 +63,7 @@ def factors_of(query: Any) -> list[MatrixQuery]:
     return list(as_query(query).matrices)
 
 
+@once_each
 def integer_valued(query: MatrixQuery) -> bool:
     """Whether all entries are integers."""
     entries = entries_of(query)
@@ -95,6 +117,7 @@ def python_integers(values: np.ndarray) -> np.ndarray:
     return np.array([int(value) for value in values.flat], dtype=object).reshape(values.shape)
 
 
+@once_each
 def _largest_column(factor: MatrixQuery) -> tuple[Fraction, Fraction]:
     """The largest l1 norm and the largest squared l2 norm of a column."""
     values = entries_of(factor)

@@ -117,6 +117,87 @@ def change_codes(rows, order, sizes, first, links, members, costs, weights, gain
 
 
 @inlined
+def _gains(costs, cells, links, width, gain):
+    """gain[v] = the sum over links of costs[cells + v], for v < width, a multiple of four."""
+    at = np.uint64(0)
+    while at + np.uint64(8) <= width:  # eight sums in a row are one register
+        a = b = c = d = e = f = g = h = np.float32(0.0)
+        for k in range(np.uint64(links)):
+            cell = cells[k] + at
+            a += costs[cell]
+            b += costs[cell + np.uint64(1)]
+            c += costs[cell + np.uint64(2)]
+            d += costs[cell + np.uint64(3)]
+            e += costs[cell + np.uint64(4)]
+            f += costs[cell + np.uint64(5)]
+            g += costs[cell + np.uint64(6)]
+            h += costs[cell + np.uint64(7)]
+        gain[at], gain[at + np.uint64(1)], gain[at + np.uint64(2)], gain[at + np.uint64(3)] = a, b, c, d
+        gain[at + np.uint64(4)], gain[at + np.uint64(5)], gain[at + np.uint64(6)], gain[at + np.uint64(7)] = e, f, g, h
+        at += np.uint64(8)
+    if at < width:
+        a = b = c = d = np.float32(0.0)
+        for k in range(np.uint64(links)):
+            cell = cells[k] + at
+            a += costs[cell]
+            b += costs[cell + np.uint64(1)]
+            c += costs[cell + np.uint64(2)]
+            d += costs[cell + np.uint64(3)]
+        gain[at], gain[at + np.uint64(1)], gain[at + np.uint64(2)], gain[at + np.uint64(3)] = a, b, c, d
+
+
+@compiled
+def change_attribute(rows, a, size, width, others, begins, links, targets, costs, weights, cells, gain):
+    """Give the attribute a of each record, in order, the code that lowers the distance to all pairs with a most.
+
+    As `change_codes` does, for one attribute and tables of two attributes only, which need be at hand for no other.
+
+    rows: the records, shape (records, attributes), changed in place; size: the codes of a; width: the same, rounded up
+    to a multiple of four; others, begins: for each table its other attribute, and where its costs start, unsigned;
+    links: how many codes the other one has, where the table starts in targets, and how far apart the codes of the other
+    and of a lie there; costs, weights: space for `width` numbers for each code of each other attribute; cells, gain:
+    for one number a table, and for `width` ones. Returns the number of changes.
+    """
+    records, many, step = np.uint64(len(rows)), np.uint64(len(links)), np.uint64(width)
+    costs[:] = 0.0
+    for i in range(records):
+        record, own = rows[i], np.uint64(rows[i, a])
+        for k in range(many):
+            costs[begins[k] + np.uint64(record[others[k]]) * step + own] += np.float32(1.0)
+    for k in range(many):
+        for u in range(links[k, 0]):
+            begin, from_target = np.int64(begins[k]) + u * width, links[k, 1] + u * links[k, 2]
+            for v in range(size):
+                target = targets[from_target + v * links[k, 3]]
+                weight = np.float32(1.0) / np.sqrt(target + np.float32(1.0))
+                costs[begin + v] = weight * (np.float32(2.0) * (costs[begin + v] - target) + np.float32(1.0))
+                weights[begin + v] = weight
+    moved = 0
+    for i in range(records):
+        record, old = rows[i], np.uint64(rows[i, a])
+        for k in range(many):
+            cells[k] = begins[k] + np.uint64(record[others[k]]) * step
+        _gains(costs, cells, many, step, gain)
+        new = old
+        for v in range(np.uint64(size)):
+            if gain[v] < gain[new]:
+                new = v
+        if new == old:
+            continue
+        own = np.float32(0.0)
+        for k in range(many):
+            own += weights[cells[k] + old]
+        if gain[new] >= gain[old] - np.float32(2.0001) * own:  # where it is costs less once it has left
+            continue
+        moved += 1
+        for k in range(many):
+            costs[cells[k] + old] -= np.float32(2.0) * weights[cells[k] + old]
+            costs[cells[k] + new] += np.float32(2.0) * weights[cells[k] + new]
+        record[a] = new
+    return moved
+
+
+@inlined
 def _center(table, shape):
     """Take the mean along each axis off a row-major table."""
     stride = table.size

@@ -11,12 +11,17 @@ import numpy as np
 from pgmest._base.errors import ArgumentError, at_least
 from pgmest.data.dataset import Dataset
 from pgmest.synthesis.gum import Callback
+from pgmest.synthesis.pair_descent import PairDescent
 from pgmest.synthesis.starts import STARTS, as_rows
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
 
 ENOUGH = 1e-3
 """No further sweep where so few codes changed in one."""
+
+NEAR_CELLS = 1 << 17
+"""Tables of pairs that have more cells in all (8 MB as `Descent` holds them) are not read for each record, but
+attribute after attribute."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +32,8 @@ class LocalSearch:
     the cells of all tables. Each code of each record in turn becomes the one with which it is least, all others being
     as they are. So it never grows, however many tables there are; gradual updates (`GradualUpdate`), which look at one
     table at a time, undo what others had: with all pairs of twenty attributes records end further off than a tree's.
+    Where the tables are pairs and too many for the cache, all records are given their codes of one attribute, then of
+    the next (`PairDescent`): the same descent in another order.
 
     Args:
         sweeps: how often all records are looked at, at most; fewer where hardly a code changes.
@@ -89,6 +96,9 @@ class LocalSearch:
     ) -> None:
         """Change records, shape (records, attributes), in place."""
         n = len(rows)
+        if sum(table.values.size for table in tables) > NEAR_CELLS and all(len(t.domain) == 2 for t in tables):
+            self._change_by_attribute(rows, domain, tables, generator, callback)
+            return
         descent = Descent.of(rows, domain, [Goal(t.domain.attributes, _wanted(t.values, n)) for t in tables])
         for sweep in range(self.sweeps):
             changed = descent.sweep(rows, generator.permutation(n))
@@ -96,6 +106,35 @@ class LocalSearch:
                 callback(sweep + 1, descent.mean_error(n))
             if changed <= ENOUGH * rows.size:
                 break
+
+    def _change_by_attribute(
+        self,
+        rows: np.ndarray,
+        domain: Domain,
+        tables: Sequence[Factor],
+        generator: np.random.Generator,
+        callback: Callback | None,
+    ) -> None:
+        """The same by `PairDescent`, which takes the records in one random order for all sweeps."""
+        n = len(rows)
+        wanted = [_wanted(table.values, n) for table in tables]
+        descent, order = PairDescent.of(tables, domain, wanted), generator.permutation(n)
+        shuffled = rows[order]
+        for sweep in range(self.sweeps):
+            changed = descent.sweep(shuffled)
+            if callback is not None:
+                callback(sweep + 1, _mean_error(shuffled, domain, tables, wanted))
+            if changed <= ENOUGH * rows.size:
+                break
+        rows[order] = shuffled
+
+
+def _mean_error(rows: np.ndarray, domain: Domain, tables: Sequence[Factor], wanted: Sequence[np.ndarray]) -> float:
+    """The mean total variation error of records in the tables, a fraction."""
+    records = Dataset.from_codes(list(np.ascontiguousarray(rows.T)), domain, trusted=True)
+    found = records.project_many([table.domain.attributes for table in tables])
+    apart = [np.abs(table.values - goal).sum() for table, goal in zip(found, wanted, strict=True)]
+    return float(np.mean(apart)) / (2 * max(1, len(rows)))
 
 
 def _wanted(table: np.ndarray, n: int) -> np.ndarray:

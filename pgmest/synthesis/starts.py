@@ -12,7 +12,7 @@ from pgmest.sampling.systematic import systematic
 from pgmest.synthesis.appending import Appended, append
 from pgmest.tables.domain import Domain
 from pgmest.tables.factor import Factor
-from pgmest.tables.information import mutual_information
+from pgmest.tables.information import pair_information
 
 
 def as_rows(columns: Sequence[np.ndarray], domain: Domain) -> np.ndarray:
@@ -45,9 +45,9 @@ def tree_columns(tables: Sequence[Factor], domain: Domain, n: int, generator: np
 
     graph = nx.Graph()
     graph.add_nodes_from(domain)
-    for (one, other), table in pairs.items():
-        if table.values.any():
-            graph.add_edge(one, other, weight=mutual_information(table, (one,), (other,)))
+    for (one, other), weight in zip(pairs, pair_information(list(pairs.values())), strict=True):
+        if pairs[one, other].values.any():
+            graph.add_edge(one, other, weight=weight)
     forest = nx.maximum_spanning_tree(graph)
     columns = dict(zip(domain, independent_columns(tables, domain, n, generator), strict=True))
     for part in nx.connected_components(forest):
@@ -64,8 +64,9 @@ def _pair_tables(tables: Sequence[Factor]) -> dict[tuple[str, str], Factor]:
     for table in tables:
         for one, other in combinations(table.domain, 2):
             if (one, other) not in found and (other, one) not in found:
-                positive = Factor.owning(table.domain, np.maximum(table.values, 0.0))
-                found[one, other] = positive.project((one, other))
+                negative = table.values.size and table.values.min() < 0
+                positive = Factor.owning(table.domain, np.maximum(table.values, 0.0)) if negative else table
+                found[one, other] = positive if len(table.domain) == 2 else positive.project((one, other))
     return found
 
 

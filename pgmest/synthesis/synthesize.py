@@ -85,9 +85,17 @@ def synthesize(
 
 def _parts(cliques: Sequence[Clique]) -> list[list[int]]:
     """The positions of the cliques, grouped so that no two groups share an attribute."""
-    groups: list[tuple[set[str], list[int]]] = []
+    above: dict[str, str] = {}
+
+    def root(name: str) -> str:
+        while (one := above.setdefault(name, name)) != name:
+            above[name] = name = above[one]
+        return name
+
+    for first, *others in filter(None, cliques):
+        for other in others:
+            above[root(other)] = root(first)
+    groups: dict[str | int, list[int]] = {}
     for position, clique in enumerate(cliques):
-        touched = [group for group in groups if group[0] & set(clique)]
-        groups = [group for group in groups if group not in touched]
-        groups.append((set(clique).union(*(g[0] for g in touched)), sorted(sum((g[1] for g in touched), [position]))))
-    return [positions for _, positions in groups]
+        groups.setdefault(root(clique[0]) if clique else position, []).append(position)
+    return sorted(groups.values(), key=lambda positions: positions[-1])

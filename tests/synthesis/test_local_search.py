@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 import pgmest as pg
 from pgmest._base.errors import ArgumentError
-from pgmest.synthesis import GradualUpdate, LocalSearch, synthesize
+from pgmest.synthesis import GradualUpdate, LocalSearch, local_search, synthesize
 from pgmest.synthesis.local_search import Descent, Goal
+from pgmest.synthesis.pair_descent import PairDescent
 
 CENSUS = pg.datasets.load("census").take(slice(0, 10_000))
 PAIRS = [CENSUS.project(pair) for pair in itertools.combinations(CENSUS.domain, 2)]
@@ -80,6 +81,49 @@ def test_the_reported_error_is_that_of_the_records(problem):
     said = []
     columns = LocalSearch().records(tables, domain, len(rows), rng, lambda _, error: said.append(error))
     assert said[-1] == pytest.approx(off(pg.Dataset.from_codes(columns, domain), tables), abs=1e-4)
+
+
+@given(problems())
+@settings(max_examples=60, deadline=None)
+def test_attribute_after_attribute_no_change_of_one_code_brings_records_closer(problem):
+    domain, _, rows, rng = problem
+    sets = [pair for pair in itertools.permutations(domain, 2) if rng.random() < 0.5]
+    tables = [pg.Factor(domain.project(c), rng.gamma(0.7, len(rows), domain.project(c).shape)) for c in sets]
+    if not tables:
+        return
+    goals = [Goal(table.domain.attributes, table.values) for table in tables]
+    before = squared(rows, domain, goals, 1.0)
+    descent = PairDescent.of(tables, domain, [table.values for table in tables])
+    for _ in range(20):
+        if not descent.sweep(rows):
+            break
+    least = squared(rows, domain, goals, 1.0)
+    assert least <= before * (1 + 1e-5) + 1e-4
+    for place, axis in itertools.product(rng.integers(0, len(rows), 4), range(len(domain))):
+        for code in range(domain.shape[axis]):
+            other = rows.copy()
+            other[place, axis] = code
+            assert squared(other, domain, goals, 1.0) >= least - 1e-3 * max(1.0, least)
+
+
+def test_both_orders_of_the_descent_end_as_close(monkeypatch):
+    found, said = [], []
+    for cells in (10**9, 0):
+        monkeypatch.setattr(local_search, "NEAR_CELLS", cells)
+        records = synthesize(
+            PAIRS, CENSUS.domain, 5000, method=LocalSearch(), seed=0, callback=lambda _, error: said.append(error)
+        )
+        found.append(off(records, PAIRS))
+        assert said[-1] == pytest.approx(found[-1], abs=1e-6)
+    assert found[1] < 1.1 * found[0]
+
+
+def test_improved_records_keep_their_places_in_either_order(monkeypatch):
+    records = CENSUS.take(slice(0, 500))
+    monkeypatch.setattr(local_search, "NEAR_CELLS", 0)
+    tables = [records.project(t.domain.attributes) for t in PAIRS]
+    same = LocalSearch().improved(records, tables, np.random.default_rng(0))
+    assert same == records
 
 
 def test_all_pairs_of_a_table_are_met_where_gradual_updates_leave_them():

@@ -15,6 +15,7 @@ from pgmest.synthesis.appending import _maximal, peel
 from pgmest.synthesis.gum import SCHEDULES, STEPS, capped_step, loss_rate
 from pgmest.synthesis.min_cost_flow import MOST_CELLS, cheapest_moves
 from pgmest.synthesis.starts import STARTS
+from pgmest.synthesis.synthesize import _parts
 
 CENSUS = pg.datasets.load("census").select(["age", "sex", "race", "relationship", "income>50K"]).take(slice(0, 5000))
 PAIRS = [CENSUS.project(pair) for pair in itertools.combinations(CENSUS.domain, 2)]
@@ -276,3 +277,17 @@ def test_maximal_cliques_are_those_inside_no_other(cliques):
         )
     ]
     assert _maximal(left) == expected
+
+
+@given(st.lists(st.lists(st.sampled_from("abcdefgh"), max_size=3, unique=True).map(tuple), max_size=12))
+def test_parts_share_no_attribute_and_cannot_be_split(cliques):
+    parts = _parts(cliques)
+    assert sorted(itertools.chain(*parts)) == list(range(len(cliques)))
+    names = [set().union(*(cliques[position] for position in part)) for part in parts]
+    assert all(not one & other for one, other in itertools.combinations(names, 2))
+    for part, inside in zip(parts, names, strict=True):
+        reached = set(cliques[part[0]])
+        for _ in part:
+            reached.update(*(cliques[k] for k in part if reached & set(cliques[k])))
+        assert reached == inside
+    assert [part[-1] for part in parts] == sorted(part[-1] for part in parts)
