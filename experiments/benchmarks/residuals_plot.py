@@ -37,8 +37,8 @@ def draw(results: Sequence[Mapping[str, Any]], path: Path) -> None:
     lines(right, pd.DataFrame(memory), "attributes", "megabytes", "step", labels=labels, log="xy")
     for axes in (left, right):
         axes.set_xticks(attributes, [f"{count:,}" for count in attributes])
-    right.set_ylim(bottom=100)
+    right.set_ylim(10, 10_000)
     titles(left, "Seconds of processors", x="attributes, all pairs of them")
-    titles(right, "Megabytes", x="attributes, all pairs of them")
+    titles(right, "Megabytes above the records", x="attributes, all pairs of them")
     legend(figure, left)
     save(figure, path)

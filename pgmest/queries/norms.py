@@ -13,7 +13,6 @@ from collections.abc import Callable
 from fractions import Fraction
 from functools import wraps
 from typing import Any, TypeVar
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -30,18 +29,28 @@ BITS, MOST_ROWS = 31, 2**19
 
 Found = TypeVar("Found")
 
+REMEMBERED, REMEMBERED_CELLS = 1024, 4096
+"""How many dense matrices each function remembers, and of how many cells at most."""
+
 
 def once_each(function: Callable[[MatrixQuery], Found]) -> Callable[[MatrixQuery], Found]:
-    """The function, which finds out once about each dense matrix that cannot change: many queries share theirs."""
-    known: WeakKeyDictionary[MatrixQuery, Found] = WeakKeyDictionary()
+    """The function, which finds out once about each small dense matrix: many queries have the same.
+
+    Matrices are told apart by their numbers, not as objects: whoever changes one in place has it looked at again.
+    """
+    known: dict[tuple[tuple[int, ...], bytes], Found] = {}
 
     @wraps(function)
     def found(matrix: MatrixQuery) -> Found:
-        if not isinstance(matrix, DenseQuery) or matrix.values.flags.writeable:
+        plain = type(matrix) is DenseQuery and matrix.values.dtype == np.float64
+        if not plain or matrix.values.size > REMEMBERED_CELLS:
             return function(matrix)
-        if matrix not in known:
-            known[matrix] = function(matrix)
-        return known[matrix]
+        key = matrix.values.shape, matrix.values.tobytes()
+        if key not in known:
+            if len(known) >= REMEMBERED:
+                known.clear()
+            known[key] = function(matrix)
+        return known[key]
 
     return found
 

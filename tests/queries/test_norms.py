@@ -1,29 +1,36 @@
-"""What is known of a matrix is found out once, where it cannot change."""
+"""What is known of a matrix is found out once, and again once its numbers are others."""
 
 from __future__ import annotations
 
 from fractions import Fraction
 
 import numpy as np
+import pytest
 
 from pgmest.queries import Kron, as_matrix_query
 from pgmest.queries.matrices import DenseQuery
-from pgmest.queries.norms import largest_l1, largest_l2_squared, once_each
+from pgmest.queries.norms import integer_valued, largest_l1, largest_l2_squared, once_each
 
 
-def test_a_matrix_that_cannot_change_is_looked_at_once():
+def test_equal_matrices_are_looked_at_once():
     seen = []
     noted = once_each(lambda matrix: seen.append(matrix) or len(seen))
-    one, other = as_matrix_query([[1.0, 2.0]]), as_matrix_query([[1.0, 2.0]])
-    assert [noted(one), noted(other), noted(one)] == [1, 2, 1]
+    one, other = as_matrix_query([[1.0, 2.0]]), as_matrix_query([[1.0], [2.0]])
+    assert [noted(one), noted(other), noted(one), noted(as_matrix_query([[1.0, 2.0]]))] == [1, 2, 1, 1]
 
 
-def test_a_matrix_that_can_change_is_looked_at_anew():
+@pytest.mark.parametrize("way", ["the array", "a view of it", "its flag"])
+def test_a_matrix_that_was_changed_is_looked_at_anew(way):
+    """However: what is charged for an answer must be the sensitivity of the matrix that answers."""
     values = np.array([[1.0, -2.0]])
-    query = DenseQuery((1, 2), {"kind": "matrix", "rows": values}, values)
-    assert largest_l1(query) == 2
-    values[0, 0] = 5.0
-    assert (largest_l1(query), largest_l2_squared(query)) == (5, 25)
+    held = values.view() if way == "a view of it" else values
+    held.flags.writeable = way == "the array"
+    query = DenseQuery((1, 2), {"kind": "matrix", "rows": values}, held)
+    assert (largest_l1(query), integer_valued(query)) == (2, True)
+    values.flags.writeable = True
+    values[0, 0] = 5.5
+    values.flags.writeable = way != "its flag"
+    assert (largest_l1(query), largest_l2_squared(query), integer_valued(query)) == (5.5, 5.5**2, False)
 
 
 def test_queries_that_share_a_matrix_have_norms_of_their_own():
