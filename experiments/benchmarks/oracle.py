@@ -17,12 +17,11 @@ import numpy as np
 
 from experiments import problems
 from experiments.benchmarks import memory
-from experiments.benchmarks.timing import Timings, alternate, timed
+from experiments.benchmarks.timing import Timings, alternate, load_all_kernels, timed
 from experiments.benchmarks.worker import WorkerFailed, apart
 from experiments.problems import NamedProblem
 from pgmest.graph.junction_tree import JunctionTree
 from pgmest.inference.exact.belief_propagation import ExactOracle
-from pgmest.inference.exact.kernel_loading import load_kernels
 from pgmest.inference.exact.plan import Plan
 from pgmest.inference.kept_oracles import marginals
 from pgmest.tables.clique_vector import CliqueVector, Layout
@@ -97,7 +96,7 @@ def run_case(case: Case, quick: bool, slow: bool) -> dict[str, Any]:
 def measure(name: str, seconds: float, with_mbi: bool) -> dict[str, Any]:
     """All times of one problem, and how far the marginals of both sides are apart."""
     problem = CASES[name].make()
-    kernels_seconds, _ = timed(load_kernels)
+    kernels_seconds, _ = timed(load_all_kernels)
     potentials = problem.potentials()
     theta, mu, buffer = (np.array(potentials.flat) for _ in range(3))
     builds = [_build(problem, theta) for _ in range(5)]
@@ -239,7 +238,7 @@ def _ratios(timings: dict[str, Timings]) -> dict[str, dict[str, float]]:
 
 def own_memory(name: str) -> dict[str, float]:
     """Peak memory of pgmest, above what the process held before the tree was built."""
-    load_kernels()
+    load_all_kernels()
     problem = CASES[name].make()
     theta = problem.potentials().flat
     oracles: list[ExactOracle] = []

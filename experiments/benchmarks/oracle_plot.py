@@ -37,8 +37,8 @@ def draw(results: Sequence[Result], path: Path) -> None:
         (_time_against_attributes, panels[1], chains, "lower right"),
         (_first_against_attributes, panels[2], chains, "lower right"),
         (_time_against_threads, panels[3], [r for r in results if r["tree_cells"] >= 1e6], "upper left"),
-        (partial(_memory_against_cells, "later"), panels[4], census, "center right"),
-        (partial(_memory_against_cells, "first"), panels[5], census, "center right"),
+        (partial(_memory_against_cells, "later"), panels[4], census, "upper left"),
+        (partial(_memory_against_cells, "first"), panels[5], census, "center left"),
     ):
         if chosen:
             draw_panel(panel, chosen)

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from experiments import problems
+from experiments.benchmarks.timing import load_all_kernels
 from experiments.benchmarks.worker import WorkerFailed, apart
 from experiments.problems import NamedProblem
 from pgmest.estimation.estimate import estimate
-from pgmest.inference.exact.kernel_loading import load_kernels
 from pgmest.losses import L2Loss
 
 PGMEST_METHODS = ("accelerated", "universal", "mirror_descent", "dual_averaging", "lbfgs")
@@ -95,7 +95,7 @@ def mbi_trace(case: str, method: str, iterations: int, seconds: float, fit: bool
 
 def pgmest_trace(case: str, method: str, seconds: float) -> dict[str, Any]:
     """In a process of its own: the trace of the run of median length; long runs are not repeated."""
-    load_kernels()
+    load_all_kernels()
     problem = CASES[case].make()
     cold = _run_pgmest(problem, method, seconds)
     runs = [_run_pgmest(problem, method, seconds) for _ in range(REPEATS)] if cold["total_seconds"] < 5 else [cold]

@@ -42,8 +42,9 @@ def once_each(function: Callable[[MatrixQuery], Found]) -> Callable[[MatrixQuery
 
     @wraps(function)
     def found(matrix: MatrixQuery) -> Found:
-        plain = type(matrix) is DenseQuery and matrix.values.dtype == np.float64
-        if not plain or matrix.values.size > REMEMBERED_CELLS:
+        if not isinstance(matrix, DenseQuery) or matrix.values.dtype != np.float64:
+            return function(matrix)
+        if matrix.values.size > REMEMBERED_CELLS:
             return function(matrix)
         key = matrix.values.shape, matrix.values.tobytes()
         if key not in known:
