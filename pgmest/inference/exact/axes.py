@@ -20,7 +20,7 @@ class Axes:
     """The lengths of axes, by their labels, and the maps of places that steps need, each kept once."""
 
     def __init__(self, sizes: dict[Any, int]):
-        self.sizes = sizes
+        self.sizes: dict[Any, int] = sizes
         self._maps: list[np.ndarray] = []
         self._starts: dict[tuple[tuple[int, int], ...], int] = {}
         self._end = 0

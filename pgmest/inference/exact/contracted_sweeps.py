@@ -50,7 +50,8 @@ class ContractedSweeps:
     """
 
     def __init__(self, plan: ContractionPlan, threads: int = 1):
-        self.plan, self.threads = plan, threads
+        self.plan: ContractionPlan = plan
+        self.threads: int = threads
         self._tables = plan.steps, plan.sides, plan.maps
         columns = plan.steps[:, [f.ROWS, f.SUMMED, f.COLUMNS, f.KEPT]]
         shared = (plan.steps[:, f.KIND] == f.MATRICES) & (columns.prod(axis=1) >= SHARED_OPERATIONS)
