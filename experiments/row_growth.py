@@ -3,7 +3,7 @@
 `python -m experiments.row_growth` writes tables of 1e6 to 1e9 rows of 14 attributes (the model of `engine_counts`) to
 build/, counts the 14 one-way and 91 two-way marginals of each by DuckDB (memory limit 1 GB), and deletes it. Each step
 runs in a process of its own, and is kept as it ends: a command that was stopped goes on where it was. 1e9 rows take
-6 GB of disk. It writes experiments/results/row_growth.md, .csv and .png.
+8 GB of disk. It writes experiments/results/row_growth.md, .csv and .png.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How kernels are compiled: by numba at their first call, without Python objects, kept on disk.
 
 numba's cache notices changes only in the file a kernel is written in, so what kernels call is written beside them, or
-in elementary_kernels.py, whose content is added to what numba compares.
+in the files of `CALLED`, whose content is added to what numba compares.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ OPTIONS: dict[str, Any] = {**_SETTINGS, "fastmath": {"contract"}}
 """Of kernels and what they call."""
 
 
-_ELEMENTARY = Path(__file__).with_name("elementary_kernels.py")
+CALLED = ("elementary_kernels.py", "blas_kernels.py")
+"""Files beside this one that all kernels may call."""
 
 
 def compiled(function: Any) -> Any:
@@ -32,13 +33,14 @@ def compiled(function: Any) -> Any:
     except RuntimeError:  # a read-only installation and no writable user cache: compile in memory
         return numba.njit(**OPTIONS)(function)
     index = kernel._cache._cache_file  # type: ignore[attr-defined]
-    index._source_stamp = index._source_stamp, _digest_of_elementary_kernels()
+    index._source_stamp = index._source_stamp, _digest_of_called()
     return kernel
 
 
 @cache
-def _digest_of_elementary_kernels() -> str:
-    return hashlib.sha256(_ELEMENTARY.read_bytes()).hexdigest()
+def _digest_of_called() -> str:
+    here = Path(__file__).parent
+    return hashlib.sha256(b"".join((here / name).read_bytes() for name in CALLED)).hexdigest()
 
 
 inlined = numba.njit(**OPTIONS)

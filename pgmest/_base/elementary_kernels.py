@@ -1,7 +1,7 @@
 """Elementary functions of kernels, as plain arithmetic that the compiler spreads over whole vector registers.
 
-numba calls libm one number at a time. This is the one file that kernels of others may call (compiled.py sees to it that
-a change here compiles these anew).
+numba calls libm one number at a time. A file that kernels of others may call: compiled.py sees to it that a change here
+compiles these anew.
 """
 
 from __future__ import annotations

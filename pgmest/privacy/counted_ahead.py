@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pgmest.tables.factor import Factor
 
 AHEAD_CELLS = 1 << 22
-"""Tables of so many cells (32 MB) are counted at a time."""
+"""Tables of this many cells in all (32 MB) are counted at a time."""
 
 
 class CountedAhead:
@@ -43,6 +43,10 @@ class CountedAhead:
         """What gives the marginal that the request at this position is about."""
         return partial(self._table, position)
 
+    def forget(self) -> None:
+        """Let go of the records and of all tables that were not asked for."""
+        self._tables, self._data = {}, None
+
     def _table(self, position: int, data: Dataset) -> Factor:
         if position < self._next or getattr(data, "weights", None) is not None or not hasattr(data, "project_many"):
             return data.project(self._cliques[position])
@@ -53,7 +57,7 @@ class CountedAhead:
             self._tables.update(zip(ahead, data.project_many([self._cliques[k] for k in ahead]), strict=True))
         found = self._tables.pop(position)
         if not self._tables:
-            self._data = None
+            self.forget()
         return found
 
     def _ahead(self, position: int) -> range:

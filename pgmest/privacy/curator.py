@@ -264,7 +264,10 @@ class Curator(OneProcess):
                 self._request(question, part, label, "measure", ahead.table(place))
                 for place, (question, part, label) in enumerate(zip(questions, parts, labels, strict=True))
             ]
-            return [self._measured(request) for request in checked]
+            try:
+                return [self._measured(request) for request in checked]
+            finally:
+                ahead.forget()  # what was not charged, should it end early
 
     def measure_values(
         self, values: Callable[[Dataset], Any], count: int, sensitivity: float, spend: Budget, *, label: str

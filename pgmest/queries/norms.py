@@ -36,7 +36,7 @@ REMEMBERED, REMEMBERED_CELLS = 1024, 4096
 def once_each(function: Callable[[MatrixQuery], Found]) -> Callable[[MatrixQuery], Found]:
     """The function, which finds out once about each small dense matrix: many queries have the same.
 
-    Matrices are told apart by their numbers, not as objects: whoever changes one in place has it looked at again.
+    A matrix is known by its numbers, not as an object: one that was changed in place is looked at again.
     """
     known: dict[tuple[tuple[int, ...], bytes], Found] = {}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -100,12 +100,9 @@ class LocalSearch:
             self._change_by_attribute(rows, domain, tables, generator, callback)
             return
         descent = Descent.of(rows, domain, [Goal(t.domain.attributes, _wanted(t.values, n)) for t in tables])
-        for sweep in range(self.sweeps):
-            changed = descent.sweep(rows, generator.permutation(n))
-            if callback is not None:
-                callback(sweep + 1, descent.mean_error(n))
-            if changed <= ENOUGH * rows.size:
-                break
+        self._repeat(
+            lambda: descent.sweep(rows, generator.permutation(n)), lambda: descent.mean_error(n), rows.size, callback
+        )
 
     def _change_by_attribute(
         self,
@@ -120,13 +117,24 @@ class LocalSearch:
         wanted = [_wanted(table.values, n) for table in tables]
         descent, order = PairDescent.of(tables, domain, wanted), generator.permutation(n)
         shuffled = rows[order]
-        for sweep in range(self.sweeps):
-            changed = descent.sweep(shuffled)
-            if callback is not None:
-                callback(sweep + 1, _mean_error(shuffled, domain, tables, wanted))
-            if changed <= ENOUGH * rows.size:
-                break
+        self._repeat(
+            lambda: descent.sweep(shuffled),
+            lambda: _mean_error(shuffled, domain, tables, wanted),
+            rows.size,
+            callback,
+        )
         rows[order] = shuffled
+
+    def _repeat(
+        self, sweep: Callable[[], int], error: Callable[[], float], codes: int, callback: Callback | None
+    ) -> None:
+        """Sweep until hardly a code changes."""
+        for number in range(1, self.sweeps + 1):
+            changed = sweep()
+            if callback is not None:
+                callback(number, error())
+            if changed <= ENOUGH * codes:
+                break
 
 
 def _mean_error(rows: np.ndarray, domain: Domain, tables: Sequence[Factor], wanted: Sequence[np.ndarray]) -> float:

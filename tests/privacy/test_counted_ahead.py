@@ -73,3 +73,19 @@ def test_what_is_left_of_a_run_that_stops_is_neither_charged_nor_answered():
         curator.measure_all(CLIQUES, Rho(1.0))
     assert len(curator.ledger) == 2
     assert len(curator.measurements) == 1
+
+
+def test_nothing_that_was_not_charged_outlives_a_run_that_stops(monkeypatch):
+    """Requests may be kept, and what they hold written somewhere."""
+    made, plain = [], CountedAhead.__init__
+    monkeypatch.setattr(CountedAhead, "__init__", lambda self, *given: made.append(self) or plain(self, *given))
+
+    def stop(curator):
+        if len(curator.ledger) == 3:
+            assert made[0]._tables  # else this test could not fail
+            raise KeyboardInterrupt
+
+    curator = Curator(records(), Rho(1.0), seed=0, backend="simulation", on_charge=stop)
+    with pytest.raises(KeyboardInterrupt):
+        curator.measure_all(CLIQUES, Rho(1.0))
+    assert (made[0]._tables, made[0]._data) == ({}, None)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import pgmest
+from pgmest._base import compiled
 
 ROOT = Path(pgmest.__file__).parent
 FILES = sorted(
@@ -21,8 +22,8 @@ FILES = sorted(
 )
 
 
-ELEMENTARY = "pgmest._base.elementary_kernels"
-"""Whose changes every kernel notices (compiled.py)."""
+CALLED = [f"pgmest._base.{Path(name).stem}" for name in compiled.CALLED]
+"""Whose changes every kernel notices."""
 
 
 def called_elsewhere(module: str) -> list[str]:
@@ -33,9 +34,9 @@ def called_elsewhere(module: str) -> list[str]:
         if hasattr(function, "py_func") and function.py_func.__module__ == module:
             used = function.py_func.__globals__
             for other in function.py_func.__code__.co_names:
-                compiled = getattr(used.get(other), "py_func", None)
-                if compiled is not None and compiled.__module__ not in (module, ELEMENTARY):
-                    found.append(f"{name} calls {compiled.__module__}.{other}")
+                called = getattr(used.get(other), "py_func", None)
+                if called is not None and called.__module__ not in (module, *CALLED):
+                    found.append(f"{name} calls {called.__module__}.{other}")
     return found
 
 
@@ -59,8 +60,9 @@ def test_a_call_across_files_would_be_found(tmp_path, monkeypatch):
     assert called_elsewhere("stale_kernels") == ["draw calls pgmest.sampling.kernels._uniform"]
 
 
-def test_a_change_of_the_elementary_kernels_compiles_what_calls_them_anew(tmp_path):
-    """A copy of the package, whose kernel is loaded from the disk until elementary_kernels.py changes."""
+@pytest.mark.parametrize("name", compiled.CALLED)
+def test_a_change_of_what_all_kernels_may_call_compiles_them_anew(name, tmp_path):
+    """A copy of the package, whose kernel is loaded from the disk until that file changes."""
     package = shutil.copytree(ROOT, tmp_path / "pgmest", ignore=shutil.ignore_patterns("__pycache__", "_kernels"))
     program = (
         "import numpy as np\nfrom pgmest._base.compiled import compiled\n"
@@ -76,6 +78,6 @@ def test_a_change_of_the_elementary_kernels_compiles_what_calls_them_anew(tmp_pa
         return int(run.stdout)
 
     assert [hits(), hits()] == [0, 1]
-    changed = package / "_base" / "elementary_kernels.py"
+    changed = package / "_base" / name
     changed.write_text(changed.read_text() + "\n")
     assert [hits(), hits()] == [0, 1]

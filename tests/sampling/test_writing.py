@@ -133,3 +133,14 @@ def test_progress_shows_on_a_terminal_only(model, tmp_path, monkeypatch, capfd):
     monkeypatch.setattr(sys, "stderr", terminal)
     write_samples(model, 10, tmp_path / "x.csv")
     assert "x.csv: 100%" in terminal.getvalue()
+
+
+@pytest.mark.parametrize("reader", ["pandas", "polars", "duckdb"])
+def test_other_readers_find_the_codes_in_parquet_files(model, tmp_path, reader):
+    """Codes are packed by an encoding that not every writer uses."""
+    library, path = pytest.importorskip(reader), tmp_path / "x.parquet"
+    write_samples(model, 1000, path, seed=0, batch=300)
+    read = library.from_parquet(str(path)).df() if reader == "duckdb" else library.read_parquet(path)
+    expected = Dataset.concat(model.sample_batches(1000, seed=0, batch=300))
+    for name in model.domain:
+        assert np.array_equal(np.asarray(read[name]), expected.column(name))

@@ -29,8 +29,10 @@ from pgmest.tables.factor import Factor
 THREADED_CELLS = 1 << 17
 """A clique of at least this many cells is worth sharing between threads."""
 
-CONTRACTED_CELLS = 1 << 13
-"""In a tree of at least this many cells contraction is considered; for fewer, its plan takes longer than it saves."""
+CONTRACTED_CELLS, LARGEST_CONTRACTED = 1 << 13, 1 << 22
+"""In a tree of at least this many cells contraction is considered; for fewer, its plan takes longer than it saves. Nor
+is it where a measured clique has more than the second number: kernels share its table between threads, and maps of a
+contraction have an entry for each of its rows."""
 
 NANOSECONDS_A_CELL, NANOSECONDS_A_MEASURED_CELL = 2.3, 1.5
 """What the kernels take for a cell of the tree, up and down, and for a measured one besides; for the choice of a way
@@ -93,7 +95,8 @@ class ExactOracle:
 
     def _faster_contraction(self) -> ContractedSweeps | None:
         tree, layout = self.plan.tree, self.layout
-        if tree.total_cells < CONTRACTED_CELLS or not layout.cliques:
+        largest = max(np.diff(layout.offsets), default=0)
+        if tree.total_cells < CONTRACTED_CELLS or not 0 < largest <= LARGEST_CONTRACTED:
             return None
         plan, shares = ContractionPlan.of(layout, tree, self.threads), self.threads if self._wide else 1
         kernels = NANOSECONDS_A_CELL * tree.total_cells / shares + NANOSECONDS_A_MEASURED_CELL * layout.cells
@@ -270,9 +273,12 @@ class ExactOracle:
 
         This is Cov @ direction, with Cov the covariance of the cells' indicators times the total: the Hessian of
         the log-partition function. It is symmetric, so the same sweep differentiates forwards and backwards (PGM A.3).
+
+        It needs the messages of the kernels, so that after the first one all runs are by these.
         """
         self._check_has_run("covariance")
         self._settle()
+        self.contracted = None
         load_covariance_kernels()
         tangent = np.empty(self.layout.cells) if out is None else out
         direction = self._input(direction, "direction")

@@ -56,7 +56,7 @@ class ContractedSweeps:
         columns = plan.steps[:, [f.ROWS, f.SUMMED, f.COLUMNS, f.KEPT]]
         shared = (plan.steps[:, f.KIND] == f.MATRICES) & (columns.prod(axis=1) >= SHARED_OPERATIONS)
         self._shared: list[int] = np.flatnonzero(shared).tolist() if threads > 1 else []
-        self._work: dict[np.dtype[Any], np.ndarray] = {}
+        self._work: dict[np.dtype[Any], tuple[int, np.ndarray]] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ContractedSweeps, (self.plan, self.threads)  # a copy makes a workspace of its own
@@ -75,7 +75,7 @@ class ContractedSweeps:
         kernels, smallest = load_contraction_kernels(theta.dtype, bool(self._shared)), SMALLEST_SUMS[theta.dtype]
         theta = theta.view()
         theta.flags.writeable = False  # numba compiles anew for each kind of argument
-        blas, work = kernels.gemm_address(theta.dtype), self._workspace(theta.dtype)
+        blas, work = self._workspace(theta.dtype)
         tables, scales = self._tables, self._scales
 
         def upward(low: int, high: int) -> float:
@@ -118,11 +118,15 @@ class ContractedSweeps:
     def _scales(self) -> np.ndarray:
         return np.ones(self.plan.scales)
 
-    def _workspace(self, kind: np.dtype[Any]) -> np.ndarray:
+    def _workspace(self, kind: np.dtype[Any]) -> tuple[int, np.ndarray]:
+        """Where the product of matrices of this precision is, and the workspace."""
         if kind not in self._work:
+            from pgmest._base.blas_kernels import gemm_address
+
             check_room("the oracle's tables", self.plan.cells)
-            self._work[kind] = np.zeros(self.plan.cells, kind)
-            self._work[kind][ONE_CELL] = 1.0
+            work = np.zeros(self.plan.cells, kind)
+            work[ONE_CELL] = 1.0
+            self._work[kind] = gemm_address(kind), work
         return self._work[kind]
 
     def _together(self, sweep: Callable[[int, int], Any]) -> list[Any]:

@@ -36,6 +36,13 @@ NANOSECONDS = {
 }
 """What steps take, up and down, on one thread; for the choice of a way only."""
 
+ONE_CELL, ITS_GRADIENT, PIECES = 0, 1, 2
+"""How every workspace begins: a constant 1 for products that have no second factor, its gradient, and room for each
+share's pieces of factors."""
+
+SHARED_NANOSECONDS = 200_000.0
+"""Sweeps of less are not worth waking threads for."""
+
 
 @dataclass(frozen=True, eq=False)
 class ContractionPlan:
@@ -66,14 +73,6 @@ class ContractionPlan:
     def of(cls, layout: Layout, tree: JunctionTree, threads: int = 1) -> ContractionPlan:
         """The steps on a tree that holds all cliques of the layout, and what each of some threads does of them."""
         return _Builder(layout, tree).build(threads)
-
-
-SHARED_NANOSECONDS = 200_000.0
-"""Sweeps of less are not worth waking threads for."""
-
-ONE_CELL, ITS_GRADIENT, PIECES = 0, 1, 2
-"""How every workspace begins: a constant 1 for products that have no second factor, its gradient, and room for each
-share's pieces of factors."""
 
 
 @dataclass(eq=False)
@@ -324,7 +323,7 @@ class _Builder:
         self.steps.append(_Step(columns, sides, nanoseconds))
 
     def _work(self, columns: dict[int, Any], cells: int) -> float:
-        """Nanoseconds of a step whose first table has so many cells."""
+        """Nanoseconds of a step, by the cells of its first table."""
         kind = columns[f.KIND]
         if kind in (f.POTENTIAL, f.WEIGHT):
             return NANOSECONDS["measured cell"] * cells + NANOSECONDS["row"] * columns.get(f.N_OUT, 0)

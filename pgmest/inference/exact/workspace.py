@@ -11,7 +11,7 @@ LARGE = 4096
 
 @dataclass(eq=False)
 class Buffer:
-    """Room for so many cells, from the first time that it is used to the last.
+    """Room for a table, from the first time that it is used to the last.
 
     Attributes:
         cells: how many.
@@ -51,7 +51,7 @@ def place(buffers: Iterable[Buffer], begin: int = 0) -> int:
 
 
 def _first_gap(taken: list[Buffer], cells: int, start: int) -> int:
-    """The lowest place from `start` on where so many cells are free."""
+    """The lowest place from `start` on with this many free cells."""
     for one in taken:
         if start + cells <= one.start:
             break
