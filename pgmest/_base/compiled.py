@@ -21,7 +21,7 @@ OPTIONS: dict[str, Any] = {**_SETTINGS, "fastmath": {"contract"}}
 """Of kernels and what they call."""
 
 
-CALLED = ("elementary_kernels.py", "blas_kernels.py")
+CALLED = ("elementary_kernels.py", "blas_kernels.py", "lanes.py")
 """Files beside this one that all kernels may call."""
 
 

@@ -29,7 +29,7 @@ from pgmest.tables.factor import Factor
 THREADED_CELLS = 1 << 17
 """A clique of at least this many cells is worth sharing between threads."""
 
-CONTRACTED_CELLS, LARGEST_CONTRACTED = 1 << 13, 1 << 22
+CONTRACTED_CELLS, LARGEST_CONTRACTED = 1 << 12, 1 << 22
 """In a tree of at least this many cells contraction is considered; for fewer, its plan takes longer than it saves. Nor
 is it where a measured clique has more than the second number: kernels share its table between threads, and maps of a
 contraction have an entry for each of its rows."""

@@ -22,8 +22,9 @@ import math
 import numpy as np
 
 from pgmest._base.blas_kernels import multiply_matrices
-from pgmest._base.compiled import compiled, inlined, reduction
+from pgmest._base.compiled import compiled, inlined
 from pgmest._base.elementary_kernels import exp, largest_of, sum_of
+from pgmest._base.lanes import on_rows, sum_on_rows
 from pgmest.inference.exact.contraction_columns import (
     AT,
     CELLS,
@@ -150,24 +151,29 @@ def _exponentiate(theta, peak, row):
         row[j] = exp(theta[j] - peak)
 
 
-@reduction
+@sum_on_rows
 def _inner_product(row, other):
-    total = row.dtype.type(0.0)
-    for j in range(row.size):
-        total += row[j] * other[j]
-    return total
+    return row * other
 
 
-@inlined
+@on_rows
 def _add_multiple(target, row, weight):
-    for j in range(target.size):
-        target[j] += row[j] * weight
+    return {"target": target + row * weight}
 
 
-@inlined
+@on_rows
 def _add_product(target, row, other):
-    for j in range(target.size):
-        target[j] += row[j] * other[j]
+    return {"target": target + row * other}
+
+
+@on_rows
+def _multiply(row, weight):
+    return {"row": row * weight}
+
+
+@on_rows
+def _multiply_cells(row, other):
+    return {"row": row * other}
 
 
 @inlined
@@ -192,14 +198,11 @@ def _potential_down(side, mu, work, total, smallest):
     row = mu[side[AT] : side[AT] + side[CELLS]]
     if side[GRADIENT] >= 0:
         gradient = work[side[GRADIENT] : side[GRADIENT] + side[CELLS]]
-        for j in range(row.size):
-            row[j] *= gradient[j]
+        _multiply_cells(row, gradient)
     mass = sum_of(row)
     if not smallest < mass < math.inf:
         return False
-    factor = row.dtype.type(total / mass)
-    for j in range(row.size):
-        row[j] *= factor
+    _multiply(row, row.dtype.type(total / mass))
     return True
 
 
@@ -221,32 +224,16 @@ def _weight_up(step, sides, maps, mu, work):
             work[place] += sum_of(row) * b[start]
 
 
-@inlined
-def _shared_down(row, c, b, gradient, factor):
-    for j in range(row.size):
-        weighed = row[j] * c
-        gradient[j] += weighed
-        row[j] = weighed * (b[j] * factor)
+@on_rows
+def _inner_down(row, b, gradient, c, factor):
+    weighed = row * c
+    return {"row": weighed * (b * factor), "gradient": gradient + weighed}
 
 
-@inlined
-def _common_down(row, c, b, gradient, factor):
-    for j in range(row.size):
-        weighed = row[j] * c[j]
-        gradient[j] += weighed
-        row[j] = weighed * (b[j] * factor)
-
-
-@inlined
+@sum_on_rows
 def _own_down(row, c, weight):
-    for j in range(row.size):
-        row[j] *= c[j] * weight
-
-
-@inlined
-def _multiply(row, weight):
-    for j in range(row.size):
-        row[j] *= weight
+    weighed = row * c
+    return {"row": weighed * weight}, weighed
 
 
 @inlined
@@ -267,13 +254,11 @@ def _weight_down(step, sides, maps, mu, work, scales, total, smallest):
         place, there = made[GRADIENT] + maps[step[OUTER] + i], maps[step[OTHER] + i]
         start, back = other[AT] + there, other[GRADIENT] + there
         if kind == SHARED:
-            _shared_down(row, work[place], b[start : start + n], work[back : back + n], factor)
+            _inner_down(row, b[start : start + n], work[back : back + n], work[place], factor)
         elif kind == COMMON:
-            _common_down(row, work[place : place + n], b[start : start + n], work[back : back + n], factor)
+            _inner_down(row, b[start : start + n], work[back : back + n], work[place : place + n], factor)
         elif kind == OWN:
-            c = work[place : place + n]
-            work[back] += _inner_product(row, c)
-            _own_down(row, c, b[start] * factor)
+            work[back] += _own_down(row, work[place : place + n], b[start] * factor)
         else:
             work[back] += sum_of(row) * work[place]
             _multiply(row, work[place] * b[start] * factor)

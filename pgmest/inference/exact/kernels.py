@@ -39,6 +39,7 @@ import numpy as np
 
 from pgmest._base.compiled import compiled, inlined
 from pgmest._base.elementary_kernels import exp, largest_of, log, sum_of
+from pgmest._base.lanes import on_rows
 from pgmest.inference.exact.plan_columns import (
     BASE,
     CELLS,
@@ -73,23 +74,24 @@ from pgmest.inference.exact.plan_columns import (
 # -- rows: one short vector operation each, on views whose indices start at 0 (so that they vectorize) ---------------
 
 
-@inlined
+@on_rows
 def _set(row, value):
-    for j in range(row.size):
-        row[j] = value
+    return {"row": value}
 
 
-@inlined
+@on_rows
 def _set_sum(row, values, constant):
-    added = row.dtype.type(constant)  # of the row's own precision, so that its registers are full
-    for j in range(row.size):
-        row[j] = values[j] + added
+    return {"row": values + constant}
 
 
-@inlined
+@on_rows
 def _add(row, values):
-    for j in range(row.size):
-        row[j] += values[j]
+    return {"row": row + values}
+
+
+@on_rows
+def _set_sum_of_three(row, base, values, constant):
+    return {"row": base + (values + constant)}
 
 
 @inlined
@@ -107,10 +109,8 @@ def _scatter(values, inner, row):
 @inlined
 def _add_repeated(row, values, block):
     for e in range(row.size // block):
-        value = values[e]
         cells = row[e * block : (e + 1) * block]
-        for j in range(block):
-            cells[j] += value
+        _set_sum(cells, cells, values[e])
 
 
 @inlined
@@ -122,23 +122,18 @@ def _sum_repeated(values, row, block):
 @inlined
 def _add_tiled(row, values, block):
     for e in range(row.size // block):
-        cells = row[e * block : (e + 1) * block]
-        for j in range(block):
-            cells[j] += values[j]
+        _add(row[e * block : (e + 1) * block], values)
 
 
 @inlined
 def _sum_tiled(values, row, block):
     for e in range(row.size // block):
-        cells = row[e * block : (e + 1) * block]
-        for j in range(block):
-            values[j] += cells[j]
+        _add(values[:block], row[e * block : (e + 1) * block])
 
 
-@inlined
+@on_rows
 def _raise_to(largest, row):
-    for j in range(row.size):
-        largest[j] = row[j] if row[j] > largest[j] else largest[j]
+    return {"largest": row.larger(largest)}
 
 
 @inlined
@@ -160,16 +155,14 @@ def _exponentiate_and_sum(row, peaks, sums):
         sums[j] += row[j]
 
 
-@inlined
+@on_rows
 def _multiply_by_one(row, values, weight):
-    for j in range(row.size):
-        row[j] = values[j] * weight
+    return {"row": values * weight}
 
 
-@inlined
+@on_rows
 def _multiply(row, values, weights):
-    for j in range(row.size):
-        row[j] = values[j] * weights[j]
+    return {"row": values * weights}
 
 
 @inlined
@@ -188,19 +181,17 @@ def _add_entries(row, values, kind, block, inner):
 @inlined
 def _set_entries(row, base, constant, values, kind, block, inner):
     """row = base + constant + the separator entry of each cell: the first message of a row costs no pass of its own."""
-    constant = row.dtype.type(constant)
     if kind == CONTIGUOUS:
-        for j in range(row.size):
-            row[j] = base[j] + (values[j] + constant)
+        _set_sum_of_three(row, base, values, constant)
     elif kind == REPEATED:
         for e in range(row.size // block):
             _set_sum(row[e * block : (e + 1) * block], base[e * block : (e + 1) * block], values[e] + constant)
     elif kind == TILED:
         for e in range(row.size // block):
-            cells, source = row[e * block : (e + 1) * block], base[e * block : (e + 1) * block]
-            for j in range(block):
-                cells[j] = source[j] + (values[j] + constant)
+            some = slice(e * block, (e + 1) * block)
+            _set_sum_of_three(row[some], base[some], values, constant)
     else:
+        constant = row.dtype.type(constant)
         for j in range(row.size):
             row[j] = base[j] + (values[np.uint64(inner[j])] + constant)
 
@@ -209,8 +200,7 @@ def _set_entries(row, base, constant, values, kind, block, inner):
 def _sum_entries(values, row, kind, block, inner):
     """Add each cell of a row onto the separator entry it belongs to."""
     if kind == CONTIGUOUS:
-        for j in range(row.size):
-            values[j] += row[j]
+        _add(values[: row.size], row)
     elif kind == REPEATED:
         _sum_repeated(values, row, block)
     elif kind == TILED:

@@ -1,0 +1,178 @@
+"""Loops over rows of cells for kernels, in vectors of several widths down to a single cell.
+
+numba leaves the width to the compiler, which takes one for long rows and single cells for what remains: a cell of a row
+of ten costs five times one of a row of a hundred. Here a row is cut into vectors of 32, 16, 8, 4, 2 and 1 cells, and
+what is done with them is written once. As elementary_kernels.py, a file that kernels of others may call.
+
+    @on_rows
+    def add_multiple(target, row, weight):
+        return {"target": target + row * weight}
+
+is called in a kernel with two rows and a number, and changes the first row.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.core.typing.templates import signature
+from numba.extending import intrinsic
+
+WIDTHS = (32, 16, 8, 4, 2, 1)
+"""Each half of the one before. Where registers are narrower, the compiler takes several for one vector."""
+
+
+class Lanes:
+    """Some cells of a row, or as many times the same number, while the instructions that compute it are written."""
+
+    def __init__(self, builder: Any, value: Any) -> None:
+        self._builder = builder
+        self.value: Any = value
+
+    def __add__(self, other: Lanes) -> Lanes:
+        return Lanes(self._builder, self._builder.fadd(self.value, other.value, flags=("contract",)))
+
+    def __mul__(self, other: Lanes) -> Lanes:
+        return Lanes(self._builder, self._builder.fmul(self.value, other.value, flags=("contract",)))
+
+    def larger(self, other: Lanes) -> Lanes:
+        """The larger of each two cells; nothing may be NaN."""
+        this = self._builder.fcmp_ordered(">", self.value, other.value)
+        return Lanes(self._builder, self._builder.select(this, self.value, other.value))
+
+    def halves(self) -> tuple[Lanes, Lanes]:
+        """The first and the last half of the cells."""
+        kind, count = ir.IntType(32), self.value.type.count // 2
+        nothing = ir.Constant(self.value.type, ir.Undefined)
+        masks = (ir.Constant(ir.VectorType(kind, count), list(range(low, low + count))) for low in (0, count))
+        first, last = (Lanes(self._builder, self._builder.shuffle_vector(self.value, nothing, mask)) for mask in masks)
+        return first, last
+
+
+Written = dict[str, Lanes]
+"""New cells of the arguments that are rows to write, by their names."""
+
+
+def on_rows(cells: Callable[..., Written]) -> Any:
+    """What a kernel calls to compute new cells of rows, each from those in the same place of all rows.
+
+    Args:
+        cells: one parameter for each argument: a row, that is a contiguous array of at least as many cells as the
+            first one has, or a number. Rows are the same memory or do not overlap.
+    """
+    return _loop_of(cells, lambda *given: (cells(*given), None), None, 0.0)
+
+
+def sum_on_rows(cells: Callable[..., Lanes | tuple[Written, Lanes]]) -> Any:
+    """The same, which gives a sum over the row: of what `cells` gives alone, or after the rows to write."""
+
+    def both(*given: Lanes) -> tuple[Written, Lanes]:
+        found = cells(*given)
+        return found if isinstance(found, tuple) else ({}, found)
+
+    return _loop_of(cells, both, Lanes.__add__, 0.0)
+
+
+def maximum_on_rows(cells: Callable[..., Lanes]) -> Any:
+    """The same, which gives the maximum of what `cells` gives; -inf where there are none."""
+    return _loop_of(cells, lambda *given: ({}, cells(*given)), Lanes.larger, float("-inf"))
+
+
+Cells = Callable[..., tuple[Written, Lanes | None]]
+Combine = Callable[[Lanes, Lanes], Lanes]
+
+
+def _loop_of(written: Callable[..., Any], cells: Cells, combine: Combine | None, neutral: float) -> Any:
+    """The loop, as numba's intrinsic with the name and the parameters of `written`."""
+    parameters = list(inspect.signature(written).parameters.values())
+
+    def typed(typing_context: Any, *kinds: Any) -> Any:
+        rows = [kind for kind in kinds if isinstance(kind, types.Array)]
+        if any(row.layout != "C" or row.ndim != 1 or row.dtype != rows[0].dtype for row in rows):
+            return None  # numba says that there is no such function
+        number = rows[0].dtype
+        taken = [kind if isinstance(kind, types.Array) else number for kind in kinds]
+
+        def generate(context: Any, builder: Any, made: Any, values: Sequence[Any]) -> Any:
+            arguments = {one.name: pair for one, pair in zip(parameters, zip(taken, values, strict=True), strict=True)}
+            found = _Loop(context, builder, number, arguments).generate(cells, combine, neutral)
+            return context.get_dummy_value() if found is None else found
+
+        return signature(types.void if combine is None else number, *taken), generate
+
+    context = inspect.Parameter("typing_context", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    typed.__name__, typed.__doc__ = written.__name__, written.__doc__
+    typed.__signature__ = inspect.Signature([context, *parameters])  # type: ignore[attr-defined]
+    return intrinsic(typed)
+
+
+class _Loop:
+    """The instructions of one loop.
+
+    Args:
+        context, builder: numba's.
+        number: the type of cells and numbers.
+        arguments: type and value of each, by name.
+    """
+
+    def __init__(self, context: Any, builder: Any, number: Any, arguments: dict[str, tuple[Any, Any]]) -> None:
+        self._builder = builder
+        self._element: ir.Type = context.get_value_type(number)
+        self._bytes: int = number.bitwidth // 8
+        self._arguments: dict[str, Any] = {
+            name: context.make_array(kind)(context, builder, value) if isinstance(kind, types.Array) else value
+            for name, (kind, value) in arguments.items()
+        }
+        self._rows = [name for name, (kind, _) in arguments.items() if isinstance(kind, types.Array)]
+
+    def generate(self, cells: Cells, combine: Combine | None, neutral: float) -> Any:
+        """The loop, and what its cells are combined to."""
+        builder, size = self._builder, self._arguments[self._rows[0]].nitems
+        index, widest = size.type, WIDTHS[0]
+        place = None if combine is None else self._kept(self._same(ir.Constant(self._element, neutral), widest))
+        start, end = index(0), builder.and_(size, index(-widest))
+        with cgutils.for_range_slice(builder, start, end, index(widest), index) as (current, _):
+            self._vector(cells, combine, current, widest, place)
+        for width in WIDTHS[1:]:
+            start = end
+            if combine is not None and place is not None:
+                place = self._kept(combine(*Lanes(builder, builder.load(place)).halves()))
+            some = builder.and_(size, index(width))
+            with builder.if_then(builder.icmp_unsigned("!=", some, index(0))):
+                self._vector(cells, combine, start, width, place)
+            end = builder.add(start, some)
+        return None if place is None else builder.extract_element(builder.load(place), ir.IntType(32)(0))
+
+    def _vector(self, cells: Cells, combine: Combine | None, start: Any, width: int, place: Any) -> None:
+        """Of `width` cells: write the rows, and combine the rest with what is kept at a place."""
+        builder = self._builder
+        given = [
+            Lanes(builder, builder.load(self._pointer(name, start, width), align=self._bytes))
+            if name in self._rows
+            else self._same(argument, width)
+            for name, argument in self._arguments.items()
+        ]
+        written, found = cells(*given)
+        for name, lanes in written.items():
+            builder.store(lanes.value, self._pointer(name, start, width), align=self._bytes)
+        if combine is not None and found is not None:
+            builder.store(combine(Lanes(builder, builder.load(place)), found).value, place)
+
+    def _pointer(self, name: str, start: Any, width: int) -> Any:
+        cell = self._builder.gep(self._arguments[name].data, [start])
+        return self._builder.bitcast(cell, ir.VectorType(self._element, width).as_pointer())
+
+    def _kept(self, lanes: Lanes) -> Any:
+        """A place with this content; the compiler makes it a register."""
+        return cgutils.alloca_once_value(self._builder, lanes.value)
+
+    def _same(self, number: Any, width: int) -> Lanes:
+        kind = ir.IntType(32)
+        nothing = ir.Constant(ir.VectorType(self._element, width), ir.Undefined)
+        one = self._builder.insert_element(nothing, number, kind(0))
+        zeros = ir.Constant(ir.VectorType(kind, width), [0] * width)
+        return Lanes(self._builder, self._builder.shuffle_vector(one, nothing, zeros))
