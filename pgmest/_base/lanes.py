@@ -36,6 +36,9 @@ class Lanes:
     def __add__(self, other: Lanes) -> Lanes:
         return Lanes(self._builder, self._builder.fadd(self.value, other.value, flags=("contract",)))
 
+    def __sub__(self, other: Lanes) -> Lanes:
+        return Lanes(self._builder, self._builder.fsub(self.value, other.value, flags=("contract",)))
+
     def __mul__(self, other: Lanes) -> Lanes:
         return Lanes(self._builder, self._builder.fmul(self.value, other.value, flags=("contract",)))
 

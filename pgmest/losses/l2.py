@@ -17,8 +17,6 @@ from pgmest.tables.domain import Domain, as_domain
 class WeightedSquares(FlatLoss):
     """1/2 sum precision * (mu - target)^2 + constant, cell by cell.
 
-    An object keeps a scratch array: use it from one thread at a time.
-
     Args:
         layout: where the cells lie.
         target: shape (layout.cells,), in the unit of the marginals.
@@ -31,23 +29,25 @@ class WeightedSquares(FlatLoss):
         self, layout: Layout, target: np.ndarray, precision: np.ndarray | float, constant: float, noise_floor: float
     ):
         self.layout: Layout = layout
-        self.target = target
+        self.target: np.ndarray = np.ascontiguousarray(target, dtype=np.float64)
         self.precision = precision
         self.constant = constant
         self.noise_floor = noise_floor
-        self._scratch = np.empty(layout.cells)
+        self._by_cell = np.array(self.curvature_floor(), dtype=np.float64)
 
     def flat_value_and_gradient(self, flat: np.ndarray, out: np.ndarray | None = None) -> tuple[float, np.ndarray]:
         """As FlatLoss says: precision * (mu - target), and half its product with mu - target."""
+        from pgmest.losses.squares_kernels import value_and_gradient
+
         gradient = np.empty(self.layout.cells) if out is None else out
-        difference = np.subtract(flat, self.target, out=self._scratch)
-        np.multiply(difference, self.precision, out=gradient)
-        return 0.5 * dot(difference, gradient) + self.constant, gradient
+        twice = value_and_gradient(flat, self.target, self._by_cell, gradient)
+        return 0.5 * twice + self.constant, gradient
 
     def quadratic(self, direction: np.ndarray) -> float:
         """Half the weighted square of the direction."""
-        np.multiply(direction, self.precision, out=self._scratch)
-        return 0.5 * dot(direction, self._scratch)
+        from pgmest.losses.squares_kernels import square
+
+        return 0.5 * square(direction, self._by_cell)
 
     def of_fractions(self, total: float) -> WeightedSquares:
         """By scaling the target once rather than the marginals at every call."""

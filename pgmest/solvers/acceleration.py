@@ -255,24 +255,22 @@ def _restart(state: AcceleratedState) -> None:
 
 def _try_step(state: AcceleratedState) -> bool:
     """One step with the state's L, which doubles if the inequality refuses it."""
+    from pgmest.solvers.step_kernels import add_share, between, change_and_product
+
     x, y, smoothness = state.average, state.point, state.smoothness
     size = (1.0 + math.sqrt(1.0 + 4.0 * state.gained * smoothness)) / (2.0 * smoothness)
     a = state.momentum = size / (state.gained + size)
-    np.subtract(state.p, x, out=y)
-    y *= a
-    y += x
+    between(x, state.p, a, y)
     problem = state.surrogate.problem
     state.value, _ = problem.loss_and_gradient(y, out=state.gradient)
     state.parts.penalty.propose(state)
     theta, z = state.next_theta, state.next_p
-    np.add(state.theta, state.move, out=theta)
     _, log_partition = problem.marginals(theta, out=z)
-    np.subtract(z, state.p, out=state.change)
-    distance = divergence(state.move, state.change, z, state.log_partition, log_partition)
+    product = change_and_product(state.p, z, state.move, state.change)
+    distance = divergence(product, state.move, state.change, state.log_partition, log_partition)
     if not _accepted(state, distance):
         return False
-    np.multiply(state.change, a, out=x)
-    x += y
+    add_share(y, state.change, a, x)
     state.next_theta, state.next_p = state.theta, state.p
     state.theta, state.p, state.log_partition = theta, z, log_partition
     state.gained += size

@@ -91,6 +91,9 @@ class ImplicitStep:
             if self._problem.oracle.calls - first >= MAX_CALLS:
                 return None
             following = self._step(point, hessian, prior, strength)
+            if following is None and hessian:  # what it knows is of where the curvature was another
+                hessian = hessian.forgotten()
+                continue
             if following is None:
                 return None
             hessian = hessian.updated(following.h - point.h, following.slope - point.slope)

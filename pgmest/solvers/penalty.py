@@ -24,7 +24,7 @@ class Penalty(Protocol):
     """A convex function h of distributions, added to the loss f."""
 
     def propose(self, state: AcceleratedState) -> None:
-        """Write the proximal step of the potentials for the present gradient, momentum and L into `state.move`."""
+        """The proximal step for the present gradient, momentum and L: into `state.move`, its end `state.next_theta`."""
 
     def value(self, state: State) -> float:
         """h at the state's distribution."""
@@ -45,7 +45,10 @@ class NoPenalty:
 
     def propose(self, state: AcceleratedState) -> None:
         r"""$\theta' = \theta - g / (a L)$."""
-        np.multiply(state.gradient, -1.0 / (state.momentum * state.smoothness), out=state.move)
+        from pgmest.solvers.step_kernels import step_by
+
+        factor = -1.0 / (state.momentum * state.smoothness)
+        step_by(state.theta, state.gradient, factor, state.move, state.next_theta)
 
     def value(self, state: State) -> float:
         """None."""
@@ -84,6 +87,7 @@ class EntropyPenalty:
         state.move *= self.strength
         state.move -= state.gradient
         state.move /= state.momentum * state.smoothness + self.strength
+        np.add(state.theta, state.move, out=state.next_theta)
 
     def value(self, state: State) -> float:
         """s KL(p || q) at the state."""
@@ -110,7 +114,8 @@ class EntropyPenalty:
         minimizer = self.prior - gradient / self.strength
         w, log_partition = problem.marginals(minimizer)
         move = difference(state.theta, minimizer)
-        return self.strength * divergence(move, state.p - w, state.p, log_partition, state.log_partition)
+        product = dot(move, state.p)
+        return self.strength * divergence(product, move, state.p - w, log_partition, state.log_partition)
 
 
 def difference(left: np.ndarray, right: np.ndarray) -> np.ndarray:

@@ -73,13 +73,14 @@ class Solver(ABC, Generic[S]):
         return loss - duality_gap(problem, state.p, gradient, enough=enough)
 
 
-def divergence(step: np.ndarray, change: np.ndarray, q: np.ndarray, log_p: float, log_q: float) -> float:
+def divergence(product: float, step: np.ndarray, change: np.ndarray, log_p: float, log_q: float) -> float:
     """KL(q || p) = <theta_q - theta_p, q> - A(theta_q) + A(theta_p), with `step` = theta_q - theta_p.
 
-    Near convergence that is a small difference of large numbers. It is then replaced by half of the symmetric
-    divergence <step, q - p>, with `change` = q - p, which it equals up to third order and which loses no digits.
+    `product` is <step, q>. Near convergence that is a small difference of large numbers. It is then replaced by half of
+    the symmetric divergence <step, q - p>, with `change` = q - p, which it equals up to third order and which loses no
+    digits.
     """
-    exact = dot(step, q) - log_q + log_p
+    exact = product - log_q + log_p
     if exact > 1e-9 * max(1.0, abs(log_q)):
         return exact
     return 0.5 * dot(step, change)

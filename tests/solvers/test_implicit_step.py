@@ -47,6 +47,17 @@ def test_the_gap_holds(problem, seed, strength):
     np.testing.assert_allclose(flat.marginals(found.theta)[0], found.p, atol=1e-12)
 
 
+@pytest.mark.parametrize("seed", [131, 246])
+def test_curvature_that_changes_by_magnitudes_does_not_end_it(seed):
+    """A cell without records, which the steps before had some: pairs kept of them point nowhere."""
+    rng = np.random.default_rng(seed)
+    answers = [np.array([99.4, 0.5]) + rng.normal(0, 0.5, 2) for _ in range(5)]
+    domain = pg.Domain({"a": 1, "b": 2})
+    flat = Problem.of(L2Loss([pg.LinearMeasurement(one, ("a", "b"), 0.5) for one in answers], domain), 100.0)
+    prior, start = np.random.default_rng(0).normal(size=(2, 2))
+    assert ImplicitStep(flat).minimize(prior, 1e-2, start, 1e-2 * flat.loss.noise_floor) is not None
+
+
 @pytest.mark.parametrize("spread", [1.0, np.array([0.1, 3.0, 1.0, 1.0, 10.0, 1.0])])
 def test_impossible_cells_stay_so_and_precisions_may_differ_in_a_table(spread):
     rng = np.random.default_rng(0)
