@@ -15,7 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from pgmest.inference.exact.kernel_loading import load_contraction_kernels, load_kernels
+from pgmest.inference.exact.kernel_loading import (
+    load_contraction_kernels,
+    load_kernels,
+    load_max_contraction_kernels,
+)
 
 BURST_SECONDS = 0.1
 MOST_ROUNDS = 200
@@ -25,6 +29,7 @@ def load_all_kernels() -> None:
     """What each process loads once, however many problems it has, and an installation compiles once."""
     load_kernels()
     load_contraction_kernels(np.dtype(np.float64), shared=True)
+    load_max_contraction_kernels(np.dtype(np.float64), shared=True)
 
 
 @dataclass

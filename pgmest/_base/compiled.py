@@ -21,8 +21,13 @@ OPTIONS: dict[str, Any] = {**_SETTINGS, "fastmath": {"contract"}}
 """Of kernels and what they call."""
 
 
-CALLED = ("elementary_kernels.py", "blas_kernels.py", "lanes.py")
-"""Files beside this one that all kernels may call."""
+CALLED = (
+    "_base/elementary_kernels.py",
+    "_base/blas_kernels.py",
+    "_base/lanes.py",
+    "inference/exact/contraction_products.py",
+)
+"""Files of the package that kernels of others may call."""
 
 
 def compiled(function: Any) -> Any:
@@ -39,8 +44,8 @@ def compiled(function: Any) -> Any:
 
 @cache
 def _digest_of_called() -> str:
-    here = Path(__file__).parent
-    return hashlib.sha256(b"".join((here / name).read_bytes() for name in CALLED)).hexdigest()
+    package = Path(__file__).parents[1]
+    return hashlib.sha256(b"".join((package / name).read_bytes() for name in CALLED)).hexdigest()
 
 
 inlined = numba.njit(**OPTIONS)

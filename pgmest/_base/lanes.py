@@ -59,6 +59,10 @@ class Lanes:
 Written = dict[str, Lanes]
 """New cells of the arguments that are rows to write, by their names."""
 
+Found = Lanes | tuple[Written, Lanes]
+Cells = Callable[..., tuple[Written, Lanes | None]]
+Combine = Callable[[Lanes, Lanes], Lanes]
+
 
 def on_rows(cells: Callable[..., Written]) -> Any:
     """What a kernel calls to compute new cells of rows, each from those in the same place of all rows.
@@ -70,23 +74,22 @@ def on_rows(cells: Callable[..., Written]) -> Any:
     return _loop_of(cells, lambda *given: (cells(*given), None), None, 0.0)
 
 
-def sum_on_rows(cells: Callable[..., Lanes | tuple[Written, Lanes]]) -> Any:
+def sum_on_rows(cells: Callable[..., Found]) -> Any:
     """The same, which gives a sum over the row: of what `cells` gives alone, or after the rows to write."""
+    return _loop_of(cells, _after_written(cells), Lanes.__add__, 0.0)
 
+
+def maximum_on_rows(cells: Callable[..., Found]) -> Any:
+    """The same, which gives the maximum; -inf where there are no cells."""
+    return _loop_of(cells, _after_written(cells), Lanes.larger, float("-inf"))
+
+
+def _after_written(cells: Callable[..., Found]) -> Cells:
     def both(*given: Lanes) -> tuple[Written, Lanes]:
         found = cells(*given)
         return found if isinstance(found, tuple) else ({}, found)
 
-    return _loop_of(cells, both, Lanes.__add__, 0.0)
-
-
-def maximum_on_rows(cells: Callable[..., Lanes]) -> Any:
-    """The same, which gives the maximum of what `cells` gives; -inf where there are none."""
-    return _loop_of(cells, lambda *given: ({}, cells(*given)), Lanes.larger, float("-inf"))
-
-
-Cells = Callable[..., tuple[Written, Lanes | None]]
-Combine = Callable[[Lanes, Lanes], Lanes]
+    return both
 
 
 def _loop_of(written: Callable[..., Any], cells: Cells, combine: Combine | None, neutral: float) -> Any:

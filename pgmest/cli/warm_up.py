@@ -50,8 +50,9 @@ USES = {
     + "theta = pg.CliqueVector.zeros(dict.fromkeys('abcd', 2), map(tuple, ['abc', 'bcd', 'cda']))\n"
     + "tree = pg.JunctionTree.from_cliques(theta.domain, theta.cliques)\n"
     + "ContractedSweeps.of(theta.layout, tree).run(theta.flat, 1.0, np.empty(theta.layout.cells))\n"
-    + "from pgmest.inference.exact.kernel_loading import load_contraction_kernels\n"
-    + "load_contraction_kernels(np.dtype(np.float64), shared=True)",
+    + "from pgmest.inference.exact import kernel_loading\n"
+    + "kernel_loading.load_contraction_kernels(np.dtype(np.float64), shared=True)\n"
+    + "kernel_loading.load_max_contraction_kernels(np.dtype(np.float64), shared=True)",
     "many marginals of a large table": "import numpy as np\nfrom pgmest.data.counting import count_tables\n"
     + "count_tables([np.zeros(1, dtype=np.uint8)] * 2, (1, 1), [(0, 1)])",
     "many pairs of a model, and their scores": "import itertools\nimport numpy as np\nimport pgmest as pg\n"

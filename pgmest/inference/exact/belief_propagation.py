@@ -225,6 +225,13 @@ class ExactOracle:
     def maximum(self, theta: np.ndarray) -> float:
         """The largest total potential of any record, by one max-product sweep."""
         theta = self._input(theta, "theta")
+        if self.contracted is None:
+            return self._maximum_by_kernels(theta)
+        self.calls += 1
+        return self.contracted.maximum(theta)
+
+    def _maximum_by_kernels(self, theta: np.ndarray) -> float:
+        """The same, which leaves the messages in the workspace."""
         kernels, shift = self._kernels, self.plan.messages
         for low, high, wide in self._schedule(reverse=True):
             if wide:
@@ -240,7 +247,11 @@ class ExactOracle:
         """For each measured cell, the largest total potential of a record that falls into it (-inf: none can)."""
         best = np.empty(self.layout.cells) if out is None else out
         theta = self._input(theta, "theta")
-        plan, top = self.plan, self.maximum(theta)
+        if self.contracted is not None:
+            self.contracted.max_marginals(theta, best)
+            self.calls += 2
+            return best
+        plan, top = self.plan, self._maximum_by_kernels(theta)
         self._kernels.downward_max(
             *self._tables,
             0,
@@ -259,7 +270,7 @@ class ExactOracle:
     def map_record(self, theta: np.ndarray) -> dict[str, int]:
         """A record of largest total potential, attribute -> code."""
         theta = self._input(theta, "theta")
-        self.maximum(theta)
+        self._maximum_by_kernels(theta)
         chosen = np.zeros(len(self.plan.nodes), dtype=np.int64)
         self._kernels.best_cells(*self._tables, theta, self._arena, self.plan.messages, self.plan.scratch, chosen)
         codes: dict[str, int] = {}

@@ -11,6 +11,9 @@ it is faster on chains and trees, too. Potentials are shifted to a maximum of 0 
 underflows is below exp(-700) of the largest entry. That can matter only where the maxima of the cliques exclude one
 another, and then the sums of the beliefs, which would be near 1 if they agreed, are tiny: `run` sees that and gives up,
 and the caller falls back on the kernels, which compute with logarithms where they must.
+
+The max-product takes the same steps with the maximum for the sum and the sum for the product, on logarithms
+(max_contraction_kernels.py), and refuses nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from pgmest._base.threads import run_together
 from pgmest.graph.junction_tree import JunctionTree
 from pgmest.inference.exact import contraction_columns as f
 from pgmest.inference.exact.contraction_plan import ONE_CELL, ContractionPlan
-from pgmest.inference.exact.kernel_loading import load_contraction_kernels
+from pgmest.inference.exact.kernel_loading import load_contraction_kernels, load_max_contraction_kernels
 from pgmest.tables.clique_vector import Layout
 
 SMALLEST_SUMS: dict[np.dtype[Any], float] = {
@@ -73,8 +76,7 @@ class ContractedSweeps:
             the log-partition function; None where linear numbers cannot hold what it takes, and `out` is of no use.
         """
         kernels, smallest = load_contraction_kernels(theta.dtype, bool(self._shared)), SMALLEST_SUMS[theta.dtype]
-        theta = theta.view()
-        theta.flags.writeable = False  # numba compiles anew for each kind of argument
+        theta = _read_only(theta)
         blas, work = self._workspace(theta.dtype)
         tables, scales = self._tables, self._scales
 
@@ -84,21 +86,44 @@ class ContractedSweeps:
         def downward(low: int, high: int) -> bool:
             return kernels.downward(blas, *tables, low, high, out, work, scales, smallest, float(total))
 
-        logs = self._together(upward)
-        for low, high, shared in self._above:
-            if shared:
-                self._share(partial(kernels.matrices_upward, blas, *tables, low, out, work))
-            elif not math.isnan(math.fsum(logs)):
-                logs.append(upward(low, high))
-        log_partition = math.fsum([self.plan.log_free, *logs])
-        if math.isnan(log_partition):
+        found = self._upward(upward, lambda i: partial(kernels.matrices_upward, blas, *tables, i, out, work))
+        if math.isnan(found):
             return None
-        for low, high, shared in reversed(self._above):
-            if shared:
-                self._share(partial(kernels.matrices_downward, blas, *tables, low, out, work))
-            elif not downward(low, high):
-                return None
-        return log_partition if all(self._together(downward)) else None
+        ended = self._downward(downward, lambda i: partial(kernels.matrices_downward, blas, *tables, i, out, work))
+        return self.plan.log_free + found if ended else None
+
+    def maximum(self, theta: np.ndarray) -> float:
+        """The largest total potential of any record, by one sweep of the max-product; -inf where none is possible."""
+        kernels = load_max_contraction_kernels(theta.dtype, bool(self._shared))
+        theta, tables = _read_only(theta), self._tables
+        _, work = self._workspace(theta.dtype)
+        work[ONE_CELL] = 0.0
+
+        def upward(low: int, high: int) -> float:
+            return kernels.upward_max(*tables, low, high, theta, work)
+
+        top = self._upward(upward, lambda i: partial(kernels.matrices_upward_max, *tables, i, theta, work))
+        work[ONE_CELL] = 1.0
+        return top
+
+    def max_marginals(self, theta: np.ndarray, out: np.ndarray) -> float:
+        """Write the largest total potential of a record through each cell; the largest of all is returned."""
+        top = self.maximum(theta)
+        if top == -math.inf:
+            out.fill(-math.inf)
+            return top
+        kernels = load_max_contraction_kernels(theta.dtype, bool(self._shared))
+        theta, tables = _read_only(theta), self._tables
+        _, work = self._workspace(theta.dtype)
+        work[ONE_CELL] = 0.0
+
+        def downward(low: int, high: int) -> bool:
+            kernels.downward_max(*tables, low, high, theta, out, work, top)
+            return True
+
+        self._downward(downward, lambda i: partial(kernels.matrices_downward_max, *tables, i, theta, work))
+        work[ONE_CELL] = 1.0
+        return top
 
     def run_many(
         self, thetas: np.ndarray, totals: np.ndarray, outs: np.ndarray, logs: np.ndarray, threads: int
@@ -129,6 +154,25 @@ class ContractedSweeps:
             self._work[kind] = gemm_address(kind), work
         return self._work[kind]
 
+    def _upward(self, sweep: Callable[[int, int], float], share: Callable[[int], partial]) -> float:
+        """The sum of what all sweeps return, NaN if one does: then the rest is not run."""
+        found = self._together(sweep)
+        for low, high, shared in self._above:
+            if shared:
+                self._share(share(low))
+            elif not math.isnan(sum(found)):
+                found.append(sweep(low, high))
+        return math.fsum(found)
+
+    def _downward(self, sweep: Callable[[int, int], bool], share: Callable[[int], partial]) -> bool:
+        """Whether all sweeps ended; after one that did not, those below are not run."""
+        for low, high, shared in reversed(self._above):
+            if shared:
+                self._share(share(low))
+            elif not sweep(low, high):
+                return False
+        return all(self._together(sweep))
+
     def _together(self, sweep: Callable[[int, int], Any]) -> list[Any]:
         """A sweep over each share of the subtrees; a thread alone runs one after another."""
         tasks = [partial(sweep, *share) for share in self.plan.shares]
@@ -146,3 +190,10 @@ class ContractedSweeps:
 
     def _share(self, kernel: partial) -> None:
         run_together([partial(kernel, part, self.threads) for part in range(self.threads)])
+
+
+def _read_only(theta: np.ndarray) -> np.ndarray:
+    """A view, as numba compiles anew for each kind of argument."""
+    view = theta.view()
+    view.flags.writeable = False
+    return view

@@ -142,6 +142,25 @@ def load_contraction_kernels(dtype: np.dtype[Any], shared: bool) -> ModuleType:
 
 
 @cache
+def load_max_contraction_kernels(dtype: np.dtype[Any], shared: bool) -> ModuleType:
+    """The same for the max-product."""
+    with compile_notice():
+        from pgmest.inference.exact import contraction_columns as f
+        from pgmest.inference.exact import max_contraction_kernels as kernels
+
+        steps, sides = np.zeros((1, f.N_STEP), dtype=np.int64), np.zeros((3, f.N_SIDE), dtype=np.int64)
+        tables = steps, sides, np.zeros(1, dtype=np.int64)
+        theta, best, work = (np.zeros(1, dtype) for _ in range(3))
+        theta.flags.writeable = False
+        kernels.upward_max(*tables, 0, 0, theta, work)
+        kernels.downward_max(*tables, 0, 0, theta, best, work, 0.0)
+        if shared:  # a step without rows
+            kernels.matrices_upward_max(*tables, 0, theta, work, 0, 1)
+            kernels.matrices_downward_max(*tables, 0, theta, work, 0, 1)
+    return kernels
+
+
+@cache
 def load_single_kernels() -> ModuleType:
     """The kernels, with the sum-product in float32 compiled besides."""
     with compile_notice():

@@ -41,10 +41,28 @@ def contracted(problem: Problem, total: float = 1.0) -> tuple[np.ndarray, float 
     return mu, sweeps.run(problem.theta, total, mu)
 
 
-def _by_kernels(layout, theta, total=1.0, tree=None):
+def best_through_each_cell(problem: Problem) -> np.ndarray:
+    joint = problem.truth.log_joint(problem.theta).values.reshape(-1)
+    return np.array([joint[row > 0].max(initial=-np.inf) for row in indicators(problem)])
+
+
+def assert_max_product_is_right(sweeps: ContractedSweeps, problem: Problem) -> None:
+    best = np.full(problem.layout.cells, np.nan)
+    wanted = best_through_each_cell(problem)
+    close = {"rtol": 1e-13, "atol": 1e-10}
+    assert np.isclose(sweeps.maximum(problem.theta), problem.truth.maximum(problem.theta), **close)
+    assert np.isclose(sweeps.max_marginals(problem.theta, best), problem.truth.maximum(problem.theta), **close)
+    assert np.allclose(best, wanted, **close)
+
+
+def _kernels_of(layout, tree=None):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ExactOracle, "contracts", False)
-        return ExactOracle(Plan.of(layout, tree), threads=1).run(theta, total)
+        return ExactOracle(Plan.of(layout, tree), threads=1)
+
+
+def _by_kernels(layout, theta, total=1.0, tree=None):
+    return _kernels_of(layout, tree).run(theta, total)
 
 
 @pytest.mark.parametrize("name", [name for name, problem in EXAMPLES.items() if problem.cliques])
@@ -54,6 +72,14 @@ def test_examples(name):
     assert np.allclose(mu, 250.0 * indicators(problem) @ problem.joint.reshape(-1), rtol=0, atol=1e-10)
     log_joint = problem.truth.log_joint(problem.theta).values
     assert log_partition == pytest.approx(np.log(np.exp(log_joint).sum()), rel=1e-13, abs=1e-13)
+
+
+@quick
+@given(problem=problems())
+def test_the_max_product_agrees_with_the_full_table(problem):
+    """At every magnitude, also where no record is possible: logarithms refuse nothing."""
+    if problem.cliques:
+        assert_max_product_is_right(ContractedSweeps.of(problem.layout, problem.plan().tree), problem)
 
 
 @quick
@@ -96,6 +122,7 @@ def test_every_way_of_a_product_agrees_with_the_full_table(problem, few, inner, 
         log_partition = sweeps.run(problem.theta, 7.0, mu)
         if log_partition is not None:
             assert np.allclose(mu, 7.0 * indicators(problem) @ problem.joint.reshape(-1), rtol=0, atol=1e-10)
+        assert_max_product_is_right(sweeps, problem)
 
 
 @pytest.mark.parametrize("orders", [*itertools.product(("ab", "ba"), ("bc", "cb"), ("ac", "ca"))])
@@ -107,12 +134,22 @@ def test_large_matrices_are_cut_into_pieces(orders, threads, monkeypatch):
     vector = pg.CliqueVector.random(pg.Domain(sizes), [tuple(order) for order in orders], seed=0)
     tree = JunctionTree.from_cliques(vector.domain, [("a", "b", "c")])
     mu, theta = np.empty(vector.layout.cells), np.array(vector.flat)
-    log_partition = ContractedSweeps.of(vector.layout, tree, threads).run(theta, 10.0, mu)
-    joint = np.exp(sum((vector[clique].expand(vector.domain).values for clique in vector), start=0.0))
+    sweeps = ContractedSweeps.of(vector.layout, tree, threads)
+    log_partition = sweeps.run(theta, 10.0, mu)
+    scores = sum((vector[clique].expand(vector.domain).values for clique in vector), start=0.0)
+    joint = np.exp(scores)
     assert log_partition == pytest.approx(np.log(joint.sum()), rel=1e-13)
     joint *= 10.0 / joint.sum()
     expected = [pg.Factor(vector.domain, joint).project(clique).values.reshape(-1) for clique in vector.layout.cliques]
     assert np.allclose(mu, np.concatenate(expected), rtol=1e-11)
+    assert sweeps.max_marginals(theta, mu) == pytest.approx(scores.max(), rel=1e-14)
+    axes_of = {clique: tuple(sorted("abc".index(name) for name in clique)) for clique in vector.layout.cliques}
+    for start, end, clique in zip(
+        vector.layout.offsets, vector.layout.offsets[1:], vector.layout.cliques, strict=False
+    ):
+        best = scores.max(axis=tuple({0, 1, 2}.difference(axes_of[clique])))
+        wanted = best if list(clique) == sorted(clique) else best.T
+        assert np.allclose(mu[start:end], wanted.reshape(-1), rtol=1e-13)
 
 
 def test_a_star_of_hundreds_of_cliques_keeps_its_numbers_in_range():
@@ -140,9 +177,12 @@ def test_subtrees_are_shared_between_threads(threads, monkeypatch):
     sweeps = ContractedSweeps.of(layout, tree, threads)
     assert len(sweeps.plan.shares) > 1
     expected, expected_log = _by_kernels(layout, theta, 5.0)
+    best = _kernels_of(layout).max_marginals(theta)
     for run in (sweeps, ContractedSweeps(sweeps.plan), pickle.loads(pickle.dumps(sweeps))):
         assert run.run(theta, 5.0, mu) == pytest.approx(expected_log, rel=1e-13)
         assert np.allclose(mu, expected, rtol=1e-10)
+        assert run.max_marginals(theta, mu) == pytest.approx(best.max(), rel=1e-13)
+        assert np.allclose(mu, best, rtol=1e-12, atol=1e-12)
 
 
 def test_many_vectors_are_run_by_several_threads_and_what_is_refused_is_left():
@@ -228,6 +268,25 @@ def test_calibrated_trees_never_contract(contracting):
     model = pg.Model(vector, 10.0)
     truth = pg.Factor(vector.domain, np.exp(sum((vector[c].expand(vector.domain) for c in vector), start=0.0).values))
     assert np.allclose(model.project(("c", "a")).values, truth.normalize(10.0).project(("c", "a")).values)
+
+
+def test_the_best_record_is_found_after_a_run_by_contraction(contracting):
+    problem = Problem({"a": 3, "b": 2, "c": 4, "d": 2}, (("a", "b"), ("b", "c"), ("c", "d"), ("d", "a")))
+    oracle = problem.exact()
+    mu = oracle.run(problem.theta)[0].copy()
+    record = oracle.map_record(problem.theta)
+    scores = problem.truth.log_joint(problem.theta)
+    assert scores.values[tuple(record[name] for name in scores.domain)] == scores.values.max()
+    assert oracle.maximum(problem.theta) == pytest.approx(scores.values.max())
+    assert np.array_equal(oracle.run(problem.theta)[0], mu)  # the max-product leaves nothing behind
+
+
+def test_a_single_precision_oracle_has_a_max_product_of_its_own(contracting):
+    problem = Problem({"a": 3, "b": 2, "c": 4, "d": 2}, (("a", "b"), ("b", "c"), ("c", "d"), ("d", "a")))
+    sweeps = ContractedSweeps.of(problem.layout, problem.plan().tree)
+    theta, best = problem.theta.astype(np.float32), np.empty(problem.layout.cells, np.float32)
+    assert sweeps.max_marginals(theta, best) == pytest.approx(problem.truth.maximum(problem.theta), rel=1e-6)
+    assert np.allclose(best, best_through_each_cell(problem), rtol=1e-5, atol=1e-5)
 
 
 def test_attributes_without_a_clique_count_in_the_partition_function():

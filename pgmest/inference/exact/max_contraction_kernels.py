@@ -1,0 +1,169 @@
+"""The compiled kernels of the max-product by contraction: the same steps as contraction_kernels.py on logarithms.
+
+A table holds the largest sum of the potentials below it, for each of its cells, and a gradient the largest sum outside.
+Potentials are read where they are given; nothing overflows, so that nothing is scaled:
+
+    POTENTIAL         a = potential                      max-marginal = a + c
+    WEIGHT            r = max of (a + b)                 max-marginal = a + b + c; gradient of b: max of (a + c)
+    MATRICES, SMALL   r = max of (a + b)                 gradients: max of (b + c), max of (a + c)
+    PACK              r = max of a, in another order     gradient: c, in the order of a, repeated
+    SCALE_BY_MAXIMUM  nothing; of a root: its value      of a root: c = the largest potential of the other roots
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pgmest._base.compiled import compiled, inlined
+from pgmest._base.elementary_kernels import largest_of
+from pgmest._base.lanes import maximum_on_rows, on_rows
+from pgmest.inference.exact.contraction_columns import (
+    AT,
+    CELLS,
+    COMMON,
+    FIRST,
+    GRADIENT,
+    INNER,
+    KIND,
+    MATRICES,
+    MEASURED,
+    N_IN,
+    N_OUT,
+    OTHER,
+    OUTER,
+    OWN,
+    PACK,
+    POTENTIAL,
+    ROOT,
+    SHARED,
+    SMALL,
+    WEIGHT,
+)
+from pgmest.inference.exact.contraction_products import (
+    MAX_PRODUCT,
+    clear,
+    largest_sum,
+    matrices_down,
+    matrices_up,
+    pack_down,
+    pack_up,
+    raise_to_sum,
+    small_down,
+    small_up,
+)
+
+
+@on_rows
+def _set_sum(row, one, other):
+    return {"row": one + other}
+
+
+@on_rows
+def _inner_down(best, row, b, gradient, c):
+    outside = row + c
+    return {"best": outside + b, "gradient": gradient.larger(outside)}
+
+
+@maximum_on_rows
+def _own_down(best, row, c, b):
+    outside = row + c
+    return {"best": outside + b}, outside
+
+
+@inlined
+def _weight_up(step, sides, maps, theta, work):
+    table, other, made = sides[step[FIRST]], sides[step[FIRST] + 1], sides[step[FIRST] + 2]
+    b, n, kind = theta if other[MEASURED] else work, step[N_IN], step[INNER]
+    clear(work[made[AT] : made[AT] + made[CELLS]], -np.inf)
+    for i in range(step[N_OUT]):
+        row = theta[table[AT] + i * n : table[AT] + (i + 1) * n]
+        place, start = made[AT] + maps[step[OUTER] + i], other[AT] + maps[step[OTHER] + i]
+        if kind == SHARED:
+            work[place] = max(work[place], largest_sum(row, b[start : start + n]))
+        elif kind == OWN:
+            raise_to_sum(work[place : place + n], row, b[start])
+        elif kind == COMMON:
+            raise_to_sum(work[place : place + n], row, b[start : start + n])
+        else:
+            work[place] = max(work[place], largest_of(row) + b[start])
+
+
+@inlined
+def _weight_down(step, sides, maps, theta, best, work):
+    table, other, made = sides[step[FIRST]], sides[step[FIRST] + 1], sides[step[FIRST] + 2]
+    b, n, kind = theta if other[MEASURED] else work, step[N_IN], step[INNER]
+    clear(work[other[GRADIENT] : other[GRADIENT] + other[CELLS]], -np.inf)
+    for i in range(step[N_OUT]):
+        begin, end = table[AT] + i * n, table[AT] + (i + 1) * n
+        row, found = theta[begin:end], best[begin:end]
+        place, there = made[GRADIENT] + maps[step[OUTER] + i], maps[step[OTHER] + i]
+        start, back = other[AT] + there, other[GRADIENT] + there
+        if kind == SHARED:
+            _inner_down(found, row, b[start : start + n], work[back : back + n], work[place])
+        elif kind == COMMON:
+            _inner_down(found, row, b[start : start + n], work[back : back + n], work[place : place + n])
+        elif kind == OWN:
+            work[back] = max(work[back], _own_down(found, row, work[place : place + n], b[start]))
+        else:
+            work[back] = max(work[back], largest_of(row) + work[place])
+            _set_sum(found, row, work[place] + b[start])
+
+
+@compiled
+def upward_max(steps, sides, maps, low, high, theta, work):
+    """Run steps low, ..., high - 1; the largest sums of the potentials of their roots, added up."""
+    top = 0.0
+    for i in range(low, high):
+        step = steps[i]
+        kind, side = step[KIND], sides[step[FIRST]]
+        if kind == POTENTIAL:
+            if side[GRADIENT] < 0:  # of no attribute
+                top += theta[side[AT]]
+        elif kind == WEIGHT:
+            _weight_up(step, sides, maps, theta, work)
+        elif kind == SMALL:
+            small_up(MAX_PRODUCT, step, sides, maps, theta, work)
+        elif kind == MATRICES:
+            matrices_up(MAX_PRODUCT, step, sides, maps, theta, work, 0, 1)
+        elif kind == PACK:
+            pack_up(MAX_PRODUCT, step, sides, maps, theta, work)
+        elif step[ROOT]:
+            top += work[side[AT]]
+    return top
+
+
+@compiled
+def downward_max(steps, sides, maps, low, high, theta, best, work, top):
+    """Run steps high - 1, ..., low backwards, with `top` the largest total potential of any record, finite."""
+    for i in range(high - 1, low - 1, -1):
+        step = steps[i]
+        kind, side = step[KIND], sides[step[FIRST]]
+        if kind == POTENTIAL:
+            begin, end = side[AT], side[AT] + side[CELLS]
+            if side[GRADIENT] < 0:
+                best[begin] = top
+            else:
+                gradient = work[side[GRADIENT] : side[GRADIENT] + side[CELLS]]
+                _set_sum(best[begin:end], theta[begin:end], gradient)
+        elif kind == WEIGHT:
+            _weight_down(step, sides, maps, theta, best, work)
+        elif kind == SMALL:
+            small_down(MAX_PRODUCT, step, sides, maps, theta, work)
+        elif kind == MATRICES:
+            matrices_down(MAX_PRODUCT, step, sides, maps, theta, work, 0, 1)
+        elif kind == PACK:
+            pack_down(step, sides, maps, work)
+        elif step[ROOT]:
+            work[side[GRADIENT]] = top - work[side[AT]]
+
+
+@compiled
+def matrices_upward_max(steps, sides, maps, i, theta, work, part, parts):
+    """One share of a step of matrix products; several threads run the shares."""
+    matrices_up(MAX_PRODUCT, steps[i], sides, maps, theta, work, part, parts)
+
+
+@compiled
+def matrices_downward_max(steps, sides, maps, i, theta, work, part, parts):
+    """One share of the gradients of such a step."""
+    matrices_down(MAX_PRODUCT, steps[i], sides, maps, theta, work, part, parts)
