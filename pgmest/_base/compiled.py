@@ -24,7 +24,7 @@ OPTIONS: dict[str, Any] = {**_SETTINGS, "fastmath": {"contract"}}
 CALLED = (
     "_base/elementary_kernels.py",
     "_base/blas_kernels.py",
-    "_base/lanes.py",
+    "_base/row_kernels.py",
     "inference/exact/contraction_products.py",
 )
 """Files of the package that kernels of others may call."""

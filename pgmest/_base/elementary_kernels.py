@@ -15,7 +15,7 @@ from numba.core import types
 from numba.extending import intrinsic, overload
 
 from pgmest._base.compiled import OPTIONS, inlined
-from pgmest._base.lanes import maximum_on_rows, sum_on_rows
+from pgmest._base.row_kernels import maximum_on_rows, sum_on_rows
 
 
 def _bitcast(pairs: dict[Any, tuple[Any, Any]]) -> Any:

@@ -23,7 +23,7 @@ import numpy as np
 
 from pgmest._base.compiled import compiled, inlined
 from pgmest._base.elementary_kernels import exp, largest_of, sum_of
-from pgmest._base.lanes import on_rows, sum_on_rows
+from pgmest._base.row_kernels import on_rows, sum_on_rows
 from pgmest.inference.exact.contraction_columns import (
     AT,
     CELLS,

@@ -11,7 +11,7 @@ import numpy as np
 from pgmest._base.blas_kernels import multiply_matrices
 from pgmest._base.compiled import inlined
 from pgmest._base.elementary_kernels import largest_of, sum_of
-from pgmest._base.lanes import maximum_on_rows, on_rows
+from pgmest._base.row_kernels import maximum_on_rows, on_rows
 from pgmest.inference.exact.contraction_columns import (
     AT,
     COLUMN,

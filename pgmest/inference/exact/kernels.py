@@ -39,7 +39,7 @@ import numpy as np
 
 from pgmest._base.compiled import compiled, inlined
 from pgmest._base.elementary_kernels import exp, largest_of, log, sum_of
-from pgmest._base.lanes import on_rows
+from pgmest._base.row_kernels import on_rows
 from pgmest.inference.exact.plan_columns import (
     BASE,
     CELLS,

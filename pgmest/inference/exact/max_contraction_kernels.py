@@ -16,7 +16,7 @@ import numpy as np
 
 from pgmest._base.compiled import compiled, inlined
 from pgmest._base.elementary_kernels import largest_of
-from pgmest._base.lanes import maximum_on_rows, on_rows
+from pgmest._base.row_kernels import maximum_on_rows, on_rows
 from pgmest.inference.exact.contraction_columns import (
     AT,
     CELLS,

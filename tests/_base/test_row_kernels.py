@@ -8,7 +8,7 @@ import pytest
 from numba.core.errors import TypingError
 
 from pgmest._base.compiled import OPTIONS
-from pgmest._base.lanes import WIDTHS, maximum_on_rows, on_rows, sum_on_rows
+from pgmest._base.row_kernels import WIDTHS, maximum_on_rows, on_rows, sum_on_rows
 
 SIZES = [*range(2 * WIDTHS[0] + 2), 127, 1000]
 KINDS = [np.float64, np.float32]
