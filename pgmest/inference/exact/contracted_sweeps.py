@@ -78,6 +78,7 @@ class ContractedSweeps:
         kernels, smallest = load_contraction_kernels(theta.dtype, bool(self._shared)), SMALLEST_SUMS[theta.dtype]
         theta = _read_only(theta)
         blas, work = self._workspace(theta.dtype)
+        work[ONE_CELL] = 1.0
         tables, scales = self._tables, self._scales
 
         def upward(low: int, high: int) -> float:
@@ -95,16 +96,13 @@ class ContractedSweeps:
     def maximum(self, theta: np.ndarray) -> float:
         """The largest total potential of any record, by one sweep of the max-product; -inf where none is possible."""
         kernels = load_max_contraction_kernels(theta.dtype, bool(self._shared))
-        theta, tables = _read_only(theta), self._tables
-        _, work = self._workspace(theta.dtype)
-        work[ONE_CELL] = 0.0
+        theta, tables, (_, work) = _read_only(theta), self._tables, self._workspace(theta.dtype)
+        work[ONE_CELL] = 0.0  # its logarithm
 
         def upward(low: int, high: int) -> float:
             return kernels.upward_max(*tables, low, high, theta, work)
 
-        top = self._upward(upward, lambda i: partial(kernels.matrices_upward_max, *tables, i, theta, work))
-        work[ONE_CELL] = 1.0
-        return top
+        return self._upward(upward, lambda i: partial(kernels.matrices_upward_max, *tables, i, theta, work))
 
     def max_marginals(self, theta: np.ndarray, out: np.ndarray) -> float:
         """Write the largest total potential of a record through each cell; the largest of all is returned."""
@@ -113,16 +111,13 @@ class ContractedSweeps:
             out.fill(-math.inf)
             return top
         kernels = load_max_contraction_kernels(theta.dtype, bool(self._shared))
-        theta, tables = _read_only(theta), self._tables
-        _, work = self._workspace(theta.dtype)
-        work[ONE_CELL] = 0.0
+        theta, tables, (_, work) = _read_only(theta), self._tables, self._workspace(theta.dtype)
 
         def downward(low: int, high: int) -> bool:
             kernels.downward_max(*tables, low, high, theta, out, work, top)
             return True
 
         self._downward(downward, lambda i: partial(kernels.matrices_downward_max, *tables, i, theta, work))
-        work[ONE_CELL] = 1.0
         return top
 
     def run_many(
@@ -149,9 +144,7 @@ class ContractedSweeps:
             from pgmest._base.blas_kernels import gemm_address
 
             check_room("the oracle's tables", self.plan.cells)
-            work = np.zeros(self.plan.cells, kind)
-            work[ONE_CELL] = 1.0
-            self._work[kind] = gemm_address(kind), work
+            self._work[kind] = gemm_address(kind), np.zeros(self.plan.cells, kind)
         return self._work[kind]
 
     def _upward(self, sweep: Callable[[int, int], float], share: Callable[[int], partial]) -> float:

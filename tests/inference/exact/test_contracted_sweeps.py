@@ -281,6 +281,24 @@ def test_the_best_record_is_found_after_a_run_by_contraction(contracting):
     assert np.array_equal(oracle.run(problem.theta)[0], mu)  # the max-product leaves nothing behind
 
 
+def test_a_max_product_that_was_stopped_leaves_later_runs_right(monkeypatch):
+    """Both products write to one workspace; whoever presses Ctrl-C goes on with the same oracle."""
+    problem = Problem({"a": 3, "b": 2, "c": 4, "d": 2}, (("a", "b"), ("b", "c"), ("d",)))  # d is summed up alone
+    sweeps, mu = ContractedSweeps.of(problem.layout, problem.plan().tree), np.empty(problem.layout.cells)
+    sweeps.run(problem.theta, 1.0, mu)
+    expected = mu.copy()
+
+    def stop(*given):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ContractedSweeps, "_downward", stop)
+        with pytest.raises(KeyboardInterrupt):
+            sweeps.max_marginals(problem.theta, mu)
+    sweeps.run(problem.theta, 1.0, mu)
+    assert np.array_equal(mu, expected)
+
+
 def test_a_single_precision_oracle_has_a_max_product_of_its_own(contracting):
     problem = Problem({"a": 3, "b": 2, "c": 4, "d": 2}, (("a", "b"), ("b", "c"), ("c", "d"), ("d", "a")))
     sweeps = ContractedSweeps.of(problem.layout, problem.plan().tree)
