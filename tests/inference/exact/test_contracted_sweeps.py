@@ -285,18 +285,17 @@ def test_a_max_product_that_was_stopped_leaves_later_runs_right(monkeypatch):
     """Both products write to one workspace; whoever presses Ctrl-C goes on with the same oracle."""
     problem = Problem({"a": 3, "b": 2, "c": 4, "d": 2}, (("a", "b"), ("b", "c"), ("d",)))  # d is summed up alone
     sweeps, mu = ContractedSweeps.of(problem.layout, problem.plan().tree), np.empty(problem.layout.cells)
-    sweeps.run(problem.theta, 1.0, mu)
-    expected = mu.copy()
 
     def stop(*given):
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patch:
-        patch.setattr(ContractedSweeps, "_downward", stop)
-        with pytest.raises(KeyboardInterrupt):
-            sweeps.max_marginals(problem.theta, mu)
-    sweeps.run(problem.theta, 1.0, mu)
-    assert np.array_equal(mu, expected)
+    for _ in range(2):
+        with monkeypatch.context() as patch:
+            patch.setattr(ContractedSweeps, "_downward", stop)
+            with pytest.raises(KeyboardInterrupt):
+                sweeps.max_marginals(problem.theta, mu)
+        sweeps.run(problem.theta, 1.0, mu)
+        assert np.allclose(mu, indicators(problem) @ problem.joint.reshape(-1), atol=1e-12)
 
 
 def test_a_single_precision_oracle_has_a_max_product_of_its_own(contracting):
