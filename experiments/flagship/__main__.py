@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 
-from experiments.compare.cells import EPSILONS, tables_and_seeds
+from experiments.compare.cells import problems
 from experiments.compare.store import start_worker
 from experiments.compare.workloads import NAMES as WORKLOADS
 from experiments.flagship.report import write
@@ -23,12 +23,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m experiments.flagship", description=__doc__)
     add_options(parser, "adult-1-*")
     options = parser.parse_args()
-    runs = [
-        Run(workload, table, epsilon, seed)
-        for workload in WORKLOADS
-        for table, seed in tables_and_seeds()
-        for epsilon in EPSILONS
-    ]
+    runs = [Run(workload, table, epsilon, seed) for workload in WORKLOADS for table, seed, epsilon in problems()]
     missing = wanted(runs, options, lambda run: KEPT.row(run) is not None)
     for _, row in made_by(missing, measure, options.workers, start_worker, processes_of_their_own=True):
         said = ", ".join(f"{name} {row[name]:.4f}" for name in ("error", "triples", "prefixes"))

@@ -19,6 +19,7 @@ from typing import Any
 
 from llvmlite import ir
 from numba.core import cgutils, types
+from numba.core.errors import TypingError
 from numba.core.typing.templates import signature
 from numba.extending import intrinsic
 
@@ -98,20 +99,20 @@ def _loop_of(written: Callable[..., Any], cells: Cells, combine: Combine | None,
 
     def typed(typing_context: Any, *kinds: Any) -> Any:
         rows = [kind for kind in kinds if isinstance(kind, types.Array)]
-        if any(row.layout != "C" or row.ndim != 1 or row.dtype != rows[0].dtype for row in rows):
+        first = rows[0].dtype
+        if any(row.layout != "C" or row.ndim != 1 or row.dtype != first or not row.aligned for row in rows):
             return None  # numba says that there is no such function
-        number = rows[0].dtype
-        taken = [kind if isinstance(kind, types.Array) else number for kind in kinds]
+        taken = [kind if isinstance(kind, types.Array) else first for kind in kinds]
 
         def generate(context: Any, builder: Any, made: Any, values: Sequence[Any]) -> Any:
             arguments = {one.name: pair for one, pair in zip(parameters, zip(taken, values, strict=True), strict=True)}
-            found = _Loop(context, builder, number, arguments).generate(cells, combine, neutral)
+            found = _Loop(context, builder, first, arguments).generate(cells, combine, neutral)
             return context.get_dummy_value() if found is None else found
 
-        return signature(types.void if combine is None else number, *taken), generate
+        return signature(types.void if combine is None else first, *taken), generate
 
     context = inspect.Parameter("typing_context", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    typed.__name__, typed.__doc__ = written.__name__, written.__doc__
+    typed.__name__, typed.__doc__, typed.__module__ = written.__name__, written.__doc__, written.__module__
     typed.__signature__ = inspect.Signature([context, *parameters])  # type: ignore[attr-defined]
     return intrinsic(typed)
 
@@ -133,11 +134,11 @@ class _Loop:
             name: context.make_array(kind)(context, builder, value) if isinstance(kind, types.Array) else value
             for name, (kind, value) in arguments.items()
         }
-        self._rows = [name for name, (kind, _) in arguments.items() if isinstance(kind, types.Array)]
+        self._rows = {name: kind for name, (kind, _) in arguments.items() if isinstance(kind, types.Array)}
 
     def generate(self, cells: Cells, combine: Combine | None, neutral: float) -> Any:
         """The loop, and what its cells are combined to."""
-        builder, size = self._builder, self._arguments[self._rows[0]].nitems
+        builder, size = self._builder, self._arguments[next(iter(self._rows))].nitems
         index, widest = size.type, WIDTHS[0]
         place = None if combine is None else self._kept(self._same(ir.Constant(self._element, neutral), widest))
         start, end = index(0), builder.and_(size, index(-widest))
@@ -164,6 +165,8 @@ class _Loop:
         ]
         written, found = cells(*given)
         for name, lanes in written.items():
+            if not self._rows[name].mutable:
+                raise TypingError(f"{name} is a read-only array, and is to be written.")
             builder.store(lanes.value, self._pointer(name, start, width), align=self._bytes)
         if combine is not None and found is not None:
             builder.store(combine(Lanes(builder, builder.load(place)), found).value, place)

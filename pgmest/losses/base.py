@@ -58,7 +58,7 @@ class FlatLoss(ABC):
         """The loss and its (sub)gradient for marginals in counts laid out as `layout`.
 
         Args:
-            flat: shape (layout.cells,), float64, contiguous, not changed.
+            flat: shape (layout.cells,), float64, not changed.
             out: where to write the gradient; a new array by default. It must not overlap `flat`.
 
         Returns:

@@ -40,14 +40,14 @@ class WeightedSquares(FlatLoss):
         from pgmest.losses.squares_kernels import value_and_gradient
 
         gradient = np.empty(self.layout.cells) if out is None else out
-        twice = value_and_gradient(flat, self.target, self._by_cell, gradient)
+        twice = value_and_gradient(_input(flat), self.target, self._by_cell, gradient)
         return 0.5 * twice + self.constant, gradient
 
     def quadratic(self, direction: np.ndarray) -> float:
         """Half the weighted square of the direction."""
         from pgmest.losses.squares_kernels import square
 
-        return 0.5 * square(direction, self._by_cell)
+        return 0.5 * square(_input(direction), self._by_cell)
 
     def of_fractions(self, total: float) -> WeightedSquares:
         """By scaling the target once rather than the marginals at every call."""
@@ -69,10 +69,8 @@ class L2Loss(FlatLoss):
     r"""$\sum_i \tfrac12 \lVert (Q_i \mu_{C_i} - y_i) / \sigma_i \rVert_2^2$ (PGM Section 3, with the weights of C.2).
 
     For Gaussian noise it is the negative log-likelihood up to a constant. All identity measurements of one set of
-    attributes are merged exactly into one precision-weighted target, so a call costs three passes over the cells
+    attributes are merged exactly into one precision-weighted target, so a call costs one pass over the cells
     however often a marginal was measured. What repeated measurements differ by is a constant of the value.
-
-    An object keeps scratch arrays: use it from one thread at a time.
 
     Args:
         measurements: the noisy answers.
@@ -139,6 +137,13 @@ class L2Loss(FlatLoss):
         Where each clique is measured once it is the sum of max_column_norm()^2.
         """
         return lipschitz_of_squares(self.curvature.flat, self.layout)
+
+
+def _input(flat: np.ndarray) -> np.ndarray:
+    """A read-only view, copied where it has to be: kernels are compiled anew for each kind of array."""
+    view = np.ascontiguousarray(flat, dtype=np.float64).view()
+    view.flags.writeable = False
+    return view
 
 
 def _merged(measurements: list[LinearMeasurement], layout: Layout) -> WeightedSquares:

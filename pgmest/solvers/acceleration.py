@@ -193,6 +193,7 @@ class AcceleratedSolver(Solver[AcceleratedState]):
 
     def start(self, problem: Problem, theta: np.ndarray) -> AcceleratedState:
         p, log_partition = problem.marginals(theta)
+        p = p.astype(np.float64, copy=False)  # whatever the oracle's precision
         parts = self.parts(problem, theta, p)
         surrogate = parts.surrogate
         _, gradient = surrogate.problem.loss_and_gradient(p)

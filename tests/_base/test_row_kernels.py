@@ -96,6 +96,14 @@ def test_infinite_cells_keep_their_place_in_a_maximum():
     assert found[1] == 2.0
 
 
+def test_a_read_only_row_is_not_written_to():
+    row = np.ones(4)
+    row.flags.writeable = False
+    with pytest.raises(TypingError, match="target is a read-only array"):
+        kernel(lambda target, other: add_multiple(target, other, 1.0))(row, np.ones(4))
+    assert (row == 1.0).all()
+
+
 @pytest.mark.parametrize(
     "rows",
     [(np.ones(8)[::2], np.ones(4)), (np.ones((2, 2)), np.ones(4)), (np.ones(4), np.ones(4, np.float32))],

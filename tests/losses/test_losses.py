@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numba.core.errors import TypingError
 
 from pgmest import CliqueVector, Domain, Factor, queries
 from pgmest._base.errors import (
@@ -419,3 +420,27 @@ def test_make_loss_refuses_the_rest():
         HuberLoss([], DOMAIN, threshold=0)
     with pytest.raises(MeasurementShapeError):
         make_loss("l2", [LinearMeasurement([1.0], "b")], DOMAIN)
+
+
+@pytest.mark.parametrize("kind", ["float32", "integers", "strided", "read-only"])
+def test_marginals_of_any_kind_of_array_are_read(kind):
+    """The kernels take one kind; what is given is copied where it has to be, and never changed."""
+    domain = Domain({"a": 2, "b": 3})
+    loss = L2Loss([LinearMeasurement([1.0, 2, 3, 4, 5, 6], ("a", "b"), 2.0)], domain)
+    flat = np.array([3.0, 1, 4, 1, 5, 9])
+    wanted, gradient = loss.flat_value_and_gradient(flat)
+    given = {"float32": flat.astype(np.float32), "integers": flat.astype(int), "strided": np.repeat(flat, 2)[::2]}
+    given["read-only"] = flat.copy()
+    given["read-only"].flags.writeable = False
+    value, other = loss.flat_value_and_gradient(given[kind])
+    assert value == pytest.approx(wanted)
+    assert np.allclose(other, gradient)
+    assert loss.quadratic(given[kind]) == pytest.approx(loss.quadratic(flat))
+
+
+def test_a_gradient_is_not_written_to_a_read_only_array():
+    domain, out = Domain({"a": 2}), np.zeros(2)
+    out.flags.writeable = False
+    with pytest.raises(TypingError, match="gradient is a read-only array"):
+        L2Loss([LinearMeasurement([1.0, 2], ("a",), 2.0)], domain).flat_value_and_gradient(np.ones(2), out)
+    assert not out.any()

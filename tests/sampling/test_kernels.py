@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from numba.core.extending import _Intrinsic
 
 import pgmest
 from pgmest._base import compiled
@@ -34,7 +35,8 @@ def called_elsewhere(module: str) -> list[str]:
         if hasattr(function, "py_func") and function.py_func.__module__ == module:
             used = function.py_func.__globals__
             for other in function.py_func.__code__.co_names:
-                called = getattr(used.get(other), "py_func", None)
+                known = used.get(other)
+                called = known if isinstance(known, _Intrinsic) else getattr(known, "py_func", None)
                 if called is not None and called.__module__ not in (module, *CALLED):
                     found.append(f"{name} calls {called.__module__}.{other}")
     return found
@@ -49,15 +51,18 @@ def test_kernels_call_nothing_compiled_of_another_file(module):
     assert called_elsewhere(module) == []
 
 
-def test_a_call_across_files_would_be_found(tmp_path, monkeypatch):
+@pytest.mark.parametrize("called", ["pgmest.sampling.kernels._uniform", "pgmest.losses.squares_kernels._weigh"])
+def test_a_call_across_files_would_be_found(called, tmp_path, monkeypatch):
+    """Of a compiled function, and of a loop over a row."""
+    module, name = called.rsplit(".", 1)
     source = (
         "from pgmest._base.compiled import compiled\n"
-        "from pgmest.sampling.kernels import _uniform\n\n\n"
-        "@compiled\ndef draw(state):\n    return _uniform(state)\n"
+        f"from {module} import {name}\n\n\n"
+        f"@compiled\ndef draw(state):\n    return {name}(state)\n"
     )
-    (tmp_path / "stale_kernels.py").write_text(source)
+    (tmp_path / f"stale{name}_kernels.py").write_text(source)
     monkeypatch.syspath_prepend(tmp_path)
-    assert called_elsewhere("stale_kernels") == ["draw calls pgmest.sampling.kernels._uniform"]
+    assert called_elsewhere(f"stale{name}_kernels") == [f"draw calls {called}"]
 
 
 @pytest.mark.parametrize("name", compiled.CALLED)

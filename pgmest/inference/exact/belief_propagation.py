@@ -65,7 +65,8 @@ class ExactOracle:
     Attributes:
         plan: what is run.
         calls: how many sweeps (up and down, or max) have run so far.
-        contracted: the sweeps by contraction (contracted_sweeps.py), where these promise to be faster; else None.
+        contracted: the sweeps by contraction (contracted_sweeps.py), where these promise to be faster; else None, as
+            after the first `covariance`.
     """
 
     contracts = True

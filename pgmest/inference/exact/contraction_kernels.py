@@ -81,18 +81,8 @@ def _inner_product(row, other):
 
 
 @on_rows
-def _add_multiple(target, row, weight):
-    return {"target": target + row * weight}
-
-
-@on_rows
 def _multiply(row, weight):
     return {"row": row * weight}
-
-
-@on_rows
-def _multiply_cells(row, other):
-    return {"row": row * other}
 
 
 @inlined
@@ -111,7 +101,7 @@ def _potential_down(side, mu, work, total, smallest):
     row = mu[side[AT] : side[AT] + side[CELLS]]
     if side[GRADIENT] >= 0:
         gradient = work[side[GRADIENT] : side[GRADIENT] + side[CELLS]]
-        _multiply_cells(row, gradient)
+        _multiply(row, gradient)
     mass = sum_of(row)
     if not smallest < mass < math.inf:
         return False
@@ -130,7 +120,7 @@ def _weight_up(step, sides, maps, mu, work):
         if kind == SHARED:
             work[place] += _inner_product(row, b[start : start + n])
         elif kind == OWN:
-            _add_multiple(work[place : place + n], row, b[start])
+            add_product(work[place : place + n], row, b[start])
         elif kind == COMMON:
             add_product(work[place : place + n], row, b[start : start + n])
         else:

@@ -276,6 +276,11 @@ class _Builder:
                 table = self._in_order(table, (*kept, *under, *over) if last in over else (*kept, *over, *under))
                 side = self.axes.matrix(table.labels, kept, over, under)
             sides.append((table, side))
+        if all(side[f.TRANSPOSED] for _, side in sides):  # the max-product has no fast way for that
+            smaller = min((0, 1), key=lambda number: self.axes.cells(sides[number][0].labels))
+            over, under = ((rows, summed), (summed, columns))[smaller]
+            table = self._in_order(sides[smaller][0], (*kept, *over, *under))
+            sides[smaller] = table, self.axes.matrix(table.labels, kept, over, under)
         made = self._new((*kept, *rows, *columns))
         self._add_step({f.KIND: f.MATRICES, **self._counts(groups, kept)}, [*sides, (made, {})])
         return made
@@ -366,6 +371,7 @@ class _Builder:
                 continue
             if table.values is not None:
                 read_again = kind == f.WEIGHT or (kind in (f.MATRICES, f.SMALL) and position != made)
+                read_again |= bool(step.columns.get(f.ROOT))  # by the max-product
                 yield table.values, (number, last - number) if read_again else (number,)
             if table.gradient is not None:
                 yield table.gradient, (last - number,)

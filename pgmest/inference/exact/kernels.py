@@ -29,8 +29,8 @@ an exact zero. A table lies in one of three places. Where the clique is itself m
 which first holds exp(T - m) and then, multiplied in place, the marginal. Otherwise it lies in the arena; or nowhere:
 the rows of a node that is streamed (TABLE and BASE are -1) are computed again whenever they are needed.
 
-All but elementary functions is in this one file because numba's cache on disk notices changes only in the file a
-kernel is written in.
+All but elementary functions and loops over rows is in this one file because numba's cache on disk notices changes only
+in the file a kernel is written in.
 """
 
 from __future__ import annotations
@@ -153,11 +153,6 @@ def _exponentiate_and_sum(row, peaks, sums):
     for j in range(row.size):
         row[j] = exp(row[j] - peaks[j])
         sums[j] += row[j]
-
-
-@on_rows
-def _multiply_by_one(row, values, weight):
-    return {"row": values * weight}
 
 
 @on_rows
@@ -341,7 +336,7 @@ def _weigh_row(nodes, i, o, arena, source, start, row):
     """row = source times the entries at `start` of each cell's separator entry."""
     entry = start + _separator_entry(nodes, i, o)
     if nodes[i, FIRST]:
-        _multiply_by_one(row, source, arena[entry])
+        _multiply(row, source, arena[entry])
     else:
         _multiply(row, source, arena[entry : entry + row.size])
 

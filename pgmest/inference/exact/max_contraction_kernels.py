@@ -7,7 +7,7 @@ Potentials are read where they are given; nothing overflows, so that nothing is 
     WEIGHT            r = max of (a + b)                 max-marginal = a + b + c; gradient of b: max of (a + c)
     MATRICES, SMALL   r = max of (a + b)                 gradients: max of (b + c), max of (a + c)
     PACK              r = max of a, in another order     gradient: c, in the order of a, repeated
-    SCALE_BY_MAXIMUM  nothing; of a root: its value      of a root: c = the largest potential of the other roots
+    SCALE_BY_MAXIMUM  nothing; of a root: its value      of a root, read again: c = the largest of the other roots
 """
 
 from __future__ import annotations

@@ -270,6 +270,18 @@ def test_calibrated_trees_never_contract(contracting):
     assert np.allclose(model.project(("c", "a")).values, truth.normalize(10.0).project(("c", "a")).values)
 
 
+def test_roots_of_a_forest_keep_their_values_until_the_way_down(monkeypatch):
+    """The max-product reads them again, so that nothing else may have their place by then."""
+    monkeypatch.setattr(workspace, "LARGE", 1)
+    cycles = ["abcd", "efgh", "ijkl"]
+    cliques = [pair for cycle in cycles for pair in zip(cycle, cycle[1:] + cycle[0], strict=True)]
+    layout = Layout.of(pg.Domain(dict.fromkeys("".join(cycles), 6)), cliques)
+    theta, best = np.random.default_rng(0).normal(size=layout.cells), np.empty(layout.cells)
+    sweeps = ContractedSweeps.of(layout, JunctionTree.from_cliques(layout.domain, cliques))
+    sweeps.max_marginals(theta, best)
+    assert np.allclose(best, _kernels_of(layout).max_marginals(theta), atol=1e-12)
+
+
 def test_the_best_record_is_found_after_a_run_by_contraction(contracting):
     problem = Problem({"a": 3, "b": 2, "c": 4, "d": 2}, (("a", "b"), ("b", "c"), ("c", "d"), ("d", "a")))
     oracle = problem.exact()
@@ -298,7 +310,7 @@ def test_a_max_product_that_was_stopped_leaves_later_runs_right(monkeypatch):
         assert np.allclose(mu, indicators(problem) @ problem.joint.reshape(-1), atol=1e-12)
 
 
-def test_a_single_precision_oracle_has_a_max_product_of_its_own(contracting):
+def test_the_max_product_runs_in_float32():
     problem = Problem({"a": 3, "b": 2, "c": 4, "d": 2}, (("a", "b"), ("b", "c"), ("c", "d"), ("d", "a")))
     sweeps = ContractedSweeps.of(problem.layout, problem.plan().tree)
     theta, best = problem.theta.astype(np.float32), np.empty(problem.layout.cells, np.float32)
