@@ -77,7 +77,10 @@ def _head(table: pd.DataFrame) -> str:
     pairs = table[table["workload"].eq("pairs") & table["error"].notna()]
     count = pairs.groupby(["table", "mechanism", "epsilon"])["seed"].nunique()
     share = (count >= len(SEEDS)).mean()
-    more = ", ".join(f"up to {most} on {name} at {epsilon:g}" for (name, epsilon), most in MORE_SEEDS.items())
+    budgets: dict[tuple[str, int], list[str]] = {}
+    for (name, epsilon), most in MORE_SEEDS.items():
+        budgets.setdefault((name, most), []).append(f"{epsilon:g}")
+    more = "; ".join(f"up to {most} on {name} at {', '.join(at)}" for (name, most), at in budgets.items())
     seeds = f"{len(SEEDS)} ({more}) of {share:.0%} of the runs, and fewer of others"
     return HEAD.format(
         cells=MOST_CELLS, pairs=MOST_PAIRS, triples=MOST_TRIPLES, ordered=ORDERED_FROM, aware=", ".join(WORKLOAD_AWARE),
