@@ -1,4 +1,4 @@
-"""Where compiled kernels are kept: they take 10 to 20 s to compile, and should do so once, not in every process.
+"""Where compiled kernels are kept: they take 10 to 25 s to compile, and should do so once, not in every process.
 
 numba keeps machine code beside the source, or under the user's home. Where neither can be written, as in many
 containers, it would be lost with the process. So the folder is chosen here, the first of:

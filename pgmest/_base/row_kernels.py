@@ -26,6 +26,9 @@ from numba.extending import intrinsic
 WIDTHS = (32, 16, 8, 4, 2, 1)
 """Each half of the one before. Where registers are narrower, the compiler takes several for one vector."""
 
+BLOCK = 8192
+"""Long sums are taken of this many cells at a time, then of those sums, which keeps their digits."""
+
 
 class Lanes:
     """Some cells of a row, or as many times the same number, while the instructions that compute it are written."""

@@ -15,7 +15,7 @@ from pgmest._base.kernel_cache import PACKAGE, PREPARED, kernel_folder, prepared
 from pgmest.cli.command import Add, Command, say
 
 DETAILS = """\
-Kernels are compiled at their first use, which takes 10 to 20 s, and kept. Where the home folder of those who run pgmest
+Kernels are compiled at their first use, which takes 10 to 25 s, and kept. Where the home folder of those who run pgmest
 cannot be written to, such as in a container, run this when the image is built: later processes find the kernels and
 start within seconds.
 

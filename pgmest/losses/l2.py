@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from pgmest._base.errors import ShapeError
 from pgmest.losses.base import FlatLoss, cell_positions, dot
 from pgmest.losses.residual import Residuals, column_squares, lipschitz_of_squares, measured_layout
 from pgmest.measurements.measurement import LinearMeasurement
@@ -39,15 +40,29 @@ class WeightedSquares(FlatLoss):
         """As FlatLoss says: precision * (mu - target), and half its product with mu - target."""
         from pgmest.losses.squares_kernels import value_and_gradient
 
+        flat = self._input(flat, "flat")
         gradient = np.empty(self.layout.cells) if out is None else out
-        twice = value_and_gradient(_input(flat), self.target, self._by_cell, gradient)
+        if gradient.shape != flat.shape:
+            raise ShapeError.of("out", flat.shape, gradient.shape)
+        twice = value_and_gradient(flat, self.target, self._by_cell, gradient)
         return 0.5 * twice + self.constant, gradient
 
     def quadratic(self, direction: np.ndarray) -> float:
         """Half the weighted square of the direction."""
         from pgmest.losses.squares_kernels import square
 
-        return 0.5 * square(_input(direction), self._by_cell)
+        return 0.5 * square(self._input(direction, "direction"), self._by_cell)
+
+    def _input(self, flat: np.ndarray, name: str) -> np.ndarray:
+        """A read-only view, copied where it has to be: kernels are compiled anew for each kind of array.
+
+        They read as many cells as the layout has, wherever the array ends.
+        """
+        if np.shape(flat) != (self.layout.cells,):
+            raise ShapeError.of(name, (self.layout.cells,), np.shape(flat))
+        view = np.ascontiguousarray(flat, dtype=np.float64).view()
+        view.flags.writeable = False
+        return view
 
     def of_fractions(self, total: float) -> WeightedSquares:
         """By scaling the target once rather than the marginals at every call."""
@@ -137,13 +152,6 @@ class L2Loss(FlatLoss):
         Where each clique is measured once it is the sum of max_column_norm()^2.
         """
         return lipschitz_of_squares(self.curvature.flat, self.layout)
-
-
-def _input(flat: np.ndarray) -> np.ndarray:
-    """A read-only view, copied where it has to be: kernels are compiled anew for each kind of array."""
-    view = np.ascontiguousarray(flat, dtype=np.float64).view()
-    view.flags.writeable = False
-    return view
 
 
 def _merged(measurements: list[LinearMeasurement], layout: Layout) -> WeightedSquares:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from pgmest._base.compiled import compiled
-from pgmest._base.row_kernels import sum_on_rows
-
-BLOCK = 8192
-"""Sums are taken of this many cells, then of those sums, which keeps their digits."""
+from pgmest._base.row_kernels import BLOCK, sum_on_rows
 
 
 @sum_on_rows

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from pgmest._base.compiled import compiled
-from pgmest._base.row_kernels import on_rows, sum_on_rows
-
-BLOCK = 8192
-"""Sums are taken of this many cells, then of those sums."""
+from pgmest._base.row_kernels import BLOCK, on_rows, sum_on_rows
 
 
 @on_rows

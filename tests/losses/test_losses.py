@@ -438,6 +438,18 @@ def test_marginals_of_any_kind_of_array_are_read(kind):
     assert loss.quadratic(given[kind]) == pytest.approx(loss.quadratic(flat))
 
 
+@pytest.mark.parametrize("cells", [0, 1, 5, 7, 100_000])
+def test_arrays_of_another_size_are_refused_and_nothing_behind_them_is_read(cells):
+    loss = L2Loss([LinearMeasurement(np.ones(6), ("a", "b"), 2.0)], Domain({"a": 2, "b": 3}))
+    for of_fractions in (loss, loss.of_fractions(10.0)):
+        with pytest.raises(ShapeError, match="flat"):
+            of_fractions.flat_value_and_gradient(np.ones(cells))
+        with pytest.raises(ShapeError, match="out"):
+            of_fractions.flat_value_and_gradient(np.ones(6), np.ones(cells))
+        with pytest.raises(ShapeError, match="direction"):
+            of_fractions.quadratic(np.ones(cells))
+
+
 def test_a_gradient_is_not_written_to_a_read_only_array():
     domain, out = Domain({"a": 2}), np.zeros(2)
     out.flags.writeable = False

@@ -28,10 +28,10 @@ def compile_notice() -> Iterator[None]:
 
     By the clock, a busy machine may take as long to read them from the disk, which is nothing to speak of.
     """
-    text = "pgmest: compiling its kernels, once per installation (about 10 s; `pgmest warm-up` does it beforehand)..."
+    text = "pgmest: compiling its kernels, once per installation (10 to 25 s; `pgmest warm-up` does it beforehand)..."
     if not kernels_are_kept():
         text = (
-            "pgmest: compiling its kernels (about 20 s), in every process again, because no folder can be written to. "
+            "pgmest: compiling its kernels (10 to 25 s), in every process again, because no folder can be written to. "
             "Run `pgmest warm-up` where one can, or name a folder with PGMEST_CACHE_DIR."
         )
     ended, started = threading.Event(), time.process_time()

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pgmest as pg
-from pgmest._base.errors import ImpossibleModelError
+from pgmest._base.errors import ArgumentError, ImpossibleModelError, ShapeError
 from pgmest.graph.junction_tree import JunctionTree
 from pgmest.inference.exact import axes, belief_propagation, contracted_sweeps, contraction_plan, subtrees, workspace
 from pgmest.inference.exact.belief_propagation import ExactOracle
@@ -280,6 +280,27 @@ def test_roots_of_a_forest_keep_their_values_until_the_way_down(monkeypatch):
     sweeps = ContractedSweeps.of(layout, JunctionTree.from_cliques(layout.domain, cliques))
     sweeps.max_marginals(theta, best)
     assert np.allclose(best, _kernels_of(layout).max_marginals(theta), atol=1e-12)
+
+
+@pytest.mark.parametrize("contracts", [False, True])
+@pytest.mark.parametrize("fault", ["short", "long", "float32", "strided", "read-only"])
+def test_an_output_that_does_not_fit_is_refused_and_nothing_is_written(contracts, fault, monkeypatch):
+    """Kernels know no bounds: they would write behind a short array."""
+    monkeypatch.setattr(belief_propagation, "CONTRACTED_CELLS", 0 if contracts else np.inf)
+    monkeypatch.setattr(belief_propagation, "NANOSECONDS_A_CELL", np.inf)
+    problem = Problem({"a": 3, "b": 2, "c": 4}, (("a", "b"), ("b", "c")))
+    oracle, cells = problem.exact(), problem.layout.cells
+    out = {"short": np.ones(cells - 1), "long": np.ones(cells + 1), "float32": np.ones(cells, np.float32)}.get(fault)
+    if out is None:
+        out = np.ones(2 * cells)[::2] if fault == "strided" else np.ones(cells)
+        out.flags.writeable = fault != "read-only"
+    oracle.run(problem.theta)
+    for call in (lambda: oracle.run(problem.theta, 1.0, out), lambda: oracle.max_marginals(problem.theta, out)):
+        with pytest.raises((ShapeError, ArgumentError), match=r"^out"):
+            call()
+    with pytest.raises((ShapeError, ArgumentError), match=r"^out"):
+        oracle.covariance(problem.theta, out)
+    assert (out == 1.0).all()
 
 
 def test_the_best_record_is_found_after_a_run_by_contraction(contracting):
