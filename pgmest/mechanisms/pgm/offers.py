@@ -26,6 +26,13 @@ SHARES = np.concatenate([[0.0], np.geomspace(1e-6, 1.0, 81)])
 """Where expected errors are computed."""
 
 
+ALIKE = 1.1
+"""Cases that differ by less than this factor are one."""
+FEW_CELLS, DEVIATION = 64, {True: 0.5, False: 0.75}
+"""Cells deviate from what is expected by a power of it: a smaller one in tables of at most so many cells
+(`experiments.flagship.calibration`)."""
+
+
 MOST_CONTRASTED = 16
 """Contrasts of more groups would be cheaper by 3 % at most, and their entries are no longer small integers' roots."""
 
@@ -190,10 +197,22 @@ def sampling_spread(means: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Dependence:
-    """How far a pair is from what the model says, in counts (l1): over coarse groups, and over all codes."""
+    """How far a pair is from what the model says, in counts (l1): over coarse groups, and over all codes.
+
+    Attributes:
+        coarse, whole: as expected.
+        possible: of the latter values that are equally likely, where it is uncertain.
+    """
 
     coarse: float
     whole: float
+    possible: tuple[float, ...] = ()
+
+    def cases(self) -> list[Dependence]:
+        """What may be true, each as likely as the others."""
+        if not self.possible or self.possible[-1] <= ALIKE * self.possible[0]:
+            return [self]
+        return [Dependence(self.coarse * (value / self.whole), value) for value in self.possible]
 
     def beyond(self, coarse_chance: float, whole_chance: float) -> Dependence:
         """What remains of it where chance alone explains so much."""
@@ -244,7 +263,7 @@ def pair_offer(
 ) -> Offer:
     """A table of a pair, or of three attributes, on the level of groups that suits each price.
 
-    Cells are thought to deviate from what is expected in proportion to it, and besides by chance, as counts do.
+    Cells are thought to deviate by a power of what is expected, `DEVIATION`, and besides by chance, as counts do.
 
     Args:
         clique: the attributes.
@@ -260,24 +279,48 @@ def pair_offer(
     levels = range(len(histograms)) if paid is None else [paid[0]]
     cells = [_kinds(sides, total) for sides in histograms]
     chances = [MEAN_ABSOLUTE * float(number @ sampling_spread(means)) for number, means in cells]
-    systematic = dependence.beyond(chances[min(coarse_level, len(chances) - 1)], chances[-1])
-    hidden = [0.0 if last else systematic.left_within(level, coarse_level) for level, last in enumerate(finest)]
+    cases = [
+        _Case.of(case.beyond(chances[min(coarse_level, len(chances) - 1)], chances[-1]), finest, coarse_level)
+        for case in dependence.cases()
+    ]
     curves: dict[Any, list[np.ndarray]] = {view.key: [] for view in views}
     for level in levels:
         shape = tuple(round(side[0].sum()) for side in histograms[level])
         precision = prices.cell_precision(SHARES, shape) + (0.0 if paid is None else paid[1] / interaction(shape))
-        relative = math.sqrt(max(0.0, systematic.whole**2 - hidden[level] ** 2)) / (MEAN_ABSOLUTE * total)
         number, means = cells[level]
-        spread = np.hypot(relative * means, sampling_spread(means))
+        deviating = means ** DEVIATION[math.prod(shape) <= FEW_CELLS]
+        deviating /= MEAN_ABSOLUTE * (number @ deviating)
+        chance = sampling_spread(means)
+        spreads = [np.hypot(case.shown(level) * deviating, chance) for case in cases]
         for view in views:
-            if view.queries is None:
-                errors = expected_errors(number, spread, np.asarray(precision))
-                by_chance = max(0.0, chances[-1] ** 2 - chances[level] ** 2)
-                curves[view.key].append(np.sqrt(errors**2 + hidden[level] ** 2 + by_chance))
-            else:
-                answered = _Answered(level, number, spread, np.asarray(precision))
-                curves[view.key].append(answered.errors(view.queries, systematic.whole, hidden, interaction(shape)))
+            found = []
+            for case, spread in zip(cases, spreads, strict=True):
+                if view.queries is None:
+                    errors = expected_errors(number, spread, np.asarray(precision))
+                    by_chance = max(0.0, chances[-1] ** 2 - chances[level] ** 2)
+                    found.append(np.sqrt(errors**2 + case.hidden[level] ** 2 + by_chance))
+                else:
+                    answered = _Answered(level, number, spread, np.asarray(precision))
+                    found.append(answered.errors(view.queries, case.whole, case.hidden, interaction(shape)))
+            curves[view.key].append(sum(found[1:], found[0]) / len(found))
     return _best(clique, {key: np.array(found) for key, found in curves.items()}, views, list(levels), paid is not None)
+
+
+@dataclass(frozen=True, eq=False)
+class _Case:
+    """How much of a table's deviation is systematic (l1), and how much of that each level hides."""
+
+    whole: float
+    hidden: list[float]
+
+    @classmethod
+    def of(cls, systematic: Dependence, finest: Sequence[bool], coarse_level: int) -> _Case:
+        hidden = [0.0 if last else systematic.left_within(level, coarse_level) for level, last in enumerate(finest)]
+        return cls(systematic.whole, hidden)
+
+    def shown(self, level: int) -> float:
+        """What a level shows."""
+        return math.sqrt(max(0.0, self.whole**2 - self.hidden[level] ** 2))
 
 
 def _best(clique: Clique, curves: dict[Any, np.ndarray], views: Sequence[View], levels: list[int], paid: bool) -> Offer:

@@ -84,7 +84,7 @@ class PGM(Mechanism):
     first: float = parameter(0.12, SHARE)
     scoring: float = parameter(0.04, SHARE)
     rounds: int = parameter(3, COUNT)
-    worth: float = parameter(0.5, PART)
+    worth: float = parameter(0.4, PART)
     base_megabytes: float = parameter(8.0, MEGABYTES)
     records: int = parameter(50_000, COUNT)
     prior: Any = parameter(

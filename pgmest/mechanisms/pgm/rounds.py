@@ -35,7 +35,7 @@ from pgmest.mechanisms.pgm.offers import (
 from pgmest.mechanisms.pgm.plan import Purchase
 from pgmest.mechanisms.pgm.public import PublicTables
 from pgmest.mechanisms.pgm.query_errors import QueryErrors, mean_fraction
-from pgmest.mechanisms.pgm.scorer import COARSE_LEVEL, Scorer
+from pgmest.mechanisms.pgm.scorer import COARSE_LEVEL, Known, Scorer
 from pgmest.mechanisms.pgm.scores import scores_stddev
 from pgmest.mechanisms.pgm.shrinkage import clearly_less, fitted_to_margins
 from pgmest.privacy.allocation import least_error_weights
@@ -97,6 +97,7 @@ class Rounds:
     demand: Demand = field(init=False)
     level_of: dict[Clique, int] = field(default_factory=dict)
     dependence: dict[Clique, Dependence] = field(default_factory=dict)
+    known: Known = field(default_factory=Known)
     _histograms: dict[tuple[str, int], tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
 
     @classmethod
@@ -138,7 +139,7 @@ class Rounds:
     @property
     def _scorer(self) -> Scorer:
         """Asks for scores of one kind."""
-        return Scorer(self.curator, self.evidence, self.levels, self.curator.budget * self._score_share)
+        return Scorer(self.curator, self.evidence, self.levels, self.curator.budget * self._score_share, self.known)
 
     @property
     def _score_share(self) -> float:
@@ -259,6 +260,10 @@ class Rounds:
     def _score(self, triples: bool) -> None:
         """Ask how far each pair is from the model, and take off what the errors of one-way marginals explain."""
         scorer, expected = self._scorer, self._expected()
+        if not (triples and self.interest.triples):
+            expected = {pair: table for pair, table in expected.items() if pair not in self.level_of}
+        if not expected:
+            return
         if self.public is not None and not self.evidence.answers and self._can_compare():
             found = self._compared(self.public, expected)
         else:

@@ -8,24 +8,31 @@ from typing import TypeVar
 
 import numpy as np
 
+from pgmest.mechanisms.pgm.groups import kinds
+from pgmest.mechanisms.pgm.offers import MEAN_ABSOLUTE, interaction
 from pgmest.synthesis.consistency import norm_sub
 
 Name = TypeVar("Name", bound=Hashable)
 
 ROUNDS = 100
 """Of expectation maximization; the mixture that it approaches is the same for any more."""
+STEPS, CASES = 49, 2
 MOST_ATOMS = 600
 """Of the mixture."""
 LEAST_SUM = 1e-200
 """Of counts; smaller sums are nothing."""
 PROBES, PROBE = 4, 0.1
 """How often a derivative is estimated, and by changes of how much, in standard deviations."""
+DISTANCES = 2.0 ** -np.arange(11)
+EXPONENTS = (0.5, 0.75, 1.0)
+"""Of the priors that `shrunk` mixes: how far all counts are from what is expected, as a total variation, and the powers
+of it that they deviate with: the first as by chance, the last in proportion."""
 LEAST_SHARE, LEAST_NOISE = 1e-3, 1e-2
 """A cell is given at least the first share of what is expected of it, or where that is less the second of the noise's
 standard deviation: a probability of zero could not be revised."""
 
 
-def posterior_means(values: np.ndarray, stddev: float) -> np.ndarray:
+def posterior_means(values: np.ndarray, stddev: float | np.ndarray) -> np.ndarray:
     """The mean of each true value given its noisy one, where the true ones come from a distribution that is unknown.
 
     That distribution, on numbers of at least 0, is estimated by maximum likelihood from all values together
@@ -34,10 +41,10 @@ def posterior_means(values: np.ndarray, stddev: float) -> np.ndarray:
 
     Args:
         values: shape (n,), with independent normal noise (or noise of that variance).
-        stddev: of the noise, positive.
+        stddev: of the noise, positive; one for all, or one for each.
     """
-    atoms = _atoms(values, stddev)
-    logs = -0.5 * np.square((values[:, None] - atoms) / stddev)
+    atoms, each = _atoms(values, stddev), np.broadcast_to(stddev, values.shape)
+    logs = -0.5 * np.square((values[:, None] - atoms) / each[:, None])
     likelihood = np.exp(logs - logs.max(axis=1, keepdims=True))
     weights = np.full(len(atoms), 1 / len(atoms))
     for _ in range(ROUNDS):
@@ -46,8 +53,44 @@ def posterior_means(values: np.ndarray, stddev: float) -> np.ndarray:
     return (likelihood @ (weights * atoms)) / (likelihood @ weights)
 
 
-def _atoms(values: np.ndarray, stddev: float) -> np.ndarray:
+def dependence_means(noisy: np.ndarray, explained: np.ndarray, stddev: np.ndarray, total: float) -> np.ndarray:
+    """The mean of each true dependence given a noisy distance, of which errors that are known explain a part; of its
+    lower half and its upper one, shape (n, 2).
+
+    Both parts add up in squares. The distribution that dependence comes from is a mixture of normal ones, each as wide
+    as `STEPS` leave it between its neighbors, whose weights are estimated by maximum likelihood (empirical Bayes; of
+    this kind: Stephens 2017). Before, dependence is thought to be 0, or of any order of magnitude.
+
+    Args:
+        noisy: distances in counts (l1), shape (n,).
+        explained: of the same shape.
+        stddev: of the noise, of the same shape.
+        total: the number of records.
+    """
+    atoms = 2 * total * np.r_[0.0, np.geomspace(2.0**-12, 1.0, STEPS)]
+    before = np.r_[0.5, np.full(STEPS, 0.5 / STEPS)]
+    distances = np.hypot(explained[:, None], atoms)
+    slopes = np.divide(atoms, distances, out=np.zeros_like(distances), where=distances > 0)
+    widths = np.log(atoms[-1] / atoms[-2]) / 2 * atoms
+    variances = np.square(stddev)[:, None] + np.square(slopes * widths)
+    off = noisy[:, None] - distances
+    logs = -0.5 * (np.square(off) / variances + np.log(variances))
+    likelihood = np.exp(logs - logs.max(axis=1, keepdims=True))
+    weights = before
+    for _ in range(ROUNDS):
+        weights = weights * ((1 / (likelihood @ weights)) @ likelihood) + before
+        weights /= weights.sum()
+    means = atoms + slopes * np.square(widths) / variances * off
+    posterior = likelihood * weights
+    ends = np.cumsum(posterior / posterior.sum(axis=1, keepdims=True), axis=1)[:, :, None] * CASES
+    low, high = np.arange(CASES), np.arange(1, CASES + 1)
+    parts = np.diff(np.clip(ends, low, high) - low, axis=1, prepend=0.0)
+    return np.maximum(np.einsum("nak,na->nk", parts, means), 0.0)
+
+
+def _atoms(values: np.ndarray, stddev: float | np.ndarray) -> np.ndarray:
     """Where the mixture may have mass: at zero, near zero, and around each value."""
+    stddev = float(np.mean(stddev))
     near = values if 3 * len(values) <= MOST_ATOMS else np.quantile(values, np.linspace(0, 1, MOST_ATOMS // 3))
     small = stddev * np.geomspace(0.1, 4, 12)
     return np.unique(np.maximum(np.concatenate([[0.0], small, near, near - stddev, near + stddev]), 0.0))
@@ -61,15 +104,10 @@ def one_way(values: np.ndarray, stddev: float, total: float, public: np.ndarray 
         total: the number of records.
         public: counts of a public table to shrink to, in place of empirical Bayes.
     """
-    means = posterior_means(values, stddev) if public is None else shrunk(values, public, stddev, _together(values))
+    means = posterior_means(values, stddev) if public is None else shrunk(values, public, stddev)
     counts = norm_sub(means, total)
     counts = np.maximum(counts, 1e-6 * total / len(counts))
     return counts * (total / counts.sum())
-
-
-def _together(values: np.ndarray) -> np.ndarray:
-    """All cells as one block."""
-    return np.zeros(len(values), dtype=np.int64)
 
 
 def where_public(attributes: Mapping[str, tuple[np.ndarray, float, np.ndarray]]) -> set[str]:
@@ -83,7 +121,7 @@ def where_public(attributes: Mapping[str, tuple[np.ndarray, float, np.ndarray]])
     """
     differences, errors = {}, {}
     for name, (values, stddev, public) in attributes.items():
-        risk = shrinkage_risk(values, public, stddev, _together(values)) - posterior_risk(values, stddev)
+        risk = shrinkage_risk(values, public, stddev) - posterior_risk(values, stddev)
         differences[name], errors[name] = risk / stddev**2, math.sqrt(2 * len(values))
     return clearly_less(differences, errors)
 
@@ -111,23 +149,53 @@ def clearly_less(
     return {name for name, found in differences.items() if found < (alone if together else -3.0) * errors[name]}
 
 
-def shrunk(values: np.ndarray, expected: np.ndarray, stddev: float, blocks: np.ndarray | None = None) -> np.ndarray:
-    r"""Noisy counts y moved towards expected ones m, in blocks of cells of which about as much is expected.
+def shrunk(values: np.ndarray, expected: np.ndarray, stddev: float, free: float = 1.0) -> np.ndarray:
+    r"""Noisy counts y moved towards expected ones m: the mean of what many priors say, weighted by how well each does.
 
-    In each block b, $m + w_b (y - m)$ with $w_b = v_b / (v_b + \sigma^2)$, where $v_b = \max(0, \overline{(y - m)^2} -
-    \sigma^2)$ is how much the truth varies around m there (James and Stein 1961, positive part, blockwise). Blocks are
-    the binary orders of magnitude of m, since the truth varies more where there is more; or as given.
+    Under a prior k the truth varies around m with standard deviation $s_k = \kappa\, m^a$, as many counts do in all as
+    make a total variation of $2^{-j}$ of the records (`DISTANCES`); a is one of `EXPONENTS`. Its estimate is
+    $m + w_k (y - m)$ with $w_k = s_k^2 / (s_k^2 + \sigma^2)$. One more has no variation, and half of the weight before.
+    After, weights are in proportion to $\exp(-r_k / 4 \sigma^2)$, where r is Stein's unbiased estimate of the risk: so
+    the mixture is about as good as the best of the priors (Leung and Barron 2006).
+
+    Args:
+        values: noisy counts.
+        expected: of the same shape.
+        stddev: of the noise in each.
+        free: the part of the cells that can vary, where sums of them are known: `interaction`.
     """
-    off = values - expected
-    block = _magnitude(expected) if blocks is None else blocks
-    cells = np.bincount(block)
-    variance = np.maximum(np.bincount(block, np.square(off).ravel()) / np.maximum(cells, 1) - stddev**2, 0.0)
-    return expected + (variance / (variance + stddev**2))[block].reshape(off.shape) * off
+    return expected + _mixed(values - expected, expected, stddev, free)[0]
 
 
-def _magnitude(expected: np.ndarray) -> np.ndarray:
-    block = np.floor(np.log2(np.maximum(expected, 1e-9))).astype(np.int64).ravel()
-    return block - block.min()
+def _mixed(off: np.ndarray, expected: np.ndarray, stddev: float, free: float) -> tuple[np.ndarray, float]:
+    """The mixture's estimate of what `off` would be without noise, and its risk: see `shrunk`, `shrinkage_risk`.
+
+    All that is needed to know of cells are sums over those of which about as much is expected.
+    """
+    kind, noise = kinds(expected).ravel(), max(stddev**2, LEAST_SUM)
+    cells = np.bincount(kind).astype(np.float64)
+    squares = np.bincount(kind, np.square(off).ravel())
+    kept = _weights(np.bincount(kind, expected.ravel()) / np.maximum(cells, 1), cells, noise)
+    left = 1 - kept
+    risks = np.square(left) @ squares + noise * (2 * kept @ cells - cells.sum())
+    before = np.r_[0.5, np.full(len(kept) - 1, 0.5 / (len(kept) - 1))]
+    weights = before * np.exp((risks.min() - risks) * free / (4 * noise))
+    weights /= weights.sum()
+    mean, slope = weights @ kept, weights @ np.square(left)
+    apart = weights @ np.square(kept - mean)
+    moved = weights @ ((np.square(left) - slope) * kept)
+    return mean[kind].reshape(off.shape) * off, float(weights @ risks - (apart + moved) @ squares)
+
+
+def _weights(means: np.ndarray, cells: np.ndarray, noise: float) -> np.ndarray:
+    """w of each prior and kind of cells, shape (priors, kinds); the first prior has no variation."""
+    means = np.maximum(means, LEAST_SUM)
+    spreads = [np.zeros((1, len(means)))]
+    for exponent in EXPONENTS:
+        shape = means**exponent
+        spreads.append(np.outer(2 * DISTANCES / MEAN_ABSOLUTE, shape * ((cells @ means) / (cells @ shape))))
+    squares = np.square(np.concatenate(spreads))
+    return squares / (squares + noise)
 
 
 def fitted_to(table: np.ndarray, rows: np.ndarray, columns: np.ndarray, rounds: int = 200) -> np.ndarray:
@@ -161,7 +229,7 @@ def two_way(
     total = rows.sum()
     around = np.outer(rows, columns) / total if expected is None else expected
     values = _with_sums(measured(around), rows, columns)
-    table = norm_sub(shrunk(values, around, stddev), total)
+    table = norm_sub(shrunk(values, around, stddev, interaction(values.shape)), total)
     least = np.minimum(LEAST_SHARE * around, max(LEAST_NOISE * stddev, 1e-9 * total))
     return fitted_to(np.maximum(table, least), rows, columns)
 
@@ -180,24 +248,21 @@ def pair_risk(
     expected: np.ndarray,
 ) -> float:
     """The squared error to expect of `two_way`, by the noisy counts themselves: see `shrinkage_risk`."""
-    return shrinkage_risk(_with_sums(measured(expected), rows, columns), expected, stddev)
+    values = _with_sums(measured(expected), rows, columns)
+    return shrinkage_risk(values, expected, stddev, interaction(values.shape))
 
 
-def shrinkage_risk(values: np.ndarray, expected: np.ndarray, stddev: float, blocks: np.ndarray | None = None) -> float:
+def shrinkage_risk(values: np.ndarray, expected: np.ndarray, stddev: float, free: float = 1.0) -> float:
     r"""The sum of squared errors to expect of `shrunk`, estimated without bias by the noisy counts alone (Stein 1981).
 
-    Of a block of n cells at a squared distance S from what is expected, $-n\sigma^2 + S$ where all of the distance is
-    taken for noise, else $n\sigma^2 - n (n - 4) \sigma^4 / S$. So it says without any further answer which of two
-    expected tables is the better one to shrink to.
+    For weights q after, estimates $f_k$ and risks $r_k$ with derivatives $g_k = \nabla r_k$ it is
+    $\sum_k q_k (r_k - \lVert f_k - f \rVert^2 - \tfrac12 \langle g_k - g, f_k \rangle)$, where f and g are the means
+    under q. So it says without any further answer which of two expected tables is the better one to shrink to.
 
     Args:
-        values, expected, stddev, blocks: as for `shrunk`.
+        values, expected, stddev, free: as for `shrunk`.
     """
-    off, block = values - expected, _magnitude(expected) if blocks is None else blocks
-    cells, squares = np.bincount(block).astype(np.float64), np.bincount(block, np.square(off).ravel())
-    noise = cells * stddev**2
-    seen = np.divide(noise, squares, out=np.ones_like(noise), where=squares > noise)  # noise's part of the distance
-    return float(np.where(squares > noise, noise * (1 - (1 - 4 / np.maximum(cells, 1)) * seen), squares - noise).sum())
+    return _mixed(values - expected, expected, stddev, free)[1]
 
 
 def posterior_risk(values: np.ndarray, stddev: float) -> float:
@@ -257,5 +322,5 @@ def three_way(measured: Callable[[np.ndarray], np.ndarray], stddev: float, expec
     for axis in range(off.ndim):
         off = off - off.mean(axis=axis, keepdims=True)
     total = float(expected.sum())
-    table = norm_sub(shrunk(expected + off, expected, stddev), total)
+    table = norm_sub(shrunk(expected + off, expected, stddev, interaction(off.shape)), total)
     return np.maximum(table, np.minimum(LEAST_SHARE * expected, max(LEAST_NOISE * stddev, 1e-9 * total)))
