@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE
+from pgmest.mechanisms.pgm.dependence import Case, Dependence, sampling_spread
 from pgmest.mechanisms.pgm.groups import kinds
 from pgmest.mechanisms.pgm.query_errors import QueryErrors
 from pgmest.privacy.budgets import Budget, Epsilon
@@ -20,14 +22,10 @@ from pgmest.privacy.neighbors import AddRemove, Neighbors
 from pgmest.privacy.noise import noise_for
 from pgmest.tables.domain import Clique
 
-MEAN_ABSOLUTE = math.sqrt(2 / math.pi)
-"""The mean absolute value of normal noise, in standard deviations."""
 SHARES = np.concatenate([[0.0], np.geomspace(1e-6, 1.0, 81)])
 """Where expected errors are computed."""
 
 
-ALIKE = 1.1
-"""Cases that differ by less than this factor are one."""
 FEW_CELLS, DEVIATION = 64, {True: 0.5, False: 0.75}
 """Cells deviate from what is expected by a power of it: a smaller one in tables of at most so many cells
 (`experiments.flagship.calibration`)."""
@@ -187,50 +185,6 @@ def unscored_offer(
     return Offer(clique, convex(errors), np.full(len(SHARES), level))
 
 
-def sampling_spread(means: np.ndarray) -> np.ndarray:
-    """The standard deviation by which counts vary around such means where only chance moves them (Poisson).
-
-    Of rare cells it is what gives the mean absolute deviation of 2 m: most of them are empty.
-    """
-    return np.minimum(np.sqrt(means), 2 * means / MEAN_ABSOLUTE)
-
-
-@dataclass(frozen=True)
-class Dependence:
-    """How far a pair is from what the model says, in counts (l1): over coarse groups, and over all codes.
-
-    Attributes:
-        coarse, whole: as expected.
-        possible: of the latter values that are equally likely, where it is uncertain.
-    """
-
-    coarse: float
-    whole: float
-    possible: tuple[float, ...] = ()
-
-    def cases(self) -> list[Dependence]:
-        """What may be true, each as likely as the others."""
-        if not self.possible or self.possible[-1] <= ALIKE * self.possible[0]:
-            return [self]
-        return [Dependence(self.coarse * (value / self.whole), value) for value in self.possible]
-
-    def beyond(self, coarse_chance: float, whole_chance: float) -> Dependence:
-        """What remains of it where chance alone explains so much."""
-        coarse, whole = (
-            math.sqrt(max(0.0, found**2 - chance**2))
-            for found, chance in ((self.coarse, coarse_chance), (self.whole, whole_chance))
-        )
-        return Dependence(coarse, max(coarse, whole))
-
-    def left_within(self, level: int, coarse_level: int) -> float:
-        """What groups of a level cannot show: halved by each level more, and all of the coarse by none."""
-        hidden = math.sqrt(max(0.0, self.whole**2 - self.coarse**2))
-        if level >= coarse_level:
-            return hidden * 2.0 ** (coarse_level - level)
-        seen = self.coarse * (1 - 2.0 ** -(level + 2)) / (1 - 2.0 ** -(coarse_level + 2))
-        return math.sqrt(max(0.0, self.whole**2 - seen**2))
-
-
 @dataclass(frozen=True, eq=False)
 class View:
     """How some items of a workload see a marginal: by queries, or cell by cell.
@@ -280,7 +234,7 @@ def pair_offer(
     cells = [_kinds(sides, total) for sides in histograms]
     chances = [MEAN_ABSOLUTE * float(number @ sampling_spread(means)) for number, means in cells]
     cases = [
-        _Case.of(case.beyond(chances[min(coarse_level, len(chances) - 1)], chances[-1]), finest, coarse_level)
+        Case.of(case.beyond(chances[min(coarse_level, len(chances) - 1)], chances[-1]), finest, coarse_level)
         for case in dependence.cases()
     ]
     curves: dict[Any, list[np.ndarray]] = {view.key: [] for view in views}
@@ -304,23 +258,6 @@ def pair_offer(
                     found.append(answered.errors(view.queries, case.whole, case.hidden, interaction(shape)))
             curves[view.key].append(sum(found[1:], found[0]) / len(found))
     return _best(clique, {key: np.array(found) for key, found in curves.items()}, views, list(levels), paid is not None)
-
-
-@dataclass(frozen=True, eq=False)
-class _Case:
-    """How much of a table's deviation is systematic (l1), and how much of that each level hides."""
-
-    whole: float
-    hidden: list[float]
-
-    @classmethod
-    def of(cls, systematic: Dependence, finest: Sequence[bool], coarse_level: int) -> _Case:
-        hidden = [0.0 if last else systematic.left_within(level, coarse_level) for level, last in enumerate(finest)]
-        return cls(systematic.whole, hidden)
-
-    def shown(self, level: int) -> float:
-        """What a level shows."""
-        return math.sqrt(max(0.0, self.whole**2 - self.hidden[level] ** 2))
 
 
 def _best(clique: Clique, curves: dict[Any, np.ndarray], views: Sequence[View], levels: list[int], paid: bool) -> Offer:

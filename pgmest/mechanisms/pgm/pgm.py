@@ -44,18 +44,19 @@ class PGM(Mechanism):
     1. The share `first` of the budget goes to one-way marginals. They are estimated by empirical Bayes, and tell how
        finely an attribute can be measured: its codes are grouped into ranges of about equal mass, in nested levels.
     2. In each of `rounds` rounds, for `scoring` of the budget in all, noisy scores tell how far the model so far is
-       from each pair of attributes, over coarse groups and over all codes.
+       from each pair of attributes that was not measured, over coarse groups and over all codes. With scores of earlier
+       rounds, less what errors and chance explain, they say how much dependence is likely, by empirical Bayes.
     3. From scores, one-way marginals and noise follows the error that each marginal would have at each price; pairs are
        measured over groups as fine as the price can bear. The budget is shared so that the sum of the expected errors
        of all pairs is least. A pair is bought only if at least the part `worth` of its error goes away. In the first
        round, of these, those along a tree; in the middle ones the stronger half; in the last all that pay, and what was
        bought before gets as much again as it should have had.
        Where measuring all pairs costs no more than scores do, as with binary attributes, that is done instead.
-    4. Each noisy table is shrunk as far as its noise demands, towards independence or what a model of other pairs
-       expects, whichever has the smaller risk. Those with most dependence are fitted by a junction tree within
-       `base_megabytes`; `records` records of it get weights that bring them close to all tables. As many records as
-       the table has are drawn of them, and changed code by code until they have all tables, whether a junction tree
-       could hold them or not. These records are the model.
+    4. Each noisy table is shrunk as far as its noise demands (a mixture of priors, weighted by their risk), towards
+       independence or what a model of other pairs expects, whichever has the smaller risk. Those with most dependence
+       are fitted by a junction tree within `base_megabytes`; `records` records of it get weights that bring them close
+       to all tables. As many records as the table has are drawn of them, and changed code by code until they have all
+       tables, whether a junction tree could hold them or not. These records are the model.
 
     >>> import pgmest as pg
     >>> data = pg.datasets.load("census").select(["age", "sex", "income>50K", "relationship"])

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from pgmest._base.errors import plural
+from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE
+from pgmest.mechanisms.pgm.dependence import Dependence
 from pgmest.mechanisms.pgm.groups import nested_groups
-from pgmest.mechanisms.pgm.offers import MEAN_ABSOLUTE, Dependence, Prices, histogram, pair_offer
+from pgmest.mechanisms.pgm.offers import Prices, histogram, pair_offer
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.groups import is_identity, summed
 

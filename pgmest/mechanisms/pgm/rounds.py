@@ -11,19 +11,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pgmest._base.errors import SpendTooSmall
-from pgmest.mechanisms.pgm.allocation import Demand, allocate, worthwhile
+from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE
+from pgmest.mechanisms.pgm.allocation import allocate, worthwhile
 from pgmest.mechanisms.pgm.answers import counts_all, grouping_query
+from pgmest.mechanisms.pgm.dependence import Dependence
 from pgmest.mechanisms.pgm.evidence import Evidence
 from pgmest.mechanisms.pgm.grouped_model import GroupedModel, spanning
 from pgmest.mechanisms.pgm.groups import nested_groups
-from pgmest.mechanisms.pgm.interest import Asked, Interest, evenly, parts
+from pgmest.mechanisms.pgm.interest import Interest
 from pgmest.mechanisms.pgm.offers import (
-    CELLS,
-    MEAN_ABSOLUTE,
-    Dependence,
     Offer,
     Prices,
-    View,
     grouped_offer,
     histogram,
     interaction,
@@ -32,9 +30,9 @@ from pgmest.mechanisms.pgm.offers import (
     total_offer,
     unscored_offer,
 )
+from pgmest.mechanisms.pgm.outlook import Outlook
 from pgmest.mechanisms.pgm.plan import Purchase
 from pgmest.mechanisms.pgm.public import PublicTables
-from pgmest.mechanisms.pgm.query_errors import QueryErrors, mean_fraction
 from pgmest.mechanisms.pgm.scorer import COARSE_LEVEL, Known, Scorer
 from pgmest.mechanisms.pgm.scores import scores_stddev
 from pgmest.mechanisms.pgm.shrinkage import clearly_less, fitted_to_margins
@@ -58,9 +56,6 @@ MOST_TRIPLES, MOST_TRIPLE_CELLS = 500, 100_000
 
 SEEN = 0.1
 """A public table is compared with independence where a difference of so much, on average, would be seen."""
-
-MOST_VIEWS = 16
-"""Different queries about one marginal; of more so many stand for all."""
 
 
 def evidence_of(curator: Curator, public: PublicTables | None = None, believed: Iterable[Clique] = ()) -> Evidence:
@@ -93,8 +88,7 @@ class Rounds:
     purchases: list[Purchase] = field(default_factory=list)
     evidence: Evidence = field(init=False)
     levels: dict[str, tuple[np.ndarray, ...]] = field(init=False)
-    views: dict[Clique, tuple[View, ...]] = field(init=False)
-    demand: Demand = field(init=False)
+    outlook: Outlook = field(init=False)
     level_of: dict[Clique, int] = field(default_factory=dict)
     dependence: dict[Clique, Dependence] = field(default_factory=dict)
     known: Known = field(default_factory=Known)
@@ -176,7 +170,7 @@ class Rounds:
             level = max(len(self.levels[name]) for name in clique) - 1
             offers.append(unscored_offer(clique, sides, level, self.evidence.total, self.prices))
         left = self.curator.remaining / self.curator.budget
-        shares = allocate(offers, self.demand, left)
+        shares = allocate(offers, self.outlook.demand, left)
         self._buy(1, {o.clique: (o, float(share)) for o, share in zip(offers, shares, strict=True) if share > 0}, left)
         self.evidence = self._evidence()
 
@@ -186,7 +180,7 @@ class Rounds:
             self._look()
             offers = list(self._one_way_offers())
             left = self.curator.remaining / self.curator.budget / (self.mechanism.rounds + 1 - number)
-            shares = allocate(offers, self.demand, left)
+            shares = allocate(offers, self.outlook.demand, left)
             chosen = {o.clique: (o, float(share)) for o, share in zip(offers, shares, strict=True) if share > 0}
             self._buy(number, chosen, left)
             self.evidence = self._evidence()
@@ -201,7 +195,7 @@ class Rounds:
         if left < LEAST_SHARE:
             return
         offers = [*self._one_way_offers(), *self._table_offers()]
-        plan = worthwhile(offers, self.demand, left, self.mechanism.worth)
+        plan = worthwhile(offers, self.outlook.demand, left, self.mechanism.worth)
         chosen = plan if last else self._some(plan, tree=number == 1)
         if chosen:
             self._buy(number, chosen, left if last else min(left, sum(share for _, share in chosen.values())))
@@ -213,47 +207,11 @@ class Rounds:
         fresh.sort(key=lambda pair: -self.dependence[pair].whole)
         return {pair: plan[pair] for pair in (spanning(fresh) if tree else fresh[: (len(fresh) + 1) // 2])}
 
-    # -- what the workload sees ---------------------------------------------------------------------------------------
-
     def _look(self) -> None:
-        """How the workload's items see each marginal inside of them, by what is known of one-way marginals."""
+        """See the workload by the one-way marginals as they are known now."""
         self._histograms.clear()
         counts = {name: self.evidence.counts(name) for name in self.interest.attributes}
-        fraction = {
-            id(asked): {name: mean_fraction({name: rows}, counts) for name, rows in asked.factors.items()}
-            for asked in self.interest.items
-        }
-
-        def outside(asked: Asked, part: Clique) -> float:
-            return math.prod(value for name, value in fraction[id(asked)].items() if name not in part)
-
-        self.views = {}
-        for part, items in self.interest.by_part.items():
-            together: dict[Any, tuple[float, Any]] = {}
-            for asked in items:
-                key = _key(asked, part)
-                weight = together.get(key, (0.0, None))[0] + asked.importance * outside(asked, part)
-                together[key] = weight, asked.inside(part)
-            if set(together) != {()}:
-                self.views[part] = tuple(self._view(part, key, *entry) for key, entry in _some_of(together))
-        rows = [
-            [
-                (part, outside(asked, part), _key(asked, part) if part in self.views else None)
-                for part in parts(asked.clique)
-            ]
-            for asked in self.interest.items
-        ]
-        self.demand = Demand.of(rows, np.array([asked.importance for asked in self.interest.items]))
-
-    def _view(self, part: Clique, key: Any, weight: float, factors: Any) -> View:
-        if not factors or len(part) == 1:
-            return View(weight, None, key)
-        depth = max(len(self.levels[name]) for name in part)
-        groups = [
-            [self.levels[name][min(level, len(self.levels[name]) - 1)] for level in range(depth)] for name in part
-        ]
-        counts = [self.evidence.counts(name) for name in part]
-        return View(weight, QueryErrors.of([factors.get(name) for name in part], counts, list(groups)), key)
+        self.outlook = Outlook.of(self.interest, counts, self.levels)
 
     # -- scores -------------------------------------------------------------------------------------------------------
 
@@ -342,26 +300,19 @@ class Rounds:
         if stddev > 0:
             yield total_offer(stddev, self.prices)
         for name in self.interest.attributes:
-            views = self.views.get((name,))
+            views = self.outlook.views.get((name,))
             if views is None:
                 yield one_way_offer((name,), self.evidence.counts(name), self.evidence.stddev(name), self.prices)
             else:
-                rows = [(view.key, view.weight, self._rows(name, view.key)) for view in views]
+                rows = [(view.key, view.weight, self.outlook.queries(name, view.key)) for view in views]
                 yield grouped_offer((name,), self.evidence.covariance(name), self.levels[name], rows, self.prices)
-
-    def _rows(self, name: str, key: Any) -> np.ndarray | None:
-        """The queries about one attribute that a view is about; None for its codes."""
-        for asked in self.interest.by_part[name,]:
-            if _key(asked, (name,)) == key:
-                return asked.factors.get(name)
-        return None
 
     def _table_offers(self) -> Iterable[Offer]:
         for clique, found in self.dependence.items():
             if found.whole > 0:
-                yield self._table_offer(clique, self.views.get(clique, CELLS))
+                yield self._table_offer(clique)
 
-    def _table_offer(self, clique: Clique, views: Sequence[View]) -> Offer:
+    def _table_offer(self, clique: Clique) -> Offer:
         levels = range(max(len(self.levels[name]) for name in clique))
         sides = [tuple(self._histogram(name, level) for name in clique) for level in levels]
         finest = [all(level >= len(self.levels[name]) - 1 for name in clique) for level in levels]
@@ -376,7 +327,7 @@ class Rounds:
             self.evidence.total,
             self.prices,
             before,
-            views,
+            self.outlook.of_table(clique),
         )
 
     def _histogram(self, name: str, level: int) -> tuple[np.ndarray, np.ndarray]:
@@ -421,7 +372,7 @@ class Rounds:
         """What is asked about a marginal over groups; None for the number of records."""
         if not clique:
             return None
-        counts = len(clique) == 1 and clique in self.views  # which tell the number of records, too
+        counts = len(clique) == 1 and clique in self.outlook.views  # which tell the number of records, too
         return grouping_query(
             clique, groups, [not counts and self.prices.contrasted(int(labels[-1]) + 1) for labels in groups]
         )
@@ -437,14 +388,3 @@ class Rounds:
         before, after = float(offer.errors[0]) * scale, (1 - offer.reduction(share)) * float(offer.errors[0]) * scale
         stddev = float(np.mean(measurement.stddev))
         self.purchases.append(Purchase(number, clique, size, share, stddev, before if len(clique) > 1 else None, after))
-
-
-def _key(asked: Asked, part: Clique) -> tuple[tuple[str, int], ...]:
-    """Equal for items that ask the same of a part; () for its cells."""
-    return tuple((name, hash(asked.factors[name].tobytes())) for name in part if name in asked.factors)
-
-
-def _some_of(views: dict[Any, tuple[float, Any]]) -> list[tuple[Any, tuple[float, Any]]]:
-    """All views, or some that stand for them."""
-    entries = list(views.items())
-    return [entries[place] for place in evenly(len(entries), MOST_VIEWS)]

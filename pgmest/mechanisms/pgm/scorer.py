@@ -9,10 +9,10 @@ from itertools import combinations
 
 import numpy as np
 
+from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE
+from pgmest.mechanisms.pgm.dependence import Dependence, dependence_means, sampling_spread
 from pgmest.mechanisms.pgm.evidence import Evidence
-from pgmest.mechanisms.pgm.offers import MEAN_ABSOLUTE, Dependence, sampling_spread
 from pgmest.mechanisms.pgm.scores import noisy_distances, scores_stddev
-from pgmest.mechanisms.pgm.shrinkage import dependence_means
 from pgmest.privacy.budgets import Budget
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.scores import GroupedDistance

@@ -8,15 +8,15 @@ from typing import TypeVar
 
 import numpy as np
 
+from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE
 from pgmest.mechanisms.pgm.groups import kinds
-from pgmest.mechanisms.pgm.offers import MEAN_ABSOLUTE, interaction
+from pgmest.mechanisms.pgm.offers import interaction
 from pgmest.synthesis.consistency import norm_sub
 
 Name = TypeVar("Name", bound=Hashable)
 
 ROUNDS = 100
 """Of expectation maximization; the mixture that it approaches is the same for any more."""
-STEPS, CASES = 49, 2
 MOST_ATOMS = 600
 """Of the mixture."""
 LEAST_SUM = 1e-200
@@ -32,7 +32,7 @@ LEAST_SHARE, LEAST_NOISE = 1e-3, 1e-2
 standard deviation: a probability of zero could not be revised."""
 
 
-def posterior_means(values: np.ndarray, stddev: float | np.ndarray) -> np.ndarray:
+def posterior_means(values: np.ndarray, stddev: float) -> np.ndarray:
     """The mean of each true value given its noisy one, where the true ones come from a distribution that is unknown.
 
     That distribution, on numbers of at least 0, is estimated by maximum likelihood from all values together
@@ -41,10 +41,10 @@ def posterior_means(values: np.ndarray, stddev: float | np.ndarray) -> np.ndarra
 
     Args:
         values: shape (n,), with independent normal noise (or noise of that variance).
-        stddev: of the noise, positive; one for all, or one for each.
+        stddev: of the noise, positive.
     """
-    atoms, each = _atoms(values, stddev), np.broadcast_to(stddev, values.shape)
-    logs = -0.5 * np.square((values[:, None] - atoms) / each[:, None])
+    atoms = _atoms(values, stddev)
+    logs = -0.5 * np.square((values[:, None] - atoms) / stddev)
     likelihood = np.exp(logs - logs.max(axis=1, keepdims=True))
     weights = np.full(len(atoms), 1 / len(atoms))
     for _ in range(ROUNDS):
@@ -53,44 +53,8 @@ def posterior_means(values: np.ndarray, stddev: float | np.ndarray) -> np.ndarra
     return (likelihood @ (weights * atoms)) / (likelihood @ weights)
 
 
-def dependence_means(noisy: np.ndarray, explained: np.ndarray, stddev: np.ndarray, total: float) -> np.ndarray:
-    """The mean of each true dependence given a noisy distance, of which errors that are known explain a part; of its
-    lower half and its upper one, shape (n, 2).
-
-    Both parts add up in squares. The distribution that dependence comes from is a mixture of normal ones, each as wide
-    as `STEPS` leave it between its neighbors, whose weights are estimated by maximum likelihood (empirical Bayes; of
-    this kind: Stephens 2017). Before, dependence is thought to be 0, or of any order of magnitude.
-
-    Args:
-        noisy: distances in counts (l1), shape (n,).
-        explained: of the same shape.
-        stddev: of the noise, of the same shape.
-        total: the number of records.
-    """
-    atoms = 2 * total * np.r_[0.0, np.geomspace(2.0**-12, 1.0, STEPS)]
-    before = np.r_[0.5, np.full(STEPS, 0.5 / STEPS)]
-    distances = np.hypot(explained[:, None], atoms)
-    slopes = np.divide(atoms, distances, out=np.zeros_like(distances), where=distances > 0)
-    widths = np.log(atoms[-1] / atoms[-2]) / 2 * atoms
-    variances = np.square(stddev)[:, None] + np.square(slopes * widths)
-    off = noisy[:, None] - distances
-    logs = -0.5 * (np.square(off) / variances + np.log(variances))
-    likelihood = np.exp(logs - logs.max(axis=1, keepdims=True))
-    weights = before
-    for _ in range(ROUNDS):
-        weights = weights * ((1 / (likelihood @ weights)) @ likelihood) + before
-        weights /= weights.sum()
-    means = atoms + slopes * np.square(widths) / variances * off
-    posterior = likelihood * weights
-    ends = np.cumsum(posterior / posterior.sum(axis=1, keepdims=True), axis=1)[:, :, None] * CASES
-    low, high = np.arange(CASES), np.arange(1, CASES + 1)
-    parts = np.diff(np.clip(ends, low, high) - low, axis=1, prepend=0.0)
-    return np.maximum(np.einsum("nak,na->nk", parts, means), 0.0)
-
-
-def _atoms(values: np.ndarray, stddev: float | np.ndarray) -> np.ndarray:
+def _atoms(values: np.ndarray, stddev: float) -> np.ndarray:
     """Where the mixture may have mass: at zero, near zero, and around each value."""
-    stddev = float(np.mean(stddev))
     near = values if 3 * len(values) <= MOST_ATOMS else np.quantile(values, np.linspace(0, 1, MOST_ATOMS // 3))
     small = stddev * np.geomspace(0.1, 4, 12)
     return np.unique(np.maximum(np.concatenate([[0.0], small, near, near - stddev, near + stddev]), 0.0))

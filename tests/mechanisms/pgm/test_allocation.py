@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pgmest.mechanisms.pgm.allocation import Demand, allocate, fill, worthwhile
-from pgmest.mechanisms.pgm.offers import SHARES, Dependence, Offer, Prices, expected_errors, one_way_offer, pair_offer
+from pgmest.mechanisms.pgm.dependence import Dependence
+from pgmest.mechanisms.pgm.offers import SHARES, Offer, Prices, expected_errors, one_way_offer, pair_offer
 from pgmest.privacy import AddRemove, Epsilon, Rho
 
 PAIRS = [("a", "b"), ("a", "c"), ("b", "c")]

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from pgmest.mechanisms.pgm.dependence import Dependence
 from pgmest.mechanisms.pgm.groups import nested_groups
 from pgmest.mechanisms.pgm.offers import (
     MEAN_ABSOLUTE,
     SHARES,
-    Dependence,
     Prices,
     View,
     grouped_offer,

@@ -74,3 +74,36 @@ def test_margins_are_met_or_nothing_though_counts_are_hardly_numbers(seed):
     assert np.isfinite(found).all()
     assert np.isfinite(pair).all()
     assert found.sum() <= truth.sum() * (1 + 1e-9)
+
+
+def tables(dependence, cells=12, records=20_000):
+    """A table of two skewed attributes, as independent as they can be, and with so much of the records moved."""
+    mass = 1 / np.arange(1, cells + 1)
+    expected = records * np.outer(mass, mass) / mass.sum() ** 2
+    moved = expected * np.where(np.add.outer(range(cells), range(cells)) % 2, 1 - dependence, 1 + dependence)
+    return expected, moved
+
+
+@pytest.mark.parametrize("stddev", [10.0, 100.0, 1000.0])
+@pytest.mark.parametrize("dependence", [0.0, 0.1, 0.8])
+def test_a_mixture_of_priors_is_hardly_worse_than_the_better_of_all_and_nothing(dependence, stddev):
+    expected, truth = tables(dependence)
+    rng = np.random.default_rng(3)
+    noisy = [truth + stddev * rng.standard_normal(truth.shape) for _ in range(30)]
+    off, raw = (
+        np.mean([np.square(found - truth).sum() for found in some])
+        for some in ([shrunk(values, expected, stddev) for values in noisy], noisy)
+    )
+    assert off <= 1.05 * min(raw, np.square(expected - truth).sum()) + 8 * stddev**2
+
+
+def test_a_table_of_few_free_cells_is_not_taken_for_one_of_many():
+    """All four cells of a table of two binary attributes, their sums known, are one number."""
+    expected, rng = np.full((2, 2), 250.0), np.random.default_rng(4)
+    signs, stddev = np.array([[1.0, -1.0], [-1.0, 1.0]]), 50.0
+    off = {True: [], False: []}
+    for _ in range(400):
+        noisy = expected + signs * rng.normal(0, stddev / 2)
+        off[True].append(l1(shrunk(noisy, expected, stddev / 2, free=0.25), expected))
+        off[False].append(l1(shrunk(noisy, expected, stddev / 2), expected))
+    assert np.mean(off[True]) < 0.9 * np.mean(off[False])

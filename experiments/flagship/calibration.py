@@ -1,0 +1,135 @@
+"""python -m experiments.flagship.calibration: what PGM expects of errors, beside the errors that there are.
+
+Three of its constants say how tables deviate, and none of them is chosen for a table. Of thirty pairs of each table:
+
+1. `shrinkage.shrunk` of noisy tables over groups of codes: the l1 error left, over that of independence.
+2. `offers.DEVIATION`: that error over the one expected, where cells deviate by a power of what is expected of them.
+3. `scorer.POWER`: by which power errors of two one-way marginals add up to that of their product.
+
+Noise is in parts of the mean count of a cell. The tables go to experiments/results/flagship_calibration.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from experiments.compare.cells import TABLES
+from experiments.data import load
+from pgmest._base.files import write_atomically
+from pgmest.data.dataset import Dataset
+from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE
+from pgmest.mechanisms.pgm.dependence import sampling_spread
+from pgmest.mechanisms.pgm.groups import nested_groups
+from pgmest.mechanisms.pgm.offers import FEW_CELLS, expected_errors, interaction
+from pgmest.mechanisms.pgm.shrinkage import one_way, two_way
+from pgmest.tables.groups import summed
+
+RESULTS = Path(__file__).resolve().parents[1] / "results"
+PAIRS, MOST_CELLS = 30, 100_000
+LEVELS = (1, 2, 3, 4, 9)
+NOISE = (10.0, 3.0, 1.0, 0.3, 0.1)
+POWERS = (0.5, 0.75, 1.0)
+ADDED = (1.0, 1.2, 1.4, 1.6, 2.0)
+LEAST = 0.04
+"""Pairs with less dependence, as l1 distance over the records, say nothing of how dependence is spread."""
+
+
+def pairs_of(data: Dataset, rng: np.random.Generator) -> Iterator[np.ndarray]:
+    """The counts of some pairs."""
+    pairs = [pair for pair in combinations(data.domain.attributes, 2) if data.domain.size(pair) <= MOST_CELLS]
+    for place in rng.permutation(len(pairs))[:PAIRS]:
+        yield data.project(pairs[place]).values.astype(float)
+
+
+def shrinkage_rows(counts: np.ndarray, rng: np.random.Generator) -> Iterator[dict[str, float]]:
+    """Errors of a noisy table over groups of some levels, left and expected."""
+    levels = [nested_groups(counts.sum(axis=axis) + 1e-3) for axis in (1, 0)]
+    seen = set()
+    for level in LEVELS:
+        truth = summed(counts, tuple(own[min(level, len(own) - 1)] for own in levels))
+        if min(truth.shape) < 2 or truth.shape in seen:
+            continue
+        seen.add(truth.shape)
+        rows, columns = truth.sum(axis=1), truth.sum(axis=0)
+        expected = np.outer(rows, columns) / truth.sum()
+        dependence, means = np.abs(truth - expected).sum(), expected.ravel()
+        chance = sampling_spread(means)
+        systematic = np.sqrt(max(0.0, dependence**2 - np.square(MEAN_ABSOLUTE * chance.sum())))
+        if systematic < LEAST * truth.sum():
+            continue
+        for noise in NOISE:
+            stddev = noise * truth.mean()
+            noisy, left = truth + stddev * rng.standard_normal(truth.shape), stddev * interaction(truth.shape) ** 0.5
+            error = np.abs(two_way(lambda _, noisy=noisy: noisy, left, rows, columns) - truth).sum()
+            row = {"cells": truth.size, "noise": noise, "to independence": error / dependence}
+            for power in POWERS:
+                spread = systematic / MEAN_ABSOLUTE * means**power / np.sum(means**power)
+                whole = expected_errors(np.ones(means.size), np.hypot(spread, chance), np.array([left**-2.0]))
+                row[f"power {power:g}"] = error / whole[0]
+            yield row
+
+
+def product_rows(counts: np.ndarray, rng: np.random.Generator) -> Iterator[dict[str, float]]:
+    """The error of the product of two noisy one-way marginals, over what its two errors add up to."""
+    total, truth = counts.sum(), (counts.sum(axis=1), counts.sum(axis=0))
+    for noise in NOISE:
+        stddevs = [noise * marginal.mean() / 10 for marginal in truth]
+        noisy = [
+            marginal + stddev * rng.standard_normal(marginal.shape)
+            for marginal, stddev in zip(truth, stddevs, strict=True)
+        ]
+        found = [one_way(values, stddev, total) for values, stddev in zip(noisy, stddevs, strict=True)]
+        errors = np.array([np.abs(one - other).sum() for one, other in zip(found, truth, strict=True)])
+        product = np.abs(np.outer(*found) - np.outer(*truth)).sum() / total
+        if errors.min() > 0:
+            yield {"noise": noise / 10, **{f"power {p:g}": product / np.sum(errors**p) ** (1 / p) for p in ADDED}}
+
+
+def geometric(frame: pd.DataFrame, by: list[str]) -> str:
+    """Geometric means, as Markdown."""
+    means = np.exp(frame.groupby(by).agg(lambda column: np.log(column).mean()))
+    lines = ["| " + " | ".join([*by, *means.columns]) + " |", "|" + "---:|" * (len(by) + len(means.columns))]
+    for key, row in means.iterrows():
+        keys = key if isinstance(key, tuple) else (key,)
+        lines.append("| " + " | ".join([*map(str, keys), *(f"{value:.2f}" for value in row)]) + " |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    rng, shrinkage, products = np.random.default_rng(0), [], []
+    for table in TABLES:
+        for counts in pairs_of(load(table), rng):
+            shrinkage += shrinkage_rows(counts, rng)
+            products += product_rows(counts, rng)
+        print(f"{table}: {len(shrinkage)} tables so far", flush=True)
+    tables = pd.DataFrame(shrinkage)
+    tables["size"] = np.where(tables.pop("cells") <= FEW_CELLS, f"up to {FEW_CELLS} cells", "more")
+    text = [
+        "# What PGM expects of errors",
+        "",
+        "`python -m experiments.flagship.calibration`, whose docstring says what is compared: thirty pairs of each of",
+        f"{len(TABLES)} tables, geometric means. Noise is in parts of the mean count of a cell.",
+        "",
+        "## Noisy tables, shrunk",
+        "",
+        "The error left, over that of independence, and over what is expected where cells deviate by a power of what is",
+        "expected of them. PGM takes 0.5 for small tables and 0.75 for others.",
+        "",
+        geometric(tables, ["size", "noise"]),
+        "",
+        "## Errors of one-way marginals in their product",
+        "",
+        "The error of the product over what those of both add up to by a power. PGM takes 1.4.",
+        "",
+        geometric(pd.DataFrame(products), ["noise"]),
+    ]
+    write_atomically(RESULTS / "flagship_calibration.md", "\n".join(text) + "\n")
+
+
+if __name__ == "__main__":
+    main()
