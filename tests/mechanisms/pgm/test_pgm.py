@@ -50,6 +50,15 @@ def test_where_all_pairs_cost_no_more_than_scores_all_are_measured():
     assert result.project(("a", "b")).values[0, 1] < 0.05 * 5000
 
 
+def test_pairs_that_were_measured_are_not_scored_again():
+    result = fitted()
+    scored = [int(entry.label.split()[2]) for entry in result.ledger if "beyond the model" in entry.label]
+    bought = [{p.clique for p in result.details["purchases"] if p.round == turn} for turn in (1, 2)]
+    assert len(scored) == 3
+    assert scored[1] <= scored[0] - len(bought[0])
+    assert scored[2] <= scored[1] - len(bought[1] - bought[0])
+
+
 def test_with_next_to_no_budget_it_is_no_worse_than_independence():
     found, baseline = [], []
     for seed in range(5):
