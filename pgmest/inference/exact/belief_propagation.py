@@ -23,6 +23,7 @@ from pgmest.inference.exact.contraction_plan import ContractionPlan
 from pgmest.inference.exact.kernel_loading import load_covariance_kernels, load_kernels, load_many_kernels
 from pgmest.inference.exact.many_runs import ManyRuns, fits, interleaved
 from pgmest.inference.exact.plan import BUFFERS, Plan
+from pgmest.inference.outputs import checked_output
 from pgmest.tables.clique_vector import Layout
 from pgmest.tables.factor import Factor
 
@@ -128,7 +129,7 @@ class ExactOracle:
             ImpossibleModelError: no record has a finite total potential.
         """
         theta = self._input(theta, "theta")
-        mu = self._output(out)
+        mu = checked_output(out, self.layout.cells, self.dtype)
         self._theta, self._mu, self.calls = theta, mu, self.calls + 1
         self._total = total
         if self.contracted is not None:
@@ -246,7 +247,7 @@ class ExactOracle:
 
     def max_marginals(self, theta: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """For each measured cell, the largest total potential of a record that falls into it (-inf: none can)."""
-        best = self._output(out)
+        best = checked_output(out, self.layout.cells, self.dtype)
         theta = self._input(theta, "theta")
         if self.contracted is not None:
             self.contracted.max_marginals(theta, best)
@@ -292,7 +293,7 @@ class ExactOracle:
         self._settle()
         self.contracted = None
         load_covariance_kernels()
-        tangent = self._output(out)
+        tangent = checked_output(out, self.layout.cells, self.dtype)
         direction = self._input(direction, "direction")
         plan, kernels, n = self.plan, self._kernels, len(self.plan.nodes)
         shift, buffers = 2 * plan.messages, (plan.scratch, plan.scratch + plan.row)
@@ -329,17 +330,6 @@ class ExactOracle:
         view = array.view()
         view.flags.writeable = False
         return view
-
-    def _output(self, out: np.ndarray | None) -> np.ndarray:
-        """Where to write; kernels write as many cells as the layout has, wherever an array ends."""
-        if out is None:
-            return np.empty(self.layout.cells, self.dtype)
-        if out.shape != (self.layout.cells,) or out.dtype != self.dtype or not out.flags.c_contiguous:
-            wanted = f"({self.layout.cells},) of contiguous {np.dtype(self.dtype)}"
-            raise ShapeError.of("out", wanted, f"{out.shape} of {out.dtype}")
-        if not out.flags.writeable:
-            raise ArgumentError("out is read-only, and the result is to be written to it: give an array of your own.")
-        return out
 
     def _check_has_run(self, what: str) -> None:
         if self._theta.shape != (self.layout.cells,):

@@ -14,6 +14,7 @@ from pgmest._base.errors import ArgumentError
 from pgmest.inference.exact.belief_propagation import ExactOracle
 from pgmest.inference.exact.kernel_loading import load_single_kernels
 from pgmest.inference.exact.plan import Plan
+from pgmest.inference.outputs import checked_output
 from pgmest.tables.factor import Factor
 
 
@@ -60,9 +61,9 @@ class SinglePrecisionOracle(ExactOracle):
         single = theta.astype(np.float32) if theta.dtype == np.float64 else theta
         if out is None or out.dtype == np.float32:
             return super().run(single, total, out)
-        mu, log_partition = super().run(single, total)
-        out[:] = mu
-        return out, log_partition
+        wide = checked_output(out, self.layout.cells)
+        wide[:], log_partition = super().run(single, total)
+        return wide, log_partition
 
     def run_many(
         self, thetas: np.ndarray, total: float | np.ndarray = 1.0, out: np.ndarray | None = None

@@ -19,6 +19,7 @@ from functools import cached_property
 import numpy as np
 
 from pgmest._base.errors import ArgumentError, ImpossibleModelError
+from pgmest.inference.outputs import checked_output
 from pgmest.inference.regions.region_graph import RegionGraph
 from pgmest.inference.regions.region_tables import Edge, RegionTables, Tables
 from pgmest.tables.clique_vector import Layout
@@ -107,7 +108,7 @@ class RegionOracle:
         beliefs = list(map(np.exp, logs))
         self.calls += 1
         self.inconsistency = self.tables.disagreement(tables, beliefs)
-        mu = np.empty(self.layout.cells) if out is None else out
+        mu = checked_output(out, self.layout.cells)
         self.tables.write(mu, tables, beliefs, total)
         return mu, self._free_energy(inner, beliefs, log_sums) + self.tables.constant(theta)
 
@@ -154,7 +155,7 @@ class RegionOracle:
         """For each cell of the layout, an upper bound on the total potential of the records that fall into it."""
         outer, inner = self._maximized(theta)
         top = float(sum(table.max() for table in (*outer, *inner)))
-        best = np.empty(self.layout.cells) if out is None else out
+        best = checked_output(out, self.layout.cells)
         raised = [[table + (top - table.max()) for table in tables] for tables in (outer, inner)]
         self.tables.write(best, raised[0], raised[1], 1.0)
         constant = self.tables.constant(theta)

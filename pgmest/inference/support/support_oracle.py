@@ -13,6 +13,7 @@ import numpy as np
 from pgmest._base.errors import ImpossibleModelError, ShapeError
 from pgmest._base.threads import get_threads, run_together
 from pgmest.inference.exact.kernel_loading import compile_notice
+from pgmest.inference.outputs import checked_output
 from pgmest.inference.support.record_tables import RecordTables
 from pgmest.inference.support.support import Support
 from pgmest.tables.clique_vector import Layout
@@ -75,7 +76,7 @@ class SupportOracle:
         for other, factor in zip(self._masses[1:], factors[1:], strict=True):
             other *= factor * total / mass_sum
             mass += other
-        mu = np.empty(self.layout.cells) if out is None else out
+        mu = checked_output(out, self.layout.cells)
         return self.tables.split(mass, np.add, mu), float(shift + np.log(mass_sum))
 
     def maximum(self, theta: np.ndarray) -> float:
@@ -89,7 +90,7 @@ class SupportOracle:
         self._sweep(self._kernels.largest_by_cell, theta, self.support.no_weights, [(m,) for m in self._masses])
         for other in self._masses[1:]:
             np.maximum(self._masses[0], other, out=self._masses[0])
-        best = np.empty(self.layout.cells) if out is None else out
+        best = checked_output(out, self.layout.cells)
         return self.tables.split(self._masses[0], np.maximum, best)
 
     def probabilities(self, theta: np.ndarray) -> np.ndarray:
