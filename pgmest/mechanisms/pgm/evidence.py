@@ -14,12 +14,14 @@ import numpy as np
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.mechanisms.pgm.answers import Answer, RangeAnswers, about_ranges, read_grouping
 from pgmest.mechanisms.pgm.groups import nested_groups, spread
+from pgmest.mechanisms.pgm.mixture import learned
 from pgmest.mechanisms.pgm.public import PublicTables
 from pgmest.mechanisms.pgm.shrinkage import (
     clearly_less,
     fitted_to,
     fitted_to_margins,
     one_way,
+    pair_mixture,
     pair_risk,
     ratios,
     three_way,
@@ -209,16 +211,22 @@ class Evidence:
 
     @cached_property
     def _pair_tables(self) -> tuple[np.ndarray, ...]:
-        """Over the groups asked for."""
-        found = []
-        for answer, guess in zip(self.answers, self._taken, strict=False):
-            rows, columns = (summed(self.counts(name), (labels,)) for name, labels in _sides(answer))
-            grouped = None if guess is None else summed(guess, answer.groups)
-            if grouped is not None and answer.public:
-                found.append(grouped)
-            else:
-                found.append(two_way(answer.table, answer.noise(), rows, columns, grouped))
-        return tuple(found)
+        """Over the groups asked for. What is known of dependence is learned from all that are compared alike."""
+        pairs = list(zip(self.answers, self._taken, strict=False))
+        asked = [self._asked(answer, guess) for answer, guess in pairs]
+        alike = [None if answer.public else guess is not None for answer, guess in pairs]
+        before = {
+            kind: learned([pair_mixture(*some) for some, own in zip(asked, alike, strict=True) if own is kind])
+            for kind in (False, True)
+        }
+        return tuple(
+            some[-1] if own is None else two_way(*some, before[own]) for some, own in zip(asked, alike, strict=True)
+        )
+
+    def _asked(self, answer: Answer, guess: np.ndarray | None) -> tuple[Any, ...]:
+        """The arguments of `two_way` for an answer."""
+        rows, columns = (summed(self.counts(name), (labels,)) for name, labels in _sides(answer))
+        return answer.table, answer.noise(), rows, columns, None if guess is None else summed(guess, answer.groups)
 
     @cached_property
     def _taken(self) -> tuple[np.ndarray | None, ...]:
@@ -294,13 +302,10 @@ class Evidence:
         )
 
     def pairs_alone(self, left_out: Collection[Clique]) -> Evidence:
-        """The same without triples and these pairs; nothing that is known of attributes and other pairs changes."""
-        kept = [place for place in range(len(self._pair_tables)) if self.answers[place].clique not in left_out]
+        """The same without triples and these pairs, of which nothing is left in the tables of other pairs."""
+        kept = [place for place in range(len(self._taken)) if self.answers[place].clique not in left_out]
         part = self._changed(answers=tuple(self.answers[place] for place in kept))
-        part.__dict__.update(
-            _taken=tuple(self._taken[place] for place in kept),
-            _pair_tables=tuple(self._pair_tables[place] for place in kept),
-        )
+        part.__dict__.update(_taken=tuple(self._taken[place] for place in kept))
         return part
 
     def guessed(self, guesses: Mapping[Clique, np.ndarray]) -> Evidence:

@@ -8,8 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE
-from pgmest.mechanisms.pgm.groups import kinds
+from pgmest.mechanisms.pgm.mixture import NOTHING_KNOWN, Mixture, shrinkage_risk, shrunk
 from pgmest.mechanisms.pgm.offers import interaction
 from pgmest.synthesis.consistency import norm_sub
 
@@ -23,10 +22,6 @@ LEAST_SUM = 1e-200
 """Of counts; smaller sums are nothing."""
 PROBES, PROBE = 4, 0.1
 """How often a derivative is estimated, and by changes of how much, in standard deviations."""
-DISTANCES = 2.0 ** -np.arange(11)
-EXPONENTS = (0.5, 0.75, 1.0)
-"""Of the priors that `shrunk` mixes: how far all counts are from what is expected, as a total variation, and the powers
-of it that they deviate with: the first as by chance, the last in proportion."""
 LEAST_SHARE, LEAST_NOISE = 1e-3, 1e-2
 """A cell is given at least the first share of what is expected of it, or where that is less the second of the noise's
 standard deviation: a probability of zero could not be revised."""
@@ -113,55 +108,6 @@ def clearly_less(
     return {name for name, found in differences.items() if found < (alone if together else -3.0) * errors[name]}
 
 
-def shrunk(values: np.ndarray, expected: np.ndarray, stddev: float, free: float = 1.0) -> np.ndarray:
-    r"""Noisy counts y moved towards expected ones m: the mean of what many priors say, weighted by how well each does.
-
-    Under a prior k the truth varies around m with standard deviation $s_k = \kappa\, m^a$, as many counts do in all as
-    make a total variation of $2^{-j}$ of the records (`DISTANCES`); a is one of `EXPONENTS`. Its estimate is
-    $m + w_k (y - m)$ with $w_k = s_k^2 / (s_k^2 + \sigma^2)$. One more has no variation, and half of the weight before.
-    After, weights are in proportion to $\exp(-r_k / 4 \sigma^2)$, where r is Stein's unbiased estimate of the risk: so
-    the mixture is about as good as the best of the priors (Leung and Barron 2006).
-
-    Args:
-        values: noisy counts.
-        expected: of the same shape.
-        stddev: of the noise in each.
-        free: the part of the cells that can vary, where sums of them are known: `interaction`.
-    """
-    return expected + _mixed(values - expected, expected, stddev, free)[0]
-
-
-def _mixed(off: np.ndarray, expected: np.ndarray, stddev: float, free: float) -> tuple[np.ndarray, float]:
-    """The mixture's estimate of what `off` would be without noise, and its risk: see `shrunk`, `shrinkage_risk`.
-
-    All that is needed to know of cells are sums over those of which about as much is expected.
-    """
-    kind, noise = kinds(expected).ravel(), max(stddev**2, LEAST_SUM)
-    cells = np.bincount(kind).astype(np.float64)
-    squares = np.bincount(kind, np.square(off).ravel())
-    kept = _weights(np.bincount(kind, expected.ravel()) / np.maximum(cells, 1), cells, noise)
-    left = 1 - kept
-    risks = np.square(left) @ squares + noise * (2 * kept @ cells - cells.sum())
-    before = np.r_[0.5, np.full(len(kept) - 1, 0.5 / (len(kept) - 1))]
-    weights = before * np.exp((risks.min() - risks) * free / (4 * noise))
-    weights /= weights.sum()
-    mean, slope = weights @ kept, weights @ np.square(left)
-    apart = weights @ np.square(kept - mean)
-    moved = weights @ ((np.square(left) - slope) * kept)
-    return mean[kind].reshape(off.shape) * off, float(weights @ risks - (apart + moved) @ squares)
-
-
-def _weights(means: np.ndarray, cells: np.ndarray, noise: float) -> np.ndarray:
-    """w of each prior and kind of cells, shape (priors, kinds); the first prior has no variation."""
-    means = np.maximum(means, LEAST_SUM)
-    spreads = [np.zeros((1, len(means)))]
-    for exponent in EXPONENTS:
-        shape = means**exponent
-        spreads.append(np.outer(2 * DISTANCES / MEAN_ABSOLUTE, shape * ((cells @ means) / (cells @ shape))))
-    squares = np.square(np.concatenate(spreads))
-    return squares / (squares + noise)
-
-
 def fitted_to(table: np.ndarray, rows: np.ndarray, columns: np.ndarray, rounds: int = 200) -> np.ndarray:
     """A table without negative entries, scaled along rows and columns in turn until it has these sums."""
     for _ in range(rounds):
@@ -178,6 +124,7 @@ def two_way(
     rows: np.ndarray,
     columns: np.ndarray,
     expected: np.ndarray | None = None,
+    before: np.ndarray = NOTHING_KNOWN,
 ) -> np.ndarray:
     """The table of a pair of attributes, with these one-way marginals, from its noisy counts.
 
@@ -189,13 +136,33 @@ def two_way(
         stddev: of the noise in a cell, the one-way marginals given.
         rows, columns: the one-way marginals.
         expected: a table that has them.
+        before: the weights of the priors; see `shrunk`.
     """
     total = rows.sum()
-    around = np.outer(rows, columns) / total if expected is None else expected
-    values = _with_sums(measured(around), rows, columns)
-    table = norm_sub(shrunk(values, around, stddev, interaction(values.shape)), total)
+    around, values = _around(measured, rows, columns, expected)
+    table = norm_sub(shrunk(values, around, stddev, interaction(values.shape), before), total)
     least = np.minimum(LEAST_SHARE * around, max(LEAST_NOISE * stddev, 1e-9 * total))
     return fitted_to(np.maximum(table, least), rows, columns)
+
+
+def pair_mixture(
+    measured: Callable[[np.ndarray], np.ndarray],
+    stddev: float,
+    rows: np.ndarray,
+    columns: np.ndarray,
+    expected: np.ndarray | None = None,
+) -> Mixture:
+    """What each prior makes of a pair's noisy table; arguments as for `two_way`."""
+    around, values = _around(measured, rows, columns, expected)
+    return Mixture.of(values, around, stddev, interaction(values.shape))
+
+
+def _around(
+    measured: Callable[[np.ndarray], np.ndarray], rows: np.ndarray, columns: np.ndarray, expected: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """What is expected of a pair's table, and its noisy counts with the one-way marginals."""
+    around = np.outer(rows, columns) / rows.sum() if expected is None else expected
+    return around, _with_sums(measured(around), rows, columns)
 
 
 def _with_sums(values: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
@@ -214,19 +181,6 @@ def pair_risk(
     """The squared error to expect of `two_way`, by the noisy counts themselves: see `shrinkage_risk`."""
     values = _with_sums(measured(expected), rows, columns)
     return shrinkage_risk(values, expected, stddev, interaction(values.shape))
-
-
-def shrinkage_risk(values: np.ndarray, expected: np.ndarray, stddev: float, free: float = 1.0) -> float:
-    r"""The sum of squared errors to expect of `shrunk`, estimated without bias by the noisy counts alone (Stein 1981).
-
-    For weights q after, estimates $f_k$ and risks $r_k$ with derivatives $g_k = \nabla r_k$ it is
-    $\sum_k q_k (r_k - \lVert f_k - f \rVert^2 - \tfrac12 \langle g_k - g, f_k \rangle)$, where f and g are the means
-    under q. So it says without any further answer which of two expected tables is the better one to shrink to.
-
-    Args:
-        values, expected, stddev, free: as for `shrunk`.
-    """
-    return _mixed(values - expected, expected, stddev, free)[1]
 
 
 def posterior_risk(values: np.ndarray, stddev: float) -> float:

@@ -93,11 +93,12 @@ def test_a_guess_knows_nothing_of_the_noise_in_its_own_answers():
         assert any(np.abs(again[other] - guesses[other]).max() > 1e-6 for other in guesses if other != pair)
 
 
-def test_leaving_pairs_out_changes_nothing_else():
+def test_leaving_pairs_out_changes_others_by_what_they_had_in_common_alone():
+    """How far tables are from independence is learned from all that are there."""
     evidence = evidence_of(followers(), 10.0)
     part = evidence.pairs_alone({PAIRS[0], PAIRS[3]})
     assert [answer.clique for answer in part.answers] == [pair for pair in PAIRS if pair not in (PAIRS[0], PAIRS[3])]
     whole = {answer.clique: table for answer, table in zip(evidence.answers, evidence.tables, strict=True)}
     for answer, table in zip(part.answers, part.tables, strict=True):
-        assert np.array_equal(table, whole[answer.clique])
+        assert np.abs(table - whole[answer.clique]).sum() < 1e-3 * table.sum()
     assert all(np.array_equal(part.counts(name), evidence.counts(name)) for name in NAMES)

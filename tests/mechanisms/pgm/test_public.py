@@ -11,13 +11,12 @@ from pgmest.evaluation import workload_error
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.mechanisms import PGM
 from pgmest.mechanisms.pgm.evidence import Evidence
+from pgmest.mechanisms.pgm.mixture import shrinkage_risk, shrunk
 from pgmest.mechanisms.pgm.public import PublicTables
 from pgmest.mechanisms.pgm.shrinkage import (
     one_way,
     posterior_means,
     posterior_risk,
-    shrinkage_risk,
-    shrunk,
     where_public,
 )
 

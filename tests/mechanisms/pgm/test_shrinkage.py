@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from pgmest.mechanisms.pgm.shrinkage import fitted_to, fitted_to_margins, one_way, posterior_means, shrunk, two_way
+from pgmest.mechanisms.pgm.mixture import NOTHING_KNOWN, Mixture, learned, shrunk
+from pgmest.mechanisms.pgm.shrinkage import fitted_to, fitted_to_margins, one_way, posterior_means, two_way
 
 
 def l1(a, b):
@@ -107,3 +108,25 @@ def test_a_table_of_few_free_cells_is_not_taken_for_one_of_many():
         off[True].append(l1(shrunk(noisy, expected, stddev / 2, free=0.25), expected))
         off[False].append(l1(shrunk(noisy, expected, stddev / 2), expected))
     assert np.mean(off[True]) < 0.9 * np.mean(off[False])
+
+
+def test_how_far_many_tables_are_from_what_is_expected_is_learned_from_all_of_them():
+    rng, stddev = np.random.default_rng(5), 30.0
+    signs = np.array([[1.0, -1.0], [-1.0, 1.0]])
+    expected = np.full((2, 2), 5000.0)
+    for scale, quiet in ((0.0, True), (2000.0, False)):
+        truths = [expected + scale * rng.standard_normal() * signs for _ in range(200)]
+        noisy = [truth + signs * rng.normal(0, stddev / 2) for truth in truths]
+        mixtures = [Mixture.of(values, expected, stddev / 2, 0.25) for values in noisy]
+        before = learned(mixtures)
+        assert before.sum() == pytest.approx(1.0)
+        assert (before[0] > 0.8) == quiet
+        off = {
+            name: np.mean([l1(expected + m.estimate(given), truth) for m, truth in zip(mixtures, truths, strict=True)])
+            for name, given in (("learned", before), ("nothing known", NOTHING_KNOWN))
+        }
+        assert off["learned"] < 0.97 * off["nothing known"]
+
+
+def test_from_no_tables_nothing_is_learned():
+    assert learned([]) == pytest.approx(NOTHING_KNOWN)
