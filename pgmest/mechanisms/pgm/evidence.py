@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from itertools import combinations
@@ -31,6 +31,9 @@ from pgmest.mechanisms.pgm.shrinkage import (
 from pgmest.queries import Kron
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.groups import is_identity, summed
+
+Asked = tuple[Callable[[np.ndarray], np.ndarray], float, np.ndarray, np.ndarray, np.ndarray | None]
+"""The arguments of `two_way`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,10 +223,11 @@ class Evidence:
             for kind in (False, True)
         }
         return tuple(
-            some[-1] if own is None else two_way(*some, before[own]) for some, own in zip(asked, alike, strict=True)
+            some[-1] if own is None else two_way(*some, before=before[own])
+            for some, own in zip(asked, alike, strict=True)
         )
 
-    def _asked(self, answer: Answer, guess: np.ndarray | None) -> tuple[Any, ...]:
+    def _asked(self, answer: Answer, guess: np.ndarray | None) -> Asked:
         """The arguments of `two_way` for an answer."""
         rows, columns = (summed(self.counts(name), (labels,)) for name, labels in _sides(answer))
         return answer.table, answer.noise(), rows, columns, None if guess is None else summed(guess, answer.groups)
