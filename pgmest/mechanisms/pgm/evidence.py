@@ -222,9 +222,10 @@ class Evidence:
             kind: learned([pair_mixture(*some) for some, own in zip(asked, alike, strict=True) if own is kind])
             for kind in (False, True)
         }
+        taken = [some[-1] if own is None else None for some, own in zip(asked, alike, strict=True)]
         return tuple(
-            some[-1] if own is None else two_way(*some, before=before[own])
-            for some, own in zip(asked, alike, strict=True)
+            two_way(*some, before=before[bool(own)]) if public is None else public
+            for some, own, public in zip(asked, alike, taken, strict=True)
         )
 
     def _asked(self, answer: Answer, guess: np.ndarray | None) -> Asked:
