@@ -26,7 +26,7 @@ from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE
 from pgmest.mechanisms.pgm.dependence import sampling_spread
 from pgmest.mechanisms.pgm.groups import nested_groups
 from pgmest.mechanisms.pgm.offers import FEW_CELLS, expected_errors, interaction
-from pgmest.mechanisms.pgm.shrinkage import one_way, two_way
+from pgmest.mechanisms.pgm.shrinkage import NoisyPair, one_way
 from pgmest.tables.groups import summed
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
@@ -65,7 +65,7 @@ def shrinkage_rows(counts: np.ndarray, rng: np.random.Generator) -> Iterator[dic
         for noise in NOISE:
             stddev = noise * truth.mean()
             noisy, left = truth + stddev * rng.standard_normal(truth.shape), stddev * interaction(truth.shape) ** 0.5
-            error = np.abs(two_way(lambda _, noisy=noisy: noisy, left, rows, columns) - truth).sum()
+            error = np.abs(NoisyPair.of(lambda _, noisy=noisy: noisy, left, rows, columns).table() - truth).sum()
             row = {"cells": truth.size, "noise": noise, "to independence": error / dependence}
             for power in POWERS:
                 spread = systematic / MEAN_ABSOLUTE * means**power / np.sum(means**power)

@@ -10,7 +10,7 @@ from pgmest._base.errors import ArgumentError, ShapeError
 
 
 def checked_output(out: np.ndarray | None, cells: int, dtype: Any = np.float64) -> np.ndarray:
-    """A flat array to write to: `out`, if it can hold so many cells one after the other, or a new one.
+    """A flat array to write to: `out`, if it holds this number of cells contiguously, or a new one.
 
     Kernels write as many cells as a layout has, wherever an array ends.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from itertools import combinations
@@ -17,23 +17,18 @@ from pgmest.mechanisms.pgm.groups import nested_groups, spread
 from pgmest.mechanisms.pgm.mixture import learned
 from pgmest.mechanisms.pgm.public import PublicTables
 from pgmest.mechanisms.pgm.shrinkage import (
+    NoisyPair,
     clearly_less,
     fitted_to,
     fitted_to_margins,
     one_way,
-    pair_mixture,
-    pair_risk,
     ratios,
     three_way,
-    two_way,
     where_public,
 )
 from pgmest.queries import Kron
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.groups import is_identity, summed
-
-Asked = tuple[Callable[[np.ndarray], np.ndarray], float, np.ndarray, np.ndarray, np.ndarray | None]
-"""The arguments of `two_way`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,23 +210,28 @@ class Evidence:
     @cached_property
     def _pair_tables(self) -> tuple[np.ndarray, ...]:
         """Over the groups asked for. What is known of dependence is learned from all that are compared alike."""
-        pairs = list(zip(self.answers, self._taken, strict=False))
-        asked = [self._asked(answer, guess) for answer, guess in pairs]
-        alike = [None if answer.public else guess is not None for answer, guess in pairs]
+        taken = list(zip(self.answers, self._taken, strict=False))
+        noisy = [None if answer.public else self._noisy(answer, guess) for answer, guess in taken]
+        guessed = [guess is not None for _, guess in taken]
         before = {
-            kind: learned([pair_mixture(*some) for some, own in zip(asked, alike, strict=True) if own is kind])
+            kind: learned([p.mixture for p, own in zip(noisy, guessed, strict=True) if p is not None and own == kind])
             for kind in (False, True)
         }
-        taken = [some[-1] if own is None else None for some, own in zip(asked, alike, strict=True)]
         return tuple(
-            two_way(*some, before=before[bool(own)]) if public is None else public
-            for some, own, public in zip(asked, alike, taken, strict=True)
+            self._publicly_known(*entry) if pair is None else pair.table(before[own])
+            for pair, own, entry in zip(noisy, guessed, taken, strict=True)
         )
 
-    def _asked(self, answer: Answer, guess: np.ndarray | None) -> Asked:
-        """The arguments of `two_way` for an answer."""
+    def _noisy(self, answer: Answer, guess: np.ndarray | None) -> NoisyPair:
+        """The noisy table of an answer, over its groups, with what is expected of it."""
         rows, columns = (summed(self.counts(name), (labels,)) for name, labels in _sides(answer))
-        return answer.table, answer.noise(), rows, columns, None if guess is None else summed(guess, answer.groups)
+        expected = None if guess is None else summed(guess, answer.groups)
+        return NoisyPair.of(answer.table, answer.noise(), rows, columns, expected)
+
+    def _publicly_known(self, answer: Answer, guess: np.ndarray | None) -> np.ndarray:
+        """The public table that is taken as it is."""
+        assert guess is not None
+        return summed(guess, answer.groups)
 
     @cached_property
     def _taken(self) -> tuple[np.ndarray | None, ...]:
@@ -271,9 +271,7 @@ class Evidence:
 
     def _gain(self, answer: Answer, guess: np.ndarray) -> float:
         """The risk with a guess as what is expected less that with independence, in variances of noise."""
-        rows, columns = (summed(self.counts(name), (labels,)) for name, labels in _sides(answer))
-        expected = summed(guess, answer.groups), np.outer(rows, columns) / self.total
-        one, other = (pair_risk(answer.table, answer.noise(), rows, columns, table) for table in expected)
+        one, other = (self._noisy(answer, expected).risk() for expected in (guess, None))
         return (one - other) / max(answer.noise() ** 2, 1e-300)
 
     @cached_property

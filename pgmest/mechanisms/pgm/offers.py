@@ -27,7 +27,7 @@ SHARES = np.concatenate([[0.0], np.geomspace(1e-6, 1.0, 81)])
 
 
 FEW_CELLS, DEVIATION = 64, {True: 0.5, False: 0.75}
-"""Cells deviate from what is expected by a power of it: a smaller one in tables of at most so many cells
+"""Cells deviate from what is expected by a power of it: a smaller one in tables of at most 64 cells
 (`experiments.flagship.calibration`)."""
 
 

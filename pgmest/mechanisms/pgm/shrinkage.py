@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
@@ -118,69 +120,61 @@ def fitted_to(table: np.ndarray, rows: np.ndarray, columns: np.ndarray, rounds: 
     return table
 
 
-def two_way(
-    measured: Callable[[np.ndarray], np.ndarray],
-    stddev: float,
-    rows: np.ndarray,
-    columns: np.ndarray,
-    expected: np.ndarray | None = None,
-    before: np.ndarray = NOTHING_KNOWN,
-) -> np.ndarray:
-    """The table of a pair of attributes, with these one-way marginals, from its noisy counts.
+@dataclass(frozen=True, eq=False)
+class NoisyPair:
+    """The noisy counts of a pair of attributes whose one-way marginals are known better.
 
-    Moved evenly to the one-way marginals, which are known better; shrunk towards independence, or towards what is
-    expected otherwise; without negative counts.
-
-    Args:
-        measured: the noisy table, given the expected one; see `Answer.table`.
+    Attributes:
+        values: the noisy counts, moved evenly to the one-way marginals.
+        expected: a table that has them.
         stddev: of the noise in a cell, the one-way marginals given.
         rows, columns: the one-way marginals.
-        expected: a table that has them.
-        before: the weights of the priors; see `shrunk`.
     """
-    total = rows.sum()
-    around, values = _around(measured, rows, columns, expected)
-    table = norm_sub(shrunk(values, around, stddev, interaction(values.shape), before), total)
-    least = np.minimum(LEAST_SHARE * around, max(LEAST_NOISE * stddev, 1e-9 * total))
-    return fitted_to(np.maximum(table, least), rows, columns)
 
+    values: np.ndarray
+    expected: np.ndarray
+    stddev: float
+    rows: np.ndarray
+    columns: np.ndarray
 
-def pair_mixture(
-    measured: Callable[[np.ndarray], np.ndarray],
-    stddev: float,
-    rows: np.ndarray,
-    columns: np.ndarray,
-    expected: np.ndarray | None = None,
-) -> Mixture:
-    """What each prior makes of a pair's noisy table; arguments as for `two_way`."""
-    around, values = _around(measured, rows, columns, expected)
-    return Mixture.of(values, around, stddev, interaction(values.shape))
+    @classmethod
+    def of(
+        cls,
+        measured: Callable[[np.ndarray], np.ndarray],
+        stddev: float,
+        rows: np.ndarray,
+        columns: np.ndarray,
+        expected: np.ndarray | None = None,
+    ) -> NoisyPair:
+        """From the noisy table, given the expected one (see `Answer.table`): independence, if nothing else is."""
+        around = np.outer(rows, columns) / rows.sum() if expected is None else expected
+        return cls(_with_sums(measured(around), rows, columns), around, stddev, rows, columns)
 
+    @cached_property
+    def mixture(self) -> Mixture:
+        """What each prior makes of the counts."""
+        return Mixture.of(self.values, self.expected, self.stddev, interaction(self.values.shape))
 
-def _around(
-    measured: Callable[[np.ndarray], np.ndarray], rows: np.ndarray, columns: np.ndarray, expected: np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray]:
-    """What is expected of a pair's table, and its noisy counts with the one-way marginals."""
-    around = np.outer(rows, columns) / rows.sum() if expected is None else expected
-    return around, _with_sums(measured(around), rows, columns)
+    def risk(self) -> float:
+        """The squared error to expect of `table`, by the noisy counts themselves: see `shrinkage_risk`."""
+        return self.mixture.risk(NOTHING_KNOWN)
+
+    def table(self, before: np.ndarray = NOTHING_KNOWN) -> np.ndarray:
+        """Shrunk towards what is expected, without negative counts, with the one-way marginals.
+
+        Args:
+            before: the weights of the priors; see `shrunk`.
+        """
+        total = self.rows.sum()
+        table = norm_sub(self.expected + self.mixture.estimate(before), total)
+        least = np.minimum(LEAST_SHARE * self.expected, max(LEAST_NOISE * self.stddev, 1e-9 * total))
+        return fitted_to(np.maximum(table, least), self.rows, self.columns)
 
 
 def _with_sums(values: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """Noisy counts moved evenly to these sums."""
     values = values + ((rows - values.sum(axis=1)) / values.shape[1])[:, None]
     return values + (columns - values.sum(axis=0)) / values.shape[0]
-
-
-def pair_risk(
-    measured: Callable[[np.ndarray], np.ndarray],
-    stddev: float,
-    rows: np.ndarray,
-    columns: np.ndarray,
-    expected: np.ndarray,
-) -> float:
-    """The squared error to expect of `two_way`, by the noisy counts themselves: see `shrinkage_risk`."""
-    values = _with_sums(measured(expected), rows, columns)
-    return shrinkage_risk(values, expected, stddev, interaction(values.shape))
 
 
 def posterior_risk(values: np.ndarray, stddev: float) -> float:
@@ -229,7 +223,7 @@ def fitted_to_margins(table: np.ndarray, margins: Mapping[tuple[int, ...], np.nd
 
 
 def three_way(measured: Callable[[np.ndarray], np.ndarray], stddev: float, expected: np.ndarray) -> np.ndarray:
-    """The table of three attributes from its noisy counts, as `two_way`; that it has the pairs must be seen to after.
+    """The table of three attributes from its noisy counts, as `NoisyPair`; that it has the pairs must be seen to after.
 
     Args:
         measured: the noisy table, given the expected one; see `Answer.table`.

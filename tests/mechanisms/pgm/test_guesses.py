@@ -55,11 +55,12 @@ def off(data, evidence):
     )
 
 
-@pytest.mark.parametrize("stddev", [10.0, 40.0])
-def test_tables_come_nearer_to_the_truth_where_other_pairs_tell_of_them(stddev):
+@pytest.mark.parametrize(("stddev", "left"), [(10.0, 0.95), (40.0, 0.9)])
+def test_tables_come_nearer_to_the_truth_where_other_pairs_tell_of_them(stddev, left):
+    """By more where there is more noise; by themselves, tables under little noise are near it already."""
     data = followers()
     alone = evidence_of(data, stddev)
-    assert off(data, with_guesses(alone, 8.0)) < 0.95 * off(data, alone)
+    assert off(data, with_guesses(alone, 8.0)) < left * off(data, alone)
 
 
 @pytest.mark.parametrize("stddev", [5.0, 20.0, 80.0])

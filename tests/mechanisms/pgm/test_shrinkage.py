@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from pgmest.mechanisms.pgm.mixture import NOTHING_KNOWN, Mixture, learned, shrunk
-from pgmest.mechanisms.pgm.shrinkage import fitted_to, fitted_to_margins, one_way, posterior_means, two_way
+from pgmest.mechanisms.pgm.shrinkage import NoisyPair, fitted_to, fitted_to_margins, one_way, posterior_means
 
 
 def l1(a, b):
@@ -40,7 +40,7 @@ def test_a_table_without_dependence_is_shrunk_to_independence_and_one_with_much_
 def test_any_noisy_table_becomes_a_positive_one_with_the_one_way_marginals(noisy, stddev):
     rows, columns = np.linspace(1, 2, noisy.shape[0]), np.linspace(2, 1, noisy.shape[1])
     rows, columns = 100 * rows / rows.sum(), 100 * columns / columns.sum()
-    table = two_way(lambda expected: noisy, stddev, rows, columns)
+    table = NoisyPair.of(lambda expected: noisy, stddev, rows, columns).table()
     assert (table > 0).all()
     assert table.sum(axis=0) == pytest.approx(columns, rel=1e-9)
     assert l1(table.sum(axis=1), rows) < 0.05 * rows.sum()
