@@ -26,7 +26,8 @@ from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE
 from pgmest.mechanisms.pgm.dependence import sampling_spread
 from pgmest.mechanisms.pgm.groups import nested_groups
 from pgmest.mechanisms.pgm.offers import FEW_CELLS, expected_errors, interaction
-from pgmest.mechanisms.pgm.shrinkage import NoisyPair, one_way
+from pgmest.mechanisms.pgm.one_way import OneWay
+from pgmest.mechanisms.pgm.shrinkage import NoisyPair
 from pgmest.tables.groups import summed
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
@@ -83,7 +84,7 @@ def product_rows(counts: np.ndarray, rng: np.random.Generator) -> Iterator[dict[
             marginal + stddev * rng.standard_normal(marginal.shape)
             for marginal, stddev in zip(truth, stddevs, strict=True)
         ]
-        found = [one_way(values, stddev, total) for values, stddev in zip(noisy, stddevs, strict=True)]
+        found = [OneWay.of(values, stddev, total).counts for values, stddev in zip(noisy, stddevs, strict=True)]
         errors = np.array([np.abs(one - other).sum() for one, other in zip(found, truth, strict=True)])
         product = np.abs(np.outer(*found) - np.outer(*truth)).sum() / total
         if errors.min() > 0:

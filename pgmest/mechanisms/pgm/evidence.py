@@ -15,16 +15,15 @@ from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.mechanisms.pgm.answers import Answer, RangeAnswers, about_ranges, read_grouping
 from pgmest.mechanisms.pgm.groups import nested_groups, spread
 from pgmest.mechanisms.pgm.mixture import learned
+from pgmest.mechanisms.pgm.one_way import OneWay, where_public
 from pgmest.mechanisms.pgm.public import PublicTables
 from pgmest.mechanisms.pgm.shrinkage import (
     NoisyPair,
     clearly_less,
     fitted_to,
     fitted_to_margins,
-    one_way,
     ratios,
     three_way,
-    where_public,
 )
 from pgmest.queries import Kron
 from pgmest.tables.domain import Clique, Domain
@@ -110,7 +109,7 @@ class Evidence:
         """Of attributes with answers about ranges the counts, and the covariance of their errors."""
         found = {}
         for name, answers in self.ranges.items():
-            counts, covariance = self._one_way[name][0], self._covariance(name)
+            counts, covariance = self._counts(name), self._covariance(name)
             for answer in answers:
                 counts, covariance = answer.applied(counts, covariance)
             counts = np.maximum(counts, 1e-6 * self.total / len(counts))
@@ -123,7 +122,7 @@ class Evidence:
         Before any answer each count is thought to vary as much as it is large, and so is the sum of each of the nested
         groups of codes: where nothing is known of the codes, neither is it how many records lie in one half of them.
         """
-        counts, stddev = self._one_way[name]
+        counts, stddev = self._counts(name), self.stddev(name)
         before = sum(
             (np.outer(counts, counts) * (labels[:, None] == labels) for labels in nested_groups(counts)),
             np.zeros((len(counts), len(counts))),
@@ -138,19 +137,17 @@ class Evidence:
         return self._with_ranges[name][1] if name in self.ranges else self._covariance(name)
 
     @cached_property
-    def _one_way(self) -> dict[str, tuple[np.ndarray, float]]:
-        """Of each attribute the estimated counts, and the standard deviation that their noise had."""
+    def _one_way(self) -> dict[str, OneWay]:
+        """Of each attribute that was measured."""
         noisy = {name: self._merged(name) for name in self.noisy}
-        public = {}
+        found = {name: OneWay.of(*known, self.total) for name, known in noisy.items()}
         if self.public is not None:
-            public = {name: (*noisy[name], self.public.one_way(name, self.total)) for name in noisy}
-        taken = where_public(public)
-        found = {
-            name: (one_way(values, stddev, self.total, public[name][2] if name in taken else None), stddev)
-            for name, (values, stddev) in noisy.items()
-        }
-        unknown = {n: (np.full(size, self.total / size), math.inf) for n, size in self.domain.items() if n not in noisy}
-        return {**found, **unknown}
+            publicly = {
+                name: OneWay.publicly(*known, self.total, self.public.one_way(name, self.total))
+                for name, known in noisy.items()
+            }
+            found.update((name, publicly[name]) for name in where_public(found, publicly))
+        return found
 
     def _merged(self, name: str) -> tuple[np.ndarray, float]:
         """The noisy counts of an attribute, with what pairs say of it, and their standard deviation."""
@@ -177,11 +174,16 @@ class Evidence:
 
     def counts(self, name: str) -> np.ndarray:
         """The estimated one-way marginal, positive, with sum `total`."""
-        return self._with_ranges[name][0] if name in self.ranges else self._one_way[name][0]
+        return self._with_ranges[name][0] if name in self.ranges else self._counts(name)
+
+    def _counts(self, name: str) -> np.ndarray:
+        """Without answers about ranges; uniform, where nothing is known."""
+        size = self.domain[name]
+        return self._one_way[name].counts if name in self._one_way else np.full(size, self.total / size)
 
     def stddev(self, name: str) -> float:
         """Of the noise in each count of an attribute, before anything was done about it; inf where nothing is known."""
-        return self._one_way[name][1]
+        return self._one_way[name].stddev if name in self._one_way else math.inf
 
     @cached_property
     def _beyond_pairs(self) -> tuple[tuple[np.ndarray, dict[tuple[int, ...], np.ndarray]], ...]:

@@ -99,6 +99,10 @@ class Interest:
         """Whether anything but codes is asked for."""
         return any(asked.factors for asked in self.items)
 
+    def ranged(self, name: str) -> bool:
+        """Whether ranges of an attribute are asked for, or any other queries than its codes."""
+        return any(name in asked.factors for asked in self.items)
+
     @cached_property
     def triples(self) -> dict[Clique, float]:
         """The triples inside the items, with the sum of the importance of these."""

@@ -13,6 +13,7 @@ from pgmest.inference.support.support import Support
 from pgmest.mechanisms.mechanism import Mechanism
 from pgmest.mechanisms.parameters import COUNT, MEGABYTES, SHARE, Check, number, parameter
 from pgmest.mechanisms.pgm.evidence import Evidence
+from pgmest.mechanisms.pgm.first import FirstQuestions
 from pgmest.mechanisms.pgm.grouped_model import GroupedModel, with_guesses
 from pgmest.mechanisms.pgm.interest import Interest
 from pgmest.mechanisms.pgm.offers import Prices
@@ -25,8 +26,8 @@ from pgmest.mechanisms.pgm.scores import scores_stddev
 from pgmest.mechanisms.pgm.weighting import weighted_records
 from pgmest.mechanisms.result import Outcome
 from pgmest.models.support import SupportModel
-from pgmest.privacy.allocation import least_error_weights
 from pgmest.privacy.curator import Curator
+from pgmest.privacy.neighbors import AddRemove
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Domain, as_domain
 
@@ -130,14 +131,12 @@ class PGM(Mechanism):
         known = as_domain(domain)
         count = at_least("records", records, 1)
         interest = Interest.of(known, workload)
-        pairs, names = interest.pairs, interest.attributes
-        weights = least_error_weights(known, [(name,) for name in names], type(self.budget()))
+        pairs, prices = interest.pairs, Prices.of(self.budget(), self.neighbors)
         whole = self.first if pairs or interest.about_ranges else 1.0
-        first = {name: whole * weight / sum(weights) for name, weight in zip(names, weights, strict=True)}
+        first = FirstQuestions.of(known, interest, prices, whole, total_known=not isinstance(self.neighbors, AddRemove))
         spend = self.budget() * (self.scoring / (self.rounds + bool(interest.triples)))
         stddev = scores_stddev(2 * max(1, len(pairs)), spend, self.neighbors)
-        prices = Prices.of(self.budget(), self.neighbors)
-        return planned(known, count, [*pairs, *interest.triples], first, stddev, prices, self.worth, COARSE_LEVEL)
+        return planned(count, [*pairs, *interest.triples], first, stddev, self.worth, COARSE_LEVEL)
 
     def conclude(self, curator: Curator) -> Any:
         """The model of what was measured."""

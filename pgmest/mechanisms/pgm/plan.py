@@ -11,9 +11,10 @@ import numpy as np
 from pgmest._base.errors import plural
 from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE
 from pgmest.mechanisms.pgm.dependence import Dependence
+from pgmest.mechanisms.pgm.first import FirstQuestions
 from pgmest.mechanisms.pgm.groups import nested_groups
 from pgmest.mechanisms.pgm.offers import Prices, histogram, pair_offer
-from pgmest.tables.domain import Clique, Domain
+from pgmest.tables.domain import Clique
 from pgmest.tables.groups import is_identity, summed
 
 SHOWN = 12
@@ -49,7 +50,7 @@ class Plan:
 
     Attributes:
         records: the number of records that it is made for.
-        first_stddev: of the noise in the first count of each attribute.
+        first_stddev: of the noise in the first answers about each attribute, counts or their contrasts.
         one_way_errors: the expected error of each attribute's marginal, as a total variation distance, if nothing but
             one-way marginals is bought, and its values are equally frequent (the worst case).
         score_stddev: of the noise in the scores, as a total variation distance.
@@ -102,33 +103,27 @@ class Plan:
 
 
 def planned(
-    domain: Domain,
     records: int,
     pairs: Sequence[Clique],
-    first: dict[str, float],
+    first: FirstQuestions,
     score_stddev: float,
-    prices: Prices,
     worth: float,
     coarse_level: int,
 ) -> Plan:
     """The plan for a table of so many records.
 
     Args:
-        domain: the attributes.
         records: how many there may be; an assumption, not read from the data.
         pairs: those that matter.
-        first: the share of the budget for each attribute, of the first one-way marginals.
+        first: the first one-way marginals, and their shares of the budget.
         score_stddev: in counts.
-        prices: of noise.
         worth, coarse_level: as `PGM` has them.
     """
-    stddev = {name: float(prices.precision(share)) ** -0.5 for name, share in first.items()}
-    whole = sum(first.values())
-    errors = {
-        name: min(1.0, MEAN_ABSOLUTE * domain[name] * float(prices.precision(share / whole)) ** -0.5 / (2 * records))
-        for name, share in first.items()
-    }
-    fair = (1 - whole) / max(1, len(first) - 1)
+    domain, prices, names = first.domain, first.prices, [name for clique in first.shares for name in clique]
+    stddev, whole = {name: first.stddev(name) for name in names}, sum(first.shares.values())
+    alone = whole ** (prices.power / 2)  # of the noise, if the whole budget is spent on them
+    errors = {name: min(1.0, MEAN_ABSOLUTE * domain[name] * stddev[name] * alone / (2 * records)) for name in names}
+    fair = (1 - whole) / max(1, len(names) - 1)
     kinds = {
         pair: tuple(sorted(domain[name] for name in pair)) for pair in pairs
     }  # pairs of equal sizes have equal prices

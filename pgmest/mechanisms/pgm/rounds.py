@@ -16,6 +16,7 @@ from pgmest.mechanisms.pgm.allocation import allocate, worthwhile
 from pgmest.mechanisms.pgm.answers import counts_all, grouping_query
 from pgmest.mechanisms.pgm.dependence import Dependence
 from pgmest.mechanisms.pgm.evidence import Evidence
+from pgmest.mechanisms.pgm.first import FirstQuestions
 from pgmest.mechanisms.pgm.grouped_model import GroupedModel, spanning
 from pgmest.mechanisms.pgm.groups import nested_groups
 from pgmest.mechanisms.pgm.interest import Interest
@@ -99,17 +100,22 @@ class Rounds:
         """Measure the one-way marginals."""
         interest, public = Interest.of(curator.domain, workload), PublicTables.of(mechanism.prior, curator.domain)
         state = cls(mechanism, curator, interest, Prices.of(curator.budget, curator.neighbors), public)
-        cliques = [(name,) for name in interest.attributes]
-        weights = least_error_weights(curator.domain, cliques, type(curator.budget))
-        first = mechanism.first if state.pairs or interest.about_ranges else 1.0
-        spend = curator.budget * first if first < 1 else curator.remaining
-        found = curator.measure_all(cliques, spend, weights=weights)
+        first = FirstQuestions.of(
+            curator.domain,
+            interest,
+            state.prices,
+            mechanism.first if state.pairs or interest.about_ranges else 1.0,
+            curator.public_total is not None,
+        )
+        cliques, shares = list(first.shares), list(first.shares.values())
+        spend = curator.budget * mechanism.first if state.pairs or interest.about_ranges else curator.remaining
+        queries = [first.query(clique) for clique in cliques]
+        found = curator.measure_all(cliques, spend, weights=shares, queries=queries)
         state.evidence = state._evidence()
         state.levels = {name: nested_groups(state.evidence.counts(name)) for name in interest.attributes}
-        for measurement, weight in zip(found, weights, strict=True):
-            size = (curator.domain[measurement.clique[0]],)
-            stddev = float(np.mean(measurement.stddev))
-            state.purchases.append(Purchase(0, measurement.clique, size, first * weight / sum(weights), stddev))
+        for measurement, share in zip(found, shares, strict=True):
+            size = tuple(curator.domain[name] for name in measurement.clique)
+            state.purchases.append(Purchase(0, measurement.clique, size, share, float(np.mean(measurement.stddev))))
         return state
 
     def _evidence(self) -> Evidence:

@@ -10,81 +10,17 @@ from typing import TypeVar
 
 import numpy as np
 
-from pgmest.mechanisms.pgm.mixture import NOTHING_KNOWN, Mixture, shrinkage_risk, shrunk
+from pgmest.mechanisms.pgm.mixture import NOTHING_KNOWN, Mixture, shrunk
 from pgmest.mechanisms.pgm.offers import interaction
 from pgmest.synthesis.consistency import norm_sub
 
 Name = TypeVar("Name", bound=Hashable)
 
-ROUNDS = 100
-"""Of expectation maximization; the mixture that it approaches is the same for any more."""
-MOST_ATOMS = 600
-"""Of the mixture."""
 LEAST_SUM = 1e-200
 """Of counts; smaller sums are nothing."""
-PROBES, PROBE = 4, 0.1
-"""How often a derivative is estimated, and by changes of how much, in standard deviations."""
 LEAST_SHARE, LEAST_NOISE = 1e-3, 1e-2
 """A cell is given at least the first share of what is expected of it, or where that is less the second of the noise's
 standard deviation: a probability of zero could not be revised."""
-
-
-def posterior_means(values: np.ndarray, stddev: float) -> np.ndarray:
-    """The mean of each true value given its noisy one, where the true ones come from a distribution that is unknown.
-
-    That distribution, on numbers of at least 0, is estimated by maximum likelihood from all values together
-    (nonparametric empirical Bayes; Kiefer and Wolfowitz 1956, Jiang and Zhang 2009). So many small values are pulled to
-    where most of them must be, and lone large ones stay.
-
-    Args:
-        values: shape (n,), with independent normal noise (or noise of that variance).
-        stddev: of the noise, positive.
-    """
-    atoms = _atoms(values, stddev)
-    logs = -0.5 * np.square((values[:, None] - atoms) / stddev)
-    likelihood = np.exp(logs - logs.max(axis=1, keepdims=True))
-    weights = np.full(len(atoms), 1 / len(atoms))
-    for _ in range(ROUNDS):
-        posterior = weights * ((1 / (likelihood @ weights)) @ likelihood)  # summed over the values
-        weights = (posterior + 0.5 / len(atoms)) / (len(values) + 0.5)
-    return (likelihood @ (weights * atoms)) / (likelihood @ weights)
-
-
-def _atoms(values: np.ndarray, stddev: float) -> np.ndarray:
-    """Where the mixture may have mass: at zero, near zero, and around each value."""
-    near = values if 3 * len(values) <= MOST_ATOMS else np.quantile(values, np.linspace(0, 1, MOST_ATOMS // 3))
-    small = stddev * np.geomspace(0.1, 4, 12)
-    return np.unique(np.maximum(np.concatenate([[0.0], small, near, near - stddev, near + stddev]), 0.0))
-
-
-def one_way(values: np.ndarray, stddev: float, total: float, public: np.ndarray | None = None) -> np.ndarray:
-    """A one-way marginal, positive everywhere, that sums to the total.
-
-    Args:
-        values, stddev: noisy counts.
-        total: the number of records.
-        public: counts of a public table to shrink to, in place of empirical Bayes.
-    """
-    means = posterior_means(values, stddev) if public is None else shrunk(values, public, stddev)
-    counts = norm_sub(means, total)
-    counts = np.maximum(counts, 1e-6 * total / len(counts))
-    return counts * (total / counts.sum())
-
-
-def where_public(attributes: Mapping[str, tuple[np.ndarray, float, np.ndarray]]) -> set[str]:
-    """The attributes whose noisy counts are better shrunk to public ones than by empirical Bayes.
-
-    The difference of the two estimated risks is in units of the noise; its standard error is that of a sum of n
-    squares, sqrt(2 n).
-
-    Args:
-        attributes: of each its noisy counts, their standard deviation, and the public counts.
-    """
-    differences, errors = {}, {}
-    for name, (values, stddev, public) in attributes.items():
-        risk = shrinkage_risk(values, public, stddev) - posterior_risk(values, stddev)
-        differences[name], errors[name] = risk / stddev**2, math.sqrt(2 * len(values))
-    return clearly_less(differences, errors)
 
 
 def clearly_less(
@@ -175,23 +111,6 @@ def _with_sums(values: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.
     """Noisy counts moved evenly to these sums."""
     values = values + ((rows - values.sum(axis=1)) / values.shape[1])[:, None]
     return values + (columns - values.sum(axis=0)) / values.shape[0]
-
-
-def posterior_risk(values: np.ndarray, stddev: float) -> float:
-    r"""As `shrinkage_risk`, of `posterior_means`.
-
-    Of any estimate f it is $\lVert f(y) - y \rVert^2 + \sigma^2 (2 \,\mathrm{div} f(y) - n)$; the divergence is taken
-    from what small changes of the noisy counts do (Ramani, Blu, Unser 2008), since the mixture depends on them, too.
-
-    Args:
-        values, stddev: the noisy counts.
-    """
-    generator, step = np.random.default_rng(0), PROBE * stddev
-    means, slopes = posterior_means(values, stddev), []
-    for _ in range(PROBES):
-        signs = generator.choice([-1.0, 1.0], len(values))
-        slopes.append(float(signs @ (posterior_means(values + step * signs, stddev) - means)) / step)
-    return float(np.square(means - values).sum() + stddev**2 * (2 * np.mean(slopes) - len(values)))
 
 
 def ratios(wanted: np.ndarray, sums: np.ndarray, otherwise: float = 0.0) -> np.ndarray:
