@@ -26,6 +26,7 @@ CALLED = (
     "_base/blas_kernels.py",
     "_base/row_kernels.py",
     "inference/exact/contraction_products.py",
+    "inference/exact/node_row_kernels.py",
 )
 """Files of the package that kernels of others may call."""
 

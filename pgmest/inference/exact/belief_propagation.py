@@ -20,7 +20,12 @@ from pgmest._base.threads import get_threads, run_together
 from pgmest.inference.exact import plan_columns as f
 from pgmest.inference.exact.contracted_sweeps import ContractedSweeps
 from pgmest.inference.exact.contraction_plan import ContractionPlan
-from pgmest.inference.exact.kernel_loading import load_covariance_kernels, load_kernels, load_many_kernels
+from pgmest.inference.exact.kernel_loading import (
+    load_covariance_kernels,
+    load_kernels,
+    load_many_kernels,
+    load_max_kernels,
+)
 from pgmest.inference.exact.many_runs import ManyRuns, fits, interleaved
 from pgmest.inference.exact.plan import BUFFERS, Plan
 from pgmest.inference.outputs import checked_output
@@ -234,7 +239,7 @@ class ExactOracle:
 
     def _maximum_by_kernels(self, theta: np.ndarray) -> float:
         """The same, which leaves the messages in the workspace."""
-        kernels, shift = self._kernels, self.plan.messages
+        kernels, shift = load_max_kernels(), self.plan.messages
         for low, high, wide in self._schedule(reverse=True):
             if wide:
                 kernel = partial(kernels.clique_max_message, *self._tables, low)
@@ -254,7 +259,7 @@ class ExactOracle:
             self.calls += 2
             return best
         plan, top = self.plan, self._maximum_by_kernels(theta)
-        self._kernels.downward_max(
+        load_max_kernels().downward_max(
             *self._tables,
             0,
             len(plan.nodes),
@@ -274,7 +279,8 @@ class ExactOracle:
         theta = self._input(theta, "theta")
         self._maximum_by_kernels(theta)
         chosen = np.zeros(len(self.plan.nodes), dtype=np.int64)
-        self._kernels.best_cells(*self._tables, theta, self._arena, self.plan.messages, self.plan.scratch, chosen)
+        best_cells = load_max_kernels().best_cells
+        best_cells(*self._tables, theta, self._arena, self.plan.messages, self.plan.scratch, chosen)
         codes: dict[str, int] = {}
         for axes, cell in zip(self.plan.axes, chosen, strict=True):
             shape = self.layout.domain.project(axes).shape
@@ -292,10 +298,10 @@ class ExactOracle:
         self._check_has_run("covariance")
         self._settle()
         self.contracted = None
-        load_covariance_kernels()
+        kernels = load_covariance_kernels()
         tangent = checked_output(out, self.layout.cells, self.dtype)
         direction = self._input(direction, "direction")
-        plan, kernels, n = self.plan, self._kernels, len(self.plan.nodes)
+        plan, n = self.plan, len(self.plan.nodes)
         shift, buffers = 2 * plan.messages, (plan.scratch, plan.scratch + plan.row)
         kernels.covariance_upward(*self._tables, 0, n, self._theta, self._mu, direction, self._arena, shift, *buffers)
         inputs = (self._theta, self._mu, direction, tangent)

@@ -68,45 +68,68 @@ class _Tiny:
 
 @cache
 def load_kernels() -> ModuleType:
-    """The kernels, those of every sweep compiled or read from the cache on disk."""
+    """The kernels of the sum-product, compiled or read from the cache on disk."""
     with compile_notice():
         from pgmest.inference.exact import kernels
 
-        for run in _sweeps(kernels).values():
+        for run in _sums().values():
             run()
     return kernels
 
 
-def _sweeps(kernels: ModuleType) -> dict[str, Callable[[], Any]]:
-    """Each kernel of the sweeps, run once on the smallest plan."""
+@cache
+def load_max_kernels() -> ModuleType:
+    """The same of the max-product."""
+    with compile_notice():
+        from pgmest.inference.exact import max_kernels
+
+        for run in _maxima().values():
+            run()
+    return max_kernels
+
+
+def _sums() -> dict[str, Callable[[], Any]]:
+    """Each kernel of the sum-product, run once on the smallest plan."""
+    from pgmest.inference.exact import kernels
+
     t = _Tiny()
     return {
         "upward": lambda: kernels.upward(*t.tables, *t.nodes, t.theta, t.mu, t.arena, t.buffer),
         "downward": lambda: kernels.downward(*t.tables, *t.nodes, t.theta, t.mu, t.arena, t.buffer, 1.0),
-        "upward_max": lambda: kernels.upward_max(*t.tables, *t.nodes, t.theta, t.arena, t.messages, t.buffer),
-        "downward_max": lambda: kernels.downward_max(
+        "clique_table": lambda: kernels.clique_table(*t.tables, 0, t.theta, t.mu, t.arena, t.buffer, np.zeros(2)),
+    }
+
+
+def _maxima() -> dict[str, Callable[[], Any]]:
+    """The same of the max-product."""
+    from pgmest.inference.exact import max_kernels
+
+    t = _Tiny()
+    return {
+        "upward_max": lambda: max_kernels.upward_max(*t.tables, *t.nodes, t.theta, t.arena, t.messages, t.buffer),
+        "downward_max": lambda: max_kernels.downward_max(
             *t.tables, *t.nodes, t.theta, t.mu, t.arena, *t.copies, t.buffer, 0.0
         ),
-        "clique_table": lambda: kernels.clique_table(*t.tables, 0, t.theta, t.mu, t.arena, t.buffer, np.zeros(2)),
     }
 
 
 def compile_sweep(name: str) -> None:
     """Compile one kernel of the sweeps into the cache; several processes may do so for several kernels."""
-    from pgmest.inference.exact import kernels
-
-    _sweeps(kernels)[name]()
+    {**_sums(), **_maxima()}[name]()
 
 
 @cache
-def load_covariance_kernels() -> None:
+def load_covariance_kernels() -> ModuleType:
     """The same for the covariance, which few need."""
     with compile_notice():
-        kernels, t, tangent = load_kernels(), _Tiny(), np.zeros(2)
+        from pgmest.inference.exact import covariance_kernels as kernels
+
+        t, tangent = _Tiny(), np.zeros(2)
         kernels.covariance_upward(*t.tables, *t.nodes, t.theta, t.mu, t.theta, t.arena, t.messages, *t.buffers)
         kernels.covariance_downward(
             *t.tables, *t.nodes, t.theta, t.mu, t.theta, tangent, t.arena, *t.copies, *t.buffers
         )
+    return kernels
 
 
 @cache
