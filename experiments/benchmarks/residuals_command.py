@@ -37,9 +37,9 @@ simulated noise. "Least squares" and "local" are the whole mechanism: count, noi
 part of it, measured by itself. Seconds are those of processors, on two threads where there is work for them, so that a
 busy machine inflates them less. Expected error: root mean squared, in counts a cell, known before anything is spent.
 Distances are mean total variation distances over pairs,
-between 0 and 1. Records, 100,000 of them, start from a tree of the local tables and are changed code by code until they
-have all of these; "to the tables" is how far they are from them; of 1,000 attributes, where that would take hours, none
-are made. No junction tree holds these pairs."""
+between 0 and 1. Records, 100,000 of them, of 1,000 attributes 20,000, start from a tree of the local tables and are
+changed code by code until they have all of these; "to the tables" is how far they are from them. No junction tree
+holds these pairs."""
 
 PEER_NOTES = f"""\
 The same noisy pairs, each with the noise that residuals would leave in it: local non-negativity beside mbi's mirror

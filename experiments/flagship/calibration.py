@@ -155,8 +155,8 @@ def main() -> None:
         "",
         "## One-way marginals with neighbors",
         "",
-        f"The error of counts by neighbors and all codes, over that by all codes alone, of {len(one_ways) // len(NOISE)}",
-        f"attributes of {LEAST_CODES} codes and more: as the codes are, and shuffled.",
+        "The error of counts by neighbors and all codes, over that by all codes alone, of",
+        f"{len(one_ways) // len(NOISE)} attributes of {LEAST_CODES} codes and more: as the codes are, and shuffled.",
         "",
         geometric(pd.DataFrame(one_ways), ["noise"]),
     ]

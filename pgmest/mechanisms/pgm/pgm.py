@@ -42,8 +42,9 @@ not measured have the error of so many draws."""
 class PGM(Mechanism):
     r"""Buys what lowers the expected error most, in a few rounds, and fits records to all of it.
 
-    1. The share `first` of the budget goes to one-way marginals. They are estimated by empirical Bayes, and tell how
-       finely an attribute can be measured: its codes are grouped into ranges of about equal mass, in nested levels.
+    1. The share `first` of the budget goes to one-way marginals and the number of records. They are estimated by
+       empirical Bayes, of all codes and of neighboring ones, and tell how finely an attribute can be measured: its
+       codes are grouped into ranges of about equal mass, in nested levels.
     2. In each of `rounds` rounds, for `scoring` of the budget in all, noisy scores tell how far the model so far is
        from each pair of attributes that was not measured, over coarse groups and over all codes. With scores of earlier
        rounds, less what errors and chance explain, they say how much dependence is likely, by empirical Bayes.
