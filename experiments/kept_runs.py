@@ -110,9 +110,12 @@ def made_by(
     alone = 1 if processes_of_their_own else None
     with ProcessPoolExecutor(workers, get_context("spawn"), start, max_tasks_per_child=alone) as pool:
         waiting = {pool.submit(measure, run): run for run in runs}
-        for number, done in enumerate(as_completed(waiting), 1):
-            print(f"{number}/{len(runs)} {_name(waiting[done])}: ", end="")
-            yield waiting[done], done.result()
+        try:
+            for number, done in enumerate(as_completed(waiting), 1):
+                print(f"{number}/{len(runs)} {_name(waiting[done])}: ", end="")
+                yield waiting[done], done.result()
+        finally:
+            pool.shutdown(cancel_futures=True)  # where one failed, or no more are asked for
 
 
 def _name(run: Any) -> str:

@@ -2,6 +2,7 @@
 
 import argparse
 from dataclasses import dataclass
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -19,6 +20,18 @@ class Run:
     @property
     def name(self):
         return f"{self.table}-{self.epsilon:g}-{self.seed}"
+
+
+@dataclass(frozen=True)
+class Noted:
+    """A run that leaves a file in a folder."""
+
+    table: Path
+    seed: int
+
+    @property
+    def name(self):
+        return str(self.seed)
 
 
 def squared(run):
@@ -72,3 +85,16 @@ def test_runs_are_made_by_processes():
     runs = [Run("a", 1.0, seed) for seed in range(3)]
     found = dict(made_by(runs, squared, workers=1, processes_of_their_own=True))
     assert {run.seed: row["error"] for run, row in found.items()} == {0: 0, 1: 1, 2: 4}
+
+
+def noted(run):
+    (run.table / str(run.seed)).touch()
+    if run.seed == 0:
+        raise ValueError("no such table")
+
+
+def test_where_a_run_fails_the_others_are_not_made(tmp_path):
+    """They were, one by one, before the error was told."""
+    with pytest.raises(ValueError, match="no such table"):
+        list(made_by([Noted(tmp_path, seed) for seed in range(20)], noted, workers=1))
+    assert len(list(tmp_path.iterdir())) < 10
