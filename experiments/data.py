@@ -32,8 +32,12 @@ def find(name: str) -> Path:
     return folder
 
 
+def load_domain(name: str) -> Domain:
+    """The domain of one table."""
+    return Domain.load(find(name) / "domain.json")
+
+
 @functools.cache
 def load(name: str, part: str = "data") -> Dataset:
     """One table, read once a process; `part` names the file, "public" for the public part of adult_pub025_01."""
-    folder = find(name)
-    return Dataset.load(folder / f"{part}.csv.gz", Domain.load(folder / "domain.json"))
+    return Dataset.load(find(name) / f"{part}.csv.gz", load_domain(name))

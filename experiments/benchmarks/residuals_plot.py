@@ -8,13 +8,15 @@ from typing import Any
 
 import pandas as pd
 
+from experiments.benchmarks.residuals import FEWER_RECORDS, QUICK_RECORDS
 from experiments.figure_style import legend, lines, panels, save, titles
 
+FEWER = "; ".join(f"of {attributes:,}: {records:,}" for attributes, records in FEWER_RECORDS.items())
 STEPS = {
     "counting_processor_seconds": "count all pairs",
     "original_processor_seconds": "mechanism, least squares",
     "local_processor_seconds": "mechanism, local non-negativity",
-    "records_processor_seconds": "100,000 records (of 1,000: 20,000)",
+    "records_processor_seconds": f"{QUICK_RECORDS:,} records ({FEWER})",
 }
 
 

@@ -19,6 +19,7 @@ from pgmest.inference.exact.kernel_loading import (
     load_contraction_kernels,
     load_kernels,
     load_max_contraction_kernels,
+    load_max_kernels,
 )
 
 BURST_SECONDS = 0.1
@@ -28,6 +29,7 @@ MOST_ROUNDS = 200
 def load_all_kernels() -> None:
     """What each process loads once, however many problems it has, and an installation compiles once."""
     load_kernels()
+    load_max_kernels()
     load_contraction_kernels(np.dtype(np.float64), shared=True)
     load_max_contraction_kernels(np.dtype(np.float64), shared=True)
 

@@ -17,8 +17,8 @@ and the arena of that node and its neighbors:
 
     | messages of all nodes (x 3) | marginals of all separators (x 2) | weight | table | ... | row buffers |
 
-A child's message is added to a row in one of a few ways (fields.py): the entry is the same for the whole row, or the
-entries are consecutive, or in the worst case they are looked up: entry `outer[row] + inner[column]`. Both maps are
+A child's message is added to a row in one of a few ways (plan_columns.py): the entry is the same for the whole row, or
+the entries are consecutive, or in the worst case they are looked up: entry `outer[row] + inner[column]`. Both maps are
 short, because they hold one entry per row and one per column rather than one per cell.
 
 Upward, children first: T = potential + sum of messages; m(s) = max_r T; table = exp(T - m) in [0, 1];

@@ -71,7 +71,7 @@ class Plan:
         tree: the junction tree that holds them.
         axes: per node, the attributes of its table in axis order.
         clique_nodes: for each clique of the tree, its node.
-        nodes: shape (n_nodes, N_FIELDS), parents before children (fields.py names the columns).
+        nodes: shape (n_nodes, N_FIELDS), parents before children (plan_columns.py names the columns).
         children: the children of all nodes, one list after the other.
         map_axes: of each index map, the (size, stride) of its axes.
         arena_cells: length of the float64 arena a run needs.

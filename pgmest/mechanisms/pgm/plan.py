@@ -13,7 +13,7 @@ from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE
 from pgmest.mechanisms.pgm.dependence import Dependence
 from pgmest.mechanisms.pgm.first import FirstQuestions
 from pgmest.mechanisms.pgm.groups import nested_groups
-from pgmest.mechanisms.pgm.offers import Prices, histogram, pair_offer
+from pgmest.mechanisms.pgm.offers import Prices, histogram, interaction, pair_offer
 from pgmest.tables.domain import Clique
 from pgmest.tables.groups import is_identity, summed
 
@@ -26,7 +26,7 @@ class Purchase:
     """What was bought in one of the rounds, and why.
 
     Attributes:
-        round: 0 for the one-way marginals that come first.
+        round: 0 for the one-way marginals and the number of records that come first.
         clique: what was measured; () is the number of records.
         groups: into how many groups of codes each attribute was divided.
         share: of the budget.
@@ -122,7 +122,8 @@ def planned(
     domain, prices, names = first.domain, first.prices, [name for clique in first.shares for name in clique]
     stddev, whole = {name: first.stddev(name) for name in names}, sum(first.shares.values())
     alone = whole ** (prices.power / 2)  # of the noise, if the whole budget is spent on them
-    errors = {name: min(1.0, MEAN_ABSOLUTE * domain[name] * stddev[name] * alone / (2 * records)) for name in names}
+    noise = {name: stddev[name] * alone * math.sqrt(interaction((domain[name],))) for name in names}  # total known
+    errors = {name: min(1.0, MEAN_ABSOLUTE * domain[name] * noise[name] / (2 * records)) for name in names}
     fair = (1 - whole) / max(1, len(names) - 1)
     kinds = {
         pair: tuple(sorted(domain[name] for name in pair)) for pair in pairs
