@@ -15,6 +15,9 @@ from pgmest.tables.domain import Domain
 SWEEPS = 8
 DAMPING = 0.1
 """Sweep k moves weights by the ratio to the power 1 / (1 + DAMPING k), so that tables that disagree come to terms."""
+LAST_SWEEPS, CLOSE = 50, 1e-3
+"""In the end so many sweeps, at most, are over the one-way marginals alone, until these are on average within this
+share of all records: where weights cannot give the records all tables, they have these."""
 LEAST_WEIGHT = 1e-100
 """Records of less, in shares of the largest weight, are left out."""
 MOST_STEPS, LEAST_SWEEPS = 4e9, 3
@@ -25,6 +28,9 @@ records alone would change it."""
 MOST_RATIO = 1e3
 LEAST_TARGET = 1e-9
 
+_Goal = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+"""Row and column of each record in a table, the table, and space for as many counts."""
+
 
 def weighted_records(model: GroupedModel, count: int, rules: Sequence[Rule], generator: np.random.Generator) -> Dataset:
     """Records with weights that fit measured tables and one-way marginals, close to the model they come from.
@@ -32,7 +38,8 @@ def weighted_records(model: GroupedModel, count: int, rules: Sequence[Rule], gen
     Records are drawn from a model that has the strongest dependences exactly. Iterative proportional fitting of their
     weights (raking; Deming and Stephan 1940) then finds the nearest weights, in relative entropy, that have all the
     tables: a sample of the distribution of maximum entropy given everything that was measured, at a cost that does not
-    depend on a junction tree.
+    depend on a junction tree. Where there are no such weights, the one-way marginals come first: all tables share them,
+    and what was not measured is taken from these records.
 
     Args:
         model: of what fits into a junction tree.
@@ -52,19 +59,24 @@ def raked(records: Dataset, model: GroupedModel, generator: np.random.Generator)
 
     evidence = model.evidence
     weights = np.full(records.records, evidence.total / max(1, records.records))
-    goals = _goals(records, model)
-    sweeps = int(np.clip(MOST_STEPS / (len(goals) * records.records), LEAST_SWEEPS, SWEEPS))
-    for sweep in range(sweeps):
-        power = 1 / (1 + DAMPING * sweep)
+    one_way, tables = _goals(records, model)
+    goals = [*one_way, *tables]
+
+    def step(goal: _Goal, power: float) -> float:
+        rows, columns, target, space = goal
+        return rake(rows, columns, target.shape[-1], weights, target.ravel(), space, power, MOST_RATIO)
+
+    for sweep in range(int(np.clip(MOST_STEPS / (len(goals) * records.records), LEAST_SWEEPS, SWEEPS))):
         for place in generator.permutation(len(goals)):
-            rows, columns, target, space = goals[place]
-            rake(rows, columns, target.shape[-1], weights, target.ravel(), space, power, MOST_RATIO)
-        weights *= evidence.total / weights.sum()
-    return weights
+            step(goals[place], 1 / (1 + DAMPING * sweep))
+    for _ in range(LAST_SWEEPS):
+        if sum(step(goal, 1.0) for goal in one_way) <= CLOSE * len(one_way) * evidence.total:
+            break
+    return weights * (evidence.total / weights.sum())
 
 
-def _goals(records: Dataset, model: GroupedModel) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
-    """Row and column of each record in each table, the table, and space for as many counts."""
+def _goals(records: Dataset, model: GroupedModel) -> tuple[list[_Goal], list[_Goal]]:
+    """The one-way marginals, and the larger tables."""
     evidence = model.evidence
     nothing = np.zeros(records.records, dtype=np.uint8)
     known: dict[tuple[str, int], np.ndarray] = {}
@@ -76,14 +88,14 @@ def _goals(records: Dataset, model: GroupedModel) -> list[tuple[np.ndarray, np.n
             known[key] = labels.astype(np.uint16 if key[1] < 1 << 16 else np.uint32)[records.column(name)]
         return known[key]
 
-    goals = []
-    for answer, table in zip(evidence.answers, evidence.tables, strict=True):
-        *rows, columns = (grouped(*side) for side in zip(answer.clique, answer.groups, strict=True))
-        goals.append((_joined(rows, table.shape), columns, _target(table, evidence.total), np.empty(table.size)))
+    one_way, tables = [], []
     for name in evidence.noisy:
         counts = evidence.counts(name)[None, :]
         codes = grouped(name, np.arange(evidence.domain[name]))
-        goals.append((nothing, codes, _target(counts, evidence.total), np.empty(counts.size)))
+        one_way.append((nothing, codes, _target(counts, evidence.total), np.empty(counts.size)))
+    for answer, table in zip(evidence.answers, evidence.tables, strict=True):
+        *rows, columns = (grouped(*side) for side in zip(answer.clique, answer.groups, strict=True))
+        tables.append((_joined(rows, table.shape), columns, _target(table, evidence.total), np.empty(table.size)))
     measured = {answer.clique for answer in evidence.answers}
     domain = evidence.domain
     noisy = [
@@ -93,8 +105,8 @@ def _goals(records: Dataset, model: GroupedModel) -> list[tuple[np.ndarray, np.n
     ]
     for pair, table in zip(noisy, model.tables(noisy), strict=True):
         rows, columns = (grouped(name, np.arange(evidence.domain[name])) for name in pair)
-        goals.append((rows, columns, _target(table, evidence.total), np.empty(table.size)))
-    return goals
+        tables.append((rows, columns, _target(table, evidence.total), np.empty(table.size)))
+    return one_way, tables
 
 
 def _joined(columns: Sequence[np.ndarray], shape: Sequence[int]) -> np.ndarray:
