@@ -1,13 +1,15 @@
 """How many threads the kernels may use, and the pool that runs them.
 
 Only tables of many cells are shared between threads; everything else runs on the calling thread. The default is the
-number of processors this process may run on, or OMP_NUM_THREADS or PGMEST_THREADS where set; worker processes started
-by `multiprocessing` get one each, so that several processes do not compete for the same processors.
+number of processors this process may run on, or OMP_NUM_THREADS or PGMEST_THREADS where set when the kernels are first
+used; worker processes started by `multiprocessing` get one each, so that several processes do not compete for the same
+processors.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import multiprocessing
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -26,7 +28,9 @@ ItemT = TypeVar("ItemT")
 
 
 def set_threads(count: int | None) -> None:
-    """Let the kernels use up to `count` threads (None: the default). Results are the same for the same count.
+    """Let the kernels use up to `count` threads (None: the default, for which the environment is read anew).
+
+    Results are the same for the same count.
 
     Raises:
         ArgumentError: `count` is not a positive integer.
@@ -35,6 +39,7 @@ def set_threads(count: int | None) -> None:
     if count is not None and (not isinstance(count, int) or isinstance(count, bool) or count < 1):
         raise ArgumentError.of("count", count, "a positive integer, or None for the default")
     _chosen = count
+    _said_by_environment.cache_clear()
 
 
 def get_threads() -> int:
@@ -43,14 +48,20 @@ def get_threads() -> int:
 
 
 def _default_threads() -> int:
-    for name in ("PGMEST_THREADS", "OMP_NUM_THREADS"):
-        value = os.environ.get(name, "")
-        if value.isdigit() and int(value) > 0:
-            return int(value)
+    said = _said_by_environment()
+    if said is not None:
+        return said
     if multiprocessing.parent_process() is not None:
         return 1
     available = getattr(os, "sched_getaffinity", None)
     return len(available(0)) if available else os.cpu_count() or 1
+
+
+@functools.cache
+def _said_by_environment() -> int | None:
+    """Read once: looking a variable up takes as long as a small model's messages."""
+    values = (os.environ.get(name, "") for name in ("PGMEST_THREADS", "OMP_NUM_THREADS"))
+    return next((int(value) for value in values if value.isdigit() and int(value) > 0), None)
 
 
 def idle_threads() -> int:

@@ -84,7 +84,7 @@ def marginals_and_log_partition(
     if oracle not in EXACT_ORACLES:
         raise ArgumentError.of("oracle", oracle, EXACT_ORACLES)
     theta = potentials.flat
-    if theta.size and not theta.max() < np.inf:
+    if theta.size and not np.maximum.reduce(theta) < np.inf:
         raise MeasurementError("the potentials hold NaN or +inf; only finite values and -inf are meaningful.")
     with _lock:
         kept = _kept_gpu_oracle(potentials.layout) if oracle == "gpu" else _kept_oracle(potentials.layout)

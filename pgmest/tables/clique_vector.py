@@ -134,9 +134,9 @@ class CliqueVector(Mapping[Clique, Factor]):
     @classmethod
     def of(cls, layout: Layout, values: np.ndarray) -> CliqueVector:
         """The vector whose tables are consecutive stretches of `values`; contiguous float64 is not copied."""
-        flat = np.ascontiguousarray(values, dtype=np.float64).view()
-        if np.shape(values) != (layout.cells,):
-            raise ShapeError.of("the values of a clique vector", (layout.cells,), np.shape(values))
+        flat = np.asarray(values, dtype=np.float64, order="C").view()
+        if flat.shape != (layout.cells,):
+            raise ShapeError.of("the values of a clique vector", (layout.cells,), flat.shape)
         vector = cls.__new__(cls)
         vector.layout = layout
         flat.flags.writeable = False

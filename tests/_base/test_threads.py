@@ -39,6 +39,8 @@ def test_the_environment_decides_unless_a_number_is_chosen(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "5")
     assert get_threads() == 5
     monkeypatch.setenv("PGMEST_THREADS", "7")
+    assert get_threads() == 5  # it was read before
+    set_threads(None)
     assert get_threads() == 7
     set_threads(2)
     assert get_threads() == 2
@@ -48,6 +50,7 @@ def test_the_environment_decides_unless_a_number_is_chosen(monkeypatch):
 def test_an_environment_that_says_nothing_is_ignored(monkeypatch, value):
     expected = get_threads()
     monkeypatch.setenv("PGMEST_THREADS", value)
+    set_threads(None)
     assert get_threads() == expected
 
 
