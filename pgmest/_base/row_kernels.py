@@ -120,6 +120,22 @@ def _loop_of(written: Callable[..., Any], cells: Cells, combine: Combine | None,
     return intrinsic(typed)
 
 
+@intrinsic
+def fetch(typing_context: Any, row: Any, place: Any) -> Any:
+    """Ask for the line of memory with a cell that is needed soon; the kernel goes on meanwhile."""
+
+    def generate(context: Any, builder: Any, made: Any, values: Sequence[Any]) -> Any:
+        array, place = values
+        cell = builder.gep(context.make_array(row)(context, builder, array).data, [place])
+        address, number = builder.bitcast(cell, ir.IntType(8).as_pointer()), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [address.type, number, number, number])
+        prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+        builder.call(prefetch, [address, number(0), number(3), number(1)])  # to read data, into the nearest cache
+        return context.get_dummy_value()
+
+    return signature(types.void, row, place), generate
+
+
 class _Loop:
     """The instructions of one loop.
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from pgmest._base.compiled import compiled, inlined
 from pgmest._base.elementary_kernels import exp, largest_of, sum_of
-from pgmest._base.row_kernels import on_rows, sum_on_rows
+from pgmest._base.row_kernels import fetch, on_rows, sum_on_rows
 from pgmest.inference.exact.contraction_columns import (
     AT,
     CELLS,
@@ -65,6 +65,10 @@ SHORT = 4096
 """Rescaling a message of up to this many cells costs nothing, and a clique may have hundreds of them, whose maxima
 multiply."""
 
+FAR = 1 << 17
+"""So many measured cells do not stay in a core's own cache. With each row of a clique the kernel then fetches the same
+row of the next one, which is elsewhere in memory and which the processor does not expect."""
+
 
 # -- measured cliques -----------------------------------------------------------------------------------------------
 
@@ -83,6 +87,19 @@ def _inner_product(row, other):
 @on_rows
 def _multiply(row, weight):
     return {"row": row * weight}
+
+
+@inlined
+def _next_table(steps, sides, i, end, by, mu):
+    """Where the table of the measured clique after step i is, in this direction; -1 if it needs no fetching."""
+    if mu.size < FAR:
+        return -1
+    k = i + by
+    while k != end:
+        if steps[k, KIND] == POTENTIAL or steps[k, KIND] == WEIGHT:
+            return sides[steps[k, FIRST], AT]
+        k += by
+    return -1
 
 
 @inlined
@@ -110,11 +127,14 @@ def _potential_down(side, mu, work, total, smallest):
 
 
 @inlined
-def _weight_up(step, sides, maps, mu, work):
+def _weight_up(step, sides, maps, theta, mu, work, ahead):
     table, other, made = sides[step[FIRST]], sides[step[FIRST] + 1], sides[step[FIRST] + 2]
     b, n, kind = mu if other[MEASURED] else work, step[N_IN], step[INNER]
     clear(work[made[AT] : made[AT] + made[CELLS]], 0.0)
     for i in range(step[N_OUT]):
+        if ahead >= 0:
+            fetch(theta, ahead + i * n)
+            fetch(mu, ahead + i * n)
         row = mu[table[AT] + i * n : table[AT] + (i + 1) * n]
         place, start = made[AT] + maps[step[OUTER] + i], other[AT] + maps[step[OTHER] + i]
         if kind == SHARED:
@@ -140,7 +160,7 @@ def _own_down(row, c, weight):
 
 
 @inlined
-def _weight_down(step, sides, maps, mu, work, scales, total, smallest):
+def _weight_down(step, sides, maps, mu, work, scales, total, smallest, ahead):
     """Make the marginal, and the gradient of the second factor; False as for a potential."""
     table, other, made = sides[step[FIRST]], sides[step[FIRST] + 1], sides[step[FIRST] + 2]
     b, n, kind = mu if other[MEASURED] else work, step[N_IN], step[INNER]
@@ -153,6 +173,8 @@ def _weight_down(step, sides, maps, mu, work, scales, total, smallest):
     factor = mu.dtype.type(total / mass)
     clear(work[other[GRADIENT] : other[GRADIENT] + other[CELLS]], 0.0)
     for i in range(step[N_OUT]):
+        if ahead >= 0:
+            fetch(mu, ahead + i * n)
         row = mu[table[AT] + i * n : table[AT] + (i + 1) * n]
         place, there = made[GRADIENT] + maps[step[OUTER] + i], maps[step[OTHER] + i]
         start, back = other[AT] + there, other[GRADIENT] + there
@@ -196,7 +218,7 @@ def upward(blas, steps, sides, maps, low, high, theta, mu, work, scales, smalles
                 return math.nan
             log_scale += peak
             if kind == WEIGHT:
-                _weight_up(step, sides, maps, mu, work)
+                _weight_up(step, sides, maps, theta, mu, work, _next_table(steps, sides, i, high, 1, mu))
         elif kind == SMALL:
             small_up(blas, step, sides, maps, mu, work)
         elif kind == MATRICES:
@@ -223,7 +245,8 @@ def downward(blas, steps, sides, maps, low, high, mu, work, scales, smallest, to
             if not _potential_down(side, mu, work, total, smallest):
                 return False
         elif kind == WEIGHT:
-            if not _weight_down(step, sides, maps, mu, work, scales, total, smallest):
+            ahead = _next_table(steps, sides, i, low - 1, -1, mu)
+            if not _weight_down(step, sides, maps, mu, work, scales, total, smallest, ahead):
                 return False
         elif kind == SMALL:
             small_down(blas, step, sides, maps, mu, work)
