@@ -185,8 +185,7 @@ class ExactOracle:
         self.calls += len(thetas)
         logs = np.empty(len(thetas))
         self.release()
-        large = self.contracted is not None and self.plan.tree.total_cells >= THREADED_CELLS
-        if large or not fits(self.plan, self.threads):
+        if self.contracted is not None or not fits(self.plan, self.threads):
             self._run_each(thetas, totals, mus, logs)
         elif len(thetas):
             self._many_runs(len(thetas)).run(thetas, totals, mus, logs)

@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cached_property, partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,11 @@ from pgmest._base.threads import run_together
 from pgmest.graph.junction_tree import JunctionTree
 from pgmest.inference.exact import contraction_columns as f
 from pgmest.inference.exact.contraction_plan import ONE_CELL, ContractionPlan
-from pgmest.inference.exact.kernel_loading import load_contraction_kernels, load_max_contraction_kernels
+from pgmest.inference.exact.kernel_loading import (
+    load_contraction_kernels,
+    load_many_contraction_kernels,
+    load_max_contraction_kernels,
+)
 from pgmest.tables.clique_vector import Layout
 
 SMALLEST_SUMS: dict[np.dtype[Any], float] = {
@@ -42,6 +47,9 @@ float32 below exp(-30)."""
 
 SHARED_OPERATIONS = 1 << 22
 """Matrix products of at least this many multiplications are worth sharing between threads."""
+
+WAKING = 3e5
+"""Nanoseconds of work that make it worth waking another thread."""
 
 
 class ContractedSweeps:
@@ -124,15 +132,20 @@ class ContractedSweeps:
         self, thetas: np.ndarray, totals: np.ndarray, outs: np.ndarray, logs: np.ndarray, threads: int
     ) -> None:
         """`run` for each row, its log-partition function in `logs`; each thread runs some rows by itself."""
+        from pgmest._base.blas_kernels import gemm_address
 
-        def some(part: int) -> None:
-            sweeps = ContractedSweeps(self.plan)
-            for k in range(part, len(thetas), threads):
-                found = sweeps.run(thetas[k], float(totals[k]), outs[k])
-                if found is not None:
-                    logs[k] = found
+        kernel, kind, plan = load_many_contraction_kernels().run_rows, thetas.dtype, self.plan
+        threads = max(1, min(threads, len(thetas), int(len(thetas) * plan.nanoseconds / WAKING)))
+        check_room("the workspaces of many runs", threads * plan.cells)
+        arrays, limits = (_read_only(thetas), totals, outs, logs), (SMALLEST_SUMS[kind], plan.log_free)
 
-        run_together([partial(some, part) for part in range(min(threads, len(thetas)))])
+        def task(begin: int, end: int) -> partial:
+            work, scales = np.zeros(plan.cells, kind), np.ones(plan.scales)
+            work[ONE_CELL] = 1.0
+            return partial(kernel, gemm_address(kind), *self._tables, begin, end, *arrays, work, scales, *limits)
+
+        cuts = np.linspace(0, len(thetas), threads + 1).astype(int).tolist()
+        run_together(task(*some) for some in pairwise(cuts))
 
     @cached_property
     def _scales(self) -> np.ndarray:

@@ -262,6 +262,17 @@ def downward(blas, steps, sides, maps, low, high, mu, work, scales, smallest, to
 
 
 @compiled
+def run_rows(blas, steps, sides, maps, begin, end, thetas, totals, mus, logs, work, scales, smallest, log_free):
+    """All steps for parameter vectors begin, ..., end - 1; nothing is written to `logs` where they are refused."""
+    for k in range(begin, end):
+        found = upward(blas, steps, sides, maps, 0, len(steps), thetas[k], mus[k], work, scales, smallest)
+        if math.isnan(found):
+            continue
+        if downward(blas, steps, sides, maps, 0, len(steps), mus[k], work, scales, smallest, totals[k]):
+            logs[k] = log_free + found
+
+
+@compiled
 def matrices_upward(blas, steps, sides, maps, i, mu, work, part, parts):
     """One share of a step of matrix products; several threads run the shares."""
     matrices_up(blas, steps[i], sides, maps, mu, work, part, parts)

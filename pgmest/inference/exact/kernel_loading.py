@@ -165,6 +165,21 @@ def load_contraction_kernels(dtype: np.dtype[Any], shared: bool) -> ModuleType:
 
 
 @cache
+def load_many_contraction_kernels() -> ModuleType:
+    """The same for many vectors at one call."""
+    with compile_notice():
+        from pgmest.inference.exact import contraction_columns as f
+
+        kernels = load_contraction_kernels(np.dtype(np.float64), shared=False)
+        steps, sides = np.zeros((0, f.N_STEP), dtype=np.int64), np.zeros((0, f.N_SIDE), dtype=np.int64)
+        thetas, mus = np.zeros((2, 0, 1))
+        thetas.flags.writeable = False
+        tables = 0, steps, sides, np.zeros(1, dtype=np.int64)
+        kernels.run_rows(*tables, 0, 0, thetas, np.ones(1), mus, np.ones(1), np.ones(1), np.ones(1), 0.0, 0.0)
+    return kernels
+
+
+@cache
 def load_max_contraction_kernels(dtype: np.dtype[Any], shared: bool) -> ModuleType:
     """The same for the max-product."""
     with compile_notice():

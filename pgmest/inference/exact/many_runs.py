@@ -2,8 +2,8 @@
 
 What one run costs beside its arithmetic is a call from Python and, where the tables are small, the start of many
 short rows. Here the threads share the vectors, each with a workspace of its own, and stay in compiled code; on small
-models each takes several vectors at once, interleaved, so that rows are long (Plan.batched). On a model whose
-workspace is large the vectors run one after the other, each on all threads.
+models each takes several vectors at once, interleaved, so that rows are long (Plan.batched). Where contraction is
+faster than these kernels, or their workspaces would be large, the vectors are not run here (ContractedSweeps.run_many).
 """
 
 from __future__ import annotations
