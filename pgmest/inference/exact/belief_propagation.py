@@ -35,13 +35,13 @@ from pgmest.tables.factor import Factor
 THREADED_CELLS = 1 << 17
 """A clique of at least this many cells is worth sharing between threads."""
 
-CONTRACTED_CELLS, LARGEST_CONTRACTED = 1 << 12, 1 << 22
+CONTRACTED_CELLS, LARGEST_CONTRACTED = 1 << 10, 1 << 22
 """In a tree of at least this many cells contraction is considered; for fewer, its plan takes longer than it saves. Nor
 is it where a measured clique has more than the second number: kernels share its table between threads, and maps of a
 contraction have an entry for each of its rows."""
 
-NANOSECONDS_A_CELL, NANOSECONDS_A_MEASURED_CELL = 2.3, 1.5
-"""What the kernels take for a cell of the tree, up and down, and for a measured one besides; for the choice of a way
+NANOSECONDS_A_CELL, NANOSECONDS_A_NODE = 2.6, 350.0
+"""What the kernels take for a cell of the tree and for each of its cliques, up and down; for the choice of a way
 only."""
 
 
@@ -106,7 +106,7 @@ class ExactOracle:
         if tree.total_cells < CONTRACTED_CELLS or not 0 < largest <= LARGEST_CONTRACTED:
             return None
         plan, shares = ContractionPlan.of(layout, tree, self.threads), self.threads if self._wide else 1
-        kernels = NANOSECONDS_A_CELL * tree.total_cells / shares + NANOSECONDS_A_MEASURED_CELL * layout.cells
+        kernels = NANOSECONDS_A_CELL * tree.total_cells / shares + NANOSECONDS_A_NODE * len(self.plan.nodes)
         return ContractedSweeps(plan, self.threads) if plan.nanoseconds < kernels else None
 
     @cached_property

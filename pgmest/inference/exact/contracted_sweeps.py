@@ -48,7 +48,7 @@ float32 below exp(-30)."""
 SHARED_OPERATIONS = 1 << 22
 """Matrix products of at least this many multiplications are worth sharing between threads."""
 
-WAKING = 3e5
+WAKING = 2e5
 """Nanoseconds of work that make it worth waking another thread."""
 
 
