@@ -120,8 +120,7 @@ def _loop_of(written: Callable[..., Any], cells: Cells, combine: Combine | None,
     return intrinsic(typed)
 
 
-@intrinsic
-def fetch(typing_context: Any, row: Any, place: Any) -> Any:
+def _fetch(typing_context: Any, row: Any, place: Any) -> Any:
     """Ask for the line of memory with a cell that is needed soon; the kernel goes on meanwhile."""
 
     def generate(context: Any, builder: Any, made: Any, values: Sequence[Any]) -> Any:
@@ -134,6 +133,10 @@ def fetch(typing_context: Any, row: Any, place: Any) -> Any:
         return context.get_dummy_value()
 
     return signature(types.void, row, place), generate
+
+
+fetch: Any = intrinsic(_fetch)
+"""Of a row and a place in it: see above."""
 
 
 class _Loop:
