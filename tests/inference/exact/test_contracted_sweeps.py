@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 import pgmest as pg
 from pgmest._base.errors import ArgumentError, ImpossibleModelError, ShapeError
 from pgmest.graph.junction_tree import JunctionTree
-from pgmest.inference.exact import axes, belief_propagation, contracted_sweeps, contraction_plan, subtrees, workspace
+from pgmest.inference.exact import (
+    axes,
+    belief_propagation,
+    contracted_sweeps,
+    contraction_kernels,
+    contraction_plan,
+    subtrees,
+    workspace,
+)
 from pgmest.inference.exact.belief_propagation import ExactOracle
 from pgmest.inference.exact.contracted_sweeps import ContractedSweeps
 from pgmest.inference.exact.plan import Plan
@@ -345,3 +353,14 @@ def test_attributes_without_a_clique_count_in_the_partition_function():
     mu = np.empty(2)
     assert sweeps.run(np.log([1.0, 3.0]), 1.0, mu) == pytest.approx(np.log(4 * 15))
     assert np.allclose(mu, [0.25, 0.75])
+
+
+def test_measured_cells_that_no_cache_holds_are_fetched_and_change_nothing():
+    names = [f"a{i}" for i in range(140)]
+    layout = Layout.of(pg.Domain(dict.fromkeys(names, 10)), list(zip(names, names[1:], names[2:], strict=False)))
+    theta, mu = np.random.default_rng(0).normal(size=layout.cells), np.empty(layout.cells)
+    assert layout.cells > contraction_kernels.FAR
+    sweeps = ContractedSweeps.of(layout, JunctionTree.from_cliques(layout.domain, layout.cliques))
+    expected, log_partition = _kernels_of(layout).run(theta, 5.0)
+    assert sweeps.run(theta, 5.0, mu) == pytest.approx(log_partition, rel=1e-13)
+    assert np.allclose(mu, expected, rtol=1e-10)
