@@ -121,8 +121,6 @@ def _loop_of(written: Callable[..., Any], cells: Cells, combine: Combine | None,
 
 
 def _fetch(typing_context: Any, row: Any, place: Any) -> Any:
-    """Ask for the line of memory with a cell that is needed soon; the kernel goes on meanwhile."""
-
     def generate(context: Any, builder: Any, made: Any, values: Sequence[Any]) -> Any:
         array, place = values
         cell = builder.gep(context.make_array(row)(context, builder, array).data, [place])
@@ -136,7 +134,7 @@ def _fetch(typing_context: Any, row: Any, place: Any) -> Any:
 
 
 fetch: Any = intrinsic(_fetch)
-"""Of a row and a place in it: see above."""
+"""In a kernel fetch(row, place) asks for the line of memory with a cell that is needed soon, and does not wait."""
 
 
 class _Loop:

@@ -52,6 +52,7 @@ USES = {
     + "ContractedSweeps.of(theta.layout, tree).run(theta.flat, 1.0, np.empty(theta.layout.cells))\n"
     + "from pgmest.inference.exact import kernel_loading\n"
     + "kernel_loading.load_contraction_kernels(np.dtype(np.float64), shared=True)\n"
+    + "kernel_loading.load_many_contraction_kernels()\n"
     + "kernel_loading.load_max_contraction_kernels(np.dtype(np.float64), shared=True)",
     "many marginals of a large table": "import numpy as np\nfrom pgmest.data.counting import count_tables\n"
     + "count_tables([np.zeros(1, dtype=np.uint8)] * 2, (1, 1), [(0, 1)])",

@@ -66,13 +66,17 @@ def raked(records: Dataset, model: GroupedModel, generator: np.random.Generator)
         rows, columns, target, space = goal
         return rake(rows, columns, target.shape[-1], weights, target.ravel(), space, power, MOST_RATIO)
 
-    for sweep in range(int(np.clip(MOST_STEPS / (len(goals) * records.records), LEAST_SWEEPS, SWEEPS))):
+    for sweep in range(_sweeps(goals, records, SWEEPS)):
         for place in generator.permutation(len(goals)):
             step(goals[place], 1 / (1 + DAMPING * sweep))
-    for _ in range(LAST_SWEEPS):
+    for _ in range(_sweeps(one_way, records, LAST_SWEEPS)):
         if sum(step(goal, 1.0) for goal in one_way) <= CLOSE * len(one_way) * evidence.total:
             break
     return weights * (evidence.total / weights.sum())
+
+
+def _sweeps(goals: Sequence[_Goal], records: Dataset, most: int) -> int:
+    return int(np.clip(MOST_STEPS / max(1, len(goals) * records.records), LEAST_SWEEPS, most))
 
 
 def _goals(records: Dataset, model: GroupedModel) -> tuple[list[_Goal], list[_Goal]]:
