@@ -43,9 +43,10 @@ from typing import Protocol
 import numpy as np
 
 from pgmest.losses.base import dot
-from pgmest.solvers.penalty import Penalty
+from pgmest.solvers.passes import SEPARATE_PASSES, Passes, PassesOfSquares
+from pgmest.solvers.penalty import NoPenalty, Penalty
 from pgmest.solvers.problem import Problem
-from pgmest.solvers.solver import Solver, State, divergence
+from pgmest.solvers.solver import Solver, State
 from pgmest.solvers.status import Status
 
 MAX_DOUBLINGS = 60
@@ -177,6 +178,7 @@ class AcceleratedState(State):
     move: np.ndarray
     next_theta: np.ndarray
     next_p: np.ndarray
+    passes: Passes
     barrier: bool = False
     value: float = 0.0
     momentum: float = 1.0
@@ -214,6 +216,7 @@ class AcceleratedSolver(Solver[AcceleratedState]):
             move=np.empty_like(p),
             next_theta=np.empty_like(p),
             next_p=np.empty_like(p),
+            passes=_passes(parts),
         )
 
     def step(self, problem: Problem, state: AcceleratedState) -> AcceleratedState:
@@ -237,6 +240,12 @@ class AcceleratedSolver(Solver[AcceleratedState]):
         return state.surrogate.lower_bound(state, state.parts.penalty, enough)
 
 
+def _passes(parts: Parts) -> Passes:
+    """Those of squares, where that is all there is."""
+    alone = isinstance(parts.surrogate, ExactLoss) and isinstance(parts.penalty, NoPenalty)
+    return (PassesOfSquares.of(parts.surrogate.problem) if alone else None) or SEPARATE_PASSES
+
+
 def _first_smoothness(problem: Problem, gradient: np.ndarray) -> float:
     """A share of the first that is known and not zero: the Lipschitz constant, the gradient's spread, its size."""
     slopes = (np.ptp(gradient), np.abs(gradient).max()) if gradient.size else ()
@@ -256,31 +265,24 @@ def _restart(state: AcceleratedState) -> None:
 
 def _try_step(state: AcceleratedState) -> bool:
     """One step with the state's L, which doubles if the inequality refuses it."""
-    from pgmest.solvers.step_kernels import add_share, between, change_and_product
-
-    x, y, smoothness = state.average, state.point, state.smoothness
+    smoothness = state.smoothness
     size = (1.0 + math.sqrt(1.0 + 4.0 * state.gained * smoothness)) / (2.0 * smoothness)
-    a = state.momentum = size / (state.gained + size)
-    between(x, state.p, a, y)
-    problem = state.surrogate.problem
-    state.value, _ = problem.loss_and_gradient(y, out=state.gradient)
-    state.parts.penalty.propose(state)
+    state.momentum = size / (state.gained + size)
+    state.passes.propose(state)
     theta, z = state.next_theta, state.next_p
-    _, log_partition = problem.marginals(theta, out=z)
-    product = change_and_product(state.p, z, state.move, state.change)
-    distance = divergence(product, state.move, state.change, state.log_partition, log_partition)
-    if not _accepted(state, distance):
+    _, log_partition = state.surrogate.problem.marginals(theta, out=z)
+    if not _accepted(state, *state.passes.compare(state, log_partition)):
         return False
-    add_share(y, state.change, a, x)
+    state.passes.accept(state)
     state.next_theta, state.next_p = state.theta, state.p
     state.theta, state.p, state.log_partition = theta, z, log_partition
     state.gained += size
     return True
 
 
-def _accepted(state: AcceleratedState, distance: float) -> bool:
-    """Whether the inequality holds with this KL(z' || z); L follows."""
-    excess, steps = state.surrogate.excess(state), state.parts.steps
+def _accepted(state: AcceleratedState, distance: float, excess: float) -> bool:
+    """Whether the inequality holds with this KL(z' || z) and excess; L follows."""
+    steps = state.parts.steps
     allowed, slack = state.smoothness * distance, state.acceptance.slack(state.momentum)
     if distance > SMALLEST_DIVERGENCE or excess == math.inf:
         if excess > allowed + slack:

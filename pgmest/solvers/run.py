@@ -19,7 +19,7 @@ from pgmest.solvers.status import Status
 FIRST_CHECK = 100
 CHECK_GROWTH = 1.1
 """The certificate is computed after FIRST_CHECK oracle calls, then each time their number has grown by this and by as
-many as the last certificate took, and whenever the solver says that it has settled."""
+many as the last certificate took, or by this alone where the solver says that it has settled."""
 
 CHEAP = 5
 CONVERGENCE = 4.0
@@ -177,7 +177,7 @@ class Minimization:
 
     def _iterate(self) -> Status:
         """Step, certify and tell until there is a reason to end."""
-        next_check = FIRST_CHECK
+        soonest = due = FIRST_CHECK
         while True:
             exhausted = self.before.iterations + self._iterations >= self.stopping.max_iterations
             ended = self._state.status or (Status.ITERATIONS if exhausted else None)
@@ -187,10 +187,10 @@ class Minimization:
                 self._iterations += 1
                 self._certified = False
             calls, before = self._calls, self._certificate_calls
-            if ended or calls >= next_check or (self._state.settled and calls >= FIRST_CHECK):
+            if ended or calls >= due or (self._state.settled and calls >= soonest):
                 if self._certify():
                     ended = Status.CONVERGED
-                next_check = self._next_check(calls, self._certificate_calls - before)
+                soonest, due = int(CHECK_GROWTH * calls), self._next_check(calls, self._certificate_calls - before)
             if stepping and self._tell() and ended is None:
                 ended = Status.CALLBACK
             if ended is not None:

@@ -81,6 +81,14 @@ def divergence(product: float, step: np.ndarray, change: np.ndarray, log_p: floa
     digits.
     """
     exact = product - log_q + log_p
-    if exact > 1e-9 * max(1.0, abs(log_q)):
-        return exact
-    return 0.5 * dot(step, change)
+    return exact if _keeps_digits(exact, log_q) else 0.5 * dot(step, change)
+
+
+def divergence_of_products(product: float, change: float, log_p: float, log_q: float) -> float:
+    """The same, where <step, q - p> is known."""
+    exact = product - log_q + log_p
+    return exact if _keeps_digits(exact, log_q) else 0.5 * change
+
+
+def _keeps_digits(exact: float, log_q: float) -> bool:
+    return exact > 1e-9 * max(1.0, abs(log_q))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pgmest._base.compiled import compiled
+from pgmest._base.compiled import compiled, reduction
 from pgmest._base.row_kernels import BLOCK, on_rows, sum_on_rows
 
 
@@ -53,3 +53,38 @@ def change_and_product(before, after, move, change):
         some = slice(start, min(start + BLOCK, after.size))
         total += _changed(change[some], after[some], before[some], move[some])
     return total
+
+
+@on_rows
+def _stepped(theta, start, average, before, target, precision, share, factor):
+    residual = average + (before - average) * share - target
+    return {"theta": start + residual * precision * factor}
+
+
+@reduction
+def _compared(average, before, after, target, precision, share):
+    product = symmetric = square = 0.0
+    for c in range(after.size):
+        gradient = precision[c] * (average[c] + share * (before[c] - average[c]) - target[c])
+        change = after[c] - before[c]
+        product += gradient * after[c]
+        symmetric += gradient * change
+        square += precision[c] * change * change
+    return product, symmetric, square
+
+
+@compiled
+def step_of_squares(start, average, before, target, precision, share, factor, theta):
+    """theta = start + factor g, where g = precision (y - target) at y = average + share (before - average)."""
+    _stepped(theta, start, average, before, target, precision, share, factor)
+
+
+@compiled
+def compare_squares(average, before, after, target, precision, share):
+    """<g, after>, <g, after - before>, and the sum of precision (after - before)^2."""
+    product = symmetric = square = 0.0
+    for start in range(0, after.size, BLOCK):
+        some = slice(start, min(start + BLOCK, after.size))
+        found = _compared(average[some], before[some], after[some], target[some], precision[some], share)
+        product, symmetric, square = product + found[0], symmetric + found[1], square + found[2]
+    return product, symmetric, square
