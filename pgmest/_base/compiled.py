@@ -25,6 +25,7 @@ CALLED = (
     "_base/elementary_kernels.py",
     "_base/blas_kernels.py",
     "_base/row_kernels.py",
+    "_base/team_kernels.py",
     "inference/exact/contraction_products.py",
     "inference/exact/node_row_kernels.py",
 )

@@ -138,9 +138,15 @@ def behind(work: Callable[[ItemT], Any]) -> Iterator[Callable[[ItemT], None]]:
             last.result()
 
 
+def helper_pool(threads: int) -> ThreadPoolExecutor:
+    """A pool of so many threads for those that wait for work in kernels; others would wait for them."""
+    return _pool(-threads)
+
+
 def _pool(threads: int) -> ThreadPoolExecutor:
+    """One of so many threads; by negative numbers, those of helpers."""
     key = (os.getpid(), threads)  # threads do not survive a fork, so each process makes its own pool
     pool = _pools.get(key)
     if pool is None:
-        pool = _pools[key] = ThreadPoolExecutor(threads, thread_name_prefix="pgmest")
+        pool = _pools[key] = ThreadPoolExecutor(abs(threads), thread_name_prefix="pgmest")
     return pool

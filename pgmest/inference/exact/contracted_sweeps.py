@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
@@ -27,6 +28,7 @@ from typing import Any
 import numpy as np
 
 from pgmest._base.memory import check_room
+from pgmest._base.team import Alone, Team
 from pgmest._base.threads import run_together
 from pgmest.graph.junction_tree import JunctionTree
 from pgmest.inference.exact import contraction_columns as f
@@ -45,11 +47,21 @@ SMALLEST_SUMS: dict[np.dtype[Any], float] = {
 """Beliefs whose scaled sum is smaller may have lost terms to underflow; above, those are below exp(-100) in all, in
 float32 below exp(-30)."""
 
-SHARED_OPERATIONS = 1 << 22
-"""Matrix products of at least this many multiplications are worth sharing between threads."""
+SHARED_OPERATIONS = 1 << 19
+"""Matrix products are shared between threads in parts of at least this many multiplications."""
 
 WAKING = 2e5
 """Nanoseconds of work that make it worth waking another thread."""
+
+
+@dataclass(frozen=True)
+class _Workspace:
+    """Of one precision: the address of the product of matrices, the cells, and who runs the sweeps in them."""
+
+    blas: int
+    cells: np.ndarray
+    sums: Team | Alone
+    maxima: Team | Alone
 
 
 class ContractedSweeps:
@@ -65,9 +77,10 @@ class ContractedSweeps:
         self.threads: int = threads
         self._tables = plan.steps, plan.sides, plan.maps
         columns = plan.steps[:, [f.ROWS, f.SUMMED, f.COLUMNS, f.KEPT]]
-        shared = (plan.steps[:, f.KIND] == f.MATRICES) & (columns.prod(axis=1) >= SHARED_OPERATIONS)
-        self._shared: list[int] = np.flatnonzero(shared).tolist() if threads > 1 else []
-        self._work: dict[np.dtype[Any], tuple[int, np.ndarray]] = {}
+        self._part = SHARED_OPERATIONS
+        shared = (plan.steps[:, f.KIND] == f.MATRICES) & (columns.prod(axis=1) >= 2 * self._part)
+        self._helped: bool = threads > 1 and bool(shared.any())
+        self._work: dict[np.dtype[Any], _Workspace] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ContractedSweeps, (self.plan, self.threads)  # a copy makes a workspace of its own
@@ -83,61 +96,71 @@ class ContractedSweeps:
         Returns:
             the log-partition function; None where linear numbers cannot hold what it takes, and `out` is of no use.
         """
-        kernels, smallest = load_contraction_kernels(theta.dtype, bool(self._shared)), SMALLEST_SUMS[theta.dtype]
-        theta = _read_only(theta)
-        blas, work = self._workspace(theta.dtype)
+        kernels, smallest = load_contraction_kernels(theta.dtype, self._helped), SMALLEST_SUMS[theta.dtype]
+        theta, tables, scales = _read_only(theta), self._tables, self._scales
+        space = self._workspace(theta.dtype)
+        blas, work = space.blas, space.cells
         work[ONE_CELL] = 1.0
-        tables, scales = self._tables, self._scales
 
-        def upward(low: int, high: int) -> float:
-            return kernels.upward(blas, *tables, low, high, theta, out, work, scales, smallest)
+        def upward(low: int, high: int, team: np.ndarray) -> float:
+            return kernels.upward(blas, *tables, low, high, theta, out, work, scales, smallest, team)
 
-        def downward(low: int, high: int) -> bool:
-            return kernels.downward(blas, *tables, low, high, out, work, scales, smallest, float(total))
+        def downward(low: int, high: int, team: np.ndarray) -> bool:
+            return kernels.downward(blas, *tables, low, high, out, work, scales, smallest, float(total), team)
 
-        found = self._upward(upward, lambda i: partial(kernels.matrices_upward, blas, *tables, i, out, work))
+        found = math.fsum(self._together(upward))
         if math.isnan(found):
             return None
-        ended = self._downward(downward, lambda i: partial(kernels.matrices_downward, blas, *tables, i, out, work))
-        return self.plan.log_free + found if ended else None
+        with space.sums as team:
+            found += upward(*self._above, team)
+            if math.isnan(found) or not downward(*self._above, team):
+                return None
+        return self.plan.log_free + found if all(self._together(downward)) else None
 
     def maximum(self, theta: np.ndarray) -> float:
         """The largest total potential of any record, by one sweep of the max-product; -inf where none is possible."""
-        kernels = load_max_contraction_kernels(theta.dtype, bool(self._shared))
-        theta, tables, (_, work) = _read_only(theta), self._tables, self._workspace(theta.dtype)
-        work[ONE_CELL] = 0.0  # its logarithm
-
-        def upward(low: int, high: int) -> float:
-            return kernels.upward_max(*tables, low, high, theta, work)
-
-        return self._upward(upward, lambda i: partial(kernels.matrices_upward_max, *tables, i, theta, work))
+        upward, space = self._max_upward(theta), self._workspace(theta.dtype)
+        found = math.fsum(self._together(upward))
+        with space.maxima as team:
+            return found + upward(*self._above, team)
 
     def max_marginals(self, theta: np.ndarray, out: np.ndarray) -> float:
         """Write the largest total potential of a record through each cell; the largest of all is returned."""
-        top = self.maximum(theta)
-        if top == -math.inf:
+        upward, space, kernels = self._max_upward(theta), self._workspace(theta.dtype), load_max_contraction_kernels
+        theta, downward_max = _read_only(theta), kernels(theta.dtype).downward_max
+
+        def downward(low: int, high: int, team: np.ndarray) -> None:
+            downward_max(*self._tables, low, high, theta, out, space.cells, top, team)
+
+        top = math.fsum(self._together(upward))
+        with space.maxima as team:
+            top += upward(*self._above, team)
+            if top > -math.inf:
+                downward(*self._above, team)
+        if top > -math.inf:
+            self._together(downward)
+        else:
             out.fill(-math.inf)
-            return top
-        kernels = load_max_contraction_kernels(theta.dtype, bool(self._shared))
-        theta, tables, (_, work) = _read_only(theta), self._tables, self._workspace(theta.dtype)
-
-        def downward(low: int, high: int) -> bool:
-            kernels.downward_max(*tables, low, high, theta, out, work, top)
-            return True
-
-        self._downward(downward, lambda i: partial(kernels.matrices_downward_max, *tables, i, theta, work))
         return top
+
+    def _max_upward(self, theta: np.ndarray) -> Callable[[int, int, np.ndarray], float]:
+        """The sweep of the max-product over some steps."""
+        kernels, theta = load_max_contraction_kernels(theta.dtype), _read_only(theta)
+        work = self._workspace(theta.dtype).cells
+        work[ONE_CELL] = 0.0  # its logarithm
+        return lambda low, high, team: kernels.upward_max(*self._tables, low, high, theta, work, team)
 
     def run_many(
         self, thetas: np.ndarray, totals: np.ndarray, outs: np.ndarray, logs: np.ndarray, threads: int
     ) -> None:
         """`run` for each row, its log-partition function in `logs`; each thread runs some rows by itself."""
         from pgmest._base.blas_kernels import gemm_address
+        from pgmest._base.team_kernels import alone
 
         kernel, kind, plan = load_many_contraction_kernels().run_rows, thetas.dtype, self.plan
         threads = max(1, min(threads, len(thetas), int(len(thetas) * plan.nanoseconds / WAKING)))
         check_room("the workspaces of many runs", threads * plan.cells)
-        arrays, limits = (_read_only(thetas), totals, outs, logs), (SMALLEST_SUMS[kind], plan.log_free)
+        arrays, limits = (_read_only(thetas), totals, outs, logs), (SMALLEST_SUMS[kind], plan.log_free, alone())
 
         def task(begin: int, end: int) -> partial:
             work, scales = np.zeros(plan.cells, kind), np.ones(plan.scales)
@@ -151,51 +174,40 @@ class ContractedSweeps:
     def _scales(self) -> np.ndarray:
         return np.ones(self.plan.scales)
 
-    def _workspace(self, kind: np.dtype[Any]) -> tuple[int, np.ndarray]:
-        """Where the product of matrices of this precision is, and the workspace."""
+    def _workspace(self, kind: np.dtype[Any]) -> _Workspace:
         if kind not in self._work:
-            from pgmest._base.blas_kernels import gemm_address
-
             check_room("the oracle's tables", self.plan.cells)
-            self._work[kind] = gemm_address(kind), np.zeros(self.plan.cells, kind)
+            self._work[kind] = self._new_workspace(kind)
         return self._work[kind]
 
-    def _upward(self, sweep: Callable[[int, int], float], share: Callable[[int], partial]) -> float:
-        """The sum of what all sweeps return, NaN if one does: then the rest is not run."""
-        found = self._together(sweep)
-        for low, high, shared in self._above:
-            if shared:
-                self._share(share(low))
-            elif not math.isnan(sum(found)):
-                found.append(sweep(low, high))
-        return math.fsum(found)
+    def _new_workspace(self, kind: np.dtype[Any]) -> _Workspace:
+        from pgmest._base.blas_kernels import gemm_address
+        from pgmest.inference.exact.contraction_products import MAX_PRODUCT
 
-    def _downward(self, sweep: Callable[[int, int], bool], share: Callable[[int], partial]) -> bool:
-        """Whether all sweeps ended; after one that did not, those below are not run."""
-        for low, high, shared in reversed(self._above):
-            if shared:
-                self._share(share(low))
-            elif not sweep(low, high):
-                return False
-        return all(self._together(sweep))
+        blas, cells = gemm_address(kind), np.zeros(self.plan.cells, kind)
+        if not self._helped:
+            return _Workspace(blas, cells, self._alone, self._alone)
+        assist, linger = load_contraction_kernels(kind, helped=True).assist, not self.plan.shares
+        sums, maxima = (
+            Team(self.threads, self._part, partial(assist, product, *self._tables, cells), linger)
+            for product in (blas, MAX_PRODUCT)
+        )
+        return _Workspace(blas, cells, sums, maxima)
 
-    def _together(self, sweep: Callable[[int, int], Any]) -> list[Any]:
+    @cached_property
+    def _alone(self) -> Alone:
+        return Alone()
+
+    def _together(self, sweep: Callable[[int, int, np.ndarray], Any]) -> list[Any]:
         """A sweep over each share of the subtrees; a thread alone runs one after another."""
-        tasks = [partial(sweep, *share) for share in self.plan.shares]
+        with self._alone as array:
+            tasks = [partial(sweep, *share, array) for share in self.plan.shares]
         return run_together(tasks) if tasks and self.threads > 1 else [task() for task in tasks]
 
     @cached_property
-    def _above(self) -> list[tuple[int, int, bool]]:
-        """(low, high, shared): later steps that one kernel runs, and between them each step that threads share."""
-        low, found = max((high for _, high in self.plan.shares), default=0), list[tuple[int, int, bool]]()
-        for i in self._shared:
-            if i >= low:
-                found += [(low, i, False), (i, i + 1, True)]
-                low = i + 1
-        return [*found, (low, len(self.plan.steps), False)]
-
-    def _share(self, kernel: partial) -> None:
-        run_together([partial(kernel, part, self.threads) for part in range(self.threads)])
+    def _above(self) -> tuple[int, int]:
+        """(low, high) of the steps after those of all shares."""
+        return max((high for _, high in self.plan.shares), default=0), len(self.plan.steps)
 
 
 def _read_only(theta: np.ndarray) -> np.ndarray:

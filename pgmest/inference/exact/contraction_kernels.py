@@ -50,8 +50,8 @@ from pgmest.inference.exact.contraction_columns import (
 from pgmest.inference.exact.contraction_products import (
     add_product,
     clear,
-    matrices_down,
-    matrices_up,
+    help_with_matrices,
+    matrices_together,
     pack_down,
     pack_up,
     small_down,
@@ -206,7 +206,7 @@ def _scale(row, smallest):
 
 
 @compiled
-def upward(blas, steps, sides, maps, low, high, theta, mu, work, scales, smallest):
+def upward(blas, steps, sides, maps, low, high, theta, mu, work, scales, smallest, team):
     """Run steps low, ..., high - 1; the log of what all was divided by, NaN where linear numbers cannot hold it."""
     log_scale = 0.0
     for i in range(low, high):
@@ -222,7 +222,7 @@ def upward(blas, steps, sides, maps, low, high, theta, mu, work, scales, smalles
         elif kind == SMALL:
             small_up(blas, step, sides, maps, mu, work)
         elif kind == MATRICES:
-            matrices_up(blas, step, sides, maps, mu, work, 0, 1)
+            matrices_together(blas, steps, sides, maps, i, 0, mu, work, team)
         elif kind == PACK:
             pack_up(blas, step, sides, maps, mu, work)
         else:
@@ -236,7 +236,7 @@ def upward(blas, steps, sides, maps, low, high, theta, mu, work, scales, smalles
 
 
 @compiled
-def downward(blas, steps, sides, maps, low, high, mu, work, scales, smallest, total):
+def downward(blas, steps, sides, maps, low, high, mu, work, scales, smallest, total, team):
     """Run steps high - 1, ..., low backwards; False where linear numbers cannot hold what it takes."""
     for i in range(high - 1, low - 1, -1):
         step = steps[i]
@@ -251,7 +251,7 @@ def downward(blas, steps, sides, maps, low, high, mu, work, scales, smallest, to
         elif kind == SMALL:
             small_down(blas, step, sides, maps, mu, work)
         elif kind == MATRICES:
-            matrices_down(blas, step, sides, maps, mu, work, 0, 1)
+            matrices_together(blas, steps, sides, maps, i, 1, mu, work, team)
         elif kind == PACK:
             pack_down(step, sides, maps, work)
         elif step[ROOT]:
@@ -262,23 +262,17 @@ def downward(blas, steps, sides, maps, low, high, mu, work, scales, smallest, to
 
 
 @compiled
-def run_rows(blas, steps, sides, maps, begin, end, thetas, totals, mus, logs, work, scales, smallest, log_free):
+def run_rows(blas, steps, sides, maps, begin, end, thetas, totals, mus, logs, work, scales, smallest, log_free, team):
     """All steps for parameter vectors begin, ..., end - 1; nothing is written to `logs` where they are refused."""
     for k in range(begin, end):
-        found = upward(blas, steps, sides, maps, 0, len(steps), thetas[k], mus[k], work, scales, smallest)
+        found = upward(blas, steps, sides, maps, 0, len(steps), thetas[k], mus[k], work, scales, smallest, team)
         if math.isnan(found):
             continue
-        if downward(blas, steps, sides, maps, 0, len(steps), mus[k], work, scales, smallest, totals[k]):
+        if downward(blas, steps, sides, maps, 0, len(steps), mus[k], work, scales, smallest, totals[k], team):
             logs[k] = log_free + found
 
 
 @compiled
-def matrices_upward(blas, steps, sides, maps, i, mu, work, part, parts):
-    """One share of a step of matrix products; several threads run the shares."""
-    matrices_up(blas, steps[i], sides, maps, mu, work, part, parts)
-
-
-@compiled
-def matrices_downward(blas, steps, sides, maps, i, mu, work, part, parts):
-    """One share of the gradients of such a step."""
-    matrices_down(blas, steps[i], sides, maps, mu, work, part, parts)
+def assist(blas, steps, sides, maps, work, team):
+    """Help another thread with its products of matrices, also of the max-product."""
+    help_with_matrices(blas, steps, sides, maps, work, team)

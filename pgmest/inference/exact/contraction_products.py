@@ -12,6 +12,18 @@ from pgmest._base.blas_kernels import multiply_matrices
 from pgmest._base.compiled import inlined
 from pgmest._base.elementary_kernels import largest_of, sum_of
 from pgmest._base.row_kernels import maximum_on_rows, on_rows
+from pgmest._base.team_kernels import (
+    PARTS,
+    TABLE,
+    address_of,
+    finish,
+    offer,
+    parts_of,
+    table_at,
+    take,
+    wait_for_all,
+    wait_for_work,
+)
 from pgmest.inference.exact.contraction_columns import (
     AT,
     COLUMN,
@@ -182,6 +194,42 @@ def _gradient_of_factor(blas, step, sides, maps, mu, work, number, part, parts):
             work, target, own[STRIDE],
         )  # fmt: skip
         begin += some
+
+
+@inlined
+def matrices_together(blas, steps, sides, maps, i, down, mu, work, team):
+    """Step i on the way up or down, in parts that helpers take, too, where it is worth it."""
+    step = steps[i]
+    parts = parts_of(team, step[ROWS] * step[SUMMED] * step[COLUMNS] * step[KEPT])
+    if parts < 2:
+        _matrices(blas, step, sides, maps, down, mu, work, 0, 1)
+        return
+    offer(team, 2 * i + down, parts, address_of(mu))
+    part = take(team)
+    while part >= 0:
+        _matrices(blas, step, sides, maps, down, mu, work, part, parts)
+        finish(team)
+        part = take(team)
+    wait_for_all(team)
+
+
+@inlined
+def help_with_matrices(blas, steps, sides, maps, work, team):
+    """What helpers do until they are to leave."""
+    offered, part = wait_for_work(team)
+    while part >= 0:
+        mu = table_at(team[TABLE], work)
+        _matrices(blas, steps[offered >> 1], sides, maps, offered & 1, mu, work, part, team[PARTS])
+        finish(team)
+        offered, part = wait_for_work(team)
+
+
+@inlined
+def _matrices(blas, step, sides, maps, down, mu, work, part, parts):
+    if down:
+        matrices_down(blas, step, sides, maps, mu, work, part, parts)
+    else:
+        matrices_up(blas, step, sides, maps, mu, work, part, parts)
 
 
 # -- small products and other orders -----------------------------------------------------------------------------------

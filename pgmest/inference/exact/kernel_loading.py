@@ -146,9 +146,10 @@ def load_many_kernels() -> None:
 
 
 @cache
-def load_contraction_kernels(dtype: np.dtype[Any], shared: bool) -> ModuleType:
-    """The kernels of sweeps by contraction; of those that threads share, where these are needed."""
+def load_contraction_kernels(dtype: np.dtype[Any], helped: bool) -> ModuleType:
+    """The kernels of sweeps by contraction; that of helping threads, where it is needed."""
     with compile_notice():
+        from pgmest._base.team_kernels import alone
         from pgmest.inference.exact import contraction_columns as f
         from pgmest.inference.exact import contraction_kernels as kernels
 
@@ -156,11 +157,10 @@ def load_contraction_kernels(dtype: np.dtype[Any], shared: bool) -> ModuleType:
         tables = 0, steps, sides, np.zeros(1, dtype=np.int64)
         theta, mu, work = (np.zeros(1, dtype) for _ in range(3))
         theta.flags.writeable = False
-        kernels.upward(*tables, 0, 0, theta, mu, work, np.zeros(1), 0.0)
-        kernels.downward(*tables, 0, 0, mu, work, np.zeros(1), 0.0, 1.0)
-        if shared:  # a step without rows
-            kernels.matrices_upward(*tables, 0, mu, work, 0, 1)
-            kernels.matrices_downward(*tables, 0, mu, work, 0, 1)
+        kernels.upward(*tables, 0, 0, theta, mu, work, np.zeros(1), 0.0, alone())
+        kernels.downward(*tables, 0, 0, mu, work, np.zeros(1), 0.0, 1.0, alone())
+        if helped:
+            kernels.assist(*tables, work, alone())
     return kernels
 
 
@@ -168,21 +168,24 @@ def load_contraction_kernels(dtype: np.dtype[Any], shared: bool) -> ModuleType:
 def load_many_contraction_kernels() -> ModuleType:
     """The same for many vectors at one call."""
     with compile_notice():
+        from pgmest._base.team_kernels import alone
         from pgmest.inference.exact import contraction_columns as f
 
-        kernels = load_contraction_kernels(np.dtype(np.float64), shared=False)
+        kernels = load_contraction_kernels(np.dtype(np.float64), helped=False)
         steps, sides = np.zeros((0, f.N_STEP), dtype=np.int64), np.zeros((0, f.N_SIDE), dtype=np.int64)
         thetas, mus = np.zeros((2, 0, 1))
         thetas.flags.writeable = False
         tables = 0, steps, sides, np.zeros(1, dtype=np.int64)
-        kernels.run_rows(*tables, 0, 0, thetas, np.ones(1), mus, np.ones(1), np.ones(1), np.ones(1), 0.0, 0.0)
+        rows = 0, 0, thetas, np.ones(1), mus, np.ones(1)
+        kernels.run_rows(*tables, *rows, np.ones(1), np.ones(1), 0.0, 0.0, alone())
     return kernels
 
 
 @cache
-def load_max_contraction_kernels(dtype: np.dtype[Any], shared: bool) -> ModuleType:
+def load_max_contraction_kernels(dtype: np.dtype[Any]) -> ModuleType:
     """The same for the max-product."""
     with compile_notice():
+        from pgmest._base.team_kernels import alone
         from pgmest.inference.exact import contraction_columns as f
         from pgmest.inference.exact import max_contraction_kernels as kernels
 
@@ -190,11 +193,8 @@ def load_max_contraction_kernels(dtype: np.dtype[Any], shared: bool) -> ModuleTy
         tables = steps, sides, np.zeros(1, dtype=np.int64)
         theta, best, work = (np.zeros(1, dtype) for _ in range(3))
         theta.flags.writeable = False
-        kernels.upward_max(*tables, 0, 0, theta, work)
-        kernels.downward_max(*tables, 0, 0, theta, best, work, 0.0)
-        if shared:  # a step without rows
-            kernels.matrices_upward_max(*tables, 0, theta, work, 0, 1)
-            kernels.matrices_downward_max(*tables, 0, theta, work, 0, 1)
+        kernels.upward_max(*tables, 0, 0, theta, work, alone())
+        kernels.downward_max(*tables, 0, 0, theta, best, work, 0.0, alone())
     return kernels
 
 

@@ -43,8 +43,7 @@ from pgmest.inference.exact.contraction_products import (
     MAX_PRODUCT,
     clear,
     largest_sum,
-    matrices_down,
-    matrices_up,
+    matrices_together,
     pack_down,
     pack_up,
     raise_to_sum,
@@ -110,7 +109,7 @@ def _weight_down(step, sides, maps, theta, best, work):
 
 
 @compiled
-def upward_max(steps, sides, maps, low, high, theta, work):
+def upward_max(steps, sides, maps, low, high, theta, work, team):
     """Run steps low, ..., high - 1; the largest sums of the potentials of their roots, added up."""
     top = 0.0
     for i in range(low, high):
@@ -124,7 +123,7 @@ def upward_max(steps, sides, maps, low, high, theta, work):
         elif kind == SMALL:
             small_up(MAX_PRODUCT, step, sides, maps, theta, work)
         elif kind == MATRICES:
-            matrices_up(MAX_PRODUCT, step, sides, maps, theta, work, 0, 1)
+            matrices_together(MAX_PRODUCT, steps, sides, maps, i, 0, theta, work, team)
         elif kind == PACK:
             pack_up(MAX_PRODUCT, step, sides, maps, theta, work)
         elif step[ROOT]:
@@ -133,7 +132,7 @@ def upward_max(steps, sides, maps, low, high, theta, work):
 
 
 @compiled
-def downward_max(steps, sides, maps, low, high, theta, best, work, top):
+def downward_max(steps, sides, maps, low, high, theta, best, work, top, team):
     """Run steps high - 1, ..., low backwards, with `top` the largest total potential of any record, finite."""
     for i in range(high - 1, low - 1, -1):
         step = steps[i]
@@ -150,20 +149,8 @@ def downward_max(steps, sides, maps, low, high, theta, best, work, top):
         elif kind == SMALL:
             small_down(MAX_PRODUCT, step, sides, maps, theta, work)
         elif kind == MATRICES:
-            matrices_down(MAX_PRODUCT, step, sides, maps, theta, work, 0, 1)
+            matrices_together(MAX_PRODUCT, steps, sides, maps, i, 1, theta, work, team)
         elif kind == PACK:
             pack_down(step, sides, maps, work)
         elif step[ROOT]:
             work[side[GRADIENT]] = top - work[side[AT]]
-
-
-@compiled
-def matrices_upward_max(steps, sides, maps, i, theta, work, part, parts):
-    """One share of a step of matrix products; several threads run the shares."""
-    matrices_up(MAX_PRODUCT, steps[i], sides, maps, theta, work, part, parts)
-
-
-@compiled
-def matrices_downward_max(steps, sides, maps, i, theta, work, part, parts):
-    """One share of the gradients of such a step."""
-    matrices_down(MAX_PRODUCT, steps[i], sides, maps, theta, work, part, parts)

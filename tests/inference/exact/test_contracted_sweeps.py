@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import pickle
+import time
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from pgmest.inference.exact import (
     contracted_sweeps,
     contraction_kernels,
     contraction_plan,
+    max_contraction_kernels,
     subtrees,
     workspace,
 )
@@ -174,6 +176,30 @@ def test_a_star_of_hundreds_of_cliques_keeps_its_numbers_in_range():
     assert np.allclose(mu, expected, rtol=1e-10)
 
 
+def test_helpers_change_no_bit(monkeypatch):
+    """Products of many sizes, each cut into parts: helped and not, again and again, while helpers come and go."""
+    monkeypatch.setattr(contracted_sweeps, "SHARED_OPERATIONS", 1)
+    monkeypatch.setattr(contraction_plan, "FEW_OPERATIONS", 0)
+    sizes = {"a": 2, "b": 3, "c": 5, "d": 7, "e": 4, "f": 6}
+    layout = Layout.of(pg.Domain(sizes), [*itertools.combinations(sizes, 2)])
+    theta = np.random.default_rng(0).normal(size=layout.cells)
+    sweeps = ContractedSweeps.of(layout, JunctionTree.from_cliques(layout.domain, [tuple(sizes)]), threads=3)
+    found = {helped: np.empty((2, layout.cells)) for helped in (True, False)}
+    space = sweeps._workspace(theta.dtype)
+    for number in range(600):
+        for helped, (mu, best) in found.items():
+            for team in (space.sums, space.maxima):
+                monkeypatch.setattr(team, "_chosen", lambda helped=helped: helped)
+            mu[:] = best[:] = np.nan
+            sweeps.run(theta, 1.0, mu)
+            sweeps.max_marginals(theta, best)
+        assert np.array_equal(found[True], found[False])
+        if number % 100 == 0:
+            time.sleep(0.002)  # they leave
+    kernels = _by_kernels(layout, theta)[0]
+    assert np.allclose(found[True][0], kernels, rtol=1e-10)
+
+
 @pytest.mark.parametrize("threads", [2, 3])
 def test_subtrees_are_shared_between_threads(threads, monkeypatch):
     monkeypatch.setattr(contraction_plan, "SHARED_NANOSECONDS", 0.0)
@@ -326,13 +352,14 @@ def test_a_max_product_that_was_stopped_leaves_later_runs_right(monkeypatch):
     """Both products write to one workspace; whoever presses Ctrl-C goes on with the same oracle."""
     problem = Problem({"a": 3, "b": 2, "c": 4, "d": 2}, (("a", "b"), ("b", "c"), ("d",)))  # d is summed up alone
     sweeps, mu = ContractedSweeps.of(problem.layout, problem.plan().tree), np.empty(problem.layout.cells)
+    sweeps.maximum(problem.theta)
 
     def stop(*given):
         raise KeyboardInterrupt
 
     for _ in range(2):
         with monkeypatch.context() as patch:
-            patch.setattr(ContractedSweeps, "_downward", stop)
+            patch.setattr(max_contraction_kernels, "downward_max", stop)
             with pytest.raises(KeyboardInterrupt):
                 sweeps.max_marginals(problem.theta, mu)
         sweeps.run(problem.theta, 1.0, mu)
