@@ -30,7 +30,7 @@ def load_all_kernels() -> None:
     """What each process loads once, however many problems it has, and an installation compiles once."""
     load_kernels()
     load_max_kernels()
-    load_contraction_kernels(np.dtype(np.float64), helped=True)
+    load_contraction_kernels(np.dtype(np.float64), together=True)
     load_max_contraction_kernels(np.dtype(np.float64))
 
 

@@ -51,6 +51,28 @@ class Lanes:
         this = self._builder.fcmp_ordered(">", self.value, other.value)
         return Lanes(self._builder, self._builder.select(this, self.value, other.value))
 
+    def filled(self, number: float) -> Lanes:
+        """As many cells of the same type, each with this number."""
+        return Lanes(self._builder, ir.Constant(self.value.type, [float(number)] * self.value.type.count))
+
+    def where(self, other: Lanes, bound: Lanes) -> Lanes:
+        """These cells where the others are above the bound, 0 elsewhere, also where those are NaN."""
+        above = self._builder.fcmp_ordered(">", other.value, bound.value)
+        return Lanes(self._builder, self._builder.select(above, self.value, self.filled(0.0).value))
+
+    def times_power(self, exponent: Lanes) -> Lanes:
+        """Times 2^k, with k the lowest bits of the exponents; neither this nor the result may be subnormal."""
+        builder, count, bits = self._builder, self.value.type.count, 64 if self.double else 32
+        kind = ir.VectorType(ir.IntType(bits), count)
+        places = ir.Constant(kind, [52 if self.double else 23] * count)
+        added = builder.shl(builder.bitcast(exponent.value, kind), places)
+        return Lanes(builder, builder.bitcast(builder.add(builder.bitcast(self.value, kind), added), self.value.type))
+
+    @property
+    def double(self) -> bool:
+        """Whether the cells are float64."""
+        return self.value.type.element == ir.DoubleType()
+
     def halves(self) -> tuple[Lanes, Lanes]:
         """The first and the last half of the cells."""
         kind, count = ir.IntType(32), self.value.type.count // 2

@@ -225,7 +225,10 @@ class AcceleratedSolver(Solver[AcceleratedState]):
                 _restart(state)
             else:
                 state.steps_left = int(state.epoch)
-        if not any(_try_step(state) for _ in range(MAX_DOUBLINGS)):
+        for _ in range(MAX_DOUBLINGS):
+            if _try_step(state):
+                break
+        else:
             state.status = Status.PRECISION
             return state
         state.surrogate.record(state)

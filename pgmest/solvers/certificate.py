@@ -51,7 +51,7 @@ STALLED = 0.98
 after a round over all groups that leaves the gap above STALLED times what it was."""
 
 WORTHWHILE = 1e-3
-HOPELESS = (3000.0, 20.0, 3.0)
+HOPELESS = (2000.0, 20.0, 3.0)
 """A stage is not begun while the gap is HOPELESS times what would be enough, or than WORTHWHILE noise floors if that is
 more: before raising, before the block ascent, and halfway through it."""
 
@@ -102,25 +102,25 @@ class _DualPoint:
         cls, problem: Problem, p: np.ndarray, gradient: np.ndarray, weight: np.ndarray, target: np.ndarray
     ) -> _DualPoint:
         """By one sweep of the max-product there and back."""
-        move = target - p[problem.measured]
-        correction = weight * move
-        dual = gradient.copy()
-        dual[problem.measured] += correction
+        from pgmest.solvers.certificate_kernels import dual_gradient
+
+        dual = np.empty_like(p)
+        product, square = dual_gradient(gradient, p, target, weight, dual)
         min_marginals = problem.min_marginals(dual)[problem.measured]
-        gap = dot(dual, p) - float(min_marginals.min()) + 0.5 * dot(correction, move)
-        return cls(target, min_marginals, weight, gap)
+        return cls(target, min_marginals, weight, product - float(min_marginals.min()) + 0.5 * square)
 
 
 def _raised(problem: Problem, p: np.ndarray, gradient: np.ndarray, point: _DualPoint, enough: float) -> _DualPoint:
     """The targets raised in small cells, until no record lies far below the mean."""
+    from pgmest.solvers.certificate_kernels import raise_cells
+
     weight, mean = point.weight, dot(gradient, p)
     unit = np.divide(1.0, weight, out=np.zeros(len(weight)), where=weight > 0)
-    share = RAISED_SHARE * np.sqrt(weight / weight.max())
+    share = RAISED_SHARE * np.sqrt(weight / weight.max()) * unit
     first_gap = point.gap
     for level in np.geomspace(LOWEST_LEVEL, HIGHEST_LEVEL, RAISES):
-        slack = np.maximum(mean - point.min_marginals, 0.0)
-        room = np.maximum(level * first_gap * unit - point.target, 0.0)
-        target = point.target + np.minimum(share * slack * unit, room)
+        target = np.empty_like(weight)
+        raise_cells(point.target, point.min_marginals, mean, share, unit, float(level) * first_gap, target)
         point = _DualPoint.of(problem, p, gradient, weight, target)
         if point.gap <= enough:
             break

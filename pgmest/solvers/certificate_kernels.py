@@ -1,13 +1,70 @@
-"""The compiled kernel of the dual ascent: the best target marginals on one clique, given those on all others."""
+"""The compiled kernels of certificates: a dual point's potentials, and the moves to better target marginals."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from pgmest._base.compiled import compiled
+from pgmest._base.compiled import compiled, reduction
+from pgmest._base.row_kernels import BLOCK
 
 NEWTON_STEPS = 60
 MASS_TOLERANCE = 1e-9
+
+
+@reduction
+def _dual_gradient(gradient, p, target, weight, dual):
+    product = square = 0.0
+    for c in range(target.size):
+        move = target[c] - p[c]
+        dual[c] = gradient[c] + weight[c] * move
+        product += dual[c] * p[c]
+        square += weight[c] * move * move
+    return product, square
+
+
+@compiled
+def dual_gradient(
+    gradient: np.ndarray, p: np.ndarray, target: np.ndarray, weight: np.ndarray, dual: np.ndarray
+) -> tuple[float, float]:
+    """g + w (m - p) into `dual`; its product with p, and the sum of w (m - p)^2.
+
+    Args:
+        gradient, p, dual: by cell of the problem.
+        target, weight: m and w, by cell of the measured cliques, which come first; w is 0 on the others.
+    """
+    product = square = 0.0
+    for start in range(0, target.size, BLOCK):
+        some = slice(start, min(start + BLOCK, target.size))
+        found = _dual_gradient(gradient[some], p[some], target[some], weight[some], dual[some])
+        product, square = product + found[0], square + found[1]
+    for c in range(target.size, p.size):
+        dual[c] = gradient[c]
+        product += dual[c] * p[c]
+    return product, square
+
+
+@compiled
+def raise_cells(
+    target: np.ndarray,
+    min_marginals: np.ndarray,
+    mean: float,
+    share: np.ndarray,
+    highest: np.ndarray,
+    level: float,
+    raised: np.ndarray,
+) -> None:
+    """m + share * (mean - M) where that is more than m, but not above level * highest, into `raised`.
+
+    Args:
+        target, min_marginals: m and M by cell; M is inf where no record is possible.
+        mean: <g, p>.
+        share, highest, level: how much of the slack is taken, and up to where.
+        raised: by cell.
+    """
+    for c in range(target.size):
+        step, room = share[c] * (mean - min_marginals[c]), level * highest[c] - target[c]
+        step = step if step < room else room
+        raised[c] = target[c] + (step if step > 0.0 else 0.0)
 
 
 @compiled

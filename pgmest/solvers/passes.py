@@ -2,12 +2,13 @@
 
 `SeparatePasses` serve any loss and penalty, one operation at a time. For a loss of weighted squares without a penalty,
 the most frequent one, gradients cost less to compute again than to keep: `PassesOfSquares` read the same few arrays
-three times a step and write two, so that on small models more of the cache is left to the oracle.
+twice a step and write one each time, so that on small models more of the cache is left to the oracle.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import ModuleType
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -69,45 +70,51 @@ class PassesOfSquares:
 
     Attributes:
         target, precision: by cell of all of the problem's cliques, 0 on those that the loss does not read.
+        kernels: step_kernels.py, looked up once.
     """
 
     target: np.ndarray
     precision: np.ndarray
+    kernels: ModuleType
 
     @classmethod
     def of(cls, problem: Problem) -> PassesOfSquares | None:
         """None for another loss."""
+        from pgmest.solvers import step_kernels
+
         loss = problem.loss
         if type(loss) is not WeightedSquares:  # one that derives from it may be another function
             return None
         target, precision = np.zeros(problem.layout.cells), np.zeros(problem.layout.cells)
         target[problem.measured] = loss.target
         precision[problem.measured] = loss.curvature_floor()
-        return cls(target, precision)
+        return cls(target, precision, step_kernels)
 
     def propose(self, state: AcceleratedState) -> None:
         r"""$\theta' = \theta - g / (a L)$."""
-        from pgmest.solvers.step_kernels import step_of_squares
-
-        factor, theta = self._factor(state), state.next_theta
-        step_of_squares(state.theta, state.average, state.p, self.target, self.precision, state.momentum, factor, theta)
+        self.kernels.step_of_squares(
+            state.theta,
+            state.average,
+            state.p,
+            self.target,
+            self.precision,
+            state.momentum,
+            self._factor(state),
+            state.next_theta,
+        )
 
     def compare(self, state: AcceleratedState, log_partition: float) -> tuple[float, float]:
-        """By products with the gradient, of which the move of the potentials is a multiple."""
-        from pgmest.solvers.step_kernels import compare_squares
-
-        after, factor = state.next_p, self._factor(state)
-        product, change, square = compare_squares(
-            state.average, state.p, after, self.target, self.precision, state.momentum
+        """By products with the gradient, of which the move of the potentials is a multiple; x' into `state.point`."""
+        factor = self._factor(state)
+        product, change, square = self.kernels.compare_squares(
+            state.average, state.p, state.next_p, self.target, self.precision, state.momentum, state.point
         )
         distance = divergence_of_products(factor * product, factor * change, state.log_partition, log_partition)
         return distance, 0.5 * square
 
     def accept(self, state: AcceleratedState) -> None:
         """x' = x + a (z' - x), which is the same."""
-        from pgmest.solvers.step_kernels import between
-
-        between(state.average, state.next_p, state.momentum, state.average)
+        state.average, state.point = state.point, state.average
 
     def _factor(self, state: AcceleratedState) -> float:
         return -1.0 / (state.momentum * state.smoothness)

@@ -134,7 +134,8 @@ class Problem:
 
     def min_marginals(self, gradient: np.ndarray) -> np.ndarray:
         """For each cell, the same minimum over the possible records that fall into it (inf where none can)."""
-        return -self.oracle.max_marginals(self.barred(-gradient))
+        found = self.oracle.max_marginals(self.barred(-gradient))
+        return np.negative(found, out=found)
 
     def barred(self, theta: np.ndarray) -> np.ndarray:
         """`theta` with -inf at the structural zeros."""

@@ -178,16 +178,17 @@ class Minimization:
     def _iterate(self) -> Status:
         """Step, certify and tell until there is a reason to end."""
         soonest = due = FIRST_CHECK
+        most = self.stopping.max_iterations - self.before.iterations
         while True:
-            exhausted = self.before.iterations + self._iterations >= self.stopping.max_iterations
-            ended = self._state.status or (Status.ITERATIONS if exhausted else None)
+            ended = self._state.status or (Status.ITERATIONS if self._iterations >= most else None)
             stepping = ended is None
             if stepping:
                 self._state = self.solver.step(self.problem, self._state)
                 self._iterations += 1
                 self._certified = False
-            calls, before = self._calls, self._certificate_calls
+            calls = self._calls
             if ended or calls >= due or (self._state.settled and calls >= soonest):
+                before = self._certificate_calls
                 if self._certify():
                     ended = Status.CONVERGED
                 soonest, due = int(CHECK_GROWTH * calls), self._next_check(calls, self._certificate_calls - before)

@@ -62,7 +62,7 @@ def _stepped(theta, start, average, before, target, precision, share, factor):
 
 
 @reduction
-def _compared(average, before, after, target, precision, share):
+def _compared(average, before, after, target, precision, share, moved):
     product = symmetric = square = 0.0
     for c in range(after.size):
         gradient = precision[c] * (average[c] + share * (before[c] - average[c]) - target[c])
@@ -70,6 +70,7 @@ def _compared(average, before, after, target, precision, share):
         product += gradient * after[c]
         symmetric += gradient * change
         square += precision[c] * change * change
+        moved[c] = average[c] + share * (after[c] - average[c])
     return product, symmetric, square
 
 
@@ -80,11 +81,11 @@ def step_of_squares(start, average, before, target, precision, share, factor, th
 
 
 @compiled
-def compare_squares(average, before, after, target, precision, share):
-    """<g, after>, <g, after - before>, and the sum of precision (after - before)^2."""
+def compare_squares(average, before, after, target, precision, share, moved):
+    """<g, after>, <g, after - before>, the sum of precision (after - before)^2, and the average with `after` in it."""
     product = symmetric = square = 0.0
     for start in range(0, after.size, BLOCK):
         some = slice(start, min(start + BLOCK, after.size))
-        found = _compared(average[some], before[some], after[some], target[some], precision[some], share)
+        found = _compared(average[some], before[some], after[some], target[some], precision[some], share, moved[some])
         product, symmetric, square = product + found[0], symmetric + found[1], square + found[2]
     return product, symmetric, square

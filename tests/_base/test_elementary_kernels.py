@@ -2,24 +2,49 @@
 
 from __future__ import annotations
 
+import numba
 import numpy as np
+import pytest
 
 from pgmest._base import elementary_kernels
+from pgmest._base.compiled import OPTIONS
+from pgmest._base.row_kernels import WIDTHS, on_rows
+
+
+@on_rows
+def _exponentiate(row):
+    return {"row": elementary_kernels.exp_of(row)}
+
+
+@numba.njit(**OPTIONS)
+def exponentiate(row):
+    _exponentiate(row)
+
+
+def exp(points, kind=np.float64):
+    found = np.array(points, dtype=kind)
+    exponentiate(found)
+    return found
 
 
 def test_the_exponential():
-    points = np.concatenate([np.linspace(-699.9, 0, 1001), -np.logspace(-300, 2.8, 500), [0.0, 1e-20, 700.0]])
-    found = np.array([elementary_kernels.exp_double(x) for x in points])
-    assert np.allclose(found, np.exp(points), rtol=5e-16, atol=0)
-    assert elementary_kernels.exp_double(0.0) == 1.0
-    assert [elementary_kernels.exp_double(x) for x in (-700.0, -701.0, -740.0, -1e4, -1e308, -np.inf)] == [0.0] * 6
+    points = np.concatenate([np.linspace(-699.9, 0, 1001), -np.logspace(-300, 2.8, 500), [0.0, 1e-20, 700.0, 709.0]])
+    assert np.allclose(exp(points), np.exp(points), rtol=5e-16, atol=0)
+    assert exp([0.0]).tolist() == [1.0]
+    assert exp([-700.0, -701.0, -740.0, -1e4, -1e308, -np.inf]).tolist() == [0.0] * 6
 
 
 def test_the_exponential_in_float32():
     points = np.concatenate([np.linspace(-86.9, 80, 1001), [0.0, 1e-20, -1e-30]]).astype(np.float32)
-    found = np.array([elementary_kernels.exp_single(x) for x in points])
-    assert np.allclose(found, np.exp(points.astype(np.float64)), rtol=1.2e-7, atol=0)
-    assert [elementary_kernels.exp_single(np.float32(x)) for x in (-87.0, -90.0, -1e4, -1e38, -np.inf)] == [0.0] * 5
+    assert np.allclose(exp(points, np.float32), np.exp(points.astype(np.float64)), rtol=1.2e-7, atol=0)
+    assert exp([-87.0, -90.0, -1e4, -1e38, -np.inf], np.float32).tolist() == [0.0] * 5
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+def test_the_exponential_is_the_same_wherever_in_a_row(kind):
+    """One cell alone, and as part of vectors of all widths."""
+    points = np.random.default_rng(0).uniform(-90, 10, 2 * WIDTHS[0] - 1).astype(kind)
+    assert exp(points, kind).tolist() == [exp([x], kind)[0] for x in points]
 
 
 def test_the_logarithm():

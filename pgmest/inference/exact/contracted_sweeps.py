@@ -23,6 +23,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -56,8 +57,10 @@ WAKING = 2e5
 
 @dataclass(frozen=True)
 class _Workspace:
-    """Of one precision: the address of the product of matrices, the cells, and who runs the sweeps in them."""
+    """Of one precision: the kernels, the address of the product of matrices, the cells, and who runs sweeps in them."""
 
+    kernels: ModuleType
+    smallest: float
     blas: int
     cells: np.ndarray
     sums: Team | Alone
@@ -96,26 +99,37 @@ class ContractedSweeps:
         Returns:
             the log-partition function; None where linear numbers cannot hold what it takes, and `out` is of no use.
         """
-        kernels, smallest = load_contraction_kernels(theta.dtype, self._helped), SMALLEST_SUMS[theta.dtype]
-        theta, tables, scales = _read_only(theta), self._tables, self._scales
-        space = self._workspace(theta.dtype)
-        blas, work = space.blas, space.cells
-        work[ONE_CELL] = 1.0
+        theta, space = _read_only(theta), self._workspace(theta.dtype)
+        space.cells[ONE_CELL] = 1.0
+        more = space.cells, self._scales, space.smallest
+        if self.plan.shares:
+            found = self._run_together(theta, float(total), out, space, more)
+        else:
+            both_sweeps = space.kernels.both_sweeps
+            with space.sums as team:
+                found = both_sweeps(space.blas, *self._tables, theta, out, *more, float(total), team)
+        return None if math.isnan(found) else self.plan.log_free + found
+
+    def _run_together(
+        self, theta: np.ndarray, total: float, out: np.ndarray, space: _Workspace, more: tuple[Any, ...]
+    ) -> float:
+        """`both_sweeps` by one thread for each share of the subtrees, and by a team for what is above them."""
+        kernels, tables = space.kernels, self._tables
 
         def upward(low: int, high: int, team: np.ndarray) -> float:
-            return kernels.upward(blas, *tables, low, high, theta, out, work, scales, smallest, team)
+            return kernels.upward(space.blas, *tables, low, high, theta, out, *more, team)
 
         def downward(low: int, high: int, team: np.ndarray) -> bool:
-            return kernels.downward(blas, *tables, low, high, out, work, scales, smallest, float(total), team)
+            return kernels.downward(space.blas, *tables, low, high, out, *more, total, team)
 
         found = math.fsum(self._together(upward))
         if math.isnan(found):
-            return None
+            return found
         with space.sums as team:
             found += upward(*self._above, team)
             if math.isnan(found) or not downward(*self._above, team):
-                return None
-        return self.plan.log_free + found if all(self._together(downward)) else None
+                return math.nan
+        return found if all(self._together(downward)) else math.nan
 
     def maximum(self, theta: np.ndarray) -> float:
         """The largest total potential of any record, by one sweep of the max-product; -inf where none is possible."""
@@ -184,15 +198,15 @@ class ContractedSweeps:
         from pgmest._base.blas_kernels import gemm_address
         from pgmest.inference.exact.contraction_products import MAX_PRODUCT
 
-        blas, cells = gemm_address(kind), np.zeros(self.plan.cells, kind)
-        if not self._helped:
-            return _Workspace(blas, cells, self._alone, self._alone)
-        assist, linger = load_contraction_kernels(kind, helped=True).assist, not self.plan.shares
-        sums, maxima = (
-            Team(self.threads, self._part, partial(assist, product, *self._tables, cells), linger)
-            for product in (blas, MAX_PRODUCT)
-        )
-        return _Workspace(blas, cells, sums, maxima)
+        blas, cells, linger = gemm_address(kind), np.zeros(self.plan.cells, kind), not self.plan.shares
+        kernels = load_contraction_kernels(kind, together=self._helped or not linger)
+
+        def team(product: int) -> Team | Alone:
+            if not self._helped:
+                return self._alone
+            return Team(self.threads, self._part, partial(kernels.assist, product, *self._tables, cells), linger)
+
+        return _Workspace(kernels, SMALLEST_SUMS[kind], blas, cells, team(blas), team(MAX_PRODUCT))
 
     @cached_property
     def _alone(self) -> Alone:
@@ -211,7 +225,9 @@ class ContractedSweeps:
 
 
 def _read_only(theta: np.ndarray) -> np.ndarray:
-    """A view, as numba compiles anew for each kind of argument."""
+    """A view where need be: numba compiles anew for each kind of argument."""
+    if not theta.flags.writeable:
+        return theta
     view = theta.view()
     view.flags.writeable = False
     return view

@@ -22,7 +22,7 @@ import math
 import numpy as np
 
 from pgmest._base.compiled import compiled, inlined
-from pgmest._base.elementary_kernels import exp, largest_of, sum_of
+from pgmest._base.elementary_kernels import exp_of, largest_of, sum_of
 from pgmest._base.row_kernels import fetch, on_rows, sum_on_rows
 from pgmest.inference.exact.contraction_columns import (
     AT,
@@ -73,10 +73,9 @@ row of the next one, which is elsewhere in memory and which the processor does n
 # -- measured cliques -----------------------------------------------------------------------------------------------
 
 
-@inlined
+@on_rows
 def _exponentiate(theta, peak, row):
-    for j in range(row.size):
-        row[j] = exp(theta[j] - peak)
+    return {"row": exp_of(theta - peak)}
 
 
 @sum_on_rows
@@ -262,13 +261,21 @@ def downward(blas, steps, sides, maps, low, high, mu, work, scales, smallest, to
 
 
 @compiled
+def both_sweeps(blas, steps, sides, maps, theta, mu, work, scales, smallest, total, team):
+    """All steps upwards, then downwards; what `upward` returns, NaN also where `downward` returns False."""
+    found = upward(blas, steps, sides, maps, 0, len(steps), theta, mu, work, scales, smallest, team)
+    if math.isnan(found):
+        return found
+    ended = downward(blas, steps, sides, maps, 0, len(steps), mu, work, scales, smallest, total, team)
+    return found if ended else math.nan
+
+
+@compiled
 def run_rows(blas, steps, sides, maps, begin, end, thetas, totals, mus, logs, work, scales, smallest, log_free, team):
-    """All steps for parameter vectors begin, ..., end - 1; nothing is written to `logs` where they are refused."""
+    """Both sweeps for parameter vectors begin, ..., end - 1; nothing is written to `logs` where they are refused."""
     for k in range(begin, end):
-        found = upward(blas, steps, sides, maps, 0, len(steps), thetas[k], mus[k], work, scales, smallest, team)
-        if math.isnan(found):
-            continue
-        if downward(blas, steps, sides, maps, 0, len(steps), mus[k], work, scales, smallest, totals[k], team):
+        found = both_sweeps(blas, steps, sides, maps, thetas[k], mus[k], work, scales, smallest, totals[k], team)
+        if not math.isnan(found):
             logs[k] = log_free + found
 
 

@@ -146,8 +146,8 @@ def load_many_kernels() -> None:
 
 
 @cache
-def load_contraction_kernels(dtype: np.dtype[Any], helped: bool) -> ModuleType:
-    """The kernels of sweeps by contraction; that of helping threads, where it is needed."""
+def load_contraction_kernels(dtype: np.dtype[Any], together: bool) -> ModuleType:
+    """The kernel of sweeps by contraction, and those that several threads run together."""
     with compile_notice():
         from pgmest._base.team_kernels import alone
         from pgmest.inference.exact import contraction_columns as f
@@ -157,9 +157,10 @@ def load_contraction_kernels(dtype: np.dtype[Any], helped: bool) -> ModuleType:
         tables = 0, steps, sides, np.zeros(1, dtype=np.int64)
         theta, mu, work = (np.zeros(1, dtype) for _ in range(3))
         theta.flags.writeable = False
-        kernels.upward(*tables, 0, 0, theta, mu, work, np.zeros(1), 0.0, alone())
-        kernels.downward(*tables, 0, 0, mu, work, np.zeros(1), 0.0, 1.0, alone())
-        if helped:
+        kernels.both_sweeps(0, steps[:0], *tables[2:], theta, mu, work, np.zeros(1), 0.0, 1.0, alone())
+        if together:
+            kernels.upward(*tables, 0, 0, theta, mu, work, np.zeros(1), 0.0, alone())
+            kernels.downward(*tables, 0, 0, mu, work, np.zeros(1), 0.0, 1.0, alone())
             kernels.assist(*tables, work, alone())
     return kernels
 
@@ -171,7 +172,7 @@ def load_many_contraction_kernels() -> ModuleType:
         from pgmest._base.team_kernels import alone
         from pgmest.inference.exact import contraction_columns as f
 
-        kernels = load_contraction_kernels(np.dtype(np.float64), helped=False)
+        kernels = load_contraction_kernels(np.dtype(np.float64), together=False)
         steps, sides = np.zeros((0, f.N_STEP), dtype=np.int64), np.zeros((0, f.N_SIDE), dtype=np.int64)
         thetas, mus = np.zeros((2, 0, 1))
         thetas.flags.writeable = False

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from pgmest._base.compiled import inlined
-from pgmest._base.elementary_kernels import exp, largest_of, sum_of
+from pgmest._base.elementary_kernels import exp_of, largest_of, sum_of
 from pgmest._base.row_kernels import on_rows
 from pgmest.inference.exact.plan_columns import (
     BASE,
@@ -102,23 +102,15 @@ def raise_to(largest, row):
     return {"largest": row.larger(largest)}
 
 
-@inlined
-def _exponentiate_by_one(row, peak):
-    for j in range(row.size):
-        row[j] = exp(row[j] - peak)
+@on_rows
+def _exponentiate(row, peak):
+    return {"row": exp_of(row - peak)}
 
 
-@inlined
-def _exponentiate(row, peaks):
-    for j in range(row.size):
-        row[j] = exp(row[j] - peaks[j])
-
-
-@inlined
+@on_rows
 def exponentiate_and_sum(row, peaks, sums):
-    for j in range(row.size):
-        row[j] = exp(row[j] - peaks[j])
-        sums[j] += row[j]
+    weight = exp_of(row - peaks)
+    return {"row": weight, "sums": sums + weight}
 
 
 @on_rows
@@ -281,7 +273,7 @@ def exponentiate_row(nodes, i, o, arena, row):
     """row = exp(row - m), with m the peak of each cell's separator entry."""
     peak = nodes[i, PEAK] + separator_entry(nodes, i, o)
     if nodes[i, FIRST]:
-        _exponentiate_by_one(row, arena[peak])
+        _exponentiate(row, arena[peak])
     else:
         _exponentiate(row, arena[peak : peak + row.size])
 
