@@ -51,7 +51,7 @@ STALLED = 0.98
 after a round over all groups that leaves the gap above STALLED times what it was."""
 
 WORTHWHILE = 1e-3
-HOPELESS = (2000.0, 20.0, 3.0)
+HOPELESS = (3000.0, 20.0, 3.0)
 """A stage is not begun while the gap is HOPELESS times what would be enough, or than WORTHWHILE noise floors if that is
 more: before raising, before the block ascent, and halfway through it."""
 
