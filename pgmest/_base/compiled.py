@@ -26,6 +26,7 @@ CALLED = (
     "_base/blas_kernels.py",
     "_base/row_kernels.py",
     "_base/team_kernels.py",
+    "inference/exact/contraction_matrices.py",
     "inference/exact/contraction_products.py",
     "inference/exact/node_row_kernels.py",
 )

@@ -7,11 +7,11 @@
     ROWS,  # cells of the axes that the first factor and the result have
     SUMMED,  # cells of the axes that only the factors have
     COLUMNS,  # cells of the axes that the second factor and the result have
-    INNER,  # WEIGHT: what the last axes of the table are, one of the classes below
-    N_OUT,  # WEIGHT, PACK: rows of the table
-    N_IN,  # WEIGHT, PACK: cells of a row
-    OUTER,  # WEIGHT: start of the place of each row in the result, in the maps; PACK: in the table
-    OTHER,  # WEIGHT: start of the place of each row in the second factor; PACK: of each summed cell
+    INNER,  # WEIGHT, TIMES: what the last axes of the table are, one of the classes below
+    N_OUT,  # WEIGHT, TIMES, PACK: rows of the table
+    N_IN,  # WEIGHT, TIMES, PACK: cells of a row
+    OUTER,  # WEIGHT, TIMES: start of the place of each row in the result, in the maps; PACK: in the table
+    OTHER,  # WEIGHT, TIMES: start of the place of each row in the second factor; PACK: of each summed cell
     OTHERS,  # PACK: how many summed cells there are, without those of a run
     COLUMN,  # PACK: start of the place of each cell of a row, in the maps, -1 where these are consecutive
     RUN,  # PACK: how many consecutive cells are summed
@@ -42,12 +42,13 @@
     WEIGHT,  # the same, times a table of some of its axes (or nothing), summed
     MATRICES,  # products of matrices, by BLAS
     SMALL,  # products that sum over few cells
+    TIMES,  # a table times a table of some of its axes, summed
     PACK,  # axes summed out and brought into another order
     SCALE_BY_MAXIMUM,  # a message is divided by its maximum, where it is far from 1
-) = range(6)
+) = range(7)
 
 (
-    ALONE,  # only the table has these axes, and they are summed out
+    ALONE,  # only the table has these axes, and they are summed out; not in TIMES
     OWN,  # the table and the result
     SHARED,  # the table and the second factor; they are summed out
     COMMON,  # all three

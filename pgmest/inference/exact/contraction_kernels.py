@@ -9,6 +9,7 @@ The kinds of steps, c the gradient of what a step makes, as it comes back on the
     POTENTIAL         a = exp(potential - maximum)               marginal = a c, scaled
     WEIGHT            r = sum of exp(potential - maximum) b      marginal = a b c, scaled; gradient of b: sum of a c
     MATRICES, SMALL   r = sum of a b                             gradients: sum of b c, sum of a c
+    TIMES             r = sum of a b, b of axes of a             gradients: b c, sum of a c
     PACK              r = sum of a, in another order             gradient: c, in the order of a, repeated
     SCALE_BY_MAXIMUM  r = r / max r; the log is kept             c = c / max c
 
@@ -45,17 +46,20 @@ from pgmest.inference.exact.contraction_columns import (
     SCALE,
     SHARED,
     SMALL,
+    TIMES,
     WEIGHT,
 )
+from pgmest.inference.exact.contraction_matrices import help_with_matrices, matrices_together
 from pgmest.inference.exact.contraction_products import (
     add_product,
     clear,
-    help_with_matrices,
-    matrices_together,
+    inner_product,
     pack_down,
     pack_up,
     small_down,
     small_up,
+    times_down,
+    times_up,
 )
 
 LEAST, MOST = 1e-6, 1e6
@@ -63,7 +67,8 @@ LEAST, MOST = 1e-6, 1e6
 
 SHORT = 4096
 """Rescaling a message of up to this many cells costs nothing, and a clique may have hundreds of them, whose maxima
-multiply."""
+multiply. Of a longer one the first SHORT cells are looked at: where their maximum is in the range, that of all is not
+smaller. If it is larger, then by no more than sums over cells make it; what overflows is refused in the end."""
 
 FAR = 1 << 17
 """So many measured cells do not stay in a core's own cache. With each row of a clique the kernel then fetches the same
@@ -76,11 +81,6 @@ row of the next one, which is elsewhere in memory and which the processor does n
 @on_rows
 def _exponentiate(theta, peak, row):
     return {"row": exp_of(theta - peak)}
-
-
-@sum_on_rows
-def _inner_product(row, other):
-    return row * other
 
 
 @on_rows
@@ -137,7 +137,7 @@ def _weight_up(step, sides, maps, theta, mu, work, ahead):
         row = mu[table[AT] + i * n : table[AT] + (i + 1) * n]
         place, start = made[AT] + maps[step[OUTER] + i], other[AT] + maps[step[OTHER] + i]
         if kind == SHARED:
-            work[place] += _inner_product(row, b[start : start + n])
+            work[place] += inner_product(row, b[start : start + n])
         elif kind == OWN:
             add_product(work[place : place + n], row, b[start])
         elif kind == COMMON:
@@ -164,7 +164,7 @@ def _weight_down(step, sides, maps, mu, work, scales, total, smallest, ahead):
     table, other, made = sides[step[FIRST]], sides[step[FIRST] + 1], sides[step[FIRST] + 2]
     b, n, kind = mu if other[MEASURED] else work, step[N_IN], step[INNER]
     made_end, gradient_end = made[AT] + made[CELLS], made[GRADIENT] + made[CELLS]
-    mass = _inner_product(work[made[AT] : made_end], work[made[GRADIENT] : gradient_end])
+    mass = inner_product(work[made[AT] : made_end], work[made[GRADIENT] : gradient_end])
     if step[SCALE] >= 0:
         mass *= scales[step[SCALE]]
     if not smallest < mass < math.inf:
@@ -192,6 +192,8 @@ def _weight_down(step, sides, maps, mu, work, scales, total, smallest, ahead):
 @inlined
 def _scale(row, smallest):
     """Divide by the maximum, if it is far from 1, and return what was divided by; 0 where it cannot be trusted."""
+    if row.size > SHORT and LEAST < largest_of(row[:SHORT]) < MOST:
+        return 1.0
     largest = largest_of(row)
     if not smallest < largest < math.inf:
         return 0.0
@@ -220,6 +222,8 @@ def upward(blas, steps, sides, maps, low, high, theta, mu, work, scales, smalles
                 _weight_up(step, sides, maps, theta, mu, work, _next_table(steps, sides, i, high, 1, mu))
         elif kind == SMALL:
             small_up(blas, step, sides, maps, mu, work)
+        elif kind == TIMES:
+            times_up(blas, step, sides, maps, mu, work)
         elif kind == MATRICES:
             matrices_together(blas, steps, sides, maps, i, 0, mu, work, team)
         elif kind == PACK:
@@ -249,6 +253,8 @@ def downward(blas, steps, sides, maps, low, high, mu, work, scales, smallest, to
                 return False
         elif kind == SMALL:
             small_down(blas, step, sides, maps, mu, work)
+        elif kind == TIMES:
+            times_down(blas, step, sides, maps, mu, work)
         elif kind == MATRICES:
             matrices_together(blas, steps, sides, maps, i, 1, mu, work, team)
         elif kind == PACK:

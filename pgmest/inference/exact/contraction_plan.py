@@ -26,9 +26,13 @@ FEW_OPERATIONS = 256
 """Below this many multiplications for each entry of the axes that are kept in both tables, BLAS gains less than it
 costs to call it for each."""
 
+LONG_ROW = 8
+"""Rows of so many cells are worth a call each."""
+
 NANOSECONDS = {
     "step": 80.0,
     "measured cell": 1.5,
+    "weighed cell": 1.0,
     "row": 5.0,
     "matrix operation": 0.11,
     "operation": 3.4,
@@ -176,7 +180,7 @@ class _Builder:
             self.inputs[parent].append(table)
             return
         if table.measured:
-            table = self._weighted(table, self.one, above)
+            table = self._weighted(table, self.one, above, f.WEIGHT)
         elif kept != table.labels:
             table = self._packed(table, kept)
         self._scaled(table, root=not kept)
@@ -196,7 +200,7 @@ class _Builder:
         """The product of two tables, summed over what is not wanted."""
         for table, other in sorted(((left, right), (right, left)), key=lambda pair: -self.axes.cells(pair[0].labels)):
             if table.measured and set(other.labels) <= set(table.labels):
-                return self._weighted(table, other, wanted)
+                return self._weighted(table, other, wanted, f.WEIGHT)
         left, right = (self._without_lone(*pair, wanted) for pair in ((left, right), (right, left)))
         both = set(left.labels).intersection(right.labels)
         kept = tuple(label for label in left.labels if label in both and label in wanted)
@@ -205,7 +209,13 @@ class _Builder:
         larger = max(left, right, key=lambda table: self.axes.cells(table.labels))
         summed = tuple(label for label in larger.labels if label in both and label not in wanted)
         kept = tuple(label for label in larger.labels if label in kept)
-        if kept and self.axes.cells((*rows, *summed, *columns)) < FEW_OPERATIONS:
+        few = kept and self.axes.cells((*rows, *summed, *columns)) < FEW_OPERATIONS
+        smaller, own = (right, rows) if larger is left else (left, columns)
+        if few or self.axes.matrix(larger.labels, kept, own, summed) is None:
+            _, split = self._rows_of(larger, smaller, wanted)
+            if self.axes.cells(larger.labels[split:]) >= LONG_ROW and set(smaller.labels) <= set(larger.labels):
+                return self._weighted(larger, smaller, wanted, f.TIMES)
+        if few:
             return self._small(left, right, (rows, summed, columns), kept)
         return self._matrices(left, right, (rows, summed, columns), kept)
 
@@ -223,19 +233,14 @@ class _Builder:
             self._add_step({f.KIND: f.POTENTIAL}, [(table, {})])
         return table
 
-    def _weighted(self, table: _Table, other: _Table, wanted: set[Any]) -> _Table:
-        """A measured clique's exponentials times a table of some of its axes, summed."""
+    def _weighted(self, table: _Table, other: _Table, wanted: set[Any], step: int) -> _Table:
+        """A table times one of some of its axes, summed; by WEIGHT a measured clique's exponentials."""
         other = self._in_order(self._exponentiated(other), [label for label in table.labels if label in other.labels])
-        of = {label: (label in wanted) + 2 * (label in other.labels) for label in table.labels}
-        kind = (f.ALONE, f.OWN, f.SHARED, f.COMMON)
-        inner = kind[of[table.labels[-1]]]
-        split = len(table.labels)
-        while split and kind[of[table.labels[split - 1]]] == inner:
-            split -= 1
+        inner, split = self._rows_of(table, other, wanted)
         made = self._new(label for label in table.labels if label in wanted)
         rows = table.labels[:split]
         columns = {
-            f.KIND: f.WEIGHT,
+            f.KIND: step,
             f.INNER: inner,
             f.N_OUT: self.axes.cells(rows),
             f.N_IN: self.axes.cells(table.labels[split:]),
@@ -245,6 +250,15 @@ class _Builder:
         }
         self._add_step(columns, [(table, {}), (other, {}), (made, {})])
         return made
+
+    def _rows_of(self, table: _Table, other: _Table, wanted: set[Any]) -> tuple[int, int]:
+        """What the last axes of a table are that are all of one kind, and where they begin."""
+        kind = (f.ALONE, f.OWN, f.SHARED, f.COMMON)
+        of = [kind[(label in wanted) + 2 * (label in other.labels)] for label in table.labels]
+        split = len(of)
+        while split and of[split - 1] == of[-1]:
+            split -= 1
+        return of[-1], split
 
     def _small(self, left: _Table, right: _Table, groups: tuple[Labels, Labels, Labels], kept: Labels) -> _Table:
         rows, summed, columns = groups
@@ -330,8 +344,9 @@ class _Builder:
     def _work(self, columns: dict[int, Any], cells: int) -> float:
         """Nanoseconds of a step, by the cells of its first table."""
         kind = columns[f.KIND]
-        if kind in (f.POTENTIAL, f.WEIGHT):
-            return NANOSECONDS["measured cell"] * cells + NANOSECONDS["row"] * columns.get(f.N_OUT, 0)
+        if kind in (f.POTENTIAL, f.WEIGHT, f.TIMES):
+            cell = NANOSECONDS["weighed cell" if kind == f.TIMES else "measured cell"]
+            return cell * cells + NANOSECONDS["row"] * columns.get(f.N_OUT, 0)
         if kind in (f.MATRICES, f.SMALL):
             operations = math.prod(columns[column] for column in (f.ROWS, f.COLUMNS, f.KEPT, f.SUMMED))
             return NANOSECONDS["matrix operation" if kind == f.MATRICES else "operation"] * operations
@@ -370,7 +385,7 @@ class _Builder:
             if table is self.one:
                 continue
             if table.values is not None:
-                read_again = kind == f.WEIGHT or (kind in (f.MATRICES, f.SMALL) and position != made)
+                read_again = kind == f.WEIGHT or (kind in (f.MATRICES, f.SMALL, f.TIMES) and position != made)
                 read_again |= bool(step.columns.get(f.ROOT))  # by the max-product
                 yield table.values, (number, last - number) if read_again else (number,)
             if table.gradient is not None:

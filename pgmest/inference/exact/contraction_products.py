@@ -8,28 +8,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from pgmest._base.blas_kernels import multiply_matrices
 from pgmest._base.compiled import inlined
 from pgmest._base.elementary_kernels import largest_of, sum_of
-from pgmest._base.row_kernels import maximum_on_rows, on_rows
-from pgmest._base.team_kernels import (
-    PARTS,
-    TABLE,
-    address_of,
-    finish,
-    offer,
-    parts_of,
-    table_at,
-    take,
-    wait_for_all,
-    wait_for_work,
-)
+from pgmest._base.row_kernels import maximum_on_rows, on_rows, sum_on_rows
 from pgmest.inference.exact.contraction_columns import (
     AT,
+    CELLS,
     COLUMN,
     COLUMNS,
     FIRST,
     GRADIENT,
+    INNER,
     KEPT,
     KEPT_INNER,
     KEPT_OUTER,
@@ -42,13 +31,13 @@ from pgmest.inference.exact.contraction_columns import (
     OTHER,
     OTHERS,
     OUTER,
+    OWN,
     PIECES,
     ROWS,
     RUN,
+    SHARED,
     STARTS,
-    STRIDE,
     SUMMED,
-    TRANSPOSED,
 )
 
 MAX_PRODUCT = 0
@@ -58,6 +47,11 @@ MAX_PRODUCT = 0
 @on_rows
 def add_product(target, row, other):
     return {"target": target + row * other}
+
+
+@sum_on_rows
+def inner_product(row, other):
+    return row * other
 
 
 @on_rows
@@ -75,170 +69,88 @@ def clear(row, value):
     return {"row": value}
 
 
-@on_rows
-def _raise_to_four(target, one, two, three, four, a, b, c, d):
-    return {"target": target.larger((one + a).larger(two + b)).larger((three + c).larger(four + d))}
-
-
-# -- matrix products ----------------------------------------------------------------------------------------------
-
-
-@inlined
-def _share(units, part, parts):
-    """The first and last of the units that one of some parts gets."""
-    return units * part // parts, units * (part + 1) // parts
-
-
-@inlined
-def _multiply(
-    blas, rows, summed, columns, a, a_start, a_step, a_turned, b, b_start, b_step, b_turned, c, c_start, c_step
-):
-    """As `multiply_matrices`, or the same with the maximum for the sum and the sum for the product."""
-    if blas != MAX_PRODUCT:
-        multiply_matrices(
-            blas, rows, summed, columns,
-            a, a_start, a_step, a_turned, b, b_start, b_step, b_turned, c, c_start, c_step,
-        )  # fmt: skip
-    elif not b_turned:
-        _raise_rows(rows, summed, columns, a, a_start, a_step, a_turned, b, b_start, b_step, c, c_start, c_step)
-    else:
-        for r in range(rows):
-            for j in range(columns):
-                other = b[b_start + j * b_step : b_start + j * b_step + summed]
-                if a_turned:
-                    largest = -np.inf
-                    for s in range(summed):
-                        largest = max(largest, a[a_start + s * a_step + r] + other[s])
-                else:
-                    largest = largest_sum(a[a_start + r * a_step : a_start + r * a_step + summed], other)
-                c[c_start + r * c_step + j] = largest
-
-
-@inlined
-def _raise_rows(rows, summed, columns, a, a_start, a_step, a_turned, b, b_start, b_step, c, c_start, c_step):
-    """c = the maximum over s of a(r, s) + b(s, j): four rows of b at a time."""
-    down, across = (1, a_step) if a_turned else (a_step, 1)
-    for r in range(rows):
-        row = c[c_start + r * c_step : c_start + r * c_step + columns]
-        clear(row, -np.inf)
-        cell, s = a_start + r * down, 0
-        while s + 4 <= summed:
-            at = b_start + s * b_step
-            _raise_to_four(
-                row, b[at : at + columns], b[at + b_step : at + b_step + columns],
-                b[at + 2 * b_step : at + 2 * b_step + columns], b[at + 3 * b_step : at + 3 * b_step + columns],
-                a[cell], a[cell + across], a[cell + 2 * across], a[cell + 3 * across],
-            )  # fmt: skip
-            cell, s = cell + 4 * across, s + 4
-        while s < summed:
-            at = b_start + s * b_step
-            raise_to_sum(row, b[at : at + columns], a[cell])
-            cell, s = cell + across, s + 1
-
-
-@inlined
-def matrices_up(blas, step, sides, maps, mu, work, part, parts):
-    left, right, made = sides[step[FIRST]], sides[step[FIRST] + 1], sides[step[FIRST] + 2]
-    a, b = mu if left[MEASURED] else work, mu if right[MEASURED] else work
-    rows, summed, columns = step[ROWS], step[SUMMED], step[COLUMNS]
-    begin, end = _share(step[KEPT] * rows, part, parts)
-    while begin < end:
-        k, r = begin // rows, begin % rows
-        some = min(rows - r, end - begin)
-        turned = left[TRANSPOSED]
-        start = left[AT] + maps[left[STARTS] + k] + (r if turned else r * left[STRIDE])
-        other = right[AT] + maps[right[STARTS] + k]
-        _multiply(
-            blas, some, summed, columns,
-            a, start, left[STRIDE], turned, b, other, right[STRIDE], right[TRANSPOSED],
-            work, made[AT] + begin * columns, columns,
-        )  # fmt: skip
-        begin += some
-
-
-@inlined
-def matrices_down(blas, step, sides, maps, mu, work, part, parts):
-    for gradient_of in range(2):
-        _gradient_of_factor(blas, step, sides, maps, mu, work, gradient_of, part, parts)
-
-
-@inlined
-def _gradient_of_factor(blas, step, sides, maps, mu, work, number, part, parts):
-    """Of a it is c b^T, or b c^T where a lies transposed; of b it is a^T c, or c^T a."""
-    own, other, made = sides[step[FIRST] + number], sides[step[FIRST] + 1 - number], sides[step[FIRST] + 2]
-    rows, summed, columns = step[ROWS], step[SUMMED], step[COLUMNS]
-    table, size = mu if other[MEASURED] else work, rows * columns
-    ends, inner = (columns, rows) if number else (rows, columns)
-    gradient_first = number == own[TRANSPOSED]
-    lines, across = (ends, summed) if gradient_first else (summed, ends)  # of the gradient as it lies
-    begin, end = _share(step[KEPT] * lines, part, parts)
-    while begin < end:
-        k, r = begin // lines, begin % lines
-        some = min(lines - r, end - begin)
-        start = other[AT] + maps[other[STARTS] + k]
-        gradient = made[GRADIENT] + k * size
-        target = own[GRADIENT] + maps[own[STARTS] + k] + r * own[STRIDE]
-        if gradient_first:  # c b^T or c^T a
-            first, second = work, table
-            first_at, first_step, first_turned = gradient + (r if number else r * columns), columns, number
-            second_at, second_step, second_turned = start, other[STRIDE], other[TRANSPOSED] ^ (1 - number)
-        else:  # b c^T or a^T c
-            first, second = table, work
-            first_turned = other[TRANSPOSED] ^ number
-            first_at = start + (r if first_turned else r * other[STRIDE])
-            first_step = other[STRIDE]
-            second_at, second_step, second_turned = gradient, columns, 1 - number
-        _multiply(
-            blas, some, inner, across,
-            first, first_at, first_step, first_turned, second, second_at, second_step, second_turned,
-            work, target, own[STRIDE],
-        )  # fmt: skip
-        begin += some
-
-
-@inlined
-def matrices_together(blas, steps, sides, maps, i, down, mu, work, team):
-    """Step i on the way up or down, in parts that helpers take, too, where it is worth it."""
-    step = steps[i]
-    parts = parts_of(team, step[ROWS] * step[SUMMED] * step[COLUMNS] * step[KEPT])
-    if parts < 2:
-        _matrices(blas, step, sides, maps, down, mu, work, 0, 1)
-        return
-    offer(team, 2 * i + down, parts, address_of(mu))
-    part = take(team)
-    while part >= 0:
-        _matrices(blas, step, sides, maps, down, mu, work, part, parts)
-        finish(team)
-        part = take(team)
-    wait_for_all(team)
-
-
-@inlined
-def help_with_matrices(blas, steps, sides, maps, work, team):
-    """What helpers do until they are to leave."""
-    offered, part = wait_for_work(team)
-    while part >= 0:
-        mu = table_at(team[TABLE], work)
-        _matrices(blas, steps[offered >> 1], sides, maps, offered & 1, mu, work, part, team[PARTS])
-        finish(team)
-        offered, part = wait_for_work(team)
-
-
-@inlined
-def _matrices(blas, step, sides, maps, down, mu, work, part, parts):
-    if down:
-        matrices_down(blas, step, sides, maps, mu, work, part, parts)
-    else:
-        matrices_up(blas, step, sides, maps, mu, work, part, parts)
-
-
-# -- small products and other orders -----------------------------------------------------------------------------------
-
-
 @inlined
 def _nothing(blas):
     """What a sum, or a maximum, begins with."""
     return -np.inf if blas == MAX_PRODUCT else 0.0
+
+
+# -- products with a table of fewer axes -------------------------------------------------------------------------------
+
+
+@on_rows
+def _common_down(row, gradient, other, other_gradient, c):
+    return {"gradient": c * other, "other_gradient": other_gradient + row * c}
+
+
+@sum_on_rows
+def _own_down(row, gradient, other, c):
+    return {"gradient": c * other}, row * c
+
+
+@on_rows
+def _common_down_max(row, gradient, other, other_gradient, c):
+    return {"gradient": c + other, "other_gradient": other_gradient.larger(row + c)}
+
+
+@maximum_on_rows
+def _own_down_max(row, gradient, other, c):
+    return {"gradient": c + other}, row + c
+
+
+@inlined
+def times_up(blas, step, sides, maps, mu, work):
+    table, other, made = sides[step[FIRST]], sides[step[FIRST] + 1], sides[step[FIRST] + 2]
+    a, b = mu if table[MEASURED] else work, mu if other[MEASURED] else work
+    n, kind = step[N_IN], step[INNER]
+    clear(work[made[AT] : made[AT] + made[CELLS]], _nothing(blas))
+    for i in range(step[N_OUT]):
+        row = a[table[AT] + i * n : table[AT] + (i + 1) * n]
+        place, start = made[AT] + maps[step[OUTER] + i], other[AT] + maps[step[OTHER] + i]
+        same, cells = work[place : place + n], b[start : start + n]
+        if blas == MAX_PRODUCT:
+            if kind == SHARED:
+                work[place] = max(work[place], largest_sum(row, cells))
+            elif kind == OWN:
+                raise_to_sum(same, row, b[start])
+            else:
+                raise_to_sum(same, row, cells)
+        elif kind == SHARED:
+            work[place] += inner_product(row, cells)
+        elif kind == OWN:
+            add_product(same, row, b[start])
+        else:
+            add_product(same, row, cells)
+
+
+@inlined
+def times_down(blas, step, sides, maps, mu, work):
+    table, other, made = sides[step[FIRST]], sides[step[FIRST] + 1], sides[step[FIRST] + 2]
+    a, b = mu if table[MEASURED] else work, mu if other[MEASURED] else work
+    n, kind = step[N_IN], step[INNER]
+    clear(work[other[GRADIENT] : other[GRADIENT] + other[CELLS]], _nothing(blas))
+    for i in range(step[N_OUT]):
+        row = a[table[AT] + i * n : table[AT] + (i + 1) * n]
+        gradient = work[table[GRADIENT] + i * n : table[GRADIENT] + (i + 1) * n]
+        place, there = made[GRADIENT] + maps[step[OUTER] + i], maps[step[OTHER] + i]
+        start, back = other[AT] + there, other[GRADIENT] + there
+        c, cells, its_gradient = work[place : place + n], b[start : start + n], work[back : back + n]
+        if blas == MAX_PRODUCT:
+            if kind == SHARED:
+                _common_down_max(row, gradient, cells, its_gradient, work[place])
+            elif kind == OWN:
+                work[back] = max(work[back], _own_down_max(row, gradient, b[start], c))
+            else:
+                _common_down_max(row, gradient, cells, its_gradient, c)
+        elif kind == SHARED:
+            _common_down(row, gradient, cells, its_gradient, work[place])
+        elif kind == OWN:
+            work[back] += _own_down(row, gradient, b[start], c)
+        else:
+            _common_down(row, gradient, cells, its_gradient, c)
+
+
+# -- small products and other orders -----------------------------------------------------------------------------------
 
 
 @inlined

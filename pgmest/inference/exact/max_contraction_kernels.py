@@ -37,18 +37,21 @@ from pgmest.inference.exact.contraction_columns import (
     ROOT,
     SHARED,
     SMALL,
+    TIMES,
     WEIGHT,
 )
+from pgmest.inference.exact.contraction_matrices import matrices_together
 from pgmest.inference.exact.contraction_products import (
     MAX_PRODUCT,
     clear,
     largest_sum,
-    matrices_together,
     pack_down,
     pack_up,
     raise_to_sum,
     small_down,
     small_up,
+    times_down,
+    times_up,
 )
 
 
@@ -122,6 +125,8 @@ def upward_max(steps, sides, maps, low, high, theta, work, team):
             _weight_up(step, sides, maps, theta, work)
         elif kind == SMALL:
             small_up(MAX_PRODUCT, step, sides, maps, theta, work)
+        elif kind == TIMES:
+            times_up(MAX_PRODUCT, step, sides, maps, theta, work)
         elif kind == MATRICES:
             matrices_together(MAX_PRODUCT, steps, sides, maps, i, 0, theta, work, team)
         elif kind == PACK:
@@ -148,6 +153,8 @@ def downward_max(steps, sides, maps, low, high, theta, best, work, top, team):
             _weight_down(step, sides, maps, theta, best, work)
         elif kind == SMALL:
             small_down(MAX_PRODUCT, step, sides, maps, theta, work)
+        elif kind == TIMES:
+            times_down(MAX_PRODUCT, step, sides, maps, theta, work)
         elif kind == MATRICES:
             matrices_together(MAX_PRODUCT, steps, sides, maps, i, 1, theta, work, team)
         elif kind == PACK:

@@ -111,16 +111,18 @@ def test_it_agrees_with_the_full_table_or_refuses(problem):
 @given(
     problem=problems(),
     few=st.sampled_from([0, 8, 10**9]),
+    long=st.sampled_from([1, 2, 8]),
     inner=st.sampled_from([1, 4, 64]),
     threads=st.sampled_from([1, 3]),
     large=st.sampled_from([1, 4096]),
 )
-def test_every_way_of_a_product_agrees_with_the_full_table(problem, few, inner, threads, large):
+def test_every_way_of_a_product_agrees_with_the_full_table(problem, few, long, inner, threads, large):
     """By BLAS or not, maps cut anywhere, products shared between threads or not, places shared or not."""
     if not problem.cliques:
         return
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(contraction_plan, "FEW_OPERATIONS", few)
+        patch.setattr(contraction_plan, "LONG_ROW", long)
         patch.setattr(axes, "INNER_CELLS", inner)
         patch.setattr(contracted_sweeps, "SHARED_OPERATIONS", 0)
         patch.setattr(contraction_plan, "SHARED_NANOSECONDS", 0.0)
@@ -133,6 +135,31 @@ def test_every_way_of_a_product_agrees_with_the_full_table(problem, few, inner, 
         if log_partition is not None:
             assert np.allclose(mu, 7.0 * indicators(problem) @ problem.joint.reshape(-1), rtol=0, atol=1e-10)
         assert_max_product_is_right(sweeps, problem)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    cliques=st.lists(
+        st.permutations("abcd").flatmap(lambda names: st.sampled_from([names[:2], names[:3]])), max_size=6
+    ),
+    sizes=st.lists(st.integers(1, 4), min_size=4, max_size=4),
+    few=st.sampled_from([0, 10**9]),
+    seed=st.integers(0, 100),
+)
+def test_tables_times_tables_of_some_of_their_axes(cliques, sizes, few, seed):
+    """Pairs and triples in every order that meet in one clique, by rows of a single cell and more."""
+    cliques = list({frozenset(names): tuple(names) for names in [*cliques, "ab", "bc", "cd", "da", "ac"]}.values())
+    vector = pg.CliqueVector.random(pg.Domain(zip("abcd", sizes, strict=True)), cliques, seed=seed)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(contraction_plan, "FEW_OPERATIONS", few)
+        patch.setattr(contraction_plan, "LONG_ROW", 1)
+        sweeps = ContractedSweeps.of(vector.layout, JunctionTree.from_cliques(vector.domain, [tuple("abcd")]))
+    theta, mu = np.array(vector.flat), np.empty(vector.layout.cells)
+    kernels = _kernels_of(vector.layout)
+    assert sweeps.run(theta, 3.0, mu) == pytest.approx(kernels.run(theta, 3.0)[1], rel=1e-12, abs=1e-12)
+    assert np.allclose(mu, kernels.run(theta, 3.0)[0], rtol=1e-11)
+    assert sweeps.max_marginals(theta, mu) == pytest.approx(kernels.maximum(theta))
+    assert np.allclose(mu, kernels.max_marginals(theta), rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("orders", [*itertools.product(("ab", "ba"), ("bc", "cb"), ("ac", "ca"))])
@@ -174,6 +201,24 @@ def test_a_star_of_hundreds_of_cliques_keeps_its_numbers_in_range():
     )
     expected, _ = _by_kernels(layout, theta)
     assert np.allclose(mu, expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("first", [-np.inf, -300.0, -25.0, 0.0, 25.0])
+@pytest.mark.parametrize("levels", [1, 3])
+def test_a_long_message_whose_first_cells_are_unlike_the_others(first, levels):
+    """They are all that is looked at where they seem to be in range."""
+    sizes = {"a": 70, "b": 80, **{f"x{i}": 3 for i in range(levels + 1)}}
+    cliques = [("a", "b", f"x{i}") for i in range(levels + 1)]
+    layout = Layout.of(pg.Domain(sizes), cliques)
+    assert sizes["a"] * sizes["b"] > contraction_kernels.SHORT
+    tables = np.random.default_rng(0).normal(size=(len(cliques), 70 * 80, 3))
+    tables[:, : contraction_kernels.SHORT] += first
+    theta, mu = tables.reshape(-1).copy(), np.empty(layout.cells)
+    tree = JunctionTree.from_cliques(layout.domain, cliques)
+    found = ContractedSweeps.of(layout, tree).run(theta, 1.0, mu)
+    expected, log_partition = _by_kernels(layout, theta, tree=tree)
+    assert found == pytest.approx(log_partition, rel=1e-12)
+    assert np.allclose(mu, expected, rtol=1e-10, atol=1e-300)
 
 
 def test_helpers_change_no_bit(monkeypatch):
