@@ -202,9 +202,11 @@ class ExactOracle:
         if self.contracted is not None and len(thetas):
             self.contracted.run_many(thetas, totals, mus, logs, self.threads)
         for k in np.flatnonzero(np.isnan(logs)):
-            logs[k] = self._upward(thetas[k], mus[k])
-            if np.isfinite(logs[k]):
-                self._downward(thetas[k], mus[k], float(totals[k]))
+            theta, mu, total = thetas[k], mus[k], float(totals[k])
+            found = None if self.contracted is None else self.contracted.run(theta, total, mu)
+            logs[k] = self._upward(theta, mu) if found is None else found
+            if found is None and np.isfinite(logs[k]):
+                self._downward(theta, mu, total)
 
     def _many_runs(self, vectors: int) -> ManyRuns:
         load_many_kernels()
@@ -319,9 +321,11 @@ class ExactOracle:
         return Factor.owning(domain, table.reshape(domain.shape)).transpose(self.plan.tree.cliques[index])
 
     def release(self) -> None:
-        """Let go of the arrays of the last run, which `covariance` and `clique_table` would read."""
+        """Let go of the arrays of the last run, which `covariance` and `clique_table` would read, and start afresh."""
         self._theta = self._mu = np.empty(0)
         self._settled = True
+        if self.contracted is not None:
+            self.contracted.forget()
 
     def _input(self, array: np.ndarray, name: str) -> np.ndarray:
         """A read-only view: numba compiles a kernel anew for each kind of argument, so there is to be one kind."""

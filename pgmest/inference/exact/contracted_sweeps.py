@@ -9,8 +9,9 @@ dZ/da = dZ/dc b^T and dZ/db = a^T dZ/dc on the way down (reverse-mode differenti
 Everything is linear here, not logarithmic, which saves a maximum and a logarithm for each entry of a message, so that
 it is faster on chains and trees, too. Potentials are shifted to a maximum of 0 and messages kept near 1, so what
 underflows is below exp(-700) of the largest entry. That can matter only where the maxima of the cliques exclude one
-another, and then the sums of the beliefs, which would be near 1 if they agreed, are tiny: `run` sees that and gives up,
-and the caller falls back on the kernels, which compute with logarithms where they must.
+another, and then the sums of the beliefs, which would be near 1 if they agreed, are tiny. `run` sees that, tries
+equivalent potentials that agree better (agreeing_potentials.py), and else gives up, and the caller falls back on the
+kernels, which compute with logarithms where they must.
 
 The max-product takes the same steps with the maximum for the sum and the sum for the product, on logarithms
 (max_contraction_kernels.py), and refuses nothing.
@@ -33,6 +34,7 @@ from pgmest._base.team import Alone, Team
 from pgmest._base.threads import run_together
 from pgmest.graph.junction_tree import JunctionTree
 from pgmest.inference.exact import contraction_columns as f
+from pgmest.inference.exact.agreeing_potentials import AgreeingPotentials
 from pgmest.inference.exact.contraction_plan import ONE_CELL, ContractionPlan
 from pgmest.inference.exact.kernel_loading import (
     load_contraction_kernels,
@@ -84,6 +86,7 @@ class ContractedSweeps:
         shared = (plan.steps[:, f.KIND] == f.MATRICES) & (columns.prod(axis=1) >= 2 * self._part)
         self._helped: bool = threads > 1 and bool(shared.any())
         self._work: dict[np.dtype[Any], _Workspace] = {}
+        self._agreeing = AgreeingPotentials(plan.layout)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ContractedSweeps, (self.plan, self.threads)  # a copy makes a workspace of its own
@@ -99,16 +102,27 @@ class ContractedSweeps:
         Returns:
             the log-partition function; None where linear numbers cannot hold what it takes, and `out` is of no use.
         """
+        found = self._both_sweeps(self._agreeing.of(theta), float(total), out)
+        if math.isnan(found) and self._agreeing.renew(theta):
+            found = self._both_sweeps(self._agreeing.of(theta), float(total), out)
+        if math.isnan(found):
+            return None
+        self._agreeing.accept()
+        return self.plan.log_free + found
+
+    def forget(self) -> None:
+        """What was learned from the potentials of earlier runs."""
+        self._agreeing.forget()
+
+    def _both_sweeps(self, theta: np.ndarray, total: float, out: np.ndarray) -> float:
         theta, space = _read_only(theta), self._workspace(theta.dtype)
         space.cells[ONE_CELL] = 1.0
         more = space.cells, self._scales, space.smallest
         if self.plan.shares:
-            found = self._run_together(theta, float(total), out, space, more)
-        else:
-            both_sweeps = space.kernels.both_sweeps
-            with space.sums as team:
-                found = both_sweeps(space.blas, *self._tables, theta, out, *more, float(total), team)
-        return None if math.isnan(found) else self.plan.log_free + found
+            return self._run_together(theta, total, out, space, more)
+        both_sweeps = space.kernels.both_sweeps
+        with space.sums as team:
+            return both_sweeps(space.blas, *self._tables, theta, out, *more, total, team)
 
     def _run_together(
         self, theta: np.ndarray, total: float, out: np.ndarray, space: _Workspace, more: tuple[Any, ...]
