@@ -1,10 +1,16 @@
-"""How the oracle gets faster with threads: each number in a process of its own, with BLAS limited to it, too."""
+"""How the oracle gets faster with threads: each number in a process of its own, with BLAS limited to it, too.
+
+Processors that a system counts may be threads of one core, and all of them share its memory. So what could be gained at
+most is measured, too: as many processes at once, which have nothing to wait for from one another.
+"""
 
 from __future__ import annotations
 
 import functools
 import os
+import statistics
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import combinations
 from typing import Any
@@ -64,16 +70,25 @@ def limited(threads: int) -> Iterator[None]:
 
 
 def run_case(name: str, quick: bool) -> dict[str, Any]:
-    """The times of one problem, for each number of threads."""
-    seconds = {}
-    for threads in thread_counts():
+    """The times of one problem, for each number of threads; medians of one process, and of as many as processors."""
+    counts, duration, seconds = thread_counts(), 0.5 if quick else 5.0, {}
+    for threads in counts:
         with limited(threads):
-            seconds[str(threads)] = apart(measure, name, threads, 0.5 if quick else 5.0)
-    return {"problem": name, "seconds": seconds}
+            seconds[str(threads)] = apart(measure, name, threads, duration)
+    with limited(1), ThreadPoolExecutor(counts[-1]) as processes:
+        at_once = processes.map(lambda _: apart(measure, name, 1, duration), range(counts[-1]))
+        together = statistics.mean(found["median"] for found in at_once)
+    return {
+        "problem": name,
+        "seconds": {threads: found["least"] for threads, found in seconds.items()},
+        "one_process": seconds["1"]["median"],
+        "one_of_many_processes": together,
+    }
 
 
-def measure(name: str, threads: int, seconds: float) -> float:
-    """The least time of a call: what disturbs one, another call escapes."""
+def measure(name: str, threads: int, seconds: float) -> dict[str, float]:
+    """The least time of a call, for what disturbs one, another call escapes; and the median."""
     vector = CASES[name]()
     oracle, out = ExactOracle(Plan.of(vector.layout), threads), np.empty(vector.layout.cells)
-    return alternate({name: lambda: oracle.run(vector.flat, 1.0, out)}, seconds)[name].least
+    timings = alternate({name: lambda: oracle.run(vector.flat, 1.0, out)}, seconds)[name]
+    return {"least": timings.least, "median": timings.median}

@@ -20,7 +20,10 @@ MEASURED = ("pgmest/inference/exact/*.py", "experiments/benchmarks/cores.py", "e
 COMMAND = "python -m experiments.benchmarks cores"
 NOTES = """\
 Milliseconds of a call on 1, 2, 4, ... threads, the least of some; each number of threads in a process of its own, which
-BLAS may use as well. "per core" is how many times faster all threads are than one, divided by their number."""
+BLAS may use as well. "per core" is how many times faster all threads are than one, divided by their number. "processes, per core" is what the
+processors allow: as many processes as there are, each on one thread, run the same at the same time, and the number is
+the time of a call of one process alone over that of one among all (medians). Where processors are two threads of one
+core, it is about a half."""
 
 Result = Mapping[str, Any]
 
@@ -51,8 +54,10 @@ def table(results: Sequence[Result]) -> str:
         seconds = {int(count): value for count, value in result["seconds"].items()}
         most = max(seconds)
         per_core = seconds[1] / seconds[most] / most
-        rows.append([result["problem"], *(milliseconds(seconds.get(count)) for count in counts), number(per_core, 2)])
-    return markdown(["problem", *map(str, counts), "per core"], rows)
+        allowed = result["one_process"] / result["one_of_many_processes"]
+        times = (milliseconds(seconds.get(count)) for count in counts)
+        rows.append([result["problem"], *times, number(per_core, 2), number(allowed, 2)])
+    return markdown(["problem", *map(str, counts), "per core", "processes, per core"], rows)
 
 
 def draw(results: Sequence[Result], path: Path) -> None:

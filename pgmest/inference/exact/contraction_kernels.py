@@ -7,7 +7,8 @@ gradients, in one workspace. Where cells lie is given by maps: entries of one ar
 The kinds of steps, c the gradient of what a step makes, as it comes back on the way down:
 
     POTENTIAL         a = exp(potential - maximum)               marginal = a c, scaled
-    WEIGHT            r = sum of exp(potential - maximum) b      marginal = a b c, scaled; gradient of b: sum of a c
+    WEIGHT            r = sum of exp(potential - maximum) b      marginal = a b c, scaled; gradient of b: sum of a c,
+                                                                 unless b is the constant 1
     MATRICES, SMALL   r = sum of a b                             gradients: sum of b c, sum of a c
     TIMES             r = sum of a b, b of axes of a             gradients: b c, sum of a c
     PACK              r = sum of a, in another order             gradient: c, in the order of a, repeated
@@ -147,6 +148,11 @@ def _weight_up(step, sides, maps, theta, mu, work, ahead):
 
 
 @on_rows
+def _multiply_row(row, c, weight):
+    return {"row": row * (c * weight)}
+
+
+@on_rows
 def _inner_down(row, b, gradient, c, factor):
     weighed = row * c
     return {"row": weighed * (b * factor), "gradient": gradient + weighed}
@@ -169,15 +175,20 @@ def _weight_down(step, sides, maps, mu, work, scales, total, smallest, ahead):
         mass *= scales[step[SCALE]]
     if not smallest < mass < math.inf:
         return False
-    factor = mu.dtype.type(total / mass)
-    clear(work[other[GRADIENT] : other[GRADIENT] + other[CELLS]], 0.0)
+    factor, constant = mu.dtype.type(total / mass), other[GRADIENT] < 0
+    if not constant:
+        clear(work[other[GRADIENT] : other[GRADIENT] + other[CELLS]], 0.0)
     for i in range(step[N_OUT]):
         if ahead >= 0:
             fetch(mu, ahead + i * n)
         row = mu[table[AT] + i * n : table[AT] + (i + 1) * n]
         place, there = made[GRADIENT] + maps[step[OUTER] + i], maps[step[OTHER] + i]
         start, back = other[AT] + there, other[GRADIENT] + there
-        if kind == SHARED:
+        if constant and kind == OWN:
+            _multiply_row(row, work[place : place + n], factor)
+        elif constant:
+            _multiply(row, work[place] * factor)
+        elif kind == SHARED:
             _inner_down(row, b[start : start + n], work[back : back + n], work[place], factor)
         elif kind == COMMON:
             _inner_down(row, b[start : start + n], work[back : back + n], work[place : place + n], factor)

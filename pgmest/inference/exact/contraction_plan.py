@@ -40,9 +40,9 @@ NANOSECONDS = {
 }
 """What steps take, up and down, on one thread, as thirty models took them; for the choice of a way only."""
 
-ONE_CELL, ITS_GRADIENT, PIECES = 0, 1, 2
-"""How every workspace begins: a constant 1 for products that have no second factor, its gradient, and room for each
-share's pieces of factors."""
+ONE_CELL, PIECES = 0, 1
+"""How every workspace begins: a constant 1 for products that have no second factor, and room for each share's pieces of
+factors."""
 
 SHARED_NANOSECONDS = 200_000.0
 """Sweeps of less are not worth waking threads for."""
@@ -122,7 +122,7 @@ class _Builder:
         self.parents: tuple[int, ...] = ()
         self.scales = 0
         self.pieces: list[int] = []
-        self.one = _Table((), values=Buffer(1, start=ONE_CELL), gradient=Buffer(1, start=ITS_GRADIENT))
+        self.one = _Table((), values=Buffer(1, start=ONE_CELL))
 
     def build(self, threads: int) -> ContractionPlan:
         self._hand_out()

@@ -94,13 +94,19 @@ def _weight_up(step, sides, maps, theta, work):
 def _weight_down(step, sides, maps, theta, best, work):
     table, other, made = sides[step[FIRST]], sides[step[FIRST] + 1], sides[step[FIRST] + 2]
     b, n, kind = theta if other[MEASURED] else work, step[N_IN], step[INNER]
-    clear(work[other[GRADIENT] : other[GRADIENT] + other[CELLS]], -np.inf)
+    constant = other[GRADIENT] < 0
+    if not constant:
+        clear(work[other[GRADIENT] : other[GRADIENT] + other[CELLS]], -np.inf)
     for i in range(step[N_OUT]):
         begin, end = table[AT] + i * n, table[AT] + (i + 1) * n
         row, found = theta[begin:end], best[begin:end]
         place, there = made[GRADIENT] + maps[step[OUTER] + i], maps[step[OTHER] + i]
         start, back = other[AT] + there, other[GRADIENT] + there
-        if kind == SHARED:
+        if constant and kind == OWN:
+            _set_sum(found, row, work[place : place + n])
+        elif constant:
+            _set_sum(found, row, work[place])
+        elif kind == SHARED:
             _inner_down(found, row, b[start : start + n], work[back : back + n], work[place])
         elif kind == COMMON:
             _inner_down(found, row, b[start : start + n], work[back : back + n], work[place : place + n])
