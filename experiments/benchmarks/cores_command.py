@@ -20,10 +20,10 @@ MEASURED = ("pgmest/inference/exact/*.py", "experiments/benchmarks/cores.py", "e
 COMMAND = "python -m experiments.benchmarks cores"
 NOTES = """\
 Milliseconds of a call on 1, 2, 4, ... threads, the least of some; each number of threads in a process of its own, which
-BLAS may use as well. "per core" is how many times faster all threads are than one, divided by their number. "processes, per core" is what the
-processors allow: as many processes as there are, each on one thread, run the same at the same time, and the number is
-the time of a call of one process alone over that of one among all (medians). Where processors are two threads of one
-core, it is about a half."""
+BLAS may use as well. "per core" is how many times faster all threads are than one, divided by their number.
+"processes, per core" is what the processors allow: as many processes as there are, each on one thread, run the same at
+the same time, and the number is the time of a call of one process alone over that of one among all (medians). Where
+processors are two threads of one core, it is about a half."""
 
 Result = Mapping[str, Any]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -16,7 +17,8 @@ PARTS_A_THREAD = 4
 """Work is offered in up to so many parts for each thread: a helper may come late, or be slower."""
 
 TRIALS, PERIOD = 6, 300
-"""Of so many runs the first TRIALS are helped and the next TRIALS are not; the others are as the faster of these."""
+"""Of so many runs the first TRIALS are helped and the next TRIALS are not; the others are as those of the lesser median,
+for a single run may be fast before helpers get in the way."""
 
 WORTHWHILE = 0.95
 """Help that takes more than this share of the time without is not worth what others could do on these processors."""
@@ -58,7 +60,7 @@ class Team:
         self._after = LINGER if linger else LEAVE
         self._helpers: list[Future[Any] | None] = [None] * (threads - 1)
         self._runs, self._helped, self._started = 0, True, 0.0
-        self._least = {True: math.inf, False: math.inf}
+        self._seconds: dict[bool, list[float]] = {True: [], False: []}
 
     def __enter__(self) -> np.ndarray:
         from pgmest._base.team_kernels import LEAVE, PHASE, STAY
@@ -76,8 +78,8 @@ class Team:
     def __exit__(self, *error: object) -> None:
         from pgmest._base.team_kernels import PHASE
 
-        elapsed = time.perf_counter() - self._started
-        self._least[self._helped] = min(self._least[self._helped], elapsed)
+        if self._runs % PERIOD in range(1, 2 * TRIALS + 1):
+            self._seconds[self._helped].append(time.perf_counter() - self._started)
         if self._helped:
             self._array[PHASE] = self._after
 
@@ -85,7 +87,10 @@ class Team:
         """Whether the next run is to be helped."""
         place = self._runs % PERIOD
         if place == 0:
-            self._least = {True: math.inf, False: math.inf}
+            self._seconds = {True: [], False: []}
         if place < 2 * TRIALS:
             return place < TRIALS
-        return self._least[True] < WORTHWHILE * self._least[False] if place == 2 * TRIALS else self._helped
+        if place > 2 * TRIALS:
+            return self._helped
+        helped, alone = (statistics.median(self._seconds[which] or [math.inf]) for which in (True, False))
+        return helped < WORTHWHILE * alone

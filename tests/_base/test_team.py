@@ -120,3 +120,15 @@ def test_help_is_taken_where_it_is_faster(monkeypatch):
     trial = [STAY] * TRIALS + [LEAVE] * TRIALS
     rest = PERIOD - len(trial)
     assert phases == trial + [STAY] * rest + trial + [LEAVE] * rest + trial + [STAY] * rest
+
+
+def test_one_fast_run_does_not_decide(monkeypatch):
+    """The first of a trial may be the only one in which nobody is in the way."""
+    clock = [0.0]
+    monkeypatch.setattr(team_module.time, "perf_counter", lambda: clock[0])
+    team, phases = Team(2, 1, lambda array: None, linger=True), []
+    for run in range(PERIOD):
+        with team as array:
+            phases.append(int(array[PHASE]))
+            clock[0] += 0.8 if run == 0 else {STAY: 1.2, LEAVE: 1.0}[phases[-1]]
+    assert phases == [STAY] * TRIALS + [LEAVE] * (PERIOD - TRIALS)

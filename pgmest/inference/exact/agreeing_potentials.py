@@ -5,9 +5,9 @@ Cliques that share attributes determine their potentials only together: for any 
 table says that a value occurs and another that none of its cells does, the first one's potentials grow without end and
 the other one's fall, far beyond what a product of linear numbers can hold, although the sum of the two hardly moves.
 
-Max-sum diffusion (Kovalevsky and Koval 1975; Werner 2007, "A linear programming approach to max-sum problem") moves such
-functions between all cliques that share some attributes S, until their max-marginals on S are equal. No record's total
-potential changes; the sum of the cliques' maxima, which bounds the largest of them, falls with every pass.
+Max-sum diffusion (Kovalevsky and Koval 1975; Werner 2007, "A linear programming approach to max-sum problem") moves
+such functions between all cliques that share some attributes S, until their max-marginals on S are equal. No record's
+total potential changes; the sum of the cliques' maxima, which bounds the largest of them, falls with every pass.
 """
 
 from __future__ import annotations
