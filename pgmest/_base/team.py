@@ -17,8 +17,8 @@ PARTS_A_THREAD = 4
 """Work is offered in up to so many parts for each thread: a helper may come late, or be slower."""
 
 TRIALS, PERIOD = 6, 300
-"""Of so many runs the first TRIALS are helped and the next TRIALS are not; the others are as those of the lesser median,
-for a single run may be fast before helpers get in the way."""
+"""Of so many runs the first TRIALS are helped and the next TRIALS are not; the others are as those whose median is
+less, for a single run may be fast before helpers get in the way."""
 
 WORTHWHILE = 0.95
 """Help that takes more than this share of the time without is not worth what others could do on these processors."""
