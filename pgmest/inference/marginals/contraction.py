@@ -7,7 +7,6 @@ shared axes are kept. The order depends only on the labels and sizes, so it is f
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,10 +19,8 @@ Label = Hashable
 Labels = tuple[Label, ...]
 
 EXACT_SEARCH = 8
-"""Up to this many tables the best order is searched for by dynamic programming, in a millisecond. Of twelve the search
-takes longer than what it saves, on average over the pairs of wide tables. So where there are more, tables that lie
-within another one are multiplied with it first, which costs no more than that one's cells, and if there are still more
-a greedy order is taken."""
+"""Up to this many tables the best order is searched for by dynamic programming, in a millisecond; beyond, a greedy one
+is taken. Of twelve the search takes longer than what it saves, on average over the pairs of wide tables."""
 
 UNSHARED_PRODUCT = 1 << 18
 """OpenBLAS uses one thread for a product of at most this many multiplications."""
@@ -180,38 +177,12 @@ def contraction(labels: tuple[Labels, ...], shapes: tuple[tuple[int, ...], ...],
 
 def contraction_order(labels: Sequence[Labels], output: Labels, sizes: Mapping[Label, int]) -> list[tuple[int, int]]:
     """Pairs (left < right) of positions to contract, each result going to the end of the list."""
-    if len(labels) > EXACT_SEARCH:
-        first, rest = _absorptions(labels, output, sizes)
-        return [*first, *(contraction_order(rest, output, sizes) if first else _searched(labels, output, sizes))]
     if len(labels) < 2:
         return []
     if len(labels) == 2:
         return [(0, 1)]
     if len(labels) == 3:  # so frequent that opt_einsum's search would take longer than the products
         return [min(_PAIRS_OF_THREE, key=lambda pair: _work_of_three(labels, pair, output, sizes)), (0, 1)]
-    return _searched(labels, output, sizes)
-
-
-def _absorptions(
-    labels: Sequence[Labels], output: Labels, sizes: Mapping[Label, int]
-) -> tuple[list[tuple[int, int]], list[Labels]]:
-    """Each table that lies within another with the smallest such one, small ones first; and what is left."""
-    tables, pairs = list(labels), []
-    while len(tables) > 1:
-        sets, order = [set(axes) for axes in tables], sorted(range(len(tables)), key=lambda k: _cells(tables[k], sizes))
-        ordered = itertools.combinations(order, 2)
-        pair = next((sorted(two) for two in ordered if sets[two[0]] <= sets[two[1]]), None)
-        if pair is None:
-            break
-        left, right = pair
-        one, other = tables.pop(right), tables.pop(left)
-        wanted = set(output).union(*tables)
-        tables.append(tuple(label for label in dict.fromkeys((*other, *one)) if label in wanted))
-        pairs.append((left, right))
-    return pairs, tables
-
-
-def _searched(labels: Sequence[Labels], output: Labels, sizes: Mapping[Label, int]) -> list[tuple[int, int]]:
     from opt_einsum import paths
 
     # opt_einsum wants letters; numbers as strings keep the order deterministic

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -53,21 +51,6 @@ def test_a_chain_is_contracted_from_its_short_end() -> None:
     program = contraction.contraction(tuple(labels), ((2, 100), (100, 100), (100, 100)), ("a", "d"))
     assert program.operations == 2 * (2 * 100 * 100)
     assert program.largest == 100 * 100
-
-
-def test_small_tables_are_multiplied_with_those_that_hold_them(monkeypatch) -> None:
-    """Not with what comes out of large products: three triples with all their pairs and single attributes."""
-    triples = [("a", "b", "c"), ("b", "c", "d"), ("d", "e", "a")]
-    inside = {pair for triple in triples for k in (1, 2) for pair in itertools.combinations(triple, k)}
-    labels, sizes = (*triples, *sorted(inside)), dict.fromkeys(LABELS, 10)
-    shapes = tuple((10,) * len(axes) for axes in labels)
-    assert len(labels) > contraction.EXACT_SEARCH
-    found = contraction.contraction.__wrapped__(labels, shapes, ())
-    alone = contraction.contraction.__wrapped__(tuple(triples), shapes[:3], ())
-    assert found.operations - alone.operations == sum(1000 if len(axes) == 2 else 100 for axes in inside)
-    assert found.largest == alone.largest
-    monkeypatch.setattr(contraction, "EXACT_SEARCH", 0)
-    assert contraction_order([("a",), ("b",), ("b", "a"), ("b", "a", "c")], ("c",), sizes) == [(0, 2), (0, 2), (0, 1)]
 
 
 def test_no_tables_make_one() -> None:
