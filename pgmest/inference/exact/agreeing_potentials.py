@@ -23,9 +23,9 @@ from pgmest.tables.clique_vector import Layout
 PASSES = 5
 """Over all shared sets of attributes. The first takes away most of the disagreement, five nearly all that goes away."""
 
-PATIENCE, MOST_PATIENCE = 3, 1 << 12
-"""After so many refusals diffusion is tried, for it takes as long as some runs without linear numbers; after each try
-that did not help, after twice as many, up to the second number."""
+PATIENCE, LONGEST_REST = 3, 256
+"""After so many refusals diffusion is tried, for it takes as long as some runs by logarithms. Where it does not help,
+as many runs are not tried at all, then twice as many, up to the second number."""
 
 
 class AgreeingPotentials:
@@ -41,7 +41,12 @@ class AgreeingPotentials:
         self._layout = layout
         self._shift: np.ndarray | None = None
         self._sum: np.ndarray = np.empty(0)
-        self._refusals, self._patience = 0, PATIENCE
+        self._refusals, self._resting, self._rest = 0, 0, PATIENCE
+
+    def rests(self) -> bool:
+        """Whether this run is not to be tried, as those before it were in vain."""
+        self._resting -= 1
+        return self._resting >= 0
 
     def of(self, theta: np.ndarray) -> np.ndarray:
         """Potentials of the same distribution, in an array that the next call overwrites, or `theta` itself."""
@@ -49,21 +54,21 @@ class AgreeingPotentials:
 
     def accept(self) -> None:
         """The potentials of the last call were accepted."""
-        self._refusals, self._patience = 0, PATIENCE
+        self._refusals, self._resting, self._rest = 0, 0, PATIENCE
 
     def renew(self, theta: np.ndarray) -> bool:
         """After a refusal: whether `of` now gives other potentials, which may be accepted."""
         self._refusals += 1
-        if self._refusals < self._patience or theta.dtype != np.float64:
+        if self._refusals < PATIENCE or theta.dtype != np.float64:
             return False
-        self._refusals, self._patience = 0, min(2 * self._patience, MOST_PATIENCE)
+        self._resting, self._rest = self._rest, min(2 * self._rest, LONGEST_REST)  # unless these are accepted
         self._shift, self._sum = self._found(theta), np.empty_like(theta)
         return True
 
     def forget(self) -> None:
         """As before the first refusal, so that what comes next does not depend on what was asked before."""
         self._shift = None
-        self._refusals, self._patience = 0, PATIENCE
+        self.accept()
 
     def _found(self, theta: np.ndarray) -> np.ndarray:
         """By diffusion from where the cliques agree better: at the potentials themselves, or at these and the shift."""

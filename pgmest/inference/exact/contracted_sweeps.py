@@ -100,8 +100,11 @@ class ContractedSweeps:
         """Write the marginals of flat potentials, scaled to `total`.
 
         Returns:
-            the log-partition function; None where linear numbers cannot hold what it takes, and `out` is of no use.
+            the log-partition function; None where linear numbers cannot hold what it takes, or could not for the last
+            potentials, and `out` is of no use.
         """
+        if self._agreeing.rests():
+            return None
         found = self._both_sweeps(self._agreeing.of(theta), float(total), out)
         if math.isnan(found) and self._agreeing.renew(theta):
             found = self._both_sweeps(self._agreeing.of(theta), float(total), out)

@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 
 import pgmest as pg
 from pgmest.inference.exact import agreeing_potentials, belief_propagation
-from pgmest.inference.exact.agreeing_potentials import PATIENCE, AgreeingPotentials, diffused, shared_attributes
+from pgmest.inference.exact.agreeing_potentials import (
+    LONGEST_REST,
+    PATIENCE,
+    AgreeingPotentials,
+    diffused,
+    shared_attributes,
+)
 from pgmest.inference.exact.belief_propagation import ExactOracle
 from pgmest.inference.exact.contracted_sweeps import ContractedSweeps
 from tests.inference.exact.test_belief_propagation import indicators
@@ -137,12 +143,16 @@ def test_where_it_does_not_help_it_is_tried_ever_more_rarely(monkeypatch):
     monkeypatch.setattr(agreeing_potentials, "diffused", lambda theta, shift, *more: tried.append(1) or shift)
     layout = Problem(SIZES, CYCLE).layout
     potentials, theta = AgreeingPotentials(layout), np.zeros(layout.cells)
-    renewed = [potentials.renew(theta) for _ in range(100)]
-    places = np.flatnonzero(renewed)
+    runs = [not potentials.rests() and potentials.renew(theta) for _ in range(10 * LONGEST_REST)]
+    places = np.flatnonzero(runs)
     assert len(places) == len(tried)
-    assert np.diff([-1, *places]).tolist() == [PATIENCE, 2 * PATIENCE, 4 * PATIENCE, 8 * PATIENCE, 16 * PATIENCE]
+    rests = (np.diff(places) - 1).tolist()
+    assert places[0] == PATIENCE - 1
+    assert rests[:5] == [PATIENCE, 2 * PATIENCE, 4 * PATIENCE, 8 * PATIENCE, 16 * PATIENCE]
+    assert max(rests) == rests[-1] == LONGEST_REST
     potentials.accept()
-    assert [potentials.renew(theta) for _ in range(PATIENCE)] == [False] * (PATIENCE - 1) + [True]
+    runs = [not potentials.rests() and potentials.renew(theta) for _ in range(PATIENCE)]
+    assert runs == [False] * (PATIENCE - 1) + [True]
 
 
 def test_marginals_do_not_depend_on_what_was_asked_before():
