@@ -45,19 +45,23 @@ class AgreeingPotentials:
 
     def rests(self) -> bool:
         """Whether this run is not to be tried, as those before it were in vain."""
-        self._resting -= 1
-        return self._resting >= 0
+        rests = self._resting > 0
+        self._resting -= rests
+        return rests
 
     def of(self, theta: np.ndarray) -> np.ndarray:
         """Potentials of the same distribution, in an array that the next call overwrites, or `theta` itself."""
-        return theta if self._shift is None else np.add(theta, self._shift, out=self._sum)
+        if self._shift is None or theta.dtype != np.float64:
+            return theta
+        return np.add(theta, self._shift, out=self._sum)
 
     def accept(self) -> None:
         """The potentials of the last call were accepted."""
         self._refusals, self._resting, self._rest = 0, 0, PATIENCE
 
     def renew(self, theta: np.ndarray) -> bool:
-        """After a refusal: whether `of` now gives other potentials, which may be accepted."""
+        """After a refusal: whether `of` now gives other potentials, which may be accepted. Of float32, which rounds off
+        more than a shift is worth, none are looked for."""
         self._refusals += 1
         if self._refusals < PATIENCE or theta.dtype != np.float64:
             return False
@@ -72,12 +76,11 @@ class AgreeingPotentials:
 
     def _found(self, theta: np.ndarray) -> np.ndarray:
         """By diffusion from where the cliques agree better: at the potentials themselves, or at these and the shift."""
-        begin = self._layout.offsets[:-1]
-        started = min(
-            (np.zeros(len(theta)), self._shift if self._shift is not None else np.zeros(len(theta))),
-            key=lambda shift: float(np.maximum.reduceat(theta + shift, begin).sum()),
-        )
-        return diffused(theta, started, self._shared)
+        begin, starts = self._layout.offsets[:-1], [np.zeros(len(theta))]
+        if self._shift is not None:
+            starts.append(self._shift)
+        start = min(starts, key=lambda shift: float(np.maximum.reduceat(theta + shift, begin).sum()))
+        return diffused(theta, start, self._shared)
 
     @cached_property
     def _shared(self) -> list[Shared]:

@@ -173,5 +173,7 @@ def test_a_copy_of_an_oracle_starts_afresh_and_float32_is_left_as_it_is():
     assert potentials.of(theta) is theta
     assert any(potentials.renew(theta) for _ in range(PATIENCE))
     assert potentials.of(theta) is not theta
+    single = theta.astype(np.float32)
+    assert potentials.of(single) is single
     potentials.forget()
     assert potentials.of(theta) is theta
