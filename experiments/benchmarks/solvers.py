@@ -105,17 +105,18 @@ def pgmest_trace(case: str, method: str, seconds: float) -> dict[str, Any]:
     certified = None
     if method == CERTIFIED_METHOD:
         best = min([*chosen["losses"], CASES[case].optimum or math.inf])
-        certified = _seconds_certified(problem, method, best, REPEATS if cold["total_seconds"] < 5 else 1)
+        certified = _seconds_certified(problem, method, best)
     record = {"problem": case, "side": "pgmest", "method": method, "compile_seconds": more}
     return {**record, **chosen, "certified_seconds": certified}
 
 
-def _seconds_certified(problem: NamedProblem, method: str, best: float, repeats: int) -> float | None:
-    """Seconds until `estimate` stops with a loss proven to be within CERTIFIED_SHARE of `best`; None: it does not."""
+def _seconds_certified(problem: NamedProblem, method: str, best: float) -> float | None:
+    """Seconds until `estimate` stops with a loss proven to be within CERTIFIED_SHARE of `best`, the median of some runs;
+    None: it does not."""
     measurements, total = problem.measurements(), problem.data().records
     scale = max(best, L2Loss(measurements, problem.domain).noise_floor)
     seconds = []
-    for _ in range(repeats):
+    for _ in range(REPEATS):
         started = time.perf_counter()
         report = estimate(
             measurements,

@@ -19,7 +19,8 @@ the smaller of a published one and the least that any method reached here. Secon
 pgmest they run from the measurements to the marginals, junction tree and plan included; what it has at any moment is a
 model. For mbi they leave out compilation (a column of its own) and, for all but mirror descent and L-BFGS, the fit of
 potentials to the marginals that its `estimate` ends with ("fit", with the loss of the model it gives; "over" where the
-fit was stopped): before it there are marginals but no model. mbi's universal method is run with its line search too."""
+fit was stopped): before it there are marginals but no model. mbi's universal method is run with its line search too.
+"0.1 % proven" is the time of a run of `estimate` by itself, which stops as soon as its certificate says so."""
 
 Trace = Mapping[str, Any]
 
@@ -70,11 +71,12 @@ def seconds_to(trace: Trace, loss: float) -> float | None:
 
 def reach_table(case: str, traces: Sequence[Trace]) -> str:
     best = best_loss(case, traces)
-    columns = ["method", *(f"{100 * share:g} % above best" for share in SHARES)]
+    columns = ["method", *(f"{100 * share:g} % above best" for share in SHARES), "0.1 % proven"]
     columns += ["loss at the end", "iterations", "seconds", "compilation", "fit", "loss of the model"]
     rows = [
         [f"{trace['side']} {trace['method']}"]
         + [number(seconds_to(trace, best * (1 + share))) for share in SHARES]
+        + [number(trace.get("certified_seconds"))]
         + [f"{trace['losses'][-1]:,.2f}", f"{trace['iterations'][-1]:,}"]
         + [number(trace["seconds"][-1]), number(trace["compile_seconds"]), _fit(trace)]
         + ["-" if trace["model_loss"] is None else f"{trace['model_loss']:,.2f}"]
@@ -113,15 +115,15 @@ def aims_table(traces: Sequence[Trace]) -> str:
                 [text, number(value), f"at {'least' if at_least else 'most'} {wanted:g}", "yes" if met else "no"]
             )
 
+    for problem, most in CERTIFIED.items():
+        certified = found.get((problem, "pgmest", OWN_DEFAULT), {}).get("certified_seconds")
+        add(f"{problem}: seconds until a loss within 0.1 % of the optimum is proven", certified, most, False)
     for problem, method, wanted in AIMS:
         own, other = found.get((problem, "pgmest", OWN_DEFAULT)), found.get((problem, "mbi", method))
         if own is None:
             continue
         best = best_loss(problem, [trace for trace in traces if trace["problem"] == problem])
         add(f"{problem}: seconds to 1 % above the best loss", seconds_to(own, 1.01 * best), 0.25, False)
-        if own.get("certified_seconds") is not None:
-            text = f"{problem}: seconds until a loss within 0.1 % of the optimum is proven"
-            rows.append([text, number(own["certified_seconds"]), "", ""])
         mine = own.get("certified_seconds")
         if other is None or mine is None:
             continue
@@ -131,6 +133,9 @@ def aims_table(traces: Sequence[Trace]) -> str:
             add(text, None if seconds is None else seconds / mine, limit, True)
     return markdown(["aim", "measured", "wanted", "met"], rows)
 
+
+CERTIFIED = {"adult14-pairs": 0.1, "adult14-fifteen": 1.0}
+"""How many seconds that may take."""
 
 AIMS = (
     ("adult14-pairs", "universal_accelerated_linesearch", (100, 100, 100)),
