@@ -111,8 +111,8 @@ def pgmest_trace(case: str, method: str, seconds: float) -> dict[str, Any]:
 
 
 def _seconds_certified(problem: NamedProblem, method: str, best: float) -> float | None:
-    """Seconds until `estimate` stops with a loss proven to be within CERTIFIED_SHARE of `best`, the median of some runs;
-    None: it does not."""
+    """Seconds until `estimate` stops with a loss proven to be within CERTIFIED_SHARE of `best`, the median of REPEATS
+    runs; None: it does not."""
     measurements, total = problem.measurements(), problem.data().records
     scale = max(best, L2Loss(measurements, problem.domain).noise_floor)
     seconds = []
