@@ -21,6 +21,9 @@ from pgmest.inference.exact.agreeing_potentials import AgreeingPotentials
 
 TOLERANCES = (1e-3, 1e-4)
 REPEATS = 3
+NOTES = f"""\
+Estimates certified to a tolerance, the medians of {REPEATS} runs, in turn; "without": the oracle goes on by logarithms where
+potentials of cliques that share attributes have drifted too far apart for linear numbers."""
 OUT = Path(__file__).parent / "results" / "far_potentials.md"
 
 
@@ -73,8 +76,7 @@ def main() -> None:
         [
             "# Small tolerances, with and without max-sum diffusion",
             f"Made by `python -m experiments.far_potentials` on {in_words(describe())}; not edited.",
-            f'Estimates certified to a tolerance, the medians of {REPEATS} runs, in turn; "without": the oracle goes on by\n'
-            "logarithms where potentials of cliques that share attributes have drifted too far apart for linear numbers.",
+            NOTES,
             markdown(columns, rows),
         ]
     )
