@@ -22,8 +22,8 @@ from pgmest.inference.exact.agreeing_potentials import AgreeingPotentials
 TOLERANCES = (1e-3, 1e-4)
 REPEATS = 3
 NOTES = f"""\
-Estimates certified to a tolerance, the medians of {REPEATS} runs, in turn; "without": the oracle goes on by logarithms where
-potentials of cliques that share attributes have drifted too far apart for linear numbers."""
+Estimates certified to a tolerance, the medians of {REPEATS} runs, in turn; "without": the oracle goes on by logarithms
+where potentials of cliques that share attributes have drifted too far apart for linear numbers."""
 OUT = Path(__file__).parent / "results" / "far_potentials.md"
 
 
