@@ -1,4 +1,4 @@
-"""What error bars cover: `Model.uncertainty` on tables whose truth is known.
+"""Measure what error bars cover: `Model.uncertainty` on tables whose truth is known.
 
 `python -m experiments.coverage` measures marginals of some tables with noise, several times over, estimates, asks for
 95 % intervals, and counts how often these hold the true count. It writes experiments/results/coverage.md.
@@ -51,7 +51,7 @@ _LOANS_PAIRS = (
 
 @dataclass(frozen=True)
 class Case:
-    """What is measured and asked, with how much noise of which kind.
+    """A setting: the measurements and questions, and the kind and size of the noise.
 
     Attributes:
         table: the name of the data, of whose attributes `pairs` names some.

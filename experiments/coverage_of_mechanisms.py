@@ -1,4 +1,4 @@
-"""What the default intervals hold after a mechanism: `Model.interval` of what MST, AIM and a fixed set measured.
+"""Measure how often the default intervals hold after MST, AIM and a fixed set of measurements (`Model.interval`).
 
 `python -m experiments.coverage mechanisms [--workers N] [--seeds N]` runs each mechanism at each budget on some tables,
 several times over, and asks the model for 95 % intervals of five classes of answers whose truth is known. Each run is
@@ -148,7 +148,7 @@ def conditional_means(table: pg.Factor) -> np.ndarray:
 
 
 def coefficients(table: pg.Factor) -> np.ndarray:
-    """Of the linear regression of the last attribute's code on those of the others, all standardized."""
+    """Return the coefficients of the regression of the last attribute's code on the other codes, all standardized."""
     codes = np.indices(table.domain.shape).reshape(len(table.domain), -1).astype(float)
     weights = np.maximum(table.datavector(), 0.0) / max(float(np.maximum(table.values, 0.0).sum()), 1e-9)
     centered = codes - (codes @ weights)[:, None]
@@ -172,8 +172,7 @@ def rows(run: Run) -> list[dict[str, Any]]:
     data = data_of(run.table)
     model = model_of(run, data)
     start = time.process_time()
-    posterior = model.posterior(DRAWS, run.seed, warm_up=WARM_UP, chains=2)
-    object.__setattr__(model, "_posterior", posterior)
+    model.posterior(DRAWS, run.seed, warm_up=WARM_UP, chains=2)
     seconds = time.process_time() - start
     found: dict[tuple[str, str], list[np.ndarray]] = defaultdict(list)
     for name, query, clique in questions(model, data):

@@ -1,4 +1,4 @@
-"""Where the real tables of the experiments and of some tests are, and how to load one.
+"""Find and load the real tables of the experiments and of some tests.
 
 They lie in the folder that the environment variable PGMEST_DATA names, else in `../shared/data` beside the repository:
 `NAME/data.csv.gz` with `NAME/domain.json`.

@@ -1,4 +1,4 @@
-"""What it costs to solve to small tolerances, with and without potentials that are kept from drifting apart.
+"""Measure the cost of small tolerances, with and without max-sum diffusion of potentials.
 
 `python -m experiments.far_potentials` estimates three problems on Adult to ever smaller tolerances, as `estimate` does
 and with max-sum diffusion switched off (`pgmest.inference.exact.agreeing_potentials`), in turn in one process, and

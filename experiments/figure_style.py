@@ -1,4 +1,4 @@
-"""How the experiments draw: one look for every figure, made for a slide.
+"""Define one style for all figures of the experiments, made for a slide.
 
 Colors are Okabe and Ito's, which stay apart for color-blind readers, and every series has a marker of its own as well.
 A point is the median over seeds and its bar the whole range of the seeds (or a 95 % interval of the mean); the numbers
@@ -182,12 +182,12 @@ def dots(
 
 
 def offset(index: int, count: int) -> float:
-    """By how much the `index`-th of `count` series lies beside the middle of its category in `dots`."""
+    """Return the offset of the `index`-th of `count` series from the middle of its category in `dots`."""
     return (index - (count - 1) / 2) * min(0.22, 0.7 / max(count, 1))
 
 
 def paper_marks(axes: Axes, x: Sequence[float], y: Sequence[float], label: str = "paper") -> None:
-    """What the paper reports, as open diamonds; NaN where it has no number."""
+    """Draw the paper's numbers as open diamonds; NaN where it has no number."""
     axes.plot(
         x, y, "D", markersize=7.5, markerfacecolor="none", markeredgecolor=PAPER_COLOR, markeredgewidth=1.3, label=label
     )

@@ -51,7 +51,7 @@ class Form:
     pooling: float = np.inf
     records: int = RECORDS
     repeats_private: bool = True
-    """Whether it makes sense where the prior is the private table; pooling would give its groups back."""
+    """A flag: the way makes sense if the prior is the private table. Pooling would return its groups."""
 
 
 FORMS = {
@@ -87,7 +87,7 @@ def split(data: pg.Dataset, prior: str, seed: int) -> tuple[pg.Dataset, pg.Datas
 
 @dataclass(frozen=True)
 class Plan:
-    """What is measured, chosen from public data only.
+    """The marginals to measure, chosen from public data only.
 
     Attributes:
         paper: the paper's hierarchy, state and then PUMA by year.
@@ -155,7 +155,7 @@ def synthesize(private: pg.Dataset, public: pg.Dataset, plan: Plan, form: Form, 
 
 
 def redrawn(private: pg.Dataset) -> pg.Dataset:
-    """As many records of each group, drawn from its own with replacement: what sampling alone costs."""
+    """Draw as many records of each group from its own with replacement: the error of sampling alone."""
     group = private.column("PUMA").astype(int) * 7 + private.column("YEAR")
     order = np.argsort(group, kind="stable")
     first = np.searchsorted(group[order], group)

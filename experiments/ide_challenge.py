@@ -125,7 +125,7 @@ class Trial:
 def algorithm_2(
     private: pg.Dataset, pumas: int, seed: int, support: int = SUPPORT
 ) -> tuple[pg.Dataset, tuple[int, int]]:
-    """As published; the noise is simulated. Also how many marginals were measured of states and of groups."""
+    """Run Algorithm 2 as published, with simulated noise; also return the numbers of measured marginals."""
     names = [name for name in private.domain if name not in ("STATE", "PUMA", "YEAR")]
     sample = private.take(np.random.default_rng(0).choice(private.records, min(private.records, 170_000), False))
     coarse = tuple(dependent_cliques(sample, names, threshold=0.1, max_cells=3000))
@@ -153,7 +153,7 @@ def scored(private: pg.Dataset, synthetic: pg.Dataset) -> tuple[np.ndarray, int]
 
 
 def redrawn(private: pg.Dataset, pumas: int) -> pg.Dataset:
-    """As many records of each group, drawn from its own with replacement: what sampling alone costs."""
+    """Draw as many records of each group from its own with replacement: the error of sampling alone."""
     group = private.column("PUMA").astype(int) * YEARS + private.column("YEAR")
     order, size = np.argsort(group, kind="stable"), np.bincount(group, minlength=pumas * YEARS)[group]
     first = np.searchsorted(group[order], group)
@@ -161,7 +161,7 @@ def redrawn(private: pg.Dataset, pumas: int) -> pg.Dataset:
 
 
 def from_states(private: pg.Dataset, seed: int) -> pg.Dataset:
-    """As many records of each group, drawn from its state's private records: the prior without any measurement."""
+    """Draw as many records of each group from its state's private records: the prior without any measurement."""
     rng, state = np.random.default_rng(seed), private.column("STATE")
     rows = np.empty(private.records, dtype=int)
     for value in (0, 1):
@@ -235,7 +235,7 @@ def report(table: pd.DataFrame) -> str:
 
 
 def findings(table: pd.DataFrame) -> str:
-    """What the numbers say."""
+    """Return the findings."""
     full = table[(table.records == table.records.max()) & (table.draw == POOLED)].iloc[0]
     small = table[table.draw == POOLED].sort_values("records").iloc[0]
     own = table[table.draw == OWN]

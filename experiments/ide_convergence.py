@@ -15,9 +15,9 @@ import numpy as np
 import pandas as pd
 
 import pgmest as pg
+from experiments.ide_two_stage import nearest_answers, nearest_of_least_divergence, stacked, two_stage
 from experiments.papers.paper import Run
 from pgmest.priors.ide.answers import partial_answers
-from pgmest.priors.ide.reference import nearest_answers, nearest_of_least_divergence, stacked, two_stage
 from pgmest.priors.ide.sweeps import Order
 from pgmest.priors.ide.update import prior_fractions, update_prior
 

@@ -1,4 +1,4 @@
-"""What the three kinds of interval hold, and how wide they are: `Model.interval` on tables whose truth is known.
+"""Measure coverage and width of the three kinds of interval (`Model.interval`) on tables whose truth is known.
 
 `python -m experiments.intervals` measures pairs of some tables with noise, several times over, and asks for 95 %
 intervals of measured cells, of cumulative counts, and of pairs that were not measured. It writes
@@ -42,7 +42,7 @@ def run(case: Case) -> dict[tuple[str, str], list[np.ndarray]]:
         blank = [pg.LinearMeasurement(data.project(clique), clique, case.stddev) for clique in case.pairs]
         model = pg.estimate([redraw(m, m.values, generator) for m in blank], data.domain)
         start = time.perf_counter()
-        object.__setattr__(model, "_posterior", model.posterior(DRAWS, trial, warm_up=WARM_UP))
+        model.posterior(DRAWS, trial, warm_up=WARM_UP)
         found["seconds", "posterior"].append(np.array([time.perf_counter() - start]))
         questions = [("measured", pair, data.project(pair).values, case.stddev) for pair in case.pairs]
         questions += [("unmeasured", pair, data.project(pair).values, case.stddev) for pair in case.unmeasured]

@@ -42,7 +42,7 @@ class KeptRuns:
 
     @property
     def folder(self) -> Path:
-        """Where rows are kept."""
+        """The folder of the rows."""
         return EXPERIMENTS.parent / "build" / self.name
 
     def row(self, run: Any) -> dict[str, Any] | None:

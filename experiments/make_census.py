@@ -15,10 +15,10 @@ from pathlib import Path
 import pgmest as pg
 from experiments.data import load
 from pgmest._base.files import write_atomically
-from pgmest.evaluation.metrics import total_variation
-from pgmest.evaluation.simulation import simulate_measurements
+from pgmest.simulation import simulate_measurements
 from pgmest.solvers.progress import progress_bar
 from pgmest.solvers.report import EstimationReport
+from pgmest.tables.distances import total_variation
 from pgmest.tables.domain import Clique
 
 FOLDER = Path(__file__).resolve().parents[1] / "pgmest" / "data"
@@ -58,7 +58,7 @@ NOTE = """\
 
 `census.csv.gz` holds {records:,} records with {attributes} attributes; `census-domain.json` says how many values each
 attribute has. All values are codes 0..n-1. The records are **synthetic**: no row describes a person.
-`pgmest.data.datasets.load("census")` reads them.
+`pgmest.datasets.load("census")` reads them.
 
 ## How it was made
 

@@ -1,11 +1,11 @@
-"""Which noise for k marginals: DPSyn's Figure 2 for three budgets, as tables and pictures."""
+"""Compare kinds of noise for k marginals: DPSyn's Figure 2 for three budgets, as tables and pictures."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from pgmest._base.files import write_atomically
-from pgmest.evaluation.plots import draw_noise_choices
+from pgmest.plots import draw_noise_choices
 from pgmest.privacy import best_noise, noise_table
 
 RESULTS = Path(__file__).parent / "results"

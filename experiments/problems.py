@@ -16,8 +16,8 @@ import numpy as np
 from experiments.data import find, load
 from pgmest.data.codes import code_type
 from pgmest.data.dataset import Dataset
-from pgmest.evaluation.simulation import simulate_measurements
 from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.simulation import simulate_measurements
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Clique, Domain
 

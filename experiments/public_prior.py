@@ -28,9 +28,9 @@ import pandas as pd
 import pgmest as pg
 from experiments.data import load
 from pgmest._base.files import write_atomically
-from pgmest.evaluation.metrics import total_variation
-from pgmest.evaluation.simulation import simulate_measurements
 from pgmest.priors import Support, public_model
+from pgmest.simulation import simulate_measurements
+from pgmest.tables.distances import total_variation
 from pgmest.tables.domain import Clique
 from pgmest.tables.information import mutual_information
 
@@ -74,7 +74,7 @@ CASES = (
 
 @cache
 def cliques(case: Case) -> tuple[Clique, ...]:
-    """What is measured: each attribute, and the public table's spanning tree of most mutual information."""
+    """Return the marginals to measure: one-way, and the public table's tree of most mutual information."""
     _, public = case.load()
     graph = nx.Graph()
     for pair in itertools.combinations(public.domain.attributes, 2):
@@ -153,7 +153,7 @@ STYLES = {
     "richer cliques, weight 0.1": ("--", "tab:blue"),
     "support, weight 0.1": ("--", "tab:orange"),
 }
-"""How the picture draws a way; the others are in the table only."""
+"""The drawing style of each way in the picture; other ways are in the table only."""
 
 
 def trial(case: Case, epsilon: float, seed: int, way: str) -> dict[str, Any]:

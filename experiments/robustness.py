@@ -17,8 +17,8 @@ import numpy as np
 
 import pgmest as pg
 from experiments.benchmarks.report import markdown
-from pgmest._base.errors import ArgumentError
 from pgmest._base.files import write_atomically
+from pgmest.errors import ArgumentError
 from pgmest.tables.domain import Clique
 
 SIZES = {

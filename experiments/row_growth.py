@@ -50,7 +50,7 @@ KEPT = KeptRuns("row_growth", Run)
 
 
 def table_path(rows: int) -> Path:
-    """Where the table lies while it is needed."""
+    """Return the path of the table, which is deleted after use."""
     return KEPT.folder / f"census-{rows}.parquet"
 
 

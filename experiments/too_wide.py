@@ -1,4 +1,4 @@
-"""What to do where no junction tree fits: 60 random three-way marginals of loans, estimated over the local polytope.
+"""Estimate where no junction tree fits: 60 random three-way marginals of loans, estimated over the local polytope.
 
 `python -m experiments.too_wide` measures triples of at most 100,000 cells each with noise, asks for the exact model,
 which is refused, and estimates with `oracle="convex"`. Errors are total-variation distances to the truth: of the
@@ -22,11 +22,11 @@ import pgmest as pg
 from experiments.benchmarks.machine import describe, in_words, load_average
 from experiments.benchmarks.report import markdown, number
 from experiments.data import load
-from pgmest._base.errors import ModelTooLarge
 from pgmest._base.files import write_atomically
-from pgmest.evaluation.metrics import total_variation
-from pgmest.evaluation.simulation import simulate_measurements
+from pgmest.errors import ModelTooLarge
 from pgmest.models.region import ApproximateModel
+from pgmest.simulation import simulate_measurements
+from pgmest.tables.distances import total_variation
 from pgmest.tables.domain import Clique, Domain
 
 MARGINALS, LARGEST, PAIRS, SEED = 60, 100_000, 40, 0
@@ -117,7 +117,7 @@ def compare(data: pg.Dataset, triples: list[Clique], pairs: list[Clique], stddev
 
 
 def refusal(measurements: Sequence[pg.LinearMeasurement], domain: Domain) -> str:
-    """What exact estimation says."""
+    """Return the error message of exact estimation."""
     try:
         pg.estimate(measurements, domain)
     except ModelTooLarge as error:

@@ -1,4 +1,4 @@
-"""What a warm start saves: one more marginal has been measured, as in every round of an adaptive mechanism.
+"""Measure what a warm start saves: one more marginal has been measured, as in every round of an adaptive mechanism.
 
 `python -m experiments.warm_start` estimates Adult's 14 one-way and 24 two-way marginals without one of the pairs, adds
 it, and estimates again: from the uniform distribution (cold), and from the model at hand (warm). It counts oracle calls

@@ -4,36 +4,37 @@
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
 
-from pgmest._base.renamed import install as _install
 from pgmest._base.version import __version__
 
 if TYPE_CHECKING:
-    from pgmest._base import errors
-    from pgmest.tables import zeros
+    from pgmest import errors
+    from pgmest import zeros
     from pgmest.tables.domain import Domain
     from pgmest.tables.factor import Factor
     from pgmest.tables.clique_vector import CliqueVector
-    from pgmest.data import datasets, schema
+    from pgmest import datasets, schema
     from pgmest.data.dataset import Dataset
     from pgmest.data.table_file import TableFile
-    from pgmest.data.schema import Schema
+    from pgmest.schema import Schema
     from pgmest import queries
-    from pgmest.queries import Kron, workloads
+    from pgmest import workloads
+    from pgmest.queries import Kron
     from pgmest.measurements.measurement import LinearMeasurement
     from pgmest.measurements.files import load_measurements, save_measurements
     from pgmest.graph.junction_tree import JunctionTree
     from pgmest.inference.kept_oracles import marginals
     from pgmest._base.threads import get_threads, set_threads
-    from pgmest import losses, solvers
-    from pgmest.models import uncertainty
+    from pgmest import inference, losses, solvers
+    from pgmest import uncertainty
     from pgmest.models.exact import Model
+    from pgmest.models.error_bars import interval
     from pgmest.models.region import ApproximateModel
     from pgmest.models.support import SupportModel
     from pgmest.models.files import load
     from pgmest import priors
     from pgmest.estimation.estimate import estimate
     from pgmest import privacy, transforms, strategies, synthesis, evaluation
-    from pgmest.evaluation import plots, simulation
+    from pgmest import plots, simulation
     from pgmest import mechanisms
     from pgmest.synthesizer import Synthesizer
 
@@ -57,6 +58,8 @@ __all__ = [
     "estimate",
     "evaluation",
     "get_threads",
+    "inference",
+    "interval",
     "load",
     "load_measurements",
     "losses",
@@ -81,7 +84,7 @@ __all__ = [
 
 _HOMES = {
     "pgmest.data.dataset": ("Dataset",),
-    "pgmest.data.schema": ("Schema",),
+    "pgmest.schema": ("Schema",),
     "pgmest.data.table_file": ("TableFile",),
     "pgmest.estimation.estimate": ("estimate",),
     "pgmest.graph.junction_tree": ("JunctionTree",),
@@ -89,6 +92,7 @@ _HOMES = {
     "pgmest.inference.kept_oracles": ("marginals",),
     "pgmest.measurements.files": ("load_measurements", "save_measurements"),
     "pgmest.measurements.measurement": ("LinearMeasurement",),
+    "pgmest.models.error_bars": ("interval",),
     "pgmest.models.exact": ("Model",),
     "pgmest.models.files": ("load",),
     "pgmest.models.region": ("ApproximateModel",),
@@ -99,26 +103,23 @@ _HOMES = {
     "pgmest.tables.domain": ("Domain",),
     "pgmest.tables.factor": ("Factor",),
 }
-"""Where the names above are that are no modules; each is loaded when it is first asked for."""
+"""The module of each public name that is not a module; it is imported when the name is first used."""
 
 
 def __dir__() -> list[str]:
     return __all__
 
 
-if not TYPE_CHECKING:  # or else a misspelled name would have a type
+if not TYPE_CHECKING:  # type checkers must not see this function, which would give misspelled names a type
 
     def __getattr__(name: str) -> object:
-        """A public name at its first use; a module; `loss` and `prior` of version 0.1, which warn."""
+        """Return a public name, importing its module at the first use."""
         home = next((module for module, names in _HOMES.items() if name in names), None)
         if home is not None:
             value = getattr(_import_module(home), name)
-        elif name in (*__all__, "loss", "prior"):
+        elif name in __all__:
             value = _import_module(f"pgmest.{name}")
         else:
             raise AttributeError(f"module 'pgmest' has no attribute {name!r}")
         globals()[name] = value
         return value
-
-
-_install()

@@ -12,15 +12,15 @@ from hypothesis import settings
 from experiments.data import load
 from pgmest.data.dataset import Dataset
 
-settings.register_profile("search", deadline=None)  # no test times itself: machines that run tests are busy
-settings.register_profile("landing", deadline=None, derandomize=True)  # the same examples for every change
-# Whether a version works is no question of rare examples:
-settings.register_profile("versions", deadline=None, derandomize=True, max_examples=15)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "search"))
+# No test has a deadline, because machines that run tests are busy.
+settings.register_profile("same", deadline=None, derandomize=True)  # the same examples on every machine: `make test`
+settings.register_profile("search", deadline=None, max_examples=400)  # random examples, and many: `make search`
+settings.register_profile("versions", deadline=None, derandomize=True, max_examples=15)  # `.ci/lowest`: few are enough
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 
 def pytest_configure() -> None:
-    """What a shell starts in the background ignores Ctrl-C, and the tests that raise it would wait forever."""
+    """Restore Ctrl-C, which a background process ignores: the tests that raise it would wait forever."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 

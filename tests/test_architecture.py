@@ -1,4 +1,4 @@
-"""The rule of docs/architecture.md, checked from the code: rooms import downwards only, and nothing in circles."""
+"""The rule of docs/architecture.md, checked from the code: packages import downwards only, and nothing in circles."""
 
 from __future__ import annotations
 
@@ -56,40 +56,67 @@ def imports_of(module: str) -> list[Import]:
 IMPORTS = [found for module in MODULES for found in imports_of(module)]
 
 
-def rooms() -> list[str]:
-    """The rooms from the bottom up, as docs/architecture.md lists them (from the top down)."""
+def packages() -> list[str]:
+    """Return the folders and modules from the bottom up, as docs/architecture.md lists them from the top down."""
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     block = re.search(r"```\npgmest/\n(.*?)```", text, re.DOTALL)
     assert block is not None
-    return re.findall(r"^  (\w+)/ ", block[1], re.MULTILINE)[::-1]
+    return re.findall(r"^    (\w+)(?:/|\.py) ", block[1], re.MULTILINE)[::-1]
 
 
-def room_of(module: str) -> str:
+def wings() -> dict[str, str]:
+    """Return the wing of each folder or module: tools, privacy or estimation."""
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    block = re.search(r"```\npgmest/\n(.*?)```", text, re.DOTALL)
+    assert block is not None
+    found, wing = {}, ""
+    for line in block[1].splitlines():
+        if heading := re.fullmatch(r"  (\w+)", line):
+            wing = heading[1]
+        elif entry := re.match(r"    (\w+)(?:/|\.py) ", line):
+            found[entry[1]] = wing
+    return found
+
+
+def package_of(module: str) -> str:
     return module.split(".")[1] if "." in module else ""
 
 
-def test_every_room_is_in_the_picture_and_the_root_holds_nothing_else():
+def test_every_folder_and_module_is_in_the_list():
     folders = {path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name not in MADE}
-    assert folders == set(rooms())
-    assert len(rooms()) == len(set(rooms()))
-    assert {path.name for path in PACKAGE.glob("*.py")} == {"__init__.py", "__main__.py"}
+    modules = {path.stem for path in PACKAGE.glob("*.py")} - {"__init__", "__main__"}
+    assert folders | modules == set(packages())
+    assert len(packages()) == len(set(packages()))
 
 
-@pytest.mark.parametrize("room", rooms())
-def test_rooms_import_downwards_only(room):
-    floor = {name: place for place, name in enumerate(rooms())}
-    if room in ("cli", "adapters"):
-        floor[""] = -1  # they are outside the door, and come in through it
+@pytest.mark.parametrize("package", packages())
+def test_packages_import_downwards_only(package):
+    floor = {name: place for place, name in enumerate(packages())}
+    if package in ("cli", "adapters"):
+        floor[""] = -1  # they may import `pgmest` itself, the public names
     upward = [
         f"{one.source} imports {one.target}"
         for one in IMPORTS
-        if room_of(one.source) == room and floor.get(room_of(one.target), len(floor)) > floor[room]
+        if package_of(one.source) == package and floor.get(package_of(one.target), len(floor)) > floor[package]
     ]
     assert upward == []
 
 
+@pytest.mark.parametrize(("wing", "others"), [("estimation", {"privacy", "tools"}), ("privacy", {"tools"})])
+def test_wings_are_kept_apart(wing, others):
+    """Names for a type checker alone count, too: a wing must be readable without the others."""
+    of = wings()
+    assert set(of.values()) == {"estimation", "privacy", "tools"}
+    crossing = [
+        f"{one.source} imports {one.target}"
+        for one in IMPORTS
+        if of.get(package_of(one.source)) == wing and of.get(package_of(one.target)) in others
+    ]
+    assert crossing == []
+
+
 def test_nothing_imports_in_circles():
-    """Circles inside a room count, and imports inside functions; names for a type checker alone do not."""
+    """Circles inside a package count, and imports inside functions; names for a type checker alone do not."""
     graph = nx.DiGraph()
     graph.add_edges_from((one.source, one.target) for one in IMPORTS if not one.typing and one.source != one.target)
     assert [sorted(circle) for circle in nx.strongly_connected_components(graph) if len(circle) > 1] == []

@@ -37,7 +37,7 @@ def test_it_runs(path, tmp_path, monkeypatch):
 
 
 def pictures(notebook) -> list[int]:
-    """How many pictures each cell shows."""
+    """Return the number of pictures of each cell."""
     shown = [[output.get("data", {}) for output in cell.get("outputs", [])] for cell in notebook.cells]
     return [sum("image/png" in data for data in cell) for cell in shown]
 
@@ -64,6 +64,6 @@ def test_the_pictures_that_are_kept_are(path):
 
 
 def dots_per_inch(png: bytes) -> float:
-    """By the chunk pHYs of a PNG, dots per meter (PNG specification, 11.3.5.3)."""
+    """Read the resolution from the chunk pHYs of a PNG, dots per meter (PNG specification, 11.3.5.3)."""
     place = png.index(b"pHYs") + 4
     return int.from_bytes(png[place : place + 4], "big") * 0.0254

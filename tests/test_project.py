@@ -3,6 +3,7 @@
 import ast
 import importlib
 import re
+import runpy
 import subprocess
 import sys
 import tomllib
@@ -29,7 +30,7 @@ HEAVY = {
     "yaml",
 }
 DISTRIBUTIONS = {"cuda": "cuda-core", "dp_accounting": "dp-accounting", "sklearn": "scikit-learn", "yaml": "pyyaml"}
-"""What provides a package, where that has another name."""
+"""The distributions whose name differs from that of their package."""
 
 
 def loaded_by(statement: str) -> set[str]:
@@ -135,3 +136,28 @@ def test_names_used_in_the_readme_exist():
     missing = sorted(name for name in names if not hasattr(pg, name))
     assert names
     assert missing == []
+
+
+@pytest.mark.skipif(not (ROOT / ".ci" / "prose").exists(), reason="no .ci here")
+def test_the_prose_check_finds_fragments_and_turns_of_phrase():
+    found = runpy.run_path(str(ROOT / ".ci" / "prose"))["findings"]
+    source = '''"""The module."""
+SIZE = 3
+"""Of a block."""
+
+class Table:
+    """What a table holds."""
+
+    cells: int
+    """The number of cells; it stands for more."""
+
+    def rows(self):
+        """Return whether there are rows; None if there is none."""
+
+    def columns(self):
+        """Whether there are columns."""
+'''
+    count, fragments, phrases = found(source)
+    assert count == 6
+    assert sorted(fragments) == [(3, "Of a block."), (6, "What a table holds."), (15, "Whether there are columns.")]
+    assert phrases == [(9, "stands for")]

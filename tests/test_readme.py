@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -21,6 +24,26 @@ def test_python_runs(block, tmp_path, monkeypatch, capsys):
     assert (tmp_path / "synthetic.csv").exists()
 
 
+@pytest.mark.parametrize("block", re.findall(r"```sh\n(.*?)```", README, re.DOTALL))
+def test_commands_run_in_an_empty_folder(block, tmp_path):
+    (tmp_path / "bin").mkdir()
+    for name, module in (("python", ""), ("pgmest", "-m pgmest")):
+        script = tmp_path / "bin" / name
+        script.write_text(f'#!/bin/sh\nexec "{sys.executable}" {module} "$@"\n')
+        script.chmod(0o755)
+    (tmp_path / "empty").mkdir()
+    path = {"PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    run = subprocess.run(
+        ["sh", "-e", "-c", block], cwd=tmp_path / "empty", env=os.environ | path, capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr
+    assert (tmp_path / "empty" / "synthetic.csv").exists()
+
+
+def test_one_screen_decides():
+    assert len(README.splitlines()) <= 100
+
+
 def test_links_and_paths_lead_somewhere():
     links = re.findall(r"\]\(([^)]+)\)", README)
     paths = re.findall(r"`((?:pgmest|docs|experiments)/[^`]*)`", README)
@@ -30,7 +53,8 @@ def test_links_and_paths_lead_somewhere():
 
 
 def test_commands_exist():
-    used = set(re.findall(r"^pgmest (\w+)", README, re.MULTILINE))
+    blocks = "".join(re.findall(r"```sh\n(.*?)```", README, re.DOTALL))
+    used = set(re.findall(r"^pgmest (\w+)", blocks, re.MULTILINE))
     assert used
     assert used <= set(COMMANDS)
 

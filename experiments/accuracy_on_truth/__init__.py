@@ -1,1 +1,1 @@
-"""How close estimates come to the true marginals, and which way of stopping or penalizing comes closest."""
+"""Measure how close estimates are to the true marginals, for several ways of stopping or penalizing."""

@@ -12,9 +12,9 @@ import numpy as np
 from experiments.data import load
 from experiments.problems import adult14_nine, adult14_pairs
 from pgmest.data.dataset import Dataset
-from pgmest.evaluation.simulation import simulate_measurements
 from pgmest.graph.junction_tree import JunctionTree
 from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.simulation import simulate_measurements
 from pgmest.tables.domain import Clique, Domain
 
 MOST_CELLS = 10_000

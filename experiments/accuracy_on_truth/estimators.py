@@ -36,8 +36,8 @@ class Watched(Solver[State]):
         self.visit(state)
         return state
 
-    def lower_bound(self, problem: Problem, state: State, enough: float) -> float:
-        return self.solver.lower_bound(problem, state, enough)
+    def lower_bound(self, problem: Problem, state: State, sufficient_gap: float) -> float:
+        return self.solver.lower_bound(problem, state, sufficient_gap)
 
 
 @dataclass(frozen=True)

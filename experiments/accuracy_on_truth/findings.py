@@ -1,4 +1,4 @@
-"""What the kept run says; printed at the head of the report. Numbers are those of its tables."""
+"""The findings of the stored run, printed at the head of the report. Numbers are those of its tables."""
 
 FINDINGS = """## Findings
 

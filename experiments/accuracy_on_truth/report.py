@@ -91,7 +91,7 @@ def by_case(table: pd.DataFrame, relative: pd.DataFrame, score: str = "measured"
 
 
 def by_bin(table: pd.DataFrame) -> pd.DataFrame:
-    """What cells of each size contribute to the measured error, as a share of the exact optimum's whole error."""
+    """Return the contributions of cells of each size to the measured error, as shares of the exact optimum's error."""
     columns = [f"measured_{name}" for name in BINS]
     means = {
         "exact": table[table.family == "exact optimum"].groupby(KEY)[[*columns, "measured"]].mean(),

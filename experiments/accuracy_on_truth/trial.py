@@ -107,7 +107,7 @@ class Trial:
                 yield replace(point, rule=rule, calls=point.calls + calls)
 
     def held_out(self, method: PathOf) -> tuple[int, int, int]:
-        """Which point of the path predicts best: fitted to half of the information, tested on the other.
+        """Return the point of the path that predicts best: fitted to half of the information, tested on the other.
 
         Returns:
             the point of least held-out loss, the last one after it that is not worse by more than a standard error of
@@ -159,5 +159,5 @@ class _Path:
                 self.averages.append(Row(family, rule, parameter, loss, calls, scores))
 
     def complete(self, progress: object) -> bool:
-        """Whether every rule that can be met has been, and a few points more."""
+        """Return whether every rule that can be met was met, and a few points more."""
         return not self.open and self.step >= 1.5 * self.points[-1].parameter

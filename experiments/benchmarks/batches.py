@@ -15,7 +15,7 @@ from experiments.benchmarks.oracle import own_label, thread_counts
 from experiments.benchmarks.timing import alternate
 from experiments.benchmarks.worker import apart
 from pgmest.inference.exact.belief_propagation import ExactOracle
-from pgmest.inference.exact.plan import Plan
+from pgmest.inference.exact.propagation_plan import PropagationPlan
 from pgmest.tables.clique_vector import CliqueVector
 
 MOST_CELLS = 1 << 22
@@ -47,7 +47,7 @@ def run_case(name: str, quick: bool) -> dict[str, Any]:
 def measure(name: str, seconds: float) -> dict[str, Any]:
     """Seconds a vector of each subject, and how many times longer each takes than run_many on one thread."""
     potentials = CASES[name]()
-    plan = Plan.of(potentials.layout)
+    plan = PropagationPlan.of(potentials.layout)
     vectors = max(16, min(1000, MOST_CELLS // plan.layout.cells))
     thetas = np.random.default_rng(0).normal(size=(vectors, plan.layout.cells))
     out = np.empty_like(thetas)

@@ -18,7 +18,7 @@ from experiments.benchmarks.timing import alternate, timed
 from experiments.benchmarks.worker import WorkerFailed, apart
 from experiments.problems import NamedProblem
 from pgmest.inference.exact.kernel_loading import load_kernels
-from pgmest.inference.exact.plan import Plan
+from pgmest.inference.exact.propagation_plan import PropagationPlan
 from pgmest.models.exact import Model
 
 TOTAL = 10_000.0
@@ -62,7 +62,7 @@ def measure(name: str, function: str | None, seconds: float) -> dict[str, Any]:
     potentials = problem.potentials()
     cliques = list(itertools.combinations(problem.domain, case.size))
     load_kernels()
-    plan_seconds, plan = timed(lambda: Plan.of(potentials.layout))
+    plan_seconds, plan = timed(lambda: PropagationPlan.of(potentials.layout))
     first_seconds, tables = timed(lambda: Model(potentials, TOTAL, plan=plan).project_many(cliques))
     kept = Model(potentials, TOTAL, plan=plan)
     subjects: dict[str, Callable[[], Any]] = {

@@ -1,4 +1,4 @@
-"""How the oracle gets faster with threads: each number in a process of its own, with BLAS limited to it, too.
+"""Measure the oracle's speed by number of threads: each number in a separate process, with BLAS limited to it, too.
 
 Processors that a system counts may be threads of one core, and all of them share its memory. So what could be gained at
 most is measured, too: as many processes at once, which have nothing to wait for from one another.
@@ -21,7 +21,7 @@ from experiments import problems
 from experiments.benchmarks.timing import alternate
 from experiments.benchmarks.worker import apart
 from pgmest.inference.exact.belief_propagation import ExactOracle
-from pgmest.inference.exact.plan import Plan
+from pgmest.inference.exact.propagation_plan import PropagationPlan
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Domain
 
@@ -89,6 +89,6 @@ def run_case(name: str, quick: bool) -> dict[str, Any]:
 def measure(name: str, threads: int, seconds: float) -> dict[str, float]:
     """The least time of a call, for what disturbs one, another call escapes; and the median."""
     vector = CASES[name]()
-    oracle, out = ExactOracle(Plan.of(vector.layout), threads), np.empty(vector.layout.cells)
+    oracle, out = ExactOracle(PropagationPlan.of(vector.layout), threads), np.empty(vector.layout.cells)
     timings = alternate({name: lambda: oracle.run(vector.flat, 1.0, out)}, seconds)[name]
     return {"least": timings.least, "median": timings.median}

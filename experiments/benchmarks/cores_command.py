@@ -61,7 +61,7 @@ def table(results: Sequence[Result]) -> str:
 
 
 def draw(results: Sequence[Result], path: Path) -> None:
-    """How many times faster than on one thread."""
+    """Return the speedup over one thread."""
     points = [
         {"problem": result["problem"], "threads": int(count), "faster": result["seconds"]["1"] / seconds}
         for result in results

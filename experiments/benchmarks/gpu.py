@@ -22,7 +22,7 @@ from pgmest.graph.junction_tree import JunctionTree
 from pgmest.inference.device.gpu_oracle import GpuOracle
 from pgmest.inference.device.loading import load_device
 from pgmest.inference.exact.belief_propagation import ExactOracle
-from pgmest.inference.exact.plan import Plan
+from pgmest.inference.exact.propagation_plan import PropagationPlan
 from pgmest.tables.clique_vector import CliqueVector, Layout
 from pgmest.tables.domain import Domain
 
@@ -32,7 +32,7 @@ BLOCK = 1 << 20
 """Potentials are this many standard normal draws, over and over: a billion draws would take half a minute."""
 
 PROCESSOR_CELLS = 2 * 10**8
-"""Of measured cells, the most with which the oracle on the processor is measured beside."""
+"""The largest number of measured cells with which the oracle on the processor is measured beside."""
 
 
 def _one_clique(values: int) -> Layout:
@@ -67,8 +67,8 @@ CASES: dict[str, tuple[Callable[[], Layout], int]] = {
     "adult14-pairs x 1,000": (lambda: problems.adult14_pairs().potentials().layout, 1000),
     "chain-10 x 10,000": (functools.partial(_chain, 10), 10_000),
 }
-"""Of each problem the cliques, and how many parameter vectors run at once. The bands are those for which times on an
-A100 were published: attributes 128, cliques of three neighbors."""
+"""The cliques of each problem, and the number of parameter vectors that run at once. For the bands,
+128 attributes with cliques of three neighbors, times on an A100 were published."""
 
 
 def run_case(name: str, quick: bool) -> dict[str, Any]:
@@ -124,11 +124,11 @@ def measure_gpu(name: str, precision: str, seconds: float) -> dict[str, Any]:
     cuda, dtype = load_device(), np.dtype(precision).type
     layout, theta = potentials(name)
     theta = theta.astype(dtype)
-    tiny = Plan.of(Layout.of(Domain({"a": 2}), [("a",)]))
+    tiny = PropagationPlan.of(Layout.of(Domain({"a": 2}), [("a",)]))
     compiling, _ = timed(lambda: GpuOracle(tiny, dtype).run(np.zeros(2, dtype)))
     call = "run" if theta.ndim == 1 else "run_many"
     start = time.perf_counter()
-    oracle = GpuOracle(Plan.of(layout), dtype)
+    oracle = GpuOracle(PropagationPlan.of(layout), dtype)
     mu, _ = getattr(oracle, call)(theta)
     first = time.perf_counter() - start
     host = repeated(lambda: getattr(oracle, call)(theta, 1.0, mu), min(seconds, 1.0))
@@ -145,17 +145,17 @@ def measure_gpu(name: str, precision: str, seconds: float) -> dict[str, Any]:
 
 
 def device_name(cuda: Any) -> str:
-    """What the device is called."""
+    """Return the name of the device."""
     name = getattr(getattr(cuda.current_context(), "device", None), "name", "numba's simulator of a device")
     return name.decode() if isinstance(name, bytes) else str(name)
 
 
 def measure_processor(name: str, seconds: float) -> dict[str, float]:
-    """The same on the processor, in float64, on all threads."""
+    """Measure the oracle on the processor, in float64, on all threads."""
     layout, theta = potentials(name)
     call = "run" if theta.ndim == 1 else "run_many"
     start = time.perf_counter()
-    oracle = ExactOracle(Plan.of(layout))
+    oracle = ExactOracle(PropagationPlan.of(layout))
     mu, _ = getattr(oracle, call)(theta)
     first = time.perf_counter() - start
     return {"first": first, "later": repeated(lambda: getattr(oracle, call)(theta, 1.0, mu), seconds)}

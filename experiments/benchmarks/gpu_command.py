@@ -10,11 +10,15 @@ from experiments.benchmarks.gpu import CASES, MBI_SCHEDULES, PRECISIONS, run_cas
 from experiments.benchmarks.report import heading, markdown, milliseconds, number, outdated, section
 from experiments.benchmarks.runner import chosen, kept, measure_all
 from experiments.benchmarks.store import Store
-from pgmest._base.errors import DeviceError
 from pgmest._base.files import write_atomically
+from pgmest.errors import DeviceError
 from pgmest.inference.device.loading import load_device
 
-MEASURED = ("pgmest/inference/device/*.py", "pgmest/inference/exact/plan.py", "experiments/benchmarks/gpu.py")
+MEASURED = (
+    "pgmest/inference/device/*.py",
+    "pgmest/inference/exact/propagation_plan.py",
+    "experiments/benchmarks/gpu.py",
+)
 COMMAND = "python -m experiments.benchmarks gpu"
 NOTES = """\
 Milliseconds. The first call includes the junction tree and the plan, and mbi's its compilation; our kernels are

@@ -1,4 +1,4 @@
-"""What the benchmarks ran on: processor, memory, and the versions of what was measured."""
+"""Describe the machine of the benchmarks: processor, memory, and the versions of the measured libraries."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def in_words(machine: dict[str, str]) -> str:
 
 
 def load_average() -> float:
-    """How many processes were running or waiting, on average over the last minute."""
+    """Return the number of running or waiting processes, averaged over the last minute."""
     return round(os.getloadavg()[0], 2)
 
 

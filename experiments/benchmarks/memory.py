@@ -1,4 +1,4 @@
-"""How much memory a process took, and whether there is enough of it to start another."""
+"""Measure the memory of a process, and decide whether there is enough to start another."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _RESET = Path("/proc/self/clear_refs")
 
 
 def resident_megabytes() -> float:
-    """What the process holds now (where this cannot be known, its peak so far), in 10^6 bytes."""
+    """Return the memory of the process (if that is not available, its peak so far), in 10^6 bytes."""
     return _field("VmRSS") or peak_megabytes()
 
 
@@ -32,7 +32,7 @@ def peak_megabytes() -> float:
 
 
 def available_megabytes() -> float:
-    """What new processes can take without swapping; infinite where this cannot be known."""
+    """Return the memory that new processes can use without swapping; infinite if that is not available."""
     meminfo = Path("/proc/meminfo")
     if not meminfo.exists():
         return float("inf")

@@ -22,7 +22,7 @@ from experiments.benchmarks.worker import WorkerFailed, apart
 from experiments.problems import NamedProblem
 from pgmest.graph.junction_tree import JunctionTree
 from pgmest.inference.exact.belief_propagation import ExactOracle
-from pgmest.inference.exact.plan import Plan
+from pgmest.inference.exact.propagation_plan import PropagationPlan
 from pgmest.inference.kept_oracles import marginals
 from pgmest.tables.clique_vector import CliqueVector, Layout
 from pgmest.tables.domain import Domain
@@ -32,13 +32,13 @@ LOOP_MOST_SECONDS = 0.002
 """mbi is timed in a compiled loop as well where a call is at most this long, as dispatching it then matters."""
 
 FRONT_DOOR = "pg.marginals"
-"""What people call: it finds the plan, checks the potentials, and returns new arrays; on the default threads."""
+"""The public call: it finds the plan, checks the potentials, and returns new arrays, on the default threads."""
 
 WIDE = 1000.0
 """Both sides are compared on potentials this many times larger as well: thousands, where probabilities underflow."""
 
 MBI_BYTES_A_CELL = 110
-"""What mbi's schedules are assumed to need a cell of the junction tree, to leave out what cannot fit."""
+"""The assumed memory of mbi's schedules for a cell of the junction tree, used to skip problems that cannot fit."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def measure(name: str, seconds: float, with_mbi: bool) -> dict[str, Any]:
     theta, mu, buffer = (np.array(potentials.flat) for _ in range(3))
     builds = [_build(problem, theta) for _ in range(5)]
     tree = JunctionTree.from_cliques(problem.domain, problem.cliques)
-    plan = Plan.of(potentials.layout, tree)
+    plan = PropagationPlan.of(potentials.layout, tree)
     result: dict[str, Any] = {
         "problem": name,
         "title": problem.title,
@@ -131,19 +131,21 @@ def measure(name: str, seconds: float, with_mbi: bool) -> dict[str, Any]:
 def _build(problem: NamedProblem, theta: np.ndarray) -> dict[str, float]:
     """Seconds from a new set of cliques to the first marginals, part by part."""
     tree_seconds, tree = timed(lambda: JunctionTree.from_cliques(problem.domain, problem.cliques))
-    plan_seconds, plan = timed(lambda: Plan.of(Layout.of(problem.domain, problem.cliques), tree))
+    plan_seconds, plan = timed(lambda: PropagationPlan.of(Layout.of(problem.domain, problem.cliques), tree))
     call_seconds, _ = timed(lambda: ExactOracle(plan, threads=1).run(theta))
     return {"tree_seconds": tree_seconds, "plan_seconds": plan_seconds, "first_call_seconds": call_seconds}
 
 
 def _dispatch_seconds() -> float:
     """A call on a model of one attribute of two values: nearly all of it is Python and the dispatch of the kernels."""
-    oracle = ExactOracle(Plan.of(Layout.of(Domain({"x": 2}), [("x",)])), threads=1)
+    oracle = ExactOracle(PropagationPlan.of(Layout.of(Domain({"x": 2}), [("x",)])), threads=1)
     theta, mu = np.zeros(2), np.zeros(2)
     return alternate({"dispatch": lambda: oracle.run(theta, out=mu)}, 0.1)["dispatch"].median
 
 
-def _own_subjects(plan: Plan, theta: np.ndarray, mu: np.ndarray, buffer: np.ndarray) -> dict[str, Callable[[], Any]]:
+def _own_subjects(
+    plan: PropagationPlan, theta: np.ndarray, mu: np.ndarray, buffer: np.ndarray
+) -> dict[str, Callable[[], Any]]:
     subjects: dict[str, Callable[[], Any]] = {}
     for threads in thread_counts():
         oracle = ExactOracle(plan, threads)
@@ -165,7 +167,9 @@ def own_label(threads: int) -> str:
     return f"pgmest, {threads} thread{'s' * (threads > 1)}"
 
 
-def _mbi_subjects(potentials: CliqueVector, plan: Plan, result: dict[str, Any]) -> dict[str, Callable[[], Any]]:
+def _mbi_subjects(
+    potentials: CliqueVector, plan: PropagationPlan, result: dict[str, Any]
+) -> dict[str, Callable[[], Any]]:
     """mbi's schedules, compiled and checked; those that fail or cannot fit are noted in the result."""
     from experiments.benchmarks import peers
 
@@ -189,7 +193,7 @@ def _mbi_subjects(potentials: CliqueVector, plan: Plan, result: dict[str, Any]) 
     return subjects
 
 
-def _own_marginals(plan: Plan, theta: CliqueVector) -> CliqueVector:
+def _own_marginals(plan: PropagationPlan, theta: CliqueVector) -> CliqueVector:
     return CliqueVector.of(theta.layout, ExactOracle(plan, threads=1).run(theta.flat)[0])
 
 
@@ -216,7 +220,7 @@ def _summary(label: str, timing: Timings) -> dict[str, float]:
 
 
 def _calls_in_one(label: str) -> int:
-    """How many oracle calls one timed call of a subject makes."""
+    """Return the number of oracle calls in one timed call of a subject."""
     if not label.endswith("compiled loop"):
         return 1
     from experiments.benchmarks.peers import LOOP
@@ -244,7 +248,7 @@ def own_memory(name: str) -> dict[str, float]:
     oracles: list[ExactOracle] = []
 
     def first() -> None:
-        oracles.append(ExactOracle(Plan.of(Layout.of(problem.domain, problem.cliques))))
+        oracles.append(ExactOracle(PropagationPlan.of(Layout.of(problem.domain, problem.cliques))))
         oracles[0].run(theta)
 
     return _peaks(first, lambda: oracles[0].run(theta))

@@ -1,4 +1,4 @@
-"""How the oracle's time and memory grow, as pictures that can be read in gray."""
+"""Draw the growth of the oracle's time and memory, readable in gray."""
 
 from __future__ import annotations
 

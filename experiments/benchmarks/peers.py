@@ -52,10 +52,10 @@ WITH_POTENTIALS = ("mirror_descent", "lbfgs")
 """The estimators whose state is a model. The others end by fitting potentials to their marginals."""
 
 FIT_ITERATIONS, FIT_MOST_SECONDS = 1000, 60.0
-"""What mbi's estimators spend on that fit, and when it is stopped here."""
+"""The iterations that mbi's estimators spend on that fit, and the limit after which the fit is stopped here."""
 
 LOOP = 50
-"""How many iterations mbi's estimators compile into one program."""
+"""The number of iterations that mbi's estimators compile into one program."""
 
 
 def as_mbi_domain(domain: Domain) -> mbi.Domain:

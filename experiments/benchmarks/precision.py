@@ -15,7 +15,7 @@ import numpy as np
 from experiments import problems
 from experiments.benchmarks.worker import apart
 from pgmest.inference.exact.belief_propagation import ExactOracle
-from pgmest.inference.exact.plan import Plan
+from pgmest.inference.exact.propagation_plan import PropagationPlan
 from pgmest.inference.exact.single_precision import SinglePrecisionOracle
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Domain
@@ -44,7 +44,7 @@ def run_case(name: str, quick: bool) -> dict[str, Any]:
 def measure(name: str, rounds: int) -> dict[str, Any]:
     """Seconds of a call, the least of some, and the largest difference of a marginal as a share of the total."""
     potentials = CASES[name]()
-    plan = Plan.of(potentials.layout)
+    plan = PropagationPlan.of(potentials.layout)
     double, single = ExactOracle(plan, 1), SinglePrecisionOracle(plan, 1)
     subjects = []
     for oracle, dtype in ((double, np.float64), (single, np.float32)):

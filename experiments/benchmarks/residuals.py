@@ -19,12 +19,12 @@ from experiments import problems
 from experiments.benchmarks import memory
 from experiments.benchmarks.worker import WorkerFailed, apart
 from pgmest.data.dataset import Dataset
-from pgmest.evaluation.simulation import simulate_measurements
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.mechanisms import HDMM
-from pgmest.queries.workloads import all_kway
+from pgmest.simulation import simulate_measurements
 from pgmest.synthesis import locally_nonnegative
 from pgmest.tables.domain import Clique
+from pgmest.workloads import all_kway
 
 RHO = 0.5
 CASES = {f"{attributes} attributes": attributes for attributes in (30, 100, 300, 1000)}
@@ -33,7 +33,7 @@ RECORDS = 1_000_000
 COUNTED_AT_ONCE = 40_000
 QUICK_RECORDS = 100_000
 FEWER_RECORDS = {1000: 20_000}
-"""How many records are made, where as many as of fewer attributes would take hours: each code is seen by 999 tables."""
+"""The number of records for many attributes. The usual number would take hours: each code is in 999 tables."""
 
 COMPARED = 500
 """Pairs whose errors are averaged."""
@@ -49,7 +49,7 @@ def run_case(name: str, quick: bool) -> dict[str, Any]:
 
 
 def run_peers(name: str, quick: bool) -> dict[str, Any]:
-    """The same noisy pairs by local non-negativity and by mbi, each in a process that is stopped after some time."""
+    """Estimate the same noisy pairs by local non-negativity and by mbi, each in a process with a time limit."""
     given = PEER_CASES[name], QUICK_RECORDS if quick else RECORDS
     result: dict[str, Any] = {"problem": name, "mbi": {}, **apart(measure_local, *given)}
     for step in PEER_STEPS:
@@ -124,7 +124,7 @@ def measure_local(attributes: int, records: int) -> dict[str, Any]:
 
 
 def measure_peer(attributes: int, records: int, step: float) -> dict[str, Any]:
-    """The same of mbi's mirror descent with its convex oracle; seconds with and without compilation."""
+    """Measure mbi's mirror descent with its convex oracle; seconds with and without compilation."""
     from experiments.benchmarks.peers import approximate_marginals
 
     data, measurements = _noisy_pairs(attributes, records)

@@ -1,4 +1,4 @@
-"""How time and memory grow with the number of attributes, as pictures that can be read in gray."""
+"""Draw the growth of time and memory with the number of attributes, readable in gray."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from experiments.benchmarks.solvers_plot import draw
 from experiments.benchmarks.solvers_report import traces_of, write_report
 from experiments.benchmarks.store import Store
 
-DATA = ("experiments/problems.py", "pgmest/evaluation/simulation.py")
+DATA = ("experiments/problems.py", "pgmest/simulation.py")
 ENGINE = ("pgmest/solvers/*.py", "pgmest/inference/exact/*.py", "pgmest/losses/*.py", "pgmest/queries/*.py")
 TREE = (
     "pgmest/tables/clique_vector.py",

@@ -86,7 +86,7 @@ def reach_table(case: str, traces: Sequence[Trace]) -> str:
 
 
 def end_table(traces: Sequence[Trace]) -> str:
-    """How much sooner pgmest's default gets to the least loss of each of mbi's methods."""
+    """Return how much sooner pgmest's default reaches the least loss of each of mbi's methods."""
     own = next((t for t in traces if (t["side"], t["method"]) == ("pgmest", OWN_DEFAULT)), None)
     if own is None:
         return ""
@@ -104,7 +104,7 @@ def end_table(traces: Sequence[Trace]) -> str:
 
 
 def aims_table(traces: Sequence[Trace]) -> str:
-    """What pgmest's default needs to be within 0.1 % of the best loss, and how much longer mbi takes."""
+    """Return the time of pgmest's default to within 0.1 % of the best loss, and how much longer mbi takes."""
     found = {(trace["problem"], trace["side"], trace["method"]): trace for trace in traces}
     rows: list[list[str]] = []
 
@@ -135,7 +135,7 @@ def aims_table(traces: Sequence[Trace]) -> str:
 
 
 CERTIFIED = {"adult14-pairs": 0.1, "adult14-fifteen": 1.0}
-"""How many seconds that may take."""
+"""The time limit, in seconds."""
 
 AIMS = (
     ("adult14-pairs", "universal_accelerated_linesearch", (100, 100, 100)),

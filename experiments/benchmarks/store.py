@@ -1,4 +1,4 @@
-"""Where benchmark results are kept: one JSON file per problem, so that a run that was stopped goes on where it was.
+"""Keep benchmark results in one JSON file per problem, so that an interrupted run resumes where it was.
 
 A result is current as long as the code that was measured and the machine are the same; a table may hold older ones,
 and says so.
@@ -45,7 +45,7 @@ class Store:
         return self.folder / self.benchmark / f"{name}.json"
 
     def get(self, name: str) -> dict[str, Any] | None:
-        """What is kept under this name: `result`, and `code`, `machine`, `measured` (the date) and `load`."""
+        """Return the record under this name: `result`, and `code`, `machine`, `measured` (the date) and `load`."""
         path = self.path(name)
         return json.loads(path.read_text()) if path.exists() else None
 
@@ -63,7 +63,7 @@ class Store:
         return record
 
     def is_current(self, record: dict[str, Any] | None) -> bool:
-        """Whether a record was measured with the code and on the machine of today."""
+        """Return whether a record was measured with the current code and on this machine."""
         return record is not None and record["code"] == self.code and record["machine"] == describe()
 
 

@@ -46,7 +46,7 @@ class Timings:
 
     @property
     def median(self) -> float:
-        """Of all calls, in seconds."""
+        """The median of all calls, in seconds."""
         return statistics.median(call for turn in self.turns for call in turn)
 
     @property
@@ -55,7 +55,7 @@ class Timings:
         return min(map(min, self.turns))
 
     def ratio(self, other: Timings) -> float:
-        """How many times longer a call takes than one of `other`: the median over rounds of the ratio in a round."""
+        """Return the ratio of a call's time to that of `other`: the median over rounds of the ratio in a round."""
         pairs = zip(self.turns, other.turns, strict=True)
         return statistics.median(statistics.median(mine) / statistics.median(theirs) for mine, theirs in pairs)
 

@@ -1,4 +1,4 @@
-"""What is compared: which mechanism is run on which table with which budget, and how its answer is judged."""
+"""Define the comparisons: the mechanism, table and budget of each run, and the error of its answer."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from experiments.compare.workloads import NAMES as WORKLOADS
 from experiments.compare.workloads import asked, error, errors
 from experiments.data import load
 from pgmest import mechanisms
-from pgmest._base.errors import PgmestError, QueryError
 from pgmest.data.dataset import Dataset
+from pgmest.errors import PgmestError, QueryError
 from pgmest.measurements.measurement import LinearMeasurement
 
 TABLES = (

@@ -1,4 +1,4 @@
-"""Where the results of cells are kept."""
+"""Keep the results of cells."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def kept(cell: Cell, most_seconds: float = 0.0) -> dict[str, Any] | None:
 
 
 def ended(cell: Cell, most_seconds: float = 0.0) -> bool:
-    """Whether nothing is left to run: there is a result, or the run with the first seed was refused or stopped."""
+    """Return whether nothing is left to run: a result exists, or the run with the first seed was refused or stopped."""
     first = None if cell.seed == SEEDS[0] else kept(replace(cell, seed=SEEDS[0]), most_seconds)
     return kept(cell, most_seconds) is not None or (first is not None and bool(first["note"]))
 

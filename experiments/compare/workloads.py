@@ -1,4 +1,4 @@
-"""What the comparisons ask of a model: all pairs, triples, and prefix sums of pairs, and how wrong its answers are.
+"""Define the questions of the comparisons: all pairs, triples, and prefix sums of pairs, and how wrong its answers are.
 
 A workload is drawn from the domain alone, with a fixed seed, so that every mechanism is judged by the same questions.
 """
@@ -14,7 +14,7 @@ import numpy as np
 
 import pgmest as pg
 from pgmest.data.dataset import Dataset
-from pgmest.evaluation.metrics import total_variation
+from pgmest.tables.distances import total_variation
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
 
@@ -22,7 +22,7 @@ NAMES = ("pairs", "triples", "prefixes")
 MOST_CELLS = 10_000
 """Marginals with more cells are not asked for."""
 MOST_PAIRS, MOST_TRIPLES = 1_000, 200
-"""Where a table has more of them, so many are drawn."""
+"""The number of marginals to draw if a table has more of them."""
 ORDERED_FROM = 9
 """Attributes with so many values or more are taken as ordered, by their codes, and asked for by prefix sums. The tables
 do not say which attributes are numeric; this rule is the same for all of them."""

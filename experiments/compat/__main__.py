@@ -48,7 +48,7 @@ def downloaded_tests(folder: Path) -> Path:
 
 
 def run_file(file: Path, more: list[str]) -> dict[str, Any]:
-    """What the tests of one file did."""
+    """Run the tests of one file and return their outcomes."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "found.json"
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore", "PGMEST_COMPAT_OUT": str(out)}

@@ -26,7 +26,7 @@ NOTED = (
 
 
 def run(guide: Path) -> int:
-    """How many blocks ran, one after the other; raises what a block raises."""
+    """Run the blocks one after the other and return their number; raise what a block raises."""
     text, names = guide.read_text(encoding="utf-8"), {"__name__": guide.stem}
     blocks = list(BLOCK.finditer(text))
     for block in blocks:
@@ -36,7 +36,7 @@ def run(guide: Path) -> int:
 
 
 def versions() -> dict[str, str]:
-    """Of the packages that matter, those that are installed, and Python's."""
+    """Return the versions of the relevant installed packages, and of Python."""
     found = {"Python": platform.python_version()}
     for package in NOTED:
         try:

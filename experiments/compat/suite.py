@@ -54,7 +54,7 @@ def keep() -> None:
 
 
 def versions() -> dict[str, str]:
-    """Of the packages that matter, those that are installed."""
+    """Return the versions of the relevant installed packages."""
     found = {}
     for package in PACKAGES:
         try:

@@ -66,7 +66,7 @@ QUICK_CONVERGENCE = (f"{PUBLISHED}, step", f"{OURS}, long")
 
 @functools.lru_cache(maxsize=1)
 def measured(table: str, epsilon: float, seed: int) -> Measured:
-    """What all ways to make records start from."""
+    """Return the tables from which all ways to make records start."""
     return measure(load(table), DESIGNS[table], epsilon, DELTAS[table], seed)
 
 
@@ -81,7 +81,7 @@ class FireCell:
 
     @property
     def name(self) -> str:
-        """What the result is kept under."""
+        """Return the name under which the result is kept."""
         method = self.method.replace(", ", "-").replace(" ", "-").replace("(", "").replace(")", "")
         return f"{self.table.replace('/', '-')}-{self.epsilon:g}-{method}-{self.seed}"
 
@@ -124,7 +124,7 @@ class BasisCell:
 
     @property
     def name(self) -> str:
-        """What the result is kept under."""
+        """Return the name under which the result is kept."""
         return f"privbasis-{self.table}-{self.theta:g}-{self.epsilon:g}-{self.seed}"
 
     def row(self) -> dict[str, Any]:

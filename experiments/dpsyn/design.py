@@ -23,7 +23,7 @@ LOW, HIGH = 0.5, 4.0
 
 @dataclass(frozen=True)
 class Design:
-    """What a table is made into, and what of it is measured.
+    """A recoding of a table, and the measurements of the recoded table.
 
     Attributes:
         combined: groups of attributes that mean nearly the same, recoded into one each.

@@ -11,7 +11,7 @@ PANELS = {"A": (0.1, 1e-8), "B": (0.1, 1e-12), "C": (1.0, 1e-8), "D": (1.0, 1e-1
 """epsilon and delta of each: with them the four crossings are those of the paper, which prints only these."""
 
 CROSSINGS = {"A": 18, "B": 28, "C": 19, "D": 28}
-"""Where "gauss zcdp" crosses "lap basic", as printed."""
+"""The crossing of "gauss zcdp" and "lap basic", as printed."""
 
 
 def rho_of(epsilon: float, delta: float) -> float:

@@ -30,7 +30,7 @@ ENGINEERING = 0.25
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """What was measured, and how to undo the recoding.
+    """The measurements, and the transform that undoes the recoding.
 
     Attributes:
         tables: after the recoding: they agree, and are not negative.

@@ -1,1 +1,1 @@
-"""PGM against all other mechanisms, on all tables: error over epsilon."""
+"""LAMP against all other mechanisms, on all tables: error over epsilon."""

@@ -1,10 +1,9 @@
-"""python -m experiments.flagship [--only PATTERN] [--fresh] [--report] [--workers N]: PGM and all others.
+"""python -m experiments.flagship [--only PATTERN] [--fresh] [--report] [--workers N]: LAMP against all others.
 
-On all pairs, on triples, and on prefix sums of pairs; for each PGM is run again, with it as its workload. The errors of
-the others are read from experiments/results/compare.csv, which `python -m experiments.compare` makes.
-A run that was made before is not made again (`experiments.kept_runs`). Each is made by a process of its own, whose peak
-of memory is noted. The tables and the picture go to experiments/results/flagship.{csv,md,png}. Set
-OPENBLAS_NUM_THREADS=1.
+The workloads are all pairs, triples, and prefix sums of pairs; LAMP is run for each. The errors of the other mechanisms
+are read from experiments/results/compare.csv, which `python -m experiments.compare` makes. Earlier runs are reused
+(`experiments.kept_runs`). Each run has a separate process, whose peak of memory is recorded. The tables and the picture
+go to experiments/results/flagship.{csv,md,png}. Set OPENBLAS_NUM_THREADS=1.
 """
 
 from __future__ import annotations

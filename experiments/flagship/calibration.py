@@ -1,16 +1,18 @@
-"""python -m experiments.flagship.calibration: what PGM expects of errors, beside the errors that there are.
+"""python -m experiments.flagship.calibration: LAMP's expected errors against measured errors.
 
-Its constants say how tables deviate, and none of them is chosen for a table. Of thirty pairs of each table:
+The constants describe how tables deviate from independence; none is tuned to a single table. For thirty pairs of each
+table, the experiment reports:
 
-1. `shrinkage.shrunk` of noisy tables over groups of codes: the l1 error left, over that of independence.
-2. `offers.DEVIATION`: that error over the one expected, where cells deviate by a power of what is expected of them.
-3. `scorer.POWER`: by which power errors of two one-way marginals add up to that of their product.
+1. `shrinkage.NoisyPair`: the l1 error of shrunk noisy tables over groups of codes, relative to that of independence.
+2. `candidates.DEVIATION`: that error relative to the expected one, if cells deviate by a power of their expected count.
+3. `scorer.POWER`: the power with which the errors of two one-way marginals add up to that of their product.
 
-And of up to thirty attributes of each table:
+For up to thirty attributes of each table, it reports:
 
-4. `one_way.OneWay`: the l1 error of estimated counts, over that without neighbors; as the codes are, and shuffled.
+4. `one_way.OneWayEstimate`: the l1 error of estimated counts relative to that without neighbors, with codes in order
+and shuffled.
 
-Noise is in parts of the mean count of a cell. The tables go to experiments/results/flagship_calibration.md.
+Noise is relative to the mean count of a cell. The tables go to experiments/results/flagship_calibration.md.
 """
 
 from __future__ import annotations
@@ -27,11 +29,11 @@ from experiments.data import load
 from pgmest._base.files import write_atomically
 from pgmest.data.dataset import Dataset
 from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE
-from pgmest.mechanisms.pgm.dependence import sampling_spread
-from pgmest.mechanisms.pgm.groups import nested_groups
-from pgmest.mechanisms.pgm.offers import FEW_CELLS, expected_errors, interaction
-from pgmest.mechanisms.pgm.one_way import LEAST_CODES, OneWay, posterior_means
-from pgmest.mechanisms.pgm.shrinkage import NoisyPair
+from pgmest.mechanisms.lamp.candidates import FEW_CELLS, expected_errors, interaction_fraction
+from pgmest.mechanisms.lamp.dependence import sampling_spread
+from pgmest.mechanisms.lamp.groups import nested_groups
+from pgmest.mechanisms.lamp.one_way import LEAST_CODES, OneWayEstimate, posterior_means
+from pgmest.mechanisms.lamp.shrinkage import NoisyPair
 from pgmest.synthesis.consistency import norm_sub
 from pgmest.tables.groups import summed
 
@@ -42,20 +44,20 @@ NOISE = (10.0, 3.0, 1.0, 0.3, 0.1)
 POWERS = (0.5, 0.75, 1.0)
 ADDED = (1.0, 1.2, 1.4, 1.6, 2.0)
 LEAST_ERROR = 1e-4
-"""An error of less, over the records, is nothing."""
+"""This is added to relative errors, so that ratios of tiny errors do not count."""
 LEAST = 0.04
-"""Pairs with less dependence, as l1 distance over the records, say nothing of how dependence is spread."""
+"""Pairs with less dependence (l1 distance over the number of records) are left out; it is mostly sampling error."""
 
 
 def pairs_of(data: Dataset, rng: np.random.Generator) -> Iterator[np.ndarray]:
-    """The counts of some pairs."""
+    """Yield the counts of some pairs."""
     pairs = [pair for pair in combinations(data.domain.attributes, 2) if data.domain.size(pair) <= MOST_CELLS]
     for place in rng.permutation(len(pairs))[:PAIRS]:
         yield data.project(pairs[place]).values.astype(float)
 
 
 def shrinkage_rows(counts: np.ndarray, rng: np.random.Generator) -> Iterator[dict[str, float]]:
-    """Errors of a noisy table over groups of some levels, left and expected."""
+    """Yield measured and expected errors of a noisy table over groups of some levels."""
     levels = [nested_groups(counts.sum(axis=axis) + 1e-3) for axis in (1, 0)]
     seen = set()
     for level in LEVELS:
@@ -72,7 +74,10 @@ def shrinkage_rows(counts: np.ndarray, rng: np.random.Generator) -> Iterator[dic
             continue
         for noise in NOISE:
             stddev = noise * truth.mean()
-            noisy, left = truth + stddev * rng.standard_normal(truth.shape), stddev * interaction(truth.shape) ** 0.5
+            noisy, left = (
+                truth + stddev * rng.standard_normal(truth.shape),
+                stddev * interaction_fraction(truth.shape) ** 0.5,
+            )
             error = np.abs(NoisyPair.of(lambda _, noisy=noisy: noisy, left, rows, columns).table() - truth).sum()
             row = {"cells": truth.size, "noise": noise, "to independence": error / dependence}
             for power in POWERS:
@@ -83,7 +88,7 @@ def shrinkage_rows(counts: np.ndarray, rng: np.random.Generator) -> Iterator[dic
 
 
 def product_rows(counts: np.ndarray, rng: np.random.Generator) -> Iterator[dict[str, float]]:
-    """The error of the product of two noisy one-way marginals, over what its two errors add up to."""
+    """Yield the error of the product of two noisy one-way marginals over the sum of their errors by each power."""
     total, truth = counts.sum(), (counts.sum(axis=1), counts.sum(axis=0))
     for noise in NOISE:
         stddevs = [noise * marginal.mean() / 10 for marginal in truth]
@@ -91,7 +96,7 @@ def product_rows(counts: np.ndarray, rng: np.random.Generator) -> Iterator[dict[
             marginal + stddev * rng.standard_normal(marginal.shape)
             for marginal, stddev in zip(truth, stddevs, strict=True)
         ]
-        found = [OneWay.of(values, stddev, total).counts for values, stddev in zip(noisy, stddevs, strict=True)]
+        found = [OneWayEstimate.of(values, stddev, total).counts for values, stddev in zip(noisy, stddevs, strict=True)]
         errors = np.array([np.abs(one - other).sum() for one, other in zip(found, truth, strict=True)])
         product = np.abs(np.outer(*found) - np.outer(*truth)).sum() / total
         if errors.min() > 0:
@@ -99,7 +104,7 @@ def product_rows(counts: np.ndarray, rng: np.random.Generator) -> Iterator[dict[
 
 
 def one_way_rows(data: Dataset, rng: np.random.Generator) -> Iterator[dict[str, float]]:
-    """Errors of noisy counts of attributes with neighbors, as their codes are and shuffled."""
+    """Yield relative errors of one-way estimates that use neighbors, with codes in order and shuffled."""
     names = [name for name, size in data.domain.items() if size >= LEAST_CODES]
     for name in rng.permutation(names)[:PAIRS]:
         truth = data.project((str(name),)).values.astype(float)
@@ -108,14 +113,14 @@ def one_way_rows(data: Dataset, rng: np.random.Generator) -> Iterator[dict[str, 
             for label, counts in (("in order", truth), ("shuffled", rng.permutation(truth))):
                 stddev, total = noise * float(counts.mean()), float(counts.sum())
                 noisy = counts + stddev * rng.standard_normal(counts.shape)
-                ours = np.abs(OneWay.of(noisy, stddev, total).counts - counts).sum()
+                ours = np.abs(OneWayEstimate.of(noisy, stddev, total).counts - counts).sum()
                 alone = np.abs(norm_sub(posterior_means(noisy, stddev), total) - counts).sum()
                 row[label] = (ours + LEAST_ERROR * total) / (alone + LEAST_ERROR * total)
             yield row
 
 
 def geometric(frame: pd.DataFrame, by: list[str]) -> str:
-    """Geometric means, as Markdown."""
+    """Return geometric means as a Markdown table."""
     means = np.exp(frame.groupby(by).agg(lambda column: np.log(column).mean()))
     lines = ["| " + " | ".join([*by, *means.columns]) + " |", "|" + "---:|" * (len(by) + len(means.columns))]
     for key, row in means.iterrows():
@@ -135,7 +140,7 @@ def main() -> None:
     tables = pd.DataFrame(shrinkage)
     tables["size"] = np.where(tables.pop("cells") <= FEW_CELLS, f"up to {FEW_CELLS} cells", "more")
     text = [
-        "# What PGM expects of errors",
+        "# What LAMP expects of errors",
         "",
         "`python -m experiments.flagship.calibration`, whose docstring says what is compared: thirty pairs of each of",
         f"{len(TABLES)} tables, geometric means. Noise is in parts of the mean count of a cell.",
@@ -143,13 +148,13 @@ def main() -> None:
         "## Noisy tables, shrunk",
         "",
         "The error left, over that of independence, and over what is expected where cells deviate by a power of what",
-        "is expected of them. PGM takes 0.5 for small tables and 0.75 for others.",
+        "is expected of them. LAMP takes 0.5 for small tables and 0.75 for others.",
         "",
         geometric(tables, ["size", "noise"]),
         "",
         "## Errors of one-way marginals in their product",
         "",
-        "The error of the product over what those of both add up to by a power. PGM takes 1.4.",
+        "The error of the product over what those of both add up to by a power. LAMP takes 1.4.",
         "",
         geometric(pd.DataFrame(products), ["noise"]),
         "",

@@ -1,16 +1,16 @@
 """python -m experiments.flagship.neural --python INTERPRETER [--margnet CHECKOUT] [--tabpe CHECKOUT] [--report]
 
-PGM against two newer methods by their authors' own code, in the Python that is named, which has torch, pandas, SciPy,
+LAMP against two newer methods by their authors' own code, in the Python that is named, which has torch, pandas, SciPy,
 networkx, scikit-learn, tomli, tqdm, omegaconf below 2.4, and requests. Each run is a process of its own, on one thread;
 a rival whose checkout is not named is not run. Codes are handed over as they are, with declared sizes, to all alike,
-and the error is that of all pairs, of shares times the table's number of records, which PGM pays for.
+and the error is that of all pairs, of shares times the table's number of records, which LAMP pays for.
 
 **MargNet** (arXiv 2511.13893, repository KaiChen9909/margnet): a neural network whose batch of 512 products of
 marginals is trained on noisy marginals; AIM's loop selects the pairs. Its settings are those of the authors for Adult:
 two layers of 256, 200 steps a round, 100 at epsilon 10; at 0.1, for which they have none, those at 0.2. (For other
 tables they have larger networks and more steps.) Its discretizing, which looks at the records for the values that occur
 without paying for it, and merges rare ones for a tenth of the budget where there are a hundred or more, is left out, so
-that all of the budget is the method's. (epsilon, delta) becomes the rho that AIM has in `experiments.compare`; PGM,
+that all of the budget is the method's. (epsilon, delta) becomes the rho that AIM has in `experiments.compare`; LAMP,
 which draws nothing but Gaussian noise, converts by the Gaussian's exact curve, for 4 to 7 % less noise.
 
 **Tab-PE** (arXiv 2606.08259, repository microsoft/DPSDA, with its settings for Adult): 1,000 records evolve in 29
@@ -49,12 +49,12 @@ from pgmest.tables.factor import Factor
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 SEEDS = (0, 1)
 QUICK = ("titanic", "BR2000", "acs-ipums23", "adult", "acs/MA2019", "fire", "adult_pub025_01", "adult14")
-"""Left out are tables that would take hours of a processor a run."""
+"""The tables that are run; the others would take hours of processor time each."""
 BY_NUMBERS = "Tab-PE, numbers"
 RIVALS = {"MargNet": QUICK, "Tab-PE": QUICK, BY_NUMBERS: tuple(table for table in QUICK if table != "acs-ipums23")}
-"""With their tables; that of binary attributes has no numbers."""
+"""The tables of each rival; a table of binary attributes has no numbers."""
 SETTINGS = {0.1: ("adult", 0.2), 1.0: ("adult", 1.0), 10.0: ("adult", 10.0)}
-"""Of MargNet: the table and the epsilon whose settings are taken."""
+"""The table and the epsilon whose settings MargNet uses at each epsilon."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Run:
 
     @property
     def name(self) -> str:
-        """Names the file of the row."""
+        """The name of the file of the row."""
         plain = f"{self.rival}-{self.table}-{self.epsilon:g}-{self.seed}"
         return plain.replace("/", "_").replace(", ", "-")
 
@@ -77,37 +77,37 @@ KEPT = KeptRuns("flagship_neural", Run)
 
 
 def library(rival: str) -> str:
-    """Whose code runs it."""
+    """Return the name of the library that runs a rival."""
     return rival.partition(",")[0]
 
 
 @dataclass(frozen=True)
 class Given:
-    """Marginals that are known already, with the total of the table that they are compared with."""
+    """Precomputed marginals, scaled to the total of the table that they are compared with."""
 
     tables: Mapping[Clique, Factor]
 
     @classmethod
     def shares(cls, data: Dataset, tables: Mapping[Clique, np.ndarray]) -> Given:
-        """Of distributions, flat or not, over cliques of a dataset."""
+        """Create marginals from distributions, flat or shaped, over cliques of a dataset."""
         domains = {clique: data.domain.project(clique) for clique in tables}
         shaped = {clique: np.reshape(values, domains[clique].shape) for clique, values in tables.items()}
         return cls({clique: Factor(domains[clique], data.total * values) for clique, values in shaped.items()})
 
     @classmethod
     def records(cls, data: Dataset, records: Dataset) -> Given:
-        """Of other records, of whatever number."""
+        """Create marginals from other records, whose number may differ."""
         pairs = cliques(data.domain, 2)
         counted = zip(pairs, records.project_many(pairs), strict=True)
         return cls.shares(data, {pair: table.values / records.total for pair, table in counted})
 
     def project(self, clique: Iterable[str]) -> Factor:
-        """One of them."""
+        """Return the marginal of a clique."""
         return self.tables[tuple(clique)]
 
 
 def measure(run: Run, python: str, checkouts: Mapping[str, str]) -> dict[str, Any]:
-    """Errors of the model, where there is one, of the records, and of as many true records; processor seconds."""
+    """Run a rival; keep the errors of its model, its records and as many true records, and processor seconds."""
     data = load(run.table)
     with tempfile.TemporaryDirectory() as folder:
         here = Path(folder)
@@ -135,10 +135,10 @@ def measure(run: Run, python: str, checkouts: Mapping[str, str]) -> dict[str, An
 
 
 def found(data: Dataset, made: np.ndarray, answers: np.ndarray) -> dict[str, Any]:
-    """The errors of what was handed back: codes of records, and the answers of all pairs, one after the other, or none.
+    """Return the errors of synthetic records and of a model's concatenated answers to all pairs, if there are any.
 
-    `error` is the model's where it answers, as is PGM's, else that of its records. `drawn` is the error of as many
-    records drawn from the table itself without replacement, where they are fewer than these.
+    `error` is that of the model, as for LAMP, or that of the records without a model. If there are fewer records than
+    in the table, `drawn` is the error of as many records drawn from the table without replacement.
     """
     pairs = cliques(data.domain, 2)
     records = error(data, Given.records(data, Dataset.from_codes(made, data.domain)))
@@ -153,27 +153,27 @@ def found(data: Dataset, made: np.ndarray, answers: np.ndarray) -> dict[str, Any
 
 
 def write(rows: pd.DataFrame) -> None:
-    """The rows, and tables of them beside the errors of PGM and of AIM."""
+    """Write the rows, and tables of them next to the errors of LAMP and AIM."""
     if rows.empty:
         return
     with atomic_path(RESULTS / "flagship_neural.csv") as path:
         rows.to_csv(path, index=False, float_format="%.7g")
     keys = ["table", "epsilon"]
-    pgm = pd.read_csv(RESULTS / "flagship.csv").query("workload == 'pairs'").groupby(keys)["error"].mean()
+    lamp = pd.read_csv(RESULTS / "flagship.csv").query("workload == 'pairs'").groupby(keys)["error"].mean()
     aim = pd.read_csv(RESULTS / "compare.csv").query("mechanism == 'AIM' and workload == 'pairs'")
     aim = aim.assign(error=aim["error"].astype(float)).groupby(keys)["error"].mean()
     lines = [
-        "# PGM against a neural network and against evolution, by their authors' code",
+        "# LAMP against a neural network and against evolution, by their authors' code",
         "",
         "`python -m experiments.flagship.neural`, whose docstring says what is run and how. Errors as in",
-        "[flagship.md](flagship.md), from which PGM's and AIM's are taken: average total variation of all pairs, means",
-        "over seeds. Seconds are of one thread of a processor. What is not here has not been run.",
+        "[flagship.md](flagship.md), from which LAMP's and AIM's are taken: average total variation of all pairs,",
+        "means over seeds. Seconds are of one thread of a processor. What is not here has not been run.",
         "",
     ]
     for rival in dict.fromkeys(rows["rival"]):
         mine = rows[rows["rival"].eq(rival)]
-        own = mine.groupby(keys).mean(numeric_only=True).assign(seeds=mine.groupby(keys).size(), PGM=pgm, AIM=aim)
-        own = own.assign(ratio=own["PGM"] / own["error"]).sort_index(level=["epsilon", "table"])
+        own = mine.groupby(keys).mean(numeric_only=True).assign(seeds=mine.groupby(keys).size(), LAMP=lamp, AIM=aim)
+        own = own.assign(ratio=own["LAMP"] / own["error"]).sort_index(level=["epsilon", "table"])
         lines += [f"## {rival}", "", *_summary(own), "", *TABLES_OF[library(rival)](rival, own), ""]
     write_atomically(RESULTS / "flagship_neural.md", "\n".join(lines))
 
@@ -184,10 +184,10 @@ def _summary(own: pd.DataFrame) -> list[str]:
     table, epsilon = own["ratio"].idxmax()
     lost = [f"{table} at {epsilon:g} ({ratio:.2f})" for (table, epsilon), ratio in own["ratio"].items() if ratio > 1]
     return [
-        f"On {own.index.unique('table').size} tables, at {len(own)} budgets in all, PGM has {np.exp(logs.mean()):.2f} "
+        f"On {own.index.unique('table').size} tables, at {len(own)} budgets in all, LAMP has {np.exp(logs.mean()):.2f} "
         f"times its error (geometric mean; {by_budget}), at most {own['ratio'].max():.2f} times, on {table} at "
         f"{epsilon:g}. AIM, whose junction trees have 1 MB, has {np.exp(np.log(own['AIM'] / own['error']).mean()):.2f} "
-        f"times. It is more accurate than PGM on: {', '.join(lost) or 'none'}.",
+        f"times. It is more accurate than LAMP on: {', '.join(lost) or 'none'}.",
     ]
 
 
@@ -197,11 +197,11 @@ def _margnet(rival: str, own: pd.DataFrame) -> list[str]:
         "spent when it ends. The authors train on a GPU, and here answers of queries are evaluated in another way than",
         "theirs (`neural_worker.margnet`): the seconds say what this comparison takes, not how fast MargNet is.",
         "",
-        f"| table | epsilon | {rival} | records | AIM | PGM | PGM / {rival} | spent | seconds | seeds |",
+        f"| table | epsilon | {rival} | records | AIM | LAMP | LAMP / {rival} | spent | seconds | seeds |",
         "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
         *(
             f"| {table} | {epsilon:g} | {row['error']:.4f} | {row['records']:.4f} | {row['AIM']:.4f} | "
-            f"{row['PGM']:.4f} | {row['ratio']:.2f} | {row['spent']:.2f} | {row['seconds']:.0f} | {row['seeds']:.0f} |"
+            f"{row['LAMP']:.4f} | {row['ratio']:.2f} | {row['spent']:.2f} | {row['seconds']:.0f} | {row['seeds']:.0f} |"
             for (table, epsilon), row in own.iterrows()
         ),
     ]
@@ -212,11 +212,11 @@ def _tabpe(rival: str, own: pd.DataFrame) -> list[str]:
         "It makes 1,000 records and has no model of them; *true records* is the error of as many drawn from the table",
         "itself.",
         "",
-        f"| table | epsilon | {rival} | true records | AIM | PGM | PGM / {rival} | seconds | seeds |",
+        f"| table | epsilon | {rival} | true records | AIM | LAMP | LAMP / {rival} | seconds | seeds |",
         "|---|---:|---:|---:|---:|---:|---:|---:|---:|",
         *(
             f"| {table} | {epsilon:g} | {row['error']:.4f} | {row['drawn']:.4f} | {row['AIM']:.4f} | "
-            f"{row['PGM']:.4f} | {row['ratio']:.2f} | {row['seconds']:.0f} | {row['seeds']:.0f} |"
+            f"{row['LAMP']:.4f} | {row['ratio']:.2f} | {row['seconds']:.0f} | {row['seeds']:.0f} |"
             for (table, epsilon), row in own.iterrows()
         ),
     ]

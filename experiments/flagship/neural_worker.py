@@ -24,7 +24,7 @@ import pandas as pd
 
 Task = dict[str, Any]
 CHECKED = 20
-"""MargNet's loss is compared with the authors' evaluation of it after so many first measurements."""
+"""The number of first measurements after which MargNet's loss is compared with the authors' evaluation of it."""
 
 
 class StandIn(types.ModuleType):

@@ -1,7 +1,7 @@
 """python -m experiments.flagship.public [--only PATTERN] [--seeds N] [--fresh] [--report] [--workers N]: public tables.
 
-Three private tables with a public one of the same kind, and two public tables made worse on purpose. Beside PGM with
-`prior=` are PGM without, PMWPub, and the public table as it is. A run that was made before is not made again
+Three private tables with a public one of the same kind, and two public tables made worse on purpose. Beside LAMP with
+`prior=` are LAMP without, PMWPub, and the public table as it is. A run that was made before is not made again
 (`experiments.kept_runs`). The tables go to experiments/results/flagship_public.{csv,md}. Set OPENBLAS_NUM_THREADS=1.
 """
 
@@ -24,10 +24,10 @@ from experiments.data import load
 from experiments.kept_runs import KeptRuns, add_options, made_by, wanted
 from pgmest._base.files import atomic_path, write_atomically
 from pgmest.data.dataset import Dataset
-from pgmest.mechanisms import PGM, PMWPub
+from pgmest.mechanisms import LAMP, PMWPub
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
-WAYS = ("PGM", "PGM, prior", "PMWPub", "public table")
+WAYS = ("LAMP", "LAMP, prior", "PMWPub", "public table")
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,9 @@ class Case:
     """A private table and a public one.
 
     Attributes:
-        name: for files and the report.
-        private, public: the name of a table and the part of it.
-        bias: what is done to the public records, if anything.
+        name: The name for files and the report.
+        private, public: The name of a table and the part of it.
+        bias: A function that biases the public records, or None.
     """
 
     name: str
@@ -46,18 +46,18 @@ class Case:
     bias: Callable[[Dataset], Dataset] | None = None
 
     def load(self) -> tuple[Dataset, Dataset]:
-        """The private and the public table."""
+        """Return the private and the public table."""
         private, public = load(*self.private), load(*self.public)
         return private, public if self.bias is None else self.bias(public)
 
 
 def rich(public: Dataset) -> Dataset:
-    """Those of the records with an income above 50,000 only: about a quarter, and not like the others."""
+    """Return the records with an income above 50,000, about a quarter, which differ from the others."""
     return public.take(np.asarray(public.column("income>50K")) == 1)
 
 
 def reversed_codes(public: Dataset) -> Dataset:
-    """Every second attribute's codes counted from the other end: marginals and dependences are wrong ones."""
+    """Reverse the codes of every second attribute, so that marginals and dependences are wrong."""
     columns = [
         np.asarray(column) if place % 2 else size - 1 - np.asarray(column)
         for place, (column, size) in enumerate(zip(public.columns, public.domain.shape, strict=True))
@@ -75,11 +75,11 @@ CASES = (
     Case("MA-reversed", *MASSACHUSETTS, reversed_codes),
 )
 
-HEAD = f"""# PGM with a public table
+HEAD = f"""# LAMP with a public table
 
 `python -m experiments.flagship.public`. The error is that of [compare.md](compare.md), average total variation of
 pairs, of the model, at delta {DELTA:g}; means over the seeds. *Public table* is its own error, as it is. *Believed* is
-the number of pairs whose public dependence was taken. *Ratio* is PGM with the public table over PGM without.
+the number of pairs whose public dependence was taken. *Ratio* is LAMP with the public table over LAMP without.
 
 *adult*: a random split. *MA*, *NATIONAL*: 2018 for 2019. *adult-rich-only*: of the public split only who earns more
 than 50,000. *MA-reversed*: every second attribute's codes of 2018 counted from the other end.
@@ -88,7 +88,7 @@ than 50,000. *MA-reversed*: every second attribute's codes of 2018 counted from 
 
 @dataclass(frozen=True)
 class Run:
-    """One run: the name of a case, the budget, and how the model is made."""
+    """One run: the name of a case, the budget, and the method."""
 
     case: str
     epsilon: float
@@ -97,7 +97,7 @@ class Run:
 
     @property
     def name(self) -> str:
-        """Names the file of the row."""
+        """The name of the file of the row."""
         return f"{self.case}-{self.epsilon:g}-{self.seed}-{self.way.replace(', ', '_').replace(' ', '_')}"
 
 
@@ -123,7 +123,7 @@ def main() -> None:
 
 
 def measure(run: Run) -> dict[str, Any]:
-    """The error of the model, processor seconds, and how many pairs the public table was believed of."""
+    """Run one case; keep the error, processor seconds, and the number of pairs with the public table's dependence."""
     private, public = next(case for case in CASES if case.name == run.case).load()
     start, believed = time.process_time(), None
     options: dict[str, Any] = {"epsilon": run.epsilon, "delta": DELTA, "backend": "simulation"}
@@ -133,9 +133,9 @@ def measure(run: Run) -> dict[str, Any]:
     elif run.way == "PMWPub":
         source = PMWPub(public=public, **options).fit(private, seed=run.seed, progress=False).model
     else:
-        prior = public if run.way == "PGM, prior" else None
-        result = PGM(prior=prior, **options).fit(private, seed=run.seed, progress=False)
-        source, believed = result.model, len(result.details["believed"])
+        prior = public if run.way == "LAMP, prior" else None
+        result = LAMP(prior=prior, **options).fit(private, seed=run.seed, progress=False)
+        source, believed = result.model, len(result.details["public_pairs"])
     seconds = time.process_time() - start
     return KEPT.keep(run, {"error": error(private, source), "seconds": seconds, "believed": believed})
 
@@ -146,15 +146,15 @@ def write(runs: pd.DataFrame) -> None:
         return
     with atomic_path(RESULTS / "flagship_public.csv") as path:
         runs.to_csv(path, index=False, float_format="%.7g")
-    with_prior = runs[runs["way"].eq("PGM, prior")][["case", "epsilon", "seed"]]
+    with_prior = runs[runs["way"].eq("LAMP, prior")][["case", "epsilon", "seed"]]
     runs = runs.merge(with_prior)  # the same seeds on both sides of a ratio
     means = runs.groupby(["case", "epsilon", "way"], sort=False)["error"].mean().unstack()
-    believed = runs[runs["way"].eq("PGM, prior")].groupby(["case", "epsilon"], sort=False)["believed"].mean()
+    believed = runs[runs["way"].eq("LAMP, prior")].groupby(["case", "epsilon"], sort=False)["believed"].mean()
     seeds = runs.groupby(["case", "epsilon"], sort=False)["seed"].nunique()
     lines = [HEAD, f"| | epsilon | {' | '.join(WAYS)} | ratio | believed | seeds |", "|---|---:|" + "---:|" * 7]
     for (case, epsilon), row in means.reindex(columns=list(WAYS)).iterrows():  # type: ignore[misc]
         errors = " | ".join(f"{row[way]:.4f}" for way in WAYS)
-        ratio = row["PGM, prior"] / row["PGM"]
+        ratio = row["LAMP, prior"] / row["LAMP"]
         entry = believed.get((case, epsilon), float("nan"))
         lines.append(f"| {case} | {epsilon:g} | {errors} | {ratio:.2f} | {entry:.0f} | {seeds[case, epsilon]} |")
     write_atomically(RESULTS / "flagship_public.md", "\n".join(lines) + "\n")

@@ -1,4 +1,4 @@
-"""What PGM's errors are, beside those of the others: a table per budget, the cases it loses, and a picture."""
+"""The report on LAMP and other mechanisms: a table per budget, the cases that LAMP loses, and a picture."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from experiments.compare.report import runs_for
 from pgmest._base.files import atomic_path, write_atomically
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
-PICTURE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "pgm.png"
-"""For the guide, beside the one of the report."""
+PICTURE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "lamp.png"
+"""The copy of the picture for the guide."""
 NOT_COMPARED = ("PMWPub", "MST, estimated by mbi", "AIM, estimated by mbi")
-"""Needs a public table; and estimates of measurements that are compared already."""
+"""Excluded rivals: one needs a public table; the others estimate from measurements that are already compared."""
 
 _LINES: dict[str, dict[str, Any]] = {
     "AIM": {"color": figure_style.COLORS[1], "linewidth": 1.3, "zorder": 2.5},
@@ -26,30 +26,30 @@ _LINES: dict[str, dict[str, Any]] = {
     "each other mechanism": {"color": "0.8", "linewidth": 1.0, "zorder": 1.5},
 }
 
-HEAD = """# PGM against all other mechanisms
+HEAD = """# LAMP against all other mechanisms
 
 `python -m experiments.flagship`. The error is that of [compare.md](compare.md): the average total variation distance of
-pairs, of the model. PGM: the mean over the seeds run. The others: the means over the seeds that compare.csv has, their
+pairs, of the model. LAMP: the mean over the seeds run. The others: the means over the seeds that compare.csv has, their
 junction trees limited to 1 MB. *Best other* is the one that happens to be best on that table and budget, which nobody
 knows beforehand. *Records* is the error of as many sampled records, divided by the model's. Seconds are of a processor.
 Every run and every table that was used is here; PMWPub, which needs a public table, is left out.
-Triples and prefix sums are those of compare.md: for each PGM is run again, with it as its workload, as are the others
+Triples and prefix sums are those of compare.md: for each LAMP is run again, with it as its workload, as are the others
 that take one. *For pairs* is what the runs for pairs come to there, the column *triples* how many were bought.
 """
 MEASURES = {"pairs": "error", "triples": "triples", "prefixes": "prefixes"}
-"""Of each workload the column that has its error."""
+"""The column of each workload's error."""
 
 
 def others(workload: str = "pairs") -> pd.DataFrame:
-    """The errors of all other mechanisms on a workload, means over the seeds: table, epsilon, mechanism, error."""
+    """Return the mean errors of all other mechanisms on a workload: table, epsilon, mechanism, error."""
     rows = runs_for(pd.read_csv(RESULTS / "compare.csv"), workload)
     rows = rows.assign(error=rows[MEASURES[workload]].astype(float))
-    rows = rows[~rows["mechanism"].isin([*NOT_COMPARED, "PGM"]) & rows["error"].notna()]
+    rows = rows[~rows["mechanism"].isin([*NOT_COMPARED, "LAMP"]) & rows["error"].notna()]
     return rows.groupby(["table", "epsilon", "mechanism"], as_index=False, sort=False)[["error"]].mean()
 
 
 def compared(runs: pd.DataFrame, workload: str = "pairs") -> pd.DataFrame:
-    """A row for each table and budget: PGM's means, and the best of the others."""
+    """Return, for each table and budget, LAMP's means and the best of the others."""
     runs = runs.assign(value=runs[MEASURES[workload]])
     mine = runs[runs["workload"].eq(workload) & runs["value"].notna()]
     means = mine.groupby(["table", "epsilon"], sort=False).mean(numeric_only=True)
@@ -97,7 +97,7 @@ def _summary(table: pd.DataFrame, workload: str = "pairs") -> list[str]:
         return ", ".join(cases) or "none"
 
     return [
-        f"Over {len(table)} tables and budgets PGM has {mean:.3f} times the error of the best other (geometric mean; "
+        f"Over {len(table)} tables and budgets LAMP has {mean:.3f} times the error of the best other (geometric mean; "
         f"{', '.join(by_budget)}). It is at most 3 % worse than that one on {within}.",
         f"Against each of the others, where it ended: {_against(table, workload)}.",
         f"It is more than 3 % worse than that one: {named(lost, 'ratio')}.",
@@ -110,7 +110,7 @@ def _geometric(ratios: pd.Series) -> float:
 
 
 def _against(table: pd.DataFrame, workload: str) -> str:
-    """PGM's error over that of each other mechanism, the geometric mean over what both ran on."""
+    """Return LAMP's error over that of each other mechanism, as geometric means over their common runs."""
     both = others(workload).merge(
         table[["table", "epsilon", "error"]], on=["table", "epsilon"], suffixes=("_other", "")
     )
@@ -120,7 +120,7 @@ def _against(table: pd.DataFrame, workload: str) -> str:
 
 def _rows(rows: pd.DataFrame) -> list[str]:
     lines = [
-        "| | PGM | best other | | ratio | Independent | records | pairs | seconds | seeds |",
+        "| | LAMP | best other | | ratio | Independent | records | pairs | seconds | seeds |",
         "|---|---:|---:|---|---:|---:|---:|---:|---:|---:|",
     ]
     for row in rows.itertuples():
@@ -133,12 +133,12 @@ def _rows(rows: pd.DataFrame) -> list[str]:
 
 
 def _by_workload(table: pd.DataFrame, workload: str) -> list[str]:
-    """The table of a workload that PGM was given."""
+    """Return the lines of the table for a workload."""
     lines = _summary(table, workload) if table["ratio"].notna().any() else ["The others were not run for it yet."]
     gain = _geometric((table["error"] / table["for_pairs"]).dropna())
-    lines += [f"With it as its workload PGM has {gain:.3f} times the error that its runs for pairs have there.", ""]
+    lines += [f"With it as its workload LAMP has {gain:.3f} times the error that its runs for pairs have there.", ""]
     lines += [
-        "| | epsilon | PGM | for pairs | best other | | ratio | Independent | pairs | triples | seconds | seeds |",
+        "| | epsilon | LAMP | for pairs | best other | | ratio | Independent | pairs | triples | seconds | seeds |",
         "|---|---:|---:|---:|---:|---|---:|---:|---:|---:|---:|---:|",
     ]
     for row in table.itertuples():
@@ -151,7 +151,7 @@ def _by_workload(table: pd.DataFrame, workload: str) -> list[str]:
 
 
 def _draw(table: pd.DataFrame) -> None:
-    """A panel per table: PGM in front of all others."""
+    """A panel per table: LAMP in front of all others."""
     rivals, names = others(), list(dict.fromkeys(table["table"]))
     figure, axes = figure_style.panels(len(names), columns=5, width=2.5, height=2.4)
     for panel, name in zip(axes, names, strict=True):
@@ -164,7 +164,7 @@ def _draw(table: pd.DataFrame) -> None:
         top = 1.5 * float(here[here["mechanism"].eq("Independent")]["error"].max())
         panel.set_ylim(0.6 * float(mine["error"].min()), top)
         figure_style.titles(panel, name, x="epsilon", y="error" if name in names[::5] else "")
-    axes[0].plot([], [], color="black", marker="o", markersize=4, linewidth=1.8, label="PGM")
+    axes[0].plot([], [], color="black", marker="o", markersize=4, linewidth=1.8, label="LAMP")
     for label, style in _LINES.items():
         axes[0].plot([], [], **style, label=label)
     figure_style.legend(figure, axes[:1])

@@ -1,4 +1,4 @@
-"""python -m experiments.flagship.rivals [--workers N] [--report]: PGM against newer ideas.
+"""python -m experiments.flagship.rivals [--workers N] [--report]: LAMP against newer ideas.
 
 They are put together from pgmest's parts, not the authors' code, and all pairs are the workload. Seconds are of a
 processor.
@@ -51,25 +51,25 @@ from pgmest.mechanisms.aim import relevant_cliques
 from pgmest.mechanisms.estimation import estimate_measured
 from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE, Candidate
 from pgmest.mechanisms.mechanism import Mechanism
-from pgmest.mechanisms.parameters import MEASURING
+from pgmest.mechanisms.parameters import MEASURING_SHARE
 from pgmest.mechanisms.result import Outcome
 from pgmest.privacy import Curator
 from pgmest.privacy.noise import noise_for
 from pgmest.privacy.scores import Distance, Distances, noisy_scores
 from pgmest.queries import Kron
-from pgmest.queries.workloads import Item, Workload
 from pgmest.synthesis import locally_nonnegative
 from pgmest.synthesis.local_nonnegativity import Residuals
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
+from pgmest.workloads import Item, Workload
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 SEEDS = (0, 1)
 SWIFT_MEGABYTES = 8.0
-"""Its own limit is of 10^7 cells a clique, which takes minutes."""
+"""The size limit of SWIFT's junction tree; the limit of its authors, 10^7 cells a clique, takes minutes."""
 PENALTIES = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 INITIAL, SELECTING = 0.1, 0.1
-"""SWIFT's shares of the budget: of one-way marginals, and of what remains for the distances."""
+"""SWIFT's share of the budget for one-way marginals, and its share of the remaining budget for distances."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Run:
 
     @property
     def name(self) -> str:
-        """Names the file of the row."""
+        """The name of the file of the row."""
         return f"{self.rival}-{self.table.replace('/', '_')}-{self.epsilon:g}-{self.seed}"
 
 
@@ -92,24 +92,24 @@ KEPT = KeptRuns("flagship_rivals", Run)
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class OfResidual(Candidate):
-    """A pair of which the residual alone is measured."""
+    """A pair of which only the residual is measured."""
 
     residual: Kron
 
     @property
     def measured(self) -> Kron:
-        """What is asked."""
+        """The query that is measured."""
         return self.residual
 
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """Marginals of one attribute or two: what AIM's loop takes for its model.
+    """Marginals of one attribute or two, which AIM's loop uses as its model.
 
     Attributes:
-        domain: the attributes.
-        residuals: the least-squares estimates of what was measured.
-        found: tables that are known already.
+        domain: The attributes.
+        residuals: The least-squares estimates from the measurements.
+        found: The tables computed so far.
     """
 
     domain: Domain
@@ -117,14 +117,14 @@ class Tables:
     found: dict[Clique, Factor] = field(default_factory=dict)
 
     def project(self, clique: Iterable[str]) -> Factor:
-        """The table of an attribute or a pair."""
+        """Return the table of an attribute or a pair."""
         asked = self.domain.ordered(clique)
         if asked not in self.found:
             self.found[asked] = self._table(asked)
         return self.found[asked]
 
     def project_many(self, cliques: Iterable[Iterable[str]]) -> list[Factor]:
-        """The tables of several."""
+        """Return the tables of several cliques."""
         return [self.project(clique) for clique in cliques]
 
     def _table(self, clique: Clique) -> Factor:
@@ -139,7 +139,7 @@ class Tables:
 
 
 class Reconstruction:
-    """Tables by least squares on residuals, anew after each measurement; at the end without negative counts."""
+    """Least squares on residuals, repeated after each measurement; the final tables have no negative counts."""
 
     def __init__(self, curator: Curator):
         self.model = Tables(curator.domain, self._residuals(curator))
@@ -148,24 +148,24 @@ class Reconstruction:
         return Residuals.of(curator.measurements, curator.domain, curator.public_total)
 
     def learn(self, curator: Curator, last: bool) -> None:
-        """Take in the last measurement, which changes its own pair alone, or all with an attribute."""
+        """Update the model with the last measurement, which changes one pair, or all pairs of one attribute."""
         changed = set(curator.measurements[-1].clique)
         stale = changed.intersection if len(changed) == 1 else changed.__eq__
         kept = {clique: table for clique, table in self.model.found.items() if not stale(set(clique))}
         self.model = Tables(curator.domain, self._residuals(curator), self._nonnegative(curator) if last else kept)
 
     def _nonnegative(self, curator: Curator) -> dict[Clique, Factor]:
-        """All tables that were measured."""
+        """Return all measured tables without negative counts."""
         tables = locally_nonnegative(curator.measurements, curator.domain, total=curator.public_total).tables
         found = {curator.domain.ordered(table.domain.attributes): table for table in tables}
         return found | {(name,): table.project((name,)) for clique, table in found.items() for name in clique}
 
 
 class ResidualAnnealing(Annealing):
-    """Annealing by what changed in a pair's cells, and by the noise that its residual has there."""
+    """Annealing that compares the change of a pair's cells with the noise of its residual."""
 
     def observe(self, measurement: LinearMeasurement, before: Any, after: Any) -> None:
-        """Compare what the measurement changed with its noise."""
+        """Compare the change by a measurement with its noise."""
         if measurement.query is None:
             super().observe(measurement, before, after)
             return
@@ -178,7 +178,7 @@ class ResidualAnnealing(Annealing):
 
 
 def residual_of(domain: Domain, pair: Clique) -> Kron:
-    """The integer query whose answers are a pair's residual (`pgmest.strategies.ResidualStrategy`)."""
+    """Return the integer query for the residual of a pair (`pgmest.strategies.ResidualStrategy`)."""
     return Kron({name: domain[name] * np.eye(domain[name]) - 1.0 for name in pair})
 
 
@@ -193,19 +193,19 @@ class ResidualAIM(Mechanism):
         relevance = {c: w for c, w in relevant_cliques(curator.domain, workload, math.inf).items() if 1 <= len(c) <= 2}
         ones = [clique for clique in relevance if len(clique) == 1]
         first = curator.budget / max(planned_rounds(None, curator.domain), len(ones) + 1)
-        curator.measure_all(ones, first * MEASURING * len(ones))
+        curator.measure_all(ones, first * MEASURING_SHARE * len(ones))
         queries = {pair: residual_of(curator.domain, pair) for pair in combinations(curator.domain.attributes, 2)}
         estimator = Reconstruction(curator)
         proposed = partial(candidates, curator, relevance, queries)
-        Adaptive(proposed, ResidualAnnealing(first), estimator, MEASURING).run(curator)
+        Adaptive(proposed, ResidualAnnealing(first), estimator, MEASURING_SHARE).run(curator)
         return Outcome(estimator.model, {})  # type: ignore[arg-type]  # marginals alone
 
 
 def candidates(
     curator: Curator, relevance: dict[Clique, float], queries: dict[Clique, Kron], turn: Round, model: Any
 ) -> Sequence[Candidate]:
-    """All attributes and pairs, with the error to expect of measuring them in this round."""
-    noise = MEAN_ABSOLUTE * noise_for(turn.budget * MEASURING, curator.neighbors).stddev
+    """Return all attributes and pairs with their expected error if they are measured in this round."""
+    noise = MEAN_ABSOLUTE * noise_for(turn.budget * MEASURING_SHARE, curator.neighbors).stddev
     found: list[Candidate] = []
     for clique, weight in relevance.items():
         shape = curator.domain.project(clique).shape
@@ -237,7 +237,7 @@ class SWIFT(Mechanism):
         noisy = noisy_scores(curator, pairs, distances, moved, spend, label="distances from independence")
         found = dict(zip(pairs, map(float, noisy), strict=True))
         held = max((self._held(domain, found, penalty) for penalty in PENALTIES), key=lambda t: sum(map(found.get, t)))
-        weights = self._bought(domain, {pair: found[pair] for pair in held}, curator)
+        weights = self._selected(domain, {pair: found[pair] for pair in held}, curator)
         if weights:
             curator.measure_all(list(weights), curator.remaining, weights=list(weights.values()))
         else:
@@ -245,7 +245,7 @@ class SWIFT(Mechanism):
         return Outcome(estimate_measured(curator, model, method="mirror_flow"), {})
 
     def _held(self, domain: Domain, distances: dict[Clique, float], penalty: float) -> list[Clique]:
-        """The pairs that the greedy junction tree holds."""
+        """Return the pairs that the greedy junction tree holds."""
         limit = TreeLimit(domain, [(name,) for name in domain], SWIFT_MEGABYTES)
         ordered = sorted(distances, key=lambda pair: penalty * domain.size(pair) - distances[pair])
         for pair in ordered:
@@ -254,8 +254,8 @@ class SWIFT(Mechanism):
         cliques = [set(clique) for clique in limit.tree.cliques]
         return [pair for pair in distances if any(clique.issuperset(pair) for clique in cliques)]
 
-    def _bought(self, domain: Domain, distances: dict[Clique, float], curator: Curator) -> dict[Clique, float]:
-        """The pairs worth their noise, and y of each."""
+    def _selected(self, domain: Domain, distances: dict[Clique, float], curator: Curator) -> dict[Clique, float]:
+        """Return the selected pairs and the y of each."""
         precision = 1 / noise_for(curator.remaining, curator.neighbors).stddev ** 2
         costs = {pair: (domain.size(pair) * MEAN_ABSOLUTE) ** (2 / 3) for pair in distances}
         ordered = sorted(distances, key=lambda pair: -distances[pair] / costs[pair])
@@ -271,7 +271,7 @@ LEFT_OUT = {("AIM, residuals", "stroke")}
 
 
 def measure(run: Run) -> dict[str, Any]:
-    """The error on all pairs."""
+    """Run a rival; keep its error on all pairs and processor seconds."""
     data, start = load(run.table), time.process_time()
     mechanism = RIVALS[run.rival](epsilon=run.epsilon, delta=DELTA, backend="simulation")
     result = mechanism.fit(data, seed=run.seed, progress=False)
@@ -280,17 +280,17 @@ def measure(run: Run) -> dict[str, Any]:
 
 
 def write(rows: pd.DataFrame) -> None:
-    """The rows, and tables of them beside the errors of PGM and of AIM."""
+    """Write the rows, and tables of them next to the errors of LAMP and AIM."""
     if rows.empty:
         return
     with atomic_path(RESULTS / "flagship_rivals.csv") as path:
         rows.to_csv(path, index=False, float_format="%.7g")
     keys = ["table", "epsilon"]
-    pgm = pd.read_csv(RESULTS / "flagship.csv").query("workload == 'pairs'").groupby(keys)["error"].mean()
+    lamp = pd.read_csv(RESULTS / "flagship.csv").query("workload == 'pairs'").groupby(keys)["error"].mean()
     aim = pd.read_csv(RESULTS / "compare.csv").query("mechanism == 'AIM' and workload == 'pairs'")
     means = rows.groupby(["rival", *keys])[["error", "seconds"]].mean()
     lines = [
-        "# PGM against newer ideas",
+        "# LAMP against newer ideas",
         "",
         "`python -m experiments.flagship.rivals`, whose docstring describes them: put together from pgmest's parts,",
         "not the authors' code, for all pairs. Errors as in [flagship.md](flagship.md), means over "
@@ -299,23 +299,23 @@ def write(rows: pd.DataFrame) -> None:
     ]
     for rival in means.index.unique("rival"):
         own = means.loc[rival]
-        own = own.assign(PGM=pgm, AIM=aim.groupby(keys)["error"].mean()).sort_index(level=["epsilon", "table"])
-        logs = np.log(own["PGM"] / own["error"])
+        own = own.assign(LAMP=lamp, AIM=aim.groupby(keys)["error"].mean()).sort_index(level=["epsilon", "table"])
+        logs = np.log(own["LAMP"] / own["error"])
         by = logs.groupby("epsilon").mean()
         lines += [
             f"## {rival}",
             "",
-            f"PGM has {np.exp(logs.mean()):.2f} times its error (geometric mean; "
+            f"LAMP has {np.exp(logs.mean()):.2f} times its error (geometric mean; "
             + ", ".join(f"{np.exp(value):.2f} at {epsilon:g}" for epsilon, value in by.items())
             + f"), at most {np.exp(logs.max()):.2f} times on one table and budget. "
             + f"AIM, whose junction trees have 1 MB, has {np.exp(np.log(own['AIM'] / own['error']).mean()):.2f} times.",
             "",
-            f"| table | epsilon | {rival} | AIM | PGM | PGM / {rival} | seconds |",
+            f"| table | epsilon | {rival} | AIM | LAMP | LAMP / {rival} | seconds |",
             "|---|---:|---:|---:|---:|---:|---:|",
         ]
         for (table, epsilon), row in own.iterrows():
-            errors = " | ".join(f"{row[name]:.4f}" for name in ("error", "AIM", "PGM"))
-            ratio = f"{row['PGM'] / row['error']:.2f}"
+            errors = " | ".join(f"{row[name]:.4f}" for name in ("error", "AIM", "LAMP"))
+            ratio = f"{row['LAMP'] / row['error']:.2f}"
             lines.append(f"| {table} | {epsilon:g} | {errors} | {ratio} | {row['seconds']:.0f} |")
         lines.append("")
     write_atomically(RESULTS / "flagship_rivals.md", "\n".join(lines))

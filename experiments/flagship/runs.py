@@ -1,4 +1,4 @@
-"""A run of PGM on one table, for one workload, and what is measured of it."""
+"""A run of LAMP on one table for one workload, and its measured errors and costs."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from experiments.compare.cells import DELTA
 from experiments.compare.workloads import asked, error, errors
 from experiments.data import load
 from experiments.kept_runs import KeptRuns
-from pgmest.mechanisms import PGM
+from pgmest.mechanisms import LAMP
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run of PGM."""
+    """One run of LAMP."""
 
     workload: str
     table: str
@@ -25,7 +25,7 @@ class Run:
 
     @property
     def name(self) -> str:
-        """Names the file of the row."""
+        """The name of the file of the row."""
         asked_for = "" if self.workload == "pairs" else f"-{self.workload}"
         return f"{self.table.replace('/', '_')}-{self.epsilon:g}-{self.seed}{asked_for}"
 
@@ -34,18 +34,18 @@ KEPT = KeptRuns("flagship", Run)
 
 
 def measure(run: Run) -> dict[str, Any]:
-    """Errors of the model and of as many records, processor seconds, and how many pairs and triples were bought."""
+    """Run LAMP; keep its errors, processor seconds, and the numbers of measured pairs and triples."""
     data = load(run.table)
     start = time.process_time()
-    mechanism = PGM(epsilon=run.epsilon, delta=DELTA, backend="simulation")
+    mechanism = LAMP(epsilon=run.epsilon, delta=DELTA, backend="simulation")
     result = mechanism.fit(data, asked(data.domain, run.workload), seed=run.seed, progress=False)
     seconds = time.process_time() - start
     found = {
         **errors(data, result.model),
         "records": error(data, result.sample(seed=run.seed)),
         "seconds": seconds,
-        "pairs": len({p.clique for p in result.details["purchases"] if len(p.clique) == 2}),
-        "threes": len({p.clique for p in result.details["purchases"] if len(p.clique) == 3}),
+        "pairs": len({p.clique for p in result.details["measured_marginals"] if len(p.clique) == 2}),
+        "threes": len({p.clique for p in result.details["measured_marginals"] if len(p.clique) == 3}),
         "megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
     }
     return KEPT.keep(run, found)

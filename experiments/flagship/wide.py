@@ -1,12 +1,12 @@
-"""python -m experiments.flagship.wide [--attributes 300] [--records 1000000] [--epsilon 1]: PGM on a wide table.
+"""python -m experiments.flagship.wide [--attributes 300] [--records 1000000] [--epsilon 1]: LAMP on a wide table.
 
-The table is made, since there is no such real one here. Attribute i has 2, 3, 4, 6, 8, 12, 16 or 24 values, in turn.
-The first is drawn from Zipf's law; each other one has as parent one of the twenty before it, chosen at random: with
-probability s, from 0.1 to 0.8 by attribute, its code is the parent's, scaled to its own number of values, else drawn
-from Zipf's law. So there are strong chains, and many pairs that depend on each other through others only.
+The table is synthetic. The attributes have 2, 3, 4, 6, 8, 12, 16 or 24 values, in turn. The first attribute is drawn
+from Zipf's law. Each other attribute has a random parent among the twenty before it. With probability s, from 0.1 to
+0.8 by attribute, its code is the code of the parent, scaled to its number of values; otherwise it is drawn from Zipf's
+law. So there are strong chains, and many pairs depend on each other only through other attributes.
 
-One run in a process of its own: seconds of the processor, memory at its peak, and the error on 1,000 pairs. The result
-goes to experiments/results/flagship_wide.md. Set OPENBLAS_NUM_THREADS=1.
+One run measures processor seconds, peak memory, and the error on 1,000 pairs. The result goes to
+experiments/results/flagship_wide.md. Set OPENBLAS_NUM_THREADS=1.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from experiments.compare.cells import DELTA
 from experiments.compare.workloads import error
 from pgmest._base.files import write_atomically
 from pgmest.data.dataset import Dataset
-from pgmest.mechanisms import PGM, Independent
+from pgmest.mechanisms import LAMP, Independent
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 SIZES = (2, 3, 4, 6, 8, 12, 16, 24)
@@ -30,7 +30,7 @@ REACH = 20
 
 
 def made(attributes: int, records: int, seed: int = 0) -> Dataset:
-    """The table: see above."""
+    """Return the synthetic table that the module describes."""
     rng = np.random.default_rng(seed)
     columns: list[np.ndarray] = []
     for place in range(attributes):
@@ -53,12 +53,12 @@ def main() -> None:
     options = parser.parse_args()
     data = made(options.attributes, options.records)
     before, start, clock = _megabytes(), time.process_time(), time.perf_counter()
-    result = PGM(epsilon=options.epsilon, delta=DELTA, backend="simulation").fit(data, seed=0, progress=False)
+    result = LAMP(epsilon=options.epsilon, delta=DELTA, backend="simulation").fit(data, seed=0, progress=False)
     seconds, wall, peak = time.process_time() - start, time.perf_counter() - clock, _megabytes()
-    bought = len({p.clique for p in result.details["purchases"] if len(p.clique) == 2})
+    pairs = len({p.clique for p in result.details["measured_marginals"] if len(p.clique) == 2})
     baseline = Independent(epsilon=options.epsilon, delta=DELTA, backend="simulation").fit(data, seed=0)
     lines = [
-        "# PGM on a wide table",
+        "# LAMP on a wide table",
         "",
         "`python -m experiments.flagship.wide`. The table is made: see the module. Errors are average total variation",
         "distances of 1,000 pairs; seconds are of a processor; memory is the peak of the process, the table included.",
@@ -66,7 +66,7 @@ def main() -> None:
         "| attributes | records | epsilon | seconds | wall clock | MB | MB before | pairs | error | Independent |",
         "|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
         f"| {options.attributes} | {options.records:,} | {options.epsilon:g} | {seconds:.0f} | {wall:.0f} | "
-        f"{peak:.0f} | {before:.0f} | {bought} | {error(data, result.model):.4f} | {error(data, baseline.model):.4f} |",
+        f"{peak:.0f} | {before:.0f} | {pairs} | {error(data, result.model):.4f} | {error(data, baseline.model):.4f} |",
     ]
     write_atomically(RESULTS / "flagship_wide.md", "\n".join(lines) + "\n")
     print("\n".join(lines[-3:]))

@@ -254,7 +254,7 @@ PAPER = Paper(
         algorithm(
             "A.3",
             "attributes in one marginal only are appended",
-            "pgmest/synthesis/appending.py: peel",
+            "pgmest/synthesis/appending.py: gyo_reduction",
             [
                 f"{SYNTHESIS}::test_peeling_keeps_every_attribute_once",
                 f"{SYNTHESIS}::test_tables_along_a_junction_tree_are_met_up_to_rounding",

@@ -12,7 +12,7 @@ REPRODUCED, DIFFERS, IMPOSSIBLE, NOT_RUN = "reproduced", "differs", "not possibl
 
 @dataclass(frozen=True)
 class Outcome:
-    """What ours is, as it is printed, and whether it is what the paper says."""
+    """Our result, as it is printed, and the verdict."""
 
     text: str
     agrees: bool

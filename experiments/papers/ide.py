@@ -71,7 +71,7 @@ PAPER = Paper(
         algorithm(
             "section 3.1",
             "two-stage optimization: linear program, then least relative entropy",
-            "pgmest/priors/ide/reference.py: two_stage",
+            "experiments/ide_two_stage.py: two_stage",
             ["tests/priors/ide/test_ide.py::test_consistent_answers_give_the_two_stage_reference"],
             form="formulas",
         ),

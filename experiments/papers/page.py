@@ -30,7 +30,7 @@ def page(papers: Sequence[Paper]) -> str:
 
 
 def overview(papers: Sequence[Paper]) -> str:
-    """How many entries of each paper have which verdict."""
+    """Return the number of entries of each paper by verdict."""
     kinds = ("reproduced", "differs", "not possible here", "not run yet")
     lines = [f"| paper | {' | '.join(kinds)} | `--quick` takes, of one processor |", "|---" * (len(kinds) + 2) + "|"]
     seconds = tries.seconds_of()

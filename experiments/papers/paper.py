@@ -38,7 +38,7 @@ class Runs:
 
 @dataclass(frozen=True)
 class Run:
-    """How a step is to run, and where it puts what it makes.
+    """The options of a step's run, and the folders of its files.
 
     Attributes:
         quick: a try, with fewer seeds and iterations, whose numbers are rough and kept apart.
@@ -52,7 +52,7 @@ class Run:
 
     @property
     def results(self) -> Path:
-        """Where tables, reports and figures go; those of a try do not touch the published ones."""
+        """The folder of tables, reports and figures; those of a trial do not replace the published ones."""
         return ROOT / "build" / "quick" if self.quick else PUBLISHED
 
     @property

@@ -16,8 +16,8 @@ from experiments.ppsyn import cells, problems
 PUBLISHED = "PPSynAsPublishedNotPrivate"
 OTHERS = ("AIM", "MST", "PrivMRF")
 REPORT = "experiments/results/ppsyn.md"
-CODE = "pgmest/mechanisms/ppsyn"
-TESTS = "tests/mechanisms/ppsyn"
+CODE = "experiments/ppsyn"
+TESTS = "tests/experiments/ppsyn"
 NAMES = {"adult14": "Adult", "BR2000": "BR2000", "loans": "Loans"}
 NO_NUMBERS = "the paper prints no numbers, so its sentences are compared"
 
@@ -225,17 +225,17 @@ PAPER = Paper(
             "Algorithm 1",
             "partition-based synthesis",
             f"{CODE}/published.py: PPSynAsPublishedNotPrivate",
-            [f"{TESTS}/test_ppsyn.py::test_algorithm_1_spends_as_it_says"],
-            because=f"in a class whose name says that it is not private; ours is `{CODE}/ppsyn.py`",
+            [f"{TESTS}/test_published.py::test_algorithm_1_spends_as_it_says"],
+            because="in a class whose name says that it is not private; ours is `pgmest/mechanisms/ppsyn/ppsyn.py`",
         ),
         algorithm(
             "Algorithm 2",
             "marginal selection",
             f"{CODE}/published.py: PartSele",
             [
-                f"{TESTS}/test_ppsyn.py::test_algorithm_2_by_hand",
-                f"{TESTS}/test_ppsyn.py::test_the_exponential_mechanism_selects_as_often_as_it_says",
-                f"{TESTS}/test_ppsyn.py::test_the_scores_drown_the_exponential_mechanism",
+                f"{TESTS}/test_published.py::test_algorithm_2_by_hand",
+                f"{TESTS}/test_published.py::test_the_exponential_mechanism_selects_as_often_as_it_says",
+                f"{TESTS}/test_published.py::test_the_scores_drown_the_exponential_mechanism",
             ],
             because="the score has no bounded sensitivity; with that of the contribution the selection is an argmax",
         ),

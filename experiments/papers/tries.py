@@ -1,4 +1,4 @@
-"""How long `--quick` takes for each paper: measured by `--record`, kept in a table, shown on the page."""
+"""Record how long `--quick` takes for each paper: measured by `--record`, kept in a table, shown on the page."""
 
 from __future__ import annotations
 

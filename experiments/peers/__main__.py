@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def sooner(note: str, most_seconds: float) -> bool:
-    """Whether a run was stopped sooner than it would be now."""
+    """Return whether a run was stopped sooner than it would be now."""
     found = re.fullmatch(r"not done after (\d+) s", note)
     return found is not None and float(found[1]) < most_seconds
 

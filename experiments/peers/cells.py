@@ -24,7 +24,7 @@ METHODS = (
     ("pgmest", "MST"),
     ("pgmest", "AIM"),
     ("pgmest", "PrivBayes"),
-    ("pgmest", "PGM"),
+    ("pgmest", "LAMP"),
     ("dpmm", "MST"),
     ("dpmm", "AIM"),
     ("dpmm", "PrivBayes"),

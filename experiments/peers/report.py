@@ -29,7 +29,7 @@ which a run was stopped. Made by `make peers` (experiments/peers); all rows are 
 
 On *messy, fine codes* numbers have hundreds of codes, and errors are counted in the bins that are declared for *messy*.
 dpmm buys bins with a tenth of its budget (PrivTree, its default), smartnoise-synth makes 20 equal ones between the
-declared ends, pgmest's MST, AIM and PrivBayes take codes as they are, and its PGM groups them as it goes.
+declared ends, pgmest's MST, AIM and PrivBayes take codes as they are, and its LAMP groups them as it goes.
 """
 
 
@@ -96,7 +96,7 @@ def mean(rows: list[dict[str, Any]], name: str) -> float:
 
 
 def lost(rows: list[dict[str, Any]]) -> str:
-    """Where a peer's run of the same method, or of any, is more accurate or faster than ours."""
+    """Return the cases in which a peer's run of the same method, or of any, is more accurate or faster than ours."""
     lines = ["## What pgmest loses\n"]
     for table in dict.fromkeys(row["table"] for row in rows):
         groups = grouped([row for row in rows if row["table"] == table])

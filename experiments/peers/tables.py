@@ -17,7 +17,7 @@ from experiments.data import load
 
 MESSY_ROWS = 6366
 FINE = {"age": 5, "salary": 10, "hired": 12, "commute_km": 10, "absences": 4}
-"""Of the numbers of the messy table, how many of its fine codes are one of its declared bins."""
+"""The number of fine codes in a declared bin, for the numbers of the messy table."""
 
 
 def schema(fine: bool) -> pg.Schema:

@@ -220,7 +220,7 @@ def _line(mechanism: str, name: str, rows: pd.DataFrame, paper: float | None) ->
 
 
 def findings(table: pd.DataFrame, extra: pd.DataFrame) -> str:
-    """What the numbers say, as a list."""
+    """Return the findings, as a list."""
     ratio = factors(table)
     median = table.groupby(["mechanism", "dataset"])[["error_original", "error_pgm", "error_uniform"]].median()
     found = []
@@ -254,7 +254,7 @@ def findings(table: pd.DataFrame, extra: pd.DataFrame) -> str:
 
 
 def _likelihoods(table: pd.DataFrame, extra: pd.DataFrame) -> list[str]:
-    """How far Algorithm 1 and the accelerated solver bring DualQuery's likelihood, on stroke with the same seed."""
+    """Compare the likelihoods of DualQuery that Algorithm 1 and the accelerated solver reach on stroke, one seed."""
     if "mechanism" not in extra:
         return []
     rows = extra[extra.mechanism == "DualQuery"]

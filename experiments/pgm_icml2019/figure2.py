@@ -110,7 +110,7 @@ def _text_a(table: pd.DataFrame, equal: pd.DataFrame, noted: pd.DataFrame) -> st
 
 
 def _ten(table: pd.DataFrame, equal: pd.DataFrame, noted: pd.DataFrame) -> list[str]:
-    """What happens at epsilon 10, in four paragraphs."""
+    """Return four paragraphs about the results at epsilon 10."""
     at_ten = table[table.epsilon == 10.0]
     ends = {key: rows.iloc[-1] for key, rows in noted.groupby(["method", "split"])}
     ours, papers, script = (ends[key] for key in ON_THE_WAY)

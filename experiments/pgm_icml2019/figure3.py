@@ -159,7 +159,7 @@ def _of(table: pd.DataFrame, method: str) -> Any:
 
 
 def findings(once: pd.DataFrame) -> str:
-    """What the numbers say."""
+    """Return the findings."""
     l2, l1, stopped = (_of(once, name) for name in ("accelerated", "smoothing", "Algorithm 1, line search"))
     falling, jam, papers, ours = (
         _of(once, name)

@@ -1,4 +1,4 @@
-"""What minimizing a loss does along the way: both losses and the error, for Figure 3 and for what Figure 2a ends with.
+"""Record both losses and the error while a loss is minimized, for Figure 3 and for the end of Figure 2a.
 
 Each path is a run of one solver on HDMM's measurements of the paper's problem on Adult, noted at iterations that grow
 by a fifth.
@@ -31,7 +31,7 @@ METHODS = {
     "Algorithm 1 on L1, line search": "l1",
     "smoothing": "l1",
 }
-"""What is run, and on which loss."""
+"""A solver and its loss."""
 
 LISTS = ("iteration", "seconds", "l1", "l2", "error")
 """What is noted at each iteration noted."""
@@ -120,7 +120,7 @@ class Notes:
             self.due = max(progress.iteration + 1, progress.iteration * 1.2)
 
     def columns(self) -> dict[str, list[float]]:
-        """What was noted, the end included."""
+        """Return the recorded values, the end included."""
         rows = [*(row for row in self.kept if row[0] < self.latest[0]), self._row()]
         return {name: [float(row[place]) for row in rows] for place, name in enumerate(LISTS)}
 

@@ -22,9 +22,9 @@ from experiments.data import find, load
 from experiments.problems import adult14_fifteen
 from pgmest.data.dataset import Dataset
 from pgmest.graph.junction_tree import JunctionTree
-from pgmest.queries.workloads import Projectable, Workload, prefixes
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
+from pgmest.workloads import Projectable, Workload, prefixes
 
 DATASETS = ("titanic", "adult", "loans", "stroke")
 TABLES = {"titanic": "titanic", "adult": "adult14", "loans": "loans", "stroke": "stroke"}
@@ -69,7 +69,7 @@ class Problem:
 
     @property
     def queries(self) -> int:
-        """How many; the paper's Table 1."""
+        """The number of queries; the paper's Table 1."""
         return self.workload.rows(self.domain)
 
     def error(self, estimated: Projectable) -> float:

@@ -11,6 +11,7 @@ import pandas as pd
 
 from experiments.ppsyn import problems, scores
 from experiments.ppsyn.leak import PPSynPublishedPartlyClosed
+from experiments.ppsyn.published import PPSynAsPublishedNotPrivate
 from pgmest import mechanisms
 from pgmest.evaluation import workload_error
 from pgmest.mechanisms.mechanism import Mechanism
@@ -120,7 +121,7 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """What the result is kept under."""
+        """Return the name under which the result is kept."""
         eta = "" if self.eta is None else f"-eta{self.eta:g}"
         plain = self.mechanism.replace(", ", "-").replace(" ", "-")
         of = "" if self.marginals == problems.MARGINALS else f"-of{self.marginals}"
@@ -160,7 +161,7 @@ class SvmCell:
         table: the data.
         mechanism: the mechanism's name in pgmest, or "real records".
         epsilon: the budget, with `DELTA`.
-        records: only so many of the table, drawn once; None for all.
+        records: the number of records drawn from the table once; None for all.
         marginals: of the workload.
     """
 
@@ -172,7 +173,7 @@ class SvmCell:
 
     @property
     def name(self) -> str:
-        """What the result is kept under."""
+        """Return the name under which the result is kept."""
         of = "" if self.records is None else f"-of{self.records}"
         return f"svm-{self.table}-{self.mechanism.replace(' ', '_')}-{self.epsilon:g}{of}"
 
@@ -191,7 +192,7 @@ class SvmCell:
 
 
 def made(name: str, epsilon: float, d: int = 3, eta: float | None = None) -> Mechanism:
-    """A mechanism by its name in pgmest or in `LEAKS`."""
+    """Return a mechanism by its name: `PUBLISHED`, one of `LEAKS`, or a mechanism of pgmest."""
     given: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA, "backend": "simulation"}
     if eta is not None:
         given["eta"] = eta
@@ -199,11 +200,12 @@ def made(name: str, epsilon: float, d: int = 3, eta: float | None = None) -> Mec
         given["dimensions"] = d
     if name in LEAKS:
         return PPSynPublishedPartlyClosed(**given, **LIMITED, **LEAKS[name])
-    return getattr(mechanisms, name)(**given, **MECHANISMS.get(name, {}))
+    kind = PPSynAsPublishedNotPrivate if name == PUBLISHED else getattr(mechanisms, name)
+    return kind(**given, **MECHANISMS.get(name, {}))
 
 
 FEW_RECORDS, FEW_MARGINALS = 4000, 8
-"""Of a try."""
+"""The numbers of records and marginals of a quick run."""
 
 
 def sweep(seeds: int, quick: bool) -> Iterator[Cell]:

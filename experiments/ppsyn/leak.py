@@ -1,9 +1,9 @@
-"""The published PPSyn with its leak closed, in parts or all of it, and nothing else changed.
+"""The published PPSyn with its leaks closed, one or both, and otherwise unchanged.
 
 The published algorithm releases functions of the true counts in two ways: the partition of the selected marginal, and
-the budget that it asks for, which says how far the model is from it. Each can be taken from what was paid for instead:
-partitions from the model's marginals, and contributions from noisy ones, for the budget that the paper sets aside for
-the selection. With both closed the algorithm is private.
+its required budget, which reveals the distance of the model from the marginal. Both can be computed from released
+answers instead: the partition from the model's marginals, and the contribution from a noisy answer, paid with the
+budget that the paper reserves for the selection. With both leaks closed the algorithm is private.
 """
 
 from __future__ import annotations
@@ -13,68 +13,61 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pgmest.mechanisms.exponential_selection import Candidate, distances
-from pgmest.mechanisms.parameters import choice, parameter
-from pgmest.mechanisms.ppsyn.marginal_partition import Merges, Steps, partition_steps
-from pgmest.mechanisms.ppsyn.partitions import Partition
-from pgmest.mechanisms.ppsyn.published import (
+from experiments.ppsyn.marginal_partition import Merges, Steps, partition_steps
+from experiments.ppsyn.published import (
     LARGEST_RHO,
     PartSele,
     PPSynAsPublishedNotPrivate,
     Selected,
-    Tables,
     TrueMarginals,
     contribution,
 )
+from pgmest.mechanisms.exponential_selection import Candidate, distances
+from pgmest.mechanisms.parameters import choice, parameter
+from pgmest.mechanisms.ppsyn.partitions import Partition
 from pgmest.models.exact import Model
 from pgmest.privacy.budgets import Rho
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.scores import noisy_scores
-from pgmest.queries.workloads import Item
 from pgmest.tables.domain import Clique
+from pgmest.workloads import Item
 
 LABEL = "NOT PRIVATE: a part of the published algorithm that reads true marginals"
 
 
 @dataclass(frozen=True, kw_only=True)
 class PPSynPublishedPartlyClosed(PPSynAsPublishedNotPrivate):
-    """The published algorithm with Algorithm 2 fed from other sources. Private with "model" and "noisy" or "chosen".
+    """The published algorithm with other inputs of Algorithm 2.
+
+    It is private if `partitions` is "model" or "cells" and `contributions` is "noisy" or "chosen".
 
     Args:
-        partitions: "records", as published; "model": of the marginals that the model has; "cells": each cell by itself.
-        contributions: "records", as published; "noisy": those of all candidates with Gaussian noise, for rho_exp; or
-            "chosen": a candidate is chosen by the exponential mechanism for half of rho_exp, by contribution /
-            |P|^(2/3), the cube root of the published score up to the reconstruction error, with the partition that the
-            last contribution would lead to; for the other half its contribution is measured.
+        partitions: "records", as published; "model", partitions of the model's marginals; "cells", no partition.
+        contributions: "records", as published; "noisy", the contributions of all candidates with Gaussian noise, for
+            rho_exp; or "chosen". With "chosen", the exponential mechanism selects a candidate for half of rho_exp, with
+            the score contribution / |P|^(2/3), the cube root of the published score up to the reconstruction error. P
+            is the partition for the last measured contribution. The other half measures the candidate's contribution.
     """
 
     partitions: str = parameter("model", choice(("records", "model", "cells")))
     contributions: str = parameter("noisy", choice(("records", "noisy", "chosen")))
 
     def selection(self, curator: Curator, cliques: Sequence[Clique], rng: np.random.Generator) -> PartSele:
-        """See `PPSynAsPublishedNotPrivate`."""
+        """Return Algorithm 2 for this run, with the other inputs unless both are the records."""
         if self.partitions == self.contributions == "records":
             return super().selection(curator, cliques, rng)
         truth = TrueMarginals(tuple(cliques), self.eta, curator.neighbors)
         return ClosedSele(curator, truth, rng, self.partitions, self.contributions, {}, [])
 
 
-def remembered(curator: Curator, truth: TrueMarginals) -> Tables:
-    """What `release_remembering` prepares of the true marginals; simulations only."""
-    memo = curator._memo
-    if truth not in memo:
-        memo[truth] = truth.prepare(curator._data)
-    return memo[truth]
-
-
 @dataclass(frozen=True, eq=False)
 class ClosedSele(PartSele):
-    """Algorithm 2 with other sources.
+    """Algorithm 2 with other inputs than the true marginals.
 
     Attributes:
-        partitions, contributions: see `PPSynPublishedPartlyClosed`.
-        known: the partitions of each marginal of the model, with the number of measurements that they are of.
-        last: the contribution that was measured last.
+        partitions, contributions: as for `PPSynPublishedPartlyClosed`.
+        known: the partitions of each of the model's marginals, with the number of measurements that they depend on.
+        last: the measured contributions, in order.
     """
 
     partitions: str
@@ -83,7 +76,7 @@ class ClosedSele(PartSele):
     last: list[float]
 
     def selected(self, candidates: Sequence[Clique], model: Model, rho_exp: Rho) -> Selected:
-        """See `PartSele`."""
+        """Return the candidate to measure next, its partition and its required budget."""
         if self.contributions == "chosen":
             return self._chosen_first(candidates, model, rho_exp)
         found = self._contributions(candidates, model, rho_exp)
@@ -113,7 +106,7 @@ class ClosedSele(PartSele):
     def _contributions(self, candidates: Sequence[Clique], model: Model, spend: Rho) -> np.ndarray:
         if self.contributions == "records":
             marginals = zip(candidates, model.project_many(list(candidates)), strict=True)
-            truth = self._tables(spend).tables
+            truth = self._truth(spend).tables
             return np.array([contribution(truth[clique], marginal.values) for clique, marginal in marginals])
         options = [Candidate(item=Item(clique)) for clique in candidates]
         moved = self.truth.neighbors.l1_sensitivity()
@@ -121,9 +114,9 @@ class ClosedSele(PartSele):
         return noisy_scores(self.curator, options, distances(options, model), moved, spend, label=label)
 
     def _steps(self, clique: Clique, model: Model) -> Steps:
-        """Of the model's marginal, made anew when it or a marginal of two of its attributes was measured since."""
+        """Return the partitions of a marginal, updated if two of its attributes were measured together since."""
         if self.partitions == "records":
-            return self._tables(None).steps_of(clique)
+            return self._truth(None).steps_of(clique)
         if self.partitions == "cells":
             cells = model.domain.size(clique)
             return Merges(np.array([cells]), np.array([0.0]), np.arange(cells), np.zeros(0, dtype=np.int64))
@@ -133,11 +126,12 @@ class ClosedSele(PartSele):
             self.known[clique] = version, partition_steps(np.maximum(model.project(clique).values, 0.0))
         return self.known[clique][1]
 
-    def _tables(self, spend: Rho | None) -> Tables:
-        """The true marginals: for the parts that stay open. Who uses them is not private, and the ledger says so."""
+    def _truth(self, spend: Rho | None) -> TrueMarginals:
+        """Return the true marginals, for the parts that stay open. This is not private, and the ledger says so."""
         if spend is not None:
             self.curator.release(lambda data, rng: None, spend, label=LABEL)
-        return remembered(self.curator, self.truth)
+        self.truth.count(self.curator._data)
+        return self.truth
 
     @staticmethod
     def _asked(clique: Clique, steps: Steps, step: int, rho: float) -> Selected:

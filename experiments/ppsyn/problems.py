@@ -1,4 +1,4 @@
-"""What PPSyn's section 5 asks: its tables, workloads and ranges, drawn once with a fixed seed for all mechanisms."""
+"""Define the problems of PPSyn's section 5: tables, workloads and ranges, drawn once with a fixed seed."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import numpy as np
 
 from experiments.data import load
 from pgmest.data.dataset import Dataset
-from pgmest.queries.workloads import Workload, random_kway
 from pgmest.tables.domain import Clique, Domain
+from pgmest.workloads import Workload, random_kway
 
 TABLES = ("adult14", "BR2000", "loans")
 """ADULT is the version with 14 attributes: its hours-per-week has the 99 cells of the paper's Example 2."""
 
 TARGETS = {"adult14": "income>50K", "BR2000": "a13"}
-"""What the support vector machine predicts."""
+"""The attribute that the support vector machine predicts."""
 
 MARGINALS, MAX_CELLS = 64, 10_000
-"""How many random marginals, and the size that none of them exceeds; the paper says neither."""
+"""The number of random marginals, and their largest size; the paper states neither."""
 
 COMBINATIONS = {3: 210, 5: 37}
 """The combinations of attributes that ranges are asked about, as in the paper."""

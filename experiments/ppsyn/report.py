@@ -108,7 +108,7 @@ def _span(counts: pd.Series) -> str:
 
 
 def finding(table: pd.DataFrame) -> str:
-    """What closing each leak does, in numbers."""
+    """Return the effect of closing each leak, in numbers."""
     best = cells.best_forms(table, "workload_error")
     medians = best.groupby(["table", "epsilon", "mechanism"])["workload_error"].median().unstack("mechanism")
     fewer, partitions, budgets, both = cells.GROUPS

@@ -1,4 +1,4 @@
-"""How good synthetic records are: PPSyn's metrics 2 and 3 (1 is `pgmest.evaluation.workload_error`)."""
+"""Score synthetic records: PPSyn's metrics 2 and 3 (1 is `pgmest.evaluation.workload_error`)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pgmest.evaluation import svm_misclassification
 
 @functools.cache
 def true_ranges(name: str, attributes: int) -> np.ndarray:
-    """What the true records answer, as fractions."""
+    """Return the answers of the true records, as fractions."""
     return np.array([one.fraction(problems.table(name)) for one in problems.ranges(name, attributes)])
 
 
@@ -36,7 +36,7 @@ def svm_rates(
         name: of the table.
         synthesizer: makes the records; None for real ones.
         folds: how many.
-        records: only so many of the table; None for all.
+        records: the number of records drawn from the table; None for all.
     """
     from sklearn.exceptions import ConvergenceWarning
 

@@ -1,4 +1,4 @@
-"""Each figure of PPSyn: run its cells, write their table, draw it, and write the report anew."""
+"""Each figure of PPSyn: run its cells, write their table, draw it, and write the report again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pandas as pd
 
 from experiments.papers.paper import Run, Runs
 from experiments.ppsyn import cells, figures, problems, report, scores
-from pgmest.mechanisms.ppsyn.marginal_partition import merging_steps, reconstruction_error, required_budget
+from experiments.ppsyn.marginal_partition import merging_steps, reconstruction_error, required_budget
 
 FOLDER = "ppsyn"
 
@@ -83,7 +83,7 @@ def leak(how: Run) -> None:
 
 
 def _figure(how: Run, name: str, draw: Callable[[pd.DataFrame, Path], object]) -> None:
-    """Run the cells, write their table, draw it, and write the report anew."""
+    """Run the cells, write their table, draw it, and write the report again."""
     table = how.table(runs(how)[name])
     if table.empty:  # with --stored
         return

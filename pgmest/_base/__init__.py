@@ -1,1 +1,1 @@
-"""What every room stands on: errors, files, memory, progress."""
+"""The basis of every package: files, memory, threads, and the compilation of kernels."""

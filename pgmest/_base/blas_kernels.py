@@ -1,6 +1,6 @@
-"""Products of matrices for kernels, by BLAS, in pieces that it does not share between threads.
+"""Matrix products for kernels, computed by BLAS in blocks that BLAS does not share between threads.
 
-As elementary_kernels.py, a file that kernels of others may call.
+Kernels in other files call these functions; see `CALLED` in compiled.py.
 """
 
 from __future__ import annotations
@@ -15,25 +15,29 @@ from numba.extending import get_cython_function_address, intrinsic
 from pgmest._base.compiled import inlined
 
 UNSHARED = 1 << 18
-"""OpenBLAS uses one thread for a product of at most this many multiplications: threads are ours to share out."""
+"""OpenBLAS computes a product of at most this many multiplications on one thread: pgmest shares out the threads."""
 
 DEPTH, WIDTH = 256, 64
-"""Larger products are cut to this many summed cells and columns, so that `UNSHARED` still leaves many rows."""
+"""Larger products are cut into blocks of at most this many summed cells and at least this many columns.
+
+`UNSHARED` then still allows many rows a block.
+"""
 
 
 @cache
 def gemm_address(kind: np.dtype) -> int:
-    """Where SciPy's BLAS has its product of matrices, as SciPy documents it for compiled callers."""
+    """Return the address of the matrix product in SciPy's BLAS, which SciPy documents for compiled callers."""
     routine = {np.dtype(np.float64): "dgemm", np.dtype(np.float32): "sgemm"}[kind]
     return get_cython_function_address("scipy.linalg.cython_blas", routine)
 
 
 @intrinsic  # type: ignore[arg-type]
 def _call_gemm(typing_context, address, flags, sizes, beta, a, b, c):
-    """c = op(a) op(b) + beta c by the gemm of BLAS at an address; all column-major.
+    """Compute c = op(a) op(b) + beta c by the gemm of BLAS at an address; all matrices are column-major.
 
     flags: whether a and b are transposed. sizes: rows, columns, summed cells. a, b, c: (array, start, stride) each.
-    BLAS reads 32 or 64 bits of an integer, as it was built; its low bits come first, so both find it.
+    Depending on its build, BLAS reads integers of 32 or 64 bits. The low bits come first in memory, so that both
+    builds read the same number.
     """
     kind = c[0].dtype
 
@@ -68,11 +72,11 @@ def _call_gemm(typing_context, address, flags, sizes, beta, a, b, c):
 
 @inlined
 def multiply_matrices(
-    blas, rows, summed, columns, a, a_start, a_step, a_turned, b, b_start, b_step, b_turned, c, c_start, c_step
+    blas, rows, summed, columns, a, a_start, a_step, a_transposed, b, b_start, b_step, b_transposed, c, c_start, c_step
 ):
-    """c = a b, row-major: in pieces that BLAS does not share between threads.
+    """Compute c = a b, row-major, in blocks that BLAS does not share between threads.
 
-    a is (rows, summed) with rows `a_step` apart, or turned: (summed, rows); likewise b of (summed, columns).
+    a is (rows, summed) with rows `a_step` apart, or (summed, rows) if transposed; likewise b is (summed, columns).
     """
     one, none = c.dtype.type(1.0), c.dtype.type(0.0)
     depth, width, height = summed, columns, rows
@@ -83,10 +87,11 @@ def multiply_matrices(
         deep, beta = min(depth, summed - s), none if s == 0 else one
         for r in range(0, rows, height):
             high = min(height, rows - r)
-            left = a_start + (s * a_step + r if a_turned else r * a_step + s)
+            left = a_start + (s * a_step + r if a_transposed else r * a_step + s)
             for j in range(0, columns, width):
                 wide = min(width, columns - j)
-                right = b_start + (j * b_step + s if b_turned else s * b_step + j)
-                place = c_start + r * c_step + j  # column-major BLAS sees the transposed product
-                turned, sizes = (np.int64(b_turned), np.int64(a_turned)), (wide, high, deep)
-                _call_gemm(blas, turned, sizes, beta, (b, right, b_step), (a, left, a_step), (c, place, c_step))  # type: ignore[call-arg]
+                right = b_start + (j * b_step + s if b_transposed else s * b_step + j)
+                place = c_start + r * c_step + j
+                # BLAS is column-major and sees the transposed product, so a and b change places
+                flags, sizes = (np.int64(b_transposed), np.int64(a_transposed)), (wide, high, deep)
+                _call_gemm(blas, flags, sizes, beta, (b, right, b_step), (a, left, a_step), (c, place, c_step))  # type: ignore[call-arg]

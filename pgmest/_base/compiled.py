@@ -1,7 +1,12 @@
-"""How kernels are compiled: by numba at their first call, without Python objects, kept on disk.
+"""Decorators for kernels, which numba compiles at their first call, without Python objects, and keeps on disk.
 
-numba's cache notices changes only in the file a kernel is written in, so what kernels call is written beside them, or
-in the files of `CALLED`, whose content is added to what numba compares.
+numba's cache notices changes only in the file that holds a kernel. The functions that kernels call are therefore in the
+same file, or in one of the files of `CALLED`, whose content is added to what numba compares.
+
+Functions that add in any order, and those that call them, are always inlined. Otherwise the machine code of a kernel
+would contain a copy of each, optimized together with the kernel, and the process that compiles the kernel would not run
+this copy but the one that numba compiled by itself before. The two may add the same numbers in a different order, so
+that a process that compiles a kernel and one that loads it from disk would differ in the last digits.
 """
 
 from __future__ import annotations
@@ -18,8 +23,7 @@ from pgmest._base.kernel_cache import numba_cache
 
 _SETTINGS: dict[str, Any] = {"error_model": "numpy", "nogil": True, "_nrt": False}
 OPTIONS: dict[str, Any] = {**_SETTINGS, "fastmath": {"contract"}}
-"""Of kernels and what they call."""
-
+"""The options of numba for kernels."""
 
 CALLED = (
     "_base/elementary_kernels.py",
@@ -30,11 +34,11 @@ CALLED = (
     "inference/exact/contraction_products.py",
     "inference/exact/node_row_kernels.py",
 )
-"""Files of the package that kernels of others may call."""
+"""The files of the package whose functions kernels in other files may call."""
 
 
 def compiled(function: Any) -> Any:
-    """A kernel: compiled on first call, its machine code kept on disk where some folder is writable."""
+    """Return a function as a kernel that is compiled at its first call, and kept on disk if a folder is writable."""
     try:
         with numba_cache(config):
             kernel = numba.njit(cache=True, **OPTIONS)(function)
@@ -51,8 +55,11 @@ def _digest_of_called() -> str:
     return hashlib.sha256(b"".join((package / name).read_bytes() for name in CALLED)).hexdigest()
 
 
-inlined = numba.njit(**OPTIONS)
-"""What kernels call."""
+inlined: Any = numba.njit(**OPTIONS)
+"""The decorator of functions that kernels call, and that do not call reductions."""
 
-reduction = numba.njit(fastmath={"contract", "reassoc", "nsz", "nnan"}, **_SETTINGS)
-"""The same, where sums may be taken in any order, and nothing is NaN."""
+reduction: Any = numba.njit(forceinline=True, fastmath={"contract", "reassoc", "nsz", "nnan"}, **_SETTINGS)
+"""The decorator of functions that kernels call, with sums in any order and without NaN."""
+
+reducing: Any = numba.njit(forceinline=True, **OPTIONS)
+"""The decorator of functions that kernels call, and that call reductions."""

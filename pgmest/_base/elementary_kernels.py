@@ -1,7 +1,7 @@
-"""Elementary functions of kernels, as plain arithmetic that the compiler spreads over whole vector registers.
+"""Elementary functions for kernels, written as plain arithmetic that the compiler can vectorize.
 
-numba calls libm one number at a time. A file that kernels of others may call: compiled.py sees to it that a change here
-compiles these anew.
+numba would call libm for one number at a time. Kernels in other files call these functions; compiled.py compiles those
+kernels again if this file changes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pgmest._base.row_kernels import Lanes, maximum_on_rows, sum_on_rows
 
 
 def _bitcast(source: Any, target: Any, to_llvm: ir.Type) -> Any:
-    """An intrinsic that reads the bits of a number as another type."""
+    """Return an intrinsic that reads the bits of a number as another type."""
 
     def typed(typing_context: Any, x: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -35,20 +35,20 @@ _to_bits = _bitcast(types.float64, types.int64, ir.IntType(64))
 _from_bits = _bitcast(types.int64, types.float64, ir.DoubleType())
 
 _LOG2_E = 1.4426950408889634
-_LN2_HIGH = 0.693147180369123816490  # ln 2 split in two, so that k * ln 2 is exact to twice the precision
+_LN2_HIGH = 0.693147180369123816490  # ln 2 as a sum of two numbers, which makes k * ln 2 exact to twice the precision
 _LN2_LOW = 1.90821492927058770002e-10
 
 
 @dataclass(frozen=True)
 class _Exponential:
-    """How exp is computed in one precision.
+    """The constants of exp in one precision.
 
     Attributes:
-        rounding: adding it rounds to an integer, kept in the lowest bits.
-        ln2: in two parts.
-        least: below it nothing is computed.
-        underflow: here and below it is 0.
-        polynomial: of exp(r), |r| <= ln(2) / 2, highest power first.
+        rounding: the number whose addition rounds to an integer, which is then in the lowest bits.
+        ln2: ln 2 as a sum of two numbers.
+        least: smaller arguments are raised to this one before the computation.
+        underflow: exp of this argument and of smaller ones is 0.
+        polynomial: the coefficients of exp(r) for |r| <= ln(2) / 2, highest power first.
     """
 
     rounding: float
@@ -64,8 +64,10 @@ _DOUBLE = _Exponential(
      0.00019841269863053618, 0.0013888888917213717, 0.008333333333330062, 0.04166666666662413, 0.16666666666666669,
      0.5000000000000001, 1.0, 1.0),
 )  # fmt: skip
-"""(exp(r) - 1 - r) / r^2 at the Chebyshev nodes, which is within 1.6e-17 of exp(r); a Taylor polynomial needs two terms
-more for that."""
+"""The polynomial interpolates (exp(r) - 1 - r) / r^2 at the Chebyshev nodes and is within 1.6e-17 of exp(r).
+
+A Taylor polynomial of the same accuracy has two more terms.
+"""
 
 _SINGLE = _Exponential(
     1.5 * 2**23, (0.693359375, -2.12194440e-4), -90.0, -87.0, tuple(1 / math.factorial(k) for k in range(7, -1, -1))
@@ -73,16 +75,19 @@ _SINGLE = _Exponential(
 
 
 def exp_of(x: Lanes) -> Lanes:
-    """exp(x) to within two units in the last place, for x up to 709 in float64, 88 in float32; 0 from -700, -87 on."""
-    known = _DOUBLE if x.double else _SINGLE
-    bounded, rounding = x.larger(x.filled(known.least)), x.filled(known.rounding)
+    """Return exp(x) to within two units in the last place.
+
+    x is at most 709 in float64, 88 in float32. The result is 0 for x <= -700 in float64, x <= -87 in float32.
+    """
+    constants = _DOUBLE if x.double else _SINGLE
+    bounded, rounding = x.larger(x.filled(constants.least)), x.filled(constants.rounding)
     shifted = bounded * x.filled(_LOG2_E) + rounding
     k = shifted - rounding
-    r = (bounded - k * x.filled(known.ln2[0])) - k * x.filled(known.ln2[1])
-    p = x.filled(known.polynomial[0])
-    for coefficient in known.polynomial[1:]:
+    r = (bounded - k * x.filled(constants.ln2[0])) - k * x.filled(constants.ln2[1])
+    p = x.filled(constants.polynomial[0])
+    for coefficient in constants.polynomial[1:]:
         p = p * r + x.filled(coefficient)
-    return p.times_power(shifted).where(x, x.filled(known.underflow))
+    return p.times_power(shifted).where(x, x.filled(constants.underflow))
 
 
 _SQRT2 = math.sqrt(2.0)
@@ -93,7 +98,10 @@ _L1, _L2, _L3, _L4, _L5, _L6, _L7, _L8, _L9, _L10 = [2.0 / (2 * k + 1) for k in 
 
 @inlined
 def log(x: float) -> float:
-    """log(x) for normal positive x: the exponent times ln 2, plus 2 atanh((m - 1) / (m + 1)) of the mantissa m."""
+    """Return log(x) of a normal positive x.
+
+    The result is the exponent times ln 2, plus 2 atanh((m - 1) / (m + 1)) with the mantissa m.
+    """
     bits = _to_bits(np.float64(x))
     m = _from_bits((bits & _MANTISSA) | _ONE_BITS)
     k = float((bits >> 52) - 1023)
@@ -116,11 +124,11 @@ def log(x: float) -> float:
 
 @maximum_on_rows
 def largest_of(row):
-    """The largest cell, -inf where there is none; nothing may be NaN."""
+    """Return the largest cell, -inf for an empty row; no cell may be NaN."""
     return row
 
 
 @sum_on_rows
 def sum_of(row):
-    """The sum of the cells."""
+    """Return the sum of the cells."""
     return row

@@ -1,4 +1,4 @@
-"""Reading files with errors that name them, and writing them so that a reader sees the old file or the new one."""
+"""Files, read with errors that name the file, and written atomically: readers see the old file or the new one."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from pgmest._base.errors import FileFormatError
+from pgmest.errors import FileFormatError
 
 
 def read_text(path: str | Path) -> str:
-    """The text of a UTF-8 file.
+    """Return the text of a UTF-8 file.
 
     Raises:
-        FileFormatError: it cannot be read, or is not UTF-8.
+        FileFormatError: the file cannot be read, or is not UTF-8.
     """
     try:
         return Path(path).read_text(encoding="utf-8-sig")
@@ -27,13 +27,13 @@ def read_text(path: str | Path) -> str:
 
 @contextlib.contextmanager
 def atomic_path(path: str | Path) -> Iterator[Path]:
-    """A temporary path beside `path`, moved over it on success and removed on failure.
+    """Give a temporary path in the folder of `path`; move the file to `path` on success, remove it on failure.
 
-    Its name ends as `path` does, because writers choose a compression by the ending. A file that is replaced keeps
-    its permissions, a link stays a link to it, and a device or pipe (`/dev/null`) is written to directly.
+    The temporary name has the suffix of `path`, because writers choose a compression by the suffix. A file that is
+    replaced keeps its permissions, a link stays a link, and a device or pipe (`/dev/null`) is written to directly.
 
     Raises:
-        FileFormatError: the file cannot be written there; what was there before is untouched.
+        FileFormatError: the file cannot be written; a file at `path` is unchanged.
     """
     path = Path(path)
     with _named(path):
@@ -59,14 +59,14 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
 
 
 def write_atomically(path: str | Path, content: str | bytes) -> None:
-    """Write a whole file at once; after a crash either the old content or the new is there."""
+    """Write a whole file; after a crash it has either the old content or the new one."""
     data = content.encode("utf-8") if isinstance(content, str) else content
     with atomic_path(path) as temporary:
         temporary.write_bytes(data)
 
 
 def _permissions(path: Path) -> int:
-    """Those of the file that is there, else what the process gives a new file."""
+    """Return the permissions of an existing file, or those that this process gives a new file."""
     if path.exists():
         return path.stat().st_mode & 0o777
     mask = os.umask(0)
@@ -76,7 +76,10 @@ def _permissions(path: Path) -> int:
 
 @contextlib.contextmanager
 def _named(path: Path, kinds: tuple[type[Exception], ...] = (OSError, ValueError)) -> Iterator[None]:
-    """Turn what goes wrong into an error that names the file; a path with a null character is a ValueError."""
+    """Turn errors of writing into a FileFormatError that names the file.
+
+    A path with a null character raises a ValueError.
+    """
     try:
         yield
     except kinds as error:

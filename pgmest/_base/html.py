@@ -1,4 +1,4 @@
-"""Tables and texts as pieces of HTML, for notebooks; everything is escaped."""
+"""Tables and texts as HTML, for notebooks; every cell and text is escaped."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 
 def html_table(heading: Sequence[str], rows: Iterable[Sequence[str]], more: str = "") -> str:
-    """A table, with a line of text below it where there is one."""
+    """Return a table, followed by a paragraph of text if `more` is not empty."""
 
     def line(cells: Sequence[str], tag: str) -> str:
         return f"<tr>{''.join(f'<{tag}>{html.escape(cell)}</{tag}>' for cell in cells)}</tr>"
@@ -17,5 +17,5 @@ def html_table(heading: Sequence[str], rows: Iterable[Sequence[str]], more: str 
 
 
 def html_text(text: object) -> str:
-    """Text whose columns line up."""
+    """Return a text in a font of fixed width, in which columns are aligned."""
     return f"<pre>{html.escape(str(text))}</pre>"

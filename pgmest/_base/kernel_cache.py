@@ -1,16 +1,16 @@
-"""Where compiled kernels are kept: they take 10 to 25 s to compile, and should do so once, not in every process.
+"""The folder of compiled kernels: they take 10 to 25 s to compile, and should do so once, not in every process.
 
-numba keeps machine code beside the source, or under the user's home. Where neither can be written, as in many
-containers, it would be lost with the process. So the folder is chosen here, the first of:
+numba keeps machine code beside the source, or in the user's home folder. If neither is writable, as in many containers,
+the machine code would be lost at the end of the process. This module therefore chooses the first of these folders:
 
 1. `PGMEST_CACHE_DIR`;
-2. what `NUMBA_CACHE_DIR` says, or beside the source, as numba does by itself;
+2. numba's default: `NUMBA_CACHE_DIR`, or else the folder of the source;
 3. `~/.cache/pgmest` (`XDG_CACHE_HOME`);
-4. a folder of this user's alone in the system's temporary folder, or else in memory (/dev/shm): containers whose file
-   system is read-only still have that.
+4. a private folder of this user in the system's temporary folder, or else in memory (/dev/shm), which is writable even
+   in containers with a read-only file system.
 
-`pgmest warm-up` fills `PGMEST_CACHE_DIR`, or the folder `_kernels` of the installation, when an image is built. Where a
-prepared folder cannot be written later, its content is copied to 3 or 4 at first use, which takes milliseconds.
+`pgmest warm-up` fills `PGMEST_CACHE_DIR`, or the folder `_kernels` of the installation, when an image is built. If such
+a prepared folder is read-only later, its content is copied to 3 or 4 at the first use, which takes milliseconds.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1]
 PREPARED = PACKAGE / "_kernels"
-"""Where `pgmest warm-up` puts the kernels of an installation."""
+"""The folder into which `pgmest warm-up` writes the kernels of an installation."""
 
 MEMORY = Path("/dev/shm")
-"""Linux's file system in memory, which everybody can write to."""
+"""Linux's file system in memory, which every user can write to."""
 
 
 @cache
 def kernel_folder() -> Path | None:
-    """The folder for compiled kernels; None to leave it to numba, which can write where it keeps them."""
+    """Return the folder for compiled kernels; None if numba's default folder is writable."""
     prepared = prepared_folder()
     if prepared is not None:
         return prepared if writable(prepared) else _copied(prepared)
@@ -45,7 +45,7 @@ def kernel_folder() -> Path | None:
 
 
 def prepared_folder() -> Path | None:
-    """The folder that the environment names, or else the one that an installation was prepared with."""
+    """Return the folder that `PGMEST_CACHE_DIR` names, or else the one that `pgmest warm-up` filled, if any."""
     named = os.environ.get("PGMEST_CACHE_DIR")
     if named:
         return Path(named)
@@ -53,13 +53,13 @@ def prepared_folder() -> Path | None:
 
 
 def kernels_are_kept() -> bool:
-    """Whether what is compiled now is there in the next process."""
+    """Return whether the next process finds the kernels that this one compiles."""
     return kernel_folder() is not None or bool(os.environ.get("NUMBA_CACHE_DIR")) or writable(PACKAGE)
 
 
 @contextmanager
 def numba_cache(config: object) -> Iterator[None]:
-    """While functions are declared, numba's configuration names the chosen folder; other users of numba keep theirs."""
+    """Set the chosen folder in numba's configuration while kernels are declared; other packages keep their folder."""
     folder = kernel_folder()
     if folder is None:
         yield
@@ -73,7 +73,7 @@ def numba_cache(config: object) -> Iterator[None]:
 
 
 def writable(folder: Path) -> bool:
-    """Whether a file can be made in a folder, which is made if need be."""
+    """Return whether a file can be created in a folder; the folder is created if it does not exist."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -90,21 +90,21 @@ def _own_folder() -> Path | None:
 
 
 def _private_temporary() -> Path | None:
-    """A folder that nobody else can write to, since machine code is loaded from it."""
+    """Return a temporary folder that no other user can write to, since machine code is loaded from it."""
     user = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
     found = (_private(parent / f"pgmest-kernels-{user}") for parent in _temporary_folders())
     return next((folder for folder in found if folder is not None), None)
 
 
 def _temporary_folders() -> Iterator[Path]:
-    with suppress(FileNotFoundError):  # none can be written to
+    with suppress(FileNotFoundError):  # no temporary folder is writable
         yield Path(tempfile.gettempdir())
     if MEMORY.is_dir():
         yield MEMORY
 
 
 def _private(folder: Path) -> Path | None:
-    """The folder, if it is this user's alone and can be written to."""
+    """Return the folder if it belongs to this user alone and is writable, else None."""
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         found = folder.lstat()
@@ -115,7 +115,7 @@ def _private(folder: Path) -> Path | None:
 
 
 def _copied(prepared: Path) -> Path | None:
-    """A copy of a prepared folder that cannot be written to; without room for one, None."""
+    """Return a writable copy of a prepared folder, an empty folder if there is no room for a copy, or None."""
     own = _own_folder()
     if own is None or not prepared.is_dir():
         return own
@@ -132,7 +132,7 @@ def _copied(prepared: Path) -> Path | None:
 
 
 def _copy_contents(source: Path, target: Path) -> None:
-    """Copy files and folders, not their permissions: numba wants folders that it can write to."""
+    """Copy files and folders without their permissions, because numba needs writable folders."""
     for path in sorted(source.rglob("*")):
         there = target / path.relative_to(source)
         if path.is_dir():

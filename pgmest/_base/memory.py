@@ -1,4 +1,4 @@
-"""The memory of this machine: tables that it cannot hold are refused before they are allocated."""
+"""The memory of this machine: tables that do not fit are refused before they are allocated."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from pgmest._base.errors import ArgumentError, ModelTooLarge, count_text, memory_text
+from pgmest.errors import ArgumentError, ModelTooLarge, count_text, memory_text
 
 LARGEST_TABLE = 2**31
-"""No marginal, no answer, and no table on the way to one has more cells: 17 GB of them."""
+"""The most cells of a marginal, an answer, or an intermediate table: 17 GB at 8 bytes a cell."""
 
 
 @functools.cache
 def physical_memory() -> float:
-    """Bytes of memory, inf where the system does not say."""
+    """Return the bytes of physical memory, inf if the system does not report them."""
     try:
         return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     except (AttributeError, ValueError, OSError):  # Windows has no sysconf
@@ -25,11 +25,7 @@ def physical_memory() -> float:
 
 
 def check_room(what: str, cells: int) -> None:
-    """Refuse tables of that many cells, 8 bytes each, that this machine cannot hold.
-
-    Raises:
-        ModelTooLarge: it cannot.
-    """
+    """Raise ModelTooLarge if tables of `cells` cells in all, 8 bytes each, do not fit in the memory of this machine."""
     if 8 * cells > min(physical_memory(), 2**62):
         raise ModelTooLarge(
             f"{what} would have {count_text(cells)} cells ({memory_text(8 * cells)}), more than the memory of this "
@@ -37,12 +33,23 @@ def check_room(what: str, cells: int) -> None:
         )
 
 
-def check_records(n: int, size: int) -> None:
-    """Refuse n records of `size` bytes that this machine cannot hold.
+MOST_DEFAULT_RECORDS = 10**8
+"""The most records that are drawn unless their number is stated, because a model's file can claim any total."""
+
+
+def default_records(total: float) -> int:
+    """Return the number of records to draw if none is stated: the rounded total.
 
     Raises:
-        ArgumentError: it cannot.
+        ArgumentError: if that is more than `MOST_DEFAULT_RECORDS`.
     """
+    if total > MOST_DEFAULT_RECORDS:
+        raise ArgumentError.of("n", None, f"stated (--rows), as the model's total is {total:,.0f} records")
+    return round(total)
+
+
+def check_records(n: int, size: int) -> None:
+    """Raise ArgumentError if n records of `size` bytes do not fit in the memory of this machine."""
     if n * size > min(physical_memory(), 2**62):
         raise ArgumentError.of(
             "n", n, f"fewer records, as these take {memory_text(n * size)}; sample_batches and write_samples need less"
@@ -51,9 +58,9 @@ def check_records(n: int, size: int) -> None:
 
 @contextmanager
 def without_collection() -> Iterator[None]:
-    """While tens of thousands of small objects without cycles are made: Python's collector of cycles waits.
+    """Pause Python's garbage collector while tens of thousands of small objects without reference cycles are created.
 
-    It would walk all of them again and again, which takes a third of the time, and find nothing.
+    The collector would visit all of them repeatedly, which takes a third of the time, and would find no cycles.
     """
     collecting = gc.isenabled()
     gc.disable()

@@ -1,4 +1,4 @@
-"""The header of an npy array: what it says, read without trusting it and without allocating anything."""
+"""The header of an npy array, read without trust in its content and without allocating the array."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 
 
 def read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Shape, whether in Fortran order, and type of the array that begins here; the stream then stands at its values.
+    """Return the shape, the Fortran order, and the type of an array; the stream is then at the array's first value.
 
     Raises:
-        ValueError: no such header.
+        ValueError: the stream has no valid header.
     """
     version = np.lib.format.read_magic(stream)
     readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}

@@ -1,14 +1,15 @@
 """Loops over rows of cells for kernels, in vectors of several widths down to a single cell.
 
-numba leaves the width to the compiler, which takes one for long rows and single cells for what remains: a cell of a row
-of ten costs five times one of a row of a hundred. Here a row is cut into vectors of 32, 16, 8, 4, 2 and 1 cells, and
-what is done with them is written once. As elementary_kernels.py, a file that kernels of others may call.
+The compiler would choose one width for long rows and compute the remaining cells one by one, so that a cell of a row of
+ten costs five times as much as one of a row of a hundred. Here a row is cut into vectors of 32, 16, 8, 4, 2 and 1
+cells, and the computation is written once for all widths. Kernels in other files call these functions; see `CALLED` in
+compiled.py.
 
     @on_rows
     def add_multiple(target, row, weight):
         return {"target": target + row * weight}
 
-is called in a kernel with two rows and a number, and changes the first row.
+A kernel calls `add_multiple` with two rows and a number; the call changes the first row.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ from numba.core.typing.templates import signature
 from numba.extending import intrinsic
 
 WIDTHS = (32, 16, 8, 4, 2, 1)
-"""Each half of the one before. Where registers are narrower, the compiler takes several for one vector."""
+"""The numbers of cells in a vector, each half of the one before; the compiler cuts vectors wider than a register."""
 
 BLOCK = 8192
-"""Long sums are taken of this many cells at a time, then of those sums, which keeps their digits."""
+"""Long sums add the sums of blocks of this many cells, which bounds the rounding error."""
 
 
 class Lanes:
-    """Some cells of a row, or as many times the same number, while the instructions that compute it are written."""
+    """A vector of cells of a row, or of copies of one number, in the code that is being generated."""
 
     def __init__(self, builder: Any, value: Any) -> None:
         self._builder = builder
@@ -47,21 +48,21 @@ class Lanes:
         return Lanes(self._builder, self._builder.fmul(self.value, other.value, flags=("contract",)))
 
     def larger(self, other: Lanes) -> Lanes:
-        """The larger of each two cells; nothing may be NaN."""
+        """Return the elementwise maximum; no cell may be NaN."""
         this = self._builder.fcmp_ordered(">", self.value, other.value)
         return Lanes(self._builder, self._builder.select(this, self.value, other.value))
 
     def filled(self, number: float) -> Lanes:
-        """As many cells of the same type, each with this number."""
+        """Return a vector of the same type and width with `number` in each cell."""
         return Lanes(self._builder, ir.Constant(self.value.type, [float(number)] * self.value.type.count))
 
     def where(self, other: Lanes, bound: Lanes) -> Lanes:
-        """These cells where the others are above the bound, 0 elsewhere, also where those are NaN."""
+        """Return these cells where `other` exceeds the bound, and 0 elsewhere, including where `other` is NaN."""
         above = self._builder.fcmp_ordered(">", other.value, bound.value)
         return Lanes(self._builder, self._builder.select(above, self.value, self.filled(0.0).value))
 
     def times_power(self, exponent: Lanes) -> Lanes:
-        """Times 2^k, with k the lowest bits of the exponents; neither this nor the result may be subnormal."""
+        """Multiply by 2^k, with k the lowest bits of the exponents; neither factor nor result may be subnormal."""
         builder, count, bits = self._builder, self.value.type.count, 64 if self.double else 32
         kind = ir.VectorType(ir.IntType(bits), count)
         places = ir.Constant(kind, [52 if self.double else 23] * count)
@@ -70,11 +71,11 @@ class Lanes:
 
     @property
     def double(self) -> bool:
-        """Whether the cells are float64."""
+        """Return whether the cells are float64."""
         return self.value.type.element == ir.DoubleType()
 
     def halves(self) -> tuple[Lanes, Lanes]:
-        """The first and the last half of the cells."""
+        """Return the first and the last half of the cells."""
         kind, count = ir.IntType(32), self.value.type.count // 2
         nothing = ir.Constant(self.value.type, ir.Undefined)
         masks = (ir.Constant(ir.VectorType(kind, count), list(range(low, low + count))) for low in (0, count))
@@ -83,7 +84,7 @@ class Lanes:
 
 
 Written = dict[str, Lanes]
-"""New cells of the arguments that are rows to write, by their names."""
+"""The new cells of each argument that is a row to write, by its name."""
 
 Found = Lanes | tuple[Written, Lanes]
 Cells = Callable[..., tuple[Written, Lanes | None]]
@@ -91,22 +92,26 @@ Combine = Callable[[Lanes, Lanes], Lanes]
 
 
 def on_rows(cells: Callable[..., Written]) -> Any:
-    """What a kernel calls to compute new cells of rows, each from those in the same place of all rows.
+    """Return a function for kernels that computes new cells of rows, each from the cells at the same index in all rows.
 
     Args:
-        cells: one parameter for each argument: a row, that is a contiguous array of at least as many cells as the
-            first one has, or a number. Rows are the same memory or do not overlap.
+        cells: a function whose parameters are rows and numbers. A row is a contiguous array with at least as many cells
+            as the first row. Two rows are the same memory, or do not overlap.
     """
     return _loop_of(cells, lambda *given: (cells(*given), None), None, 0.0)
 
 
 def sum_on_rows(cells: Callable[..., Found]) -> Any:
-    """The same, which gives a sum over the row: of what `cells` gives alone, or after the rows to write."""
+    """Return a function as `on_rows` does, which also returns a sum over the row.
+
+    Args:
+        cells: a function that returns the terms of the sum, or a pair of the rows to write and the terms.
+    """
     return _loop_of(cells, _after_written(cells), Lanes.__add__, 0.0)
 
 
 def maximum_on_rows(cells: Callable[..., Found]) -> Any:
-    """The same, which gives the maximum; -inf where there are no cells."""
+    """Return a function as `sum_on_rows` does, which returns the maximum instead of the sum; -inf for an empty row."""
     return _loop_of(cells, _after_written(cells), Lanes.larger, float("-inf"))
 
 
@@ -119,14 +124,14 @@ def _after_written(cells: Callable[..., Found]) -> Cells:
 
 
 def _loop_of(written: Callable[..., Any], cells: Cells, combine: Combine | None, neutral: float) -> Any:
-    """The loop, as numba's intrinsic with the name and the parameters of `written`."""
+    """Return the loop as an intrinsic of numba with the name and the parameters of `written`."""
     parameters = list(inspect.signature(written).parameters.values())
 
     def typed(typing_context: Any, *kinds: Any) -> Any:
         rows = [kind for kind in kinds if isinstance(kind, types.Array)]
         first = rows[0].dtype
         if any(row.layout != "C" or row.ndim != 1 or row.dtype != first or not row.aligned for row in rows):
-            return None  # numba says that there is no such function
+            return None  # numba then raises its error for arguments of the wrong type
         taken = [kind if isinstance(kind, types.Array) else first for kind in kinds]
 
         def generate(context: Any, builder: Any, made: Any, values: Sequence[Any]) -> Any:
@@ -156,16 +161,16 @@ def _fetch(typing_context: Any, row: Any, place: Any) -> Any:
 
 
 fetch: Any = intrinsic(_fetch)
-"""In a kernel fetch(row, place) asks for the line of memory with a cell that is needed soon, and does not wait."""
+"""The prefetch instruction: fetch(row, place) loads the cache line of a cell that is needed soon, without waiting."""
 
 
 class _Loop:
-    """The instructions of one loop.
+    """The code generator of one loop.
 
     Args:
-        context, builder: numba's.
+        context, builder: those of numba and llvmlite.
         number: the type of cells and numbers.
-        arguments: type and value of each, by name.
+        arguments: the type and the value of each argument, by name.
     """
 
     def __init__(self, context: Any, builder: Any, number: Any, arguments: dict[str, tuple[Any, Any]]) -> None:
@@ -179,7 +184,7 @@ class _Loop:
         self._rows = {name: kind for name, (kind, _) in arguments.items() if isinstance(kind, types.Array)}
 
     def generate(self, cells: Cells, combine: Combine | None, neutral: float) -> Any:
-        """The loop, and what its cells are combined to."""
+        """Generate the loop; return the combination of its cells, None if `combine` is None."""
         builder, size = self._builder, self._arguments[next(iter(self._rows))].nitems
         index, widest = size.type, WIDTHS[0]
         place = None if combine is None else self._kept(self._same(ir.Constant(self._element, neutral), widest))
@@ -197,7 +202,7 @@ class _Loop:
         return None if place is None else builder.extract_element(builder.load(place), ir.IntType(32)(0))
 
     def _vector(self, cells: Cells, combine: Combine | None, start: Any, width: int, place: Any) -> None:
-        """Of `width` cells: write the rows, and combine the rest with what is kept at a place."""
+        """Generate the computation of `width` cells: write the rows, and combine the result with that at `place`."""
         builder = self._builder
         given = [
             Lanes(builder, builder.load(self._pointer(name, start, width), align=self._bytes))
@@ -208,7 +213,7 @@ class _Loop:
         written, found = cells(*given)
         for name, lanes in written.items():
             if not self._rows[name].mutable:
-                raise TypingError(f"{name} is a read-only array, and is to be written.")
+                raise TypingError(f"{name} is a read-only array, but the kernel writes to it: pass a writable array.")
             builder.store(lanes.value, self._pointer(name, start, width), align=self._bytes)
         if combine is not None and found is not None:
             builder.store(combine(Lanes(builder, builder.load(place)), found).value, place)
@@ -218,7 +223,7 @@ class _Loop:
         return self._builder.bitcast(cell, ir.VectorType(self._element, width).as_pointer())
 
     def _kept(self, lanes: Lanes) -> Any:
-        """A place with this content; the compiler makes it a register."""
+        """Return a stack variable with this content; the compiler makes it a register."""
         return cgutils.alloca_once_value(self._builder, lanes.value)
 
     def _same(self, number: Any, width: int) -> Lanes:

@@ -1,4 +1,4 @@
-"""A team of threads: helpers take parts of what the calling thread offers in its kernels (team_kernels.py)."""
+"""A team of threads: helpers take parts of the work that the calling thread offers in its kernels (team_kernels.py)."""
 
 from __future__ import annotations
 
@@ -14,18 +14,21 @@ import numpy as np
 from pgmest._base.threads import helper_pool
 
 PARTS_A_THREAD = 4
-"""Work is offered in up to so many parts for each thread: a helper may come late, or be slower."""
+"""Work is offered in at most this many parts per thread; several, because a helper may be late, or slower."""
 
 TRIALS, PERIOD = 6, 300
-"""Of so many runs the first TRIALS are helped and the next TRIALS are not; the others are as those whose median is
-less, for a single run may be fast before helpers get in the way."""
+"""In each PERIOD of runs, the first TRIALS use helpers and the next TRIALS do not.
+
+The other runs use helpers if that made the median time shorter. A median is compared, because a single run may be fast
+by chance.
+"""
 
 WORTHWHILE = 0.95
-"""Help that takes more than this share of the time without is not worth what others could do on these processors."""
+"""Helpers are used only if the time with them is below this share of the time without: they occupy processors."""
 
 
 class Alone:
-    """The calling thread, which nobody helps. In the context of a run it is the array that kernels ask for."""
+    """The calling thread without helpers; a context that gives the team's array, which kernels take as an argument."""
 
     def __init__(self) -> None:
         from pgmest._base.team_kernels import alone
@@ -36,20 +39,20 @@ class Alone:
         return self._array
 
     def __exit__(self, *error: object) -> None:
-        """Nothing to end."""
+        """End the run, for which nothing needs to be done."""
 
 
 class Team:
-    """The calling thread and its helpers; a context for each run, as `Alone`, with the same results as without help.
+    """The calling thread and its helpers; a context for each run, like `Alone`, with the same results.
 
-    Processors need not be cores: two threads of one core gain nothing from each other, and a helper that waits takes
-    from the leader. So help is tried, and timed, every now and then.
+    Two logical processors may share a core, and a waiting helper then slows the leader down. Runs with and without
+    helpers are therefore timed from time to time.
 
     Args:
-        threads: how many, at least two.
-        least: how much work makes a part worth taking, in the units of who offers it.
-        assist: a kernel that helps with what is offered in an array.
-        linger: whether helpers wait for the next run, which must not need other threads before them.
+        threads: the number of threads, at least two.
+        least: the least amount of work in a part, in the unit that kernels use when they offer work.
+        assist: the kernel of the helpers, which takes the team's array.
+        linger: whether helpers wait a while for the next run; nothing else may need their processors before it.
     """
 
     def __init__(self, threads: int, least: int, assist: Callable[[np.ndarray], Any], linger: bool):
@@ -84,7 +87,7 @@ class Team:
             self._array[PHASE] = self._after
 
     def _chosen(self) -> bool:
-        """Whether the next run is to be helped."""
+        """Return whether the next run uses helpers."""
         place = self._runs % PERIOD
         if place == 0:
             self._seconds = {True: [], False: []}
@@ -92,5 +95,5 @@ class Team:
             return place < TRIALS
         if place > 2 * TRIALS:
             return self._helped
-        helped, alone = (statistics.median(self._seconds[which] or [math.inf]) for which in (True, False))
-        return helped < WORTHWHILE * alone
+        with_helpers, without = (statistics.median(self._seconds[which] or [math.inf]) for which in (True, False))
+        return with_helpers < WORTHWHILE * without

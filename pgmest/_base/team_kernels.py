@@ -1,16 +1,16 @@
-"""Work that threads share inside kernels: one leads, the others take parts of what it offers.
+"""Work that threads share inside kernels: the leader offers work in parts, and helpers take some of the parts.
 
-Waking a thread takes as long as many a product of matrices. So helpers stay awake during a run and for a moment after
-it, and find in one array of integers what there is to do. The leader never waits for a helper that has not come: it
-offers a work in parts, takes parts itself until none is left, and waits only for those that others have begun. Who does
-a part makes no difference to what comes out.
+Waking a thread takes as long as many matrix products. Helpers therefore stay awake during a run and for a moment after
+it, and look for work in one array of integers. The leader never waits for a helper that has not begun: it offers work
+in parts, takes parts itself until none is left, and waits only for the parts that helpers have begun. The result does
+not depend on which thread computes a part.
 
-One number, the ticket, holds the work that is offered and which of its parts nobody has taken. Whoever takes a part
-replaces it in one atomic operation, which fails if anything has changed in between; a counter of all offers in its
-upper bits tells each from those before. The leader takes parts from the end, helpers from the start: so what follows
-finds more of its tables in the cache of its own core.
+One number, the ticket, holds the work that is offered and the range of the parts that nobody has taken. A thread takes
+a part by replacing the ticket in one atomic operation, which fails if the ticket has changed in between; the upper bits
+count all offers, so that two tickets are never equal. The leader takes parts from the end, helpers from the start, so
+that the next steps of the leader find more of their tables in the cache of its core.
 
-As elementary_kernels.py, a file that kernels of others may call.
+Kernels in other files call these functions; see `CALLED` in compiled.py.
 """
 
 from __future__ import annotations
@@ -20,52 +20,52 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
+from numba import extending
 from numba.core import cgutils, types
-from numba.extending import intrinsic
 
 from pgmest._base.compiled import inlined
 
+intrinsic: Any = extending.intrinsic  # callers do not pass the typing context, which numba's annotation requires
+
 TICKET, FINISHED, MOST_PARTS, LEAST, PARTS, TABLE, PHASE = 0, 8, 16, 17, 18, 19, 24
-"""Where in a team's array the ticket is, how many parts are finished, in how many parts work may be offered, how much
-work a part is at least, in how many parts the present one is, at which address a table is that it is about, and what
-helpers are to do where none is offered. What changes while others look at it is a line of the cache apart."""
+"""The places in a team's array: the ticket, the number of finished parts, the most parts of an offer, the least work in
+a part, the number of parts of the present offer, the address of its table, and the phase of the helpers.
+
+The numbers that change while other threads read them are a cache line apart.
+"""
 
 LEAVE, LINGER, STAY = range(3)
-"""Phases: helpers leave at once, or when nothing has been offered for a while, or not."""
+"""The phases of helpers without work: they leave at once, leave after a while (`PATIENCE`), or stay."""
 
 LENGTH = 32
+"""The length of a team's array."""
 
 _FIRST, _WORK, _OFFER = 8, 16, 40
 _PARTS, _WORKS = (1 << _FIRST) - 1, (1 << (_OFFER - _WORK)) - 1
-"""The lowest 8 bits of a ticket are the end of the parts left, the next 8 the first of them, then 24 for the work; the
-others are the number of the offer."""
+"""The layout of a ticket: 8 bits for the end of the parts left, 8 for the first of them, 24 for the work, the rest for
+the number of the offer."""
 
 PATIENCE = 1 << 14
-"""How often a lingering helper looks for work before it leaves: for some tenths of a millisecond."""
+"""The number of times that a lingering helper looks for work before it leaves: some tenths of a millisecond."""
 
 
 def alone() -> np.ndarray:
-    """The array of a team of one: nothing is offered."""
+    """Return the array of a team without helpers, for which no work is offered."""
     return team_of(1, 0)
 
 
 def team_of(parts: int, least: int) -> np.ndarray:
-    """The array of a team whose work is offered in up to so many parts, of at least so much each."""
+    """Return the array of a team whose work is offered in at most `parts` parts of at least `least` each."""
     team = np.zeros(LENGTH, dtype=np.int64)
     team[MOST_PARTS], team[LEAST] = min(parts, _PARTS), max(least, 1)
     return team
-
-
-def _instructions(write: Any) -> Any:
-    """What kernels call, by the function that writes its instructions."""
-    return intrinsic(write)
 
 
 def _pointer(context: Any, builder: Any, team: Any, array: Any, place: Any) -> Any:
     return builder.gep(context.make_array(team)(context, builder, array).data, [place])
 
 
-@_instructions
+@intrinsic
 def _load(typing_context, team, place):
     def generate(context, builder, signature, values):
         return builder.load_atomic(_pointer(context, builder, team, *values), "seq_cst", 8)
@@ -73,7 +73,7 @@ def _load(typing_context, team, place):
     return types.int64(team, types.int64), generate
 
 
-@_instructions
+@intrinsic
 def _store(typing_context, team, place, value):
     def generate(context, builder, signature, values):
         builder.store_atomic(values[2], _pointer(context, builder, team, *values[:2]), "seq_cst", 8)
@@ -82,7 +82,7 @@ def _store(typing_context, team, place, value):
     return types.void(team, types.int64, types.int64), generate
 
 
-@_instructions
+@intrinsic
 def _add_one(typing_context, team, place):
     def generate(context, builder, signature, values):
         builder.atomic_rmw("add", _pointer(context, builder, team, *values), ir.IntType(64)(1), "seq_cst")
@@ -91,9 +91,9 @@ def _add_one(typing_context, team, place):
     return types.void(team, types.int64), generate
 
 
-@_instructions
+@intrinsic
 def _replace(typing_context, team, place, old, new):
-    """Whether the number was `old`, and is now `new`."""
+    """Replace the number by `new` if it is `old`; return whether it was."""
 
     def generate(context, builder, signature, values):
         place = _pointer(context, builder, team, *values[:2])
@@ -102,9 +102,9 @@ def _replace(typing_context, team, place, old, new):
     return types.boolean(team, types.int64, types.int64, types.int64), generate
 
 
-@_instructions
+@intrinsic
 def _pause(typing_context):
-    """Leave the core to its other thread for a moment."""
+    """Yield the core to its other hardware thread for a moment."""
 
     def generate(context, builder, signature, values):
         if platform.machine() in ("x86_64", "AMD64"):
@@ -115,9 +115,9 @@ def _pause(typing_context):
     return types.void(), generate
 
 
-@_instructions
+@intrinsic
 def address_of(typing_context, table):
-    """Where the cells of an array are, as a number."""
+    """Return the address of an array's cells."""
 
     def generate(context, builder, signature, values):
         return builder.ptrtoint(context.make_array(table)(context, builder, values[0]).data, ir.IntType(64))
@@ -125,9 +125,9 @@ def address_of(typing_context, table):
     return types.int64(table), generate
 
 
-@_instructions
+@intrinsic
 def table_at(typing_context, address, like):
-    """Cells at an address as an array of the type of another one, whose length it is given, too."""
+    """Return the cells at an address as an array with the type and the length of another array."""
 
     def generate(context, builder, signature, values):
         array = context.make_array(like)(context, builder, values[1])
@@ -143,13 +143,13 @@ def table_at(typing_context, address, like):
 
 @inlined
 def parts_of(team, amount):
-    """In how many parts so much work is to be offered."""
+    """Return the number of parts in which an amount of work is offered."""
     return min(team[MOST_PARTS], amount // team[LEAST])
 
 
 @inlined
 def offer(team, work, parts, table):
-    """The leader: all parts of a new work."""
+    """Offer all parts of a new work (called by the leader)."""
     team[PARTS], team[TABLE] = parts, table
     _store(team, FINISHED, 0)
     number = (_load(team, TICKET) >> _OFFER) + 1
@@ -158,7 +158,7 @@ def offer(team, work, parts, table):
 
 @inlined
 def take(team):
-    """The leader: the last part left of what it has offered; -1 where there is none."""
+    """Take the last part left of the present offer, -1 if none is left (called by the leader)."""
     while True:
         ticket = _load(team, TICKET)
         end = ticket & _PARTS
@@ -170,7 +170,11 @@ def take(team):
 
 @inlined
 def wait_for_work(team):
-    """A helper: (work, first part left) as soon as there is some; (-1, -1) when it is to leave."""
+    """Wait for work and take its first part (called by helpers).
+
+    Returns:
+        the work and the part; (-1, -1) if the helper must leave.
+    """
     patience = PATIENCE
     while patience > 0:
         ticket = _load(team, TICKET)
@@ -187,12 +191,12 @@ def wait_for_work(team):
 
 @inlined
 def finish(team):
-    """One part has been done."""
+    """Count a part as finished."""
     _add_one(team, FINISHED)
 
 
 @inlined
 def wait_for_all(team):
-    """The leader, when no part is left to take."""
+    """Wait until all parts are finished (called by the leader when no part is left to take)."""
     while _load(team, FINISHED) < team[PARTS]:
         _pause()

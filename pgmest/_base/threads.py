@@ -1,9 +1,9 @@
-"""How many threads the kernels may use, and the pool that runs them.
+"""The number of threads that kernels may use, and the pools that run them.
 
-Only tables of many cells are shared between threads; everything else runs on the calling thread. The default is the
-number of processors this process may run on, or OMP_NUM_THREADS or PGMEST_THREADS where set when the kernels are first
-used; worker processes started by `multiprocessing` get one each, so that several processes do not compete for the same
-processors.
+Only tables of many cells are shared between threads; everything else runs on the calling thread. The default is
+PGMEST_THREADS or OMP_NUM_THREADS if set when kernels are first used, and otherwise the number of processors on which
+this process may run. Worker processes of `multiprocessing` get one thread each, so that they do not compete for the
+same processors.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
-from pgmest._base.errors import ArgumentError
+from pgmest.errors import ArgumentError
 
 _chosen: int | None = None
 _pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
@@ -28,9 +28,9 @@ ItemT = TypeVar("ItemT")
 
 
 def set_threads(count: int | None) -> None:
-    """Let the kernels use up to `count` threads (None: the default, for which the environment is read anew).
+    """Let the kernels use up to `count` threads; None sets the default and reads the environment again.
 
-    Results are the same for the same count.
+    The same count gives the same results.
 
     Raises:
         ArgumentError: `count` is not a positive integer.
@@ -39,18 +39,18 @@ def set_threads(count: int | None) -> None:
     if count is not None and (not isinstance(count, int) or isinstance(count, bool) or count < 1):
         raise ArgumentError.of("count", count, "a positive integer, or None for the default")
     _chosen = count
-    _said_by_environment.cache_clear()
+    _environment_threads.cache_clear()
 
 
 def get_threads() -> int:
-    """The number of threads the kernels may use now."""
+    """Return the number of threads that the kernels may use now."""
     return _chosen if _chosen is not None else _default_threads()
 
 
 def _default_threads() -> int:
-    said = _said_by_environment()
-    if said is not None:
-        return said
+    named = _environment_threads()
+    if named is not None:
+        return named
     if multiprocessing.parent_process() is not None:
         return 1
     available = getattr(os, "sched_getaffinity", None)
@@ -58,14 +58,17 @@ def _default_threads() -> int:
 
 
 @functools.cache
-def _said_by_environment() -> int | None:
-    """Read once: looking a variable up takes as long as a small model's messages."""
+def _environment_threads() -> int | None:
+    """Return the number of threads that the environment names.
+
+    The result is cached, because reading a variable takes as long as the messages of a small model.
+    """
     values = (os.environ.get(name, "") for name in ("PGMEST_THREADS", "OMP_NUM_THREADS"))
     return next((int(value) for value in values if value.isdigit() and int(value) > 0), None)
 
 
 def idle_threads() -> int:
-    """Those that nothing runs on in the background (`behind`); at least one."""
+    """Return the number of threads that no background work (`behind`) occupies, at least one."""
     return max(1, get_threads() - _in_background.get())
 
 
@@ -73,7 +76,7 @@ def run_together(tasks: Iterable[Callable[[], Result]]) -> list[Result]:
     """Run the tasks at the same time, the first one on the calling thread; errors are raised when all are done.
 
     Returns:
-        what they return, in their order.
+        the results of the tasks, in their order.
     """
     first, *others = tasks
     if not others:
@@ -83,14 +86,14 @@ def run_together(tasks: Iterable[Callable[[], Result]]) -> list[Result]:
     try:
         found = first()
     finally:
-        wait(waiting)  # all of them: they write into arrays of the caller
+        wait(waiting)  # even after an error, since tasks write into arrays of the caller
     return [found, *(future.result() for future in waiting)]
 
 
 def run_in_turn(tasks: Iterable[Callable[[], Any]], threads: int) -> None:
-    """Run tasks on so many threads, while the calling thread makes the next ones; no more wait than there are threads.
+    """Run tasks on a number of threads while the calling thread creates the next tasks; at most `threads` tasks wait.
 
-    On one thread each runs as soon as it is made. An error is raised when those that have begun are done.
+    On one thread, each task runs as soon as it is created. An error is raised when the tasks that have begun are done.
     """
     if threads == 1:
         for task in tasks:
@@ -112,10 +115,10 @@ def run_in_turn(tasks: Iterable[Callable[[], Any]], threads: int) -> None:
 
 @contextlib.contextmanager
 def behind(work: Callable[[ItemT], Any]) -> Iterator[Callable[[ItemT], None]]:
-    """A function that hands an item to `work` and returns, while a thread of its own works on it.
+    """Give a function that passes an item to `work` on a background thread and returns at once.
 
-    It waits until the item before is done, whose error it raises; so does the end of the context. After another error
-    the context waits, too. Where the kernels may use a single thread, the function is `work` itself.
+    The function first waits for the previous item and raises its error; the end of the context does the same, and waits
+    after other errors, too. If the kernels may use a single thread only, the function is `work` itself.
     """
     if get_threads() == 1:
         yield work
@@ -139,12 +142,12 @@ def behind(work: Callable[[ItemT], Any]) -> Iterator[Callable[[ItemT], None]]:
 
 
 def helper_pool(threads: int) -> ThreadPoolExecutor:
-    """A pool of so many threads for those that wait for work in kernels; others would wait for them."""
+    """Return a pool of threads for helpers, which wait for work in kernels and would block other tasks of a pool."""
     return _pool(-threads)
 
 
 def _pool(threads: int) -> ThreadPoolExecutor:
-    """One of so many threads; by negative numbers, those of helpers."""
+    """Return the pool of this number of threads; a negative number means a pool of helpers."""
     key = (os.getpid(), threads)  # threads do not survive a fork, so each process makes its own pool
     pool = _pools.get(key)
     if pool is None:

@@ -1,4 +1,4 @@
-"""How many columns of a terminal a text takes: Chinese, Japanese and Korean signs take two, marks on letters none."""
+"""The width of a text on a terminal: Chinese, Japanese and Korean characters take two columns, combining marks none."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import unicodedata
 
 
 def width(text: str) -> int:
-    """The columns that a text takes.
+    """Return the number of columns that a text takes.
 
     >>> width("age"), width("性別"), width("e\\u0301")
     (3, 4, 1)
@@ -18,6 +18,6 @@ def width(text: str) -> int:
 
 
 def padded(text: str, columns: int, *, right: bool = False) -> str:
-    """The text with blanks up to so many columns, on its left where it is to stand to the right."""
+    """Return the text filled with blanks to a number of columns; `right` puts the blanks on its left."""
     blanks = " " * max(columns - width(text), 0)
     return blanks + text if right else text + blanks

@@ -1,4 +1,4 @@
-"""OpenDP's contingency tables: our estimation as their estimator, and what they released as ours.
+"""OpenDP's contingency tables: `pgmest.estimate` as their estimator, and their released answers as measurements.
 
 `dp.mbi.AIM`, `MST`, `Fixed` and `Sequential` take `estimator=`, a function of an mbi domain, a list of
 `mbi.LinearMeasurement` and `potentials`, which returns an `mbi.MarkovRandomField`:
@@ -7,7 +7,7 @@
 
     query.contingency_table(keys=..., algorithm=dp.mbi.MST(estimator=estimator))
 
-`estimator_with(method="mirror_flow")` makes one with other arguments of `pgmest.estimate`.
+`estimator_with(method="mirror_flow")` returns such a function with other arguments of `pgmest.estimate`.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ if TYPE_CHECKING:
 
 
 def estimator(domain: Any, loss_fn: Any, *, potentials: Any = None) -> Any:
-    """The contract of `opendp.extras.mbi.mirror_descent`, kept by `pgmest.estimate`.
+    """Estimate a model by `pgmest.estimate`, with the signature of `opendp.extras.mbi.mirror_descent`.
 
     Raises:
-        as `pgmest.adapters.mbi.estimate`.
+        ArgumentError, QueryError, MeasurementError, ...: as for `pgmest.adapters.mbi.estimate`.
     """
     return mbi.estimate(domain, loss_fn, potentials=potentials)
 
 
 def estimator_with(**options: Any) -> Callable[..., Any]:
-    """An estimator of the same contract with further arguments of `pgmest.estimate`, such as `method` or `loss`."""
+    """Return an estimator with further arguments of `pgmest.estimate`, such as `method` or `loss`."""
     return partial(mbi.estimate, **options)
 
 
 def released_measurements(table: Any) -> tuple[Domain, list[LinearMeasurement]]:
-    """What an OpenDP `ContingencyTable` released: the domain of its keys, and the noisy answers, for `pgmest.estimate`.
+    """Return the domain and the noisy answers of an OpenDP `ContingencyTable`, as arguments of `pgmest.estimate`.
 
     Codes are positions in `table.keys[name]`.
 
     Raises:
-        QueryError: an answer to a query that is not linear.
+        QueryError: the table has an answer to a query that is not linear.
     """
     domain = mbi.from_mbi_domain(table.model.domain)
     return domain, [mbi.from_mbi_measurement(measurement, domain) for measurement in table.marginals.flatten()]

@@ -1,4 +1,4 @@
-"""scikit-learn: a density estimator with its interface, for pipelines, cloning and cross-validation.
+"""A density estimator with the interface of scikit-learn, for pipelines, cloning and cross-validation.
 
 from pgmest.adapters.sklearn import DensityEstimator
 
@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError, OptionalDependencyError
 from pgmest.data.dataset import Dataset
-from pgmest.data.schema.grid import real_numbers
 from pgmest.data.values import Values
+from pgmest.errors import ArgumentError, OptionalDependencyError
 from pgmest.mechanisms.registry import named_mechanism
 from pgmest.mechanisms.result import Result
+from pgmest.privacy.budgets import DEFAULT_DELTA
+from pgmest.schema.grid import real_numbers
 from pgmest.tables.domain import Domain
 
 try:
@@ -29,7 +30,7 @@ except ImportError:
 
 
 class DensityEstimator(DensityMixin, BaseEstimator):
-    """A private density of numeric columns: uniform in the boxes of a grid, whose weights a mechanism estimates.
+    """A private density of numeric columns: constant in each box of a grid, with weights from a mechanism.
 
     >>> X = np.random.default_rng(0).normal(50, 10, size=(1000, 2))
     >>> estimator = DensityEstimator(bounds=(0, 100), bins=5, rho=0.5, mechanism="mst").fit(X)
@@ -38,27 +39,27 @@ class DensityEstimator(DensityMixin, BaseEstimator):
 
     Args:
         bounds: the public range of the columns: (low, high) for all, or one such pair for each. Values outside it are
-            taken for the nearest one inside. There is no default: a range read from the data would not be private.
-        bins: how many equal bins a column has, or one number for each.
-        mechanism: its name (`pgmest.mechanisms.registry`).
-        epsilon, delta, rho: the budget, as for the mechanism; with epsilon alone delta is 1e-9 where one is needed.
+            replaced by the nearest bound. There is no default: a range that is read from the data is not private.
+        bins: the number of equal bins of every column, or one number for each column.
+        mechanism: the name of the mechanism (`pgmest.mechanisms.registry`).
+        epsilon, delta, rho: the budget, as for the mechanism.
         workload: cliques of columns that matter, named "x0", "x1", ...; None for the mechanism's default.
-        backend: "opendp", exact noise, which no `random_state` fixes; or "simulation", for experiments.
-        random_state: of the simulation, and of ties.
+        backend: "opendp" for exact noise, which does not depend on `random_state`, or "simulation" for experiments.
+        random_state: the seed of simulated noise and of tie-breaking.
 
     Attributes (after `fit`):
-        result_: what the mechanism returned.
-        edges_: for each column the bounds of its bins.
-        n_features_in_, feature_names_in_: as everywhere in scikit-learn.
+        result_: the result of the mechanism.
+        edges_: the edges of the bins, for each column.
+        n_features_in_, feature_names_in_: the number and the names of the columns.
     """
 
     def __init__(
         self,
         bounds: Any = None,
         bins: Any = 10,
-        mechanism: str = "pgm",
+        mechanism: str = "lamp",
         epsilon: float | None = None,
-        delta: float | None = None,
+        delta: float | None = DEFAULT_DELTA,
         rho: float | None = None,
         workload: Any = None,
         backend: str = "opendp",
@@ -75,13 +76,13 @@ class DensityEstimator(DensityMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> DensityEstimator:
-        """Spend the budget on the rows of X, shape (rows, columns); y is ignored.
+        """Spend the budget on the rows of X, of shape (rows, columns), and return the estimator; y is ignored.
 
-        No value in X is an error: what is no number (NaN, text) counts as the lowest one, as the schemas of tables have
-        it, so that nothing that is raised tells of a row. No rows at all are fine, too.
+        No value in X raises an error, since an error would reveal a row: a value that is not a number (NaN, text)
+        counts as the lowest bound, as in the schemas of tables. X can have no rows.
 
         Raises:
-            ArgumentError: no bounds, no budget, or a parameter that is not valid; nothing was spent.
+            ArgumentError: if bounds or budget are missing, or a parameter is not valid; nothing was spent.
         """
         budget = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
         mechanism = named_mechanism(self.mechanism, **budget, backend=self.backend)
@@ -94,7 +95,7 @@ class DensityEstimator(DensityMixin, BaseEstimator):
         return self
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """The log-density at each row of X, shape (rows,); -inf outside the bounds, and for what is no number."""
+        """Return the log-density at each row of X, of shape (rows,); -inf outside the bounds and for NaN and text."""
         check_is_fitted(self)
         X = self._numbers(X, reset=False)
         data = Dataset.from_codes(list(self._codes(X)), self.result_.domain)
@@ -105,11 +106,11 @@ class DensityEstimator(DensityMixin, BaseEstimator):
         return logs
 
     def score(self, X: Any, y: Any = None) -> float:
-        """The log-likelihood of the rows of X; y is ignored."""
+        """Return the log-likelihood of the rows of X; y is ignored."""
         return float(np.sum(self.score_samples(X)))
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
-        """Rows drawn from the density, shape (n_samples, columns)."""
+        """Return rows drawn from the density, of shape (n_samples, columns)."""
         check_is_fitted(self)
         generator = np.random.default_rng(check_random_state(random_state).randint(2**31))
         records = self.result_.sample(n_samples, generator)
@@ -120,7 +121,7 @@ class DensityEstimator(DensityMixin, BaseEstimator):
         return np.stack(drawn, axis=1)
 
     def _numbers(self, X: Any, reset: bool) -> np.ndarray:
-        """The rows as floats, NaN for what is no number; of X only its shape, type and names can be wrong."""
+        """Return the rows as floats, NaN for values that are not numbers; raise only for X's shape, type or names."""
         X = validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False, ensure_min_samples=0)
         if np.iscomplexobj(X):
             raise ValueError("Complex data not supported.")
@@ -133,14 +134,14 @@ class DensityEstimator(DensityMixin, BaseEstimator):
         return tags
 
     def _codes(self, X: np.ndarray) -> Any:
-        """The bin of each value, column by column."""
+        """Yield the bins of the values, column by column."""
         for column, edges in enumerate(self.edges_):
             numbers = np.where(np.isnan(X[:, column]), edges[0], X[:, column])
             yield np.clip(np.searchsorted(edges, numbers, side="right") - 1, 0, len(edges) - 2)
 
 
 def _edges(bounds: Any, bins: Any, columns: int) -> list[np.ndarray]:
-    """The bounds of the bins of each column."""
+    """Return the edges of the bins of each column."""
     allowed = "a public range (low, high) with low < high, or one for each column"
     try:
         ranges = np.broadcast_to(np.asarray(bounds, dtype=np.float64), (columns, 2))

@@ -1,1 +1,1 @@
-"""The commands of `pgmest`: main.py puts them together, one file a family of commands, command.py what they share."""
+"""The commands of `pgmest`, a module per group; main.py collects them, command.py has the common parts."""

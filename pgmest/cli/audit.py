@@ -1,4 +1,4 @@
-"""`pgmest audit`: how much privacy a mechanism loses at least, against what it claims."""
+"""`pgmest audit`: a lower bound of the privacy loss of a mechanism, compared with its claim."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError, PgmestError
 from pgmest.cli.budget import mechanism_of, mechanism_options
-from pgmest.cli.command import Add, Command, count
+from pgmest.cli.command import Add, Command, count, show
+from pgmest.errors import ArgumentError, PgmestError
 from pgmest.tables.domain import Domain
 
 if TYPE_CHECKING:
@@ -26,15 +26,15 @@ examples:
   pgmest audit --mechanism mwem --epsilon 4 --trials 2000 --json
   pgmest audit --mechanism independent --rho 2 --trials 1000 --exact-noise
 
-The mechanism runs many times on a small table, and on the same table with one record more that nothing else resembles.
-How well its answers tell the two apart, by the likelihood ratio of everything that it asked, bounds its privacy loss
-from below, with the confidence given. A bound above the claim proves that the claim is false: the exit code is 1. A
-bound below it proves nothing, but shows how much of the claim can be seen. The audit says how much so many trials
-can show at most, and refuses a number that could not contradict the claim. More trials see more. Without a budget it is
-epsilon 8, or 1 of pure differential privacy, which takes more trials to contradict.
+The mechanism runs many times on a small table, and on the same table with one more record, which no other resembles.
+The likelihood ratio of all its answers shows how well they distinguish the two tables. This gives a lower bound of the
+privacy loss, with the confidence given. A bound above the claim proves that the claim is false; the exit code is then
+1. A bound below the claim proves nothing, but shows which part of the claim can be observed. More trials can show more:
+the audit prints the largest bound that this number of trials can show, and refuses a number that could not contradict
+the claim. The default budget is epsilon 8; with --delta 0 it is epsilon 1, which takes more trials to contradict.
 
-Before that one run is computed instead of tried: what each answer cost between the two tables must not be more than was
-charged for it. The noise is simulated; --exact-noise audits the secure noise itself, which cannot be repeated.
+The audit first computes the privacy loss of each answer of one run between the two tables; it must not exceed the
+charge. The noise is simulated; --exact-noise audits the secure noise itself, which no seed repeats.
 """
 
 DOMAIN = Domain({"a": 2, "b": 3, "c": 2})
@@ -47,43 +47,40 @@ ROUNDING = 1e-9
 def _options(add: Add) -> None:
     mechanism_options(add)
     add("--trials", type=count, default=100, metavar="N", help="runs on each of the two tables (default: %(default)s)")
-    add("--confidence", type=float, default=0.99, metavar="X", help="of the bound (default: %(default)s)")
+    add("--confidence", type=float, default=0.99, metavar="X", help="confidence of the bound (default: %(default)s)")
     add("--seed", type=count, default=0, metavar="N", help="the same seed gives the same bound (default: 0)")
     add("--exact-noise", action="store_true", help="audit the secure noise, not its simulation; no seed repeats it")
     add("--json", action="store_true", help="print JSON")
 
 
 def _run(options: argparse.Namespace) -> None:
+    from tqdm import tqdm
+
     from pgmest.privacy import Epsilon, audit
     from pgmest.privacy.audit import least_trials
 
     mechanism = _mechanism(options)
     data, neighbor = _tables(mechanism)
     claim, _ = mechanism.planned(data.domain)
-    threshold = None if isinstance(claim, Epsilon) else 0.0  # of a likelihood ratio, for rho and mu
+    threshold = None if isinstance(claim, Epsilon) else 0.0  # for rho and mu, a fixed threshold of the likelihood ratio
     needed = least_trials(claim, options.confidence, threshold=threshold is not None)
     if options.trials < needed:
-        raise ArgumentError.of("--trials", options.trials, f"at least {needed}, to be able to contradict {claim}")
+        raise ArgumentError.of("--trials", options.trials, f"at least {needed}, since fewer cannot contradict {claim}")
     computed = _computed(mechanism, data, neighbor)
     audited = {"trials": options.trials, "confidence": options.confidence, "seed": options.seed, "claim": claim}
-    with tqdm_bar(2 * options.trials) as bar:
+    with tqdm(total=2 * options.trials, desc="auditing", unit=" runs", disable=None) as bar:
         private = _private(mechanism, data, neighbor, bar)
         report = audit(private, data, neighbor, threshold=threshold, **audited)
-    _tell(options, claim, report, computed)
+    _show(options, claim, report, computed)
     if computed > 1 + ROUNDING or report.contradicts(claim):
         raise PgmestError(f"the audit contradicts the claim of {options.mechanism}.")
 
 
 def _mechanism(options: argparse.Namespace) -> Mechanism:
-    """The mechanism, with a budget that can be audited."""
-    stated = options.epsilon is not None or options.rho is not None
-    if not stated:
-        options.epsilon = EPSILON
-    mechanism = mechanism_of(options, simulation=not options.exact_noise)
-    if not stated and mechanism.delta is None and mechanism.epsilon is not None:
-        options.epsilon = PURE_EPSILON
-        mechanism = mechanism_of(options, simulation=not options.exact_noise)
-    return mechanism
+    """Return the mechanism asked for, by default with a budget that can be audited."""
+    if options.epsilon is None and options.rho is None:
+        options.epsilon = EPSILON if options.delta else PURE_EPSILON
+    return mechanism_of(options, simulation=not options.exact_noise)
 
 
 def _tables(mechanism: Mechanism) -> tuple[Dataset, Dataset]:
@@ -95,7 +92,7 @@ def _tables(mechanism: Mechanism) -> tuple[Dataset, Dataset]:
 
 
 def _computed(mechanism: Mechanism, data: Dataset, neighbor: Dataset) -> float:
-    """The largest cost of an answer between the tables, as a share of what was charged for it."""
+    """Return the largest privacy loss of an answer between the tables, as a share of its charge."""
     from pgmest.privacy.transcript import Witness
 
     options = {"neighbors": mechanism.neighbors, "backend": mechanism.backend, "seed": 0}
@@ -107,7 +104,7 @@ def _computed(mechanism: Mechanism, data: Dataset, neighbor: Dataset) -> float:
 
 
 def _private(mechanism: Mechanism, data: Dataset, neighbor: Dataset, bar: Any) -> Callable[[Dataset, int], float]:
-    """A run, as the log likelihood ratio of its answers."""
+    """Return a function that runs the mechanism and returns the log likelihood ratio of its answers."""
     from pgmest.privacy.transcript import privacy_loss
 
     def run(curator: Any) -> None:
@@ -119,7 +116,7 @@ def _private(mechanism: Mechanism, data: Dataset, neighbor: Dataset, bar: Any) -
     return privacy_loss(run, data, neighbor, budget, **options)
 
 
-def _tell(options: argparse.Namespace, claim: Budget, report: AuditReport, computed: float) -> None:
+def _show(options: argparse.Namespace, claim: Budget, report: AuditReport, computed: float) -> None:
     from pgmest.privacy.ledger import amounts
 
     name = {"Rho": "rho", "PlannedRho": "rho", "GDP": "mu"}.get(type(claim).__name__, "epsilon")
@@ -128,20 +125,13 @@ def _tell(options: argparse.Namespace, claim: Budget, report: AuditReport, compu
     if options.json:
         facts = {"claim": amounts(claim), "lower_bound": bound, "most_that_can_be_shown": most, "contradicted": false}
         facts |= {"epsilon": report.epsilon, "rho": report.rho, "mu": report.mu, "largest_share_charged": computed}
-        print(json.dumps({**facts, "trials": options.trials, "confidence": options.confidence}))
+        show(json.dumps({**facts, "trials": options.trials, "confidence": options.confidence}))
         return
-    print(f"claim:        {claim}")
-    print(f"computed:     an answer cost {computed:.4g} of what was charged for it at most, in one run")
-    print(f"lower bound:  {name} {bound:.4g}, with confidence {options.confidence:g}, {options.trials} trials each")
-    print(f"              {name} {most:.4g} is the most that they can show; mu is at least {report.mu:.4g}")
-    print("The claim is FALSE." if false else "The claim is not contradicted.")
-
-
-def tqdm_bar(total: int) -> Any:
-    """How far the trials are, on a terminal."""
-    from tqdm import tqdm
-
-    return tqdm(total=total, desc="auditing", unit=" runs", disable=None)
+    show(f"claim:        {claim}")
+    show(f"computed:     in one run, the loss of an answer was at most {computed:.4g} of its charge")
+    show(f"lower bound:  {name} {bound:.4g}, with confidence {options.confidence:g}, {options.trials} trials each")
+    show(f"              {name} {most:.4g} is the most that these trials can show; mu is at least {report.mu:.4g}")
+    show("The claim is FALSE." if false else "The claim is not contradicted.")
 
 
 AUDIT = Command(

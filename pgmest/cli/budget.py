@@ -1,4 +1,4 @@
-"""Which mechanism, with which budget: the options of every command that runs one."""
+"""The options for a mechanism and its budget, shared by all commands that run a mechanism."""
 
 from __future__ import annotations
 
@@ -6,28 +6,32 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any
 
-from pgmest._base.errors import ArgumentError
 from pgmest.cli.command import Add, say
+from pgmest.errors import ArgumentError
+from pgmest.privacy.budgets import DEFAULT_DELTA
 
 if TYPE_CHECKING:
     from pgmest.mechanisms.mechanism import Mechanism
 
 MECHANISM_HELP = """\
-Which mechanism: pgm, the default, is the most accurate on most tables, and its model is records; aim and mst make a
-graphical model (aim is slower and more accurate, mst takes seconds); mwem for a workload of its own; independent is the
-baseline, which loses all dependence. A budget is --epsilon with --delta (well below 1 / records, and
-1e-9 where it is needed and not given), or --rho of zCDP. Smaller is more private: epsilon 1 is common, above 10
-promises little. `pgmest audit` tries a mechanism out.
+Mechanisms: lamp, the default, is the most accurate on most tables, and its model is records; aim and mst make a
+graphical model (aim is slower and more accurate, mst takes seconds); mwem is for small workloads; independent is the
+baseline, which loses all dependence. A budget is --epsilon with --delta (well below 1 / records; 0 asks for pure
+differential privacy), or --rho of zCDP. Smaller budgets are more private: epsilon 1 is common, an epsilon above 10 is a
+weak promise. `pgmest audit` tests the promise of a mechanism.
 """
+
+DELTA_HELP = "0 asks for pure differential privacy (default: %(default)s)"
+"""The help of --delta, for every command that has this option."""
 
 
 def mechanism_options(add: Add) -> None:
-    """The options; `mechanism_of` reads them."""
+    """Add the options for a mechanism and its budget, which `mechanism_of` reads."""
     from pgmest.mechanisms.registry import mechanism_names
 
-    add("--mechanism", default="pgm", metavar="NAME", help=f"{', '.join(mechanism_names())} (default: pgm)")
+    add("--mechanism", default="lamp", metavar="NAME", help=f"{', '.join(mechanism_names())} (default: lamp)")
     add("--epsilon", type=float, metavar="X", help="the budget as (epsilon, delta)-DP")
-    add("--delta", type=float, metavar="X", help="default: 1e-9 where the mechanism needs one")
+    add("--delta", type=float, default=DEFAULT_DELTA, metavar="X", help=DELTA_HELP)
     add("--rho", type=float, metavar="X", help="the budget as rho-zCDP, instead of epsilon and delta")
     help_text = "the most records of one person (default: as the unit of the schema says, else 1)"
     add("--records-per-person", type=int, metavar="K", help=help_text)
@@ -36,7 +40,7 @@ def mechanism_options(add: Add) -> None:
 
 
 def question_delta(options: argparse.Namespace) -> None:
-    """Say so where the delta asked for promises little; N itself is private, so it is compared with public numbers."""
+    """Warn if delta is too large for a meaningful promise, judged by public numbers, since N is private."""
     from pgmest.mechanisms.rehearsal import delta_warnings
 
     for warning in delta_warnings(options.delta, getattr(options, "records_expected", None)):
@@ -44,10 +48,10 @@ def question_delta(options: argparse.Namespace) -> None:
 
 
 def mechanism_of(options: argparse.Namespace, simulation: bool = False) -> Mechanism:
-    """The mechanism asked for, with secure noise unless it is a simulation.
+    """Return the mechanism of the options, with secure noise unless `simulation` is true.
 
     Raises:
-        ArgumentError: no such mechanism or parameter, no budget, or one that it cannot spend.
+        ArgumentError: if there is no such mechanism or parameter, or no budget that the mechanism can spend.
     """
     from pgmest.mechanisms.registry import named_mechanism
     from pgmest.privacy import AddRemove
@@ -64,7 +68,7 @@ def mechanism_of(options: argparse.Namespace, simulation: bool = False) -> Mecha
 
 
 def _parameter(text: str) -> tuple[str, Any]:
-    """NAME=VALUE, where the value is JSON, or else text."""
+    """Return the name and the value of NAME=VALUE; a value that is not JSON is a text."""
     name, equals, value = text.partition("=")
     if not equals:
         raise ArgumentError.of("--parameter", text, "NAME=VALUE, such as rounds=20")

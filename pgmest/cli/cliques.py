@@ -1,4 +1,4 @@
-"""Cliques and workloads as they are written on the command line and in files."""
+"""Cliques and workloads on the command line and in files."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import argparse
 import json
 from typing import Any
 
-from pgmest._base.errors import ArgumentError, FileFormatError, PgmestError
 from pgmest._base.files import read_text
 from pgmest.cli.command import Add, count
 from pgmest.cli.paths import InputFile
+from pgmest.errors import ArgumentError, FileFormatError, PgmestError
 from pgmest.tables.domain import Clique, Domain
 
 CLIQUES = """\
@@ -19,10 +19,10 @@ Attributes are separated by commas: age,income. If a name has a comma in it, wri
 
 
 def clique_of(text: str) -> Clique:
-    """The attributes of a clique.
+    """Return the attributes of a clique.
 
     Raises:
-        ArgumentError: it begins as a JSON list and is none of names.
+        ArgumentError: the text begins like a JSON list and is not a list of names.
     """
     if not text.lstrip().startswith("["):
         return tuple(name.strip() for name in text.split(","))
@@ -33,10 +33,10 @@ def clique_of(text: str) -> Clique:
 
 
 def cliques_of_file(path: str | None) -> list[Clique]:
-    """The cliques in a file; none where no file is given.
+    """Return the cliques in a file; an empty list if `path` is None.
 
     Raises:
-        FileFormatError: it cannot be read, or is not a list of cliques.
+        FileFormatError: the file cannot be read, or is not a list of cliques.
     """
     if path is None:
         return []
@@ -50,19 +50,19 @@ def cliques_of_file(path: str | None) -> list[Clique]:
 
 
 def workload_options(add: Add, default: str) -> None:
-    """The options that say which marginals matter."""
+    """Add the options that name the marginals that matter; `workload_of` reads them."""
     add("--workload", nargs="+", metavar="CLIQUE", help=f"marginals that matter, such as age,sex (default: {default})")
     add("--workload-file", metavar="FILE", type=InputFile, help="the same as a JSON list of lists of attributes")
     add("--way", type=count, metavar="K", help="all marginals of K attributes matter")
 
 
 def workload_of(options: argparse.Namespace, domain: Domain) -> Any:
-    """The workload asked for, checked against the domain; None where none was.
+    """Return the workload asked for, checked against the domain; None without such options.
 
     Raises:
-        UnknownAttributeError, ArgumentError, FileFormatError: it cannot be used.
+        UnknownAttributeError, ArgumentError, FileFormatError: the options do not give a workload over the domain.
     """
-    from pgmest.queries.workloads import all_kway, as_workload
+    from pgmest.workloads import all_kway, as_workload
 
     cliques = [clique_of(text) for text in options.workload or ()] + cliques_of_file(options.workload_file)
     if options.way is not None:

@@ -1,4 +1,4 @@
-"""Command: a subcommand with its options and its help; and the types of arguments that several of them take."""
+"""Subcommands with their options and help, and the argument types that several of them use."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-Add = Callable[..., Any]  # the add_argument of a command's parser
+from pgmest._base.printable import printable
+
+Add = Callable[..., Any]
+"""The type of `add_argument` of a command's parser."""
 
 EXAMPLES = """\
 from a raw table to a synthetic one:
-  pgmest schema people.csv --out people.yaml         (then edit people.yaml: it says what and why)
-  pgmest check people.csv people.yaml                (for the owner: what the schema makes of the table)
-  pgmest plan people.yaml --records-expected 6000 --epsilon 1        (noise, time: nothing is read, nothing paid)
+  pgmest schema people.csv --out people.yaml         (then edit people.yaml as its comments say)
+  pgmest check people.csv people.yaml                (for the owner: how the schema fits the table)
+  pgmest plan people.yaml --records-expected 6000 --epsilon 1        (noise, time: no records read, no budget spent)
   pgmest synthesize people.csv --schema people.yaml --epsilon 1 --out synthetic.csv --report report.html
 
 from noisy measurements to synthetic records:
@@ -24,9 +27,9 @@ from noisy measurements to synthetic records:
   pgmest query model.npz age,income
   pgmest sample model.npz --rows 10000 --out synthetic.csv
 
-pgmest COMMAND --help has more about each. Exit codes: 0 done, 1 error, 2 wrong usage, 130 interrupted.
-Results go to standard output or to the file named, progress and messages to standard error. A table that is read or
-written may be "-": CSV from standard input, to standard output.
+pgmest COMMAND --help describes each command. Exit codes: 0 done, 1 error, 2 wrong usage, 130 interrupted.
+Results go to standard output or to the file named, progress and messages to standard error. The table "-" is CSV from
+standard input, or to standard output.
 """
 
 
@@ -35,12 +38,12 @@ class Command:
     """A subcommand.
 
     Attributes:
-        name: what is typed.
-        title: what it does, in a line.
-        details: examples, and what one must know.
-        options: adds the arguments to its parser.
-        run: does it, and may return an exit code.
-        usage: what is shown after wrong usage, where all the options would be too much.
+        name: its name on the command line.
+        title: a description of one line.
+        details: examples and explanations.
+        options: a function that adds the arguments to its parser.
+        run: the function of the command, which may return an exit code.
+        usage: the usage line, for commands with too many options for one.
     """
 
     name: str
@@ -52,10 +55,10 @@ class Command:
 
 
 def make_parser(commands: Iterable[Command]) -> argparse.ArgumentParser:
-    """The parser; its result has the function of the command as `run`, beside the command's own options."""
+    """Return the parser; its result has the options of the command, and the function of the command as `run`."""
     parser = argparse.ArgumentParser(
         prog="pgmest",
-        description="Raw tables to private synthetic tables; noisy answers about marginals to one distribution.",
+        description="Private synthetic tables from raw tables; one distribution from noisy answers about marginals.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -78,16 +81,21 @@ def make_parser(commands: Iterable[Command]) -> argparse.ArgumentParser:
     return parser
 
 
+def show(what: object) -> None:
+    """Print on standard output, with escapes for control characters, which names in a file may contain."""
+    print(printable(str(what)))
+
+
 def say(message: str) -> None:
-    """A message to the person at the terminal, which no pipe sees."""
-    print(f"pgmest: {message}", file=sys.stderr)
+    """Print a message on standard error, which stays out of pipes."""
+    print(f"pgmest: {printable(message)}", file=sys.stderr)
 
 
 # -- types of arguments ---------------------------------------------------------------------------------------------
 
 
 def count(text: str) -> int:
-    """A whole number of at least 0."""
+    """Return a whole number of at least 0 (a type of arguments)."""
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of at least 0")
     return int(text)

@@ -1,4 +1,4 @@
-"""`pgmest compare`: how far the marginals of a table or a model are from those of another table."""
+"""`pgmest compare`: the distances of the marginals of a table or a model from those of another table."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pgmest._base.errors import ArgumentError, DomainError, PgmestError, plural
 from pgmest.cli.cliques import CLIQUES, workload_of, workload_options
-from pgmest.cli.command import Add, Command, count, say
+from pgmest.cli.command import Add, Command, count, say, show
 from pgmest.cli.paths import InputFile, output_page, overwrite_option
-from pgmest.cli.streams import TABLE, input_table, reader_options
+from pgmest.cli.streams import TABLE, input_table, reader_choices, reader_options
 from pgmest.data.chunked_reader import column_names
 from pgmest.data.table_file import TableFile, table_file
+from pgmest.errors import ArgumentError, DomainError, PgmestError, plural
 from pgmest.tables.domain import Domain
 
 if TYPE_CHECKING:
     from pgmest.data.dataset import Dataset
-    from pgmest.data.schema import Schema
+    from pgmest.schema import Schema
 
 COMPARE_DETAILS = f"""\
 examples:
@@ -28,10 +28,10 @@ examples:
   pgmest compare codes.csv model.npz --workload age,income sex,income --report PRIVATE-comparison.html
 
 The first table is the truth, the second a table or a model (.npz). Tables hold raw values, with --schema, or codes
-0..n-1 over the attributes of --domain or of the model. --delimiter, --encoding and --sheet are those of the first
-table; the second is read like it only where it is no text as pgmest writes it. The error of a marginal is its total
-variation distance: the share of the records that would have to change cells, 0 to 1, both scaled to the same number.
-It is computed without noise: what is said of a private table here is private, for its owner only.
+0..n-1 over the attributes of --domain or of the model. --delimiter, --encoding and --sheet apply to the first table;
+they apply to the second table only if it is not text in the format that pgmest writes. The error of a marginal is its
+total variation distance: the share of the records that would have to change cells, 0 to 1, with both tables scaled to
+the same number of records. It is computed without noise: if the first table is private, so is the output.
 {CLIQUES}"""
 
 
@@ -42,7 +42,7 @@ def _options(add: Add) -> None:
     add("--schema", metavar="FILE", type=InputFile, help="a schema, for tables of raw values")
     add("--domain", metavar="FILE", type=InputFile, help="a domain, .json, for tables of codes")
     workload_options(add, "all single attributes and pairs")
-    add("--worst", type=count, default=10, metavar="N", help="how many marginals to list (default: %(default)s)")
+    add("--worst", type=count, default=10, metavar="N", help="number of marginals to list (default: %(default)s)")
     add("--report", metavar="FILE", type=output_page, help="a page with pictures, as private as the first table")
     overwrite_option(add)
     add("--json", action="store_true", help="print JSON, with every marginal")
@@ -63,21 +63,21 @@ def _run(options: argparse.Namespace) -> None:
     errors = marginal_errors(true, estimated, cliques if asked is None else asked.cliques, rescale=True)
     if options.report:
         report(true, estimated, out=options.report, workload=asked, schema=schema)
-        say(f"{options.report} shows the first table without protection: as private as that is, the page is.")
+        say(f"{options.report} shows the first table without protection: it is as private as that table.")
     totals = [float(true.project(())), float(estimated.project(()))]
     average = sum(errors.values()) / len(errors)
     if options.json:
         listed = [{"attributes": list(clique), "error": error} for clique, error in errors.items()]
-        print(json.dumps({"records": totals, "average_error": average, "marginals": listed}))
+        show(json.dumps({"records": totals, "average_error": average, "marginals": listed}))
         return
-    print(f"records:        {totals[0]:,.0f} and {totals[1]:,.1f}")
-    print(f"average error:  {average:.4f} over {plural(len(errors), 'marginal')} (total variation distance, 0 to 1)")
+    show(f"records:        {totals[0]:,.0f} and {totals[1]:,.1f}")
+    show(f"average error:  {average:.4f} over {plural(len(errors), 'marginal')} (total variation distance, 0 to 1)")
     for clique, error in list(errors.items())[: options.worst]:
-        print(f"  {error:.4f}  {' × '.join(clique) or 'total'}")
+        show(f"  {error:.4f}  {' × '.join(clique) or 'total'}")
 
 
 def _schema(options: argparse.Namespace) -> Schema | None:
-    from pgmest.data.schema import Schema
+    from pgmest.schema import Schema
 
     if options.schema is not None and options.domain is not None:
         raise ArgumentError("compare takes --schema for raw values or --domain for codes, not both.")
@@ -86,18 +86,16 @@ def _schema(options: argparse.Namespace) -> Schema | None:
 
 def _domain(options: argparse.Namespace, schema: Schema | None, model: Any) -> Domain:
     if options.domain is not None:
-        known = Domain.load(options.domain)
+        domain = Domain.load(options.domain)
     elif schema is not None:
-        known = schema.domain
+        domain = schema.domain
     elif model is not None:
         return model.domain
     else:
-        raise ArgumentError(
-            "compare must know what is in the tables: give --schema for raw values, or --domain for codes."
-        )
-    if model is not None and dict(model.domain) != dict(known):
-        raise DomainError(f"the model is over {model.domain}, not over {known}.")
-    return known
+        raise ArgumentError("compare needs the domain of the tables: give --schema for raw values, --domain for codes.")
+    if model is not None and dict(model.domain) != dict(domain):
+        raise DomainError(f"the model is over {model.domain}, not over {domain}.")
+    return domain
 
 
 def _encoded(table: TableFile, schema: Schema | None, domain: Domain) -> Dataset:
@@ -107,18 +105,18 @@ def _encoded(table: TableFile, schema: Schema | None, domain: Domain) -> Dataset
 
 
 def _second(options: argparse.Namespace, schema: Schema | None, domain: Domain) -> Dataset:
-    """The second table: as pgmest writes tables where it can be read so, else as the first one is."""
+    """Return the second table, read in the format that pgmest writes if possible, else in that of the first table."""
     with input_table(options.estimated, argparse.Namespace(delimiter=None, encoding=None, sheet=None)) as table:
         return _encoded(_plain(table, domain) or _like_first(table, options, schema), schema, domain)
 
 
 def _plain(table: TableFile, domain: Domain) -> TableFile | None:
-    """The file as the ending of its name says, in UTF-8, if it is such text and has the columns."""
+    """Return the file as text in the format of its suffix and in UTF-8, None if it is not or lacks the columns."""
     if not table.is_text:
         return None
     plain = replace(table, delimiter=table.separator, encoding="utf-8")
     try:
-        with plain.text(strict=True) as text:
+        with plain.text() as text:
             while text.read(1 << 20):
                 pass
         return plain if set(domain) <= set(column_names(plain)) else None
@@ -127,8 +125,7 @@ def _plain(table: TableFile, domain: Domain) -> TableFile | None:
 
 
 def _like_first(table: TableFile, options: argparse.Namespace, schema: Schema | None) -> TableFile:
-    said = {name: getattr(options, name) for name in ("delimiter", "encoding", "sheet")}
-    like = table_file(table, **said)
+    like = table_file(table, **reader_choices(options))
     return like if schema is None else schema.table_file(like)
 
 

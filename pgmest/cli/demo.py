@@ -1,6 +1,6 @@
-"""`python -m pgmest.cli.demo`: the whole way on an embedded table, from records over noisy marginals back to records.
+"""`python -m pgmest.cli.demo`: an embedded table is measured with noise, and synthetic records are made of the answers.
 
-It writes `demo-output/synthetic.csv` and `demo-output/marginals.png` into the current folder.
+The demo writes `demo-output/synthetic.csv` and `demo-output/marginals.png` into the current folder.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pgmest as pg
-from pgmest._base.errors import PgmestError
-from pgmest.data.datasets import load
-from pgmest.evaluation.metrics import total_variation
-from pgmest.evaluation.plots import compare_marginals
-from pgmest.evaluation.simulation import simulate_measurements
+from pgmest.datasets import load
+from pgmest.errors import PgmestError
+from pgmest.plots import compare_marginals
+from pgmest.simulation import simulate_measurements
 from pgmest.solvers.progress import progress_bar
+from pgmest.tables.distances import total_variation
 from pgmest.tables.domain import Clique
 
 STDDEV = 10.0
@@ -85,15 +85,15 @@ def main() -> int:
 
 
 def run() -> None:
-    """Load, measure, estimate, compare, sample, draw."""
+    """Load the table, measure, estimate, sample, compare, and draw."""
     data = load("census")
     measured = [(name,) for name in data.domain] + list(MEASURED_PAIRS)
-    heading("An embedded table, synthetic itself")
+    heading("An embedded table of synthetic records")
     print(f"{data}: " + ", ".join(f"{name} {size}" for name, size in data.domain.items()))
 
     heading(f"{len(measured)} marginals measured, each cell with Gaussian noise of standard deviation {STDDEV:g}")
     measurements = simulate_measurements(data, measured, STDDEV, SEED)
-    print(f"{sum(measurement.rows for measurement in measurements):,} noisy counts; from here on only these are used.")
+    print(f"{sum(measurement.rows for measurement in measurements):,} noisy counts; the estimate uses nothing else.")
 
     heading("Their junction tree")
     print(pg.JunctionTree.from_cliques(data.domain, measured))
@@ -111,7 +111,7 @@ def run() -> None:
 
     OUTPUT.mkdir(exist_ok=True)
     synthetic.save(OUTPUT / "synthetic.csv")
-    title = f"{len(measured)} noisy marginals of {data.records:,} records, and what pgmest makes of them"
+    title = f"{len(measured)} noisy marginals of {data.records:,} records, and their estimates"
     compare_marginals(data, model, DRAWN, measured, title).savefig(OUTPUT / "marginals.png", dpi=130)
     print(f"\nWrote {OUTPUT / 'synthetic.csv'} ({synthetic.records:,} records) and {OUTPUT / 'marginals.png'}.")
 
@@ -119,7 +119,7 @@ def run() -> None:
 def error_table(
     data: pg.Dataset, measurements: Iterable[pg.LinearMeasurement], model: pg.Model, synthetic: pg.Dataset
 ) -> Iterator[str]:
-    """A line for each marginal: cells, and the error of its measurement, of the model, and of the synthetic records."""
+    """Yield a line per marginal: its cells, and the errors of its measurement, the model, and the synthetic records."""
     yield f"{'':44}{'cells':>8}{'noisy':>11}{'estimated':>11}{'synthetic':>11}"
     for measurement in measurements:
         true = data.project(measurement.clique)

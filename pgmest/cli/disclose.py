@@ -1,4 +1,4 @@
-"""`pgmest disclose`: what published tables give away, cell by cell, before they are published."""
+"""`pgmest disclose`: the cells that published tables would disclose, before they are published."""
 
 from __future__ import annotations
 
@@ -7,35 +7,34 @@ import csv
 import io
 import itertools
 import json
-import sys
 from typing import Any
 
-from pgmest._base.errors import ArgumentError
 from pgmest.cli.cliques import CLIQUES, clique_of
 from pgmest.cli.command import Add, Command, say
 from pgmest.cli.paths import InputFile, output, overwrite_option
 from pgmest.cli.streams import write_text
+from pgmest.errors import ArgumentError
 
 DETAILS = f"""\
 examples:
   pgmest disclose published.json --domain domain.json --cells age,sex district,income
   pgmest disclose published.json --domain domain.json --cells age,sex --width 2 --out disclosed.csv
 
-For each cell of the tables named by --cells the least and largest count that any table compatible with everything
-published can have; they need not be tables that are published. A cell is disclosed where these are at most --width
-apart (default 0: the count is certain). Bounds are proven by linear programs. The answer is CSV: a column per
-attribute, low, high and disclosed; with --json one object. Exit code 3 where a cell is disclosed.
+The output has, for each cell of the tables named by --cells, the least and the largest count among all data compatible
+with everything published; the tables themselves need not be published. A cell is disclosed if these counts are at most
+--width apart (default 0: the count is certain). The bounds are proven by linear programs. The output is CSV: a column
+per attribute, low, high and disclosed; with --json it is one object. The exit code is 3 if a cell is disclosed.
 
 published.json is a measurement file; exact, rounded, suppressed and noisy tables may be mixed:
   {{"format": "pgmest-measurements", "version": 2, "measurements": [
     {{"clique": ["age"], "values": [12, 30, null], "suppressed": 10}},
     {{"clique": ["age", "sex"], "values": [[5, 5], [15, 15], [5, 0]], "rounded": 5, "random": true}}]}}
-python -c "help('pgmest.measurements.files')" shows all of it. Where no table is compatible, the answers that contradict
-each other are named.
+python -c "help('pgmest.measurements.files')" describes the format. If no data are compatible, the error names the
+answers that contradict each other.
 {CLIQUES}"""
 
 DISCLOSED = 3
-"""The exit code where a cell is disclosed, so that a publication can be stopped by it."""
+"""The exit code if a cell is disclosed, so that a script can stop the publication."""
 
 
 def _options(add: Add) -> None:
@@ -44,8 +43,9 @@ def _options(add: Add) -> None:
     add("--schema", metavar="FILE", type=InputFile, help="a schema, .yaml, .json or .toml, instead of the domain")
     add("--cells", nargs="+", required=True, metavar="CLIQUE", help="attributes separated by commas, or a JSON list")
     add("--width", type=float, default=0.0, metavar="X", help="disclosed: high - low at most this (default: 0)")
-    add("--level", type=float, default=0.95, metavar="X", help="for noisy tables: of their boxes (default: 0.95)")
-    add("--total", type=float, metavar="N", help="the number of records, where it is known")
+    text = "the confidence level of the intervals of noisy tables (default: 0.95)"
+    add("--level", type=float, default=0.95, metavar="X", help=text)
+    add("--total", type=float, metavar="N", help="the number of records, if it is known")
     add("--max-megabytes", type=float, default=100.0, metavar="X", help="refuse larger programs (default: 100)")
     add("--all", action="store_true", help="list every cell, not only those disclosed")
     add("--json", action="store_true", help="JSON instead of CSV")
@@ -54,9 +54,9 @@ def _options(add: Add) -> None:
 
 
 def _disclose(options: argparse.Namespace) -> int | None:
-    from pgmest.data.schema import Schema
     from pgmest.measurements.files import load_measurements
     from pgmest.models.bounds import TableBounds
+    from pgmest.schema import Schema
     from pgmest.tables.domain import Domain
 
     if (options.domain is None) == (options.schema is None):
@@ -70,10 +70,7 @@ def _disclose(options: argparse.Namespace) -> int | None:
     disclosed = sum(row["disclosed"] for _, rows in tables for row in rows)
     cells = sum(len(rows) for _, rows in tables)
     text = _as_json(tables, disclosed, cells) if options.json else _as_csv(tables, options.all)
-    if options.out is None:
-        sys.stdout.write(text)
-    else:
-        write_text(text, options.out)
+    write_text(text, options.out)
     say(f"{disclosed:,} of {cells:,} cells are known to within {options.width:g}.")
     return DISCLOSED if disclosed else None
 
@@ -90,7 +87,7 @@ def _cells(compatible: Any, clique: tuple[str, ...], width: float) -> tuple[tupl
 
 
 def _as_csv(tables: list[tuple[tuple[str, ...], list[dict[str, Any]]]], every: bool) -> str:
-    """One table after the other, an empty line between them."""
+    """Return the tables as CSV, with an empty line between two tables."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     for position, (names, rows) in enumerate(tables):
@@ -111,7 +108,7 @@ def _as_json(tables: list[tuple[tuple[str, ...], list[dict[str, Any]]]], disclos
 
 DISCLOSE = Command(
     "disclose",
-    "Find what published tables give away: certain bounds on any cell, published or not.",
+    "Find the cells that published tables disclose: certain bounds on any cell, published or not.",
     DETAILS,
     _options,
     _disclose,

@@ -1,16 +1,16 @@
-"""`pgmest measure` and `pgmest estimate`: from records to simulated noisy answers, from noisy answers to a model."""
+"""`pgmest measure` and `pgmest estimate`: simulated noisy answers from records, and a model from noisy answers."""
 
 from __future__ import annotations
 
 import argparse
 import json
 
-from pgmest._base.errors import ArgumentError
 from pgmest.cli.cliques import CLIQUES, clique_of, cliques_of_file
-from pgmest.cli.command import Add, Command, say
+from pgmest.cli.command import Add, Command, say, show
 from pgmest.cli.facts import finite
 from pgmest.cli.paths import InputFile, output, overwrite_option
 from pgmest.cli.streams import TABLE, input_table, reader_options
+from pgmest.errors import ArgumentError
 from pgmest.tables.domain import Domain
 
 ESTIMATE_DETAILS = """\
@@ -19,13 +19,13 @@ examples:
   pgmest estimate --domain domain.json --measurements measurements.json --out model.npz --total 48842 --loss l1
   pgmest estimate --schema people.yaml --measurements measurements.json --out model.npz --json
 
-A domain file gives the number of values of each attribute: {"age": 85, "sex": 2, "income": 2}. A schema gives that,
-too, and what cannot occur together, which then has probability zero.
-A measurement file gives for each measurement its clique, noisy values and noise, in the format that
-python -c "help('pgmest.measurements.files')" shows:
+A domain file has the number of values of each attribute: {"age": 85, "sex": 2, "income": 2}. A schema also has the
+combinations that cannot occur; their probability is zero.
+A measurement file has the clique, the noisy values and the noise of each measurement;
+python -c "help('pgmest.measurements.files')" describes its format:
   {"format": "pgmest-measurements", "version": 1,
    "measurements": [{"clique": ["sex", "income"], "values": [[60.2, 38.9], [20.5, 9.1]], "stddev": 10.0}]}
-Ctrl-C stops early, and the model found so far is written.
+Ctrl-C stops early and writes the model found so far.
 """
 
 MEASURE_DETAILS = f"""\
@@ -57,8 +57,8 @@ def _estimate_options(add: Add) -> None:
 
 def _estimate(options: argparse.Namespace) -> None:
     import pgmest as pg
-    from pgmest.data.schema import Schema
     from pgmest.measurements.files import load_measurements
+    from pgmest.schema import Schema
     from pgmest.solvers.progress import progress_bar
     from pgmest.solvers.status import Status
 
@@ -82,8 +82,8 @@ def _estimate(options: argparse.Namespace) -> None:
         )
     model.save(options.out)
     assert model.report is not None
-    print(json.dumps(finite(model.report.to_json())) if options.json else model.report)
-    if model.report.status is Status.INTERRUPTED:  # what had been found is saved nevertheless
+    show(json.dumps(finite(model.report.to_json())) if options.json else model.report)
+    if model.report.status is Status.INTERRUPTED:  # the model found so far has been saved
         raise KeyboardInterrupt
 
 
@@ -101,8 +101,8 @@ def _measure_options(add: Add) -> None:
 
 def _measure(options: argparse.Namespace) -> None:
     import pgmest as pg
-    from pgmest.evaluation.simulation import simulate_measurements
     from pgmest.measurements.files import save_measurements
+    from pgmest.simulation import simulate_measurements
 
     domain = Domain.load(options.domain)
     cliques = [clique_of(text) for text in options.cliques or ()] + cliques_of_file(options.cliques_file)

@@ -1,4 +1,4 @@
-"""What there is to say about a model or a schema, as values of JSON."""
+"""The facts about a model or a schema, as values of JSON."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from pgmest._base.errors import plural
+from pgmest.errors import plural
 
 if TYPE_CHECKING:
-    from pgmest.data.schema import Schema
-    from pgmest.data.schema.unit import Unit
     from pgmest.models.exact import Model
+    from pgmest.schema import Schema
+    from pgmest.schema.unit import Unit
 
 
 def model_facts(model: Model) -> dict[str, Any]:
-    """The number of records, the domain, the tree and the report of a model."""
+    """Return the number of records, the domain, the junction tree and the report of a model."""
     tree = model.junction_tree
     return {
         "total": model.total,
@@ -29,7 +29,7 @@ def model_facts(model: Model) -> dict[str, Any]:
 
 
 def schema_facts(schema: Schema) -> dict[str, Any]:
-    """The attributes of a schema, what their codes stand for, and how many combinations cannot occur."""
+    """Return the attributes of a schema, the labels of their codes, and the numbers of impossible combinations."""
     bought = {column.name: column.wanted for column in schema.bought.values()}
     schema = schema.stand_in()
     return {
@@ -46,13 +46,13 @@ def schema_facts(schema: Schema) -> dict[str, Any]:
 
 
 def unit_in_words(unit: Unit) -> str:
-    """Whose privacy is protected."""
+    """Return a sentence about the unit whose privacy is protected."""
     rows = plural(unit.at_most, "row")
     return f"A person is all rows with one value of '{unit.column}'; at most {rows} of each are counted."
 
 
 def finite(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values, with null for numbers that JSON does not have, such as a gap that is infinite."""
+    """Return the values, with null for numbers that JSON does not have, such as an infinite gap."""
     return {
         name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in values.items()
     }

@@ -1,4 +1,4 @@
-"""`pgmest info`: what is in a model file or a schema."""
+"""`pgmest info`: the content of a model file or a schema."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 from pgmest._base.widths import padded, width
-from pgmest.cli.command import Add, Command
+from pgmest.cli.command import Add, Command, show
 from pgmest.cli.facts import model_facts, schema_facts, unit_in_words
 
 INFO_DETAILS = """\
@@ -35,45 +35,45 @@ def _model(path: str, as_json: bool) -> None:
 
     model = pg.load(path)
     if not isinstance(model, pg.Model):  # a distribution over public records has no tree
-        print(json.dumps({"total": model.total, "domain": dict(model.domain)}, indent=1) if as_json else model)
+        show(json.dumps({"total": model.total, "domain": dict(model.domain)}, indent=1) if as_json else model)
     elif as_json:
-        print(json.dumps(model_facts(model), indent=1))
+        show(json.dumps(model_facts(model), indent=1))
     else:
         sizes = ", ".join(f"{name} ({size})" for name, size in model.domain.items())
-        print(f"{model.total:,.1f} records, {len(model.domain)} attributes: {sizes}\n\n{model.junction_tree}")
+        show(f"{model.total:,.1f} records, {len(model.domain)} attributes: {sizes}\n\n{model.junction_tree}")
         if model.report:
-            print(f"\n{model.report}")
+            show(f"\n{model.report}")
 
 
 def _schema(path: str, as_json: bool) -> None:
-    from pgmest.data.schema import Schema
+    from pgmest.schema import Schema
 
     schema = Schema.load(path)
     if as_json:
-        print(json.dumps(schema_facts(schema), indent=1))
+        show(json.dumps(schema_facts(schema), indent=1))
         return
     if schema.drafted:
-        print("A DRAFT: what it takes from private data is not yet replaced by public knowledge.")
+        show("A DRAFT: it still has facts from private data, which must be replaced by public knowledge.")
     if schema.unit:
-        print(unit_in_words(schema.unit))
+        show(unit_in_words(schema.unit))
     for column in schema.bought.values():
-        print(f"{column.name}: {column.wanted}, yet to be bought; the codes below are made up")
+        show(f"{column.name}: {column.wanted}, not bought yet; its codes below are placeholders")
     schema = schema.stand_in()
     most = max(width(name) for name in schema.domain)
     for name, size in schema.domain.items():
-        print(f"{padded(name, most)}  {size:>6,} codes  {_shown(schema.labels(name))}")
+        show(f"{padded(name, most)}  {size:>6,} codes  {_shown(schema.labels(name))}")
     for clique, mask in schema.structural_zeros.items():
-        print(f"{mask.sum():,} of {mask.size:,} combinations of {', '.join(clique)} cannot occur")
+        show(f"{mask.sum():,} of {mask.size:,} combinations of {', '.join(clique)} cannot occur")
 
 
 def _shown(labels: list[str]) -> str:
-    """What the codes stand for; of many the first and the last."""
+    """Return the labels of the codes; of more than six, the first three and the last two."""
     return " | ".join(labels if len(labels) <= 6 else [*labels[:3], "...", *labels[-2:]])
 
 
 INFO = Command(
     "info",
-    "Show a model's domain, its junction tree with its cost, and how the estimate went; or a schema's codes.",
+    "Show a model's domain, junction tree with its cost, and report of the estimation; or a schema's codes.",
     INFO_DETAILS,
     _options,
     _run,

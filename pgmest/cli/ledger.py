@@ -1,4 +1,4 @@
-"""`pgmest ledger`: make, show and adopt the ledger of a dataset."""
+"""`pgmest ledger`: create, show and adopt the ledger of a dataset."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
-from pgmest._base.errors import ArgumentError
-from pgmest.cli.command import Add, Command, say
+from pgmest.cli.budget import DELTA_HELP
+from pgmest.cli.command import Add, Command, say, show
 from pgmest.cli.paths import continued
+from pgmest.errors import ArgumentError
+from pgmest.privacy.budgets import DEFAULT_DELTA
 
 if TYPE_CHECKING:
     from pgmest.privacy import Epsilon, Rho
@@ -19,15 +21,20 @@ examples:
   pgmest synthesize people.csv --schema people.yaml --epsilon 1 --out synthetic.csv --ledger people.ledger
   pgmest ledger show people.ledger --expect 9c1f60d2a41be87f
 
-The ledger of a dataset is one file that all runs on the same private table charge. It has a total budget, and refuses
-a run that would exceed it. Each line has a digest of all lines before it, and people.ledger.head knows the last one, so
-that edited, shortened, exchanged and copied files are recognized. Both files replaced by older ones are not: write
-down the head that `show` prints, and `--expect` it later. Nothing sees runs without --ledger.
+The ledger of a dataset is one file that all runs on the same private table charge. It has a total budget and refuses
+runs that would exceed it. Each line has a digest of all lines before it, and people.ledger.head has the last digest, so
+that edited, shortened, exchanged and copied files are recognized. If both files are replaced by older ones, this is not
+recognized: write down the head that `show` prints, and give it as --expect later. Runs without --ledger are not
+counted.
 
-The total is --epsilon (of pure differential privacy), --rho, or --epsilon with --delta, which becomes the rho that
-implies it. All runs have the same --records-per-person.
+The total budget is --rho, or --epsilon with --delta, which is converted to the rho that implies it. With --delta 0 it
+is the epsilon of pure differential privacy.
 
-adopt takes a file, a ledger or a --checkpoint, for the newest and only one after it was moved or restored.
+The ledger protects one row, up to --records-per-person rows, or, with --unit COLUMN, all rows of one person: name the
+column of the `unit` in the schemas of the runs. By group privacy, a run that protects fewer rows is charged more; a run
+that protects another unit is refused.
+
+adopt accepts a file that was moved or restored, a ledger or a --checkpoint, as the newest and only one.
 """
 
 
@@ -35,17 +42,19 @@ def _options(add: Add) -> None:
     add("action", choices=("create", "show", "adopt"), help="what to do")
     add("file", metavar="FILE", type=continued, help="the ledger, such as people.ledger")
     add("--epsilon", type=float, metavar="X", help="create: the total budget")
-    add("--delta", type=float, metavar="X", help="create: with --epsilon")
-    add("--rho", type=float, metavar="X", help="create: the total as rho-zCDP, instead of these")
+    text = f"create: the delta of the total budget, with --epsilon; {DELTA_HELP}"
+    add("--delta", type=float, default=DEFAULT_DELTA, metavar="X", help=text)
+    add("--rho", type=float, metavar="X", help="create: the total budget as rho-zCDP, instead of --epsilon and --delta")
     add(
         "--threshold-delta",
         type=float,
         default=0.0,
         metavar="X",
-        help="create: what runs may spend of delta besides, on values to be bought that nobody listed",
+        help="create: the additional delta that runs may spend to buy unlisted values",
     )
-    add("--records-per-person", type=int, default=1, metavar="K", help="create: the most records of one person")
-    add("--table", default="", metavar="TEXT", help="create: what it is of")
+    add("--records-per-person", type=int, metavar="K", help="create: the most records of one person (default: 1)")
+    add("--unit", metavar="COLUMN", help="create: the column of the schemas' unit, if a person has several rows")
+    add("--table", default="", metavar="TEXT", help="create: a description of the dataset")
     add("--expect", metavar="HEAD", help="show: a head printed earlier, from which the file must have grown")
     add("--json", action="store_true", help="print JSON")
 
@@ -55,31 +64,31 @@ def _run(options: argparse.Namespace) -> None:
     from pgmest.privacy.dataset_ledger import adopt_file
 
     if options.action == "adopt":
-        say(f"{options.file} is taken for the newest and only one, head {adopt_file(options.file)}.")
+        say(f"{options.file} is accepted as the newest and only one, head {adopt_file(options.file)}.")
         return
     if options.action == "create":
-        neighbors = AddRemove(options.records_per_person)
-        more = {"neighbors": neighbors, "table": options.table, "threshold_delta": options.threshold_delta}
-        ledger = DatasetLedger.create(options.file, _total(options), **more)
+        neighbors = None if options.records_per_person is None else AddRemove(options.records_per_person)
+        more = {"table": options.table, "threshold_delta": options.threshold_delta, "unit": options.unit}
+        ledger = DatasetLedger.create(options.file, _total(options), neighbors=neighbors, **more)
     else:
         ledger = DatasetLedger(options.file, expect=options.expect)
-    print(json.dumps(ledger.to_json()) if options.json else ledger)
+    show(json.dumps(ledger.to_json()) if options.json else ledger)
 
 
 def _total(options: argparse.Namespace) -> Rho | Epsilon:
-    """The budget stated."""
+    """Return the total budget asked for."""
     from pgmest.privacy import Epsilon, Rho
 
     if (options.rho is None) == (options.epsilon is None):
-        raise ArgumentError("a ledger needs a total budget: give --rho, or --epsilon with or without --delta.")
+        raise ArgumentError("a ledger needs a total budget: give either --rho, or --epsilon with --delta.")
     if options.rho is not None:
         return Rho(options.rho)
-    return Epsilon(options.epsilon) if options.delta is None else Rho.of(options.epsilon, options.delta)
+    return Rho.of(options.epsilon, options.delta) if options.delta else Epsilon(options.epsilon)
 
 
 LEDGER = Command(
     "ledger",
-    "Make or show the ledger of a dataset, which all runs on it charge.",
+    "Create or show the ledger of a dataset, which all runs on it charge.",
     DETAILS,
     _options,
     _run,

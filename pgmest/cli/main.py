@@ -1,4 +1,4 @@
-"""The command line: `pgmest synthesize | schema | estimate | query | ...`, from files to files.
+"""The command line: `pgmest synthesize | schema | estimate | query | ...`, which reads and writes files.
 
 Each command calls the library. Results go to standard output or to the file named; progress and errors go to standard
 error, so that commands can be piped.
@@ -11,7 +11,6 @@ import os
 import sys
 from collections.abc import Sequence
 
-from pgmest._base.errors import PgmestError
 from pgmest.cli.audit import AUDIT
 from pgmest.cli.check import CHECK
 from pgmest.cli.command import make_parser, say
@@ -25,6 +24,7 @@ from pgmest.cli.plan import PLAN
 from pgmest.cli.query import QUERY, SAMPLE
 from pgmest.cli.synthesize import SCHEMA, SYNTHESIZE
 from pgmest.cli.warm_up import WARM_UP
+from pgmest.errors import PgmestError
 
 ALL = (
     *(SYNTHESIZE, SCHEMA, CHECK, PLAN, ESTIMATE, INFO, QUERY, SAMPLE),
@@ -34,10 +34,12 @@ COMMANDS = {command.name: command for command in ALL}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the exit code is 0 when done, 1 after an error, 2 for wrong usage, 3 where `disclose` finds
-    something, 130 when interrupted."""
+    """Run one command and return its exit code.
+
+    The code is 0 when done, 1 after an error, 2 for wrong usage, 3 if `disclose` finds a cell, 130 when interrupted.
+    """
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a terminal shows what it can; files and pipes are UTF-8
+        if isinstance(stream, io.TextIOWrapper):  # a terminal keeps its encoding; files and pipes are UTF-8
             stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="backslashreplace")
     options, code = make_parser(COMMANDS.values()).parse_args(arguments), 0
     try:
@@ -48,9 +50,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say(f"error: {error}")
         return 1
     except OSError as error:
-        # Of standard output: files raise a PgmestError. Python flushes it again at exit, and that must not fail too.
+        # This is an error of standard output, since files raise a PgmestError. Python flushes standard output again at
+        # exit, and this must not fail, too.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if not isinstance(error, BrokenPipeError):  # which is a reader that has seen enough (`| head`)
+        if not isinstance(error, BrokenPipeError):  # the reader of the pipe has stopped reading (`| head`)
             say(f"error: {error}")
             return 1
     except KeyboardInterrupt:

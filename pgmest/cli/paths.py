@@ -1,7 +1,7 @@
-"""Files that a command reads and writes: outputs never replace an input, each other, or what was there before.
+"""Files that a command reads and writes: an output never replaces an input, another output, or an existing file.
 
-The type of an argument says which it is; `check_files` compares them all before any work is done. An output that
-exists already is replaced only with `--overwrite`.
+The type of an argument says whether it is an input or an output; `check_files` compares all of them before any work is
+done. An existing file is replaced only with `--overwrite`.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from importlib.util import find_spec
 from itertools import combinations
 from pathlib import Path
 
-from pgmest._base.errors import ArgumentError, OptionalDependencyError, PgmestError
 from pgmest.cli.command import Add
 from pgmest.data.table_file import file_format
+from pgmest.errors import ArgumentError, OptionalDependencyError, PgmestError
 
 STANDARD = "-"
-"""Standard input or output in the place of a file."""
+"""The name for standard input or output instead of a file."""
 
 
 class InputFile(str):
@@ -30,23 +30,23 @@ class OutputFile(str):
 
 
 class ContinuedFile(OutputFile):
-    """A file that a later run goes on with, so that it may exist."""
+    """A file that later runs continue, so that it may exist."""
 
 
 def output(path: str) -> OutputFile:
-    """An output file: its folder must be there before any work is done."""
+    """Return an output file; its folder must exist before any work is done."""
     if path != STANDARD and not Path(path).absolute().parent.is_dir():
-        raise argparse.ArgumentTypeError(f"the folder of '{path}' does not exist; make it first")
+        raise argparse.ArgumentTypeError(f"the folder of '{path}' does not exist; create it first")
     return OutputFile(path)
 
 
 def continued(path: str) -> ContinuedFile:
-    """An output file that may exist, because the command goes on with it."""
+    """Return an output file that may exist, because the command continues it."""
     return ContinuedFile(output(path))
 
 
 def output_table(path: str) -> OutputFile:
-    """An output table: of a known format, and one that can be written here."""
+    """Return an output table; its format must be known and writable with the packages installed."""
     if path == STANDARD:
         return OutputFile(path)
     try:
@@ -59,33 +59,30 @@ def output_table(path: str) -> OutputFile:
 
 
 def output_page(path: str) -> OutputFile:
-    """An output page; it has pictures."""
+    """Return an output page, which has pictures and needs matplotlib."""
     if find_spec("matplotlib") is None:
         raise argparse.ArgumentTypeError(str(OptionalDependencyError.of("matplotlib", "a report")))
     return output(path)
 
 
 def private_page(path: str) -> OutputFile:
-    """An output page that must not be published, whose name says so."""
+    """Return an output page that must not be published; its name must contain "private"."""
     if "private" not in Path(path).name.lower():
         raise argparse.ArgumentTypeError(
-            f"this page shows private data; name it so that nobody publishes it, such as PRIVATE-{Path(path).name}"
+            f"this page shows private data; its name must contain 'private', such as PRIVATE-{Path(path).name}"
         )
     return output_page(path)
 
 
 def overwrite_option(add: Add) -> None:
-    """The option that lets outputs replace files; `check_files` reads it."""
+    """Add the option that lets outputs replace files; `check_files` reads it."""
     add("--overwrite", action="store_true", help="replace output files that exist; never an input")
 
 
 def check_files(options: argparse.Namespace) -> None:
-    """See that no output is an input, another output, or an existing file that was not given up for it.
+    """Raise ArgumentError if an output is an input, another output, or an existing file without `--overwrite`.
 
     Links count as the file that they lead to. Pipes and devices may be written to at any time.
-
-    Raises:
-        ArgumentError: one is; nothing has been read or written.
     """
     named = list(_files(options))
     for (name, path), (other_name, other) in combinations(named, 2):
@@ -95,11 +92,11 @@ def check_files(options: argparse.Namespace) -> None:
         if isinstance(path, ContinuedFile) or not isinstance(path, OutputFile):
             continue
         if _is_kept(path) and not getattr(options, "overwrite", False):
-            raise ArgumentError(f"{name}: {path} exists already: name another file, or say --overwrite.")
+            raise ArgumentError(f"{name}: {path} exists already: name another file, or add --overwrite.")
 
 
 def _files(options: argparse.Namespace) -> Iterator[tuple[str, InputFile | OutputFile]]:
-    """Each file with what it is called on the command line."""
+    """Yield each file with its name on the command line."""
     for name, value in vars(options).items():
         for path in value if isinstance(value, list) else [value]:
             if isinstance(path, InputFile | OutputFile) and path != STANDARD:
@@ -117,10 +114,10 @@ def _same(path: str, other: str) -> bool:
 
 
 def _is_file(path: str) -> bool:
-    """Whether it is, or would become, a file; pipes and devices are not."""
+    """Return whether a path is a file or could become one; pipes and devices are not files."""
     return not os.path.lexists(path) or not Path(path).exists() or Path(path).is_file()
 
 
 def _is_kept(path: str) -> bool:
-    """Whether writing there would replace something: also a link that leads nowhere, whose target would appear."""
+    """Return whether writing would replace a file, or a link without a target, which would then get one."""
     return os.path.lexists(path) and _is_file(path)

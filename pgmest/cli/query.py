@@ -1,4 +1,4 @@
-"""`pgmest query` and `pgmest sample`: marginals of a model, and records."""
+"""`pgmest query` and `pgmest sample`: the marginals of a model, and synthetic records."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ import csv
 import io
 import itertools
 import json
-import sys
 from collections.abc import Iterable, Sequence
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 
-from pgmest._base.errors import SchemaError
 from pgmest.cli.cliques import CLIQUES, clique_of
 from pgmest.cli.command import Add, Command, count
 from pgmest.cli.paths import InputFile, output, output_table, overwrite_option
 from pgmest.cli.streams import WRITTEN_TABLE, is_csv, write_table, write_text
-from pgmest.data.schema import Schema
+from pgmest.errors import SchemaError
+from pgmest.schema import Schema
 from pgmest.tables.factor import Factor
 
 REPLICATES = 20
+"""The default number of estimates from which a standard error is computed, which is then right to about a sixth."""
 
 QUERY_DETAILS = f"""\
 examples:
@@ -29,13 +29,13 @@ examples:
   pgmest query model.npz age sex,income --json
   pgmest query model.npz age,income --schema people.yaml --out age-income.csv
 
-The answer is CSV: a column per attribute and the count, in the order asked for; with several cliques an empty line
-stands between tables. With --json it is a list of {{"attributes": [...], "counts": nested lists, an axis each}}.
-Values are codes, or what they stand for where the model's file has its schema, or with --schema.
+The output is CSV: a column per attribute and the count, in the order of the clique; tables are separated by an empty
+line. With --json it is a list of {{"attributes": [...], "counts": nested lists, an axis each}}. Values are codes, or
+labels if the model's file has its schema or --schema is given.
 
-The column "+-" (in JSON "stddev") is the standard error of the count, where the file keeps what the model was estimated
-from: a 95 % interval is about twice as far to either side. It covers the noise, not dependences that were not measured.
-It is found by estimating the model anew --replicates times; 0 leaves it out, and is faster.
+The column "+-" (in JSON "stddev") is the standard error of the count, if the file has the measurements of the model; a
+95 % interval extends about two standard errors to each side. The standard error covers the noise, not dependences that
+were not measured. It is computed from --replicates further estimates; 0 leaves it out, and is faster.
 {CLIQUES}"""
 
 SAMPLE_DETAILS = """\
@@ -44,25 +44,21 @@ examples:
   pgmest sample model.npz --rows 10000 --seed 0 --out synthetic.parquet
   pgmest sample model.npz --schema people.yaml --rows 1000 --out - | head
 
-The ending of the file says its format: .csv, .tsv (or .gz of these) or .parquet; "-" is CSV on standard output. Values
-are codes 0..n-1, as in the domain; or of the original types where the model's file has its schema, or with --schema.
+The suffix of the file is its format: .csv, .tsv (or .gz of these) or .parquet; "-" is CSV on standard output. Values
+are codes 0..n-1 of the domain, or have their original types if the model's file has its schema or --schema is given.
 """
 
 
 def _query_options(add: Add) -> None:
     add("model", metavar="MODEL", type=InputFile, help="a model file, .npz")
     add("cliques", nargs="+", metavar="CLIQUE", help="attributes separated by commas, or a JSON list")
-    add(
-        "--schema",
-        metavar="FILE",
-        type=InputFile,
-        help="the model's schema: shows values instead of codes",
-    )
+    add("--schema", metavar="FILE", type=InputFile, help="the model's schema: shows values instead of codes")
     add("--out", metavar="FILE", type=output, help="write there instead of to standard output")
     overwrite_option(add)
     add("--json", action="store_true", help="JSON instead of CSV")
-    add("--codes", action="store_true", help="codes, also where the model's file has its schema")
-    add("--replicates", type=count, default=REPLICATES, metavar="N", help="for standard errors (default: %(default)s)")
+    add("--codes", action="store_true", help="codes, even if the model's file has its schema")
+    text = "the number of estimates for standard errors (default: %(default)s)"
+    add("--replicates", type=count, default=REPLICATES, metavar="N", help=text)
 
 
 def _query(options: argparse.Namespace) -> None:
@@ -73,16 +69,11 @@ def _query(options: argparse.Namespace) -> None:
     cliques = [clique_of(text) for text in options.cliques]
     tables = model.project_many(cliques)
     errors = _errors(model, cliques, options)
-    if options.out is None:
-        _write(tables, errors, schema, options.json, sys.stdout)
-    else:
-        text = io.StringIO()
-        _write(tables, errors, schema, options.json, text)
-        write_text(text.getvalue(), options.out)
+    write_text((_as_json if options.json else _as_csv)(tables, errors, schema), options.out)
 
 
 def _schema_of(options: argparse.Namespace, model: Any) -> Schema | None:
-    """The schema asked for, or the one in the model's file."""
+    """Return the schema asked for, or else the one in the model's file, if any."""
     if options.schema is not None:
         return _matching(Schema.load(options.schema), model)
     kept = getattr(model, "about", {}).get("schema")
@@ -90,23 +81,15 @@ def _schema_of(options: argparse.Namespace, model: Any) -> Schema | None:
 
 
 def _errors(model: Any, cliques: Sequence[Any], options: argparse.Namespace) -> list[Factor] | None:
-    """The standard errors of tables, where the model knows what it was estimated from; see Model.uncertainty."""
+    """Return the standard errors of tables, None if the model does not have its measurements; see Model.uncertainty."""
     if not options.replicates or getattr(model, "refit", None) is None:
         return None
     return [model.uncertainty(clique, replicates=options.replicates).stddev for clique in cliques]
 
 
-def _write(
-    tables: Iterable[Factor], errors: list[Factor] | None, schema: Schema | None, as_json: bool, stream: TextIO
-) -> None:
-    if as_json:
-        _write_json(tables, errors, schema, stream)
-    else:
-        _write_csv(tables, errors, schema, stream)
-
-
-def _write_csv(tables: Iterable[Factor], errors: list[Factor] | None, schema: Schema | None, stream: TextIO) -> None:
-    """One table after the other, an empty line between them: a column per attribute, the count, its standard error."""
+def _as_csv(tables: Iterable[Factor], errors: list[Factor] | None, schema: Schema | None) -> str:
+    """Return the tables with an empty line between them: a column per attribute, the count, its standard error."""
+    stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     for position, table in enumerate(tables):
         if position:
@@ -116,10 +99,11 @@ def _write_csv(tables: Iterable[Factor], errors: list[Factor] | None, schema: Sc
         spread = errors[position].datavector() if errors else np.zeros(table.values.size)
         for cell, number, error in zip(itertools.product(*shown), table.datavector(), spread, strict=True):
             writer.writerow([*cell, f"{number:.10g}", *([f"{error:.4g}"] if errors else [])])
+    return stream.getvalue()
 
 
-def _write_json(tables: Iterable[Factor], errors: list[Factor] | None, schema: Schema | None, stream: TextIO) -> None:
-    """A list of tables; the counts are nested lists with an axis per attribute."""
+def _as_json(tables: Iterable[Factor], errors: list[Factor] | None, schema: Schema | None) -> str:
+    """Return a JSON list of tables; the counts are nested lists with an axis per attribute."""
     listed = []
     for position, table in enumerate(tables):
         entry: dict[str, Any] = {"attributes": list(table.domain), "counts": table.values.tolist()}
@@ -128,34 +112,27 @@ def _write_json(tables: Iterable[Factor], errors: list[Factor] | None, schema: S
         if schema is not None:
             entry["labels"] = {name: schema.labels(name) for name in table.domain}
         listed.append(entry)
-    stream.write(json.dumps(listed) + "\n")
+    return json.dumps(listed) + "\n"
 
 
 def _sample_options(add: Add) -> None:
     add("model", metavar="MODEL", type=InputFile, help="a model file, .npz")
-    add("--rows", type=count, metavar="N", help="how many records (default: the model's total)")
+    add("--rows", type=count, metavar="N", help="the number of records (default: the model's total)")
     add("--out", required=True, metavar="FILE", type=output_table, help=WRITTEN_TABLE)
-    add(
-        "--schema",
-        metavar="FILE",
-        type=InputFile,
-        help="the model's schema: writes values instead of codes",
-    )
+    add("--schema", metavar="FILE", type=InputFile, help="the model's schema: writes values instead of codes")
     overwrite_option(add)
-    add("--codes", action="store_true", help="codes, also where the model's file has its schema")
+    add("--codes", action="store_true", help="codes, even if the model's file has its schema")
     add("--method", default="round", help="round: as even as whole numbers allow; multinomial: independent records")
     add("--seed", type=int, metavar="N", help="the same seed gives the same records")
 
 
 def _sample(options: argparse.Namespace) -> None:
-    import numpy as np
-
     import pgmest as pg
     from pgmest.sampling import write_samples
 
     model = pg.load(options.model)
     schema = _schema_of(options, model)
-    if schema is None and options.out != "-":
+    if schema is None and options.out != "-" and hasattr(model, "sample_batches"):
         write_samples(model, options.rows, options.out, method=options.method, seed=options.seed)
         return
     generator = np.random.default_rng(options.seed)
@@ -169,7 +146,7 @@ def _sample(options: argparse.Namespace) -> None:
 def _matching(schema: Schema, model: object) -> Schema:
     domain = getattr(model, "domain", None)
     if schema.domain != domain:
-        raise SchemaError(f"{schema!r} is not the schema of this model, which is over {domain}.")
+        raise SchemaError(f"{schema!r} is not the schema of this model, whose domain is {domain}.")
     return schema
 
 

@@ -1,4 +1,4 @@
-"""Standard input and output in the place of files."""
+"""Tables and texts in files, or on standard input and output."""
 
 from __future__ import annotations
 
@@ -11,52 +11,57 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pgmest._base.errors import DataError
 from pgmest._base.files import write_atomically
 from pgmest.cli.command import Add
 from pgmest.data.chunked_reader import read_pieces
-from pgmest.data.frames import write_frame
+from pgmest.data.frames import collected, delimited, write_frame
 from pgmest.data.table_file import TableFile, file_format
+from pgmest.errors import DataError
 
 TABLE = '.csv, .tsv (or .gz of these), .parquet or .xlsx; "-" for CSV from standard input'
 WRITTEN_TABLE = '.csv, .tsv (or .gz of these) or .parquet; "-" for CSV'
 
 
 def reader_options(add: Add) -> None:
-    """How the table is read; `input_table` reads them."""
-    text = "what stands between fields: a character, or tab, semicolon, pipe (default: tab in .tsv, else a comma)"
+    """Add the options that say how the table is read; `reader_choices` reads them."""
+    text = "the delimiter of fields: a character, or tab, semicolon, pipe (default: tab in .tsv, else a comma)"
     add("--delimiter", metavar="C", help=text)
-    add("--encoding", metavar="NAME", help="of a text file, such as cp1252 or utf-16 (default: utf-8)")
-    add("--sheet", metavar="NAME", help="of a workbook, its name or number (default: the first)")
+    add("--encoding", metavar="NAME", help="the encoding of a text file, such as cp1252 or utf-16 (default: utf-8)")
+    add("--sheet", metavar="NAME", help="the name or number of a workbook's sheet (default: the first)")
+
+
+def reader_choices(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the options of `reader_options` as arguments of `TableFile`."""
+    return {name: getattr(options, name) for name in ("delimiter", "encoding", "sheet")}
 
 
 @contextlib.contextmanager
 def input_table(path: str, options: argparse.Namespace) -> Iterator[TableFile]:
-    """A table; for "-" a copy of standard input, which only this user can read, and which goes away.
+    """Give a table; for "-" this is a temporary copy of standard input, which only this user can read.
 
     Raises:
-        ArgumentError: a delimiter, encoding or sheet that cannot be.
+        ArgumentError: the delimiter, encoding or sheet is invalid.
     """
-    said = {name: getattr(options, name) for name in ("delimiter", "encoding", "sheet")}
+    choices = reader_choices(options)
     if path != "-":
-        yield TableFile(path, **said)
+        yield TableFile(path, **choices)
         return
     with tempfile.TemporaryDirectory(prefix="pgmest-") as folder:
         copy = Path(folder) / "standard-input.csv"
-        table = TableFile(copy, **said, name="standard input")
+        table = TableFile(copy, **choices, name="standard input")
         with copy.open("wb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file)
         yield table
 
 
 def check_rows(table: TableFile) -> None:
-    """See that a table has a row below its header, before a budget is spent on none.
+    """Raise DataError if a table has no row below its header, before a budget is spent on it.
 
-    Its owner alone learns of that: nothing is released then. That a table is empty tells of nobody who is in it.
+    The error reveals nothing about any person: nothing is released, and an empty table has no records.
 
     Raises:
-        DataError: it has none.
-        FileFormatError: it cannot be read.
+        DataError: the table has no rows.
+        FileFormatError: the table cannot be read.
     """
     pieces = read_pieces(table, rows=1)
     first = next(pieces, None)
@@ -65,12 +70,12 @@ def check_rows(table: TableFile) -> None:
     pieces.close()
     if first is None:
         raise DataError(
-            f"{table} has no rows below its header, so nothing was made, and nothing spent. Check the file."
+            f"{table} has no rows below its header, so no table was made and no budget spent. Check the file."
         )
 
 
 def write_text(text: str, path: str | None) -> None:
-    """To the file, or to standard output for None and "-"."""
+    """Write a text to a file, or to standard output for a `path` of None or "-"."""
     if path in (None, "-"):
         sys.stdout.write(text)
     else:
@@ -79,15 +84,13 @@ def write_text(text: str, path: str | None) -> None:
 
 
 def write_table(frame: Any, path: str) -> None:
-    """A dataframe to the file, or as CSV to standard output for "-"."""
-    import narwhals as nw
-
+    """Write a dataframe to a file, or to standard output if `path` is "-": the same text as in a CSV file."""
     if path == "-":
-        sys.stdout.write(nw.from_native(frame, eager_only=True).write_csv())
+        sys.stdout.write(delimited(collected(frame), ","))
     else:
         write_frame(frame, path)
 
 
 def is_csv(path: str) -> bool:
-    """Whether a table there is text, in which dates are written in formats of their own."""
+    """Return whether the table at a path is text, in which dates have the formats of the schema."""
     return path == "-" or file_format(path) != ".parquet"

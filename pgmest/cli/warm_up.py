@@ -1,4 +1,4 @@
-"""`pgmest warm-up`: compile the kernels now, so that no later process waits for them."""
+"""`pgmest warm-up`: compile all kernels, so that no later process waits for them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from pgmest._base.errors import PgmestError
 from pgmest._base.kernel_cache import PACKAGE, PREPARED, kernel_folder, prepared_folder, writable
 from pgmest.cli.command import Add, Command, say
+from pgmest.errors import PgmestError
 
 DETAILS = """\
-Kernels are compiled at their first use, which takes 10 to 25 s, and kept. Where the home folder of those who run pgmest
-cannot be written to, such as in a container, run this when the image is built: later processes find the kernels and
-start within seconds.
+Kernels are compiled at their first use, which takes 10 to 25 s, and kept on disk. If the users of pgmest have no
+writable home folder, such as in a container, run this command when the image is built: later processes load the
+kernels and start within seconds.
 
 examples:
   pgmest warm-up                          into the installation, or else the user's cache
@@ -37,9 +37,9 @@ USES = {
     + "pg.synthesis.locally_nonnegative(noisy, domain)\npg.synthesis.consistent_tables(noisy, domain)\n"
     + "for how in ('gum', 'local_search'):\n"
     + "    pg.synthesis.synthesize([model.project(('a', 'b'))] * 2, domain, 9, method=how, seed=0)",
-    "PGM": "import numpy as np\nimport pgmest as pg\n"
+    "LAMP": "import numpy as np\nimport pgmest as pg\n"
     + "data = pg.Dataset.from_codes([np.arange(900) % k for k in (2, 3, 5, 9)], dict(zip('abcd', (2, 3, 5, 9))))\n"
-    + "pg.mechanisms.PGM(rho=1.0, records=900, backend='simulation').fit(data, seed=0, progress=False).sample()",
+    + "pg.mechanisms.LAMP(rho=1.0, records=900, backend='simulation').fit(data, seed=0, progress=False).sample()",
     "tables where no tree fits": _ESTIMATE
     + "pg.estimate([*noisy, pg.LinearMeasurement([4.0, 3], 'a', 1.0)], domain, oracle='convex')",
     "junction trees": "import pgmest as pg\nfrom pgmest.graph.tree_limit import TreeLimit\n"
@@ -74,11 +74,11 @@ USES = {
     "public records": _ESTIMATE
     + "pg.estimate(noisy, domain, prior=pg.priors.Support(model.sample(20, seed=0))).sample()",
 }
-"""What else compiles something, as a program each."""
+"""The other uses of pgmest that compile kernels, with a program for each."""
 
 
 def _options(add: Add) -> None:
-    add("--processes", type=int, metavar="N", help="how many to compile in at once (default: one a core)")
+    add("--processes", type=int, metavar="N", help="the number of processes that compile (default: one per core)")
 
 
 def _run(options: argparse.Namespace) -> None:
@@ -88,8 +88,8 @@ def _run(options: argparse.Namespace) -> None:
         folder = PREPARED if writable(PACKAGE) else kernel_folder()
     if folder is None or not writable(folder):
         raise PgmestError(
-            f"no folder for kernels can be written to, nor {PACKAGE}; name one with PGMEST_CACHE_DIR, or run this as "
-            "whoever installed pgmest."
+            f"no folder for kernels is writable, nor is {PACKAGE}; name a folder with PGMEST_CACHE_DIR, or run this as "
+            "the user who installed pgmest."
         )
     say(f"compiling into {folder} ...")
     count = options.processes or os.cpu_count() or 1
@@ -98,13 +98,13 @@ def _run(options: argparse.Namespace) -> None:
 
 
 def compile_all(folder: Path, processes: int) -> None:
-    """Every kernel into a folder, several processes at once: first those of the sweeps, then what needs them.
+    """Compile every kernel into a folder in several processes: first those of the sweeps, then those that need them.
 
     Raises:
         PgmestError: a process failed.
     """
     environment = {**os.environ, "PGMEST_CACHE_DIR": str(folder), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    environment["PYTHONSAFEPATH"] = "1"  # a `pgmest` that happens to lie in the current folder is another one
+    environment["PYTHONSAFEPATH"] = "1"  # do not import another `pgmest` from the current folder
     sweep = "from pgmest.inference.exact.kernel_loading import compile_sweep; compile_sweep({!r})"
 
     def run(program: str) -> None:
@@ -119,4 +119,4 @@ def compile_all(folder: Path, processes: int) -> None:
             list(pool.map(run, programs))
 
 
-WARM_UP = Command("warm-up", "Compile the kernels now, for all later processes.", DETAILS, _options, _run)
+WARM_UP = Command("warm-up", "Compile all kernels for later processes.", DETAILS, _options, _run)

@@ -8,7 +8,6 @@ from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from pgmest._base.errors import DataError
 from pgmest.data.frames import (
     check_header,
     check_unique,
@@ -19,9 +18,10 @@ from pgmest.data.frames import (
     reading,
     table_columns,
 )
-from pgmest.data.table_file import TableFile, is_file, table_file
+from pgmest.data.table_file import UNDECODED, TableFile, is_file, table_file
 from pgmest.data.values import Values, read_values
 from pgmest.data.workbook import workbook_rows
+from pgmest.errors import DataError
 
 ROWS_A_PIECE = 1 << 17
 LONGEST_HEADER = 1 << 22  # bytes
@@ -30,15 +30,15 @@ LONGEST_HEADER = 1 << 22  # bytes
 def read_pieces(
     path: str | Path | TableFile, names: Iterable[str] | None = None, rows: int = ROWS_A_PIECE
 ) -> Generator[dict[str, Values]]:
-    """Columns of a file of records, `rows` rows at a time; all columns by default.
+    """Yield columns of a file of records, `rows` rows at a time; all columns by default.
 
     The fields of CSV are text as it stands, so that neither `007` nor `NA` is lost; those of Parquet and of workbooks
-    have their types. Whatever stands in a field, it is no error; a row with too few or too many fields is.
+    have their types. No field causes an error; a row with too few or too many fields does.
 
     Args:
-        path: of a file as `TableFile` takes it, or that.
-        names: the columns wanted.
-        rows: how many at a time.
+        path: the path of a file, or a `TableFile`.
+        names: the columns to read.
+        rows: the number of rows of a piece.
 
     Raises:
         DataError: a column is missing.
@@ -92,12 +92,12 @@ def _csv(file: TableFile, wanted: list[str] | None, rows: int) -> Iterator[Any]:
             pieces = pd.read_csv(
                 handle,
                 sep=file.separator,
-                dtype=str,
+                dtype=object,
                 keep_default_na=False,
                 index_col=False,
                 chunksize=rows,
                 encoding=file.codec,
-                encoding_errors="replace",  # bytes that are no text are a value that is not foreseen
+                encoding_errors=UNDECODED,  # an error would reveal the record that causes it
                 skiprows=_blank_lines(file, start),
                 skipinitialspace=True,
                 skip_blank_lines=len(header) > 1,  # of a single column they are missing values
@@ -114,7 +114,7 @@ def _csv(file: TableFile, wanted: list[str] | None, rows: int) -> Iterator[Any]:
 
 
 def _blank_lines(file: TableFile, start: bytes) -> int:
-    """How many lines of white space stand before the header."""
+    """Return the number of blank lines before the header."""
     lines = re.split("\r\n|\r|\n", start.decode(file.codec, "replace"))
     return next((place for place, line in enumerate(lines) if line.strip() or file.separator in line), 0)
 
@@ -125,7 +125,7 @@ def _check_all_widths(file: TableFile) -> None:
 
 
 def column_names(table: Any) -> list[str]:
-    """The names of all columns of a dataframe of any library or of a file; no rows are read.
+    """Return the names of all columns of a dataframe of any library or of a file; no rows are read.
 
     Raises:
         FileFormatError, ArgumentError: as for `read_pieces` and `narrowed`.

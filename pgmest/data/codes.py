@@ -13,19 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from pgmest._base.errors import CodeRangeError, DataError, ShapeError
+from pgmest.errors import CodeRangeError, DataError, ShapeError
 
 MOST_COUNTED = 2**53
-"""Records, or weight in all: below it every sum of whole numbers is exact in float64."""
+"""The largest number of records, or sum of weights: up to here every sum of whole numbers is exact in float64."""
 
 
 def code_type(size: int) -> np.dtype[Any]:
-    """The smallest unsigned integer type that holds 0..size-1 (64 bits for sizes beyond any type)."""
+    """Return the smallest unsigned integer type that holds 0..size-1 (64 bits for sizes beyond any type)."""
     return np.min_scalar_type(min(size, 2**64) - 1)
 
 
 def as_codes(values: np.ndarray, column: str, size: int) -> np.ndarray:
-    """A copy of a column of values as codes, shape (records,), of type `code_type(size)`.
+    """Return a copy of a column of values as codes, shape (records,), of type `code_type(size)`.
 
     Integers and booleans are codes, and so are whole numbers of another type; text never is.
 
@@ -43,7 +43,7 @@ def as_codes(values: np.ndarray, column: str, size: int) -> np.ndarray:
 
 
 def as_weights(weights: Any, records: int) -> np.ndarray:
-    """A read-only copy of the weights as float64, shape (records,).
+    """Return a read-only copy of the weights as float64, shape (records,).
 
     Raises:
         DataError: a weight is no number, negative, or not finite; or they are too many for exact counts.
@@ -65,7 +65,7 @@ def as_weights(weights: Any, records: int) -> np.ndarray:
 
 
 def check_countable(total: float) -> None:
-    """See that a number of records, or a sum of weights, is one up to which counts are exact.
+    """Raise DataError if a number of records, or a sum of weights, is too large for exact counts.
 
     Raises:
         DataError: it is not.

@@ -9,11 +9,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from pgmest._base.errors import MOST_AXES, ModelTooLarge, count_text, listed, memory_text
 from pgmest._base.memory import LARGEST_TABLE, check_room
 from pgmest._base.threads import get_threads, run_together
 from pgmest.data.codes import code_type
 from pgmest.data.pair_counting import PairTasks, count_pairs
+from pgmest.errors import MOST_AXES, ModelTooLarge, count_text, listed, memory_text
 from pgmest.tables.domain import Domain
 
 ROWS_AT_ONCE = 1 << 18  # the cell numbers of this many records stay in cache, and bound the memory used

@@ -16,7 +16,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmest._base.errors import (
+from pgmest._base.html import html_text
+from pgmest.data.codes import as_codes, as_weights, code_type, read_only
+from pgmest.data.counting import TOGETHER_STEPS, count_cells, count_tables
+from pgmest.data.frames import lazy_frame, read_columns, read_frame, write_frame
+from pgmest.data.table_file import TableFile
+from pgmest.errors import (
     ArgumentError,
     CodeRangeError,
     DataError,
@@ -24,11 +29,6 @@ from pgmest._base.errors import (
     OptionalDependencyError,
     ShapeError,
 )
-from pgmest._base.html import html_text
-from pgmest.data.codes import as_codes, as_weights, code_type, read_only
-from pgmest.data.counting import TOGETHER_STEPS, count_cells, count_tables
-from pgmest.data.frames import lazy_frame, read_columns, read_frame, write_frame
-from pgmest.data.table_file import TableFile
 from pgmest.tables.domain import Clique, Domain, as_domain
 from pgmest.tables.factor import Factor
 
@@ -40,7 +40,7 @@ QUICKLY_COUNTED = 1 << 16
 
 
 DATASET_OF_LAZY_FRAME: list[Callable[[Any, Domain, Any], Dataset]] = []
-"""What makes a dataset whose records stay in an engine: lazy_dataset.py, which is built on this file, enters itself."""
+"""The function that makes a dataset whose records stay in an engine; lazy_dataset.py imports this file and adds it."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
@@ -61,6 +61,7 @@ class Dataset:
         weights: a non-negative weight per record, or None where each counts once.
         records_per_person: the most records of one person, where the `unit` of a schema saw to that; None where
             nobody did. The neighboring relation of a mechanism follows it.
+        unit_column: the column that identifies persons, where `records_per_person` is the bound of a schema's unit.
     """
 
     domain: Domain
@@ -68,6 +69,7 @@ class Dataset:
     records: int
     weights: np.ndarray | None = None
     records_per_person: int | None = field(default=None, kw_only=True)
+    unit_column: str | None = field(default=None, kw_only=True)
     _kept: dict[frozenset[str], Factor] | None = field(default=None, kw_only=True)
 
     # -- making one ---------------------------------------------------------------------------------------------
@@ -87,7 +89,7 @@ class Dataset:
 
         Raises:
             DataError: a column is missing, or a value is no integer code; rows are counted from 0. Errors about
-                values tell of records: where these are private, `Schema.encode` reads any value without one.
+                values reveal records: if they are private, use `Schema.encode`, which raises no such error.
             CodeRangeError: a code is not in 0..n-1.
             ArgumentError: `frame` is not a dataframe.
         """
@@ -146,6 +148,7 @@ class Dataset:
         *,
         trusted: bool = False,
         records_per_person: int | None = None,
+        unit_column: str | None = None,
     ) -> Dataset:
         """The dataset of arrays of codes.
 
@@ -156,6 +159,7 @@ class Dataset:
             trusted: the caller vouches that these are arrays of integer codes in range, and will not change them: they
                 are not checked, and not copied where their type already fits.
             records_per_person: the most records that one person has here, where that was seen to.
+            unit_column: the column that tells these persons apart.
 
         Raises:
             ShapeError: the columns do not fit the domain or one another.
@@ -174,7 +178,8 @@ class Dataset:
             typed = [as_codes(column, name, size) for column, (name, size) in zip(columns, domain.items(), strict=True)]
         checked_weights = None if weights is None else as_weights(weights, records)
         made = tuple(map(read_only, typed))
-        return cls(domain, made, records, checked_weights, records_per_person=records_per_person)
+        bounded: dict[str, Any] = {"records_per_person": records_per_person, "unit_column": unit_column}
+        return cls(domain, made, records, checked_weights, **bounded)
 
     @classmethod
     def concat(cls, datasets: Iterable[Dataset]) -> Dataset:
@@ -194,7 +199,12 @@ class Dataset:
             )
         records, bounds = sum(part.records for part in parts), [part.records_per_person for part in parts]
         at_most = sum(bound or 1 for bound in bounds) if any(bounds) else None  # a person may be in all parts
-        return cls(parts[0].domain, tuple(map(read_only, columns)), records, weights, records_per_person=at_most)
+        units = sorted(
+            {part.unit_column or "a row" for part in parts}
+        )  # of several kinds nothing can be promised alone
+        person = parts[0].unit_column if len(units) == 1 else " or ".join(units)
+        bounded: dict[str, Any] = {"records_per_person": at_most, "unit_column": person}
+        return cls(parts[0].domain, tuple(map(read_only, columns)), records, weights, **bounded)
 
     # -- marginals ----------------------------------------------------------------------------------------------
 
@@ -209,7 +219,7 @@ class Dataset:
         Over no attributes it is the total.
 
         Raises:
-            UnknownAttributeError, DuplicateAttributeError: attributes that are none, or named twice.
+            UnknownAttributeError, DuplicateAttributeError: if attributes are unknown, or named twice.
             ModelTooLarge: the table would have more than 2**31 cells, or more than fit in memory.
         """
         clique = self.domain.clique(attributes)
@@ -241,7 +251,7 @@ class Dataset:
         return [tables[frozenset(clique)].transpose(clique) for clique in names]
 
     def datavectors(self, cliques: Iterable[Clique]) -> list[np.ndarray]:
-        """The same marginals, each as its cells, row-major, shape (cells,); not to be written to."""
+        """Return the marginals of `project_many` as cells, row-major, shape (cells,); do not write to them."""
         asked, kept = list(cliques), self._kept or {}
         tables = [kept.get(frozenset(clique)) for clique in asked]
         if any(table is None for table in tables):
@@ -271,9 +281,9 @@ class Dataset:
         }
 
     def remembering(self) -> Dataset:
-        """The same records, which keep the tables that `project_many` counts for when they are asked for again.
+        """Return a dataset of the same records that keeps the tables of `project_many` for later calls.
 
-        They keep the latest ones, of `REMEMBERED_CELLS` cells in all.
+        It keeps the latest tables, of at most `REMEMBERED_CELLS` cells in all.
         """
         return replace(self, _kept={})
 
@@ -310,7 +320,7 @@ class Dataset:
         return self.columns[self.domain.axes((attribute,))[0]]
 
     def select(self, attributes: Iterable[str] | str) -> Dataset:
-        """The same records with only these attributes, in the order asked for; nothing is copied."""
+        """Return the records with only these attributes, in the order given; nothing is copied."""
         names = self.domain.clique(attributes)
         return replace(self, domain=self.domain.project(names), columns=tuple(map(self.column, names)), _kept=None)
 
@@ -329,7 +339,8 @@ class Dataset:
         at_most = self.records_per_person
         if at_most is not None and len(index):  # a row that is taken twice is twice the same person's
             at_most *= int(np.unique(index, return_counts=True)[1].max())
-        return Dataset(self.domain, columns, len(index), weights, records_per_person=at_most)
+        bounded: dict[str, Any] = {"records_per_person": at_most, "unit_column": self.unit_column}
+        return Dataset(self.domain, columns, len(index), weights, **bounded)
 
     def to_frame(self, backend: str = "pandas", weights: str | None = None) -> Any:
         """The codes as a dataframe, a 64-bit integer column per attribute.

@@ -1,6 +1,6 @@
 """Tables from outside: CSV, TSV, Parquet and Excel files, and dataframes of any library.
 
-Everything the rest of the package knows of files of records and of dataframe libraries is in here. Dataframes are read
+No other file depends on the formats of tables or on dataframe libraries. Dataframes are read
 through narwhals, imported when first needed. Rows are counted from 0, as in the dataframes.
 """
 
@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError, DataError, FileFormatError, OptionalDependencyError, listed, plural
 from pgmest._base.files import atomic_path
 from pgmest.data.table_file import DELIMITERS, TableFile, file_format, table_file
 from pgmest.data.workbook import workbook_rows
+from pgmest.errors import ArgumentError, DataError, FileFormatError, OptionalDependencyError, listed, plural
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -32,7 +32,7 @@ GZIP_LEVEL = 3  # five times as fast as the usual 6 on columns of codes, for a t
 
 
 def read_frame(path: str | Path | TableFile, columns: Iterable[str] | None = None) -> nw.DataFrame[Any]:
-    """The table in a `.csv`, `.tsv`, `.csv.gz`, `.tsv.gz`, `.parquet` or `.xlsx` file (the ending may be in capitals).
+    """Return the table in a file whose name ends in `.csv`, `.tsv` (either `.gz`, too), `.parquet` or `.xlsx`.
 
     A CSV file is comma-separated UTF-8 text whose first line names the columns, unless a `TableFile` says otherwise;
     quotes, Windows line ends and a byte order mark are understood.
@@ -75,15 +75,14 @@ def write_frame(frame: Any, path: str | Path) -> None:
             except ImportError:
                 raise OptionalDependencyError.of("pyarrow", "writing Parquet files") from None
             return
-        text = table.write_csv() if kind.startswith(".csv") else _tab_separated(table)
-        content = text.encode("utf-8")
+        content = delimited(table, "," if kind.startswith(".csv") else "\t").encode("utf-8")
         if kind.endswith(".gz"):
             content = gzip.compress(content, GZIP_LEVEL, mtime=0)
         temporary.write_bytes(content)
 
 
 def read_columns(frame: Any, names: Iterable[str]) -> dict[str, np.ndarray]:
-    """The named columns of a dataframe of any library, each as a one-dimensional array; other columns are not read.
+    """Return the named columns of a dataframe of any library as one-dimensional arrays; other columns are not read.
 
     Raises:
         ArgumentError: `frame` is not a dataframe.
@@ -94,7 +93,7 @@ def read_columns(frame: Any, names: Iterable[str]) -> dict[str, np.ndarray]:
 
 
 def narrowed(frame: Any, names: Iterable[str] | None, rows: int | None = None) -> nw.DataFrame[Any]:
-    """The named columns (all, of None) of a dataframe of any library, in memory, cut after `rows` rows.
+    """Return the named columns (None: all) of a dataframe of any library, in memory, cut after `rows` rows.
 
     Other columns are not read.
 
@@ -107,7 +106,7 @@ def narrowed(frame: Any, names: Iterable[str] | None, rows: int | None = None) -
 
 
 def lazy_frame(frame: Any, names: Iterable[str]) -> nw.LazyFrame[Any] | None:
-    """The named columns where an engine holds the rows and `frame` only refers to them; None for any other dataframe.
+    """Return the named columns of a lazy frame, whose rows an engine holds; None for any other dataframe.
 
     Raises:
         ArgumentError, DataError: as for `read_columns`.
@@ -119,7 +118,7 @@ def lazy_frame(frame: Any, names: Iterable[str]) -> nw.LazyFrame[Any] | None:
 
 
 def table_columns(frame: Any) -> list[str]:
-    """The names of the columns of a dataframe of any library.
+    """Return the names of the columns of a dataframe of any library.
 
     Raises:
         ArgumentError: `frame` is not a dataframe.
@@ -128,7 +127,7 @@ def table_columns(frame: Any) -> list[str]:
 
 
 def collected(frame: Any) -> Any:
-    """A dataframe of any library as one of narwhals with its rows in memory."""
+    """Return a dataframe of any library as one of narwhals with its rows in memory."""
     import narwhals as nw
 
     table = _narwhal(frame)
@@ -142,9 +141,14 @@ def collected(frame: Any) -> Any:
         return table.collect("pandas")
 
 
-def _tab_separated(table: Any) -> str:
-    """As text, with what holds a tab in quotes."""
-    return table.to_pandas().to_csv(sep="\t", index=False, lineterminator="\n")
+def delimited(table: Any, separator: str) -> str:
+    """Return a table as delimited text, with quotes around fields that contain a separator or a line end."""
+    if separator == "," and not table.implementation.is_pandas_like():
+        return table.write_csv()
+    frame, options = table.to_pandas(), {"sep": separator, "index": False}
+    text = frame.to_csv(lineterminator="\n", **options)
+    # Python before 3.13 puts quotes around carriage returns only if they are part of the line ends.
+    return frame.to_csv(lineterminator="\r\n", **options) if "\r" in text else text
 
 
 # -- dataframes -----------------------------------------------------------------------------------------------------
@@ -191,7 +195,7 @@ def _read_workbook(path: TableFile, wanted: list[str] | None) -> Any:
 
 @contextlib.contextmanager
 def parquet_file(path: TableFile, wanted: list[str] | None) -> Iterator[tuple[Any, list[str]]]:
-    """An open ParquetFile, and those of the columns wanted that it has; errors while it is read name the path."""
+    """Yield an open ParquetFile and the wanted columns that it has; errors of reading name the path."""
     try:
         from pyarrow import ArrowException, parquet
     except ImportError:
@@ -230,13 +234,13 @@ def _read_csv(file: TableFile, wanted: list[str] | None) -> Any:
 
 
 def exact_floats(pd: Any) -> dict[str, Any]:
-    """What makes pandas read each number as the float nearest to it: from 3.1 on nothing, and the option would warn."""
+    """Return the option that makes pandas read each number as the nearest float; from 3.1 on it would only warn."""
     version = tuple(int(part) for part in pd.__version__.split(".")[:2])
     return {} if version >= (3, 1) else {"float_precision": "round_trip"}
 
 
 def check_header(file: TableFile, content: bytes, wanted: list[str] | None, raw: bool = False) -> list[str]:
-    """The names of the columns; raises FileFormatError where they are none. `raw` as for `check_widths`."""
+    """Return the names of the columns; raise FileFormatError if the header is invalid. For `raw` see `check_widths`."""
     header = _header(file, content, raw)
     if not header:
         raise not_a_table(file, "it is empty")
@@ -251,7 +255,7 @@ def check_header(file: TableFile, content: bytes, wanted: list[str] | None, raw:
 
 
 def _header(file: TableFile, content: bytes, raw: bool) -> list[str]:
-    """The fields of the first line; one without a name is called what pandas calls it."""
+    """Return the fields of the first line; a field without a name gets the name that pandas gives it."""
     with _fields_of_any_length():
         fields = next(_csv_rows(file, content, raw), (0, []))[1]
     return [name or f"Unnamed: {place}" for place, name in enumerate(fields)]
@@ -272,7 +276,7 @@ def _check_delimiter(file: TableFile, content: bytes, wanted: list[str] | None, 
 def check_widths(file: TableFile, content: bytes, raw: bool = False) -> None:
     """Raise for the first row whose number of fields is not the header's; a trailing comma is let pass.
 
-    `raw` is for the tables of a schema: what stands in a field is no error there, bytes that are no text included.
+    `raw` is for the tables of a schema: no field causes an error there, not even bytes that cannot be decoded.
     """
     with _fields_of_any_length():
         rows = _csv_rows(file, content, raw)
@@ -286,7 +290,7 @@ def check_widths(file: TableFile, content: bytes, raw: bool = False) -> None:
 
 @contextlib.contextmanager
 def _fields_of_any_length() -> Iterator[None]:
-    """The csv module refuses fields of more than 131,072 characters; pandas reads them."""
+    """Allow fields of more than 131,072 characters, which pandas reads and the csv module refuses."""
     before = csv.field_size_limit(2**31 - 1)
     try:
         yield
@@ -295,7 +299,7 @@ def _fields_of_any_length() -> Iterator[None]:
 
 
 def _csv_rows(file: TableFile, content: bytes, raw: bool) -> Iterator[tuple[int, list[str]]]:
-    """Line number (from 1) and fields of each row; lines of white space are none, to pandas as well."""
+    """Return the line number (from 1) and the fields of each row; blank lines are no rows, as for pandas."""
     errors = "replace" if raw else "strict"
     text = io.TextIOWrapper(io.BytesIO(content), encoding=file.codec, errors=errors, newline="")
     reader = csv.reader(text, delimiter=file.separator, skipinitialspace=raw)  # both as pandas is set to read
@@ -322,7 +326,7 @@ def check_unique(path: str | Path | TableFile, names: list[str], wanted: list[st
 
 @contextlib.contextmanager
 def reading(path: str | Path | TableFile) -> Iterator[None]:
-    """Turn what goes wrong with a file into errors that name it."""
+    """Turn errors of reading a file into errors that name the file."""
     try:
         yield
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pgmest._base.errors import CodeRangeError, DataError
 from pgmest.data.codes import check_countable
 from pgmest.data.frames import collected
+from pgmest.errors import CodeRangeError, DataError
 from pgmest.tables.domain import Domain
 
 if TYPE_CHECKING:
@@ -24,12 +24,12 @@ COLUMNS_AT_ONCE = 200
 
 @dataclass(frozen=True)
 class Scanned:
-    """What a first scan found, by which it is noticed later whether the table is still the same.
+    """The results of the first scan, which show later whether the table has changed.
 
     Attributes:
         records: the number of rows.
         total: the sum of their weights; without weights, their number.
-        sums: of the codes of each attribute.
+        sums: the sum of the codes of each attribute.
     """
 
     records: int
@@ -38,7 +38,7 @@ class Scanned:
 
 
 def scan(frame: nw.LazyFrame[Any], domain: Domain, weight: str | None) -> Scanned:
-    """See that all values are codes, and all weights are.
+    """Scan a table once and check that all values are codes and all weights are valid.
 
     Raises:
         DataError: a value is no integer code, a weight is no finite number of at least 0, or there are too many.
@@ -57,7 +57,7 @@ def scan(frame: nw.LazyFrame[Any], domain: Domain, weight: str | None) -> Scanne
 
 
 def changed(frame: nw.LazyFrame[Any]) -> DataError:
-    """The error for a table that is not what it was."""
+    """Return the error for a table that changed between scans."""
     return DataError(
         f"the table in {frame.implementation.name.lower()} changed while it was being counted, so that its counts "
         "are of no one table. Copy it first, such as into a Parquet file, or see that nobody writes to it; then begin "
@@ -66,7 +66,7 @@ def changed(frame: nw.LazyFrame[Any]) -> DataError:
 
 
 def _check_weights(frame: nw.LazyFrame[Any], name: str, records: int) -> float:
-    """The sum of the weights, all of which have been found to be finite and at least 0."""
+    """Return the sum of the weights after checking that each is finite and at least 0."""
     import narwhals as nw
 
     remedy = "Weights are finite numbers of at least 0, one per record."
@@ -86,7 +86,7 @@ def _check_weights(frame: nw.LazyFrame[Any], name: str, records: int) -> float:
 
 
 def _check_some(frame: nw.LazyFrame[Any], domain: Domain) -> tuple[int, dict[str, int]]:
-    """The number of rows, and the sum of the codes of each attribute."""
+    """Return the number of rows and the sum of the codes of each attribute."""
     import narwhals as nw
 
     kinds = frame.collect_schema()
@@ -118,7 +118,7 @@ def _check_some(frame: nw.LazyFrame[Any], domain: Domain) -> tuple[int, dict[str
 
 
 def _number(name: str, kind: Any) -> Any:
-    """The column as numbers that every engine can compare."""
+    """Return the column as numbers that every engine can compare."""
     import narwhals as nw
 
     if kind.is_integer():
@@ -127,17 +127,17 @@ def _number(name: str, kind: Any) -> Any:
 
 
 def _is_whole(number: Any) -> Any:
-    """False for infinities and NaN, too, which some engines take for equal to themselves."""
+    """Return whether a number is whole; infinities and NaN, which some engines find equal to themselves, are not."""
     return (number - number.floor()) == 0
 
 
 def _answers(frame: nw.LazyFrame[Any], questions: dict[str, Any]) -> dict[str, Any]:
-    """One row of aggregates, as numbers of Python (None for those of no values)."""
+    """Return one row of aggregates as Python numbers (None for aggregates of no values)."""
     row = collected(frame.select(*(question.alias(name) for name, question in questions.items())))
     return {name: row[name].to_list()[0] for name in questions}
 
 
 def _some_value(frame: nw.LazyFrame[Any], name: str, condition: Any) -> object:
-    """A value of the column where the condition holds, None if there is none."""
+    """Return a value of the column where the condition holds, or None."""
     values = collected(frame.filter(condition).select(name).head(1))[name].to_list()
     return values[0] if values else None

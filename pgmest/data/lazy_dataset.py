@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError, DataError
 from pgmest.data.counting import zero_table
 from pgmest.data.dataset import DATASET_OF_LAZY_FRAME, Dataset
 from pgmest.data.frames import collected
 from pgmest.data.lazy_checks import Scanned, changed, scan
+from pgmest.errors import ArgumentError, DataError
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
 
@@ -69,11 +69,13 @@ class LazyDataset(Dataset):
         scanned: Scanned,
         records_per_person: int | None = None,
         seen: dict[str, np.ndarray] | None = None,
+        unit_column: str | None = None,
     ):
         values = {
             "domain": domain,
             "records": scanned.records,
             "records_per_person": records_per_person,
+            "unit_column": unit_column,
             "_frame": frame,
             "_weight": weight,
             "_scanned": scanned,
@@ -91,6 +93,7 @@ class LazyDataset(Dataset):
         weights: Any = None,
         *,
         records_per_person: int | None = None,
+        unit_column: str | None = None,
     ) -> LazyDataset:
         """The dataset of a lazy frame that has the columns it needs; one scan checks every code.
 
@@ -102,7 +105,7 @@ class LazyDataset(Dataset):
         if weights is not None and not isinstance(weights, str):
             raise ArgumentError.of("weights", type(weights), "the name of a column, where an engine holds the records")
         frame = frame.select([*domain, *([weights] if weights else [])])
-        return cls(frame, domain, weights, scan(frame, domain, weights), records_per_person)
+        return cls(frame, domain, weights, scan(frame, domain, weights), records_per_person, unit_column=unit_column)
 
     # -- marginals --------------------------------------------------------------------------------------------------
 
@@ -121,7 +124,7 @@ class LazyDataset(Dataset):
         all those of at most `RECORDS_AT_ONCE` cells.
 
         Raises:
-            UnknownAttributeError, DuplicateAttributeError: attributes that are none, or named twice.
+            UnknownAttributeError, DuplicateAttributeError: if attributes are unknown, or named twice.
             ModelTooLarge: a table has too many cells. Nothing has been counted then.
             DataError: the table has changed since it was first counted.
         """
@@ -164,7 +167,7 @@ class LazyDataset(Dataset):
         return found
 
     def _groups(self, attributes: Clique) -> Dataset:
-        """The distinct records over `attributes`, each with its count (or the sum of its weights) as its weight."""
+        """Return the distinct records over `attributes`, each weighted by its count or by the sum of its weights."""
         import narwhals as nw
 
         rows, weight = (_unused(name, self.domain) for name in ("records", "weight"))
@@ -183,7 +186,7 @@ class LazyDataset(Dataset):
         return found
 
     def _compare(self, tables: Mapping[str, np.ndarray], total: float) -> None:
-        """See that the records are those of the earlier scans: their number, sums of codes, and one-way counts.
+        """Raise DataError if the records differ from earlier scans in number, sums of codes or one-way counts.
 
         Args:
             tables: the one-way counts of the records just scanned, of at least one attribute.
@@ -201,18 +204,19 @@ class LazyDataset(Dataset):
     # -- records ----------------------------------------------------------------------------------------------------
 
     def collect(self) -> Dataset:
-        """The records themselves, fetched from the engine: all of them must fit in memory."""
+        """Fetch the records from the engine; all of them must fit in memory."""
         fetched = Dataset.from_frame(collected(self._frame), self.domain, self._weight)
-        return replace(fetched, records_per_person=self.records_per_person)
+        return replace(fetched, records_per_person=self.records_per_person, unit_column=self.unit_column)
 
     def select(self, attributes: Iterable[str] | str) -> LazyDataset:
-        """The same records with only these attributes, in the order asked for; nothing is scanned."""
+        """Return the records with only these attributes, in the order given; nothing is scanned."""
         names = self.domain.clique(attributes)
         at_most, seen = self.records_per_person, self._seen
-        return LazyDataset(self._frame, self.domain.project(names), self._weight, self._scanned, at_most, seen)
+        domain = self.domain.project(names)
+        return LazyDataset(self._frame, domain, self._weight, self._scanned, at_most, seen, self.unit_column)
 
     def recoded(self, columns: Mapping[str, tuple[Clique, np.ndarray]]) -> LazyDataset:
-        """The same records with attributes that are functions of these; the engine computes them.
+        """Return the records with new attributes that are functions of the present ones; the engine computes them.
 
         Args:
             columns: for each new attribute the attributes that it is a function of, and its code for each of their
@@ -230,7 +234,8 @@ class LazyDataset(Dataset):
         kept = [nw.col(self._weight)] if self._weight else []
         domain = Domain({name: int(codes.max()) + 1 for name, (_, codes) in columns.items()})
         scanned = Scanned(self.records, self.total, {})
-        return LazyDataset(self._frame.select(*made, *kept), domain, self._weight, scanned, self.records_per_person)
+        frame, bounded = self._frame.select(*made, *kept), (self.records_per_person, None, self.unit_column)
+        return LazyDataset(frame, domain, self._weight, scanned, *bounded)
 
     @property
     def columns(self) -> Any:  # type: ignore[override]

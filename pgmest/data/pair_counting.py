@@ -20,15 +20,15 @@ GROUP_CELLS = 1 << 8
 """The codes of a group fit into a byte, and the joint table of two groups (256 KB at most) into a near cache."""
 
 ROWS_AT_ONCE = 1 << 17
-"""Joint tables are taken apart once for so many records."""
+"""The number of records after which joint tables are split into tables of pairs."""
 
 LEAST_PAIRS = 2
-"""Of two groups across which fewer pairs are asked for, the pairs are counted each by itself."""
+"""The least number of pairs across two groups for which the groups are counted together; fewer are counted singly."""
 
 
 @dataclass(frozen=True)
 class PairTasks:
-    """Which groups are counted together, and what is read off their tables.
+    """The groups that are counted together, and the pairs that are read off their tables.
 
     Attributes:
         groups: the attributes packed into each group.
@@ -132,7 +132,7 @@ def _digits(shape: Sequence[int], groups: Sequence[Sequence[int]]) -> np.ndarray
 
 
 def _places(shape: Sequence[int], members: np.ndarray, pairs: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    """Of each pair its attributes, where its table starts, and how far apart the codes of each lie in it."""
+    """Return for each pair its attributes, the start of its table, and the strides of both codes in the table."""
     asked = pairs[members[:, 0]]
     sizes, first = np.array(shape, dtype=np.int64), asked[:, 0] == members[:, 1]
     steps = [np.where(first, sizes[asked[:, 1]], 1), np.where(first, 1, sizes[asked[:, 1]])]

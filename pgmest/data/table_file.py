@@ -1,6 +1,6 @@
-"""TableFile: a file of records, and how it is read: its delimiter, its encoding, its sheet.
+"""TableFile: a file of records, with its delimiter, its encoding and its sheet.
 
-Wherever the path of a table is taken, a `TableFile` is, too. What is left out is as the ending of the name says.
+A `TableFile` can be given wherever the path of a table can. The ending of the name decides what is left out.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, TextIO, TypeGuard, cast
 
-from pgmest._base.errors import ArgumentError, FileFormatError, listed
+from pgmest.errors import ArgumentError, FileFormatError, listed
 
 WRITTEN = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
 """The endings of files that are written; those that are read are these and .xlsx."""
@@ -20,12 +20,31 @@ READ = (*WRITTEN, ".xlsx")
 
 NAMED_DELIMITERS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": " ", "pipe": "|"}
 DELIMITERS = (",", ";", "\t", "|")
-"""Looked for in the header of a file that has not the columns wanted."""
+"""The delimiters that are tried on the header of a file that lacks the wanted columns."""
+
+
+UNDECODED = "pgmest-undecoded"
+"""The name of the error handler that keeps each undecodable byte b as the lone surrogate U+DC00 + b.
+
+Different fields of a file stay different texts, and no field raises an error. Python's own "surrogateescape" fails for
+bytes below 128, which UTF-16 can have. pandas encodes what it has decoded as UTF-8, and decodes that again.
+"""
+
+
+def _undecoded(error: UnicodeError) -> tuple[str | bytes, int]:
+    if isinstance(error, UnicodeDecodeError):
+        return "".join(chr(0xDC00 + byte) for byte in error.object[error.start : error.end]), error.end
+    if isinstance(error, UnicodeEncodeError):
+        return error.object[error.start : error.end].encode("utf-8", "surrogatepass"), error.end
+    raise error
+
+
+codecs.register_error(UNDECODED, _undecoded)
 
 
 @dataclass(frozen=True)
 class TableFile:
-    r"""The path of a table with what its name does not say.
+    r"""The path of a table, with the properties that its name does not show.
 
     >>> TableFile("people.csv", delimiter=";", encoding="cp1252").separator
     ';'
@@ -67,23 +86,23 @@ class TableFile:
 
     @property
     def format(self) -> str:
-        """Which of `READ` its name ends in."""
+        """The ending of the name, one of `READ`."""
         return file_format(self.path, READ)
 
     @property
     def said(self) -> dict[str, str | int]:
-        """What is given of delimiter, encoding and sheet, in the form of a schema's `file:`."""
+        """The delimiter, encoding and sheet that were given, in the form of a schema's `file:`."""
         found = {name: getattr(self, name) for name in ("delimiter", "encoding", "sheet")}
         return {name: value for name, value in found.items() if value is not None}
 
     @property
     def is_text(self) -> bool:
-        """Whether it is delimited text."""
+        """Return whether the file is delimited text."""
         return self.format not in (".parquet", ".xlsx")
 
     @property
     def separator(self) -> str:
-        """What stands between fields."""
+        """The character between fields."""
         return self.delimiter or ("\t" if self.format.startswith(".tsv") else ",")
 
     @property
@@ -93,21 +112,17 @@ class TableFile:
         return "utf-8-sig" if name == "utf-8" else name
 
     def opened(self) -> IO[bytes]:
-        """Its bytes, unzipped."""
+        """Open the file and return its bytes, unzipped."""
         zipped = self.format.endswith(".gz")
         return cast(IO[bytes], gzip.open(self.path, "rb")) if zipped else Path(self.path).open("rb")
 
-    def text(self, strict: bool) -> TextIO:
-        """Its text, with line ends as they are.
-
-        What is no text in that encoding raises UnicodeError where `strict`, else becomes U+FFFD.
-        """
-        errors = "strict" if strict else "replace"
-        return io.TextIOWrapper(self.opened(), encoding=self.codec, errors=errors, newline="")
+    def text(self) -> TextIO:
+        """Return the text of the file with its line ends; reading it raises UnicodeError where it cannot be decoded."""
+        return io.TextIOWrapper(self.opened(), encoding=self.codec, newline="")
 
 
 def is_file(table: Any) -> TypeGuard[str | Path | TableFile]:
-    """Whether a table is given as a file."""
+    """Return whether a table is given as a file."""
     return isinstance(table, str | Path | TableFile)
 
 
@@ -117,7 +132,7 @@ def table_file(
     encoding: str | None = None,
     sheet: str | int | None = None,
 ) -> TableFile:
-    """The file of a table; what is given here fills in what it does not say itself."""
+    """Return the file of a table; the arguments fill in what the `TableFile` leaves out."""
     file = table if isinstance(table, TableFile) else TableFile(table)
     text = {"delimiter": delimiter, "encoding": encoding} if file.is_text else {}
     options = {**text, **({"sheet": sheet} if file.format == ".xlsx" else {})}
@@ -125,10 +140,10 @@ def table_file(
 
 
 def file_format(path: str | Path | TableFile, formats: tuple[str, ...] = WRITTEN) -> str:
-    """Which of the formats the name of a file ends in, whatever the case.
+    """Return the format that the name of a file ends in, in capital or small letters.
 
     Raises:
-        FileFormatError: none of them.
+        FileFormatError: if the name has another ending.
     """
     name = Path(path.path if isinstance(path, TableFile) else path).name.lower()
     for ending in formats:
@@ -143,10 +158,10 @@ def file_format(path: str | Path | TableFile, formats: tuple[str, ...] = WRITTEN
 
 
 def checked_delimiter(delimiter: str | None) -> str | None:
-    """A delimiter, or its name, as the character.
+    """Return a delimiter, given as a character or by name, as the character.
 
     Raises:
-        ArgumentError: it is none.
+        ArgumentError: if the character cannot be a delimiter.
     """
     if delimiter is None:
         return None
@@ -158,10 +173,10 @@ def checked_delimiter(delimiter: str | None) -> str | None:
 
 
 def check_encoding(encoding: str | None) -> None:
-    """See that Python knows an encoding of text by that name.
+    """Raise ArgumentError if Python has no text encoding of that name.
 
     Raises:
-        ArgumentError: it does not.
+        ArgumentError: if Python does not.
     """
     try:
         if encoding is not None and not codecs.lookup(encoding)._is_text_encoding:

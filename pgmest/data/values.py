@@ -16,10 +16,12 @@ from typing import Any
 
 import numpy as np
 
+from pgmest.data.dates import chunked, clipped, local_times, times_of_day
 from pgmest.data.frames import narrowed
+from pgmest.data.table_file import UNDECODED
 
 HASHED = (str, int, float, bool)
-"""The types of objects that are looked at once for all rows that hold the same one."""
+"""The types whose equal objects are read once for all rows."""
 
 PANDAS_NULLS = ("NaTType", "NAType")
 """The types of pandas' own nulls, by name: nothing here loads pandas for a frame of another library."""
@@ -27,7 +29,7 @@ PANDAS_NULLS = ("NaTType", "NAType")
 
 @dataclass(frozen=True)
 class Unread:
-    """Stands for each value of a column whose type is never read, such as lists or bytes."""
+    """The placeholder for each value of a column whose type is never read, such as lists or bytes."""
 
     kind: str
 
@@ -42,20 +44,22 @@ class Values:
     Attributes:
         array: shape (rows,): booleans, 64-bit integers, 64-bit floats, dates and times as on the clock of their zone,
             or objects. Where there is no value, it means nothing.
-        gaps: shape (rows,): where there is none (null, NaN, NaT).
+        gaps: shape (rows,): the rows without a value (null, NaN, NaT).
+        unread: the name of the column's type if values of that type are never read, else None.
     """
 
     array: np.ndarray
     gaps: np.ndarray
+    unread: str | None = None
 
     @classmethod
     def of(cls, array: np.ndarray) -> Values:
-        """The values of an array as it is, null as None, NaN or NaT."""
+        """Return the values of an array in which nulls are None, NaN or NaT."""
         return cls(_widened(array), _nulls(array))
 
     @classmethod
     def of_items(cls, items: Sequence[Any]) -> Values:
-        """Objects none of which is missing."""
+        """Return the values of objects without gaps."""
         array = np.empty(len(items), dtype=object)
         for row, item in enumerate(items):  # all at once, NumPy would look into lists
             array[row] = item
@@ -65,7 +69,7 @@ class Values:
         return len(self.array)
 
     def with_nulls(self) -> np.ndarray:
-        """As one array, with NaN, NaT or None where there is no value; only then do integers become objects."""
+        """Return one array with NaN, NaT or None in the gaps; integers and booleans with gaps become objects."""
         if not self.gaps.any():
             return self.array
         array = self.array.astype(object if self.array.dtype.kind in "biuO" else self.array.dtype)
@@ -73,13 +77,13 @@ class Values:
         return array
 
     def where(self, rows: np.ndarray) -> Values:
-        """Those at a boolean mask of rows."""
+        """Return the values at a boolean mask of rows."""
         return Values(self.array[rows], self.gaps[rows])
 
     def distinct(self) -> tuple[np.ndarray, list[Any]]:
-        """For values without gaps: the position of each in a list of distinct ones, and that list.
+        """Return the position of each value in a list of distinct values, and that list; there must be no gaps.
 
-        True, 1 and 1.0 are three values. Objects of other than plain types may be in the list several times.
+        True, 1 and 1.0 are three values. Objects that are not of plain types may be in the list several times.
         """
         if self.array.dtype.kind == "M":
             found, positions = np.unique(self.array, return_inverse=True)
@@ -91,7 +95,7 @@ class Values:
         return _distinct_objects(self.array)
 
     def condensed(self) -> tuple[np.ndarray, Values]:
-        """For values without gaps: the position of each among fewer ones; numbers and dates stay as they are."""
+        """Return the position of each value among fewer values, without gaps; numbers and dates stay as they are."""
         if self.array.dtype.kind != "O":
             return np.arange(len(self)), self
         positions, items = self.distinct()
@@ -99,7 +103,7 @@ class Values:
 
 
 def read_values(frame: Any, names: Iterable[str] | None = None, rows: int | None = None) -> dict[str, Values]:
-    """The named columns of a dataframe of any library; all by default; cut after `rows` rows.
+    """Return the named columns of a dataframe of any library (all by default), cut after `rows` rows.
 
     Raises:
         ArgumentError: `frame` is not a dataframe.
@@ -110,9 +114,16 @@ def read_values(frame: Any, names: Iterable[str] | None = None, rows: int | None
 
 
 def _values(series: Any) -> Values:
-    """A column of narwhals, by its type alone."""
+    """Return the values of a column of narwhals; their type follows from the column's type alone."""
     import narwhals as nw
 
+    native = series.to_native()
+    if series.implementation.is_pandas_like() and hasattr(native.dtype, "pyarrow_dtype"):
+        return _values(nw.from_native(chunked(native.array), series_only=True))
+    if series.implementation.is_pandas_like() and native.dtype == object:
+        return Values.of(native.to_numpy())  # narwhals would ask the first values for their type
+    if series.implementation.is_pandas_like() and hasattr(native.dtype, "tz"):  # narwhals does not know all zones
+        return Values(local_times(series), _missing(series))
     kind = series.dtype
     if kind.is_integer() or kind == nw.Boolean:
         return _filled(series, False if kind == nw.Boolean else 0)
@@ -122,9 +133,9 @@ def _values(series: Any) -> Values:
     if kind == nw.Categorical or kind == nw.Enum:
         return _categories(series)
     if kind == nw.Date or kind == nw.Datetime:
-        return _dates(series)
+        return Values(local_times(series), _missing(series))
     if kind == nw.String:
-        return _objects(_texts(series), series)
+        return Values.of(_texts(series).astype(object))
     if kind == nw.Time:
         return _times(series)
     if kind == nw.Decimal or kind == nw.Object:
@@ -135,56 +146,39 @@ def _values(series: Any) -> Values:
 
 
 def _filled(series: Any, fill: object) -> Values:
-    """Numbers and booleans, with nulls set to one of them before the library makes an array."""
+    """Return numbers or booleans; nulls become `fill` before the library makes an array."""
     import narwhals as nw
 
-    gaps = series.is_null().to_numpy().astype(bool)
+    gaps = _missing(series)
     full = series.fill_null(fill) if gaps.any() else series
-    if series.dtype == nw.Int128:
+    if series.dtype in (nw.Int128, nw.UInt128):  # NumPy has no such integers
         return Values(np.array([*full.to_list(), None], dtype=object)[:-1], gaps)
     return Values(_widened(full.to_numpy()), gaps)
 
 
 def _widened(array: np.ndarray) -> np.ndarray:
-    """Numbers with 64 bits; objects for what is neither numbers, booleans nor dates."""
+    """Return numbers with 64 bits, booleans and clipped dates as they are, and everything else as objects."""
     if array.dtype.kind in "iuf":
-        return array.astype({"i": np.int64, "u": np.uint64, "f": np.float64}[array.dtype.kind])
-    return array if array.dtype.kind in "bM" else array.astype(object)
+        with np.errstate(all="ignore"):  # NumPy would warn of a signaling NaN, or of a float beyond 64 bits
+            return array.astype({"i": np.int64, "u": np.uint64, "f": np.float64}[array.dtype.kind])
+    if array.dtype.kind == "M":
+        return clipped(array)
+    return array if array.dtype.kind == "b" else array.astype(object)
 
 
-def _dates(series: Any) -> Values:
-    import narwhals as nw
-
-    if series.dtype == nw.Datetime and series.dtype.time_zone is not None:
-        native = series.to_native()
-        if series.implementation.is_pandas_like() and hasattr(native.dtype, "pyarrow_dtype"):
-            series = nw.from_native(_chunked(native.array), series_only=True)  # pandas 2.1 gives the clock of UTC
-        series = series.dt.replace_time_zone(None)  # the day is the one on the wall where the value is from
-    array = series.to_numpy()
-    if array.dtype.kind != "M":
-        return _objects(array, series)
-    return Values(array, np.isnat(array) | series.is_null().to_numpy().astype(bool))
+def _missing(series: Any) -> np.ndarray:
+    """Return where a column of a typed library has a null; columns of objects have their own test, `_nulls`."""
+    return series.is_null().to_numpy().astype(bool)
 
 
 def _times(series: Any) -> Values:
-    """Times of day as text; Python's own have no nanoseconds, and Arrow fails for those that do."""
-    import narwhals as nw
-
-    native = series.to_native()
-    if series.implementation.is_polars():
-        numbers = native.to_physical()
-    else:
-        import pyarrow as pa
-
-        chunked = native if series.implementation.is_pyarrow() else _chunked(native.array)
-        numbers = chunked.cast(pa.time64("ns")).cast(pa.int64())
-    found = _filled(nw.from_native(numbers, series_only=True), 0)
-    distinct, positions = np.unique(found.array, return_inverse=True)
-    return Values(Values.of_items([time_text(int(time)) for time in distinct]).array[positions], found.gaps)
+    """Return times of day as texts: Python's own have no nanoseconds."""
+    distinct, positions = np.unique(times_of_day(series), return_inverse=True)
+    return Values(Values.of_items([time_text(int(time)) for time in distinct]).array[positions], _missing(series))
 
 
 def time_text(nanoseconds: int) -> str:
-    """A time of day as it is written.
+    """Return a time of day as it is written.
 
     >>> time_text(3_723_000_500_000)
     '01:02:03.0005'
@@ -196,50 +190,42 @@ def time_text(nanoseconds: int) -> str:
 
 
 def _categories(series: Any) -> Values:
-    """Of categories the values that they stand for: text, mostly; in pandas and Arrow of any type."""
+    """Return the values of categories: mostly texts, in pandas and Arrow of any type."""
     import narwhals as nw
 
     native = series.to_native()
-    if series.implementation.is_pandas_like() and not hasattr(native.dtype, "categories"):  # Arrow's own, in pandas
-        return _categories(nw.from_native(_chunked(native.array), series_only=True))
     if series.implementation.is_pandas_like():
         kinds = _values(nw.from_native(native.cat.categories.to_series(), series_only=True))
         codes = native.cat.codes.to_numpy()
         if not len(kinds):
-            return _objects(np.full(len(codes), None, dtype=object), series)
-        return Values(kinds.array[codes], (codes < 0) | kinds.gaps[codes])
+            return Values(np.full(len(codes), None, dtype=object), codes < 0, kinds.unread)
+        return Values(kinds.array[codes], (codes < 0) | kinds.gaps[codes], kinds.unread)
     if series.implementation.is_pyarrow():
         return _values(nw.from_native(native.cast(native.type.value_type), series_only=True))
-    return _objects(_texts(series.cast(nw.String)), series)
-
-
-def _chunked(array: Any) -> Any:
-    import pyarrow as pa
-
-    return pa.chunked_array([pa.array(array)])
+    return Values.of(_texts(series.cast(nw.String)).astype(object))
 
 
 def _texts(series: Any) -> np.ndarray:
-    """Texts; bytes in them that are no UTF-8, as Arrow can hold, become replacement characters."""
+    """Return texts; bytes that are not UTF-8, which Arrow and polars can hold, become lone surrogates."""
+    import narwhals as nw
+
+    if series.implementation.is_polars():  # which panics at such bytes
+        return _decoded(series.cast(nw.Binary).to_list())
     try:
-        if series.implementation.is_polars():  # narwhals would make texts of one width, which end before a last NUL
-            return series.to_native().to_numpy()
         return series.to_numpy()
     except Exception:  # pyarrow has several kinds for it
         native = series.to_native()
-        arrow = native if series.implementation.is_pyarrow() else _chunked(native.array)
-        items = arrow.cast("binary").to_pylist()
-        texts = [None if item is None else item.decode("utf-8", "replace") for item in items]
-        return np.array([*texts, None], dtype=object)[:-1]
+        arrow = native if series.implementation.is_pyarrow() else chunked(native.array)
+        return _decoded(arrow.cast("binary").to_pylist())
 
 
-def _objects(array: np.ndarray, series: Any) -> Values:
-    values = array.astype(object)
-    return Values(values, series.is_null().to_numpy().astype(bool) | _nulls(values))
+def _decoded(items: list[bytes | None]) -> np.ndarray:
+    texts = [None if item is None else item.decode("utf-8", UNDECODED) for item in items]
+    return np.array([*texts, None], dtype=object)[:-1]
 
 
 def _nulls(array: np.ndarray) -> np.ndarray:
-    """Where there is None, NaN, NaT or pandas' NA; whatever else stands there, it is not asked."""
+    """Return where there is None, NaN, NaT or pandas' NA; no other object is asked anything."""
     if array.dtype.kind in "fcMm":
         return np.isnat(array) if array.dtype.kind in "Mm" else np.isnan(array)
     kinds = set(map(type, array)) if array.dtype.kind == "O" else {str}
@@ -261,18 +247,17 @@ def _is_null(value: Any) -> bool:
 
 
 def _unknown(series: Any) -> Values:
-    """Types that narwhals does not name: sparse columns, periods, time zones of pandas, complex numbers, ..."""
+    """Return columns of types that narwhals does not name: sparse columns, periods, complex numbers, ..."""
     array = series.to_numpy()
-    if array.dtype.kind in "iufbM":
-        return Values.of(array)
-    return _objects(array, series) if array.dtype.kind == "O" else _unread(series)
+    return Values.of(array) if array.dtype.kind in "iufbMO" else _unread(series)
 
 
 def _unread(series: Any) -> Values:
-    gaps = series.is_null().to_numpy().astype(bool)
+    gaps = _missing(series)
     array = np.empty(len(gaps), dtype=object)
-    array[:] = Unread(str(series.dtype))
-    return Values(array, gaps)
+    kind = str(series.dtype)
+    array[:] = Unread(kind)
+    return Values(array, gaps, kind)
 
 
 def _distinct_numbers(array: np.ndarray) -> tuple[np.ndarray, list[Any]]:

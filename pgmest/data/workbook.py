@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import warnings
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pgmest._base.errors import FileFormatError, OptionalDependencyError, PgmestError, listed
 from pgmest.data.table_file import TableFile
+from pgmest.errors import FileFormatError, OptionalDependencyError, PgmestError, listed
 
 Row = tuple[Any, ...]
 
@@ -31,7 +32,13 @@ def workbook_rows(file: TableFile) -> Iterator[tuple[list[str], Iterator[Row]]]:
         from openpyxl.utils.exceptions import InvalidFileException
     except ImportError:
         raise OptionalDependencyError.of("openpyxl", "reading Excel workbooks") from None
-    damaged = (zipfile.BadZipFile, InvalidFileException, KeyError, ValueError, SyntaxError)  # XML's ParseError is one
+    damaged = (
+        zipfile.BadZipFile,
+        InvalidFileException,
+        LookupError,
+        ValueError,
+        SyntaxError,
+    )  # XML's ParseError is one
     with Path(file.path).open("rb") as handle:
         try:
             book = openpyxl.load_workbook(handle, read_only=True, data_only=True)
@@ -67,7 +74,7 @@ def _sheet(file: TableFile, book: Any) -> Any:
 def _filled(rows: Iterator[Row], places: list[int]) -> Iterator[Row]:
     """The named cells of each row; empty rows as said above, none at the end."""
     waiting = 0
-    for row in rows:
+    while (row := _next(rows)) is not None:
         cells = tuple(row[place] if place < len(row) else None for place in places)
         if all(cell is None for cell in cells):
             waiting += len(places) == 1
@@ -76,6 +83,13 @@ def _filled(rows: Iterator[Row], places: list[int]) -> Iterator[Row]:
             yield (None,)
         waiting = 0
         yield cells
+
+
+def _next(rows: Iterator[Row]) -> Row | None:
+    """Return the next row, or None; openpyxl would warn of a single record's cell, such as a date after 9999."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return next(rows, None)
 
 
 def _damaged(file: TableFile, error: BaseException) -> FileFormatError:

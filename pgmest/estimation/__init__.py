@@ -1,1 +1,1 @@
-"""From measurements to a model: `estimate`, which joins loss, solver, oracle, prior and model."""
+"""`estimate`: from measurements to a model, by joining loss, solver, oracle, prior and model."""

@@ -1,4 +1,4 @@
-"""The arguments of `estimate`: the types of those that do not decide what it returns, and their checks."""
+"""The arguments of `estimate`: the types of those that its overloads share, and their checks."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, Literal, TypedDict
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError, MeasurementError
 from pgmest._base.memory import check_room
+from pgmest.errors import ArgumentError, MeasurementError
 from pgmest.inference.exact.structural_zeros import StructuralZeros
 from pgmest.measurements.measurement import LARGEST_ANSWER, LinearMeasurement
 from pgmest.models.exact import Model
@@ -21,7 +21,7 @@ from pgmest.tables.domain import Domain
 
 
 class Options(TypedDict, total=False):
-    """Keyword arguments of `estimate` that its overloads share; what they mean is said there."""
+    """The keyword arguments of `estimate` that its overloads share; `estimate` explains them."""
 
     total: float | Literal["fit"] | None
     method: str | Solver[Any]
@@ -36,11 +36,11 @@ class Options(TypedDict, total=False):
 
 
 def checked_measurements(measurements: Iterable[LinearMeasurement], domain: Domain) -> tuple[LinearMeasurement, ...]:
-    """The measurements, each of which fits the domain and whose marginal fits in memory.
+    """Return the measurements, after checking that each fits the domain and that its marginal fits in memory.
 
     Raises:
-        MeasurementError: one is no LinearMeasurement.
-        UnknownAttributeError, QueryError, ModelTooLarge: one does not fit.
+        MeasurementError: an entry is not a LinearMeasurement.
+        UnknownAttributeError, QueryError, ModelTooLarge: a measurement does not fit.
     """
     if isinstance(measurements, LinearMeasurement):
         measurements = [measurements]
@@ -57,10 +57,10 @@ def checked_measurements(measurements: Iterable[LinearMeasurement], domain: Doma
 
 
 def check_numbers(total: Any, tolerance: Any, max_iterations: Any) -> None:
-    """See that they are numbers that make sense.
+    """Check the numeric arguments.
 
     Raises:
-        ArgumentError: one does not.
+        ArgumentError: one of them is not valid.
     """
     number = isinstance(total, int | float | np.number) and 0 < total <= LARGEST_ANSWER
     if not (total is None or number or (isinstance(total, str) and total == "fit")):

@@ -2,43 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, Unpack, overload
 
 from pgmest.data.dataset import Dataset
 from pgmest.estimation.arguments import Options, check_numbers, checked_measurements
-from pgmest.estimation.oracle_argument import (
-    EXACT_ORACLES,
-    check_exact,
-    exact_oracle,
-    offering_approximations,
-    region_oracle,
-)
-from pgmest.estimation.prior_argument import (
-    as_support,
-    check_prior_weight,
-    potentials_of,
-    prior_potentials,
-    support_oracle,
-    warm_start,
-)
-from pgmest.inference.exact.structural_zeros import StructuralZeros, oracle_with_functions, zero_potentials, zero_rules
-from pgmest.inference.regions.region_oracle import RegionOracle
+from pgmest.estimation.engines import ExactEngine, Solved, choose_engine
+from pgmest.estimation.prior_argument import as_support, check_prior_weight, potentials_of, prior_potentials, warm_start
+from pgmest.inference.exact.structural_zeros import StructuralZeros, zero_potentials, zero_rules
 from pgmest.inference.support.support import Support
 from pgmest.losses import make_loss
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.models.exact import Model
-from pgmest.models.fitted_model import solved_model
 from pgmest.models.region import ApproximateModel
 from pgmest.models.support import SupportModel
-from pgmest.solvers.choose import SOLVERS, choose_solver, penalized_solver, region_solver
-from pgmest.solvers.problem import Problem, SolverOracle
+from pgmest.solvers.choose import SOLVERS, choose_solver, penalized_solver
+from pgmest.solvers.problem import Problem
 from pgmest.solvers.refit import Objective, Refit, Total, starting_total
-from pgmest.solvers.report import ApproximateReport, EstimationReport
 from pgmest.solvers.run import Callback, Stopping
-from pgmest.solvers.solver import Solver, State
-from pgmest.tables.clique_vector import CliqueVector, Layout
+from pgmest.solvers.solver import Solver
+from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Domain, as_domain
 
 __all__ = ["SOLVERS", "estimate"]
@@ -94,25 +77,25 @@ def estimate(
     max_megabytes: float | None = 8000,
     oracle: Literal["exact", "gpu", "convex", "loopy"] = "exact",
 ) -> Model | SupportModel | ApproximateModel:
-    r"""The distribution over all attributes that fits the measurements best.
+    r"""Estimate the distribution over all attributes that fits the measurements best.
 
-    Minimizes $L(\mu)$ over the marginals $\mu$ of distributions on the domain (PGM Problem 1), by default
+    The estimate minimizes $L(\mu)$ over the marginals $\mu$ of distributions on the domain (PGM Problem 1), by default
     $\sum_i \tfrac12 \lVert (Q_i \mu - y_i) / \sigma_i \rVert^2$ with $\mu$ in counts. Among all distributions that
-    attain the minimum the model approaches the one of maximum entropy, or with a prior the one of least relative
-    entropy to it; it is a graphical model whose cliques are those measured.
+    attain the minimum, the model approaches the one of maximum entropy, or with a prior the one of least relative
+    entropy to the prior. It is a graphical model on the measured cliques.
 
     ==============  =====================================================================================
     method          when to choose it
     ==============  =====================================================================================
     auto            "accelerated" for smooth losses, "smoothing" for absolute residuals, "universal" for others
     accelerated     accelerated mirror descent with restarts: the fastest for smooth losses
-    smoothing       the same on a rounded-off loss: exact for "l1" and for Laplace likelihoods
-    universal       the same with slack: any convex loss, such as a function of your own with kinks
+    smoothing       the same on a smoothed loss: exact for "l1" and for Laplace likelihoods
+    universal       the same with inexact line searches: any convex loss, such as your own with kinks
     mirror_descent  PGM Algorithm 1: monotone and simple; reaches high accuracy slowly
     dual_averaging  PGM Algorithm 2: no line search, needs a Lipschitz constant
-    lbfgs           PGM A.3: quasi-Newton on the potentials; small problems with smooth losses of your own
+    lbfgs           PGM A.3: quasi-Newton on the potentials; small problems with your own smooth losses
     ipf             iterative proportional fitting: exact, mutually consistent marginals without noise
-    mirror_flow     not the optimum, but mostly closer to the truth: stopped early, chosen by held-out answers
+    mirror_flow     not the optimum, but mostly closer to the truth: early stopping by held-out answers
     ==============  =====================================================================================
 
     >>> import pgmest as pg
@@ -125,33 +108,35 @@ def estimate(
     Args:
         measurements: the noisy answers, in counts, each with its clique, query and noise.
         domain: the attributes, or a plain mapping of attribute to number of values.
-        total: the number of records, in counts. Default: estimated from the measurements that determine it (PGM E.1),
-            which is unbiased. "fit": a free parameter, the total under which the loss is least; it also learns from
-            answers that do not determine the total by themselves, but negative noise that no table can have biases it.
+        total: the number of records. By default it is estimated without bias from the measurements that determine it
+            (PGM E.1). With "fit" it is a free parameter of the minimization. Then answers that do not determine the
+            total by themselves contribute, too, but the estimate is biased, because tables cannot follow negative
+            noise.
         method: a name from the table, or a solver object.
         loss: "l2", "l1", "huber", "likelihood", or any object with the loss protocol (`pgmest.losses`).
-        prior: a distribution to stay close to: of all distributions that fit best, the one of least relative entropy
-            to it is approached, and mirror descent starts there. A model or log-potentials; a public Dataset, of which
-            `pgmest.priors.public_model` is then made; or a `pgmest.priors.Support`, public records to which the answer
-            is confined: it is then a `SupportModel`.
-        prior_weight: minimize loss + prior_weight * total * KL(p || prior) instead, in nats. At weight 1 that is the
-            most probable table if its records were drawn from the prior; below 1 the prior counts for less. A public
-            sample of m records deserves at most m / (m + total), and less the more it differs from the private one.
-        init: where to start from; affects the time taken, not the answer. Potentials on cliques that the new
-            measurements do not cover are left out.
-        structural_zeros: what cannot occur, and has a probability of exactly zero: rules from `pgmest.zeros`
-            (impossible combinations, the only possible ones, attributes that are functions of others), or a mapping of
-            attributes to impossible combinations, as tuples of codes or as a boolean table (True: impossible).
+        prior: a distribution to stay close to: among all distributions that fit best, the estimate approaches the one
+            of least relative entropy to the prior, and solvers start there. Give a model or log-potentials; a public
+            Dataset, from which `pgmest.priors.public_model` makes a model; or a `pgmest.priors.Support`, public
+            records to which the distribution is confined. With a support the result is a `SupportModel`.
+        prior_weight: minimize loss + prior_weight * total * KL(p || prior) instead, in nats. Weight 1 gives the most
+            probable table if its records were drawn from the prior. A public sample of m records deserves a weight of
+            at most m / (m + total), and less the more it differs from the private table.
+        init: the start of the solver. It affects the time, not the answer. Potentials on cliques that the measurements
+            do not cover are ignored.
+        structural_zeros: combinations that cannot occur and have a probability of exactly zero: rules from
+            `pgmest.zeros` (impossible combinations, the only possible ones, attributes that are functions of others),
+            or a mapping of attributes to impossible combinations, as tuples of codes or as a boolean table (True:
+            impossible).
         tolerance: stop when the duality gap is at most this share of the larger of the optimal loss and the noise floor
-            (`pgmest.solvers.run`): about the mean squared distance from the exact optimum, in noise variances.
-        max_iterations: stop after this many steps, converged or not; `model.report` says which. With total="fit" of all
-            its rounds together.
-        callback: called after each iteration with a `Progress`; return True to stop.
+            (`pgmest.solvers.run`). It is about the mean squared distance from the exact optimum, in noise variances.
+        max_iterations: stop after this many steps, converged or not; `model.report` says which. With total="fit" the
+            limit is for all rounds together.
+        callback: a function that is called after each iteration with a `Progress`; it returns True to stop.
         max_megabytes: refuse junction trees whose tables would need more (None: no limit).
-        oracle: "exact"; "gpu" for the same on an NVIDIA GPU (extra `gpu`), which is for cliques of many cells; or what
-            to do where the junction tree is too wide (`ModelTooLarge`): "convex" for tables that agree with each other
-            but need not be marginals of any distribution, by convex message passing on a graph of regions; "loopy" for
-            loopy belief propagation there. The result is then an `ApproximateModel`.
+        oracle: "exact"; or "gpu" for the same on an NVIDIA GPU (extra `gpu`), which pays for cliques of many cells. If
+            the junction tree is too wide (`ModelTooLarge`): "convex" for convex message passing on a graph of regions,
+            or "loopy" for loopy belief propagation. Their tables agree with each other but need not be marginals of
+            any distribution; the result is an `ApproximateModel`.
 
     Returns:
         the model, with `model.report`. Ctrl-C stops early and returns the model so far; its `status` says so.
@@ -159,46 +144,35 @@ def estimate(
     Raises:
         MeasurementError, UnknownAttributeError, QueryError: a measurement does not fit the domain.
         TotalError: no total was given and no measurement determines it.
-        ModelTooLarge: the junction tree of the measured cliques needs too much memory; names the culprits.
+        ModelTooLarge: the junction tree of the measured cliques needs too much memory; the error names the cliques
+            that make it wide.
         ImpossibleModelError: the structural zeros leave no possible record.
-        DeviceError: oracle="gpu", and there is no GPU, or nothing to use it with.
-        ArgumentError: an argument that is not valid.
+        DeviceError: oracle="gpu", and there is no GPU, or a package that drives it is missing.
+        ArgumentError: an argument is not valid.
     """
     domain = as_domain(domain)
-    measurements = checked_measurements(measurements, domain)
+    checked = checked_measurements(measurements, domain)
     check_numbers(total, tolerance, max_iterations)
-    flat_loss = make_loss(loss, measurements, domain)
+    flat_loss = make_loss(loss, checked, domain)
     solver = choose_solver(method, flat_loss)
-    known = starting_total(total, measurements, domain)
+    known = starting_total(total, checked, domain)
     rules = zero_rules(structural_zeros)
-    base = [zero_potentials(rules, domain)] if rules else []
     if prior_weight is not None:
         check_prior_weight(prior_weight, prior, method, total, flat_loss)
     support = as_support(prior, domain)
-    if support is not None:
-        check_exact(oracle)
-        make_oracle: Callable[[Layout], SolverOracle] = support_oracle(support)
-    else:
-        if oracle in EXACT_ORACLES:
-            make_oracle = exact_oracle(oracle, rules, max_megabytes)
-        else:
-            make_oracle = region_oracle(oracle, max_megabytes)
-        if prior is not None:
-            base.append(prior_potentials(prior, flat_loss, max_megabytes))
-    problem = offering_approximations(lambda: Problem.of(flat_loss, known.value, base, oracle=make_oracle))
+    engine = choose_engine(oracle, support, rules, max_megabytes)
+    base = [zero_potentials(rules, domain)] if rules else []
+    if prior is not None and support is None:
+        base.append(prior_potentials(prior, flat_loss, max_megabytes))
+    problem = engine.problem(flat_loss, known.value, base)
     theta = problem.base.copy() if init is None else warm_start(problem, potentials_of(init, "init", domain))
     if prior_weight is not None:
         solver = penalized_solver(problem, prior_weight)
-    elif support is None and oracle not in EXACT_ORACLES:
-        solver = region_solver(problem, method, oracle)
+    else:
+        solver = engine.solver(problem, method, solver)
     objective = Objective(total, loss, solver, Stopping(tolerance, max_iterations, callback))
     solved = objective.minimize(problem, theta)
-    spread = known.stddev if total is None else None
-    if support is not None:
-        return _support_model(support, *solved, measurements, spread)
-    if isinstance(problem.oracle, RegionOracle):
-        return _region_model(oracle, problem.oracle, *solved, measurements, spread)
-    return solved_model(*solved, objective, measurements, spread)
+    return engine.model(Solved(*solved, objective, checked, known.stddev if total is None else None))
 
 
 def refit_of(
@@ -211,38 +185,15 @@ def refit_of(
     max_iterations: int = 5000,
     max_megabytes: float | None = 8000,
 ) -> Refit:
-    """How `estimate` would estimate from these measurements by least squares, without doing it; raises as it does."""
+    """Return the recipe by which `estimate` would estimate from these measurements by least squares, without doing it.
+
+    Arguments and errors are those of `estimate`.
+    """
     domain = as_domain(domain)
     checked = checked_measurements(measurements, domain)
     loss = make_loss("l2", checked, domain)
     rules = zero_rules(structural_zeros)
     base = [zero_potentials(rules, domain)] if rules else []
-    oracle = partial(oracle_with_functions, zeros=rules, max_megabytes=max_megabytes)
+    oracle = ExactEngine(rules, max_megabytes).oracle
     problem = Problem.of(loss, starting_total(total, checked, domain).value, base, oracle=oracle)
     return Refit.of(problem, Objective(total, "l2", choose_solver("auto", loss), Stopping(tolerance, max_iterations)))
-
-
-def _support_model(
-    support: Support,
-    problem: Problem,
-    state: State,
-    report: EstimationReport,
-    measurements: tuple[LinearMeasurement, ...],
-    total_stddev: float | None,
-) -> SupportModel:
-    potentials = CliqueVector.of(problem.layout, state.theta)
-    return SupportModel(support, potentials, problem.total, report, total_stddev, measurements)
-
-
-def _region_model(
-    name: str,
-    oracle: RegionOracle,
-    problem: Problem,
-    state: State,
-    report: EstimationReport,
-    measurements: tuple[LinearMeasurement, ...],
-    total_stddev: float | None,
-) -> ApproximateModel:
-    tables = CliqueVector.of(problem.layout, state.p * problem.total)
-    approximate = ApproximateReport.of(report, name, oracle.inconsistency)
-    return ApproximateModel(tables, problem.total, approximate, total_stddev, measurements)

@@ -1,30 +1,29 @@
-"""What `estimate` makes of `prior=`, `prior_weight=` and `init=`: potentials, or a support."""
+"""The arguments `prior=`, `prior_weight=` and `init=` of `estimate`: checks, and the potentials or support in them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import reduce
 from operator import and_
 from typing import Any
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError
 from pgmest.data.dataset import Dataset
+from pgmest.errors import ArgumentError
 from pgmest.inference.support.support import Support
 from pgmest.losses import FlatLoss
 from pgmest.losses.smoothed import KinkedLoss
 from pgmest.models.exact import Model
 from pgmest.models.support import SupportModel
 from pgmest.priors.public_model import PRIOR_MEGABYTES, public_model
-from pgmest.solvers.problem import Problem, SolverOracle
-from pgmest.tables.clique_vector import CliqueVector, Layout
+from pgmest.solvers.problem import Problem
+from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Domain
 
 
 def as_support(prior: Any, domain: Domain) -> Support | None:
-    """The records to which a support as prior confines the distribution; None for any other prior.
+    """Return the records to which the prior confines the distribution, or None if the prior is no support.
 
     Raises:
         ArgumentError: the support is over another domain.
@@ -36,22 +35,11 @@ def as_support(prior: Any, domain: Domain) -> Support | None:
     return support
 
 
-def support_oracle(support: Support) -> Callable[[Layout], SolverOracle]:
-    """What makes the oracle of a support for given cliques."""
-
-    def make(layout: Layout) -> SolverOracle:
-        from pgmest.inference.support.support_oracle import SupportOracle
-
-        return SupportOracle(support, layout)
-
-    return make
-
-
 def prior_potentials(prior: Any, loss: FlatLoss, max_megabytes: float | None) -> CliqueVector:
-    """Log-potentials of the prior; of a public Dataset, those of its `public_model` on the measured cliques.
+    """Return the log-potentials of the prior; for a public Dataset, those of its `public_model` on measured cliques.
 
     Raises:
-        ArgumentError: something that is no prior, or over another domain.
+        ArgumentError: the prior is of a wrong type, or over another domain.
         DataError: a Dataset without records.
     """
     if isinstance(prior, Dataset):
@@ -62,10 +50,10 @@ def prior_potentials(prior: Any, loss: FlatLoss, max_megabytes: float | None) ->
 
 
 def potentials_of(source: Any, name: str, domain: Domain) -> CliqueVector:
-    """The log-potentials that an argument gives.
+    """Return the log-potentials in an argument.
 
     Raises:
-        ArgumentError: it is no Model, SupportModel or CliqueVector, or over another domain.
+        ArgumentError: the argument is no Model, SupportModel or CliqueVector, or is over another domain.
     """
     potentials = source.potentials if isinstance(source, Model | SupportModel) else source
     if not isinstance(potentials, CliqueVector):
@@ -76,9 +64,13 @@ def potentials_of(source: Any, name: str, domain: Domain) -> CliqueVector:
 
 
 def warm_start(problem: Problem, potentials: CliqueVector) -> np.ndarray:
-    """Base potentials plus those of `potentials` that the loss's cliques can express, -inf left to the base."""
+    """Return the base potentials plus those of `potentials` that the loss's cliques can express, flat.
+
+    Cells at -inf keep their base potential: a cell that the start excludes may be possible in the new problem.
+    """
     measured = problem.loss.cliques
-    holders = dict.fromkeys(problem.layout.domain, 0)  # of each attribute, the measured cliques, as a mask
+    # Bit masks of the measured cliques that hold each attribute: a potential can be expressed if one clique holds it.
+    holders = dict.fromkeys(problem.layout.domain, 0)
     for position, clique in enumerate(measured):
         for name in clique:
             holders[name] |= 1 << position
@@ -92,21 +84,18 @@ def warm_start(problem: Problem, potentials: CliqueVector) -> np.ndarray:
 
 
 def check_prior_weight(prior_weight: Any, prior: Any, method: Any, total: Any, loss: FlatLoss) -> None:
-    """See that a soft penalty was asked for in a way that makes sense.
+    """Check that a penalty on the divergence from the prior can be minimized.
 
     Raises:
-        ArgumentError: it was not.
+        ArgumentError: the weight is not a positive number, or does not go with the other arguments.
     """
     number = isinstance(prior_weight, int | float | np.number) and not isinstance(prior_weight, bool)
     if not number or not 0 < prior_weight < math.inf:
         raise ArgumentError.of("prior_weight", prior_weight, "a positive number, or None to fit the answers first")
     if prior is None:
-        raise ArgumentError(
-            f"prior_weight={prior_weight!r} without a prior: say what to stay close to with prior=..., "
-            "such as a public Dataset."
-        )
+        raise ArgumentError(f"prior_weight={prior_weight!r} without a prior: give prior=..., such as a public Dataset.")
     if not isinstance(method, str) or method != "auto":
-        raise ArgumentError.of("method", method, "'auto' with prior_weight, which has a solver of its own")
+        raise ArgumentError.of("method", method, "'auto' with prior_weight, for which the solver is fixed")
     if total == "fit":
         raise ArgumentError("total='fit' cannot be combined with prior_weight: give the total, or let it be estimated.")
     if not loss.smooth and not isinstance(loss, KinkedLoss):
@@ -114,5 +103,10 @@ def check_prior_weight(prior_weight: Any, prior: Any, method: Any, total: Any, l
 
 
 def _check_domain(given: Domain, name: str, domain: Domain) -> None:
+    """Check that an argument is over the domain of the measurements.
+
+    Raises:
+        ArgumentError: it is over another domain.
+    """
     if given != domain:
-        raise ArgumentError(f"{name}= is over another domain than the measurements; make it over the same.")
+        raise ArgumentError(f"{name}= is over another domain than the measurements: make it over the same domain.")

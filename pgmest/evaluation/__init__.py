@@ -1,15 +1,15 @@
-"""How good an estimate is: errors on workloads, the scores of the literature, and a report for the data's owner.
+"""The accuracy of an estimate: errors on workloads, the scores of the literature, and a report for the data owner.
 
-Everything here that is given real records reads them without noise: the results are private, for the data owner's eyes.
+The functions read real records without noise: their results are private, and for the data owner only.
 """
 
 from pgmest.evaluation.membership import MembershipCheck, membership_check, nearest_distances
-from pgmest.evaluation.metrics import total_variation
 from pgmest.evaluation.nist2018 import PayGapDeviation, density_score, gini_index, pay_gap_deviation, range_score
 from pgmest.evaluation.nist2020 import KMarginalScore, k_marginal_score
 from pgmest.evaluation.prediction import PredictionQuality, svm_misclassification, train_on_synthetic
 from pgmest.evaluation.reports import report
 from pgmest.evaluation.workload_error import marginal_errors, range_query_mse, workload_error
+from pgmest.tables.distances import total_variation
 
 __all__ = [
     "KMarginalScore",

@@ -1,7 +1,7 @@
-"""Do synthetic records give away who was in the data? Distances to the nearest one, and an attack that uses them.
+"""A membership inference attack by the distances of records to their nearest synthetic record.
 
-A check, not a proof: it catches copying, and may find nothing where a cleverer attack would. The guarantee is the
-ledger's.
+This is a check and not a proof: it finds copies, and may find nothing where a stronger attack would. The guarantee of
+privacy is the ledger's.
 """
 
 from __future__ import annotations
@@ -12,19 +12,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError, DataError, DomainError
 from pgmest.data.dataset import Dataset
+from pgmest.errors import ArgumentError, DataError, DomainError
 
 PAIRS_AT_ONCE = 1 << 22
+"""The most distances between two records that are computed in one block (16 MB in float32)."""
 
 
 @dataclass(frozen=True, eq=False)
 class MembershipCheck:
-    """Distances of training and of held-out records to their nearest synthetic record; equal where nothing leaks.
+    """Distances of training and held-out records to their nearest synthetic record, alike if nothing leaks.
 
     Attributes:
-        train: distances of the training records looked at, in 0..1.
-        holdout: distances of as many records that the synthetic ones were not made from.
+        train: the distances of a sample of the training records, in 0..1.
+        holdout: the distances of equally many held-out records.
     """
 
     train: np.ndarray
@@ -42,9 +43,9 @@ class MembershipCheck:
 
     @property
     def auc(self) -> float:
-        """P(a member is nearer than a non-member), ties counting half: the attack's area under the ROC curve.
+        """The attack's area under the ROC curve: P(a member is nearer than a non-member), where ties count half.
 
-        0.5 is guessing; 1 tells members apart without error.
+        0.5 is guessing; 1 is an attack without errors.
         """
         from scipy.stats import rankdata
 
@@ -54,7 +55,7 @@ class MembershipCheck:
 
     @property
     def auc_stddev(self) -> float:
-        """The standard deviation of `auc` where nothing leaks (at most: ties make it smaller)."""
+        """The standard deviation of `auc` if nothing leaks and there are no ties; ties make it smaller."""
         n, m = len(self.train), len(self.holdout)
         return math.sqrt((n + m + 1) / (12.0 * n * m))
 
@@ -76,21 +77,21 @@ def membership_check(
     sample: int = 1000,
     seed: int | np.random.Generator | None = None,
 ) -> MembershipCheck:
-    """Compare how near synthetic records come to training records and to records that they have never seen.
+    """Compare the distances of training records and of held-out records to their nearest synthetic record.
 
-    The attack says "member" where the nearest synthetic record is near. Records of both kinds must come from the same
-    population, or it will tell populations apart rather than members.
+    The attack guesses "member" if the nearest synthetic record is near. Training and held-out records must come from
+    the same population; otherwise the attack distinguishes populations, not members.
 
     Args:
-        train: the records that the synthetic ones were made from.
-        holdout: others.
+        train: the records from which the synthetic ones were made.
+        holdout: other records of the same population.
         synthetic: the synthetic records.
         numeric: attributes whose codes have an order, as for `nearest_distances`.
-        sample: how many records of each kind to look at, at most.
-        seed: of their choice.
+        sample: the most records of each kind to compare.
+        seed: the seed of their choice.
 
     Raises:
-        DomainError: domains that differ.
+        DomainError: the domains differ.
         DataError: one of the three has no records.
         ArgumentError: `sample` is not a positive integer.
     """
@@ -105,9 +106,10 @@ def membership_check(
 
 
 def nearest_distances(records: Dataset, synthetic: Dataset, *, numeric: Iterable[str] = ()) -> np.ndarray:
-    """The distance of each record to its nearest synthetic record (Gower), in 0..1, shape (records,).
+    """Return the distance (Gower) of each record to its nearest synthetic record, in 0..1, shape (records,).
 
-    It is the mean over attributes of: 0 or 1, for equal or different codes; |a - b| / (n - 1) for numeric ones.
+    The distance is a mean over the attributes: of 0 for equal and 1 for different codes, and of |a - b| / (n - 1) for
+    numeric attributes.
 
     >>> from pgmest import Dataset
     >>> one = Dataset.from_codes(np.array([[0, 2]]), {"sex": 2, "age": 5})
@@ -116,13 +118,13 @@ def nearest_distances(records: Dataset, synthetic: Dataset, *, numeric: Iterable
     (array([0.5]), array([0.25]))
 
     Raises:
-        DomainError: domains that differ.
+        DomainError: the domains differ.
         DataError: there are no synthetic records.
-        UnknownAttributeError: `numeric` names no attribute.
+        UnknownAttributeError: a name in `numeric` is not an attribute.
     """
     domain = records.domain
     if domain != synthetic.domain:
-        raise DomainError("the records and the synthetic ones must be over one and the same domain.")
+        raise DomainError("the records and the synthetic ones must have the same domain.")
     if not synthetic.records or not domain:
         raise DataError("there are no synthetic records (or no attributes) to measure distances to.")
     ordered = set(domain.clique(dict.fromkeys(numeric)))

@@ -1,7 +1,7 @@
 """The three scores of the NIST 2018 differential privacy synthetic data challenge.
 
-Definitions: Ridgeway et al., NIST Technical Note 2151 (2021), and DPSyn. The challenge drew its marginals
-and conditions from generators of its own, so that numbers agree with the published ones in distribution only.
+Definitions: Ridgeway et al., NIST Technical Note 2151 (2021), and DPSyn. The marginals and conditions of the challenge
+came from other random generators: the scores agree with the published ones in distribution only.
 """
 
 from __future__ import annotations
@@ -13,17 +13,20 @@ from typing import Any
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError, DataError
 from pgmest.data.dataset import Dataset
+from pgmest.errors import ArgumentError, DataError
 from pgmest.queries import Kron, compress, identity, subset
-from pgmest.queries.workloads import Item, Projectable, Workload, random_kway
 from pgmest.tables.domain import Clique, Domain
+from pgmest.workloads import Item, Projectable, Workload, random_kway
 
 Members = dict[str, np.ndarray]
 """A range query: for each attribute with a condition, whether each of its codes satisfies it."""
 
 PERFECT = 1e6
+"""The score of a perfect estimate."""
+
 SMALLEST_FRACTION = 1e-6
+"""The fraction of records that replaces smaller ones, whose logarithm would dominate the score."""
 
 
 def density_score(
@@ -36,21 +39,21 @@ def density_score(
     count: int = 100,
     seed: int | np.random.Generator | None = None,
 ) -> float:
-    """Density estimation: 10^6 (1 - d / 2), with d the average L1 distance of random k-way marginals as fractions.
+    """Return the score of density estimation: 10^6 (1 - d / 2), with d the mean L1 distance of random k-way marginals.
 
-    1,000,000 is perfect; 0 means that no cell is shared.
+    Marginals are compared as fractions of the records. 1,000,000 is perfect; 0 means that no cell is shared.
 
     Args:
         true: the records.
-        estimated: records, a model, or a mechanism's result; compared as fractions of its own total.
-        numeric: attributes that are cut into `buckets` ranges of about equal length where they have more values.
-        buckets: 100 in the challenge.
-        k: attributes to a marginal, 3 in the challenge.
-        count: marginals, 100 in the challenge; all of them where there are no more.
-        seed: of their choice.
+        estimated: records, a model, or a mechanism's result, compared as fractions of the estimated total.
+        numeric: attributes that are cut into `buckets` ranges of about equal length if they have more values.
+        buckets: the number of ranges, 100 in the challenge.
+        k: the number of attributes of a marginal, 3 in the challenge.
+        count: the number of marginals, 100 in the challenge; at most all.
+        seed: the seed of their choice.
 
     Raises:
-        DataError: one of the two holds no records.
+        DataError: one of the two has no records.
     """
     domain, grouped = true.domain, set(true.domain.clique(dict.fromkeys(numeric)))
     possible = math.comb(len(domain), k)
@@ -78,36 +81,37 @@ def range_score(
     seed: int | np.random.Generator | None = None,
     conditions: str = "record",
 ) -> float:
-    """Range queries: 10^6 max(0, 1 - D / ln 1000), with D the root mean square of ln(estimated / true fraction).
+    """Return the score of range queries: 10^6 max(0, 1 - D / ln 1000).
 
-    Each query is a conjunction: each attribute has a condition with the given probability, and queries without any are
-    drawn again. Fractions below 1e-6 count as that.
+    D is the root mean square of ln(estimated / true fraction); fractions below 1e-6 count as 1e-6. Each query is a
+    conjunction: each attribute has a condition with the given probability, and queries without conditions are drawn
+    again.
 
-    conditions="record" draws them around a random record, as the report of NIST has it: the codes within a random
-    distance of the record's own for a numeric attribute, the record's own and each other code with probability 1/2 for
-    others. conditions="subset" draws them as DPSyn section 5.1 has it, which gives a probability of 0.33: a range with
-    two random ends for a numeric attribute, a random number of random codes for others; queries that no record
-    satisfies are drawn again.
+    conditions="record" draws conditions around a random record, as in the report of NIST. For a numeric attribute they
+    allow the codes within a random distance of the record's code; for another attribute they allow the record's code,
+    and each other code with probability 1/2. conditions="subset" draws them as in DPSyn section 5.1, which states a
+    probability of 0.33. For a numeric attribute they allow a range with two random ends; for another attribute they
+    allow a random number of random codes; queries that no record satisfies are drawn again.
 
     Args:
         true: the records.
         estimated: records, a model, or a mechanism's result.
         numeric: attributes whose codes have an order.
-        probability: of a condition on an attribute; 0.1 in the challenge.
-        count: queries; 300 in the challenge.
-        seed: of the queries.
+        probability: the probability of a condition on an attribute, 0.1 in the challenge.
+        count: the number of queries, 300 in the challenge.
+        seed: the seed of the queries.
         conditions: "record" or "subset".
 
     Raises:
-        DataError: one of the two holds no records.
-        ArgumentError: `probability` is not in (0, 1], or there are no such conditions.
+        DataError: one of the two has no records.
+        ArgumentError: `probability` is not in (0, 1], or `conditions` is not valid.
     """
     if not 0 < probability <= 1:
         raise ArgumentError.of("probability", probability, "in (0, 1]")
     if conditions not in CONDITIONS:
         raise ArgumentError.of("conditions", conditions, tuple(CONDITIONS))
     if not true.records:
-        raise DataError("the data hold no records to draw conditions around.")
+        raise DataError("the data have no records from which conditions could be drawn.")
     rng, ordered = np.random.default_rng(seed), set(true.domain.clique(dict.fromkeys(numeric)))
     drawn = [CONDITIONS[conditions](true, probability, ordered, rng) for _ in range(count)]
     mine, theirs = (
@@ -119,12 +123,12 @@ def range_score(
 
 @dataclass(frozen=True)
 class PayGapDeviation:
-    """Mean square deviations, over the cities of the true data, of two statistics of income; 0 is perfect.
+    """The mean square deviations of two statistics of income over the cities of the true data; 0 is perfect.
 
     Attributes:
-        gini: of the cities' Gini indices of income, each in 0..1.
-        rank: of the cities' ranks by pay gap, each in 1..cities.
-        cities: how many cities the true data have.
+        gini: the mean square deviation of the cities' Gini indices of income, each in 0..1.
+        rank: the mean square deviation of the cities' ranks by pay gap, each in 1..cities.
+        cities: the number of cities in the true data.
     """
 
     gini: float
@@ -133,10 +137,11 @@ class PayGapDeviation:
 
     @property
     def score(self) -> float:
-        """Both as one score from 0 to 10^6, as DPSyn section 5.1 has it: the average of two components.
+        """The average of the two components of the score, from 0 to 10^6 (DPSyn section 5.1).
 
-        How a deviation becomes a component is not published. Here it is one minus the root mean square of the
-        deviations, of ranks as a share of what the reversed order has, sqrt((cities^2 - 1) / 3), and at least 0.
+        The components' definition is not published. Here a component is one minus the root mean square of the
+        deviations, at least 0; for ranks, the deviation is a share of that of the reversed order,
+        sqrt((cities^2 - 1) / 3).
 
         >>> PayGapDeviation(gini=0.01, rank=0.0, cities=5).score
         950000.0
@@ -157,23 +162,25 @@ def pay_gap_deviation(
     men: int = 0,
     women: int = 1,
 ) -> PayGapDeviation:
-    """Gini index and gender pay gap by city, the third score: mean square deviations of the index and of the rank.
+    """Return the mean square deviations of the cities' Gini indices and of their ranks by pay gap (the third score).
 
-    A city's pay gap is the men's mean income minus the women's (0 where it has none of one of them); cities are ranked
-    by it, ties sharing their mean rank. Where the estimate has nobody in a city, the deviation of its index counts as
-    1, and that of its rank as cities - 1. Both deviations are returned as they are: how the challenge joined them to
-    points is not part of the definition above.
+    A city's pay gap is the men's mean income minus the women's, or 0 if the city has no men or no women. Cities are
+    ranked by their pay gap; ties share their mean rank. If the estimate has nobody in a city, the deviation of its
+    index counts as 1, and that of its rank as cities - 1. The definition does not say how the challenge combined the
+    two deviations; see `PayGapDeviation.score`.
 
     Args:
         true, estimated: anything with marginals in counts.
         city, sex, income: the attributes.
-        values: the income of each code, none negative; the codes themselves by default.
+        values: the income of each code, at least 0; by default the codes themselves.
         men, women: codes of `sex`.
 
     Raises:
-        ArgumentError: `values` are not one finite number of at least 0 for each code of income.
-        DataError: the true data hold no records.
+        ArgumentError: `values` does not have a finite number of at least 0 for each code of income.
+        DataError: the true data have no records.
     """
+    from scipy.stats import rankdata
+
     mine, theirs = (source.project((city, sex, income)).values for source in (true, estimated))
     amounts = np.arange(mine.shape[2], dtype=np.float64) if values is None else np.asarray(values, dtype=np.float64)
     if amounts.shape != mine.shape[2:] or not np.isfinite(amounts).all() or (amounts < 0).any():
@@ -181,17 +188,19 @@ def pay_gap_deviation(
     inhabited = mine.sum(axis=(1, 2)) > 0
     cities = int(inhabited.sum())
     if not cities:
-        raise DataError("the data hold no records, so there is no city to compare.")
+        raise DataError("the data have no records, so there is no city to compare.")
     mine, theirs = mine[inhabited], np.maximum(theirs[inhabited], 0.0)
     absent = theirs.sum(axis=(1, 2)) <= 0
     gini = np.where(absent, 1.0, gini_index(mine.sum(axis=1), amounts) - gini_index(theirs.sum(axis=1), amounts))
-    ranks = [_ranks(_pay_gap(table, amounts, men, women)) for table in (mine, theirs)]
+    ranks = [rankdata(_pay_gap(table, amounts, men, women)) for table in (mine, theirs)]
     rank = np.where(absent, cities - 1.0, ranks[0] - ranks[1])
     return PayGapDeviation(float(np.mean(gini**2)), float(np.mean(rank**2)), cities)
 
 
 def gini_index(counts: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """sum_ij n_i n_j |x_i - x_j| / (2 n^2 mean) of each row of counts, shape (rows, codes); 0 where the mean is 0.
+    """Return the Gini index of each row of counts, shape (rows, codes); 0 if the row's mean is 0.
+
+    The index is sum_ij n_i n_j |x_i - x_j| / (2 n^2 mean).
 
     >>> gini_index(np.array([[1.0, 1.0], [0.0, 5.0]]), np.array([0.0, 10.0]))
     array([0.5, 0. ])
@@ -199,7 +208,7 @@ def gini_index(counts: np.ndarray, values: np.ndarray) -> np.ndarray:
     order = np.argsort(values, kind="stable")
     people, money = counts[:, order], counts[:, order] * values[order]
     n, total = people.sum(axis=1), money.sum(axis=1)
-    # Lorenz curve: 1 - sum of the trapezoids under it
+    # The index is 1 minus twice the area under the Lorenz curve, a sum of trapezoids.
     below = np.cumsum(money, axis=1)
     area = (people * (2 * below - money)).sum(axis=1)
     return np.where(total > 0, 1.0 - area / np.where(total > 0, n * total, 1.0), 0.0)
@@ -212,16 +221,10 @@ def _pay_gap(table: np.ndarray, amounts: np.ndarray, men: int, women: int) -> np
     return np.where(both, means[:, men] - means[:, women], 0.0)
 
 
-def _ranks(values: np.ndarray) -> np.ndarray:
-    from scipy.stats import rankdata
-
-    return rankdata(values)
-
-
 def _fractions(source: Projectable, workload: Workload) -> Iterable[np.ndarray]:
     total = float(source.project(()))
     if not total > 0:
-        raise DataError("there are no records, so no fractions of them can be compared.")
+        raise DataError("there are no records, so fractions cannot be compared.")
     return (answers / total for answers in workload.iterate(source))
 
 
@@ -233,7 +236,7 @@ def _some_attributes(domain: Domain, probability: float, rng: np.random.Generato
 
 
 def _around_a_record(data: Dataset, probability: float, ordered: set[str], rng: np.random.Generator) -> Members:
-    """Conditions that a random record satisfies (NIST TN 2151)."""
+    """Return conditions that a random record satisfies (NIST TN 2151)."""
     clique = _some_attributes(data.domain, probability, rng)
     row = int(rng.integers(data.records))
     members = {}
@@ -249,7 +252,7 @@ def _around_a_record(data: Dataset, probability: float, ordered: set[str], rng: 
 
 
 def _of_random_codes(data: Dataset, probability: float, ordered: set[str], rng: np.random.Generator) -> Members:
-    """Conditions that some record satisfies (DPSyn section 5.1)."""
+    """Return conditions that some record satisfies (DPSyn section 5.1)."""
     while True:
         members = {}
         for name in _some_attributes(data.domain, probability, rng):
@@ -264,11 +267,11 @@ def _of_random_codes(data: Dataset, probability: float, ordered: set[str], rng: 
 
 
 CONDITIONS = {"record": _around_a_record, "subset": _of_random_codes}
-"""How the conditions of a range query are drawn."""
+"""The functions that draw the conditions of a range query."""
 
 
 def _satisfying(source: Projectable, drawn: list[Members], domain: Domain) -> np.ndarray:
-    """The fraction that satisfies each query: by looking at records where there are any, else by the marginal."""
+    """Return the fraction that satisfies each query, counted from records if there are any, else from marginals."""
     if type(source) is Dataset and source.weights is None and source.records and source.domain == domain:
         return np.array([float(_inside(source, members).mean()) for members in drawn])
     kron = [Kron({name: subset(domain[name], codes) for name, codes in members.items()}) for members in drawn]

@@ -7,24 +7,25 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError
 from pgmest.data.dataset import Dataset
-from pgmest.queries.workloads import Projectable, random_kway
+from pgmest.errors import ArgumentError
 from pgmest.tables.domain import Clique
 from pgmest.tables.factor import Factor
+from pgmest.workloads import Projectable, random_kway
 
 WORST = 2.0
+"""The largest L1 distance between two distributions."""
 
 
 @dataclass(frozen=True, eq=False)
 class KMarginalScore:
-    """The score, and where it comes from.
+    """The k-marginal score with the distance of each group.
 
     Attributes:
-        score: 0 to 1000, which is perfect: 1000 (1 - d / 2), with d the mean of the groups' distances.
-        distances: the distance of each group in 0..2, a Factor over the group attributes; NaN where neither side has
-            a record.
-        penalized: the number of groups at distance 2 for their count.
+        score: 1000 (1 - d / 2), with d the mean of the groups' distances; 1000 is perfect.
+        distances: the distance of each group in 0..2, a Factor over the group attributes; NaN for groups without a
+            record on either side.
+        penalized: the number of groups whose distance is 2 because of their count.
     """
 
     score: float
@@ -43,30 +44,30 @@ def k_marginal_score(
     attributes: Iterable[str] | None = None,
     seed: int | np.random.Generator | None = None,
 ) -> KMarginalScore:
-    """The average L1 distance of random k-way marginals within each group (sprint 2 of the challenge).
+    """Return the score of the mean L1 distance of random k-way marginals within each group (sprint 2 of the challenge).
 
-    Within a group both sides are compared as fractions. The distance is 2, the largest, where a side has fewer than
-    one record in the group, and where the two counts of a group differ by `penalty_from` or more. Groups without a
-    record on either side are left out.
+    Within a group, both sides are compared as fractions. The distance is 2, the largest, if a side has less than one
+    record in the group, or if the two counts of the group differ by `penalty_from` or more. Groups without a record on
+    either side are left out.
 
     Args:
         true: the records.
         estimated: records, a model, or a mechanism's result, in counts.
-        groups: the attributes that make the groups; PUMA and YEAR in the challenge.
-        k: attributes to a marginal, besides the groups'.
-        count: random marginals, drawn one after the other (a set may come twice).
-        penalty_from: the difference of counts that is penalized; 250 in the challenge.
-        attributes: those to draw from; by default all others.
-        seed: of the choice.
+        groups: the attributes that define the groups; PUMA and YEAR in the challenge.
+        k: the number of attributes of a marginal, besides those of the groups.
+        count: the number of random marginals, drawn independently, so that a set may be drawn twice.
+        penalty_from: the least difference of counts that is penalized; 250 in the challenge.
+        attributes: the attributes of the marginals; by default all that are not in `groups`.
+        seed: the seed of the choice.
 
     Raises:
-        UnknownAttributeError: a name that is no attribute.
-        ArgumentError: too few attributes, or no group has a record.
+        UnknownAttributeError: a name is not an attribute.
+        ArgumentError: there are too few attributes, or no group has a record.
     """
     keys = true.domain.clique(groups)
     others = true.domain.without(keys) if attributes is None else true.domain.project(attributes)
     if not set(others).isdisjoint(keys):
-        raise ArgumentError.of("attributes", tuple(others), "others than those of the groups")
+        raise ArgumentError.of("attributes", tuple(others), "attributes that are not in groups")
     rng = np.random.default_rng(seed)
     chosen = [random_kway(others, k, 1, rng).cliques[0] for _ in range(count)]
     counts = [source.project(keys).values for source in (true, estimated)]
@@ -81,7 +82,7 @@ def k_marginal_score(
 
 
 def _distances(true: Projectable, estimated: Projectable, keys: Clique, clique: Clique) -> np.ndarray:
-    """The L1 distance between the two sides' fractions within each group, an array of the groups' shape."""
+    """Return the L1 distance between the two sides' fractions within each group, an array of the groups' shape."""
     mine, theirs = (source.project((*keys, *clique)).values for source in (true, estimated))
     cells = tuple(range(len(keys), mine.ndim))
     n, m = mine.sum(axis=cells, keepdims=True), theirs.sum(axis=cells, keepdims=True)

@@ -1,4 +1,4 @@
-"""Prediction: classifiers trained on synthetic records and tested on real ones; they need scikit-learn."""
+"""Prediction: classifiers that are trained on synthetic records and tested on real ones; scikit-learn is needed."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError, DataError, DomainError, OptionalDependencyError
 from pgmest.data.dataset import Dataset
+from pgmest.errors import ArgumentError, DataError, DomainError, OptionalDependencyError
 
 Synthesizer = Callable[[Dataset], Dataset]
+"""A function that returns synthetic records for training records."""
 
 
 def svm_misclassification(
@@ -23,49 +24,51 @@ def svm_misclassification(
     folds: int = 5,
     seed: int | None = 0,
 ) -> np.ndarray:
-    """The misclassification rate of a linear support vector machine on each of the folds of the real records.
+    """Return the misclassification rate of a linear support vector machine on each fold of the real records.
 
-    For each fold the machine is trained on synthetic records made from the other folds, and tested on the fold
-    (PrivBayes, PPSyn). Give a function that makes records for that. Records made once from all the data can be given
-    instead; they then have seen the fold that they are tested on.
+    For each fold, the machine is trained on synthetic records made from the other folds, and tested on the fold
+    (PrivBayes, PPSyn). `synthetic` should therefore be a function that makes records. Synthetic records made once from
+    all the data are also accepted; they then depend on the fold on which they are tested.
 
     Args:
         real: the records.
         synthetic: a function of training records that returns synthetic ones, such as
             `lambda train: mechanism.fit(train).sample()`; or synthetic records.
-        target: the attribute to predict from all others, each of its codes an indicator.
+        target: the attribute to predict from all others; each code of these is an indicator.
         positive: predict whether the target is one of these codes; by default predict its code.
-        folds: 5 in the papers.
-        seed: of the folds and of the machine.
+        folds: the number of folds, 5 in the papers.
+        seed: the seed of the folds and of the machine.
 
     Returns:
         shares in 0..1, shape (folds,); their mean is the usual figure.
 
     Raises:
         OptionalDependencyError: scikit-learn is not installed.
-        DataError: fewer records than folds, or training records with one class only.
+        DataError: there are fewer records than folds, or the training records have only one class.
         DomainError: the synthetic records have another domain.
     """
     _scikit_learn("the misclassification of a support vector machine")
     from sklearn.model_selection import KFold
+    from sklearn.svm import LinearSVC
 
     if not 2 <= folds <= real.records:
         raise ArgumentError.of("folds", folds, f"an integer from 2 to the {real.records:,} records")
     rates = []
     for train, test in KFold(folds, shuffle=True, random_state=seed).split(np.arange(real.records)):
         made = synthetic(real.take(train)) if callable(synthetic) else synthetic
-        rates.append(1.0 - _accuracy(_support_vector_machine(seed), made, real.take(test), target, positive))
+        machine = LinearSVC(dual="auto", random_state=seed)
+        rates.append(1.0 - _accuracy(machine, made, real.take(test), target, positive))
     return np.array(rates)
 
 
 @dataclass(frozen=True)
 class PredictionQuality:
-    """Accuracies on the same real test records, shares in 0..1.
+    """Accuracies on the same real test records, as shares in 0..1.
 
     Attributes:
-        synthetic: of the classifier trained on synthetic records.
-        real: of the one trained on real records: what could be had.
-        majority: of always predicting the commonest class of the real training records: what anyone has.
+        synthetic: the accuracy of the classifier trained on synthetic records.
+        real: the accuracy of the classifier trained on real records, to compare with.
+        majority: the accuracy of always predicting the most frequent class of the real training records.
     """
 
     synthetic: float
@@ -83,15 +86,15 @@ def train_on_synthetic(
     classifier: Any = None,
     seed: int | None = 0,
 ) -> PredictionQuality:
-    """Train on synthetic, test on real, beside the same classifier trained on real records.
+    """Train a classifier on synthetic and one on real records, and return their accuracies on other real records.
 
     Args:
-        train: the real records that the synthetic ones were made from.
+        train: the real records from which the synthetic ones were made.
         test: other real records.
         synthetic: the synthetic records.
         target, positive: as for `svm_misclassification`.
-        classifier: any scikit-learn classifier; by default logistic regression. It is cloned, not changed.
-        seed: of the default classifier.
+        classifier: any scikit-learn classifier, which is cloned, not changed; by default logistic regression.
+        seed: the seed of the default classifier.
 
     Raises:
         OptionalDependencyError, DataError, DomainError: as for `svm_misclassification`.
@@ -109,7 +112,7 @@ def train_on_synthetic(
 
 def _accuracy(classifier: Any, train: Dataset, test: Dataset, target: str, positive: Iterable[int] | None) -> float:
     if train.domain != test.domain:
-        raise DomainError("the synthetic records and the real ones must be over one and the same domain.")
+        raise DomainError("the synthetic records and the real ones must have the same domain.")
     if not train.records or not test.records:
         raise DataError("there are no records to train or to test on.")
     classes = _classes(train, target, positive)
@@ -125,7 +128,7 @@ def _classes(data: Dataset, target: str, positive: Iterable[int] | None) -> np.n
 
 
 def _indicators(data: Dataset, target: str) -> Any:
-    """A sparse row of 0 and 1 for each record, with a column for each code of each attribute but the target."""
+    """Return a sparse matrix of 0 and 1: a row per record, a column per code of each attribute but the target."""
     from scipy import sparse
 
     others = data.domain.without((target,))
@@ -135,12 +138,6 @@ def _indicators(data: Dataset, target: str) -> Any:
     return sparse.csr_matrix(
         (np.ones(columns.size), columns.T.reshape(-1), rows), shape=(data.records, int(starts[-1]))
     )
-
-
-def _support_vector_machine(seed: int | None) -> Any:
-    from sklearn.svm import LinearSVC
-
-    return LinearSVC(dual="auto", random_state=seed)
 
 
 def _scikit_learn(feature: str) -> None:

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError, DataError
-from pgmest.queries.workloads import Projectable, Workload, marginals
+from pgmest.errors import ArgumentError, DataError
 from pgmest.tables.domain import Clique
+from pgmest.workloads import Projectable, Workload, marginals
 
 NORMS = ("l1", "tv")
 NORMALIZATIONS = ("query", "record", "answer")
@@ -17,17 +17,17 @@ NORMALIZATIONS = ("query", "record", "answer")
 def workload_error(
     true: Projectable, estimated: Projectable, workload: Workload, norm: str = "l1", per: str = "query"
 ) -> float:
-    r"""The weighted average, over the items of a workload, of the distance between true and estimated answers.
+    r"""Return the weighted mean distance between true and estimated answers over the items of a workload.
 
-    With queries Q_i of weight w_i, true marginals mu and estimated ones nu in counts, and h = 1 for "l1" and 1/2 for
+    With queries Q_i of weight w_i, true marginals mu and estimated marginals nu in counts, and h = 1 for "l1", 1/2 for
     "tv" (total variation):
 
-    - per="query": h sum_i w_i ||Q_i (mu - nu)||_1 / sum_i w_i rows_i, in counts: how far off one answer is on average.
-    - per="record": h sum_i w_i ||Q_i (mu - nu)||_1 / (N sum_i w_i), with N the true total. With norm="tv" on marginals
-      it is the average total variation distance: the share of the records that would have to change cells; with
-      norm="l1" the error of AIM (McKenna et al. 2022).
-    - per="answer": h / sum_i w_i * sum_i w_i ||Q_i (mu - nu)||_1 / ||Q_i mu||_1, relative to the true answers;
-      norm="l1" is what the script published with PGM computes on prefix sums. On marginals the same as per="record".
+    - per="query": h sum_i w_i ||Q_i (mu - nu)||_1 / sum_i w_i rows_i, the mean error of one answer in counts.
+    - per="record": h sum_i w_i ||Q_i (mu - nu)||_1 / (N sum_i w_i), with N the true total. On marginals, norm="tv" is
+      the mean total variation distance, the share of the records that would have to change cells; norm="l1" is the
+      error of AIM (McKenna et al. 2022).
+    - per="answer": h / sum_i w_i * sum_i w_i ||Q_i (mu - nu)||_1 / ||Q_i mu||_1, relative to the true answers. On
+      prefix sums, norm="l1" is the error in the script published with PGM. On marginals it equals per="record".
 
     >>> from pgmest import Dataset
     >>> true = Dataset.from_codes(np.array([[0, 0], [0, 1], [1, 1], [1, 1]]), {"a": 2, "b": 2})
@@ -37,14 +37,14 @@ def workload_error(
 
     Args:
         true: the data, anything whose `project(clique)` is a Factor of counts.
-        estimated: the model, or records; its total is not made to agree with the true one.
-        workload: what to ask.
+        estimated: the model, or records; it is not scaled to the true total.
+        workload: the queries.
         norm: "l1" or "tv".
         per: "query", "record" or "answer".
 
     Raises:
-        ArgumentError: another norm or normalization, or a workload without weight.
-        DataError: true answers that sum to zero, and `per` divides by them.
+        ArgumentError: `norm` or `per` is not valid, or the workload has no weight.
+        DataError: `per` divides by true answers that sum to zero.
     """
     if norm not in NORMS:
         raise ArgumentError.of("norm", norm, NORMS)
@@ -58,12 +58,12 @@ def workload_error(
     if per == "record":
         magnitudes = np.full(len(distances), float(true.project(())))
     if not (magnitudes > 0).all():
-        raise DataError("the true answers sum to zero, so no fraction of them can be formed; use per='query'.")
+        raise DataError("the true answers sum to zero, so errors cannot be relative to them; use per='query'.")
     return half * float(weights @ (distances / magnitudes) / weights.sum())
 
 
 def range_query_mse(true: Projectable, estimated: Projectable, ranges: Workload, per: str = "record") -> float:
-    """The mean squared error over the queries of a workload, such as `pg.workloads.random_ranges` (PPSyn).
+    """Return the mean squared error over the queries of a workload, such as `pg.workloads.random_ranges` (PPSyn).
 
     Args:
         true, estimated: as for `workload_error`.
@@ -71,8 +71,8 @@ def range_query_mse(true: Projectable, estimated: Projectable, ranges: Workload,
         per: "record" for answers as fractions of the true total N (PPSyn's scale), "query" for answers in counts.
 
     Raises:
-        ArgumentError: another normalization, or a workload without weight.
-        DataError: the true total is zero, and `per` divides by it.
+        ArgumentError: `per` is not valid, or the workload has no weight.
+        DataError: `per` divides by a true total of zero.
     """
     if per not in ("query", "record"):
         raise ArgumentError.of("per", per, ("query", "record"))
@@ -85,34 +85,34 @@ def range_query_mse(true: Projectable, estimated: Projectable, ranges: Workload,
         return error
     records = float(true.project(()))
     if records <= 0:
-        raise DataError("the data hold no records, so no fraction of them can be formed; use per='query'.")
+        raise DataError("the data have no records, so errors cannot be fractions of them; use per='query'.")
     return error / records**2
 
 
 def marginal_errors(
     true: Projectable, estimated: Projectable, cliques: Iterable[Iterable[str] | str], *, rescale: bool = False
 ) -> dict[Clique, float]:
-    """The total variation distance of each marginal, ||mu - nu||_1 / (2 N), worst first.
+    """Return the total variation distance of each marginal, ||mu - nu||_1 / (2 N), the largest first.
 
     Args:
         true, estimated: as for `workload_error`.
-        cliques: which marginals.
-        rescale: whether the estimate is first scaled to the true total N, so that distributions are compared and, for
-            estimates without negative counts, no distance exceeds 1.
+        cliques: the marginals.
+        rescale: whether the estimate is first scaled to the true total N. Distributions are then compared, and no
+            distance exceeds 1 unless the estimate has negative counts.
 
     Raises:
-        DataError: the true total is zero, or with `rescale` the estimated one.
+        DataError: the true total is zero, or, with `rescale`, the estimated one.
     """
     workload = marginals(cliques)
     factor = 1.0
     if rescale:
         totals = [float(source.project(())) for source in (true, estimated)]
         if not min(totals) > 0:
-            raise DataError("one of the two holds no records, so their distributions cannot be compared.")
+            raise DataError("one of the two has no records, so their distributions cannot be compared.")
         factor = totals[0] / totals[1]
     distances, _, magnitudes = _item_distances(true, estimated, workload, factor)
     if not (magnitudes > 0).all():
-        raise DataError("the data hold no records, so no fraction of them can be formed.")
+        raise DataError("the data have no records, so errors cannot be fractions of them.")
     errors = 0.5 * distances / magnitudes
     worst_first = np.argsort(-errors, kind="stable")
     return {workload.cliques[place]: float(errors[place]) for place in worst_first}
@@ -121,7 +121,7 @@ def marginal_errors(
 def _item_distances(
     true: Projectable, estimated: Projectable, workload: Workload, factor: float = 1.0
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of each item: ||Q (mu - factor nu)||_1, the number of queries, and ||Q mu||_1."""
+    """Return ||Q (mu - factor nu)||_1, the number of queries, and ||Q mu||_1 of each item."""
     found = [
         (float(np.abs(mine - factor * theirs).sum()), len(mine), float(np.abs(mine).sum()))
         for mine, theirs in zip(workload.iterate(true), workload.iterate(estimated), strict=True)

@@ -1,8 +1,8 @@
-"""Elimination orders: which attribute to sum out next, so that the tables built on the way stay small.
+"""Elimination orders: which attribute to sum out next, so that the intermediate tables stay small.
 
-The cost of an order is the number of cells of the maximal cliques it leaves. Finding the best order is NP-hard, so:
-simplicial vertices, which are safe, go first; what is left falls into connected components, and each is searched by
-greedy heuristics and randomized restarts of them.
+The cost of an order is the number of cells of the maximal cliques that it creates. Finding the best order is NP-hard.
+So simplicial vertices, which are safe to eliminate, go first; the remaining graph falls into connected components, and
+each component is searched by greedy heuristics and randomized restarts of them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError
+from pgmest.errors import ArgumentError
 from pgmest.graph.triangulation import (
     Elimination,
     bits,
@@ -26,16 +26,17 @@ from pgmest.graph.triangulation import (
 
 
 def find_elimination(graph: Sequence[int], sizes: Sequence[int], effort: str = "auto") -> list[Elimination]:
-    """The eliminations of the best order found; the same input gives the same order on any machine.
+    """Return the eliminations of the best order found; the same input gives the same order on any machine.
 
     Args:
-        graph: the neighbors of each vertex, as masks.
-        sizes: number of values of each vertex.
-        effort: "low" tries the three heuristics once; "auto" adds restarts worth about a dozen calls of the
-            MARGINAL-ORACLE on the best tree so far (a second or so at most), "high" a few hundred (ten seconds or so).
+        graph: the neighbors of each vertex, as bit masks.
+        sizes: the number of values of each vertex.
+        effort: "low" tries each of the three heuristics once; "auto" adds restarts that take as long as about a dozen
+            calls of the MARGINAL-ORACLE on the best tree so far (a second at most), "high" a few hundred calls (about
+            ten seconds at most).
 
     Raises:
-        ArgumentError: another effort.
+        ArgumentError: `effort` is not one of these.
     """
     if effort not in EFFORTS:
         raise ArgumentError.of("effort", effort, EFFORTS)
@@ -51,16 +52,17 @@ def find_elimination(graph: Sequence[int], sizes: Sequence[int], effort: str = "
 
 
 LARGEST_SIZE = 1e300
-"""Of an attribute, in the floats in which cells are counted; products of them are infinite, and still compared."""
+"""The largest number of values of an attribute in float arithmetic; products may overflow to inf, which still compares
+correctly."""
 
 
 class QuickSearch:
-    """How many cells the tree of a graph has along the order that `find_elimination` finds with "low", and no more.
+    """Counts the cells of the tree that `find_elimination` would find with effort "low", without building the tree.
 
-    For the many graphs that a mechanism considers in each round: no step is kept, and memory is allocated once.
+    A mechanism considers many graphs in each round. For these the search keeps no steps and allocates memory once.
 
     Args:
-        sizes: number of values of each vertex.
+        sizes: the number of values of each vertex.
     """
 
     def __init__(self, sizes: Sequence[int]):
@@ -79,18 +81,18 @@ class QuickSearch:
         self._space = (*(np.empty((n, n), dtype=np.uint8) for _ in range(2)), *space, *vectors, *tables)
 
     def cells_with(self, graph: np.ndarray, rows: np.ndarray, asked: np.ndarray, enough: float) -> np.ndarray:
-        """Of the graph with one more clique each; where at most `enough`, maybe of fewer heuristics than three.
+        """Return the cells of the tree of the graph with one more clique, for each candidate clique.
 
-        They are exact up to 2^53.
+        The search tries no further heuristic once a tree has at most `enough` cells. Cells are exact up to 2^53.
 
         Args:
-            graph: zeros and ones, a row for each vertex.
-            rows: cliques as vertices, filled up with -1, shape (cliques, most vertices).
-            asked: which of them to look at.
-            enough: cells.
+            graph: the adjacency matrix, zeros and ones.
+            rows: the vertices of the candidate cliques, padded with -1, shape (cliques, most vertices).
+            asked: the rows to evaluate.
+            enough: the number of cells that needs no improvement.
 
         Returns:
-            shape (cliques,); 0 for those not asked for.
+            the cells, shape (cliques,); 0 for rows that are not asked for.
         """
         from pgmest.graph import kernels
 
@@ -101,34 +103,40 @@ class QuickSearch:
 
 
 def _space(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """What steps leave, transposed, and the same with the number of vertices at the end, and the neighbors of each."""
+    """Return work space of a search: separators by vertex, separators by step with their sizes, neighbor lists."""
     return np.empty((n, n), dtype=np.uint8), np.empty((n, n + 1), dtype=np.int32), np.empty((n, n), dtype=np.int32)
 
 
 def as_matrix(graph: Sequence[int]) -> np.ndarray:
-    """The neighbors of each vertex as zeros and ones, a row for each vertex, from masks."""
+    """Return the adjacency matrix (zeros and ones) of a graph given by the neighbors of each vertex as masks."""
     n, width = len(graph), (len(graph) + 7) // 8
     masks = np.frombuffer(b"".join(near.to_bytes(width, "little") for near in graph), dtype=np.uint8)
     return np.unpackbits(masks.reshape(n, width), axis=1, count=n, bitorder="little")
 
 
-# -- search on what has no simplicial vertex -------------------------------------------------------------------------
+# -- search on a graph without simplicial vertices ------------------------------------------------------------------
 
 # A unit of work is one update of a vertex's score, about half a microsecond. An oracle call takes about 1.5 ns a cell,
-# so a cell is worth this many units a call.
+# so one cell in one call costs as much as this many units.
 _WORK_PER_CELL = 0.003
 _LEAST_WORK = 1_000
 
 
 class _Effort(NamedTuple):
-    """When to stop: work worth this many oracle calls, this much work, or restarts without gain (vertices squared)."""
+    """The stopping rule of a search.
+
+    Attributes:
+        calls: the work, in calls of the marginal oracle on the best tree so far.
+        most_work: the most units of work.
+        patience: the restarts without gain after which the search stops, as a multiple of the squared vertex count.
+    """
 
     calls: float
     most_work: float
     patience: int
 
     def budget(self, cells: float, share: float) -> float:
-        """Units of work for a component whose best tree has this many cells, given its share of the graph."""
+        """Return the units of work for a component with this share of the graph, whose best tree has these cells."""
         return max(share * _LEAST_WORK, min(share * self.most_work, self.calls * _WORK_PER_CELL * min(cells, 1e12)))
 
 
@@ -143,9 +151,9 @@ class _Heuristic(NamedTuple):
     """A greedy rule: eliminate the vertex of lowest score.
 
     Attributes:
-        weighted: a fill edge counts as the product of its ends' sizes, not as 1.
-        by_cells: the score is the log of the cells of the new clique, or 0 for a simplicial vertex, which comes first
-            because it is safe. Otherwise it is the fill.
+        weighted: whether a fill edge counts as the product of the sizes of its ends instead of 1.
+        by_cells: whether the score is the log of the cells of the new clique, and 0 for a simplicial vertex, which is
+            always safe to eliminate. Otherwise the score is the fill.
     """
 
     weighted: bool
@@ -160,7 +168,7 @@ HEURISTICS = {
 
 
 class _Kernel(NamedTuple):
-    """A component with its vertices renumbered from 0, so that masks stay short."""
+    """A connected component with its vertices renumbered from 0, so that masks stay short."""
 
     vertices: list[int]
     graph: list[int]
@@ -174,13 +182,13 @@ class _Kernel(NamedTuple):
         return cls(vertices, renumbered, [sizes[vertex] for vertex in vertices])
 
     def restore(self, step: Elimination) -> Elimination:
-        """A step in the numbers of the whole graph."""
+        """Return a step in the vertex numbers of the whole graph."""
         return Elimination(*(mask_of(self.vertices[vertex] for vertex in bits(mask)) for mask in step))
 
 
 @dataclass(frozen=True)
 class _Trial:
-    """One greedy run: the heuristic, the factors on its scores, and what came out."""
+    """One greedy run: the heuristic, the random factors on its scores, and the outcome."""
 
     heuristic: str
     factors: np.ndarray
@@ -193,9 +201,9 @@ class _Trial:
 
 
 def _search(kernel: _Kernel, effort: _Effort, share: float) -> Sequence[Elimination]:
-    """Each heuristic once, then restarts with perturbed scores; the cheapest order.
+    """Return the cheapest order among one run of each heuristic and restarts with perturbed scores.
 
-    Work is counted, not timed, so that the result does not depend on the machine.
+    The limit is on counted work, not on time, so that the result does not depend on the machine.
     """
     games = {weighted: _EliminationGame.start(kernel, weighted) for weighted in (False, True)}
     rng = np.random.default_rng(0)
@@ -217,7 +225,7 @@ def _search(kernel: _Kernel, effort: _Effort, share: float) -> Sequence[Eliminat
 
 
 def _next_trial(run: int, best: _Trial, n: int, rng: np.random.Generator) -> _Trial:
-    """Plain heuristics first; then in turn new random factors, and the best trial with a quarter of its redrawn."""
+    """Return the plain heuristics first, then alternate: new factors, or the best trial with a quarter redrawn."""
     name = list(HEURISTICS)[run % len(HEURISTICS)]
     if run < len(HEURISTICS):
         return _Trial(name, np.ones(n))
@@ -228,13 +236,13 @@ def _next_trial(run: int, best: _Trial, n: int, rng: np.random.Generator) -> _Tr
 
 
 class _Outcome(NamedTuple):
-    """What a run of the elimination game comes to.
+    """The outcome of a run of the elimination game.
 
     Attributes:
-        cost: the cells of the maximal cliques; negative where they would have reached the bound.
-        order: what was eliminated, one after the other.
-        left: the neighbors that each of these had then, as zeros and ones.
-        work: units of work.
+        cost: the cells of the maximal cliques; negative if the run stopped because they reached the bound.
+        order: the vertices in the order of their elimination.
+        left: the neighbors that each vertex had when it was eliminated, as zeros and ones.
+        work: the units of work.
     """
 
     cost: float
@@ -244,7 +252,7 @@ class _Outcome(NamedTuple):
 
     @property
     def steps(self) -> list[Elimination]:
-        """The eliminations; the last one joins all the others, which then go in any order."""
+        """The eliminations; the last vertex eliminated is joined to all that remain, so that these form one group."""
         masks = [
             int.from_bytes(row.tobytes(), "little") for row in np.packbits(self.left != 0, axis=1, bitorder="little")
         ]
@@ -254,16 +262,17 @@ class _Outcome(NamedTuple):
 
 @dataclass(frozen=True)
 class _EliminationGame:
-    """The elimination game on a kernel: its graph, and every vertex's fill and clique size.
+    """The elimination game on a component: its graph, and the fill and clique size of every vertex.
 
-    A run keeps both current, following the edges that come and go: that is what makes a restart cheap.
+    A run updates fill and clique sizes for each edge that is added or removed, which makes a restart cheap.
 
     Attributes:
-        graph: zeros and ones, a row for each vertex.
-        near, degree: the neighbors of each vertex, and how many there are.
-        sizes: number of values of each vertex.
-        weights: of each vertex; a fill edge weighs the product of its ends'.
-        fill, cells: weight of the missing edges between a vertex's neighbors, and cells of the clique they make.
+        graph: the adjacency matrix, zeros and ones.
+        near, degree: the neighbor list of each vertex, and its length.
+        sizes: the number of values of each vertex.
+        weights: the weight of each vertex; the weight of a fill edge is the product of the weights of its ends.
+        fill: the weight of the missing edges between the neighbors of each vertex.
+        cells: the cells of the clique that each vertex and its neighbors would form.
     """
 
     graph: np.ndarray
@@ -276,18 +285,19 @@ class _EliminationGame:
 
     @classmethod
     def start(cls, kernel: _Kernel, weighted: bool) -> _EliminationGame:
+        """Return the game before the first elimination."""
         from pgmest.graph import kernels
 
         n, graph = len(kernel.sizes), as_matrix(kernel.graph)
         sizes = np.array([min(size, LARGEST_SIZE) for size in kernel.sizes], dtype=np.float64)
-        weights = np.minimum(sizes, 1e9) if weighted else np.ones(n)  # so that the score of a large one is a float
+        weights = np.minimum(sizes, 1e9) if weighted else np.ones(n)  # products of larger weights would lose precision
         near, degree = np.empty((n, n), dtype=np.int32), np.empty(n, dtype=np.int64)
         game = cls(graph, near, degree, sizes, weights, np.empty(n), np.empty(n))
         kernels.start(graph, near, degree, sizes, weights, game.fill, game.cells)
         return game
 
     def play(self, by_cells: bool, factors: np.ndarray, bound: float) -> _Outcome:
-        """Eliminate by lowest score times factor, as long as the cells of the maximal cliques stay below `bound`."""
+        """Eliminate by lowest score times factor, while the cells of the maximal cliques stay below `bound`."""
         from pgmest.graph import kernels
 
         n = len(self.sizes)

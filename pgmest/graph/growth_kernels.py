@@ -1,7 +1,7 @@
-"""The compiled kernels of TreeGrowth: what one more clique does to a tree along an elimination order.
+"""The compiled kernels of TreeGrowth: the cells of a tree along an elimination order with one more clique.
 
 Attributes are numbered by their place in the order, and sets of them are rows of 64-bit words. Numbers of cells are
-floats, exact up to 2^53; what is larger, up to infinity, is no tree that anybody could use.
+floats, exact up to 2^53; trees with more cells are too large for any use, so that their rounding does not matter.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _WORD = np.uint64(63)
 
 @inlined
 def _lowest(words):
-    """The first member of a set; -1 of an empty one."""
+    """Return the first member of a set, -1 for an empty one."""
     for k in range(len(words)):
         word = words[k]
         if word != np.uint64(0):
@@ -48,7 +48,7 @@ def _remove(words, member):
 
 @inlined
 def _product(words, sizes):
-    """The cells of a table over a set."""
+    """Return the cells of a table over a set."""
     cells = 1.0
     for k in range(len(words)):
         word, place = words[k], 64 * k
@@ -62,10 +62,11 @@ def _product(words, sizes):
 
 @compiled
 def eliminate_in_order(adjacent, order, all_sizes, sizes, left, cells, maximal, work):
-    """Triangulate a graph along an order; the cells of the maximal cliques.
+    """Triangulate a graph along an order and return the cells of the maximal cliques.
 
-    adjacent: zeros and ones, a row for each attribute of the domain; all_sizes: of these. Filled in, by place: sizes,
-    what each attribute leaves joined (`left`), the cells of its clique, and whether no other clique holds that.
+    adjacent: the adjacency matrix of the attributes of the domain. all_sizes: their numbers of values.
+    sizes, left, cells, maximal: filled in by place: the number of values, the separator (the later attributes joined by
+        the elimination), the cells of the clique, and whether the clique is maximal.
     work: one row of words.
     """
     n = len(order)
@@ -87,7 +88,7 @@ def eliminate_in_order(adjacent, order, all_sizes, sizes, left, cells, maximal, 
             q = _lowest(work)
         cells[p] = sizes[p] * _product(left[p], sizes)
     maximal[:] = 1
-    for p in range(n):
+    for p in range(n):  # a separator that equals the whole clique of its first member makes that clique not maximal
         q = _lowest(left[p])
         if q >= 0:
             _copy(left[q], work)
@@ -106,16 +107,21 @@ def eliminate_in_order(adjacent, order, all_sizes, sizes, left, cells, maximal, 
 
 @inlined
 def _with_clique(arriving, total, sizes, left, cells, maximal):
-    """The cells with one more clique, whose attributes are `arriving`, which is used up."""
+    """Return the cells with one more clique, whose attributes are `arriving`; that set is overwritten.
+
+    The loop walks up the elimination tree. At each place the arriving attributes are merged into the separator; the
+    clique of the place counts unless the clique that arrives from the place before contains it. The walk ends where a
+    separator already holds all that arrive.
+    """
     first, words = True, left.shape[1]
     place = _lowest(arriving)
     while place >= 0:
         whole, same, more = not first, True, 1.0
-        for k in range(words):  # from here on `arriving` has what joins: all but the attribute itself
+        for k in range(words):  # the attribute of this place is eliminated here, so it leaves `arriving`
             if k == place >> 6:
                 _remove(arriving, place)
             if left[place, k] & ~arriving[k]:
-                whole = False  # else what arrives is a larger clique's part
+                whole = False  # the clique here has an attribute that the previous clique lacks
         for k in range(words):
             new, at = arriving[k] & ~left[place, k], 64 * k
             if new:
@@ -140,7 +146,7 @@ def _with_clique(arriving, total, sizes, left, cells, maximal):
 
 @compiled
 def cells_with(rows, asked, total, place, sizes, left, cells, maximal, work, least):
-    """For the cliques asked for, rows of attributes filled up with -1, lower `least` to the cells with each of them."""
+    """Lower `least` to the cells with one more clique, for each row asked for (attributes, padded with -1)."""
     for at in range(len(asked)):
         i = asked[at]
         work[:] = np.uint64(0)
@@ -154,7 +160,10 @@ def cells_with(rows, asked, total, place, sizes, left, cells, maximal, work, lea
 
 @compiled
 def undecided(rows, asked, least, enough, attribute, found):
-    """Those asked for, with more than `enough` cells so far, that hold an attribute (-1: any); how many are `found`."""
+    """Write the rows asked for that have more than `enough` cells and hold an attribute to `found`; return their count.
+
+    attribute: the attribute, -1 for any.
+    """
     count = 0
     for at in range(len(asked)):
         i = asked[at]
@@ -169,8 +178,8 @@ def undecided(rows, asked, least, enough, attribute, found):
 
 
 @compiled
-def inside(rows, asked, joined, found):
-    """Whether all attributes of each clique asked for are joined pairwise."""
+def covered_cliques(rows, asked, joined, found):
+    """Write to `found` whether all attributes of each clique asked for are joined pairwise."""
     for at in range(len(asked)):
         i, all_joined = asked[at], True
         for j in range(rows.shape[1]):

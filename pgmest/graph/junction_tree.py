@@ -1,7 +1,7 @@
-"""JunctionTree: the cliques on which a model's marginals are computed, and what that will cost.
+"""JunctionTree: the cliques on which the marginals of a model are computed, and the cost of that computation.
 
-The measured cliques make a graph; an elimination order triangulates it; its maximal cliques form a tree on which
-the MARGINAL-ORACLE passes messages. Memory and time follow the tree's cells, so the tree is built, and can be
+The measured cliques form a graph, which an elimination order triangulates. Its maximal cliques form a tree on which
+the MARGINAL-ORACLE passes messages. Memory and time grow with the cells of the tree, so the tree is built, and can be
 printed or refused, before any table is allocated.
 """
 
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
 
-from pgmest._base.errors import ArgumentError, ModelTooLarge, count_text, listed, memory_text, plural
+from pgmest.errors import ArgumentError, ModelTooLarge, count_text, listed, memory_text, plural
 from pgmest.graph.elimination_order import find_elimination
 from pgmest.graph.triangulation import (
     Elimination,
@@ -40,8 +40,8 @@ class JunctionTree:
     ((('b', 'c'), ('a', 'b')), ((0, 1),), (('b',),), 18)
 
     Attributes:
-        domain: the attributes. Each is in some clique; one that was not measured has a clique of its own.
-        measured: the cliques asked for, each once.
+        domain: the attributes. Each is in some clique; an attribute that was not measured forms a clique by itself.
+        measured: the measured cliques, without duplicates.
         cliques: the maximal cliques of the triangulated graph, attributes in domain order, parents before children.
         parents: the position of each clique's parent, -1 for a root; connected attributes make one tree.
         elimination_order: the order of the attributes along which the graph was triangulated.
@@ -64,21 +64,22 @@ class JunctionTree:
         max_cells: float | None = None,
         max_megabytes: float | None = None,
     ) -> JunctionTree:
-        """The tree with the fewest cells that the search finds; the same input gives the same tree.
+        """Return the tree with the fewest cells that the search finds; the same input gives the same tree.
 
         Args:
             domain: the attributes.
-            cliques: what is measured; cliques may repeat, nest, be empty or leave attributes out.
-            order: an elimination order of all the attributes, to triangulate along it instead of searching.
-            effort: how long to search: "low" (three greedy orders), "auto" (longer when the tree is large, up to about
-                a second) or "high" (up to about ten seconds).
-            max_cells: refuse a tree with more cells in all.
-            max_megabytes: refuse a tree whose tables take more (8 bytes a cell, 10^6 bytes a megabyte).
+            cliques: the measured cliques; they may repeat, nest, be empty or leave attributes out.
+            order: an elimination order of all the attributes, which replaces the search.
+            effort: the effort of the search: "low" (three greedy orders), "auto" (longer when the tree is large, up to
+                about a second) or "high" (up to about ten seconds).
+            max_cells: the most cells that the tree may have in all.
+            max_megabytes: the most memory that its tables may take (8 bytes a cell, 10^6 bytes a megabyte).
 
         Raises:
-            UnknownAttributeError, DuplicateAttributeError: in a clique or in the order.
-            ArgumentError: an order that leaves attributes out, another effort, or a limit that is not positive.
-            ModelTooLarge: the tree is over a limit; names the cliques that make it so.
+            UnknownAttributeError: a clique or the order has an attribute that is not in the domain.
+            DuplicateAttributeError: a clique or the order repeats an attribute.
+            ArgumentError: the order leaves attributes out, the effort is unknown, or a limit is not positive.
+            ModelTooLarge: the tree exceeds a limit; the error names the cliques that cause it.
         """
         domain = as_domain(domain)
         measured = tuple(dict.fromkeys(domain.clique(clique) for clique in cliques))
@@ -101,12 +102,12 @@ class JunctionTree:
 
     @cached_property
     def edges(self) -> tuple[tuple[int, int], ...]:
-        """(parent, child) positions in `cliques`, in order of the child."""
+        """The (parent, child) positions in `cliques`, in order of the child."""
         return tuple((parent, child) for child, parent in enumerate(self.parents) if parent >= 0)
 
     @cached_property
     def neighbors(self) -> tuple[tuple[int, ...], ...]:
-        """The positions of the cliques next to each."""
+        """The positions of the neighbors of each clique."""
         near: list[list[int]] = [[] for _ in self.cliques]
         for parent, child in self.edges:
             near[parent].append(child)
@@ -115,13 +116,13 @@ class JunctionTree:
 
     @cached_property
     def separators(self) -> tuple[Clique, ...]:
-        """What the two cliques of each edge share, attributes in domain order."""
+        """The attributes that the two cliques of each edge share, in domain order."""
         shared = ((self.cliques[child], set(self.cliques[parent])) for parent, child in self.edges)
         return tuple(tuple(name for name in clique if name in above) for clique, above in shared)
 
     @cached_property
     def fill_edges(self) -> tuple[tuple[str, str], ...]:
-        """Pairs of attributes that share a clique of the tree but no measured one."""
+        """The pairs of attributes that share a clique of the tree but no measured clique."""
         names = self.domain.attributes
         return tuple((names[u], names[v]) for u, fill in enumerate(self._fill) for v in bits(fill) if v > u)
 
@@ -134,7 +135,7 @@ class JunctionTree:
 
     @cached_property
     def holders(self) -> dict[str, int]:
-        """For each attribute the positions of the cliques that hold it, as a mask."""
+        """The positions of the cliques that hold each attribute, as a bit mask."""
         holders = dict.fromkeys(self.domain, 0)
         for position, clique in enumerate(self.cliques):
             for name in clique:
@@ -142,31 +143,31 @@ class JunctionTree:
         return holders
 
     def containing(self, attributes: Iterable[str]) -> int | None:
-        """The position of the smallest clique that holds all these attributes, None if no clique does."""
+        """Return the position of the smallest clique that holds all these attributes, None if no clique does."""
         everywhere = (1 << len(self.cliques)) - 1
         holding = [self.holders[name] for name in self.domain.clique(attributes)]
         return min(bits(functools.reduce(operator.and_, holding, everywhere)), key=self.sizes.__getitem__, default=None)
 
     def holds(self, attributes: Iterable[str]) -> bool:
-        """Whether a clique holds all these attributes of the domain."""
+        """Return whether some clique holds all these attributes of the domain."""
         everywhere = (1 << len(self.cliques)) - 1
         return functools.reduce(operator.and_, map(self.holders.__getitem__, attributes), everywhere) != 0
 
-    # -- what it costs ------------------------------------------------------------------------------------------------
+    # -- its cost -----------------------------------------------------------------------------------------------------
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
-        """Cells of each clique."""
+        """The number of cells of each clique."""
         return tuple(math.prod([self.domain[name] for name in clique]) for clique in self.cliques)
 
     @cached_property
     def total_cells(self) -> int:
-        """Cells of all cliques together, exact however many."""
+        """The number of cells of all cliques together, an exact integer of any size."""
         return sum(self.sizes)
 
     @property
     def treewidth(self) -> int:
-        """One less than the most attributes in a clique: the width of this tree, an upper bound for the graph."""
+        """The width of this tree: one less than the most attributes in a clique; an upper bound for the graph."""
         return max(map(len, self.cliques)) - 1
 
     @property
@@ -176,15 +177,15 @@ class JunctionTree:
 
     @property
     def megabytes(self) -> float:
-        """Memory of one set of tables, 8 bytes a cell and 10^6 bytes a megabyte; inf beyond floating point."""
+        """The memory of one set of tables, 8 bytes a cell and 10^6 bytes a megabyte; inf beyond floating point."""
         return math.inf if self.total_cells > 10**300 else self.total_cells * 8 / 1e6
 
     def check_size(self, max_megabytes: float) -> None:
-        """Refuse the tree if one set of its tables takes more than `max_megabytes`. Nothing is allocated.
+        """Raise ModelTooLarge if one set of tables would take more than `max_megabytes`; no table is allocated.
 
         Raises:
-            ModelTooLarge: with the memory needed, the largest cliques, and the measured cliques that meet in them.
-            ArgumentError: a limit that is not a positive number.
+            ModelTooLarge: with the memory needed, the largest cliques, and the measured cliques that overlap them.
+            ArgumentError: the limit is not a positive number.
         """
         self._check_limit("max_megabytes", max_megabytes, 8 * self.total_cells, unit=10**6)
 
@@ -193,22 +194,20 @@ class JunctionTree:
             raise ArgumentError.of(name, limit, "a positive number")
         if needed > limit * unit:
             largest = sorted(range(len(self.cliques)), key=lambda position: -self.sizes[position])[:3]
-            culprits = [(_names_text(self.cliques[i], 90), self.sizes[i], self._meeting_in(i)) for i in largest]
+            culprits = [(_names_text(self.cliques[i], 90), self.sizes[i], self._overlapping(i)) for i in largest]
             least = -(-needed // unit)
             raise ModelTooLarge.of_tree(self.total_cells, len(self.measured), f"{name}={limit:,}", least, culprits)
 
-    def _meeting_in(self, position: int) -> list[str]:
-        """The measured cliques with at least two attributes in a clique of the tree, largest share first."""
+    def _overlapping(self, position: int) -> list[str]:
+        """Return the measured cliques with at least two attributes in a clique of the tree, largest overlap first."""
         inside = set(self.cliques[position])
-        shares = ((self.domain.size(inside.intersection(clique)), clique) for clique in self.measured)
-        meeting = sorted(
-            ((size, clique) for size, clique in shares if len(inside.intersection(clique)) > 1),
-            key=lambda pair: -pair[0],
-        )
-        return [f"({_names_text(clique, 60)})" for _, clique in meeting]
+        shared = {clique: inside.intersection(clique) for clique in self.measured}
+        overlapping = [clique for clique in self.measured if len(shared[clique]) > 1]
+        overlapping.sort(key=lambda clique: -self.domain.size(shared[clique]))
+        return [f"({_names_text(clique, 60)})" for clique in overlapping]
 
     def __repr__(self) -> str:
-        """A cost report of at most a dozen lines."""
+        """Return a cost report of at most a dozen lines."""
         trees = self.parents.count(-1)
         fill = sum(mask.bit_count() for mask in self._fill) // 2
         lines = [
@@ -222,11 +221,12 @@ class JunctionTree:
         return "\n".join(lines)
 
     def _milliseconds(self) -> str:
+        """Return the expected time of an oracle call as text: 1.5 ns a cell and 300 ns a clique."""
         nanoseconds = self.total_cells * 3 // 2 + 300 * len(self.cliques)
         return f"{nanoseconds / 1e6:.2g}" if nanoseconds < 10**8 else count_text(nanoseconds // 10**6)
 
     def _table(self) -> list[str]:
-        """The largest cliques, a line each."""
+        """Return the lines of the report on the largest cliques."""
         separators = dict(zip((child for _, child in self.edges), self.separators, strict=True))
         largest = sorted(range(len(self.cliques)), key=lambda position: -self.sizes[position])
         rows = [("cells", "largest cliques", "separator from parent")] + [
@@ -239,20 +239,8 @@ class JunctionTree:
         return lines if more <= 0 else [*lines, f"  and {plural(more, 'smaller clique')}"]
 
 
-def running_intersection(tree: JunctionTree) -> bool:
-    """Whether the cliques that hold an attribute are connected in the tree, for each attribute."""
-    excess = dict.fromkeys(tree.domain, 0)  # cliques that hold it, less edges both of whose ends hold it
-    for clique in tree.cliques:
-        for name in clique:
-            excess[name] += 1
-    for parent, child in tree.edges:
-        for name in set(tree.cliques[parent]).intersection(tree.cliques[child]):
-            excess[name] -= 1
-    return all(count == 1 for count in excess.values())
-
-
 def _rooted_forest(domain: Domain, steps: Sequence[Elimination]) -> tuple[tuple[Clique, ...], tuple[int, ...]]:
-    """The cliques, parents first, and the position of each one's parent. An empty domain has one empty clique."""
+    """Return the cliques, parents first, and the position of each parent. An empty domain has one empty clique."""
     cliques, separators = maximal_cliques(steps) if steps else ([0], [])
     cells = [math.prod([domain.shape[vertex] for vertex in bits(clique)]) for clique in cliques]
     order = center_rooted(join_cliques(cliques, separators, cells), cells)
@@ -273,7 +261,7 @@ def _whole_order(domain: Domain, order: Iterable[str]) -> Clique:
 
 
 def _names_text(names: Sequence[str], width: int) -> str:
-    """The names joined by commas; if that is wider than `width`, those that fit and how many there are."""
+    """Return the names joined by commas; if that is wider than `width`, the names that fit and the number of all."""
     text = ", ".join(names)
     if len(text) <= width:
         return text

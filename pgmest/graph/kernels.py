@@ -1,9 +1,9 @@
-"""The compiled kernels of the elimination game: what a vertex would cost, and a greedy run of it.
+"""The compiled kernels of the elimination game: the costs of the vertices, and greedy runs.
 
-A graph is a matrix of zeros and ones, a row for each vertex, and beside it the neighbors of each vertex: the row of
-`near` has them in its first `degree` entries, in no order. So a set is asked for a vertex in one step, and gone through
-in as many as it has. Numbers of cells are floats, exact up to 2^53; what is larger, up to infinity, is no tree that
-anybody could use.
+A graph is held twice: as an adjacency matrix of zeros and ones, which answers in one step whether two vertices are
+joined, and as neighbor lists, which take only as many steps to traverse as there are neighbors. The row of `near` of a
+vertex has its neighbors in the first `degree` entries, in no particular order. Numbers of cells are floats, exact up
+to 2^53; trees with more cells are too large for any use, so that their rounding does not matter.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from pgmest._base.compiled import compiled, inlined
 
 
 @inlined
-def _list(adjacent, near, degree):
+def _list_neighbors(adjacent, near, degree):
+    """Fill in the neighbor lists of an adjacency matrix."""
     for u in range(len(degree)):
         count = 0
         for v in range(len(degree)):
@@ -28,7 +29,7 @@ def _list(adjacent, near, degree):
 
 @inlined
 def _cells_of(near, degree, sizes, vertex):
-    """The cells of the clique that a vertex and its neighbors would make."""
+    """Return the cells of the clique that a vertex and its neighbors would form."""
     cells = sizes[vertex]
     for i in range(degree[vertex]):
         cells *= sizes[near[vertex, i]]
@@ -37,7 +38,7 @@ def _cells_of(near, degree, sizes, vertex):
 
 @inlined
 def _score(adjacent, near, degree, sizes, weights, fill, cells, vertex):
-    """Fill in what a vertex costs: the weight of its fill edges, and the cells of its clique."""
+    """Fill in the costs of a vertex: the weight of its fill edges, and the cells of its clique."""
     total = 0.0
     for i in range(degree[vertex]):
         u, missing = near[vertex, i], 0.0
@@ -52,15 +53,19 @@ def _score(adjacent, near, degree, sizes, weights, fill, cells, vertex):
 
 @compiled
 def start(adjacent, near, degree, sizes, weights, fill, cells):
-    """Fill in the neighbors of each vertex and what it costs."""
-    _list(adjacent, near, degree)
+    """Fill in the neighbors and the costs of each vertex."""
+    _list_neighbors(adjacent, near, degree)
     for vertex in range(len(sizes)):
         _score(adjacent, near, degree, sizes, weights, fill, cells, vertex)
 
 
 @inlined
 def _join(adjacent, near, degree, weights, fill, touched, u, w):
-    """Add a fill edge, and mark the vertices that see both ends; how many these are."""
+    """Add the fill edge u-w and return the number of common neighbors of u and w, which are marked as touched.
+
+    The edge closes one missing pair at each common neighbor. A neighbor of only one end forms a new missing pair with
+    the other end: this adds to the fill of the end that both are joined to.
+    """
     pair, count, of_u, of_w = weights[u] * weights[w], 0, 0.0, 0.0
     for i in range(degree[u]):
         v = near[u, i]
@@ -84,10 +89,10 @@ def _join(adjacent, near, degree, weights, fill, touched, u, w):
 
 
 @inlined
-def _eliminate(adjacent, near, degree, sizes, weights, fill, cells, touched, vertex):
-    """Join the neighbors of a vertex and remove it, and mark the vertices whose costs may have changed.
+def eliminate(adjacent, near, degree, sizes, weights, fill, cells, touched, vertex):
+    """Join the neighbors of a vertex, remove it, mark vertices whose costs may have changed; return the units of work.
 
-    All but `sizes` and `weights` is changed in place. Returns the units of work.
+    All arrays except `sizes` and `weights` are changed in place.
     """
     n, work, many = len(sizes), 4, degree[vertex]
     touched[:] = 0
@@ -101,6 +106,7 @@ def _eliminate(adjacent, near, degree, sizes, weights, fill, cells, touched, ver
                     work += 2 + _join(adjacent, near, degree, weights, fill, touched, u, w) // 2
     touched[vertex] = 0
     for i in range(many):
+        # The missing pairs at u that go away are those of `vertex` and the neighbors of u that are not its own.
         u, outside, at = near[vertex, i], 0.0, 0
         for j in range(degree[u]):
             v = near[u, j]
@@ -121,17 +127,13 @@ def _eliminate(adjacent, near, degree, sizes, weights, fill, cells, touched, ver
     return work
 
 
-@compiled
-def eliminate(adjacent, near, degree, sizes, weights, fill, cells, touched, vertex):
-    """One step of the game."""
-    return _eliminate(adjacent, near, degree, sizes, weights, fill, cells, touched, vertex)
-
-
 @inlined
-def _leave(adjacent, near, degree, left, lasting, step, vertex):
-    """Note the neighbors of a vertex as what a step leaves; the last step that left its whole clique, or -1.
+def _record_separator(adjacent, near, degree, left, lasting, step, vertex):
+    """Record the neighbors of a vertex as the separator of a step; return the last step whose separator is its clique.
 
-    What a step leaves lies inside its clique, so such a clique is no maximal one. `lasting` is `left`, transposed.
+    The separator of a step lies inside the clique of that step. So the clique of `vertex` is not maximal if it equals
+    an earlier separator; otherwise the result is -1. `left` has a row for each step, with the number of vertices at
+    the end; `lasting` is its transpose, so that the search over earlier steps reads contiguous memory.
     """
     found = -1
     for before in range(step):
@@ -151,15 +153,14 @@ def _leave(adjacent, near, degree, left, lasting, step, vertex):
 def play(
     adjacent, near, degree, sizes, weights, factors, by_cells, bound, fill, cells, score, touched, order, left, lasting
 ):
-    """Eliminate the vertex of least score times factor, of several the one of the smallest clique, again and again.
+    """Eliminate the vertex of least score times factor (the smallest clique breaks ties) until one clique is left.
 
-    A score is the fill, or with `by_cells` the log of the clique's cells where there is fill. What is eliminated goes
-    to `order`, its neighbors to the rows of `left`, with their number at the end, until one joins all the others.
-    What comes before is changed in place, but for `sizes`, `weights` and `factors`; `score`, `touched` and `lasting`
-    are work space.
+    The score is the fill, or with `by_cells` the log of the cells of the clique (0 without fill). `order` receives the
+    step of each vertex, -1 if it remains; `left` receives the neighbors of each vertex eliminated, with their number
+    at the end. `score`, `touched` and `lasting` are work space. The graph, `fill` and `cells` are changed in place.
 
     Returns: the cells of the maximal cliques, the number of steps, and the units of work. The cells are negative if
-        they would have reached the bound; an infinite one is none.
+        they would have reached the bound; an infinite bound never stops the run.
     """
     n, cost, work = len(sizes), 0.0, 0
     touched[:] = 1
@@ -174,7 +175,7 @@ def play(
                     score[v] *= factors[v]
                 if best < 0 or score[v] < score[best] or (score[v] == score[best] and cells[v] < cells[best]):
                     best = v
-        if _leave(adjacent, near, degree, left, lasting, step, best) < 0:
+        if _record_separator(adjacent, near, degree, left, lasting, step, best) < 0:
             cost += cells[best]
         if cost >= bound and bound < np.inf:
             return -1.0, step, work
@@ -182,13 +183,13 @@ def play(
         if degree[best] == alive - 1:
             return cost, step + 1, work
         alive -= 1
-        work += _eliminate(adjacent, near, degree, sizes, weights, fill, cells, touched, best)
+        work += eliminate(adjacent, near, degree, sizes, weights, fill, cells, touched, best)
     return cost, n, work
 
 
 @inlined
 def _label_parts(near, degree, part, waiting):
-    """Number the connected parts of a graph; how many there are. `waiting` is work space."""
+    """Number the connected components of a graph in `part` and return their count. `waiting` is work space."""
     parts = 0
     part[:] = -1
     for first in range(len(part)):
@@ -210,9 +211,9 @@ def _label_parts(near, degree, part, waiting):
 
 @inlined
 def _leave_simplicial(adjacent, near, degree, sizes, ones, fill, cells, touched, alive, left, lasting):
-    """Eliminate vertices without fill while there are any: the cells of their maximal cliques, and their number."""
+    """Eliminate vertices while any has no fill; return the cells of their maximal cliques, and the number of steps."""
     total, steps = 0.0, 0
-    _list(adjacent, near, degree)
+    _list_neighbors(adjacent, near, degree)
     alive[:] = 1
     for u in range(len(sizes)):
         _score(adjacent, near, degree, sizes, ones, fill, cells, u)
@@ -221,43 +222,36 @@ def _leave_simplicial(adjacent, near, degree, sizes, ones, fill, cells, touched,
         if not alive[u] or fill[u] != 0.0:
             u += 1
             continue
-        if _leave(adjacent, near, degree, left, lasting, steps, u) < 0:
+        if _record_separator(adjacent, near, degree, left, lasting, steps, u) < 0:
             total += cells[u]
         alive[u] = 0
         steps += 1
-        _eliminate(adjacent, near, degree, sizes, ones, fill, cells, touched, u)
-        u = 0  # others may have no fill now
+        eliminate(adjacent, near, degree, sizes, ones, fill, cells, touched, u)
+        u = 0  # the removal may have left earlier vertices without fill
     return total, steps
 
 
 @compiled
 def best_of_three(
-    given,
-    sizes,
-    worth,
-    least,
-    most,
-    enough,
-    rest,
-    adjacent,
-    lasting,
-    left,
-    near,
-    touched,
-    alive,
-    axes,
-    floats,
-    counts,
-    costs,
-):
-    """The cells of the tree that the three heuristics find, part by part the best, as `find_elimination` with "low".
+    given, sizes, worth, least, most, enough, rest, adjacent, lasting, left, near, touched, alive, axes, floats,
+    counts, costs,
+):  # fmt: skip
+    """Return the cells of the tree that `find_elimination` would find with effort "low", without building the tree.
 
-    Vertices without fill are eliminated first, as that does; what is left falls into parts. given: the graph. worth,
-    least, most: of an effort (elimination_order.py): units of work a cell is worth, and the least and most. enough: no
-    heuristic is tried after one with which the tree has so few cells. All others are work space: two matrices like the
-    graph, `lasting`, `left` and neighbors, vectors of zeros and ones, rows of integers, `axes` (part, degree, and order
-    of search), of floats (fill, cells, score, ones), and for each part counts (alive, all, work, whether it is played)
-    and costs (of this run, the least, whole, and whole of the best).
+    Like that search, eliminate the vertices without fill first, then run the three heuristics on each component that
+    remains and take the best per component.
+
+    given: the adjacency matrix.
+    worth, least, most: the stopping rule (elimination_order.py): units of work per cell, the least and the most work.
+    enough: the number of cells with which no further heuristic is tried.
+    rest, adjacent: work space for two graphs; lasting, left, near: as in `play`; touched, alive: flags of vertices.
+    axes, floats: rows of vertices: (component, degree, search queue) and (fill, cells, score, ones).
+    counts, costs: rows of components: (vertices alive, vertices in all, work, whether the next run plays it) and
+        (cost of this run, least cost, cells of this run, cells of the best run).
+
+    A cost compares runs as `find_elimination` does, which searches each component alone: a clique counts unless it is
+    the separator of an earlier step in the component. The cells also leave out the separators of simplicial vertices,
+    so that they add up to the size of the whole tree.
     """
     n, part, degree = len(sizes), axes[0], axes[1]
     fill, cells, score, ones = floats[0], floats[1], floats[2], floats[3]
@@ -272,7 +266,7 @@ def best_of_three(
     work[:] = members[:] = played[:] = 0
     for u in range(n):
         members[part[u]] += alive[u]
-        played[part[u]] = alive[u]  # what was eliminated has no neighbors, and is a part of its own
+        played[part[u]] = alive[u]  # an eliminated vertex has no neighbors, so that it is a component by itself
     lowest[:] = np.inf
     best_whole[:] = 0.0
     for run in range(3):
@@ -288,7 +282,7 @@ def best_of_three(
                 anything = anything or played[q] == 1
             if not anything:
                 break
-            _list(rest, near, degree)
+            _list_neighbors(rest, near, degree)
         cost[:] = whole[:] = 0.0
         for q in range(parts):
             remaining[q] = members[q]
@@ -309,7 +303,7 @@ def best_of_three(
             if best < 0:
                 break
             q = part[best]
-            before = _leave(adjacent, near, degree, left, lasting, step, best)
+            before = _record_separator(adjacent, near, degree, left, lasting, step, best)
             whole[q] += cells[best] if before < 0 else 0.0
             cost[q] += cells[best] if before < first else 0.0
             over = cost[q] >= lowest[q] and lowest[q] < np.inf
@@ -323,7 +317,7 @@ def best_of_three(
                 continue
             alive[best] = 0
             remaining[q] -= 1
-            work[q] += _eliminate(adjacent, near, degree, sizes, weights, fill, cells, touched, best)
+            work[q] += eliminate(adjacent, near, degree, sizes, weights, fill, cells, touched, best)
         found = total
         for q in range(parts):
             found += best_whole[q]
@@ -336,9 +330,10 @@ def best_of_three(
 
 @compiled
 def best_with_each(rows, asked, found, graph, given, sizes, worth, least, most, enough, *space):
-    """`best_of_three` of a graph with one more clique, for each of those asked for, into `found`.
+    """Write `best_of_three` of the graph with one more clique to `found`, for each row asked for.
 
-    rows: cliques as vertices, filled up with -1; given: a copy of the graph, and again at the end.
+    rows: the vertices of the candidate cliques, padded with -1. given: a copy of the graph, which each candidate
+    changes and restores.
     """
     for at in range(len(asked)):
         i = asked[at]

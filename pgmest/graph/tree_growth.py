@@ -11,13 +11,13 @@ from pgmest.tables.domain import Clique
 
 
 class TreeGrowth:
-    """What one more clique adds to a junction tree whose attributes are eliminated in a given order.
+    """The cells of a junction tree with one more clique, for a fixed elimination order.
 
-    Along the order each attribute leaves some of the later ones joined. A new clique adds the others to what its first
-    attribute leaves, that to what the first of these leaves, and so on, until one leaves what it left before: a path in
-    the elimination tree, and microseconds (the symbolic factorization of a sparse matrix with one more entry; Liu 1990,
-    The role of elimination trees in sparse factorization). Another order may do better, so the cells are an upper bound
-    on those of the best tree.
+    Eliminating an attribute joins its later neighbors, its separator. A new clique adds its other attributes to the
+    separator of its first attribute. The first attribute of that separator receives the rest of the separator in turn,
+    and so on, until a separator does not change. This follows a path in the elimination tree and takes microseconds (it
+    is the symbolic factorization of a sparse matrix with one more entry; Liu 1990, The role of elimination trees in
+    sparse factorization). Another order may be better, so the result is an upper bound on the cells of the best tree.
 
     >>> import pgmest as pg
     >>> tree = pg.JunctionTree.from_cliques(pg.Domain({"a": 2, "b": 3, "c": 4}), [("a", "b"), ("b", "c")])
@@ -27,11 +27,11 @@ class TreeGrowth:
 
     Args:
         tree: the junction tree.
-        last: the attribute to be eliminated last, without more fill than the tree has; None for the tree's own order.
-        graph: the graph of what was measured as zeros and ones, where it is at hand.
+        last: the attribute to be eliminated last, without more fill than the tree has; None for the order of the tree.
+        graph: the adjacency matrix of the measured cliques, if the caller has it already.
 
     Attributes:
-        cells: of the tree as it is, along this order; a float, as are all numbers of cells here.
+        cells: the number of cells of the tree along this order, a float like all numbers of cells here.
     """
 
     def __init__(self, tree: JunctionTree, last: str | None = None, graph: np.ndarray | None = None):
@@ -50,19 +50,19 @@ class TreeGrowth:
         self.cells: float = eliminate_in_order(graph, places, sizes, *self._tables, self._work)
 
     def with_clique(self, clique: Clique) -> float:
-        """The cells of the tree with this clique, too."""
+        """Return the cells of the tree with this clique added."""
         least = np.full(1, np.inf)
         row = np.array([[self._number[name] for name in clique]], dtype=np.int32).reshape(1, -1)
         self.lower(row, np.zeros(1, dtype=np.int64), least)
         return float(least[0])
 
     def lower(self, rows: np.ndarray, asked: np.ndarray, least: np.ndarray) -> None:
-        """Lower numbers of cells to those of the tree with one more clique each, where that is less.
+        """Lower each entry of `least` to the cells of the tree with one more clique, where that is less.
 
         Args:
-            rows: cliques as positions in the domain, filled up with -1, shape (cliques, most attributes).
-            asked: which of them to look at.
-            least: the numbers, shape (cliques,).
+            rows: the cliques as positions in the domain, padded with -1, shape (cliques, most attributes).
+            asked: the rows to evaluate.
+            least: the least number of cells found so far, shape (cliques,); changed in place.
         """
         from pgmest.graph.growth_kernels import cells_with
 
@@ -70,9 +70,9 @@ class TreeGrowth:
 
 
 def order_ending_with(tree: JunctionTree, attribute: str) -> Clique:
-    """An elimination order that ends with an attribute and leaves no clique that is not inside one of the tree's.
+    """Return an elimination order that ends with an attribute and creates only cliques inside those of the tree.
 
-    Backwards from a clique that holds the attribute: each clique is followed by those next to it in the tree.
+    The order is built from its end: it visits the tree from a clique that holds the attribute, neighbors next.
 
     >>> import pgmest as pg
     >>> tree = pg.JunctionTree.from_cliques(pg.Domain({"a": 2, "b": 3, "c": 4}), [("a", "b"), ("b", "c")])

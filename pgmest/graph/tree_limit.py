@@ -1,4 +1,4 @@
-"""TreeLimit: which cliques could be measured next without the junction tree outgrowing its limit."""
+"""TreeLimit: select the cliques that can be measured next within a limit on the size of the junction tree."""
 
 from __future__ import annotations
 
@@ -15,79 +15,82 @@ from pgmest.graph.triangulation import interaction_graph
 from pgmest.tables.domain import Clique, Domain
 
 MEGABYTES_PER_CELL = 8e-6
+"""The memory of a cell, a float64, in megabytes of 10^6 bytes."""
 
 CERTAIN = 0.75
-"""Beyond this share of the limit an order at hand is not enough, since the search of `estimate` might miss it."""
-
+"""The share of the limit up to which a known order suffices; above it, the search of `estimate` might not find an order
+as good, so that a search has to confirm the clique."""
 
 HOPELESS = 8.0
-"""A clique that exceeds the limit this many times along each order at hand is not searched for."""
+"""A clique is refused without a search if its tree exceeds the limit by this factor along every known order."""
 
 SMALL = 0.25
-"""A tree below this share of the limit may be far from the best one: whatever fits, fits into it as well."""
+"""A tree below this share of the limit is not optimized by a longer search: candidates fit into it anyway."""
 
 WORTH_A_SEARCH = 1.25
-"""A larger tree is searched for longer when it is this many times larger than the last one that was."""
+"""A larger tree gets a longer search when it has grown by this factor since the last longer search."""
 
 
 class TreeLimit:
-    """The junction tree of what was measured, and a limit to what it may grow to.
+    """The junction tree of the measured cliques, and a limit on its size.
 
-    A clique fits if the tree with it stays well within the limit along an order that is at hand (`TreeGrowth`), or
-    within it along one that a quick search finds; `estimate` searches in the same way, and longer. Trees only grow, so
-    a clique that did not fit is tried again only when the limit has grown past the size it had.
+    A clique fits if the tree with it stays well within the limit along a known order (`TreeGrowth`), or within the
+    limit along an order that a quick search finds; `estimate` searches in the same way, for longer. Trees only grow,
+    so a clique that did not fit is tried again only when the limit has grown past the size that its tree had.
 
     Args:
         domain: the attributes.
-        cliques: those measured so far.
-        max_megabytes: the limit, 8 bytes a cell.
+        cliques: the cliques measured so far.
+        max_megabytes: the limit, at 8 bytes a cell.
     """
 
     def __init__(self, domain: Domain, cliques: Iterable[Clique], max_megabytes: float):
         self._domain, self._limit = domain, max_megabytes
         self._search = QuickSearch(domain.shape)
-        self._searched = 0.0  # megabytes of the last tree that was searched for longer
-        self._known = _Known(domain)
-        self._adopt(list(dict.fromkeys(cliques)))
+        self._searched = 0.0  # megabytes of the last tree that got a longer search
+        self._candidates = _Candidates(domain)
+        self._rebuild(list(dict.fromkeys(cliques)))
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
-        """What was measured."""
+        """The cliques measured so far."""
         return tuple(self._cliques)
 
     def add(self, clique: Clique) -> None:
-        """A clique was measured."""
+        """Add a clique that was measured."""
         if clique not in self._cliques:
-            inside = self._covered(clique)
+            covered = self.tree.holds(clique)
             self._cliques.append(clique)
-            if inside:  # the tree stays, but fill that it could do without is measured now
+            if covered:  # the tree stays, but some of its fill edges may have become measured edges
                 self.tree: JunctionTree = replace(self.tree, measured=(*self.tree.measured, clique))
-                self._graph = as_matrix(interaction_graph(self._domain, self._cliques))
-                self._growths = {}
-                self._known.forget()
+                self._graph_changed()
             else:
-                self._adopt(self._cliques)
+                self._rebuild(self._cliques)
 
     def fitting(self, cliques: Iterable[Clique], share: float = 1.0) -> list[Clique]:
-        """The cliques with which the tree would take at most this share of the limit, or no more than it does now.
+        """Return the cliques with which the tree stays within this share of the limit, or does not grow.
 
         Args:
-            cliques: candidates, in the order of the answer.
-            share: between 0 and 1.
+            cliques: the candidates; the result keeps their order.
+            share: the share of the limit that the tree may take, between 0 and 1.
         """
         asked = list(cliques)
-        return list(compress(asked, self._fit(self._known.numbers(asked), self._limit * share).tolist()))
+        return list(compress(asked, self._fit(self._candidates.numbers(asked), self._limit * share).tolist()))
 
-    def _adopt(self, cliques: list[Clique]) -> None:
+    def _rebuild(self, cliques: list[Clique]) -> None:
         self._cliques = cliques
-        self._graph = as_matrix(interaction_graph(self._domain, cliques))
         self.tree = self._grown(cliques)
         self._joined = as_matrix(interaction_graph(self._domain, self.tree.cliques))
+        self._graph_changed()
+
+    def _graph_changed(self) -> None:
+        """Forget the results that depend on the graph of the measured cliques."""
+        self._graph = as_matrix(interaction_graph(self._domain, self._cliques))
         self._growths: dict[str | None, TreeGrowth] = {}
-        self._known.forget()
+        self._candidates.found[:] = np.inf
 
     def _grown(self, cliques: list[Clique]) -> JunctionTree:
-        """A tree of the cliques: of a quick search, and where that is much larger than before of a longer one."""
+        """Return a tree from a quick search, or from a longer one if that tree has grown much since the last."""
         tree = JunctionTree.from_cliques(self._domain, cliques, effort="low")
         if tree.megabytes <= max(SMALL * self._limit, WORTH_A_SEARCH * self._searched):
             return tree
@@ -95,34 +98,33 @@ class TreeLimit:
         self._searched = tree.megabytes
         return tree
 
-    def _covered(self, clique: Clique) -> bool:
-        return self.tree.holds(clique)
-
     def _fit(self, asked: np.ndarray, allowed: float) -> np.ndarray:
-        """Whether each of the cliques with these numbers fits."""
-        from pgmest.graph.growth_kernels import inside
+        """Return whether each of the candidates with these numbers fits."""
+        from pgmest.graph.growth_kernels import covered_cliques
 
-        known, covered = self._known, np.empty(len(asked), dtype=np.bool_)
-        inside(known.rows, asked, self._joined, covered)
-        at_hand = min(allowed, CERTAIN * self._limit)
-        open_ = asked[~covered & (known.refused[asked] <= allowed)]
-        least = self._at_hand(open_, at_hand / MEGABYTES_PER_CELL)
-        megabytes = least * MEGABYTES_PER_CELL
-        fits = np.zeros(len(known.rows), dtype=np.bool_)
-        fits[open_] = megabytes[open_] <= at_hand
-        uncertain = open_[(megabytes[open_] > at_hand) & (megabytes[open_] <= HOPELESS * allowed)]
-        searched = uncertain[known.found[uncertain] > allowed]
-        cells = self._search.cells_with(self._graph, known.rows, searched, allowed / MEGABYTES_PER_CELL)
-        known.found[searched] = cells[searched] * MEGABYTES_PER_CELL
-        fits[uncertain] = known.found[uncertain] <= allowed
-        known.refused[uncertain] = np.where(fits[uncertain], 0.0, known.found[uncertain])
+        candidates, covered = self._candidates, np.empty(len(asked), dtype=np.bool_)
+        covered_cliques(candidates.rows, asked, self._joined, covered)
+        certain = min(allowed, CERTAIN * self._limit)
+        open_ = asked[~covered & (candidates.refused[asked] <= allowed)]
+        megabytes = self._cells_along_known_orders(open_, certain / MEGABYTES_PER_CELL) * MEGABYTES_PER_CELL
+        fits = np.zeros(len(candidates.rows), dtype=np.bool_)
+        fits[open_] = megabytes[open_] <= certain
+        uncertain = open_[(megabytes[open_] > certain) & (megabytes[open_] <= HOPELESS * allowed)]
+        searched = uncertain[candidates.found[uncertain] > allowed]
+        cells = self._search.cells_with(self._graph, candidates.rows, searched, allowed / MEGABYTES_PER_CELL)
+        candidates.found[searched] = cells[searched] * MEGABYTES_PER_CELL
+        fits[uncertain] = candidates.found[uncertain] <= allowed
+        candidates.refused[uncertain] = np.where(fits[uncertain], 0.0, candidates.found[uncertain])
         return covered | fits[asked]
 
-    def _at_hand(self, open_: np.ndarray, enough: float) -> np.ndarray:
-        """Cells along the tree's own order or one that ends with an attribute of the clique: enough, or the least."""
+    def _cells_along_known_orders(self, open_: np.ndarray, enough: float) -> np.ndarray:
+        """Return the least cells along the tree's order and orders that end with an attribute of the clique.
+
+        A candidate is not evaluated along further orders once it has at most `enough` cells.
+        """
         from pgmest.graph.growth_kernels import undecided
 
-        rows, found = self._known.rows, np.empty(len(open_), dtype=np.int64)
+        rows, found = self._candidates.rows, np.empty(len(open_), dtype=np.int64)
         least = np.full(len(rows), np.inf)
         for vertex, last in enumerate((None, *self._domain), -1):
             some = found[: undecided(rows, open_, least, enough, vertex, found)]
@@ -134,13 +136,13 @@ class TreeLimit:
         return least
 
 
-class _Known:
-    """The cliques asked about so far, numbered, and what was found of them.
+class _Candidates:
+    """The candidate cliques so far, numbered in the order of their first appearance, and the sizes of their trees.
 
     Attributes:
-        rows: the positions of their attributes in the domain, filled up with -1.
-        refused: the megabytes of a clique that did not fit, 0 of others.
-        found: the megabytes that a search found with the cliques measured now; inf where there was none.
+        rows: the positions of the attributes of each candidate in the domain, padded with -1.
+        refused: the megabytes of the tree with a candidate that did not fit, 0 for all others.
+        found: the megabytes that a search found for the present measured cliques; inf without a search.
     """
 
     def __init__(self, domain: Domain):
@@ -152,7 +154,7 @@ class _Known:
         self.found = np.empty(0)
 
     def numbers(self, cliques: list[Clique]) -> np.ndarray:
-        """Their numbers; new ones are added."""
+        """Return the numbers of these cliques; new cliques are added."""
         if cliques != self._last[0]:
             new = [clique for clique in dict.fromkeys(cliques) if clique not in self._number]
             self._number |= {clique: len(self._number) + place for place, clique in enumerate(new)}
@@ -160,10 +162,6 @@ class _Known:
             numbers = [self._number[clique] for clique in cliques]
             self._last = list(cliques), np.array(numbers, dtype=np.int64)
         return self._last[1]
-
-    def forget(self) -> None:
-        """Another clique is measured now."""
-        self.found[:] = np.inf
 
     def _add(self, new: list[Clique]) -> None:
         before, width = len(self.rows), max((self.rows.shape[1], *map(len, new)))

@@ -2,11 +2,11 @@
 
 An attribute is a vertex, and two are neighbors when some clique holds both. Eliminating a vertex joins its
 neighbors (the edges added are fill) and removes it; it and those neighbors are then a clique of the triangulated
-graph. This module does what follows from an order; `elimination_order` searches for a good one, and
-`junction_tree` shows the result with attribute names.
+graph. This module builds the cliques and the tree that follow from an order; `elimination_order` searches for a good
+order, and `junction_tree` presents the result with attribute names.
 
 Sets of vertices are Python integers used as bit masks: set algebra takes one machine operation per 30 vertices, and
-there is no array to set up for the small graphs that mechanisms build every round.
+mechanisms, which build small graphs in every round, need not set up arrays.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pgmest.tables.domain import Clique, Domain
 
 
 def bits(mask: int) -> Iterator[int]:
-    """The vertices of a set, ascending."""
+    """Yield the vertices of a set in ascending order."""
     while mask:
         low = mask & -mask
         yield low.bit_length() - 1
@@ -28,7 +28,7 @@ def bits(mask: int) -> Iterator[int]:
 
 
 def mask_of(vertices: Iterable[int]) -> int:
-    """The set of these vertices."""
+    """Return the set of these vertices as a bit mask."""
     mask = 0
     for vertex in vertices:
         mask |= 1 << vertex
@@ -36,14 +36,14 @@ def mask_of(vertices: Iterable[int]) -> int:
 
 
 class Elimination(NamedTuple):
-    """A set of vertices eliminated together, and the neighbors they leave; with these they are one clique."""
+    """A set of vertices eliminated together, and the separator: their remaining neighbors. Both form one clique."""
 
     group: int
     separator: int
 
 
 def interaction_graph(domain: Domain, cliques: Iterable[Clique]) -> list[int]:
-    """The neighbors of each attribute: those it shares a clique with."""
+    """Return the neighbors of each attribute: the attributes with which it shares a clique."""
     position = {name: vertex for vertex, name in enumerate(domain)}
     graph = [0] * len(domain)
     for clique in cliques:
@@ -55,7 +55,7 @@ def interaction_graph(domain: Domain, cliques: Iterable[Clique]) -> list[int]:
 
 
 def connected_components(graph: Sequence[int], vertices: int) -> Iterator[int]:
-    """The connected components of the subgraph on `vertices`, by lowest vertex."""
+    """Yield the connected components of the subgraph on `vertices`, in order of their lowest vertex."""
     while vertices:
         component = front = vertices & -vertices
         while front:
@@ -69,7 +69,7 @@ def connected_components(graph: Sequence[int], vertices: int) -> Iterator[int]:
 
 
 def triangulate(graph: Sequence[int], order: Iterable[int]) -> list[Elimination]:
-    """The eliminations along a given order of all the vertices."""
+    """Return the eliminations along a given order of all the vertices."""
     graph = list(graph)
     steps = []
     for vertex in order:
@@ -81,13 +81,13 @@ def triangulate(graph: Sequence[int], order: Iterable[int]) -> list[Elimination]
 
 
 def eliminate_simplicial(graph: list[int]) -> list[Elimination]:
-    """Eliminate simplicial vertices (neighbors all joined already) until none is left; `graph` keeps the others.
+    """Eliminate simplicial vertices (whose neighbors are all joined) until none is left; `graph` keeps the others.
 
-    This is safe: any triangulation has a clique that holds such a vertex and its neighbors, and the best one adds no
-    edge to it (a fill edge between attributes of two or more values never saves cells). A chordal graph is used up
-    here, with no fill. The almost simplicial rule (all neighbors but one
-    joined), which is safe for the treewidth, is left out because it can cost cells: in the cycle a-b-c-d of sizes
-    3, 3, 3, 2, eliminating b adds the edge a-c and makes 27 + 18 cells, while the edge b-d makes 18 + 18.
+    This is safe: any triangulation has a clique that holds such a vertex and its neighbors, and the best triangulation
+    adds no edge at the vertex (a fill edge between attributes of two or more values never saves cells). A chordal graph
+    is eliminated entirely, without fill. The almost simplicial rule (all neighbors but one are joined), which is safe
+    for the treewidth, is not applied because it can cost cells: in the cycle a-b-c-d of sizes 3, 3, 3, 2, eliminating b
+    adds the edge a-c and gives 27 + 18 cells, while the edge b-d gives 18 + 18.
     """
     steps = []
     stack = list(reversed(range(len(graph))))
@@ -108,7 +108,7 @@ def eliminate_simplicial(graph: list[int]) -> list[Elimination]:
 
 
 def _simplicial_group(graph: list[int], vertex: int) -> int:
-    """A simplicial vertex with all that have the same closed neighborhood; nothing if it is not simplicial."""
+    """Return a simplicial vertex with all others of the same closed neighborhood, and 0 if it is not simplicial."""
     group = 1 << vertex
     clique = graph[vertex] | group
     for other in bits(graph[vertex]):
@@ -121,10 +121,10 @@ def _simplicial_group(graph: list[int], vertex: int) -> int:
 
 
 def maximal_cliques(steps: Sequence[Elimination]) -> tuple[list[int], list[int]]:
-    """The maximal cliques of the triangulated graph, in order of their vertices, and the separators of its forests.
+    """Return the maximal cliques of the triangulated graph, in order of their vertices, and the forest's separators.
 
-    Going backwards, a group whose separator is a whole clique so far makes that clique larger; any other starts a new
-    clique, which meets the earlier ones in its separator.
+    Going backwards through the steps, a group whose separator equals a clique found so far enlarges that clique. Any
+    other group starts a new clique, which meets the earlier ones in its separator.
     """
     cliques: list[int] = []
     separators: list[int] = []
@@ -142,12 +142,12 @@ def maximal_cliques(steps: Sequence[Elimination]) -> tuple[list[int], list[int]]
 
 
 def join_cliques(cliques: Sequence[int], separators: Iterable[int], cells: Sequence[int]) -> list[tuple[int, int]]:
-    """The edges of a maximum-weight spanning forest (weight: attributes shared), which is a junction forest.
+    """Return the edges of a maximum-weight spanning forest (weight: attributes shared), which is a junction forest.
 
-    The choice among these: a message reads both tables at the ends of its edge, so the forest is one that minimizes
-    the cells of the two ends, summed over edges. For each separator, the cliques holding it form parts that larger
-    separators have joined; the smallest clique of every part is tied to the smallest of all. That star also keeps
-    the tree shallow.
+    Among these, the forest minimizes the cells of the two ends of an edge, summed over edges, since a message reads
+    both tables. For each separator, the cliques that hold it form parts which larger separators have joined already.
+    The smallest clique of each part becomes a neighbor of the smallest clique of all parts. The resulting star also
+    keeps the tree shallow.
     """
     holders = [0] * max((clique.bit_length() for clique in cliques), default=0)
     for node, clique in enumerate(cliques):
@@ -168,11 +168,11 @@ def join_cliques(cliques: Sequence[int], separators: Iterable[int], cells: Seque
 
 
 def center_rooted(edges: Iterable[tuple[int, int]], cells: Sequence[int]) -> list[tuple[int, int]]:
-    """The nodes of a forest in depth-first order, each with its parent (-1 for a root).
+    """Return the nodes of a forest in depth-first order, each with its parent (-1 for a root).
 
-    The root is the center of its tree, of two centers the larger clique: the cost of messages is the same from any
-    root, and from the center the longest run of messages that must follow one another is shortest. Depth first, a
-    clique is used soon after its parent, while that is in the cache.
+    The root is the center of its tree; of two centers, the larger clique. The total cost of messages is the same from
+    any root, but from the center the longest chain of messages that depend on each other is shortest. In depth-first
+    order a clique follows its parent soon, while the parent's table is in the cache.
     """
     neighbors: list[list[int]] = [[] for _ in cells]
     for left, right in edges:
@@ -193,7 +193,7 @@ def center_rooted(edges: Iterable[tuple[int, int]], cells: Sequence[int]) -> lis
 
 
 def _peeling_rounds(neighbors: Sequence[Sequence[int]]) -> list[int]:
-    """The round in which each node of a forest falls when all leaves fall at once, again and again."""
+    """Return the round in which each node of a forest is removed when every round removes all leaves."""
     degree = [len(near) for near in neighbors]
     rounds = [0] * len(neighbors)
     leaves = [node for node, count in enumerate(degree) if count <= 1]
@@ -210,7 +210,7 @@ def _peeling_rounds(neighbors: Sequence[Sequence[int]]) -> list[int]:
 
 
 def _depth_first(neighbors: Sequence[Sequence[int]], root: int) -> Iterator[tuple[int, int]]:
-    """The nodes of the tree at `root`, each after its parent and with it, lower children first."""
+    """Yield each node of the tree at `root` with its parent, parents first, lower children first."""
     stack = [(root, -1)]
     while stack:
         node, parent = stack.pop()
@@ -219,7 +219,7 @@ def _depth_first(neighbors: Sequence[Sequence[int]], root: int) -> Iterator[tupl
 
 
 def _find(part: list[int], node: int) -> int:
-    """The root of a node's part (union-find with path halving)."""
+    """Return the root of a node's part (union-find with path halving)."""
     while part[node] != node:
         part[node] = part[part[node]]
         node = part[node]

@@ -1,4 +1,4 @@
-"""`pg.marginals`: the MARGINAL-ORACLE as a function of potentials, on oracles that are kept for the next call."""
+"""`pg.marginals`: the MARGINAL-ORACLE as a function of potentials, with a cache of oracles for later calls."""
 
 from __future__ import annotations
 
@@ -10,36 +10,37 @@ from typing import Literal
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError, MeasurementError
 from pgmest._base.threads import get_threads
+from pgmest.errors import ArgumentError, MeasurementError
 from pgmest.inference.device.gpu_oracle import GpuOracle
 from pgmest.inference.exact.belief_propagation import ExactOracle
-from pgmest.inference.exact.plan import Plan
+from pgmest.inference.exact.propagation_plan import PropagationPlan
 from pgmest.tables.clique_vector import CliqueVector, Layout
 
 EXACT_ORACLES = ("exact", "gpu")
-"""Belief propagation on the processor, and on a GPU."""
+"""The oracles of exact marginals: belief propagation on the processor, and on a GPU."""
 
 _CACHED_ORACLES = 16
 _CACHED_CELLS = 1 << 26
+"""The most float64 cells that all cached oracles may hold together: half a gigabyte."""
 
 
 class _KeptOracle:
-    """An oracle, and the array of its last marginals, which it writes to again once nobody holds them any more.
+    """A cached oracle, and its output array, which is reused as soon as no caller holds the last marginals.
 
-    Memory fresh from the system is cleared page by page as it is first written to, which costs large models as much
-    as the marginals themselves.
+    The system clears new memory page by page at the first write, which for large models takes as long as the marginals
+    themselves.
     """
 
     def __init__(self, layout: Layout):
-        self.oracle = ExactOracle(Plan.of(layout))
+        self.oracle = ExactOracle(PropagationPlan.of(layout))
         self.output = np.empty(layout.cells)
         self.cells: int = self.oracle.plan.arena_cells + layout.cells
-        self._alone = sys.getrefcount(self.output)  # as this interpreter counts; versions differ
+        self._unshared = sys.getrefcount(self.output)  # the count without a caller differs between Python versions
 
     def run(self, theta: np.ndarray, total: float) -> tuple[np.ndarray, float]:
-        """As the oracle's, into an array that nothing else refers to. Everything handed out must be a view of it."""
-        if sys.getrefcount(self.output) > self._alone:
+        """Run the oracle into an unshared output array. The marginals returned must be views of this array."""
+        if sys.getrefcount(self.output) > self._unshared:
             self.output = np.empty(self.oracle.layout.cells)
         try:
             return self.oracle.run(theta, total, self.output)
@@ -54,20 +55,20 @@ _lock = threading.Lock()
 def marginals(
     potentials: CliqueVector, total: float = 1.0, *, oracle: Literal["exact", "gpu"] = "exact"
 ) -> CliqueVector:
-    """The exact marginals of p(x) proportional to exp(sum_C theta_C(x_C)), on the cliques of `potentials`.
+    """Return the exact marginals of p(x) proportional to exp(sum_C theta_C(x_C)), on the cliques of `potentials`.
 
-    This is the MARGINAL-ORACLE of PGM. Plans are kept, so that a second call on the same domain and cliques does not
-    compile again.
+    This is the MARGINAL-ORACLE of PGM. Propagation plans are cached, so that a second call on the same domain and
+    cliques does not plan again.
 
     Args:
-        potentials: theta, logs; -inf marks impossible cells.
-        total: what every marginal sums to: 1 for probabilities, the number of records for counts.
-        oracle: "gpu" computes the same on an NVIDIA GPU (extra `gpu`), which is for tables of many cells.
+        potentials: theta, in logs; -inf marks impossible cells.
+        total: the sum of every marginal: 1 for probabilities, the number of records for counts.
+        oracle: "exact", or "gpu" for the same on an NVIDIA GPU (extra `gpu`), which suits tables of many cells.
 
     Raises:
         MeasurementError: a potential is NaN or +inf.
-        ImpossibleModelError: no record is possible.
-        DeviceError: oracle="gpu", and there is no GPU, or nothing to use it with.
+        ImpossibleModelError: every record has probability zero.
+        DeviceError: oracle="gpu", and no GPU or no library for it is available.
 
     >>> from pgmest.tables.domain import Domain
     >>> theta = CliqueVector.zeros(Domain({"a": 2, "b": 3}), [("a",), ("b",)])
@@ -80,7 +81,7 @@ def marginals(
 def marginals_and_log_partition(
     potentials: CliqueVector, total: float = 1.0, *, oracle: Literal["exact", "gpu"] = "exact"
 ) -> tuple[CliqueVector, float]:
-    """The marginals, as `marginals` gives them, and A(theta) = log sum_x exp(sum_C theta_C(x_C))."""
+    """Return the marginals, as `marginals` does, and A(theta) = log sum_x exp(sum_C theta_C(x_C))."""
     if oracle not in EXACT_ORACLES:
         raise ArgumentError.of("oracle", oracle, EXACT_ORACLES)
     theta = potentials.flat
@@ -93,7 +94,7 @@ def marginals_and_log_partition(
 
 
 def _kept_oracle(layout: Layout) -> _KeptOracle:
-    """The oracle kept for this layout and the current number of threads; the least recently used make room."""
+    """Return the cached oracle for this layout and number of threads, or a new one; evict the least recently used."""
     kept = _oracles.get(layout)
     if kept is not None and kept.oracle.threads == get_threads():
         _oracles.move_to_end(layout)
@@ -109,5 +110,5 @@ def _kept_oracle(layout: Layout) -> _KeptOracle:
 
 @lru_cache(maxsize=1)
 def _kept_gpu_oracle(layout: Layout) -> GpuOracle:
-    """The oracle of the cliques last asked about, which keeps its tables on the device."""
-    return GpuOracle(Plan.of(layout))
+    """Return the oracle of the cliques used last, which keeps its tables on the device."""
+    return GpuOracle(PropagationPlan.of(layout))

@@ -1,4 +1,4 @@
-"""What an oracle writes its result to."""
+"""The output arrays that oracles write their results to."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from typing import Any
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError, ShapeError
+from pgmest.errors import ArgumentError, ShapeError
 
 
 def checked_output(out: np.ndarray | None, cells: int, dtype: Any = np.float64) -> np.ndarray:
-    """A flat array to write to: `out`, if it holds this number of cells contiguously, or a new one.
+    """Return a flat array to write to: `out` if it has this number of contiguous cells, a new array if it is None.
 
-    Kernels write as many cells as a layout has, wherever an array ends.
+    Kernels do not check bounds: they write all the cells of a layout, even beyond the end of an array.
 
     Raises:
-        ShapeError: another size, precision or memory layout.
-        ArgumentError: a read-only array.
+        ShapeError: `out` has another size, precision or memory layout.
+        ArgumentError: `out` is read-only.
     """
     if out is None:
         return np.empty(cells, dtype)
     if out.shape != (cells,) or out.dtype != dtype or not out.flags.c_contiguous:
         raise ShapeError.of("out", f"({cells},) of contiguous {np.dtype(dtype)}", f"{out.shape} of {out.dtype}")
     if not out.flags.writeable:
-        raise ArgumentError("out is read-only, and the result is to be written to it: give an array of your own.")
+        raise ArgumentError("out is read-only, but the result is written to it: pass a writable array.")
     return out

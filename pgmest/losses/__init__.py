@@ -1,6 +1,6 @@
-"""Convex losses of marginals: the value, the gradient, and how fast the gradient can change.
+"""Convex losses of marginals: their values, gradients and Lipschitz constants.
 
-A loss of your own needs two members, the cliques it reads and the value with its gradient:
+A user-defined loss needs two members: the cliques that it reads, and a method that returns its value and gradient.
 
 >>> import numpy as np
 >>> from pgmest import CliqueVector, Domain

@@ -1,4 +1,4 @@
-"""Losses written in JAX or PyTorch, differentiated by them; either is optional."""
+"""Losses written as JAX or PyTorch functions and differentiated automatically; both packages are optional."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmest._base.errors import OptionalDependencyError
+from pgmest.errors import OptionalDependencyError
 from pgmest.losses.compose import FunctionLoss
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Clique, Domain
@@ -23,10 +23,10 @@ def jax_loss(
     lipschitz: float | None = None,
     smooth: bool = True,
 ) -> FunctionLoss:
-    """A loss from a JAX function, compiled and differentiated by JAX in float64.
+    """Make a loss from a JAX function, which JAX compiles and differentiates in float64.
 
     Args:
-        function: takes a dict from clique to a jax array of counts of the clique's shape; returns a scalar.
+        function: takes a dict from clique to a JAX array of counts of the clique's shape; returns a scalar.
         domain, cliques, lipschitz, smooth: as for FunctionLoss.
 
     Raises:
@@ -53,7 +53,7 @@ def torch_loss(
     lipschitz: float | None = None,
     smooth: bool = True,
 ) -> FunctionLoss:
-    """A loss from a PyTorch function, differentiated by PyTorch in float64.
+    """Make a loss from a PyTorch function, which PyTorch differentiates in float64.
 
     Args:
         function: takes a dict from clique to a float64 tensor of counts of the clique's shape; returns a scalar.

@@ -1,4 +1,4 @@
-"""The loss protocol, and the base of pgmest's own losses, which work on one flat array of marginals."""
+"""The loss protocol, and the base class of pgmest's losses, which read one flat array of marginals."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ from pgmest.tables.clique_vector import CliqueVector, Layout
 from pgmest.tables.domain import Clique, Domain
 
 DOT_BLOCK = 8192
+"""The number of entries per block of `dot`, below the size at which BLAS libraries start threads."""
 
 
 class Loss(Protocol):
-    """A convex function of marginals. Any object with these members is a loss; only the first two are required."""
+    """A convex function of marginals: any object with `cliques` and `value_and_gradient`; the rest is optional."""
 
     cliques: tuple[Clique, ...]
     """The marginals that the loss reads."""
     lipschitz: float | None
-    """L with ||G f(mu) - G f(nu)||_inf <= L ||p - q||_1 for joint tables p and q in counts with marginals mu and nu,
-    where G f is the gradient by joint cell: sum over cliques C of grad_C f[x_C]. None where no such L is known."""
+    """An L with ||G f(mu) - G f(nu)||_inf <= L ||p - q||_1 for joint tables p and q in counts with marginals mu and nu,
+    where G f is the gradient by joint cell: sum over cliques C of grad_C f[x_C]. None if no such L is known."""
     smooth: bool
-    """Whether the gradient exists everywhere and is continuous; otherwise value_and_gradient gives a subgradient."""
+    """True if the gradient exists everywhere and is continuous; otherwise value_and_gradient returns a subgradient."""
 
     def value_and_gradient(self, marginals: CliqueVector) -> tuple[float, Any]:
-        """The loss at marginals in counts on exactly `cliques`, and its (sub)gradient with respect to the counts.
+        """Return the loss at marginals in counts on exactly `cliques`, and its (sub)gradient by count.
 
         The gradient is a CliqueVector, or a mapping from clique to an array of the clique's shape.
         """
@@ -34,14 +35,14 @@ class Loss(Protocol):
 
 
 class FlatLoss(ABC):
-    """A loss computed on flat arrays in the order of `layout`, as solvers call it."""
+    """The base class of losses that are computed on flat arrays in the order of `layout`, as solvers call them."""
 
     layout: Layout
-    """Where the cells of each marginal lie. Each set of attributes has one table, in the order first given."""
+    """The layout of the marginals' cells. Each set of attributes has one table, with the first given axis order."""
     lipschitz: float | None = None
     smooth: bool = True
     noise_floor: float = 0.0
-    """What the loss would be on average at the true marginals, if the noise is as stated; 0 where that is unknown."""
+    """The expected loss at the true marginals if the noise is as stated; 0 if it is unknown."""
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
@@ -50,38 +51,38 @@ class FlatLoss(ABC):
 
     @property
     def domain(self) -> Domain:
-        """The attributes."""
+        """The domain of the marginals."""
         return self.layout.domain
 
     @abstractmethod
     def flat_value_and_gradient(self, flat: np.ndarray, out: np.ndarray | None = None) -> tuple[float, np.ndarray]:
-        """The loss and its (sub)gradient for marginals in counts laid out as `layout`.
+        """Return the loss and its (sub)gradient at marginals in counts, flat in the order of `layout`.
 
         Args:
             flat: shape (layout.cells,), float64, not changed.
-            out: where to write the gradient; a new array by default. It must not overlap `flat`.
+            out: an array for the gradient, which must not overlap `flat`; by default a new one.
 
         Returns:
-            the value, and the gradient in `out`.
+            the value, and the gradient (in `out` if given).
         """
 
     def quadratic(self, direction: np.ndarray) -> float | None:
-        """f(mu + d) - f(mu) - <gradient, d>, where that does not depend on mu (a quadratic loss), else None.
+        """Return f(mu + d) - f(mu) - <gradient, d> for a quadratic loss, where mu does not matter; otherwise None.
 
-        Solvers need this difference to full precision when d is tiny, where subtracting values would lose it.
+        Solvers need this difference to full precision for tiny d, where subtracting values would lose all digits.
         """
         return None
 
     def of_fractions(self, total: float) -> FlatLoss:
-        """The same loss as a function of marginals that sum to one instead of `total`."""
+        """Return the loss as a function of marginals that sum to one instead of `total`."""
         return _LossOfFractions(self, total)
 
     def curvature_floor(self) -> np.ndarray:
-        """w >= 0 by cell with f(mu + d) >= f(mu) + <gradient, d> + 1/2 sum w d^2, shape (layout.cells,)."""
+        """Return w >= 0 with f(mu + d) >= f(mu) + <gradient, d> + 1/2 sum w d^2, shape (layout.cells,)."""
         return np.zeros(self.layout.cells)
 
     def value_and_gradient(self, marginals: CliqueVector) -> tuple[float, CliqueVector]:
-        """The loss at marginals in counts that hold at least `cliques`, and its (sub)gradient on `cliques`.
+        """Return the loss at marginals in counts on at least `cliques`, and its (sub)gradient on `cliques`.
 
         Raises:
             UnknownCliqueError: a marginal that the loss reads is missing.
@@ -90,18 +91,18 @@ class FlatLoss(ABC):
         return value, CliqueVector.of(self.layout, gradient)
 
     def value(self, marginals: CliqueVector) -> float:
-        """The loss at marginals in counts that hold at least `cliques`."""
+        """Return the loss at marginals in counts on at least `cliques`."""
         return self.flat_value_and_gradient(self.flatten(marginals))[0]
 
     def flatten(self, marginals: CliqueVector) -> np.ndarray:
-        """The marginals that the loss reads, laid out as `layout`; a view where they already are."""
+        """Return the marginals that the loss reads, in the order of `layout`; a view if they have this layout."""
         if marginals.layout is self.layout or marginals.layout == self.layout:
             return marginals.flat
         return np.concatenate([np.empty(0), *(marginals[clique].datavector() for clique in self.cliques)])
 
 
 class _LossOfFractions(FlatLoss):
-    """loss(total * p)."""
+    """The loss as a function of p, loss(total * p), for any loss; subclasses override it by a cheaper one."""
 
     def __init__(self, loss: FlatLoss, total: float):
         self.loss = loss
@@ -125,7 +126,7 @@ class _LossOfFractions(FlatLoss):
 
 
 def loss_layout(domain: Domain, cliques: Iterable[Iterable[str]]) -> Layout:
-    """The layout of a loss: each set of attributes once, in the order of the axes first given."""
+    """Return the layout of a loss: one table for each set of attributes, with the first given axis order."""
     first: dict[frozenset[str], Clique] = {}
     for clique in cliques:
         names = domain.clique(clique)
@@ -134,7 +135,7 @@ def loss_layout(domain: Domain, cliques: Iterable[Iterable[str]]) -> Layout:
 
 
 def cell_positions(layout: Layout, clique: Clique) -> slice | np.ndarray:
-    """Where the cells of `clique`, row-major in its own order, lie in the flat array of `layout`.
+    """Return the positions of a clique's cells, row-major in the order of `clique`, in flat arrays of `layout`.
 
     Raises:
         UnknownCliqueError: the layout has no table over these attributes.
@@ -148,10 +149,10 @@ def cell_positions(layout: Layout, clique: Clique) -> slice | np.ndarray:
 
 
 def dot(left: np.ndarray, right: np.ndarray) -> float:
-    """The inner product of two flat arrays, block by block.
+    """Return the inner product of two flat arrays, summed over blocks.
 
-    BLAS starts threads for a vector of 10,000 entries. They save microseconds on an idle machine and wait milliseconds
-    for each other on a busy one, and their number changes the last digits.
+    BLAS starts threads for vectors of 10,000 entries. On an idle machine they save microseconds, on a busy one they
+    wait milliseconds for each other, and the number of threads changes the last digits of the sum.
     """
     blocks = range(0, len(left), DOT_BLOCK)
     return float(sum(np.dot(left[start : start + DOT_BLOCK], right[start : start + DOT_BLOCK]) for start in blocks))

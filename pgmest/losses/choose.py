@@ -1,11 +1,11 @@
-"""From what a user calls a loss to the loss that a solver runs."""
+"""The conversion of the argument `loss` of `estimate` to a loss that solvers can minimize."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from pgmest._base.errors import ArgumentError
+from pgmest.errors import ArgumentError
 from pgmest.losses.base import FlatLoss
 from pgmest.losses.compose import FunctionLoss, SumLoss
 from pgmest.losses.interval import IntervalLoss
@@ -15,6 +15,7 @@ from pgmest.losses.robust import HuberLoss, L1Loss
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.tables.domain import Domain, as_domain
 
+# The names of losses in `estimate(loss=...)`.
 LOSSES: dict[str, Callable[..., FlatLoss]] = {
     "l2": L2Loss,
     "l1": L1Loss,
@@ -24,16 +25,16 @@ LOSSES: dict[str, Callable[..., FlatLoss]] = {
 
 
 def make_loss(loss: Any, measurements: Iterable[LinearMeasurement], domain: Domain | Mapping[str, int]) -> FlatLoss:
-    """The loss to minimize, ready for solvers.
+    """Return the loss that solvers minimize.
 
     Args:
         loss: a name ("l2", "l1", "huber", "likelihood"); a class or function that makes a loss from measurements and
-            a domain; or an object with the Loss protocol, which then decides alone what is measured.
+            a domain; or an object with the Loss protocol, which does not read `measurements`.
         measurements: the noisy answers.
-        domain: the attributes.
+        domain: the domain of the marginals.
 
     Raises:
-        ArgumentError: an unknown name, something that is no loss, or a loss over another domain.
+        ArgumentError: the name is unknown, `loss` is not a loss, or it is over another domain.
         UnknownAttributeError, MeasurementShapeError, QueryError: a measurement does not fit the domain.
     """
     domain = as_domain(domain)
@@ -43,7 +44,7 @@ def make_loss(loss: Any, measurements: Iterable[LinearMeasurement], domain: Doma
         return _with_intervals(LOSSES[loss], tuple(measurements), domain)
     if isinstance(loss, FlatLoss):
         if loss.domain != domain:
-            raise ArgumentError("the loss is over another domain than the measurements; make it over the same.")
+            raise ArgumentError("the loss is over another domain than the measurements; make it over the same domain.")
         return loss
     if not isinstance(loss, type) and hasattr(loss, "cliques") and hasattr(loss, "value_and_gradient"):
         lipschitz, smooth = getattr(loss, "lipschitz", None), getattr(loss, "smooth", True)
@@ -58,7 +59,7 @@ def make_loss(loss: Any, measurements: Iterable[LinearMeasurement], domain: Doma
 def _with_intervals(
     loss: Callable[..., FlatLoss], measurements: tuple[LinearMeasurement, ...], domain: Domain
 ) -> FlatLoss:
-    """The loss of the noisy answers, and the distance from the ends of those known to lie between two."""
+    """Return the loss of the noisy answers plus the IntervalLoss of the answers that lie between two ends."""
     between = [measurement for measurement in measurements if not measurement.noisy]
     if not between or loss is NegativeLogLikelihood:
         return loss(measurements, domain)

@@ -1,26 +1,27 @@
-"""Relative entropy to given marginals: maximum likelihood from exact marginals."""
+"""The relative entropy to given marginals, whose minimizer is the maximum-likelihood estimate from exact marginals."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError
+from pgmest.errors import ArgumentError
 from pgmest.losses.base import FlatLoss, dot, loss_layout
 from pgmest.tables.clique_vector import CliqueVector, Layout
 
-SMALLEST_COUNT = 1e-280  # keeps count / SMALLEST_COUNT a float64
+SMALLEST_COUNT = 1e-280
+"""The smallest count in a denominator, for which count / SMALLEST_COUNT does not overflow a float64."""
 
 
 class KLLoss(FlatLoss):
     r"""$\sum_C \sum_x t_C(x) \log \frac{t_C(x)}{\mu_C(x)} - t_C(x) + \mu_C(x)$ for target marginals t in counts.
 
-    In nats times records; where the totals agree the last two terms cancel. Consistent targets are reached exactly
-    (the value is 0), and the maximum-entropy distribution that does so is the maximum-likelihood estimate of a
-    log-linear model on these cliques. A target cell of 0 has 0 log 0 = 0. A count below 1e-280 counts as 1e-280, so
-    that value and gradient stay finite. The gradient has no Lipschitz constant.
+    The unit is nats times records. If the totals agree, the last two terms cancel. Consistent targets are matched
+    exactly (the value is 0), and the maximum-entropy distribution with these marginals is the maximum-likelihood
+    estimate of a log-linear model on these cliques. A target cell of 0 contributes 0 log 0 = 0. Counts below 1e-280 are
+    raised to 1e-280, so that value and gradient are finite. The gradient has no Lipschitz constant.
 
     Args:
-        target: the marginals, in counts; permuted copies of a clique count once, the first.
+        target: the marginals, in counts; of cliques with the same attributes the first is used.
 
     Raises:
         ArgumentError: a count is negative, NaN or infinite.
@@ -33,13 +34,8 @@ class KLLoss(FlatLoss):
         self._target = self.flatten(target)
 
     def flat_value_and_gradient(self, flat: np.ndarray, out: np.ndarray | None = None) -> tuple[float, np.ndarray]:
-        """As FlatLoss says: 1 - target / mu."""
+        """Return the value, and the gradient 1 - target / mu."""
         ratio = np.divide(self._target, np.maximum(flat, SMALLEST_COUNT), out=out)
         logs = np.log(np.where(self._target > 0, ratio, 1.0))
         value = dot(self._target, logs) + float(np.sum(flat - self._target))
         return value, np.subtract(1.0, ratio, out=ratio)
-
-    def hessian_product(self, marginals: CliqueVector, direction: CliqueVector) -> CliqueVector:
-        """The Hessian at `marginals` times `direction`: target / mu^2 on the diagonal."""
-        counts = np.maximum(self.flatten(marginals), SMALLEST_COUNT)
-        return CliqueVector.of(self.layout, self._target / counts * self.flatten(direction) / counts)

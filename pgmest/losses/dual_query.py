@@ -1,8 +1,8 @@
-"""The likelihood of what DualQuery publishes, as a loss of the marginals (PGM C.3, Algorithms 4-5).
+"""The negative log-likelihood of a DualQuery transcript, as a loss of the marginals (PGM C.3, Algorithms 4-5).
 
-DualQuery (Gaboardi, Gallego Arias, Hsu, Roth, Wu 2014) answers no query with noise. It publishes the queries that it
-sampled and the records that it made from them; but the sampling distribution depended on the true answers, so that
-what was sampled says something about them.
+DualQuery (Gaboardi, Gallego Arias, Hsu, Roth, Wu 2014) publishes no noisy answers. It publishes the queries that it
+sampled and the records that it made from them. The sampling distribution depends on the true answers, so the sampled
+queries are evidence about them.
 """
 
 from __future__ import annotations
@@ -13,52 +13,52 @@ from functools import cached_property
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError, ShapeError
 from pgmest.data.dataset import Dataset
+from pgmest.errors import ArgumentError, ShapeError
 from pgmest.losses.base import FlatLoss, dot, loss_layout
 from pgmest.losses.exponential_series import RADIUS, ExponentialSeries
 from pgmest.tables.clique_vector import Layout
 from pgmest.tables.domain import Clique, Domain
 
 LARGEST_GROWTH = 300.0
-"""Weights are made afresh from their logs before they can have grown or shrunk by more than exp of this: what
-underflowed at the start of a block then stays negligible to its end."""
+"""The largest change of a log-weight within a block, in nats. Each block computes its weights from their logs, so a
+weight that underflows at the start of a block is negligible until its end (exp(-745) is the smallest float64)."""
 
 BLOCK_STEPS = 16
-SERIES_BLOCK = 2**21
-"""The most steps, and the most steps times cells, that a block may have."""
+BLOCK_WEIGHTS = 2**21
+"""The largest number of steps, and of steps times cells, in a block: 16 MB of weights."""
 
 
 @dataclass(frozen=True, eq=False)
 class DualQueryTranscript:
-    r"""All that DualQuery published, and its public parameters.
+    r"""The published output of DualQuery, and its public parameters.
 
-    The workload is every cell of the marginals on `cliques`: query q asks which share of the records falls into cell q,
-    numbered clique after clique, each row-major. With `negations` the workload also has the negation of each, numbered
-    (number of cells) + q, that asks for minus that share (or for the share outside the cell: the difference between
-    the true answer and a record's is the same, and only that difference matters).
+    The workload consists of all cells of the marginals on `cliques`. Query q is the share of records in cell q; cells
+    are numbered clique after clique, each row-major. With `negations` the workload also has the negation of each query,
+    number (number of cells) + q, which is minus that share. (The share outside the cell is equivalent, because only the
+    difference between the true answer and the answer of a record matters.)
 
     At step t = 0, 1, ... the mechanism drew `samples` queries independently from
 
     .. math:: Q^{(t)}_q \propto \exp\Bigl(\eta \sum_{s<t} \bigl(a_q - q(x_s)\bigr)\Bigr)
 
-    with a the true answers, as fractions, and $x_s$ the records of the earlier steps, and then chose a record $x_t$
-    with a large sum of the sampled queries' answers: queries that the records so far answer too low become likely, and
-    the next record makes up for them. (The paper writes the payoff $q(D) - q(x)$ with $\exp(-\eta \cdot)$ and lets
-    the record minimize the sampled answers. That is the same mechanism with each query and its negation exchanged.)
+    with a the true answers, as fractions, and $x_s$ the records of the earlier steps. It then chose a record $x_t$ with
+    a large sum of the sampled queries' answers. So queries that the records answer too low become likely, and the next
+    record corrects them. (The paper writes the payoff $q(D) - q(x)$ with $\exp(-\eta \cdot)$ and lets the record
+    minimize the sampled answers. This is the same mechanism with each query and its negation exchanged.)
 
     Args:
-        records: the record made in each step, in order: DualQuery's own synthetic data.
-        cliques: the marginals of the workload; each set of attributes once.
-        queries: the numbers of the queries sampled, shape (steps, samples).
+        records: the record of each step, in order, which is DualQuery's synthetic data.
+        cliques: the marginals of the workload, each set of attributes once.
+        queries: the numbers of the sampled queries, shape (steps, samples).
         eta: the learning rate, positive.
-        total: the number of true records N. It is public, for neighboring tables differ in one record's values.
-        negations: whether the workload is closed under negation, as the mechanism's own analysis needs.
+        total: the number of true records N. It is public: neighboring tables differ in the values of one record.
+        negations: whether the workload contains the negation of each query, as the analysis of the mechanism requires.
 
     Raises:
-        ArgumentError: a parameter that is not valid, a clique given twice, or a query number out of range.
-        ShapeError: `queries` is not a table with a row for each record.
-        UnknownAttributeError: a clique names what the records do not have.
+        ArgumentError: a parameter is not valid, a clique is given twice, or a query number is out of range.
+        ShapeError: `queries` is not a table with one row for each record.
+        UnknownAttributeError: the records do not have an attribute of a clique.
     """
 
     records: Dataset
@@ -79,6 +79,7 @@ class DualQueryTranscript:
         object.__setattr__(self, "queries", self._checked_queries())
 
     def _checked_queries(self) -> np.ndarray:
+        """Return the numbers of the sampled queries as a read-only array, after checking shape and range."""
         queries = np.array(self.queries)
         if queries.ndim != 2 or len(queries) != self.records.records or queries.size == 0:
             expected = f"({self.records.records}, samples)"
@@ -94,25 +95,25 @@ class DualQueryTranscript:
 
     @property
     def domain(self) -> Domain:
-        """The attributes."""
+        """The domain of the records."""
         return self.records.domain
 
     @cached_property
     def layout(self) -> Layout:
-        """Where the cells of each marginal lie among the queries."""
+        """The layout of the marginals, whose cells are the queries."""
         return Layout.of(self.domain, self.cliques)
 
     @property
     def workload(self) -> int:
-        """The number of queries, negations included."""
+        """The number of queries, including negations."""
         return self.layout.cells * (2 if self.negations else 1)
 
     @property
     def epsilon(self) -> float:
-        """The pure-DP cost of the sampling, when one record's values change: eta * T * (T - 1) * samples / N.
+        """The pure-DP cost of the sampling, if the values of one record change: eta * T * (T - 1) * samples / N.
 
-        Such a change moves each log-weight of step t by at most eta t / N, and the log-probability of a sample by twice
-        that.
+        Such a change moves each log-weight of step t by at most eta t / N, and the log-probability of a sample by at
+        most twice that.
         """
         steps, samples = self.queries.shape
         return self.eta * steps * (steps - 1) * samples / self.total
@@ -124,27 +125,26 @@ class DualQueryTranscript:
 
 
 class DualQueryLoss(FlatLoss):
-    r"""$-\sum_t \sum_i \log Q^{(t)}_{q_{ti}}(\mu)$ in nats: how unlikely marginals make a DualQuery transcript.
+    r"""The negative log-likelihood of a DualQuery transcript, $-\sum_t \sum_i \log Q^{(t)}_{q_{ti}}(\mu)$, in nats.
 
-    With marginals $\mu$ in counts the answers are $a = \mu / N$, so each log-weight is linear in $\mu$ and the loss is
-    convex: log-sum-exp functions minus a linear one. It is smooth; the joint Hessian of step t is the covariance of the
-    signed number of a record's cells among the sampled queries, at most 1 (1/4 without negations), times
-    samples $(\eta t / N)^2$, which gives `lipschitz`.
+    With marginals $\mu$ in counts the answers are $a = \mu / N$. Each log-weight is linear in $\mu$, so the loss is
+    convex: a sum of log-sum-exp functions minus a linear function. It is smooth. The joint Hessian of step t is
+    samples $(\eta t / N)^2$ times the covariance of the signed number of a record's cells among the sampled queries,
+    which is at most 1 (1/4 without negations); this gives `lipschitz`.
 
-    Assumes that the transcript's samples were independent draws from exactly that distribution. The records enter as
-    given: they are a function of the samples, so they carry no further information, however they were optimized.
+    The loss assumes that the samples of the transcript were independent draws from exactly this distribution. The
+    records are taken as given: they are a function of the samples and carry no further information.
 
-    The weight of a cell that no record fell into is exp(eta t a_q), so all such cells with small answers are summed up
-    by a power series, in a few passes over the cells. The other cells are few: those of the records, and at most eta
-    times steps in each marginal with a larger answer. They cost three passes over (steps, cells) doubles, in blocks of
-    a few steps: a weight is multiplied by the same factor in every step, and again by exp(-eta) where the record fell
-    into its cell.
+    The weight of a cell without records is exp(eta t a_q). All such cells with small answers are summed by a power
+    series, in a few passes over the cells. The other cells are few: those with records, and at most eta times steps in
+    each marginal that have a larger answer. They cost three passes over an array of (steps, cells), in blocks of a few
+    steps: in every step a weight is multiplied by the same factor, and by exp(-eta) if the record is in its cell.
 
-    The value is of the order of steps * samples * log(workload), so give `estimate` a `tolerance` of about
-    1 / value: a gap of one nat is about what the data can tell.
+    The value is of the order of steps * samples * log(workload). A gap of one nat is about the statistical precision,
+    so the `tolerance` of `estimate` should be about 1 / value.
 
     Args:
-        transcript: what was published.
+        transcript: the transcript of DualQuery.
     """
 
     def __init__(self, transcript: DualQueryTranscript):
@@ -156,11 +156,11 @@ class DualQueryLoss(FlatLoss):
         self.lipschitz: float = float(samples * np.sum(elapsed**2)) * (1.0 if transcript.negations else 0.25)
         self._recorded = np.zeros(self.layout.cells, dtype=bool)
         self._recorded[transcript.record_cells.reshape(-1)] = True
-        self._last = max(steps - 1, 1)  # the series wants times in 0..1
+        self._last = max(steps - 1, 1)  # the series needs times between 0 and 1
         self._series = ExponentialSeries(np.arange(steps) / self._last, transcript.negations)
 
     def flat_value_and_gradient(self, flat: np.ndarray, out: np.ndarray | None = None) -> tuple[float, np.ndarray]:
-        """As FlatLoss says."""
+        """Return the negative log-likelihood and its gradient at marginals in counts."""
         answers = flat / self.transcript.total
         normalizers, gradient = self._normalizers(answers)
         value = normalizers - dot(self._coefficients, answers) - self._constant
@@ -168,9 +168,10 @@ class DualQueryLoss(FlatLoss):
         return value, np.divide(gradient, self.transcript.total, out=out)
 
     def _normalizers(self, answers: np.ndarray) -> tuple[float, np.ndarray]:
-        """samples * sum over t of log sum_q exp(log-weight of q), and its gradient with respect to the answers."""
+        """Return samples * sum over t of log sum_q exp(log-weight of q), and its gradient by answer."""
         exponents = self.transcript.eta * self._last * answers
         direct = np.flatnonzero(self._recorded | (np.abs(exponents) > RADIUS))
+        # Direct cells stay in the series with exponent 0, that is weight 1 (2 with negations), which is subtracted.
         exponents[direct] = 0.0
         series_sums = self._series.sums(exponents) - len(direct) * (2.0 if self.transcript.negations else 1.0)
         value, direct_gradient, shares = self._direct(answers[direct], direct, series_sums)
@@ -181,16 +182,15 @@ class DualQueryLoss(FlatLoss):
     def _direct(
         self, answers: np.ndarray, direct: np.ndarray, series_sums: np.ndarray
     ) -> tuple[float, np.ndarray, np.ndarray]:
-        """As `_normalizers`, with the gradient of the cells `direct` alone.
+        """Return the value of `_normalizers`, and its gradient by the answers of the cells `direct`.
 
         Args:
-            answers: of these cells.
-            direct: their numbers, in order; all cells that records fell into are among them.
+            answers: the answers of these cells.
+            direct: the sorted numbers of these cells, which include all cells with records.
             series_sums: the sum of the weights of all other cells, in each step.
 
         Returns:
-            The value, its gradient with respect to `answers`, and in each step eta t times its derivative with respect
-            to `series_sums`.
+            the value, its gradient by `answers`, and for each step eta t times its derivative by `series_sums`.
         """
         steps, samples = self.transcript.queries.shape
         eta, signs = self.transcript.eta, (1.0, -1.0) if self.transcript.negations else (1.0,)
@@ -201,6 +201,7 @@ class DualQueryLoss(FlatLoss):
             block = slice(start, min(start + length, steps))
             cells = np.searchsorted(direct, self.transcript.record_cells[block])
             logits = eta * (start * answers - counted)
+            # Subtracting the largest logit keeps exp from overflowing; a shift below 0 would scale up the series' sums.
             shift = max(least_shift, float(np.abs(logits).max()) if len(signs) == 2 else float(logits.max()))
             blocks = [_block(sign * logits - shift, sign * eta * answers, -sign * eta, cells) for sign in signs]
             sums = np.sum([weights.sum(axis=1) for weights in blocks], axis=0) + math.exp(-shift) * series_sums[block]
@@ -213,19 +214,19 @@ class DualQueryLoss(FlatLoss):
         return value, gradient, shares
 
     def _block_length(self, answers: np.ndarray) -> int:
-        """How many steps to take together: few enough for the weights to stay in range, and in memory."""
+        """Return the number of steps of a block: few enough that its weights fit into memory and do not overflow."""
         growth = self.transcript.eta * (1.0 + float(np.abs(answers).max()))
-        return max(1, int(min(BLOCK_STEPS, SERIES_BLOCK / len(answers), LARGEST_GROWTH / growth)))
+        return max(1, int(min(BLOCK_STEPS, BLOCK_WEIGHTS / len(answers), LARGEST_GROWTH / growth)))
 
 
 def _block(logits: np.ndarray, drift: np.ndarray, push: float, cells: np.ndarray) -> np.ndarray:
-    """exp of the log-weights in consecutive steps, shape (steps, cells).
+    """Return the weights in consecutive steps, shape (steps, cells).
 
     Args:
         logits: the log-weights in the first step.
-        drift: what a step adds to each.
-        push: what it adds besides to those of the record's cells.
-        cells: these, shape (steps, cliques).
+        drift: the change of each log-weight in every step.
+        push: the further change of the log-weights of the record's cells.
+        cells: the cells of each step's record, shape (steps, cliques).
     """
     weights = np.empty((len(cells), len(logits)))
     np.exp(logits, out=weights[0])
@@ -239,7 +240,7 @@ def _block(logits: np.ndarray, drift: np.ndarray, push: float, cells: np.ndarray
 
 
 def cells_of_records(records: Dataset, layout: Layout) -> np.ndarray:
-    """Where in the flat array of `layout` each record counts, shape (records, cliques)."""
+    """Return the positions of each record's cells in flat arrays of `layout`, shape (records, cliques)."""
     codes = dict(zip(records.domain.attributes, records.columns, strict=True))
     cells = np.zeros((records.records, len(layout.cliques)), dtype=np.int64)
     for position, clique in enumerate(layout.cliques):
@@ -249,7 +250,7 @@ def cells_of_records(records: Dataset, layout: Layout) -> np.ndarray:
 
 
 def _linear_part(transcript: DualQueryTranscript) -> tuple[np.ndarray, float]:
-    """v and c such that the sampled queries' log-weights sum to <v, answers> + c."""
+    """Return v and c such that the log-weights of the sampled queries sum to <v, answers> + c."""
     cells = transcript.layout.cells
     signs = np.where(transcript.queries < cells, 1.0, -1.0) * transcript.eta
     sampled = transcript.queries % cells

@@ -1,4 +1,4 @@
-"""The loss of answers that are known to lie between two ends: rounded, suppressed, top-coded, or exact."""
+"""The loss of answers between two known ends: rounded, suppressed, top-coded, or exact answers."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from pgmest._base.errors import MeasurementError
+from pgmest.errors import MeasurementError
 from pgmest.losses.base import dot
-from pgmest.losses.residual import ResidualLoss
+from pgmest.losses.residual import ResidualLoss, lipschitz_of_squares
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.tables.domain import Domain
 
@@ -19,16 +19,16 @@ SOFTNESS = 0.5
 class IntervalLoss(ResidualLoss):
     r"""$\sum_r \tfrac12 (\mathrm{dist}((Q \mu)_r, [l_r, h_r]) / s)^2$ with s half a record.
 
-    Smooth, convex, and zero exactly on the tables that are compatible with all ends; of these an estimate approaches
-    the one of maximum entropy. Where there is none, it is the least-squares compromise, and `Model.bounds` names
-    answers that contradict each other.
+    The loss is smooth, convex, and zero exactly on the tables whose answers lie between the ends; of these an estimate
+    approaches the one of maximum entropy. If there is no such table, the minimizer is a least-squares compromise, and
+    `Model.bounds` names answers that contradict each other.
 
     Args:
-        measurements: of kind "between".
-        domain: the attributes.
+        measurements: the measurements, all with noise "between".
+        domain: the domain of the marginals.
 
     Raises:
-        MeasurementError: a measurement with noise.
+        MeasurementError: a measurement has noise.
         UnknownAttributeError, MeasurementShapeError, QueryError: a measurement does not fit the domain.
     """
 
@@ -49,18 +49,13 @@ class IntervalLoss(ResidualLoss):
         outside = residuals - np.clip(residuals, self._low, self._high)
         return 0.5 * dot(outside, outside), outside
 
-    def _curvature(self, residuals: np.ndarray) -> np.ndarray:
-        return ((residuals <= self._low) | (residuals >= self._high)).astype(np.float64)
-
     @property
     def noise_floor(self) -> float:  # type: ignore[override]
-        """1/2 for each answer: what a tolerance is relative to, although the truth is at distance 0."""
+        """1/2 for each answer, as a unit for tolerances; the loss at the true marginals is 0."""
         return 0.5 * len(self._low)
 
     @property
-    def lipschitz(self) -> float | None:  # type: ignore[override]
-        """That of squares with the same unit."""
+    def lipschitz(self) -> float:  # type: ignore[override]
+        """The Lipschitz constant of squares with the same unit."""
         squares = self._residuals.weighted_column_squares(np.full(len(self._low), SOFTNESS**-2))
-        if not self.layout.cliques:
-            return 0.0
-        return float(np.maximum.reduceat(squares, self.layout.offsets[:-1]).sum())
+        return lipschitz_of_squares(squares, self.layout)

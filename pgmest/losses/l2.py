@@ -1,13 +1,14 @@
-"""The squared loss: what estimation minimizes by default."""
+"""The squared loss, which is the default of `estimate`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
+from typing import TypeGuard
 
 import numpy as np
 
-from pgmest._base.errors import ShapeError
+from pgmest.errors import ShapeError
 from pgmest.losses.base import FlatLoss, cell_positions, dot
 from pgmest.losses.residual import Residuals, column_squares, lipschitz_of_squares, measured_layout
 from pgmest.measurements.measurement import LinearMeasurement
@@ -16,14 +17,14 @@ from pgmest.tables.domain import Domain, as_domain
 
 
 class WeightedSquares(FlatLoss):
-    """1/2 sum precision * (mu - target)^2 + constant, cell by cell.
+    """The loss 1/2 sum precision * (mu - target)^2 + constant, summed over cells.
 
     Args:
-        layout: where the cells lie.
+        layout: the layout of the cells.
         target: shape (layout.cells,), in the unit of the marginals.
         precision: one number, or shape (layout.cells,).
-        constant: added to every value.
-        noise_floor: as FlatLoss says.
+        constant: a constant that is added to every value.
+        noise_floor: as for FlatLoss.
     """
 
     def __init__(
@@ -37,7 +38,7 @@ class WeightedSquares(FlatLoss):
         self._by_cell = np.array(self.curvature_floor(), dtype=np.float64)
 
     def flat_value_and_gradient(self, flat: np.ndarray, out: np.ndarray | None = None) -> tuple[float, np.ndarray]:
-        """As FlatLoss says: precision * (mu - target), and half its product with mu - target."""
+        """Return the value, and the gradient precision * (mu - target)."""
         from pgmest.losses.squares_kernels import value_and_gradient
 
         flat = self._input(flat, "flat")
@@ -48,15 +49,15 @@ class WeightedSquares(FlatLoss):
         return 0.5 * twice + self.constant, gradient
 
     def quadratic(self, direction: np.ndarray) -> float:
-        """Half the weighted square of the direction."""
+        """Return half the weighted square of the direction."""
         from pgmest.losses.squares_kernels import square
 
         return 0.5 * square(self._input(direction, "direction"), self._by_cell)
 
     def _input(self, flat: np.ndarray, name: str) -> np.ndarray:
-        """A read-only view, copied where it has to be: kernels are compiled anew for each kind of array.
+        """Return a read-only, contiguous float64 view, or a copy if necessary, after checking the shape.
 
-        They read as many cells as the layout has, wherever the array ends.
+        Kernels are compiled once for each kind of array, so all calls use the same kind. They do not check bounds.
         """
         if np.shape(flat) != (self.layout.cells,):
             raise ShapeError.of(name, (self.layout.cells,), np.shape(flat))
@@ -65,31 +66,36 @@ class WeightedSquares(FlatLoss):
         return view
 
     def of_fractions(self, total: float) -> WeightedSquares:
-        """By scaling the target once rather than the marginals at every call."""
+        """Return the loss of fractions: the target is scaled once, so the marginals need no scaling at every call."""
         return WeightedSquares(
             self.layout, self.target / total, self.precision * total**2, self.constant, self.noise_floor
         )
 
     def curvature_floor(self) -> np.ndarray:
-        """The precision of each cell."""
+        """Return the precision of each cell."""
         return np.broadcast_to(np.asarray(self.precision), (self.layout.cells,))
 
     @property
     def lipschitz(self) -> float:  # type: ignore[override]
-        """sum over cliques of the largest precision: the Lipschitz constant from l1 to the maximum norm."""
+        """The Lipschitz constant from the l1 to the maximum norm: the sum over cliques of the largest precision."""
         return lipschitz_of_squares(self.curvature_floor(), self.layout)
 
 
+def is_positive_squares(loss: FlatLoss) -> TypeGuard[WeightedSquares]:
+    """Return whether a loss is weighted squares with a positive precision in every cell."""
+    return isinstance(loss, WeightedSquares) and bool(np.all(loss.curvature_floor() > 0))
+
+
 class L2Loss(FlatLoss):
-    r"""$\sum_i \tfrac12 \lVert (Q_i \mu_{C_i} - y_i) / \sigma_i \rVert_2^2$ (PGM Section 3, with the weights of C.2).
+    r"""The loss $\sum_i \tfrac12 \lVert (Q_i \mu_{C_i} - y_i) / \sigma_i \rVert_2^2$ (PGM Section 3, weights of C.2).
 
     For Gaussian noise it is the negative log-likelihood up to a constant. All identity measurements of one set of
-    attributes are merged exactly into one precision-weighted target, so a call costs one pass over the cells
-    however often a marginal was measured. What repeated measurements differ by is a constant of the value.
+    attributes are merged exactly into one precision-weighted target, so a call costs one pass over the cells, even if
+    a marginal was measured several times. The spread of repeated measurements adds a constant to the value.
 
     Args:
         measurements: the noisy answers.
-        domain: the attributes.
+        domain: the domain of the marginals.
 
     Raises:
         UnknownAttributeError, MeasurementShapeError, QueryError: a measurement does not fit the domain.
@@ -104,7 +110,7 @@ class L2Loss(FlatLoss):
         self._residuals = Residuals(structured, self.layout, [measurement.stddev for measurement in structured])
 
     def flat_value_and_gradient(self, flat: np.ndarray, out: np.ndarray | None = None) -> tuple[float, np.ndarray]:
-        """As FlatLoss says: the merged direct answers, then the others by their queries."""
+        """Return the value and the gradient: of the merged identity answers, plus those of the other queries."""
         value, gradient = self._direct.flat_value_and_gradient(flat, out)
         if self._residuals.measurements:
             residuals = self._residuals.standardized(flat)
@@ -112,15 +118,8 @@ class L2Loss(FlatLoss):
             self._residuals.add_transpose(residuals / self._residuals.scales, gradient)
         return value, gradient
 
-    def hessian_product(self, marginals: CliqueVector, direction: CliqueVector) -> CliqueVector:
-        """The Hessian times `direction`; it is the same at all marginals."""
-        flat = self.flatten(direction)
-        product = flat * self._direct.precision
-        self._residuals.add_transpose(self._residuals.answers(flat) / self._residuals.scales**2, product)
-        return CliqueVector.of(self.layout, product)
-
     def quadratic(self, direction: np.ndarray) -> float:
-        """Half the squared length of the standardized change in the answers."""
+        """Return half the squared length of the standardized change of the answers."""
         value = self._direct.quadratic(direction)
         if self._residuals.measurements:
             moved = self._residuals.answers(direction) / self._residuals.scales
@@ -128,34 +127,34 @@ class L2Loss(FlatLoss):
         return value
 
     def of_fractions(self, total: float) -> FlatLoss:
-        """Where every query is identity, the merged squares alone."""
+        """Return the loss of fractions; if every query is identity, it is weighted squares."""
         return super().of_fractions(total) if self._residuals.measurements else self._direct.of_fractions(total)
 
     def curvature_floor(self) -> np.ndarray:
-        """The precision with which each cell was measured directly; queries other than identity add no floor."""
+        """Return the precision of the identity measurements of each cell; other queries add no floor."""
         return self._direct.curvature_floor()
 
     @property
     def noise_floor(self) -> float:  # type: ignore[override]
-        """1/2 for each answer, the mean of half a squared standardized error."""
+        """1/2 for each answer, the expectation of half a squared standardized error."""
         return 0.5 * sum(measurement.rows for measurement in self.measurements)
 
     @cached_property
     def curvature(self) -> CliqueVector:
-        """||W Q e_j||^2 summed over the measurements of each clique: the Hessian's diagonal, by cell."""
+        """The Hessian's diagonal by cell: ||W Q e_j||^2, summed over the measurements of each clique."""
         return CliqueVector.of(self.layout, column_squares(self.measurements, self.layout))
 
     @cached_property
     def lipschitz(self) -> float:  # type: ignore[override]
-        """sum over cliques of the largest `curvature`: the Lipschitz constant from l1 to the maximum norm.
+        """The Lipschitz constant from the l1 to the maximum norm: the sum over cliques of the largest `curvature`.
 
-        Where each clique is measured once it is the sum of max_column_norm()^2.
+        If each clique is measured once, it is the sum of max_column_norm()^2.
         """
         return lipschitz_of_squares(self.curvature.flat, self.layout)
 
 
 def _merged(measurements: list[LinearMeasurement], layout: Layout) -> WeightedSquares:
-    """Precision-weighted mean of the direct answers about each cell; the spread around it is a constant."""
+    """Merge identity measurements: the target is their precision-weighted mean, and their spread is a constant."""
     target, precision, constant = np.zeros(layout.cells), np.zeros(layout.cells), 0.0
     for measurement in measurements:
         cells = cell_positions(layout, measurement.clique)

@@ -1,4 +1,4 @@
-"""The residuals of measurements as a linear map of the flat marginals, and losses that penalize each one alone."""
+"""The residuals of measurements as a linear map of flat marginals, and losses that sum a penalty of each residual."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ import numpy as np
 from pgmest.losses.base import FlatLoss, cell_positions, loss_layout
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.queries.matrices import Grouping
-from pgmest.tables.clique_vector import CliqueVector, Layout
+from pgmest.tables.clique_vector import Layout
 from pgmest.tables.domain import Domain, as_domain
 
 
 class Residuals:
-    """All answers of some measurements, one after the other, as a linear map of the flat marginals.
+    """The answers of all measurements, one after the other, as a linear map of flat marginals.
 
     Args:
-        measurements: checked against the layout's domain by the caller.
-        layout: holds a table over the attributes of each measurement.
-        scales: the unit of each answer's residual, a scalar or an array for each measurement.
+        measurements: measurements that the caller has checked against the layout's domain.
+        layout: a layout with a table over the attributes of each measurement.
+        scales: the unit of the residuals, a scalar or an array for each measurement.
     """
 
     def __init__(self, measurements: Iterable[LinearMeasurement], layout: Layout, scales: Iterable[float | np.ndarray]):
@@ -38,30 +38,30 @@ class Residuals:
         for measurement, rows, scale in zip(self.measurements, self._rows, scales, strict=True):
             self.scales[rows] = scale
             self.targets[rows] = measurement.values
-        self._are_cells = self._answers_are_cells()
-        together = [isinstance(measurement.query, Grouping) for measurement in self.measurements]
-        self._grouped = self._sums(together) if sum(together) > 1 else None
-        each = zip(self.measurements, self._cells, self._rows, strict=True)
-        self._apart = [one for one, joined in zip(each, together, strict=True) if self._grouped is None or not joined]
-
-    def _answers_are_cells(self) -> bool:
-        """Whether every marginal was measured directly, once, in the order of the layout: then Q is the identity."""
+        # Q is the identity if every marginal was measured once, directly, in the layout's order.
         starts = [cells.start if isinstance(cells, slice) else None for cells in self._cells]
-        return all(m.query is None for m in self.measurements) and starts == self.layout.offsets[:-1].tolist()
+        direct = all(measurement.query is None for measurement in self.measurements)
+        self._is_identity = direct and starts == layout.offsets[:-1].tolist()
+        groupings = [isinstance(measurement.query, Grouping) for measurement in self.measurements]
+        self._grouped = self._grouping_matrix(groupings) if sum(groupings) > 1 else None
+        each = zip(self.measurements, self._cells, self._rows, strict=True)
+        self._separate = [
+            one for one, grouping in zip(each, groupings, strict=True) if self._grouped is None or not grouping
+        ]
 
-    def _sums(self, together: Sequence[bool]) -> Any:
-        """One sparse matrix for all sums over groups, with empty rows for the other answers.
+    def _grouping_matrix(self, groupings: Sequence[bool]) -> Any:
+        """Return one sparse matrix for all groupings, with empty rows for the other answers.
 
-        Mechanisms measure hundreds of small ones, each of which would cost a call.
+        Mechanisms measure hundreds of small groupings; separate products would cost one call each.
         """
         from scipy import sparse
 
         order = np.arange(self.layout.cells)
         rows, cells = [], []
-        for measurement, places, answers, joined in zip(
-            self.measurements, self._cells, self._rows, together, strict=True
+        for measurement, places, answers, grouping in zip(
+            self.measurements, self._cells, self._rows, groupings, strict=True
         ):
-            if joined:
+            if grouping:
                 assert isinstance(measurement.query, Grouping)
                 rows.append(measurement.query.groups + answers.start)
                 cells.append(order[places])
@@ -74,16 +74,16 @@ class Residuals:
         return self._grouped.T.tocsr()
 
     def answers(self, flat: np.ndarray) -> np.ndarray:
-        """Q mu for all measurements, shape (rows,)."""
-        if self._are_cells:
+        """Return Q mu for all measurements, shape (rows,)."""
+        if self._is_identity:
             return flat.copy()
         answers = np.empty(len(self.targets)) if self._grouped is None else self._grouped @ flat
-        for measurement, cells, rows in self._apart:
+        for measurement, cells, rows in self._separate:
             answers[rows] = measurement.answer_cells(flat[cells])
         return answers
 
     def standardized(self, flat: np.ndarray) -> np.ndarray:
-        """(Q mu - y) / scale, shape (rows,)."""
+        """Return (Q mu - y) / scale, shape (rows,)."""
         answers = self.answers(flat)
         answers -= self.targets
         answers /= self.scales
@@ -91,22 +91,22 @@ class Residuals:
 
     def add_transpose(self, weights: np.ndarray, gradient: np.ndarray) -> None:
         """Add Q^T weights to `gradient`, shape (layout.cells,)."""
-        if self._are_cells:
+        if self._is_identity:
             gradient += weights
             return
         if self._grouped is not None:
             gradient += self._grouped_transpose @ weights
-        for measurement, cells, rows in self._apart:
+        for measurement, cells, rows in self._separate:
             gradient[cells] += measurement.transpose_cells(weights[rows])
 
     def transpose(self, weights: np.ndarray) -> np.ndarray:
-        """Q^T weights, shape (layout.cells,)."""
+        """Return Q^T weights, shape (layout.cells,)."""
         cells = np.zeros(self.layout.cells)
         self.add_transpose(weights, cells)
         return cells
 
     def squared_answers(self, flat: np.ndarray) -> np.ndarray:
-        """sum_j Q[r, j]^2 mu[j] for each row r, shape (rows,)."""
+        """Return sum_j Q[r, j]^2 mu[j] for each row r, shape (rows,)."""
         return self._squared.answers(flat)
 
     @cached_property
@@ -118,13 +118,13 @@ class Residuals:
         return Residuals(measurements, self.layout, [1.0] * len(measurements))
 
     def of_fractions(self, total: float) -> Residuals:
-        """The same residuals as a linear map of marginals that sum to one instead of `total`."""
+        """Return the residuals as a linear map of marginals that sum to one instead of `total`."""
         scaled = copy.copy(self)
         scaled.scales, scaled.targets = self.scales / total, self.targets / total
         return scaled
 
     def weighted_column_squares(self, weights: np.ndarray) -> np.ndarray:
-        """The sum over rows r of weights[r] * Q[r, j]^2 at each cell j, shape (layout.cells,)."""
+        """Return sum_r weights[r] * Q[r, j]^2 for each cell j, shape (layout.cells,)."""
         squares = np.zeros(self.layout.cells)
         for measurement, cells, rows in zip(self.measurements, self._cells, self._rows, strict=True):
             squares[cells] += measurement.weighted_column_squares(weights[rows])
@@ -132,13 +132,13 @@ class Residuals:
 
 
 class ResidualLoss(FlatLoss):
-    """The sum over all answers of a penalty of the standardized residual z = (Q mu - y) / scale.
+    """The base class of sums over all answers of a penalty of the standardized residual z = (Q mu - y) / scale.
 
-    A subclass gives the unit `_scale` of a measurement's residuals, and the penalty with its derivative.
+    A subclass defines the unit `_scale` of a measurement's residuals, and the penalty with its derivative.
 
     Args:
         measurements: the noisy answers.
-        domain: the attributes.
+        domain: the domain of the marginals.
 
     Raises:
         UnknownAttributeError, MeasurementShapeError, QueryError: a measurement does not fit the domain.
@@ -151,33 +151,19 @@ class ResidualLoss(FlatLoss):
 
     @abstractmethod
     def _scale(self, measurement: LinearMeasurement) -> float | np.ndarray:
-        """The unit in which the measurement's residuals are penalized."""
+        """Return the unit of the measurement's residuals, in counts."""
 
     @abstractmethod
     def _penalty(self, residuals: np.ndarray) -> tuple[float, np.ndarray]:
-        """The sum of the penalties, and the derivative of each, for standardized residuals of shape (rows,)."""
-
-    def _curvature(self, residuals: np.ndarray) -> np.ndarray:
-        """The second derivative of each penalty, shape (rows,)."""
-        raise NotImplementedError(f"{type(self).__name__} has no second derivative.")
+        """Return the sum of the penalties, and the derivative of each, for standardized residuals of shape (rows,)."""
 
     def flat_value_and_gradient(self, flat: np.ndarray, out: np.ndarray | None = None) -> tuple[float, np.ndarray]:
-        """As FlatLoss says; one product with every query and one with its transpose."""
+        """Return the value and the gradient, by one product with every query and one with its transpose."""
         value, slopes = self._penalty(self._residuals.standardized(flat))
         gradient = np.empty(self.layout.cells) if out is None else out
         gradient.fill(0.0)
         self._residuals.add_transpose(slopes / self._residuals.scales, gradient)
         return value, gradient
-
-    def hessian_product(self, marginals: CliqueVector, direction: CliqueVector) -> CliqueVector:
-        """The Hessian at `marginals` times `direction`, both in counts.
-
-        Raises:
-            NotImplementedError: the loss is not smooth.
-        """
-        curvature = self._curvature(self._residuals.standardized(self.flatten(marginals)))
-        moved = self._residuals.answers(self.flatten(direction)) / self._residuals.scales
-        return CliqueVector.of(self.layout, self._residuals.transpose(curvature * moved / self._residuals.scales))
 
     @cached_property
     def _lipschitz_of_squares(self) -> float:
@@ -185,14 +171,14 @@ class ResidualLoss(FlatLoss):
 
 
 def measured_layout(measurements: Iterable[LinearMeasurement], domain: Domain) -> Layout:
-    """The layout of the measured cliques, after checking each measurement against the domain."""
+    """Return the layout of the measured cliques, after checking each measurement against the domain."""
     for measurement in measurements:
         measurement.check(domain)
     return loss_layout(domain, (measurement.clique for measurement in measurements))
 
 
 def column_squares(measurements: Iterable[LinearMeasurement], layout: Layout) -> np.ndarray:
-    """The sum over measurements of ||W Q e_j||^2 at each cell j of the layout: the diagonal of the L2 Hessian."""
+    """Return the diagonal of the L2 Hessian: the sum over measurements of ||W Q e_j||^2 for each cell j."""
     squares = np.zeros(layout.cells)
     for measurement in measurements:
         squares[cell_positions(layout, measurement.clique)] += measurement.column_squares
@@ -200,10 +186,10 @@ def column_squares(measurements: Iterable[LinearMeasurement], layout: Layout) ->
 
 
 def lipschitz_of_squares(squares: np.ndarray, layout: Layout) -> float:
-    """sum over cliques of the largest cell of `squares`, a bound on every entry of the Hessian by joint cells.
+    """Return the sum over cliques of the largest entry of `squares`, a bound on all entries of the joint Hessian.
 
-    That Hessian is positive semidefinite, so its largest entry lies on its diagonal, where the joint cell x has
-    sum over cliques C of squares_C[x_C].
+    The Hessian by joint cells is positive semidefinite, so its largest entry lies on its diagonal. The diagonal entry
+    of joint cell x is the sum over cliques C of squares_C[x_C].
     """
     if not layout.cliques:
         return 0.0

@@ -1,4 +1,4 @@
-"""Losses that grow linearly: L1, for Laplace noise, and Huber's, smooth near zero."""
+"""Losses that grow linearly: L1, for Laplace noise, and Huber's loss, which is quadratic near zero."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError
+from pgmest.errors import ArgumentError
 from pgmest.losses.base import dot
 from pgmest.losses.residual import ResidualLoss
 from pgmest.losses.smoothed import KinkedLoss
@@ -16,17 +16,17 @@ from pgmest.tables.domain import Domain
 
 
 class L1Loss(KinkedLoss):
-    r"""$\sum_i \lVert (Q_i \mu_{C_i} - y_i) / b_i \rVert_1$ with b = stddev / sqrt(2), the Laplace scale (PGM C.1).
+    r"""The loss $\sum_i \lVert (Q_i \mu_{C_i} - y_i) / b_i \rVert_1$, b = stddev / sqrt(2) the Laplace scale (PGM C.1).
 
-    For Laplace noise it is the negative log-likelihood up to a constant. It is not smooth; the subgradient is 0 where
-    a residual is 0. Arguments and errors as for L2Loss.
+    For Laplace noise it is the negative log-likelihood up to a constant. It is not smooth; the subgradient of a
+    residual of 0 is 0. Arguments and errors as for L2Loss.
     """
 
     smooth = False
 
     @property
     def kinked(self) -> np.ndarray:
-        """All of them."""
+        """True for all residuals."""
         return np.ones(len(self._residuals.targets), dtype=bool)
 
     def _scale(self, measurement: LinearMeasurement) -> float | np.ndarray:
@@ -37,29 +37,29 @@ class L1Loss(KinkedLoss):
 
     @property
     def noise_floor(self) -> float:  # type: ignore[override]
-        """1 for each answer, the mean of an absolute Laplace error in units of its scale."""
+        """1 for each answer, the expectation of an absolute Laplace error in units of its scale."""
         return float(sum(measurement.rows for measurement in self.measurements))
 
 
 class HuberLoss(ResidualLoss):
-    r"""$\sum_i \sum_r h((Q_i \mu_{C_i} - y_i)_r / \sigma_{ir})$, h(z) = z^2 / 2 up to `threshold`, linear beyond.
+    r"""The loss $\sum_i \sum_r h((Q_i \mu_{C_i} - y_i)_r / \sigma_{ir})$ with h(z) = z^2 / 2 up to `threshold`.
 
-    Like L2Loss for most answers, but an outlying one pulls no harder than one at the threshold.
+    Beyond the threshold h is linear.
+    It equals L2Loss for small residuals; the gradient of an outlier is no larger than that of a residual at the
+    threshold.
 
     Args:
         measurements: the noisy answers.
-        domain: the attributes.
-        threshold: in standard deviations of the noise; 1.345 loses 5 % of L2's efficiency under Gaussian noise.
+        domain: the domain of the marginals.
+        threshold: the threshold in standard deviations of the noise. The default of 1.345 has 95 % of the efficiency of
+            L2 under Gaussian noise.
 
     Raises:
-        ArgumentError: the threshold is not positive. Others as for L2Loss.
+        ArgumentError: the threshold is not positive. Other errors as for L2Loss.
     """
 
     def __init__(
-        self,
-        measurements: Iterable[LinearMeasurement],
-        domain: Domain | Mapping[str, int],
-        threshold: float = 1.345,
+        self, measurements: Iterable[LinearMeasurement], domain: Domain | Mapping[str, int], threshold: float = 1.345
     ):
         if not 0 < threshold < math.inf:
             raise ArgumentError.of("threshold", threshold, "a positive number of standard deviations")
@@ -73,10 +73,7 @@ class HuberLoss(ResidualLoss):
         clipped = np.clip(residuals, -self.threshold, self.threshold)
         return dot(clipped, residuals - 0.5 * clipped), clipped
 
-    def _curvature(self, residuals: np.ndarray) -> np.ndarray:
-        return (np.abs(residuals) <= self.threshold).astype(np.float64)
-
     @property
     def lipschitz(self) -> float:  # type: ignore[override]
-        """That of the L2 loss, which curves at least as much everywhere."""
+        """The Lipschitz constant of the L2 loss, whose curvature is nowhere smaller."""
         return self._lipschitz_of_squares

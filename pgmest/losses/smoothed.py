@@ -1,4 +1,4 @@
-"""Losses with kinks, and the same losses rounded off, which a solver minimizes in their stead."""
+"""Losses with kinks, and their smoothed versions, which solvers minimize in their place."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from pgmest.losses.residual import ResidualLoss, Residuals
 from pgmest.tables.clique_vector import Layout
 
 CURVATURE_FLOOR = 1e-3
-"""Added to each answer's share of the widths, relative to the mean: for answers about cells that hold no mass."""
+"""The smallest width of an answer, relative to the mean width, for answers about cells without mass."""
 
 
 class KinkedLoss(ResidualLoss):
-    """A sum over answers of |z| for some and z^2 / 2 for the others, z being the standardized residual."""
+    """The base class of sums over answers of |z| for some answers and z^2 / 2 for the others, z the residual."""
 
     constant: float = 0.0
-    """Added to every value."""
+    """A constant that is added to every value."""
 
     @property
     @abstractmethod
     def kinked(self) -> np.ndarray:
-        """Which residuals enter as |z|, shape (rows,)."""
+        """True for the residuals that enter as |z|, shape (rows,)."""
 
     def of_fractions(self, total: float) -> FlatLoss:
-        """By scaling the residuals once rather than the marginals at every call, so that it can still be smoothed."""
+        """Return the loss of fractions: scaled residuals instead of scaled marginals, so that it can be smoothed."""
         if self.smooth:
             return super().of_fractions(total)
         scaled = copy.copy(self)
@@ -35,38 +35,39 @@ class KinkedLoss(ResidualLoss):
         return scaled
 
     def smoothed(self, flat: np.ndarray, softness: float) -> SmoothedLoss | None:
-        """This loss with its kinks rounded off, for marginals near `flat`; None where there is no kink.
+        """Return this loss with smoothed kinks, for marginals near `flat`; None if it has no kinks.
 
-        `softness` is the distance from a kink at which rounding begins, as a share of the mean absolute residual.
+        `softness` is the mean width of the smoothed kinks, as a share of the mean absolute residual.
         """
         return None if self.smooth else SmoothedLoss(self._residuals, self.kinked, self.constant, flat, softness)
 
 
 class SmoothedLoss(FlatLoss):
-    r"""A smooth loss that is nowhere above $\sum_r |z_r|$, and close to it.
+    r"""A smooth lower bound of $\sum_r |z_r|$ that is close to it.
 
-    As $|z| = \max_{|u| \le 1} u z$, taking a little off what is maximized makes it smooth (Nesterov 2005):
+    Since $|z| = \max_{|u| \le 1} u z$, a penalty inside the maximum makes it smooth (Nesterov 2005):
 
     .. math:: h(z) = \max_{|u| \le 1} \; u z - \tfrac{w}{2} (u - c)^2 , \qquad u = clip(c + z / w, -1, 1)
 
-    with a width w and a center c for each residual; at c = 0 it is Huber's function. It is below |z| by $w/2\,(u-c)^2$
-    at most. So where each center is the slope that its residual has at the minimum, that is a minimum of the sum of |z|
-    too, whatever the widths: moving the centers to the current slopes is the proximal method of multipliers
-    (Rockafellar 1976), and makes the solution exact with widths that need not go to zero.
+    with a width w and a center c for each residual; for c = 0 it is Huber's function. It is below |z| by at most
+    $w/2\,(u-c)^2$. Therefore, if each center is the slope of its residual at the minimum, this is also a minimum of the
+    sum of |z|, for any widths. Moving the centers to the current slopes is the proximal method of multipliers
+    (Rockafellar 1976); it reaches the exact solution with widths that do not go to zero.
 
-    The widths are in proportion to $\sum_j Q_{rj}^2 p_j / b_r^2$, how strongly an answer curves in the geometry of the
-    entropy, where heavy cells move easily and light ones hardly. All answers then limit the steps of mirror descent
-    alike. There are few heavy cells, so the distance from |z|, the sum of all widths, stays what it was.
+    The widths are proportional to $\sum_j Q_{rj}^2 p_j / b_r^2$, the curvature of an answer relative to the entropy,
+    under which cells with much mass move more easily than cells with little. Then all answers limit the steps of mirror
+    descent equally. Few cells have much mass, so the sum of the widths, which bounds the distance from |z|, stays the
+    same.
 
     Residuals that are not kinked enter as z^2 / 2.
 
     Args:
-        residuals: z as a linear map of the flat marginals.
-        kinked: which residuals are to be rounded off, shape (rows,).
-        constant: added to every value.
-        flat: marginals, for the masses p and the sizes of the residuals.
-        softness: the mean width of the kinked residuals, as a share of their mean absolute value, or of 1, that of
-            Laplace noise, where it is less.
+        residuals: z as a linear map of flat marginals.
+        kinked: True for the residuals to be smoothed, shape (rows,).
+        constant: a constant that is added to every value.
+        flat: marginals, from which the masses p and the sizes of the residuals follow.
+        softness: the mean width of the kinked residuals, as a share of their mean absolute value, or of 1 (the mean for
+            Laplace noise) if that is larger.
         centers: c, shape (rows,); 0 by default.
     """
 
@@ -89,20 +90,20 @@ class SmoothedLoss(FlatLoss):
         self.widths: np.ndarray = np.ones(len(kinked))
         self.widths[kinked] = width * _shares(curvature)
         self.centers: np.ndarray = np.zeros(len(kinked)) if centers is None else centers
-        self.stiffness: float = len(self.layout.cliques) * _mean(curvature) / width
-        """A guess at the smoothness relative to the entropy, as the widths are meant to make it."""
+        self.smoothness_guess: float = len(self.layout.cliques) * _mean(curvature) / width
+        """The smoothness relative to the entropy that the widths aim at."""
 
     def recentered(self, flat: np.ndarray, softness: float) -> SmoothedLoss:
-        """The loss rounded off for `flat`, with the current slopes there as centers."""
+        """Return the loss smoothed at `flat`, with the slopes at `flat` as centers."""
         centers = np.where(self._kinked, self.slopes(flat), 0.0)
         return SmoothedLoss(self._residuals, self._kinked, self._constant, flat, softness, centers)
 
     def slopes(self, flat: np.ndarray) -> np.ndarray:
-        """u, the derivative by each standardized residual, shape (rows,)."""
+        """Return u, the derivative by each standardized residual, shape (rows,)."""
         return self._clipped(self._unclipped(self._residuals.standardized(flat)))
 
     def flat_value_and_gradient(self, flat: np.ndarray, out: np.ndarray | None = None) -> tuple[float, np.ndarray]:
-        """As FlatLoss says."""
+        """Return the value and the gradient."""
         residuals = self._residuals.standardized(flat)
         slopes = self._clipped(self._unclipped(residuals))
         away = slopes - self.centers
@@ -112,7 +113,7 @@ class SmoothedLoss(FlatLoss):
         return dot(slopes, residuals) - 0.5 * dot(self.widths * away, away) + self._constant, gradient
 
     def bregman(self, flat: np.ndarray, step: np.ndarray) -> float:
-        """h(flat + step) - h(flat) - <gradient at flat, step>, without subtracting values: exact for tiny steps too."""
+        """Return h(flat + step) - h(flat) - <gradient at flat, step>, exact also for tiny steps."""
         moved = self._residuals.answers(step) / self._residuals.scales
         before = self._unclipped(self._residuals.standardized(flat))
         slopes = self._clipped(before)
@@ -120,9 +121,9 @@ class SmoothedLoss(FlatLoss):
         return dot(change, moved + self.widths * (before - slopes - 0.5 * change))
 
     def support(self, flat: np.ndarray) -> float:
-        """The value at `flat` of a linear function that is nowhere above the loss with kinks, with the gradient here.
+        """Return the value at `flat` of a linear lower bound of the loss with kinks, whose gradient is that of h.
 
-        It is u z for |z|, with the slopes u held fixed: more than the value of the smooth loss by w/2 (u - c)^2.
+        The bound is u z for |z|, with fixed slopes u. It exceeds the value of the smooth loss by w/2 (u - c)^2.
         """
         away = (self.slopes(flat) - self.centers)[self._kinked]
         return self.flat_value_and_gradient(flat)[0] + 0.5 * dot(self.widths[self._kinked] * away, away)
@@ -135,7 +136,7 @@ class SmoothedLoss(FlatLoss):
 
 
 def _shares(curvature: np.ndarray) -> np.ndarray:
-    """In proportion to the curvature, but none far below the others; of mean one."""
+    """Return widths of mean 1 that are proportional to the curvature, but at least about CURVATURE_FLOOR."""
     mean = _mean(curvature)
     if mean == 0.0:
         return np.ones(len(curvature))

@@ -1,4 +1,4 @@
-"""The compiled kernels of weighted squares (l2.py): one pass over the cells each."""
+"""The compiled kernels of weighted squares (l2.py); each is one pass over the cells."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _weighed_square(direction, precision):
 
 @compiled
 def value_and_gradient(flat, target, precision, gradient):
-    """gradient = precision (flat - target), by cell; the sum of its product with flat - target."""
+    """Write gradient = precision (flat - target); return its product with flat - target."""
     total = 0.0
     for start in range(0, gradient.size, BLOCK):
         some = slice(start, min(start + BLOCK, gradient.size))
@@ -30,7 +30,7 @@ def value_and_gradient(flat, target, precision, gradient):
 
 @compiled
 def square(direction, precision):
-    """The sum of precision direction^2, by cell."""
+    """Return the sum over cells of precision direction^2."""
     total = 0.0
     for start in range(0, direction.size, BLOCK):
         some = slice(start, min(start + BLOCK, direction.size))

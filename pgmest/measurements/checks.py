@@ -1,4 +1,4 @@
-"""The arguments of a measurement, checked: its attributes, query, answers and noise."""
+"""Checks of the arguments of a measurement: its attributes, query, answers and noise."""
 
 from __future__ import annotations
 
@@ -7,35 +7,40 @@ from typing import Any
 
 import numpy as np
 
-from pgmest._base.errors import DuplicateAttributeError, MeasurementError, MeasurementShapeError, QueryError
+from pgmest.errors import DuplicateAttributeError, MeasurementError, MeasurementShapeError, QueryError
 from pgmest.queries import LinearQuery, as_query
 from pgmest.queries.matrices import Identity
 from pgmest.tables.domain import Clique
 from pgmest.tables.factor import Factor
 
-SMALLEST_STDDEV = 1e-150  # a smaller one has an infinite precision
-LARGEST_ANSWER = 1e100  # of answers, their noise and totals: the squares of larger numbers are infinite
+SMALLEST_STDDEV = 1e-150
+"""The smallest standard deviation: one over the square of a much smaller one is infinite."""
+
+LARGEST_ANSWER = 1e100
+"""The largest absolute answer, standard deviation and total: squares of much larger numbers, and their sums, are
+infinite."""
 
 
 def checked_clique(attributes: Iterable[str] | str) -> Clique:
-    """The attributes, one name or several.
+    """Return the attributes of a clique, given as one name or several.
 
     Raises:
-        MeasurementError, DuplicateAttributeError: they are no names, or one is named twice.
+        MeasurementError: an attribute is not a string.
+        DuplicateAttributeError: an attribute is named twice.
     """
     names = (attributes,) if isinstance(attributes, str) else tuple(attributes)
     if not all(isinstance(name, str) for name in names):
-        raise MeasurementError(f"a clique must be attribute names, got {attributes!r}.")
+        raise MeasurementError(f"a clique must consist of attribute names (strings), got {attributes!r}.")
     if len(set(names)) != len(names):
         raise DuplicateAttributeError.of(names, f"the clique {names}")
     return names
 
 
 def table_values(values: Any, clique: Clique, query: LinearQuery | None, where: str) -> Any:
-    """The values of a Factor in the clique's order; anything else as it is.
+    """Return the values of a Factor with its axes in the clique's order; return other values unchanged.
 
     Raises:
-        MeasurementError: a Factor over other attributes, or with a query.
+        MeasurementError: a Factor is over other attributes, or is combined with a query.
     """
     if not isinstance(values, Factor):
         return values
@@ -48,10 +53,11 @@ def table_values(values: Any, clique: Clique, query: LinearQuery | None, where: 
 
 
 def checked_query(query: Any, clique: Clique, where: str) -> LinearQuery | None:
-    """The query; None for identity.
+    """Return the query; None for identity.
 
     Raises:
-        QueryError, MeasurementError: it is none, or a Kron on other attributes.
+        QueryError: the value is not a query.
+        MeasurementError: the query is a Kron over other attributes.
     """
     if query is None:
         return None
@@ -68,12 +74,17 @@ def checked_query(query: Any, clique: Clique, where: str) -> LinearQuery | None:
 
 
 def is_identity(query: LinearQuery, clique: Clique) -> bool:
-    """Whether the answers are the cells of the clique's table, in its order."""
+    """Return whether the answers of the query are the cells of the clique's table, in its order."""
     return query.attributes in (None, clique) and all(isinstance(matrix, Identity) for matrix in query.matrices)
 
 
 def checked_answers(array: np.ndarray, query: LinearQuery | None, clique: Clique, where: str) -> np.ndarray:
-    """The values as one read-only row, after comparing their shape with the query's, or the clique's axes."""
+    """Return the values as a read-only flat array, after checking their shape against the query or the clique.
+
+    Raises:
+        MeasurementShapeError: the shape does not fit.
+        MeasurementError: there are no values, or one is too large.
+    """
     if query is None and array.ndim not in (1, len(clique)):
         raise MeasurementShapeError.of(f"{where}: values", f"{clique} or flat".replace("'", ""), array.shape)
     if query is not None:
@@ -85,17 +96,18 @@ def checked_answers(array: np.ndarray, query: LinearQuery | None, clique: Clique
     if array.size == 0:
         raise MeasurementError(f"{where} has no values; give one for each query.")
     if np.abs(array).max() > LARGEST_ANSWER:
-        raise MeasurementError(f"{where}: values must be within {LARGEST_ANSWER} of 0; this cannot be a count.")
+        raise MeasurementError(f"{where}: values must be counts of at most {LARGEST_ANSWER} in absolute value.")
     answers = array.reshape(-1).copy()
     answers.flags.writeable = False
     return answers
 
 
 def checked_stddev(stddev: Any, rows: int, where: str) -> float | np.ndarray:
-    """The standard deviations: one, or a read-only array of one for each answer.
+    """Return the standard deviation: a number, or a read-only array with one number for each answer.
 
     Raises:
-        MeasurementShapeError, MeasurementError: too many or too few, or not positive numbers.
+        MeasurementShapeError: the number of standard deviations is not the number of answers.
+        MeasurementError: a standard deviation is not positive, or too large.
     """
     deviations = numbers(stddev, f"{where}: stddev")
     if deviations.shape not in ((), (rows,)):
@@ -103,7 +115,7 @@ def checked_stddev(stddev: Any, rows: int, where: str) -> float | np.ndarray:
     if (deviations < SMALLEST_STDDEV).any():
         raise MeasurementError(
             f"{where}: stddev must be positive (at least {SMALLEST_STDDEV}), got {float(deviations.min())}. "
-            "For exact answers give a small one."
+            "For exact answers use LinearMeasurement.exact."
         )
     if (deviations > LARGEST_ANSWER).any():
         raise MeasurementError(f"{where}: stddev must be at most {LARGEST_ANSWER}, got {float(deviations.max())}.")
@@ -115,10 +127,10 @@ def checked_stddev(stddev: Any, rows: int, where: str) -> float | np.ndarray:
 
 
 def numbers(values: Any, what: str) -> np.ndarray:
-    """Finite numbers, as float64.
+    """Return finite numbers as a float64 array; `what` names them in errors.
 
     Raises:
-        MeasurementError: they are not.
+        MeasurementError: the values are not real numbers, or not finite.
     """
     try:
         array = np.asarray(values)
@@ -135,5 +147,6 @@ def numbers(values: Any, what: str) -> np.ndarray:
 
 
 def _excerpt(values: Any) -> str:
+    """Return the repr of the values, cut to 60 characters."""
     text = repr(values)
     return text if len(text) <= 60 else f"{text[:57]}..."

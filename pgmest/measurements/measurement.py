@@ -1,4 +1,4 @@
-"""LinearMeasurement: noisy answers of linear queries about one marginal, and what is known of their noise."""
+"""LinearMeasurement: answers to linear queries about one marginal, with their noise."""
 
 from __future__ import annotations
 
@@ -10,11 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmest._base.errors import (
-    ArgumentError,
-    MeasurementError,
-    MeasurementShapeError,
-)
+from pgmest.errors import ArgumentError, MeasurementError, MeasurementShapeError
 from pgmest.measurements.checks import (
     LARGEST_ANSWER,
     SMALLEST_STDDEV,
@@ -34,21 +30,20 @@ from pgmest.tables.factor import Factor
 __all__ = ["LARGEST_ANSWER", "NOISES", "SMALLEST_STDDEV", "LinearMeasurement", "noise_scale", "noise_stddev"]
 
 BETWEEN = "between"
-"""The kind of a measurement without noise, whose true answers are known to lie between two ends."""
+"""The noise kind of measurements without noise, whose true answers lie between two known ends."""
 
 EXACT_STDDEV = 0.05
-"""What an exact answer counts for where only a standard deviation is asked: a twentieth of a record."""
-
-ROUNDED_BY = 1e-9
-"""Counts; ends computed from percentages are off by less."""
-
 OPEN_STDDEV = 1e6
-"""The same for an answer without an upper end."""
+"""The standard deviations, in counts, of an exact answer and of an answer without an upper end, for methods that use
+only standard deviations: far below one record, and so large that the answer has hardly any weight."""
+
+END_ROUNDING = 1e-9
+"""A bound, in counts, on the floating-point error of the ends that are computed from percentages."""
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class LinearMeasurement:
-    """y = Q mu + noise, where mu is the marginal of counts on `clique`, row-major in the clique's order.
+    """Answers y = Q mu + noise, where mu is the marginal of counts on `clique`, row-major in the clique's order.
 
     >>> from pgmest import queries
     >>> LinearMeasurement([3.1, 7.8, 12.2], "age", stddev=2.0, query=queries.prefix(3))
@@ -57,28 +52,29 @@ class LinearMeasurement:
     array([1., 2., 3., 4., 5., 6.])
 
     Args:
-        values: the r noisy answers, in counts (not fractions). For identity also an array of the clique's shape or a
-            Factor over its attributes in any order; for a Kron also an array of its shape.
+        values: the r noisy answers, in counts (not fractions). For identity, also an array of the clique's shape or a
+            Factor over its attributes in any order; for a Kron, also an array of its shape.
         clique: the attributes of the marginal, or one name; () for the number of records.
-        stddev: the noise's standard deviation in counts, a scalar or one for each answer. For discrete Gaussian noise
-            the parameter sigma, which exceeds the standard deviation by less than 1e-6 of it from sigma = 1 upwards.
+        stddev: the noise's standard deviation in counts, a scalar or one for each answer. For discrete Gaussian noise,
+            the parameter sigma, which for sigma >= 1 exceeds the standard deviation by a share of less than 1e-6.
         query: None for identity; an (r, n) array, scipy sparse matrix, LinearOperator or `pgmest.queries` query with
             one column per cell of the clique; or a Kron over exactly the clique's attributes, in any order.
-        noise: "gaussian", "laplace", "discrete_gaussian" or "discrete_laplace". Only likelihoods read it.
+        noise: "gaussian", "laplace", "discrete_gaussian" or "discrete_laplace". Only likelihoods use it.
 
-    `LinearMeasurement.exact`, `.rounded`, `.suppressed`, `.percentages` and `.between` make one of published answers
-    without noise, `.swapped` one of a table whose records were swapped.
+    `LinearMeasurement.exact`, `.rounded`, `.suppressed`, `.percentages` and `.between` make measurements of published
+    answers without noise; `.swapped` makes one of a table whose records were swapped.
 
     Attributes:
-        low, high: the ends of the true answers where `noise` is "between", else None.
-        base: what answers were rounded to at random, which says how likely each count between the ends is; else None.
+        low, high: the ends of the true answers if `noise` is "between", otherwise None.
+        base: the base of random rounding, which determines how likely each count between the ends is; otherwise None.
 
     Raises:
-        MeasurementError: values or stddev that are not finite numbers, stddev not positive, a Kron on other attributes.
-        MeasurementShapeError: values, stddev or query whose shapes do not fit together.
-        QueryError: a query matrix that cannot be used.
+        MeasurementError: values or stddev are not finite numbers, stddev is not positive, or a Kron is over other
+            attributes.
+        MeasurementShapeError: the shapes of values, stddev and query do not fit together.
+        QueryError: the query is not valid.
         DuplicateAttributeError: the clique names an attribute twice.
-        ArgumentError: an unknown noise kind.
+        ArgumentError: the noise kind is unknown.
     """
 
     values: np.ndarray
@@ -92,12 +88,7 @@ class LinearMeasurement:
     _shape: tuple[int, ...] | None = field(init=False, repr=False)
 
     def __init__(
-        self,
-        values: Any,
-        clique: Iterable[str] | str,
-        stddev: Any = 1.0,
-        query: Any = None,
-        noise: str = "gaussian",
+        self, values: Any, clique: Iterable[str] | str, stddev: Any = 1.0, query: Any = None, noise: str = "gaussian"
     ):
         if noise not in NOISES:
             raise ArgumentError.of("noise", noise, NOISES)
@@ -124,19 +115,20 @@ class LinearMeasurement:
 
     @classmethod
     def between(cls, low: Any, high: Any, clique: Iterable[str] | str, query: Any = None) -> LinearMeasurement:
-        """Exact answers of which only ends are known, such as ranges, or counts that were top-coded (high = inf).
+        """Make a measurement of true answers between two known ends, such as ranges or top-coded counts (high = inf).
 
-        `noise` is then "between" and `values` the middle of the ends (the lower end where the upper is open).
+        Its `noise` is "between", and its `values` are the middles of the ends (the lower ends if `high` is inf).
 
         >>> LinearMeasurement.between([3, 8], [7, 12], "sex")
         LinearMeasurement(sex: 2 answers, identity, between ends 4 apart)
 
         Args:
-            low, high: the ends, in counts; a scalar or an array as `values` may be, low <= high. high may be inf.
+            low, high: the ends, in counts, low <= high: scalars, or arrays of the same shapes as `values`. An upper end
+                may be inf.
             clique, query: as for a noisy measurement.
 
         Raises:
-            MeasurementError: ends that are not numbers, low above high, or a lower end that is infinite.
+            MeasurementError: an end is not a number, a lower end is infinite, or low is above high.
         """
         below, above = np.broadcast_arrays(np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64))
         where = f"the measurement of {checked_clique(clique)}"
@@ -160,25 +152,25 @@ class LinearMeasurement:
 
     @classmethod
     def exact(cls, values: Any, clique: Iterable[str] | str, query: Any = None) -> LinearMeasurement:
-        """Answers without noise or rounding, in counts; errors as for `between`."""
+        """Make a measurement of exact answers, in counts, without noise or rounding; errors as for `between`."""
         return cls.between(values, values, clique, query)
 
     @classmethod
     def rounded(
         cls, values: Any, clique: Iterable[str] | str, base: float, query: Any = None, *, random: bool = False
     ) -> LinearMeasurement:
-        """Whole numbers that were rounded to multiples of a base.
+        """Make a measurement of whole numbers that were rounded to multiples of a base.
 
         Args:
             values: the published multiples, in counts.
             clique, query: as for a noisy measurement.
-            base: the base, 1 or more. Rounding to the nearest multiple moves a whole number by at most base // 2.
-            random: each was rounded to the multiple below or above at random, so that it moved by less than the base;
-                without bias: to the one above with probability (count - below) / base. Then a count is the likelier the
-                nearer it is to what was published, as likelihoods and posteriors know; bounds know the ends.
+            base: the base, at least 1. Rounding to the nearest multiple moves a whole number by at most base // 2.
+            random: whether each number was rounded to the multiple below or above at random and without bias, that is
+                to the one above with probability (count - below) / base. Then it moved by less than the base, and
+                counts close to the published multiple are more likely, which likelihoods and posteriors use.
 
         Raises:
-            MeasurementError: the base is not a number of at least 1, or values that are not numbers.
+            MeasurementError: the base is not a number of at least 1, or a value is not a number.
         """
         if isinstance(base, bool) or not 1 <= base < math.inf:
             raise MeasurementError(
@@ -196,7 +188,7 @@ class LinearMeasurement:
     def percentages(
         cls, values: Any, clique: Iterable[str] | str, of: Any, decimals: int = 0, query: Any = None
     ) -> LinearMeasurement:
-        """Counts that were published as percentages, rounded to so many decimals.
+        """Make a measurement of counts that were published as rounded percentages.
 
         >>> LinearMeasurement.percentages([33, 67], "sex", of=120).low
         array([39., 80.])
@@ -204,12 +196,12 @@ class LinearMeasurement:
         Args:
             values: the percentages, between 0 and 100.
             clique, query: as for a noisy measurement.
-            of: the count that is 100 %: a number, or an array that broadcasts to the values, such as a column of the
-                rows' totals.
-            decimals: of the percentages.
+            of: the count that is 100 %: a number, or an array that broadcasts to the values, such as a column of row
+                totals.
+            decimals: the number of decimals to which the percentages were rounded, from 0 to 12.
 
         Raises:
-            MeasurementError: values that are no percentages, totals that are not positive, or no number of decimals.
+            MeasurementError: a value is not between 0 and 100, a total is not positive, or `decimals` is invalid.
         """
         where = f"the measurement of {checked_clique(clique)}"
         shares, totals = numbers(values, f"{where}: values"), numbers(of, f"{where}: of")
@@ -221,31 +213,32 @@ class LinearMeasurement:
             raise MeasurementError(f"{where}: of must be positive, the count that is 100 %.")
         half = 0.5 * 10.0**-decimals
         low, high = (np.clip(shares + end, 0.0, 100.0) * totals / 100.0 for end in (-half, half))
-        inner, outer = np.ceil(low - ROUNDED_BY), np.floor(high + ROUNDED_BY)
-        whole = inner <= outer  # a count of records is a whole number, if it is one of records
+        # Counts of records are whole numbers. Other tables may have no whole number between the ends: keep these ends.
+        inner, outer = np.ceil(low - END_ROUNDING), np.floor(high + END_ROUNDING)
+        whole = inner <= outer
         return cls.between(np.where(whole, inner, low), np.where(whole, outer, high), clique, query)
 
     @classmethod
     def swapped(
         cls, values: Any, clique: Iterable[str] | str, share: float, attributes: Iterable[str] | str
     ) -> LinearMeasurement:
-        r"""Counts of records of which a share had some attributes swapped with those of other records.
+        r"""Make a measurement of counts of records, a share of which exchanged some attributes with other records.
 
-        Swapping leaves the marginals of the swapped attributes, and of the others, as they are, and moves the rest of
+        Swapping changes neither the marginal $x_g$ of the swapped attributes nor that of the others, $x_h$. It moves
         the table towards their product: with the share p, $E[y] = (1 - p) x + p \, x_g x_h / n$. The measurement is
         $(y - p \, y_g y_h / n) / (1 - p)$, which has no bias, with noise of variance
-        $(p (1 - p) y + p \, y_g y_h / n) / (1 - p)^2$, taken to be Gaussian. Partners are taken to be chosen at random;
-        where they are chosen to be alike less has moved, and the noise is stated too large.
+        $(p (1 - p) y + p \, y_g y_h / n) / (1 - p)^2$, taken to be Gaussian. Partners are assumed to be chosen at
+        random. If partners are chosen for similarity, the table has moved less and the stated noise is too large.
 
         Args:
             values: the published counts, an array of the clique's shape.
             clique: the attributes of the table.
-            share: of records that were swapped, below 1.
-            attributes: those that were exchanged, such as the district; not all of the clique's.
+            share: the share of records that were swapped, at least 0 and below 1.
+            attributes: the attributes that were exchanged, such as the district; some but not all of the clique's.
 
         Raises:
-            MeasurementError: a share that is none, values of another shape, or attributes that are not some of the
-                clique's.
+            MeasurementError: the share is out of range, the values have another shape, or `attributes` are not some,
+                but not all, of the clique's.
         """
         names = checked_clique(clique)
         where = f"the measurement of {names}"
@@ -268,24 +261,24 @@ class LinearMeasurement:
     def suppressed(
         cls, values: Any, clique: Iterable[str] | str, below: float, query: Any = None, *, least: float = 0.0
     ) -> LinearMeasurement:
-        """Whole numbers of which those below a threshold were left out.
+        """Make a measurement of whole numbers that were suppressed below a threshold.
 
         Args:
-            values: the published counts, exact; NaN where one was suppressed. +inf where it was suppressed to protect
-                another (complementary suppression): then it may be any count.
+            values: the exact published counts. NaN is a suppressed count; +inf is a count of any size that was
+                suppressed to protect another one (complementary suppression).
             clique, query: as for a noisy measurement.
-            below: counts below this were suppressed.
-            least: the smallest count that is suppressed: 1 where zeros are published.
+            below: the threshold; smaller counts were suppressed.
+            least: the smallest suppressed count; 1 if zeros are published.
 
         Raises:
-            MeasurementError: a published count below the threshold yet not below `least`, or values of no meaning.
+            MeasurementError: a published count is below the threshold but not below `least`, or a value is not a count.
         """
         table = np.asarray(values, dtype=np.float64)
         hidden, complementary = np.isnan(table), np.isposinf(table)
         if ((table < below) & (table >= max(least, 1.0))).any():
             raise MeasurementError(
                 f"the measurement of {checked_clique(clique)}: a published value is below the threshold {below:g}; "
-                "counts that were suppressed are NaN, and other exact ones belong into LinearMeasurement.exact."
+                "give suppressed counts as NaN, and other exact counts with LinearMeasurement.exact."
             )
         low = np.where(hidden, least, np.where(complementary, 0.0, table))
         high = np.where(hidden, max(math.ceil(below) - 1, least), table)
@@ -293,12 +286,12 @@ class LinearMeasurement:
 
     @property
     def noisy(self) -> bool:
-        """Whether the answers carry noise; else the true ones lie between `low` and `high`."""
+        """True if the answers have noise; otherwise the true answers lie between `low` and `high`."""
         return self.noise != BETWEEN
 
     @property
     def published(self) -> np.ndarray | None:
-        """The multiples of `base` that answers were rounded to; None where there is no base."""
+        """The published multiples of `base`; None without a base."""
         return None if self.base is None or self.high is None else self.high - (math.ceil(self.base) - 1)
 
     @property
@@ -313,17 +306,17 @@ class LinearMeasurement:
 
     @property
     def uniform_stddev(self) -> float | None:
-        """The standard deviation where all answers share it, else None."""
+        """The standard deviation if all answers have the same one, otherwise None."""
         deviations = np.asarray(self.stddev)
         return float(deviations.flat[0]) if np.all(deviations == deviations.flat[0]) else None
 
     def check(self, domain: Domain) -> None:
-        """See that the measurement fits a domain.
+        """Check that the measurement fits a domain.
 
         Raises:
             UnknownAttributeError: the domain lacks an attribute of the clique.
-            MeasurementShapeError: values or query made for another number of cells.
-            QueryError: a factor of a Kron made for another number of values.
+            MeasurementShapeError: the values or the query have another number of cells.
+            QueryError: a factor of a Kron has another number of values.
         """
         table = domain.project(self.clique)
         if self.query is not None and self.query.attributes is not None:
@@ -344,50 +337,53 @@ class LinearMeasurement:
             )
 
     def answer(self, marginal: Factor) -> np.ndarray:
-        """The exact answers Q mu about a marginal in counts that covers the clique, shape (r,)."""
+        """Return the exact answers Q mu for a marginal in counts that covers the clique, shape (r,)."""
         return self.answer_cells(marginal.project(self.clique).datavector())
 
     def answer_cells(self, cells: np.ndarray) -> np.ndarray:
-        """Q mu for the marginal's cells, row-major in the clique's order; for identity the same array."""
-        return cells if self._reading is None else self._reading.apply(cells).reshape(-1)
+        """Return Q mu for the marginal's cells, row-major in the clique's order; for identity the same array."""
+        return cells if self._ordered_query is None else self._ordered_query.apply(cells).reshape(-1)
 
     def transpose(self, residual: Any, domain: Domain | None = None) -> np.ndarray:
-        """Q^T applied to one number per answer: one number per cell, as an array of the clique's shape.
+        """Return Q^T applied to one number per answer, as an array of the clique's shape.
 
-        Where neither `domain`, nor a Kron, nor values given as a table tell that shape, the cells are in one row.
+        The shape follows from `domain`, a Kron, or values that were given as a table; otherwise the result is flat.
         """
         shape = self._shape if domain is None else domain.project(self.clique).shape
-        if shape is None and self._reading is not None:
-            shape = self._reading.table_shape
+        if shape is None and self._ordered_query is not None:
+            shape = self._ordered_query.table_shape
         cells = self.transpose_cells(np.asarray(residual, dtype=np.float64).reshape(-1))
         return cells if shape is None else cells.reshape(shape)
 
     def transpose_cells(self, residual: np.ndarray) -> np.ndarray:
-        """Q^T residual as a flat array of cells, row-major in the clique's order; for identity the same array."""
-        return residual if self._reading is None else self._reading.transpose(residual).reshape(-1)
+        """Return Q^T residual by cell, flat and row-major in the clique's order; for identity the same array."""
+        return residual if self._ordered_query is None else self._ordered_query.transpose(residual).reshape(-1)
 
     def weighted_column_squares(self, weights: Any) -> np.ndarray:
-        """sum_r weights[r] * Q[r, j]^2 for each cell j, row-major in the clique's order; weights may be a scalar."""
-        spread = np.broadcast_to(weights, (self.rows,))
-        return spread if self._reading is None else self._reading.weighted_column_squares(spread).reshape(-1)
+        """Return sum_r weights[r] * Q[r, j]^2 for each cell j, row-major in the clique's order.
+
+        The weights may be a scalar.
+        """
+        by_row, query = np.broadcast_to(weights, (self.rows,)), self._ordered_query
+        return by_row if query is None else query.weighted_column_squares(by_row).reshape(-1)
 
     @cached_property
     def column_squares(self) -> np.ndarray:
-        """||W Q e_j||^2 for each cell j, with W = diag(1 / stddev): the diagonal of the L2 loss's Hessian.
+        """The diagonal of the Hessian of the L2 loss: ||W Q e_j||^2 for each cell j, with W = diag(1 / stddev).
 
-        A LinearOperator is applied to each unit vector once; every other query costs one transposed product.
+        A LinearOperator is applied to each unit vector once; other queries cost one transposed product.
         """
         squares = self.weighted_column_squares(1.0 / np.square(self.stddev)).view()
         squares.flags.writeable = False
         return squares
 
     def max_column_norm(self) -> float:
-        """max_j ||W Q e_j||_2 with W = diag(1 / stddev), exact for every query."""
+        """Return max_j ||W Q e_j||_2 with W = diag(1 / stddev), which is exact for every query."""
         return float(np.sqrt(self.column_squares.max()))
 
     @cached_property
-    def _reading(self) -> LinearQuery | None:
-        """The query, as it reads the marginal's cells in the clique's order; None for identity."""
+    def _ordered_query(self) -> LinearQuery | None:
+        """The query on the marginal's cells in the clique's order; None for identity."""
         return None if self.query is None else self.query.in_order(self.clique)
 
     def __repr__(self) -> str:
@@ -404,6 +400,7 @@ class LinearMeasurement:
 
 
 def _between_text(names: str, query: str, widths: np.ndarray) -> str:
+    """Return the repr of a measurement between ends."""
     answers = "1 answer" if len(widths) == 1 else f"{len(widths):,} answers"
     if not widths.any():
         return f"LinearMeasurement({names}: {answers}, {query}, exact)"

@@ -1,4 +1,4 @@
-"""The kinds of noise that a measurement may have: their parameters, standard deviations, and draws for simulations."""
+"""The kinds of noise of measurements: parameters, standard deviations, and draws for simulations."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ from typing import Any
 import numpy as np
 
 NOISES = ("gaussian", "laplace", "discrete_gaussian", "discrete_laplace")
+"""The names of the noise kinds."""
 
 
 def noise_scale(noise: str, stddev: Any) -> Any:
-    """The noise's own parameter: sigma of the Gaussians, b of the Laplaces (probability falls as exp(-|k| / b))."""
+    """Return the parameter of noise with a given standard deviation: sigma of Gaussian noise, b of Laplace noise.
+
+    The probability of (discrete) Laplace noise k is proportional to exp(-|k| / b).
+    """
     if noise == "laplace":
         return stddev / math.sqrt(2.0)
     if noise == "discrete_laplace":
@@ -20,7 +24,7 @@ def noise_scale(noise: str, stddev: Any) -> Any:
 
 
 def noise_stddev(noise: str, scale: Any) -> Any:
-    """The standard deviation of noise with the given parameter: the inverse of `noise_scale`."""
+    """Return the standard deviation of noise with a given parameter, the inverse of `noise_scale`."""
     if noise == "laplace":
         return scale * math.sqrt(2.0)
     if noise == "discrete_laplace":
@@ -30,14 +34,14 @@ def noise_stddev(noise: str, scale: Any) -> Any:
 
 
 def discrete_laplace(scale: Any, size: int, generator: np.random.Generator) -> np.ndarray:
-    """Integers with probability proportional to exp(-|k| / scale): the difference of two geometric ones.
+    """Draw integers k with probability proportional to exp(-|k| / scale), as differences of two geometric integers.
 
-    For simulations and the bootstrap alone: noise that is to protect anything comes from `pgmest.privacy`'s backends.
+    Only for simulations and the bootstrap: noise that protects privacy comes from the backends of `pgmest.privacy`.
 
     Args:
         scale: one number, or one for each integer.
-        size: how many.
-        generator: of the randomness.
+        size: the number of integers.
+        generator: the source of randomness.
     """
     success = -np.expm1(-1.0 / np.asarray(scale, dtype=np.float64))
     return generator.geometric(success, size) - generator.geometric(success, size)

@@ -1,15 +1,16 @@
-r"""What a private selection says about the candidates that it did not choose.
+r"""The evidence of a private selection about the candidates that it did not choose.
 
 The exponential mechanism chooses candidate c with probability proportional to $e^{a q_c}$, where q is the score and a
-the rate. Who was chosen is public, and was paid for. Of a candidate r that lost, all other scores held fixed,
+the rate. The choice is public, and its privacy cost has been charged. For a candidate r that lost, with all other
+scores fixed,
 
 .. math:: P(r \text{ loses} \mid q_r) = \frac{Z}{Z + e^{a q_r}} , \qquad Z = \sum_{j \ne r} e^{a q_j} ,
 
-so a score far above $\log Z / a$ is unlikely. Z is not known, but $e^{a q_c}$ is a share of it that is seldom small:
-the chosen one has less than 1 / (k m) of all the weight of m candidates with a probability of at most 1 / k. Here
-$Z = m e^{a q_c}$ is taken, which makes the evidence weaker than it is rather than stronger. Scores are weighted l1
-distances of marginals from what a model expected (`Curator.select` with `Distances`), so that this bounds by how much
-a marginal that was never measured can differ from that model.
+so a score far above $\log Z / a$ is unlikely. Z is unknown, but the share of $e^{a q_c}$ in Z is rarely small: the
+probability that the chosen one of m candidates has less than 1 / (k m) of the total weight is at most 1 / k. This
+module uses $Z = m e^{a q_c}$, which rather understates the evidence. Scores are weighted l1 distances of marginals from
+those of a model (`Curator.select` with `Distances`), so the evidence bounds the distance from that model of marginals
+that were never measured.
 """
 
 from __future__ import annotations
@@ -23,19 +24,20 @@ import numpy as np
 
 from pgmest.tables.domain import Clique
 
-MOST_VALUES = 2**22
-"""Expected answers that are kept, of the latest selections: 32 MB."""
+MAX_VALUES = 2**22
+"""The largest number of expected answers that a run keeps of its latest selections, 32 MB."""
 
 
 @dataclass(frozen=True, eq=False)
 class ScoredMarginal:
-    r"""A candidate: its score is $w (\lVert x - y \rVert_1 - e)$, x being its marginal.
+    r"""A candidate with the score $w (\lVert x - y \rVert_1 - e)$, where x is its marginal in counts.
 
     Attributes:
-        clique: the attributes.
+        clique: the attributes of the marginal.
         expected: y, in counts.
-        weight, expected_error: w and e; e in counts.
-        groups: where records had been recoded, the cell of y that each cell of the marginal is part of.
+        weight: w.
+        expected_error: e, in counts.
+        groups: for each cell of the marginal, the cell of y to which it was recoded; None without recoding.
     """
 
     clique: Clique
@@ -45,7 +47,7 @@ class ScoredMarginal:
     groups: np.ndarray | None = None
 
     def scores(self, tables: np.ndarray) -> np.ndarray:
-        """Of many tables of counts, shape (tables, cells)."""
+        """Return the scores of many tables of counts, shape (tables, cells)."""
         if self.groups is not None:
             order = np.argsort(self.groups, kind="stable")
             present, starts = np.unique(self.groups[order], return_index=True)
@@ -59,24 +61,24 @@ class CellMerging(Protocol):
     """A recoding of records before a selection (`pgmest.transforms`)."""
 
     def sources(self, clique: Clique) -> Clique:
-        """The attributes before it of which those after it are made."""
+        """Return the attributes before the recoding from which the attributes of `clique` are made."""
         ...
 
     def cells(self, clique: Clique) -> tuple[Clique, np.ndarray]:
-        """These, and for each of their cells, row-major, the cell that it becomes."""
+        """Return the source attributes, and for each of their cells, row-major, the recoded cell of `clique`."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class PaidSelection:
-    """A selection by the exponential mechanism, and what it was between.
+    """A selection by the exponential mechanism, with its candidates.
 
     Attributes:
-        chosen: the candidate that won.
-        lost: marginals that lost; others may have, too.
+        chosen: the chosen candidate.
+        lost: candidates that were not chosen, not necessarily all of them.
         rate: a, per unit of the score: epsilon / (2 sensitivity).
-        candidates: how many there were in all.
-        recodings: of the records before the selection, the last one first.
+        candidates: the number of all candidates.
+        recodings: the recodings of the records before the selection, the last one first.
     """
 
     chosen: ScoredMarginal
@@ -86,13 +88,13 @@ class PaidSelection:
     recodings: tuple[CellMerging, ...] = ()
 
     def sources(self, clique: Clique) -> Clique:
-        """The attributes, before all recodings, of which a candidate's are made."""
+        """Return the attributes before all recodings from which a candidate's attributes are made."""
         for recoding in self.recodings:
             clique = recoding.sources(clique)
         return clique
 
     def original(self, marginal: ScoredMarginal) -> ScoredMarginal:
-        """A candidate as a function of a marginal before all recodings."""
+        """Return a candidate as a function of the marginal before all recodings."""
         clique, groups = marginal.clique, np.arange(len(marginal.expected))
         for recoding in self.recodings:
             clique, index = recoding.cells(clique)
@@ -101,17 +103,17 @@ class PaidSelection:
 
     @cached_property
     def values(self) -> int:
-        """How many numbers it keeps."""
+        """The number of expected answers of its candidates."""
         return sum(len(one.expected) for one in (self.chosen, *self.lost))
 
     def log_likelihood(self, lost: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-        """That of a candidate's having lost with a score, given the chosen one's; elementwise."""
+        """Return the log-likelihood that a candidate with score `lost` lost to one with score `chosen`, elementwise."""
         return -np.logaddexp(0.0, self.rate * (lost - chosen) - math.log(self.candidates))
 
 
 def latest(selections: list[PaidSelection]) -> list[PaidSelection]:
-    """The last ones, as far as there is room: they are the ones with the lowest scores."""
-    room, kept = MOST_VALUES, []
+    """Return the latest selections up to MAX_VALUES numbers; later selections have lower scores, so tighter bounds."""
+    room, kept = MAX_VALUES, []
     for one in reversed(selections):
         room -= one.values
         if room < 0:

@@ -1,6 +1,6 @@
 """Differentially private mechanisms, all with the same contract (`pgmest.mechanisms.mechanism`).
 
-Each is imported when it is first asked for.
+Each mechanism is imported at its first use.
 """
 
 from importlib import import_module
@@ -11,13 +11,12 @@ if TYPE_CHECKING:
     from pgmest.mechanisms.dual_query.dual_query import DualQuery
     from pgmest.mechanisms.hdmm import HDMM
     from pgmest.mechanisms.independent import Independent
+    from pgmest.mechanisms.lamp.lamp import LAMP
     from pgmest.mechanisms.mechanism import Mechanism
     from pgmest.mechanisms.mst import MST
     from pgmest.mechanisms.mwem.mwem import MWEM
-    from pgmest.mechanisms.pgm.pgm import PGM
     from pgmest.mechanisms.pmw_pub.pmw_pub import PMWPub
     from pgmest.mechanisms.ppsyn.ppsyn import PPSyn
-    from pgmest.mechanisms.ppsyn.published import PPSynAsPublishedNotPrivate
     from pgmest.mechanisms.privbayes.privbayes import PrivBayes
     from pgmest.mechanisms.priview.priview import PriView
     from pgmest.mechanisms.privmrf.privmrf import PrivMRF
@@ -33,10 +32,9 @@ MECHANISMS = {
     "MST": "pgmest.mechanisms.mst",
     "MWEM": "pgmest.mechanisms.mwem.mwem",
     "Mechanism": "pgmest.mechanisms.mechanism",
-    "PGM": "pgmest.mechanisms.pgm.pgm",
+    "LAMP": "pgmest.mechanisms.lamp.lamp",
     "PMWPub": "pgmest.mechanisms.pmw_pub.pmw_pub",
     "PPSyn": "pgmest.mechanisms.ppsyn.ppsyn",
-    "PPSynAsPublishedNotPrivate": "pgmest.mechanisms.ppsyn.published",
     "PriView": "pgmest.mechanisms.priview.priview",
     "PrivBayes": "pgmest.mechanisms.privbayes.privbayes",
     "PrivMRF": "pgmest.mechanisms.privmrf.privmrf",
@@ -44,20 +42,19 @@ MECHANISMS = {
     "Result": "pgmest.mechanisms.result",
     "Transformed": "pgmest.mechanisms.transformed",
 }
-"""Where each name is."""
+"""The module of each public name."""
 
 __all__ = [
     "AIM",
     "HDMM",
+    "LAMP",
     "MST",
     "MWEM",
-    "PGM",
     "DualQuery",
     "Independent",
     "Mechanism",
     "PMWPub",
     "PPSyn",
-    "PPSynAsPublishedNotPrivate",
     "PriView",
     "PrivBayes",
     "PrivMRF",

@@ -1,11 +1,11 @@
-"""The one loop of adaptive mechanisms: select what the model gets most wrong, measure it, estimate again, anneal.
+"""The loop of adaptive mechanisms: select a marginal that the model gets wrong, measure it, estimate again, anneal.
 
-AIM, MWEM, PMW-Pub, PPSyn and PrivMRF are this loop with parts of their own:
+AIM, MWEM, PMW-Pub, PPSyn and PrivMRF run this loop and differ in four parts:
 
-- candidates: what could be measured in a round, and how each is scored (`exponential_selection.Candidate`);
-- schedule: the round budgets, how many rounds there are, and annealing (`EqualRounds`, `Annealing`);
-- estimator: what learns from the measurements (`estimation.GraphicalModel`, multiplicative weights, ...);
-- selection: how one candidate is chosen, by default `exponential_selection`.
+- candidates: the marginals that a round can measure, with their scores (`exponential_selection.Candidate`);
+- schedule: the round budgets, the number of rounds, and annealing (`EqualRounds`, `Annealing`);
+- estimator: the model that learns from the measurements (`estimation.GraphicalModel`, multiplicative weights, ...);
+- selection: the private choice of a candidate, by default `exponential_selection`.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ import numpy as np
 from pgmest._base.memory import without_collection
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE, Candidate, exponential_selection
-from pgmest.mechanisms.parameters import MEASURING
+from pgmest.mechanisms.parameters import MEASURING_SHARE
 from pgmest.privacy.budgets import Budget
 from pgmest.privacy.curator import Curator
 from pgmest.tables.domain import Clique, Domain
 
 ROUNDS_PER_ATTRIBUTE = 16
-"""How many rounds the first round budgets are made for where nothing is said: annealing makes them fewer."""
+"""The default number of rounds per attribute for which the first round budget is made; annealing shortens the run."""
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,9 @@ class Round:
 
     Attributes:
         number: 1, 2, ...
-        budget: what it may cost, selection and measurement together.
-        last: whether no other follows; its measurement then gets all that is left.
-        reserve: what a further round needs at least: if the measurement would leave less, this round is the last.
+        budget: the cost of selection and measurement together.
+        last: whether the round is the last; its measurement then gets the whole remaining budget.
+        reserve: the least budget of a further round; if the measurement would leave less, this round is the last.
     """
 
     number: int
@@ -45,7 +45,7 @@ class Round:
     reserve: Budget | None = None
 
     def spent(self, curator: Curator) -> float:
-        """The share of the whole budget that is spent when the round is over."""
+        """Return the share of the whole budget that is spent at the end of the round."""
         return 1 - (curator.remaining - self.budget) / curator.budget
 
 
@@ -53,11 +53,11 @@ class Schedule(Protocol):
     """The round budgets."""
 
     def following(self, curator: Curator) -> Round:
-        """The next round."""
+        """Return the next round."""
         ...
 
     def observe(self, measurement: LinearMeasurement, before: Any, after: Any) -> None:
-        """A round is over; the models before and after it."""
+        """Take note of a round that has ended: its measurement, and the models before and after it."""
         ...
 
 
@@ -66,35 +66,35 @@ class RoundEstimator(Protocol):
 
     @property
     def model(self) -> Any:
-        """The present one."""
+        """The current model."""
         ...
 
     def learn(self, curator: Curator, last: bool) -> None:
-        """Take in what was measured since; at the end with more care."""
+        """Update the model with the new measurements; more accurately after the last round."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class Adaptive:
-    """The loop.
+    """The loop of an adaptive mechanism.
 
     Attributes:
-        candidates: what could be measured, from the round and the present model; at least one. Only what is public, or
-            was paid for, may decide.
+        candidates: a function that returns the candidates of a round, at least one, from the round and the current
+            model. It may depend only on public facts and on answers that were paid for.
         schedule: the round budgets.
-        estimator: has a model already, and learns.
-        measuring: the share of a round that pays for the measurement; the rest pays for the selection.
-        selection: chooses one of the candidates, given the curator, the model, the candidates and what it may cost.
+        estimator: the estimator, which has a first model already.
+        measuring_share: the share of a round's budget that pays for the measurement; the rest pays for the selection.
+        selection: a function that chooses a candidate, given the curator, the model, the candidates and its cost.
     """
 
     candidates: Callable[[Round, Any], Sequence[Candidate]]
     schedule: Schedule
     estimator: RoundEstimator
-    measuring: float = MEASURING
+    measuring_share: float = MEASURING_SHARE
     selection: Callable[..., Candidate] = exponential_selection
 
     def run(self, curator: Curator) -> list[Clique]:
-        """Spend what remains of the curator's budget; the cliques chosen, in order."""
+        """Spend the curator's remaining budget, and return the chosen cliques, in order."""
         chosen: list[Clique] = []
         last = False
         while not last:
@@ -103,8 +103,8 @@ class Adaptive:
             with without_collection():
                 options = list(self.candidates(turn, model))
                 label = f"round {turn.number}: one of {len(options)}"
-                best = self.selection(curator, model, options, turn.budget * (1 - self.measuring), label=label)
-            spend = best.spend or turn.budget * self.measuring
+                best = self.selection(curator, model, options, turn.budget * (1 - self.measuring_share), label=label)
+            spend = best.spend or turn.budget * self.measuring_share
             last = turn.last or (turn.reserve is not None and curator.remaining <= spend + turn.reserve)
             label = f"round {turn.number}: {' x '.join(best.clique)}"
             measurement = curator.measure(best.clique, curator.remaining if last else spend, best.measured, label=label)
@@ -115,23 +115,23 @@ class Adaptive:
 
 
 class EqualRounds:
-    """A fixed number of rounds, each with an equal share of what remains.
+    """A fixed number of rounds, each with an equal share of the remaining budget.
 
     Args:
-        rounds: how many.
+        rounds: the number of rounds.
     """
 
     def __init__(self, rounds: int):
         self._rounds, self._number = rounds, 0
 
     def following(self, curator: Curator) -> Round:
-        """See `Schedule`."""
+        """Return the next round."""
         self._number += 1
         left = self._rounds + 1 - self._number
         return Round(self._number, curator.remaining / left, left == 1)
 
     def observe(self, measurement: LinearMeasurement, before: Any, after: Any) -> None:
-        """Nothing changes."""
+        """Do nothing: the round budgets are fixed."""
 
 
 class Annealing:
@@ -139,25 +139,25 @@ class Annealing:
 
     After a measurement with noise of standard deviation sigma on each of its answers, if
     $\eta \lVert Q (\hat x_t - \hat x_{t-1}) \rVert_1 \le \sqrt{2 / \pi} \, \sigma \cdot rows$, the rounds that follow
-    cost four times as much, so that their noise is half as large. The round that leaves less than another one's budget
-    is the last.
+    cost four times as much, so that their noise is half as large. A round is the last if it would leave less than a
+    round's budget.
 
     Args:
-        budget: of the first round.
-        eta: how much noise a measurement may have, as a share of what it changes.
+        budget: the budget of the first round.
+        eta: the largest ratio of a measurement's noise to the change of the model at which budgets stay as they are.
     """
 
     def __init__(self, budget: Budget, eta: float = 1.0):
         self._budget, self._eta, self._number = budget, eta, 0
 
     def following(self, curator: Curator) -> Round:
-        """See `Schedule`."""
+        """Return the next round."""
         self._number += 1
         last = curator.remaining / self._budget < 2
         return Round(self._number, curator.remaining if last else self._budget, last)
 
     def observe(self, measurement: LinearMeasurement, before: Any, after: Any) -> None:
-        """Compare what the measurement changed with its noise."""
+        """Raise the round budgets if the measurement changed the model less than noise would."""
         moved = measurement.answer(after.project(measurement.clique))
         moved = np.abs(moved - measurement.answer(before.project(measurement.clique))).sum()
         if self._eta * float(moved) <= MEAN_ABSOLUTE * float(np.mean(measurement.stddev)) * measurement.rows:
@@ -165,5 +165,5 @@ class Annealing:
 
 
 def planned_rounds(rounds: int | None, domain: Domain) -> int:
-    """How many rounds the first round budget is made for: as asked, or `ROUNDS_PER_ATTRIBUTE` for each attribute."""
+    """Return the number of rounds for which the first round budget is made: the given one, or the default."""
     return rounds or ROUNDS_PER_ATTRIBUTE * len(domain)

@@ -1,4 +1,4 @@
-"""AIM: measure, round after round, the marginal of the workload that the model gets most wrong for its size."""
+"""AIM: in each round, select and measure the marginal of the workload with the largest error for its size."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError
+from pgmest.errors import ArgumentError
 from pgmest.mechanisms.adaptive import Adaptive, Annealing, Round, planned_rounds
 from pgmest.mechanisms.estimation import GraphicalModel, tree_limit
 from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE, Candidate
@@ -17,36 +17,36 @@ from pgmest.mechanisms.mechanism import Mechanism, relevant_workload
 from pgmest.mechanisms.parameters import (
     CELLS,
     COUNT,
-    MEASURING,
+    MEASURING_SHARE,
     MEGABYTES,
     METHOD,
     POSITIVE,
     SHARE,
     TREE_MEGABYTES,
-    Renaming,
     optional,
     parameter,
 )
 from pgmest.mechanisms.result import Outcome
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.noise import noise_for
-from pgmest.queries.workloads import Item, Workload
 from pgmest.solvers.solver import Solver
 from pgmest.tables.domain import Clique, Domain
+from pgmest.workloads import Item, Workload
 
 
 @dataclass(frozen=True, kw_only=True)
 class AIM(Mechanism):
     r"""Adaptive and iterative measurements (McKenna, Mullins, Sheldon, Miklau 2022, Algorithms 2-4).
 
-    The one-way marginals first. Then in each round a marginal r among all subsets of the workload's cliques, of those
-    that keep the junction tree within its limit, is selected by the score
+    The one-way marginals are measured first. Each round then selects a marginal r by the exponential mechanism with the
+    score
 
-    .. math:: w_r \, (\lVert M_r(x) - M_r(\hat x) \rVert_1 - \sqrt{2 / \pi} \, \sigma n_r)
+    .. math:: w_r \, (\lVert M_r(x) - M_r(\hat x) \rVert_1 - \sqrt{2 / \pi} \, \sigma n_r),
 
-    with n_r cells, the noise sigma that it would be measured with, and the relevance w_r to the workload (the sum over
-    its cliques c of weight_c |r & c|). It is measured and the model estimated again. When the model moved less than
-    noise alone would move it, the rounds after it cost four times as much, so that their noise is half as large.
+    measures it and estimates the model again. The candidates are the subsets of the workload's cliques that keep the
+    junction tree within its limit. n_r is the number of cells, sigma the standard deviation of the noise, and w_r the
+    relevance to the workload, the sum of weight_c |r & c| over the cliques c. If a measurement moved the model less
+    than noise alone would, later rounds cost four times as much, so their noise is half as large (annealing).
 
     >>> import pgmest as pg
     >>> data = pg.datasets.load("census").select(["age", "sex", "income>50K"])
@@ -54,25 +54,28 @@ class AIM(Mechanism):
     >>> result.ledger.remaining / result.ledger.budget < 1e-9
     True
 
-    The limit on the tree grows with the share of the budget that is spent: the first rounds, which know least, cannot
-    use it up.
+    The limit on the junction tree grows with the spent share of the budget, so that the first rounds, whose models are
+    the least accurate, cannot fill the tree.
 
     Args:
-        rounds: how many rounds the first round budgets are made for, by default 16 per attribute. There will be fewer.
-        measuring: the share of a round that pays for the measurement; the rest pays for the selection (alpha).
+        rounds: the number of rounds that the first round budget is planned for, by default 16 per attribute. Annealing
+            makes the actual number smaller.
+        measuring_share: the share of a round's budget for the measurement (alpha); the rest pays for the selection.
         max_megabytes: the largest junction tree, 8 bytes a cell.
-        max_cells: marginals with more cells are not measured.
-        method: the solver of the last estimate. "mirror_flow", stopped early, is closer to the truth than the optimum.
-        tolerance, max_iterations: of the solver in each round before, which only has to show what is most wrong; each
-            starts from the last one.
+        max_cells: the most cells of a marginal of several attributes.
+        method: the solver of the last estimate. "mirror_flow" stops early, which is closer to the truth than the
+            optimum.
+        tolerance: the relative tolerance of the solver in all rounds but the last. A coarse estimate suffices to rank
+            the candidates.
+        max_iterations: the most iterations of the solver in all rounds but the last.
 
     Raises:
-        ArgumentError: a parameter out of its range; before anything is spent, one-way marginals that
-            exceed `max_megabytes` already.
+        ArgumentError: if a parameter is out of its range or, before anything is spent, if the one-way marginals exceed
+            `max_megabytes`.
     """
 
     rounds: int | None = parameter(None, optional(COUNT))
-    measuring: float = parameter(MEASURING, SHARE)
+    measuring_share: float = parameter(MEASURING_SHARE, SHARE)
     max_megabytes: float = parameter(TREE_MEGABYTES, MEGABYTES)
     max_cells: float = parameter(1e6, CELLS)
     method: str | Solver[Any] = parameter("mirror_flow", METHOD)
@@ -81,7 +84,6 @@ class AIM(Mechanism):
 
     definition: ClassVar[str] = "zcdp"
     accountings: ClassVar[tuple[str, ...]] = ("auto", "zcdp", "gdp")
-    old_names: ClassVar[Mapping[str, Renaming]] = {"round_iterations": Renaming("max_iterations")}
 
     def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
         relevance = relevant_cliques(curator.domain, workload, self.max_cells)
@@ -90,11 +92,11 @@ class AIM(Mechanism):
         if limit.tree.megabytes > self.max_megabytes:
             raise ArgumentError.of("max_megabytes", self.max_megabytes, f"at least {limit.tree.megabytes:.2g}")
         first = curator.budget / max(planned_rounds(self.rounds, curator.domain), len(one_way) + 1)
-        curator.measure_all(one_way, first * self.measuring * len(one_way))
+        curator.measure_all(one_way, first * self.measuring_share * len(one_way))
         effort = {"tolerance": self.tolerance, "max_iterations": self.max_iterations}
         estimator = GraphicalModel(curator, limit, method=self.method, **effort)
         candidates = partial(self._candidates, curator, relevance, estimator, {})
-        chosen = Adaptive(candidates, Annealing(first), estimator, self.measuring).run(curator)
+        chosen = Adaptive(candidates, Annealing(first), estimator, self.measuring_share).run(curator)
         return Outcome(estimator.model, {"chosen": chosen})
 
     def _candidates(
@@ -106,12 +108,17 @@ class AIM(Mechanism):
         turn: Round,
         model: Any,
     ) -> Sequence[Candidate]:
-        """The marginals for which there is room, with the error to expect of measuring them in this round.
+        """Return the candidates that fit into the junction tree, with the expected error of measuring them now.
 
         Args:
-            made: for the noise of the last round, all candidates.
+            curator: the curator of the records.
+            relevance: the relevance of each marginal.
+            estimator: the model and the limit on its junction tree.
+            made: all candidates for the noise of the last round, as a cache.
+            turn: the round.
+            model: the current estimate.
         """
-        noise = MEAN_ABSOLUTE * noise_for(turn.budget * self.measuring, curator.neighbors).stddev
+        noise = MEAN_ABSOLUTE * noise_for(turn.budget * self.measuring_share, curator.neighbors).stddev
         moved = curator.neighbors.l1_sensitivity()
         if noise not in made:
             made.clear()
@@ -130,13 +137,13 @@ class AIM(Mechanism):
 def relevant_cliques(
     domain: Domain, workload: Workload | None, max_cells: float, dimensions: float = float("inf")
 ) -> dict[Clique, float]:
-    """The subsets of the workload's cliques, with their relevance w_r to it; larger marginals are left out.
+    """Return the subsets of the workload's cliques with their relevance w_r, without those above the size limits.
 
     Args:
         domain: the attributes.
-        workload: None for all pairs.
+        workload: the workload; None for all pairs.
         max_cells: the most cells of a marginal of several attributes.
-        dimensions: the most attributes.
+        dimensions: the most attributes of a marginal.
     """
     relevant = relevant_workload(domain, workload).closure()
     return {

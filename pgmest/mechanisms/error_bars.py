@@ -1,23 +1,22 @@
-"""Error bars of models that were put together of others, such as MST's, whose rare values were merged."""
+"""Error bars of models that were composed of other models, such as MST's, which merges rare values."""
 
 from __future__ import annotations
 
 import dataclasses
 from typing import Any
 
-from pgmest._base.errors import ImpossibleModelError, ModelTooLarge, PgmestError
+from pgmest.errors import ImpossibleModelError, ModelTooLarge, PgmestError
 from pgmest.estimation.estimate import refit_of
 from pgmest.models.exact import Model
 from pgmest.privacy.curator import Curator
 
 
 def with_refit(model: Any, curator: Curator) -> Any:
-    """The model, knowing what it was estimated from: where it does not, all that the curator measured.
+    """Return the model with its measurements and selections, which its error bars need.
 
-    Marginals that the curator was paid to compare with its models, and did not choose, are given to it in any case.
-
-    Replicates are then estimated of the attributes as they are, not recoded. Where that cannot be done, it has no error
-    bars, as before.
+    A model without measurements gets all measurements of the curator. Its replicates are then estimated over the
+    original attributes, not the recoded ones. If that is impossible, the model is returned without error bars. Every
+    model gets the curator's selections, which say which marginals were compared with it and not chosen.
     """
     if not isinstance(model, Model):
         return model

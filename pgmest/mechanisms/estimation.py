@@ -1,11 +1,11 @@
-"""What mechanisms estimate with: all that a curator measured so far and knows, from the model of the last round on."""
+"""The estimates of mechanisms: models of a curator's measurements, warm-started from the last round's model."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from pgmest._base.errors import ImpossibleModelError, ModelTooLarge
+from pgmest.errors import ImpossibleModelError, ModelTooLarge
 from pgmest.estimation.estimate import estimate
 from pgmest.graph.junction_tree import JunctionTree
 from pgmest.graph.tree_limit import TreeLimit
@@ -26,20 +26,20 @@ def estimate_measured(
     measurements: Iterable[LinearMeasurement] | None = None,
     **options: Any,
 ) -> Model:
-    """`pgmest.estimate` of the curator's measurements, without what it knows to be impossible.
+    """Return the `pgmest.estimate` of the curator's measurements under its structural zeros.
 
-    The total is public under `Replace`, else estimated. Where no model can leave out the impossible, one that does not
-    is returned, as the measurements are paid for; `Result.details` then says so.
+    The total is public under `Replace`, and estimated otherwise. If no model can honor the structural zeros, a model
+    without them is returned, since the measurements are paid for; `Result.details` then says so.
 
     Args:
-        curator: has the measurements.
+        curator: the curator, with the measurements.
         init: the model of the last round.
-        measurements: what the mechanism made of the curator's measurements, to be used instead of them.
-        options: passed on.
+        measurements: derived measurements, to be used instead of the curator's.
+        options: options of `pgmest.estimate`.
 
     Raises:
-        KeyboardInterrupt: Ctrl-C; the mechanism should end. (`estimate` itself would return early, and the mechanism
-            would go on to its next round.)
+        KeyboardInterrupt: if Ctrl-C ended the estimate early, so that the mechanism ends, too, instead of beginning its
+            next round.
     """
     used = curator.measurements if measurements is None else measurements
     options |= {"total": curator.public_total, "init": init}
@@ -55,19 +55,20 @@ def estimate_measured(
 
 
 class GraphicalModel:
-    """The model of all measurements (PGM), estimated anew in each round from where the last one was.
+    """The graphical model of all measurements (PGM), estimated again in each round, starting from the last model.
 
-    Rounds only have to show what is most wrong. The last estimate is by `method` where all measurements are of cells:
-    "mirror_flow", stopped early, is closer to the truth than the optimum of the loss (on Adult and Titanic its error on
-    the workload was a quarter to a third below). Elsewhere the last estimate is the optimum, more exactly.
+    Between rounds a coarse estimate is enough, since it only has to show which marginals are most wrong. The last
+    estimate is made by `method` if all measurements are of cells: "mirror_flow", stopped early, is closer to the truth
+    than the optimum of the loss (on Adult and Titanic its workload error was a quarter to a third smaller). If queries
+    were measured, the last estimate is the optimum, with a tenth of the tolerance.
 
     Args:
-        curator: of which the estimates are made; what it measured already is learned at once.
-        limit: to which each clique that is measured is added.
-        tolerance, max_iterations: of the solver between rounds.
-        final_iterations: of the solver at the end, with a tenth of the tolerance.
-        method: see above; None for the optimum always.
-        first: what to use instead of the measurements that the curator has already.
+        curator: the curator; the model begins with its present measurements.
+        limit: the limit on the junction tree, to which each measured clique is added.
+        tolerance, max_iterations: the limits of the solver between rounds.
+        final_iterations: the limit of the solver at the end, with a tenth of the tolerance.
+        method: the solver of the last estimate, or None for the optimum in all cases.
+        first: derived measurements, to be used instead of those that the curator has already.
         init: a model of fewer measurements to start from.
     """
 
@@ -94,15 +95,15 @@ class GraphicalModel:
             self.model = Model(zero_potentials(curator.structural_zeros, curator.domain), known_total(curator))
 
     def admissible(self, cliques: Iterable[Clique], share: float = 1.0) -> list[Clique]:
-        """Those that can be measured while the junction tree stays within this share of its limit."""
+        """Return the cliques whose measurement keeps the junction tree within this share of its limit."""
         distinct = list(dict.fromkeys(cliques))
         return distinct if self._limit is None else self._limit.fitting(distinct, share)
 
     def learn(self, curator: Curator, last: bool) -> None:
-        """Estimate with what was measured since.
+        """Estimate again with the new measurements.
 
         Raises:
-            KeyboardInterrupt: Ctrl-C.
+            KeyboardInterrupt: at Ctrl-C.
         """
         if self._limit is not None:
             self._limit.add(curator.measurements[-1].clique)
@@ -115,19 +116,19 @@ class GraphicalModel:
 
 
 def tree_limit(curator: Curator, cliques: Iterable[Clique], max_megabytes: float) -> TreeLimit:
-    """The limit on the junction tree of these cliques, those of the structural zeros, and what will be measured."""
+    """Return the size limit of a junction tree that has these cliques and those of the structural zeros."""
     return TreeLimit(curator.domain, [*cliques, *(rule.attributes for rule in curator.structural_zeros)], max_megabytes)
 
 
 def known_total(curator: Curator) -> float:
-    """The number of records: public, or the first answer, at least 1."""
+    """Return the number of records: the public one, or else the curator's first answer, at least 1."""
     return curator.public_total or max(1.0, float(curator.measurements[0].values.item()))
 
 
 def lifted(curator: Curator, transform: Transform, model: Model) -> Model:
-    """A model of recoded records as one of the records before, without what the curator of these knows is impossible.
+    """Return a model of recoded records as a model of the original records, under the curator's structural zeros.
 
-    Where that would make it too large, or leave nothing, it is left in.
+    The structural zeros are left out if the model would be too large or have no possible record.
     """
     if curator.structural_zeros:
         possible = transform.lift(model, curator.structural_zeros)

@@ -1,7 +1,8 @@
-"""A private choice of the candidate that a model gets most wrong, beyond the noise that measuring it would bring.
+"""The private selection of the candidate whose error in the model most exceeds the noise of a measurement.
 
 The error of a candidate is the l1 distance between the answers of the records and of the model to its queries. A
-mechanism states it (`Candidate`); the curator computes it of the records (`pgmest.privacy.scores`), and shows nobody.
+mechanism describes its candidates (`Candidate`). The curator computes the errors and never reveals them
+(`pgmest.privacy.scores`).
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from pgmest.privacy.budgets import Budget
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.scores import Distance, Distances, answers_of
 from pgmest.queries import LinearQuery
-from pgmest.queries.workloads import Item
-from pgmest.queries.workloads.answers import Projectable
 from pgmest.tables.domain import Clique
+from pgmest.workloads import Item
+from pgmest.workloads.answers import Projectable
 
 MEAN_ABSOLUTE = math.sqrt(2 / math.pi)
 """The mean absolute value of normal noise, in standard deviations."""
@@ -27,13 +28,13 @@ MEAN_ABSOLUTE = math.sqrt(2 / math.pi)
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Candidate:
-    r"""What could be measured in a round. Its score is $w (\lVert W (x - \hat x) \rVert_1 - e)$.
+    r"""A marginal or a set of queries that a round can measure. Its score is $w (\lVert W (x - \hat x) \rVert_1 - e)$.
 
     Attributes:
-        item: the clique and the queries W in whose answers the error is; None for the marginal's cells.
-        weight: w: how much a count of error matters.
-        expected_error: e: the l1 error, in counts, that measuring would leave by its noise alone.
-        sensitivity: the most that neighbors move the score.
+        item: the clique and the queries W whose answers are compared; without queries, the marginal's cells.
+        weight: w, the weight of an error of one count.
+        expected_error: e, the expected l1 error, in counts, of the noise of a measurement.
+        sensitivity: the largest difference of the score between neighboring datasets.
     """
 
     item: Item
@@ -43,22 +44,22 @@ class Candidate:
 
     @property
     def clique(self) -> Clique:
-        """The attributes."""
+        """The attributes of the candidate."""
         return self.item.clique
 
     @property
     def measured(self) -> LinearQuery | None:
-        """What is asked when it is measured; None for the marginal's cells."""
+        """The query that is measured; None for the marginal's cells."""
         return self.item.query
 
     @property
     def groups(self) -> np.ndarray | None:
-        """The group of each answer, where errors are summed within groups first (`Distance.groups`)."""
+        """The group of each answer, if errors are summed within groups first (`Distance.groups`)."""
         return None
 
     @property
     def spend(self) -> Budget | None:
-        """What measuring it is to cost, where that is not the round's to say."""
+        """The cost of the measurement, if the candidate fixes it instead of the round."""
         return None
 
 
@@ -66,7 +67,7 @@ AnyCandidate = TypeVar("AnyCandidate", bound=Candidate)
 
 
 def distances(candidates: Sequence[AnyCandidate], model: Projectable) -> Distances[AnyCandidate]:
-    """The candidates' scores against a model: a statement of what the curator is to compute, without the records."""
+    """Return the description of the candidates' scores against a model, from which the curator computes the scores."""
     expected = answers_of(model, [candidate.item for candidate in candidates])
     return Distances(
         {
@@ -79,14 +80,14 @@ def distances(candidates: Sequence[AnyCandidate], model: Projectable) -> Distanc
 def exponential_selection(
     curator: Curator, model: Any, candidates: Sequence[AnyCandidate], spend: Budget, *, label: str = ""
 ) -> AnyCandidate:
-    """The candidate with nearly the largest score: the exponential mechanism, or permute-and-flip under pure DP.
+    """Return a candidate with nearly the largest score, by the exponential mechanism (pure DP: permute-and-flip).
 
     Args:
-        curator: has the records.
-        model: what is known so far.
-        candidates: at least one.
-        spend: what the choice may cost.
-        label: what the ledger says it was for.
+        curator: the curator of the records.
+        model: the current model.
+        candidates: the candidates, at least one.
+        spend: the cost of the selection.
+        label: the label of the ledger's entry.
     """
     sensitivity = max(candidate.sensitivity for candidate in candidates)
     return curator.select(candidates, distances(candidates, model), sensitivity, spend, label=label)

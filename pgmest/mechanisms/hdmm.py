@@ -1,4 +1,4 @@
-"""HDMM: measure not the workload, but the queries from which least squares answers it with the least expected error."""
+"""HDMM: measure the strategy queries from which least squares answers the workload with the least expected error."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmest._base.errors import QueryError, plural
+from pgmest.errors import QueryError, plural
 from pgmest.graph.junction_tree import JunctionTree
 from pgmest.mechanisms.estimation import estimate_measured
 from pgmest.mechanisms.mechanism import Mechanism, relevant_workload
@@ -19,24 +19,25 @@ from pgmest.models.view import ViewModel, clipped
 from pgmest.privacy.budgets import Budget, Epsilon
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.neighbors import Replace
-from pgmest.queries.workloads import Workload
 from pgmest.strategies import ResidualStrategy, Strategy, select_strategy
 from pgmest.synthesis import LocalMarginals, locally_nonnegative
 from pgmest.tables.domain import Domain, as_domain
+from pgmest.workloads import Workload
 
 MOST_COMPARED = 40
-"""Under `Replace`, where weighted marginals may be better than residuals, both are compared for so many attributes."""
+"""The most attributes for which weighted marginals are compared with residuals under `Replace`, where either may be
+better. Optimizing weighted marginals takes too long for more."""
 
 
 @dataclass(frozen=True, eq=False)
 class MeasurementPlan:
-    """What HDMM would measure, and the error to expect of least squares: all public, and free.
+    """The measurements that HDMM plans and the expected error of least squares. A plan is public and costs nothing.
 
     Attributes:
         domain: the attributes.
-        budget: what would be spent.
-        strategy: the one chosen.
-        errors: name of each strategy tried -> its expected root mean squared error per query, in counts.
+        budget: the budget that the measurements spend.
+        strategy: the selected strategy, the one with the least expected error.
+        errors: the expected root mean squared error per query of each strategy compared, in counts, by its name.
     """
 
     domain: Domain
@@ -46,7 +47,7 @@ class MeasurementPlan:
 
     @property
     def expected_error(self) -> float:
-        """The root mean squared error per (weighted) query, in counts; the estimator "pgm" mostly does better."""
+        """The expected root mean squared error per weighted query of least squares, in counts."""
         return self.errors[self.strategy.name]
 
     def __repr__(self) -> str:
@@ -59,10 +60,9 @@ class MeasurementPlan:
             f"Plan of HDMM for {self.budget}: {plural(len(rows), 'measurement')}",
             f"  expected error {self.expected_error:,.4g} counts a query, root mean squared ({tried})",
         ]
-        for share, clique, query, *_ in rows[:12]:
-            lines.append(
-                f"  {share:7.2%}  {' x '.join(clique) or 'total'}{'' if query is None else '  ' + _rows(query)}"
-            )
+        for share, clique, query in rows[:12]:
+            size = " x ".join(f"{factor.rows} rows" for factor in query.factors.values()) if query else ""
+            lines.append(f"  {share:7.2%}  {' x '.join(clique) or 'total'}  {size}".rstrip())
         return "\n".join([*lines, *([f"  ... {len(rows) - 12} more"] if len(rows) > 12 else [])])
 
 
@@ -70,23 +70,25 @@ class MeasurementPlan:
 class HDMM(Mechanism):
     """The high-dimensional matrix mechanism (McKenna, Miklau, Hay, Machanavajjhala, VLDB 2018).
 
-    It looks at the workload alone to choose a strategy (`pgmest.strategies`): weighted marginals over subsets of the
-    workload's cliques, with queries on each attribute that are optimized for its prefixes or ranges, or a union of such
-    products. `plan` says what it would measure and the error to expect, before anything is spent.
+    The strategy (`pgmest.strategies`) is a function of the workload: weighted marginals over subsets of its cliques,
+    with queries on each attribute that are optimized for prefixes or ranges, or a union of such products. The selected
+    strategy minimizes the expected squared error of least squares. `plan` returns the strategy and the expected error
+    before anything is spent. There are three estimators:
 
-    estimator="original" is least squares on the measured marginals (HDMM+LLS), exactly and in closed form: unbiased,
-    consistent, and possibly negative. estimator="pgm" estimates a graphical model of the same measurements, which
-    uses that counts are not negative. Where the workload is marginals and noise is Gaussian the other two estimators
-    measure residuals, which is optimal (under `Replace` only if that promises less error than weighted marginals do).
+    - "original" is least squares on the measured marginals (HDMM+LLS) in closed form. The answers are unbiased and
+      consistent, and may be negative.
+    - "pgm" estimates a graphical model of the same measurements, whose counts are not negative.
+    - "local" returns the nearest marginals that are consistent and not negative (GReM-LNN). It needs no junction tree,
+      so all pairs of hundreds of attributes are possible. The model reads the workload's marginals from these tables,
+      and synthetic records are changed until they match the tables; `ViewModel.distance` is the remaining distance.
 
-    estimator="local" makes of them the nearest marginals that agree and are not negative (GReM-LNN), which takes no
-    junction tree: hundreds of attributes, all pairs of them, are possible. Its model reads the workload's marginals
-    from these tables, and records are changed until they have these tables; `ViewModel.distance` says how far the
-    records are from the tables.
+    If the workload contains only marginals and the noise is Gaussian, "original" and "local" measure residuals
+    (ResidualPlanner), the optimal strategy. Under `Replace` they do so only if the expected error is less than that of
+    weighted marginals.
 
     >>> import pgmest as pg
     >>> data = pg.datasets.load("census").select(["age", "sex", "income>50K"])
-    >>> mechanism = HDMM(epsilon=1.0, backend="simulation", estimator="original")
+    >>> mechanism = HDMM(epsilon=1.0, delta=0, backend="simulation", estimator="original")
     >>> plan = mechanism.plan(data.domain, [("age", "sex"), ("sex", "income>50K")])
     >>> print(plan)  # doctest: +ELLIPSIS
     Plan of HDMM for Epsilon(1): ... measurements
@@ -97,13 +99,14 @@ class HDMM(Mechanism):
     True
 
     Args:
-        estimator: "pgm", "original" or "local", which takes workloads of marginals only.
-        max_megabytes: of "pgm": a strategy with a larger junction tree is refused, as `pgmest.estimate` would.
+        estimator: "pgm", "original" or "local". "local" accepts workloads of marginals only.
+        max_megabytes: the largest junction tree of "pgm", 8 bytes a cell.
 
     Raises:
-        ArgumentError: a parameter that is not valid.
-        QueryError: before anything is spent, an item of the workload that is no Kronecker product.
-        ModelTooLarge: before anything is spent, a strategy whose junction tree is larger than allowed.
+        ArgumentError: if a parameter is not valid.
+        QueryError: before anything is spent, if an item of the workload is no Kronecker product, or no marginal with
+            "local".
+        ModelTooLarge: before anything is spent, if the junction tree of the strategy exceeds `max_megabytes`.
     """
 
     estimator: str = parameter("pgm", choice((*ESTIMATORS, "local")))
@@ -113,14 +116,14 @@ class HDMM(Mechanism):
     gaussian_only: ClassVar[bool] = True
 
     def plan(self, domain: Domain | Mapping[str, int], workload: Any = None) -> MeasurementPlan:
-        """What would be measured, and the error to expect.
+        """Return the planned measurements and their expected error.
 
         Args:
             domain: the attributes.
-            workload: as for `fit`.
+            workload: the workload, as for `fit`.
 
         Raises:
-            ArgumentError, UnknownAttributeError, QueryError: a workload that does not fit.
+            ArgumentError, UnknownAttributeError, QueryError: if the workload does not fit the domain or the estimator.
         """
         known = as_domain(domain)
         items, budget = relevant_workload(known, workload), self.budget()
@@ -131,7 +134,7 @@ class HDMM(Mechanism):
     def _strategies(
         self, domain: Domain, workload: Workload, budget: Budget
     ) -> list[tuple[float, Strategy | ResidualStrategy]]:
-        """The strategies that can be, each with its expected error, that of the least first."""
+        """Return the applicable strategies with their expected total squared errors, the least error first."""
         found: list[Strategy | ResidualStrategy] = []
         cells_only = all(item.query is None for item in workload)
         if self.estimator == "local" and not cells_only:
@@ -140,7 +143,7 @@ class HDMM(Mechanism):
             found.append(ResidualStrategy.of(domain, workload, self.neighbors))
         if not found or (isinstance(self.neighbors, Replace) and len(domain) <= MOST_COMPARED):
             found += select_strategy(domain, workload, type(budget), self.neighbors)
-        if self.estimator == "local":  # which knows whole marginals and residuals, but not those of several groups
+        if self.estimator == "local":  # GReM accepts whole marginals and residuals, not unions of products
             found = [one for one in found if one.name != "union"]
         errors = [(strategy.expected_error(budget, self.neighbors), strategy) for strategy in found]
         return sorted(errors, key=lambda pair: pair[0])
@@ -162,16 +165,12 @@ class HDMM(Mechanism):
         if self.estimator == "local":
             local = locally_nonnegative(measurements, domain, total=curator.public_total)
             return Outcome(_view_model(domain, local), details | {"negative": local.negative})
-        # Closer to the truth than the optimum, and faster, but for whole marginals only (measured on adult, titanic).
+        # For whole marginals "mirror_flow" is faster and closer to the truth than the optimum (on adult and titanic).
         method = "mirror_flow" if not any(strategy.queries) else "auto"
         return Outcome(estimate_measured(curator, method=method, max_megabytes=self.max_megabytes), details)
 
 
 def _view_model(domain: Domain, local: LocalMarginals) -> ViewModel:
-    """The model whose views are tables that agree, without the little that is negative."""
+    """Return a model whose views are the consistent tables, with small negative counts clipped."""
     total = max(1.0, float(local.tables[0].values.sum())) if local.tables else 1.0
     return ViewModel(domain, clipped(local.tables, total), total)
-
-
-def _rows(query: Any) -> str:
-    return " x ".join(f"{factor.rows} rows" for factor in query.factors.values())

@@ -1,4 +1,4 @@
-"""Independent: one-way marginals only; the baseline that every other mechanism has to beat."""
+"""Independent: measure the one-way marginals only, as a baseline for all other mechanisms."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from pgmest.mechanisms.mechanism import Mechanism, cliques_of
 from pgmest.models.exact import Model
 from pgmest.privacy.allocation import least_error_weights
 from pgmest.privacy.curator import Curator
-from pgmest.queries.workloads import Workload
+from pgmest.workloads import Workload
 
 
 @dataclass(frozen=True, kw_only=True)
 class Independent(Mechanism):
-    """Measure each attribute's marginal, and model the attributes as independent.
+    """The one-way marginals, and a model in which the attributes are independent.
 
-    The budget is shared so that the sum of the expected l1 errors is least. With a workload only the attributes that it
-    names are measured; the others are uniform in the model.
+    The budget is divided in proportion to c^(2/3) for c cells (c^(1/2) under pure DP), which minimizes the sum of the
+    expected l1 errors. With a workload, only its attributes are measured; the others are uniform in the model.
 
     >>> import pgmest as pg
     >>> data = pg.datasets.load("census")

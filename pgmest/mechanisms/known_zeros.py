@@ -1,4 +1,4 @@
-"""What is known to be impossible before a mechanism runs: that it leaves something, and that the model honors it."""
+"""Checks of structural zeros: before a run, that a record is possible; after it, that the model honors them."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from pgmest.models.support import SupportModel
 from pgmest.tables.domain import Domain
 
 ZEROS = "structural_zeros"
-"""Under this name `Result.details` says whether the model gives no weight to what cannot occur."""
+"""The key of `Result.details` under which a run says whether its model honors the structural zeros."""
 
 HONORED = "honored"
+"""The entry of `Result.details` for a model that honors the structural zeros."""
 
 
 def check_possible(rules: Sequence[Rule], domain: Domain) -> None:
-    """See that rules fit the domain and leave something possible, before a budget is spent on it.
+    """Check that rules fit the domain and leave a possible record, before a budget is spent.
 
     Raises:
-        UnknownAttributeError, CodeRangeError, ShapeError, ArgumentError: rules that do not fit.
-        ImpossibleModelError: they leave no possible record.
-        ModelTooLarge: their junction tree alone is too large.
+        UnknownAttributeError, CodeRangeError, ShapeError, ArgumentError: if the rules do not fit the domain.
+        ImpossibleModelError: if the rules leave no possible record.
+        ModelTooLarge: if the junction tree of the rules is too large.
     """
     from pgmest.estimation.estimate import estimate
 
@@ -30,10 +31,10 @@ def check_possible(rules: Sequence[Rule], domain: Domain) -> None:
 
 
 def honored(model: Any, rules: Sequence[Rule], domain: Domain) -> str:
-    """Whether records of a model never break the rules: "honored", or "not honored: " and why.
+    """Return "honored" if records of a model never break the rules, and "not honored: " with the reason otherwise.
 
-    Marginals decide, so that it can be said of any `Model`; of other kinds it is said of weighted records alone, as
-    what others have for marginals need not be those of their records.
+    The answer is read off the marginals of a `Model` or of weighted records. Other kinds of models count as not
+    honoring the rules, since their marginals need not be those of their records.
     """
     if not isinstance(model, Model | SupportModel):
         return f"not honored: a {type(model).__name__} cannot exclude anything; the models of AIM and MST can"

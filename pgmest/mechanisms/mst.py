@@ -17,24 +17,28 @@ from pgmest.mechanisms.parameters import ACCOUNTINGS, DEVIATIONS, METHOD, parame
 from pgmest.mechanisms.result import Outcome
 from pgmest.models.exact import Model
 from pgmest.privacy.budgets import Budget
+from pgmest.privacy.charge_plan import ChargePlan
 from pgmest.privacy.curator import Curator
-from pgmest.privacy.plans import Plan
 from pgmest.privacy.scores import Distance, Distances
-from pgmest.queries.workloads import Item, Workload
 from pgmest.solvers.solver import Solver
 from pgmest.tables.domain import Clique, Domain
 from pgmest.transforms.learned import rare_values
+from pgmest.workloads import Item, Workload
 
 
 @dataclass(frozen=True, kw_only=True)
 class MST(Mechanism):
-    r"""A maximum spanning tree of marginals (McKenna, Miklau, Sheldon 2021), winner of the NIST contest of 2018.
+    r"""A maximum spanning tree of pairs (McKenna, Miklau, Sheldon 2021), the winner of the NIST contest of 2018.
 
-    A third of the budget measures the one-way marginals; values whose noisy count is below three standard deviations
-    are put into one. A third selects pairs, one after the other, until they connect all attributes: by the exponential
-    mechanism among the pairs that would not close a cycle, with score
-    $\lVert M_{ab}(x) - M_a M_b / N \rVert_1$, the distance from independence as the one-way marginals have it. A third
-    measures these pairs, and the model is estimated of everything.
+    1. A third of the budget measures the one-way marginals. Values of an attribute whose noisy counts are below
+       `threshold` standard deviations are merged into one value.
+    2. A third selects pairs one by one until they connect all attributes. The exponential mechanism selects among the
+       pairs that close no cycle, with the score $\lVert M_{ab}(x) - M_a M_b / N \rVert_1$, the distance from the
+       product of the measured one-way marginals.
+    3. A third measures these pairs. The model is estimated from all measurements.
+
+    With a workload, the candidates are the pairs within its cliques, and the tree connects the attributes that they can
+    connect.
 
     >>> import pgmest as pg
     >>> data = pg.datasets.load("census").select(["age", "sex", "income>50K", "relationship"])
@@ -43,13 +47,12 @@ class MST(Mechanism):
     (3, True)
 
     Args:
-        threshold: values are rare whose count is below this many standard deviations of its noise; -inf: none are.
-        method: the solver (`pgmest.estimate`). "mirror_flow", stopped early, is closer to the truth than the optimum.
-
-    With a workload, only pairs within its cliques are candidates, as far as these connect the attributes.
+        threshold: the least noisy count of a value that is not merged, in standard deviations; -inf merges no values.
+        method: the solver of the last estimate (`pgmest.estimate`). "mirror_flow" stops early, which is closer to the
+            truth than the optimum.
 
     Raises:
-        ArgumentError: a parameter out of its range.
+        ArgumentError: if a parameter is out of its range.
     """
 
     threshold: float = parameter(3.0, DEVIATIONS)
@@ -58,9 +61,9 @@ class MST(Mechanism):
     definition: ClassVar[str] = "zcdp"
     accountings: ClassVar[tuple[str, ...]] = ACCOUNTINGS
 
-    def plan(self, domain: Domain, workload: Workload | None) -> Plan:
+    def plan(self, domain: Domain, workload: Workload | None) -> ChargePlan:
         selections = _selections(_candidates(domain, workload))
-        return Plan(Fraction(2, 3), selections, Fraction(1, 3) / max(1, selections))
+        return ChargePlan(Fraction(2, 3), selections, Fraction(1, 3) / max(1, selections))
 
     def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
         candidates = _candidates(curator.domain, workload)
@@ -77,18 +80,20 @@ class MST(Mechanism):
 
 
 def _candidates(domain: Domain, workload: Workload | None) -> list[Clique]:
-    """The pairs within the cliques of a workload."""
+    """Return the pairs of attributes within the cliques of a workload, each once."""
     pairs = (pair for clique in cliques_of(workload, domain) for pair in combinations(clique, 2))
     return list({frozenset(pair): pair for pair in pairs}.values())
 
 
 def _selections(candidates: Sequence[Clique]) -> int:
-    """How many of these pairs connect as many attributes as all of them do, without a cycle."""
-    return nx.number_of_edges(nx.minimum_spanning_tree(nx.Graph([(a, b) for a, b in candidates])))
+    """Return the number of edges of a spanning forest of these pairs."""
+    graph: Any = nx.Graph()
+    graph.add_edges_from(candidates)
+    return nx.number_of_edges(nx.minimum_spanning_tree(graph))
 
 
 def _spanning_tree(curator: Curator, independent: Model, candidates: Sequence[Clique], spend: Budget) -> list[Clique]:
-    """Pairs that connect as many attributes as the candidates can, each selected among those that close no cycle."""
+    """Select the pairs of a spanning forest privately, each among the candidates that close no cycle."""
     graph = nx.Graph()
     graph.add_nodes_from(curator.domain)
     selections = _selections(candidates)

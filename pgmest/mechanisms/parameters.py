@@ -1,8 +1,7 @@
-"""What the parameters of mechanisms may be, declared beside each field and checked before anything is paid.
+"""Checks of the parameters of mechanisms, and the constants that several mechanisms share.
 
-A field of a mechanism names its check: `theta: float = parameter(4.0, POSITIVE)`. `Mechanism` runs all of them when it
-is constructed, by `check_parameters`, and keeps the checked value: NumPy's numbers become Python's. Names that changed
-are renamed in one place, too (`Renaming`). Constants that several mechanisms share are here.
+A field of a mechanism declares its check: `theta: float = parameter(4.0, POSITIVE)`. The constructor of `Mechanism`
+runs all checks (`check_parameters`) and keeps the checked values: NumPy's numbers become Python's.
 """
 
 from __future__ import annotations
@@ -10,69 +9,65 @@ from __future__ import annotations
 import dataclasses
 import math
 import operator
-import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError
+from pgmest.errors import ArgumentError
 from pgmest.estimation.estimate import SOLVERS
 from pgmest.solvers.solver import Solver
 
-if TYPE_CHECKING:
-    from pgmest.mechanisms.mechanism import Mechanism
-
 ESTIMATORS = ("pgm", "original")
-"""A graphical model of what was measured, or what the mechanism was published with."""
+"""A graphical model of the measurements, or the estimator that the mechanism was published with."""
 
 BACKENDS = ("opendp", "simulation")
-"""Where noise comes from (`pgmest.privacy.noise.make_backend`)."""
+"""The sources of noise (`pgmest.privacy.noise.make_backend`)."""
 
 ACCOUNTINGS = ("auto", "zcdp", "gdp", "pld")
-"""How (epsilon, delta) becomes a budget: see `pgmest.mechanisms.Mechanism`."""
+"""The conversions of (epsilon, delta) to a budget (`pgmest.mechanisms.Mechanism`)."""
 
-MEASURING = 0.9
+MEASURING_SHARE = 0.9
 """The share of a round's budget that pays for its measurement; the rest pays for the selection (alpha of AIM)."""
 
 COUNT_SHARE = 0.02
-"""The share of the budget that counts the records, where their number is not public and a mechanism needs it first."""
+"""The share of the budget that counts the records, if a mechanism needs their number first and it is not public."""
 
 TREE_MEGABYTES = 80.0
-"""The largest junction tree that mechanisms let grow by what they choose to measure, 8 bytes a cell."""
+"""The largest junction tree of adaptively chosen marginals, in megabytes at 8 bytes a cell."""
 
 MODEL_MEGABYTES = 8000.0
-"""The largest junction tree of what is fixed beforehand: as by `pgmest.estimate`, a larger one is refused."""
+"""The largest junction tree of marginals that are fixed beforehand, in megabytes; the limit of `pgmest.estimate`."""
 
 NEEDING_MORE = ("ipf", "smoothing")
-"""Solvers that cannot fit noisy counts in l2: one needs counts without noise, the other absolute residuals."""
+"""The solvers that cannot fit noisy counts in l2: "ipf" needs exact counts, "smoothing" absolute residuals."""
 
 LARGEST_COUNT = 2**31 - 1
-"""No number of rounds, records or iterations is larger."""
+"""The largest number of rounds, records or iterations."""
 
 METADATA = "check"
-"""Under this key a field's metadata has its check."""
+"""The key of the check in a field's metadata."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """What values a parameter may have.
+    """The allowed values of a parameter.
 
     Attributes:
-        allowed: in words, as an error says them: "it must be ...".
-        checked: returns the value as it is kept, or raises TypeError, ValueError or OverflowError.
+        allowed: the allowed values in words, as in an error: "it must be ...".
+        checked: a function that returns the value to keep, or raises TypeError, ValueError or OverflowError.
     """
 
     allowed: str
     checked: Callable[[Any], Any]
 
     def __call__(self, name: str, value: Any) -> Any:
-        """The value as it is kept.
+        """Return the value to keep.
 
         Raises:
-            ArgumentError: it is not allowed.
+            ArgumentError: if the value is not allowed.
         """
         try:
             return self.checked(value)
@@ -81,7 +76,7 @@ class Check:
 
 
 def parameter(default: Any, check: Check) -> Any:
-    """A field of a mechanism, with its default and its check."""
+    """Return a field of a mechanism, with its default and its check."""
     return dataclasses.field(default=default, metadata={METADATA: check})
 
 
@@ -89,7 +84,7 @@ def check_parameters(mechanism: Any) -> None:
     """Check every field that declares a check, and keep the checked value.
 
     Raises:
-        ArgumentError: a value that is not allowed.
+        ArgumentError: if a value is not allowed.
     """
     for field in dataclasses.fields(mechanism):
         check = field.metadata.get(METADATA)
@@ -97,11 +92,18 @@ def check_parameters(mechanism: Any) -> None:
             object.__setattr__(mechanism, field.name, check(field.name, getattr(mechanism, field.name)))
 
 
+def require_rest(mechanism: Any, *shares: str) -> None:
+    """Raise ArgumentError if these budget shares of a mechanism leave nothing of the budget."""
+    if sum(getattr(mechanism, name) for name in shares) >= 1:
+        *others, last = shares
+        raise ArgumentError.of(last, getattr(mechanism, last), f"less than 1 - {' - '.join(others)}")
+
+
 # -- checks ----------------------------------------------------------------------------------------------------------
 
 
 def integer(least: int) -> Check:
-    """An integer, NumPy's included, from `least` to `LARGEST_COUNT`; no boolean."""
+    """Return a check for integers, NumPy's included, from `least` to `LARGEST_COUNT`; booleans are rejected."""
 
     def checked(value: Any) -> int:
         number = operator.index(value)
@@ -113,7 +115,7 @@ def integer(least: int) -> Check:
 
 
 def number(allowed: str, within: Callable[[float], bool]) -> Check:
-    """A real number, NumPy's included, for which `within` holds; no boolean and no text."""
+    """Return a check for real numbers, NumPy's included, for which `within` holds; booleans and texts are rejected."""
 
     def checked(value: Any) -> float:
         if _is_boolean(value) or not isinstance(value, Real):
@@ -127,12 +129,12 @@ def number(allowed: str, within: Callable[[float], bool]) -> Check:
 
 
 def optional(check: Check) -> Check:
-    """None, or what a check allows."""
+    """Return a check that allows None besides the values of another check."""
     return Check(f"{check.allowed}, or None", lambda value: None if value is None else check.checked(value))
 
 
 def choice(options: Iterable[str]) -> Check:
-    """One of these names."""
+    """Return a check for one of these names."""
     names = tuple(options)
 
     def checked(value: Any) -> str:
@@ -144,7 +146,7 @@ def choice(options: Iterable[str]) -> Check:
 
 
 def instance(kind: type | tuple[type, ...], allowed: str) -> Check:
-    """A value of a type."""
+    """Return a check for values of a type."""
 
     def checked(value: Any) -> Any:
         if not isinstance(value, kind):
@@ -178,53 +180,12 @@ POSITIVE = number("a positive number", lambda value: 0 < value < math.inf)
 NOT_NEGATIVE = number("a number of at least 0", lambda value: 0 <= value < math.inf)
 SHARE = number("a share between 0 and 1", lambda value: 0 < value < 1)
 MEGABYTES = number("a positive number", lambda value: value > 0)
-"""A limit; infinite for none."""
-CELLS = number("a positive number", lambda value: value >= 1)
-"""A limit; infinite for none."""
+"""A limit of memory; infinity means no limit."""
+CELLS = number("a number of at least 1", lambda value: value >= 1)
+"""A limit of cells; infinity means no limit."""
 DEVIATIONS = number("a number, such as 3, or -inf", lambda value: not math.isnan(value))
-"""How many standard deviations of its noise a count must have for its value not to be rare."""
+"""A threshold for rare values: the least count, in standard deviations of its noise, of a value that is not rare."""
 COUNT = integer(1)
 FLAG = Check("True or False", _flag)
 ESTIMATOR = choice(ESTIMATORS)
 METHOD = Check(f"a solver, or one of {', '.join(map(repr, METHODS))}", _solver)
-
-
-# -- names that changed ----------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Renaming:
-    """A parameter's present name, and its value there for a value under the old one."""
-
-    name: str
-    value: Callable[[Any], Any] = lambda value: value
-
-
-def share_of_selection(value: Any) -> Any:
-    """The share that measures, where the share that selects was given."""
-    return 1 - SHARE("selection", value)
-
-
-def renamed_parameters(kind: type[Mechanism], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Keyword arguments under their present names, with a DeprecationWarning for each old one.
-
-    Where all parameters are given, as `dataclasses.replace` gives them, an old name changes the value of the new one.
-
-    Raises:
-        ArgumentError: both names of a parameter.
-    """
-    present = dict(given)
-    replacing = all(field.name in given for field in dataclasses.fields(kind))
-    for old, renaming in kind.renamed().items():
-        if old in present:
-            if renaming.name in given and not replacing:
-                raise ArgumentError(
-                    f"{kind.__name__} got {renaming.name}= and its old name {old}=: give {renaming.name}=."
-                )
-            warnings.warn(
-                f"{kind.__name__}({old}=...) is now {renaming.name}=; the old name will go.",
-                DeprecationWarning,
-                stacklevel=3,
-            )
-            present[renaming.name] = renaming.value(present.pop(old))
-    return present

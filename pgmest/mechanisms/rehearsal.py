@@ -1,8 +1,8 @@
-"""Rehearsal: a mechanism run on made-up records, to see before anything is paid what noise, time and memory to expect.
+"""Rehearsal: a run of a mechanism on made-up records, which shows the noise, time and memory to expect.
 
-No private record is needed, so it costs nothing and may be published: only the domain, the budget and a public guess of
-the number of records go in. The made-up records have dependences, since mechanisms that adapt look for them, but not
-those of the real ones: which tables are measured there, and how often, can differ.
+A rehearsal needs no private record: its inputs are the domain, the budget and a public guess of the number of records.
+So it costs nothing and may be published. The made-up records have dependence, since adaptive mechanisms look for it,
+but not the dependence of the real records, for which other tables can be measured.
 """
 
 from __future__ import annotations
@@ -15,38 +15,40 @@ from typing import Any
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError, memory_text, percent_text, plural
 from pgmest._base.widths import padded, width
 from pgmest.data.codes import code_type
 from pgmest.data.dataset import Dataset
-from pgmest.evaluation.expected_error import MeasuredTable, measured_tables
+from pgmest.errors import ArgumentError, memory_text, percent_text, plural
+from pgmest.measurements.measured_tables import MeasuredTable, measured_tables
 from pgmest.mechanisms.mechanism import Mechanism
 from pgmest.privacy.budgets import Budget
 from pgmest.tables.domain import Domain
 
 LOOSE_DELTA = 1e-4
-"""Above it a delta is questioned where nothing is said of the number of records."""
+"""The least delta that causes a warning if the number of records is not given."""
 
 CELL_COUNTS = (10, 100, 1000, 10_000, 100_000)
+"""The counts of cells for which a rehearsed plan shows the relative noise."""
 MOST_RECORDS = 100_000
-"""The records made up; more would change the time, not the noise."""
-
+"""The largest number of made-up records; more records would change the time, not the noise."""
 CLASSES = 6
+"""The number of classes in the mixture that makes up records."""
 SHOWN = 40
+"""The largest number of tables that a printed plan lists."""
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What to expect of a mechanism at its budget. It is made without private records.
+class RehearsedPlan:
+    """The noise, time and memory to expect of a mechanism at its budget, from a rehearsal without private records.
 
     Attributes:
-        mechanism: which, with its budget.
-        records: the number of records that was assumed.
-        tables: what was measured in the rehearsal, the least noise first.
-        seconds: how long it took here.
-        megabytes: the size of the model's tables; None where the model has no tree.
-        warnings: what should be thought over before paying.
-        budget: of the run, in its own type.
+        mechanism: the mechanism with its budget.
+        records: the assumed number of records.
+        tables: the tables that the rehearsal measured, the least noise first.
+        seconds: the time of the rehearsal on this machine.
+        megabytes: the size of the model's tables; None if the model has no junction tree.
+        warnings: reasons to reconsider the budget or the workload before paying.
+        budget: the budget of the run, in its own type.
     """
 
     mechanism: Mechanism
@@ -58,14 +60,14 @@ class Plan:
     budget: Budget | None = None
 
     def relative_errors(self) -> list[tuple[int, float]]:
-        """The noise on a cell as a share of its count, for cells of several sizes, by the median of the tables."""
+        """Return pairs of a cell's count and its relative noise, by the median standard deviation of the tables."""
         if not self.tables:
             return []
         typical = float(np.median([table.stddev for table in self.tables]))
         return [(count, typical / count) for count in CELL_COUNTS if count <= max(self.records, CELL_COUNTS[0])]
 
     def to_json(self) -> dict[str, Any]:
-        """As values of JSON."""
+        """Return the plan as JSON values."""
         return {
             "mechanism": type(self.mechanism).__name__,
             "budget": str(self.budget or self.mechanism.budget()),
@@ -116,8 +118,10 @@ class Plan:
         yield from (f"!  {warning}" for warning in self.warnings)
 
 
-def rehearse(mechanism: Mechanism, domain: Domain, records: int, workload: Any = None, *, seed: int = 0) -> Plan:
-    """Run a mechanism on made-up records over a domain, with simulated noise, and say what to expect of it.
+def rehearse(
+    mechanism: Mechanism, domain: Domain, records: int, workload: Any = None, *, seed: int = 0
+) -> RehearsedPlan:
+    """Run a mechanism on made-up records with simulated noise, and return what to expect of a private run.
 
     >>> import pgmest as pg
     >>> plan = rehearse(pg.mechanisms.MST(rho=0.1), pg.Domain({"age": 10, "sex": 2}), 1000)
@@ -125,14 +129,14 @@ def rehearse(mechanism: Mechanism, domain: Domain, records: int, workload: Any =
     ([('age',), ('age', 'sex'), ('sex',)], ())
 
     Args:
-        mechanism: with its budget.
+        mechanism: the mechanism with its budget.
         domain: the attributes.
-        records: a public guess of how many records there are.
-        workload: as for `Mechanism.fit`.
-        seed: of the records made up.
+        records: a public guess of the number of records.
+        workload: the workload, as for `Mechanism.fit`.
+        seed: the seed of the made-up records and of the simulated noise.
 
     Raises:
-        ArgumentError: `records` is no integer of at least 1; or as `Mechanism.fit`.
+        ArgumentError: if `records` is not an integer of at least 1; or as for `Mechanism.fit`.
     """
     if isinstance(records, bool) or not isinstance(records, int | np.integer) or records < 1:
         raise ArgumentError.of("records", records, "an integer of at least 1")
@@ -145,11 +149,11 @@ def rehearse(mechanism: Mechanism, domain: Domain, records: int, workload: Any =
     tree = getattr(result.model, "junction_tree", None)
     megabytes = None if tree is None else float(tree.megabytes)
     warnings = (*delta_warnings(mechanism.delta, int(records)), *_noise_warnings(tables))
-    return Plan(mechanism, int(records), tables, seconds, megabytes, warnings, result.ledger.budget)
+    return RehearsedPlan(mechanism, int(records), tables, seconds, megabytes, warnings, result.ledger.budget)
 
 
 def made_up(domain: Domain, records: int, seed: int = 0) -> Dataset:
-    """Records with skewed and dependent attributes: a mixture of a few classes, each with its own distribution."""
+    """Return records with skewed and dependent attributes, drawn from a mixture of product distributions."""
     generator = np.random.default_rng(seed)
     classes = generator.integers(CLASSES, size=records)
     columns = []
@@ -161,7 +165,7 @@ def made_up(domain: Domain, records: int, seed: int = 0) -> Dataset:
 
 
 def delta_warnings(delta: float | None, records: int | None = None) -> tuple[str, ...]:
-    """Whether a delta is too large to promise anything; the number of records is a public guess, or unknown."""
+    """Return a warning if a delta is too large for a public guess of the number of records, or in general."""
     bound = LOOSE_DELTA if records is None else min(LOOSE_DELTA, 1 / records)
     if delta is None or delta < bound:
         return ()
@@ -173,7 +177,7 @@ def delta_warnings(delta: float | None, records: int | None = None) -> tuple[str
 
 
 def _noise_warnings(tables: tuple[MeasuredTable, ...]) -> Iterator[str]:
-    drowned = [table for table in tables if table.drowned]
+    drowned = [table for table in tables if table.noise_dominated]
     if drowned:
         worst = max(drowned, key=lambda table: table.stddev / table.mean_count)
         yield (

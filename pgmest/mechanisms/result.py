@@ -1,16 +1,15 @@
-"""What a mechanism returns: its model, what was spent and measured, and what its run reports."""
+"""Result: the model of a mechanism with its ledger, its measurements, and the report of its run."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError, QueryError, plural
 from pgmest.data.dataset import Dataset
+from pgmest.errors import ArgumentError, QueryError, plural
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.models.base import names_attributes
 from pgmest.privacy.ledger import Statement
@@ -24,24 +23,24 @@ if TYPE_CHECKING:
 
 
 class ModelLike(Protocol):
-    """What a mechanism makes: a `Model`, or anything with marginals in counts and records."""
+    """The model of a mechanism: a `Model`, or any object with marginals in counts and with records."""
 
     def project(self, attributes: Any, /) -> Factor:
-        """The marginal of these attributes, in counts."""
+        """Return the marginal of these attributes, in counts."""
         ...
 
     def sample(self, n: int | None = None, *, seed: int | np.random.Generator | None = None) -> Dataset:
-        """Synthetic records; by default as many as the estimated total."""
+        """Return synthetic records; by default as many as the estimated total."""
         ...
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What `run` returns where a mechanism has more to report than its model.
+    """The return value of `Mechanism.run` if the mechanism reports more than its model.
 
     Attributes:
         model: the model.
-        details: anything public about the run, under names of the mechanism's own; `Result.details`.
+        details: public facts about the run, by names that the mechanism chooses; they become `Result.details`.
     """
 
     model: Any
@@ -50,7 +49,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class OwnerOnly:
-    """What depends on the records without protection, and so is for their owner alone. No copy or file keeps it.
+    """Facts that depend on the records without protection, for the owner of the records only. No copy keeps them.
 
     Attributes:
         seconds: wall-clock time; None in a copy.
@@ -67,17 +66,17 @@ class OwnerOnly:
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """What a mechanism returns; everything in it may be published, except `owner_only`, which no copy or pickle keeps.
+    """The result of `Mechanism.fit`. All of it may be published, except `owner_only`, which copies and pickles drop.
 
     Attributes:
         model: the model, usually a `pgmest.Model`.
-        ledger: what was spent, on what, in order.
+        ledger: the charges of the run, in order, with the promise.
         measurements: the noisy answers, in order.
         domain: the attributes.
-        mechanism: the mechanism, with its parameters.
+        mechanism: the mechanism with its parameters and the neighboring relation of the run.
         interrupted: whether Ctrl-C or the time limit ended the run early.
-        details: what the mechanism reports of its run.
-        owner_only: how long it took, which may depend on the records.
+        details: the report of the mechanism on its run.
+        owner_only: the wall-clock time, which may depend on the records.
     """
 
     model: Any
@@ -92,26 +91,19 @@ class Result:
     def __post_init__(self) -> None:
         object.__setattr__(self, "details", dict(self.details))
 
-    @property
-    def seconds(self) -> float:
-        """Deprecated: `owner_only.seconds`, which must not be published."""
-        message = "Result.seconds depends on the records: it is now result.owner_only.seconds, for their owner alone"
-        warnings.warn(message, DeprecationWarning, stacklevel=2)
-        return self.owner_only.seconds or 0.0
-
     def project(self, attributes: Iterable[str] | str) -> Factor:
-        """The estimated marginal, in counts.
+        """Return the estimated marginal, in counts.
 
         Raises:
-            UnknownAttributeError: an attribute that the domain does not have.
+            UnknownAttributeError: if the domain does not have one of the attributes.
         """
         return self.model.project(self.domain.clique(attributes))
 
     def answer(self, query: Kron) -> Factor:
-        """The estimated answers to a factored query, in counts; `Model.answer` takes other queries, too.
+        """Return the estimated answers to a factored query, in counts; a `Model` takes other queries, too.
 
         Raises:
-            QueryError: another kind of query, for a model that is no `pgmest.Model`.
+            QueryError: if the query is of another kind and the model is not a `pgmest.Model`.
         """
         if hasattr(self.model, "answer"):
             return self.model.answer(query)
@@ -121,19 +113,20 @@ class Result:
         return Factor(shape, query.apply(self.model.project(query.attributes)))
 
     def uncertainty(self, query: Any, **options: Any) -> Uncertainty:
-        """Standard errors and intervals of an answer: as `Model.uncertainty`, whose options it takes.
+        """Return standard errors and intervals of an answer, as `Model.uncertainty` does, with its options.
 
-        They cover the noise of what was measured, not the choice of what to measure, nor dependences that were not.
+        They account for the noise of the measurements, but not for the selection of the measured marginals, nor for
+        dependence that was not measured.
 
         Raises:
-            ArgumentError: the model is of a kind that has no error bars; or as `Model.uncertainty`.
+            ArgumentError: if the model is of a kind without error bars; or as for `Model.uncertainty`.
         """
         if not hasattr(self.model, "uncertainty"):
             raise ArgumentError(f"a {type(self.model).__name__} has no error bars; a pgmest.Model has.")
         return self.model.uncertainty(query, **options)
 
     def sample(self, n: int | None = None, seed: int | np.random.Generator | None = None) -> Dataset:
-        """Synthetic records; by default as many as the model's estimated total, never the true number."""
+        """Return synthetic records; by default as many as the model's estimated total, never the true number."""
         return self.model.sample(n, seed=seed)
 
     def __str__(self) -> str:

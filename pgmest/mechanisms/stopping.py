@@ -1,4 +1,4 @@
-"""What ends a mechanism's run early: Ctrl-C, or a limit of time; what was paid for is kept in both cases."""
+"""Ending a mechanism's run early, at Ctrl-C or at a time limit, without losing any answer that was paid for."""
 
 from __future__ import annotations
 
@@ -12,31 +12,29 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from pgmest._base.errors import ArgumentError, percent_text, plural
+from pgmest.errors import ArgumentError, percent_text, plural
 from pgmest.privacy.curator import Curator
 
 
 @dataclass
 class Stop:
-    """How a run ends early.
+    """The way in which a run ended.
 
     Attributes:
-        limit: the seconds that it may take, or None.
-        timed_out: whether they are over.
-        finished: whether the run ended by itself before that.
+        limit: the time limit in seconds, or None.
+        timed_out: whether the run was stopped by the time limit.
+        finished: whether the run ended by itself.
+        early: whether the run was interrupted before it ended by itself.
     """
 
     limit: float | None
     timed_out: bool = False
     finished: bool = False
+    early: bool = False
 
 
 def check_time_limit(limit: Any) -> None:
-    """See that it is a number of seconds.
-
-    Raises:
-        ArgumentError: it is not.
-    """
+    """Raise ArgumentError if a time limit is neither None nor a positive number of seconds."""
     number = isinstance(limit, int | float) and not isinstance(limit, bool)
     if limit is not None and not (number and 0 < limit < math.inf):
         raise ArgumentError.of("time_limit", limit, "a positive number of seconds, or None")
@@ -44,32 +42,36 @@ def check_time_limit(limit: Any) -> None:
 
 @contextlib.contextmanager
 def stopped_early(curator: Curator, limit: float | None, silent: bool) -> Iterator[Stop]:
-    """Let Ctrl-C and the limit of time stop the curator: no request after them is answered, or paid for.
+    """Run the block until it ends, or until Ctrl-C or the time limit interrupts it; yield how it ended.
 
-    `estimate` answers Ctrl-C by returning early, and the next round must not begin. In other threads than the main
-    one, which alone can be interrupted, the limit takes effect at the next request.
+    An interruption stops the curator, which then answers and charges nothing more. So the next round of a mechanism
+    cannot begin, also if `estimate` has answered Ctrl-C by returning early. The interruption is not raised to the
+    caller. Only the main thread can be interrupted: in other threads the time limit takes effect at the next request.
 
     Args:
-        curator: of the run.
-        limit: seconds, or None.
-        silent: whether nothing is said on standard error.
+        curator: the curator of the run.
+        limit: the time limit in seconds, or None.
+        silent: whether to print nothing to standard error.
     """
     stop, before = Stop(limit), signal.getsignal(signal.SIGINT)
+    ending = threading.Lock()  # without it, the timer could interrupt the main thread after the handler is restored
     main = threading.current_thread() is threading.main_thread() and callable(before)
 
     def answer(number: int, frame: Any) -> None:
-        if stop.finished:  # the time was over just after the run was
+        if stop.finished:  # the timer fired just after the run had ended
             return
         curator.stopped = True
         if not silent:
-            _say(curator, stop)
+            with contextlib.suppress(OSError, ValueError):  # a closed terminal must not lose the answers
+                _say(curator, stop)
         signal.default_int_handler(number, frame) if stop.timed_out else before(number, frame)  # type: ignore[operator]
 
     def over() -> None:
-        if not stop.finished:
-            stop.timed_out = curator.stopped = True
-            if main:
-                _thread.interrupt_main()
+        with ending:
+            if not (stop.finished or curator.stopped):
+                stop.timed_out = curator.stopped = True
+                if main:
+                    _thread.interrupt_main()
 
     timer = None if limit is None else threading.Timer(limit, over)
     if main:
@@ -79,7 +81,10 @@ def stopped_early(curator: Curator, limit: float | None, silent: bool) -> Iterat
             timer.daemon = True
             timer.start()
         yield stop
-        stop.finished = True
+        with ending:
+            stop.finished = True
+    except KeyboardInterrupt:
+        stop.early = curator.stopped = True
     finally:
         if timer:
             timer.cancel()
@@ -88,7 +93,7 @@ def stopped_early(curator: Curator, limit: float | None, silent: bool) -> Iterat
 
 
 def _say(curator: Curator, stop: Stop) -> None:
-    """What happens next, at once: what follows may take a while."""
+    """Print what happens next, at once, since the estimate that follows can take a while."""
     count, why = len(curator.measurements), f"the {stop.limit:g} s are over" if stop.timed_out else "interrupted"
     if not count:
         text = f"{why}: nothing was measured yet, so there is nothing to make a model of."

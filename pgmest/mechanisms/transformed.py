@@ -1,4 +1,4 @@
-"""Transformed: any mechanism on recoded records."""
+"""Transformed: a mechanism that runs another mechanism on recoded records."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError
+from pgmest.errors import ArgumentError
 from pgmest.mechanisms.estimation import lifted
 from pgmest.mechanisms.mechanism import Mechanism
 from pgmest.mechanisms.parameters import Check, check_parameters, instance, number, parameter
+from pgmest.mechanisms.prepared_run import PreparedRun
 from pgmest.mechanisms.result import Outcome
 from pgmest.models.exact import Model
 from pgmest.privacy.budgets import GDP, Budget, Epsilon, Rho
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.neighbors import AddRemove, Neighbors
-from pgmest.queries.workloads import Item, Workload
 from pgmest.transforms.transform import Transform
+from pgmest.workloads import Item, Workload
 
 Step = Callable[[Curator, Budget], Transform]
-"""Makes a transform, and may measure with a curator for no more than the budget it is given."""
+"""A function that returns a transform; it can ask the curator for at most the given budget."""
 
 
 def _steps(value: Any) -> tuple[Step, ...]:
@@ -38,9 +39,9 @@ STEPS = Check("functions of a curator and a budget, such as transforms.compress_
 class Transformed(Mechanism):
     """Recode the records, run a mechanism on them, and undo the recoding in its model.
 
-    The steps are made one after the other, each of the records that the last one made; together they get `share` of
-    the budget, what they leave of it goes to the mechanism. The budget is that of the mechanism inside; the backend and
-    the neighboring relation may be stated here or there, and hold for both.
+    Each step recodes the records of the previous step. Together the steps get `share` of the budget; the mechanism gets
+    the rest, and what the steps have not spent. The mechanism inside states the budget. The backend and the neighboring
+    relation can be stated for either of the two, and hold for both.
 
     >>> import pgmest as pg
     >>> from pgmest import transforms
@@ -51,15 +52,15 @@ class Transformed(Mechanism):
     True
 
     Args:
-        mechanism: what runs on the recoded records; its model must be a `pgmest.Model`. It states the budget.
-        steps: functions of a curator and a budget, such as `transforms.compress_rare`; of public ones for example
-            `lambda curator, spend: transforms.merge(curator.domain, ("county", "state"), "place")`.
-        share: the part of the budget that the steps may spend; 0 where they are public.
+        mechanism: the mechanism with its budget, which runs on the recoded records; its model must be a `pgmest.Model`.
+        steps: functions of a curator and a budget, such as `transforms.compress_rare`. A public step ignores the
+            budget: `lambda curator, spend: transforms.merge(curator.domain, ("county", "state"), "place")`.
+        share: the share of the budget that the steps can spend; 0 if all steps are public.
 
     Raises:
-        ArgumentError: no mechanism, a share outside 0 to 1, a budget stated here, too, two backends or relations, or
-            structural zeros stated for the mechanism inside: they are given here, in terms of the attributes before
-            the steps.
+        ArgumentError: if there is no mechanism, the share is outside 0 to 1, the budget is stated here, too, two
+            different backends or relations are stated, or structural zeros are stated for the mechanism inside. They
+            belong here, in terms of the attributes before the steps.
     """
 
     mechanism: Mechanism | None = parameter(None, instance(Mechanism, "a mechanism, such as pg.mechanisms.MST(...)"))
@@ -72,11 +73,13 @@ class Transformed(Mechanism):
         check_parameters(self)
         if self.accounting != "auto" or self.inside.accounting == "pld":
             raise ArgumentError(
-                'Transformed has the accounting of its mechanism, which cannot be "pld": the plan is of the attributes '
-                'after the steps, and they have costs of their own. Use "gdp".'
+                'Transformed has the accounting of its mechanism, which cannot be "pld": a plan is for attributes that '
+                'are known beforehand, but the steps change them at a cost. Use "gdp".'
             )
-        if (self.epsilon, self.delta, self.rho) != (None, None, None):
-            raise ArgumentError("Transformed has the budget of its mechanism: state epsilon, delta or rho there.")
+        if (self.epsilon, self._delta(), self.rho) != (None, None, None):
+            raise ArgumentError(
+                "Transformed has the budget of its mechanism: give epsilon=, delta= or rho= to the mechanism."
+            )
         if self.inside.structural_zeros:
             raise ArgumentError("give structural_zeros to Transformed, in terms of the attributes before its steps.")
         super().__post_init__()
@@ -84,7 +87,7 @@ class Transformed(Mechanism):
             self._agree(name, unstated)
 
     def _agree(self, name: str, unstated: object) -> None:
-        """What is stated here or for the mechanism inside holds for both."""
+        """Take a parameter that is stated here or for the mechanism inside for both."""
         here, there = getattr(self, name), getattr(self.inside, name)
         if here != there and unstated not in (here, there):
             raise ArgumentError.of(name, here, f"what its mechanism has, {there}, or stated in one of the two places")
@@ -94,20 +97,43 @@ class Transformed(Mechanism):
 
     @property
     def inside(self) -> Mechanism:
-        """The mechanism."""
+        """The mechanism inside."""
         assert self.mechanism is not None
         return self.mechanism
 
     def budget(self) -> Epsilon | Rho | GDP:
-        """That of the mechanism."""
+        """Return the budget of the mechanism inside."""
         return self.inside.budget()
 
     def check_budget(self) -> None:
-        """The mechanism inside has checked it."""
+        """Check nothing: the mechanism inside has checked its budget."""
 
     def with_neighbors(self, neighbors: Neighbors) -> Transformed:
-        """The same around a mechanism with another neighboring relation."""
+        """Return a copy with another neighboring relation, also for the mechanism inside."""
         return replace(self, neighbors=neighbors, mechanism=self.inside.with_neighbors(neighbors))
+
+    @property
+    def graphical(self) -> bool:
+        return self.inside.graphical
+
+    @property
+    def title(self) -> str:
+        return f"{type(self).__name__}({self.inside.title})"
+
+    @property
+    def requested(self) -> tuple[float | None, float | None]:
+        return self.inside.requested
+
+    def with_rho(self, rho: float) -> Transformed:
+        return replace(self, mechanism=self.inside.with_rho(rho))
+
+    def with_share(self, share: float) -> Transformed:
+        return replace(self, mechanism=self.inside.with_share(share))
+
+    def _prepared(self, *arguments: Any) -> PreparedRun:
+        if not self.graphical:
+            raise ArgumentError.of("mechanism", self.inside.title, "one whose model is a pgmest.Model")
+        return super()._prepared(*arguments)
 
     def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
         made: list[tuple[Curator, Transform]] = []
@@ -116,7 +142,7 @@ class Transformed(Mechanism):
             transform = step(recoded, spend)
             made.append((recoded, transform))
             recoded = recoded.through(transform)
-            if workload is not None:  # of the marginals' attributes; a query of their codes would be another one
+            if workload is not None:  # marginals only: after recoding, a query matrix would not fit the codes
                 workload = Workload(tuple(Item(transform.clique(i.clique), None, i.weight) for i in workload))
         inner = self.inside.run(recoded, workload, rng)
         outcome = inner if isinstance(inner, Outcome) else Outcome(inner)

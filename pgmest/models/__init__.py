@@ -1,3 +1,1 @@
-"""Estimated distributions over records: one protocol, the models that meet it, their files, error bars and information
-measures.
-"""
+"""Estimated models: one contract, the kinds that meet it, their files, error bars and information measures."""

@@ -1,28 +1,28 @@
-"""The npz file of a model: arrays, and a JSON header that says what they are; it reads back bit for bit.
+"""The npz file of a model: arrays, and a JSON header that describes them; a model reads back bit for bit.
 
     header.npy       UTF-8 bytes of a JSON object: format, version, domain, cliques, total, total_stddev, report
     potentials.npy   the tables of the cliques one after the other, each row-major, float64
 
-A model that keeps what it was estimated from, for error bars, has "estimate" and "measurements" in its header, and
+A model that keeps its measurements, for error bars, has "estimate" and "measurements" in its header, and
 
-    base.npy         the potentials that the estimate started from, as potentials.npy
-    answers.npy      of each measurement its noisy answers and their standard deviations, float64
+    base.npy         the base potentials of the estimate, in the format of potentials.npy
+    answers.npy      for each measurement its noisy answers and their standard deviations, float64
 
-A model on a support has the number of records in its header besides, and
+A model on a support also has the number of records in its header, and
 
     codes.npy        the codes, attribute after attribute, in the smallest unsigned type for all of them
     weights.npy      the prior weight of each record, float64
 
-Other kinds of models have their tables, one after the other, each row-major, float64, instead of potentials:
+Models of other kinds have their tables, one after the other, each row-major, float64, instead of potentials:
 
     marginals.npy    of an approximate model, those of the cliques, in counts; "noise" in the header
-    conditionals.npy of a Bayesian network, one for each clique, whose last attribute is given the others
+    conditionals.npy of a Bayesian network, one for each clique: the last attribute given the others
     tables.npy       of a view model, those of the header's "views", in counts; "reconstruction" in the header
     tables.npy       of a least-squares model, the "parts" of each of the header's "groups", which have "cliques" and
-    directions.npy   "directions", the attributes of the vectors in this member
+    directions.npy   "directions": the attributes of the vectors in this member
 
-Nothing is ever unpickled, members are stored uncompressed, and what the header says is compared with the sizes in the
-file before anything of that size is allocated: a file from an untrusted source can be wrong, but do no harm.
+A file from an untrusted source can be wrong, but does no harm: nothing is unpickled, members are stored uncompressed,
+and the header is compared with the sizes in the file before anything of that size is allocated.
 """
 
 from __future__ import annotations
@@ -32,26 +32,31 @@ import json
 import math
 import operator
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pgmest._base.errors import PgmestError
 from pgmest._base.files import atomic_path
 from pgmest._base.npy import read_header
+from pgmest._base.printable import is_control
+from pgmest.errors import PgmestError
 from pgmest.models.base import ModelBase
 from pgmest.solvers.report import ApproximateReport, EstimationReport
 from pgmest.tables.clique_vector import Layout
 from pgmest.tables.domain import Domain
 
 LARGEST_HEADER = 1 << 26
-"""Bytes of JSON: enough for a million cliques."""
+"""The largest header, in bytes of JSON: enough for a million cliques."""
+
+MOST_VALUES = 1 << 24
+"""The most values of all attributes together that no table in the file is about. Their marginals are uniform and are
+made when they are asked for: 134 MB, where the file may have 700 bytes."""
 
 ARRAY_HEADER = 1024
-"""An npy member is at most this much longer than its array."""
+"""The largest length, in bytes, of the npy header before an array."""
 
 
 class Kind(NamedTuple):
@@ -73,16 +78,23 @@ LEAST_SQUARES_MODEL = Kind("pgmest-least-squares-model", 1, ("header.npy", "tabl
 
 
 class Unreadable(ValueError):
-    """What is wrong with a file, to be reported with its path."""
+    """A file is wrong; `load` reports the message with the path."""
 
 
 def write_model(
     path: str | Path, kind: Kind, model: ModelBase, more: Mapping[str, Any] | None = None, **arrays: np.ndarray
 ) -> None:
-    """Write what is known of a model, `more` in the header, and its arrays; a reader sees the old file or the new one.
+    """Write a model's header and arrays; a reader sees either the old file or the new one.
+
+    Args:
+        path: the file.
+        kind: the kind of file.
+        model: the model, whose domain, cliques, total and report go into the header.
+        more: further entries of the header.
+        arrays: the other members.
 
     Raises:
-        FileFormatError: the file cannot be written; what was there before is untouched.
+        FileFormatError: the file cannot be written. An earlier file is left unchanged.
     """
     header = {
         "format": kind.format,
@@ -91,7 +103,7 @@ def write_model(
         "cliques": list(dict.fromkeys(model.cliques)),
         "total": model.total,
         "total_stddev": model.total_stddev,
-        "report": None if model.report is None else model.report.to_json(),
+        "report": None if model.report is None else model.report.published().to_json(),
         **({"about": dict(model.about)} if model.about else {}),
         **(more or {}),
     }
@@ -103,12 +115,12 @@ def write_model(
 
 @dataclass(frozen=True)
 class Header:
-    """The header of a model file, checked.
+    """The checked header of a model file.
 
     Attributes:
-        layout: the domain and cliques, whose cells are counted, not allocated.
-        total, total_stddev, report: as the model has them.
-        fields: all that the header says.
+        layout: the domain and cliques, whose cells are counted but not allocated.
+        total, total_stddev, report: those of the model.
+        fields: all entries of the header.
     """
 
     layout: Layout
@@ -119,10 +131,10 @@ class Header:
 
     @classmethod
     def read(cls, archive: zipfile.ZipFile, kind: Kind) -> Header:
-        """The header in an archive, of the format and version that are expected.
+        """Read the header from an archive, with the expected format and version.
 
         Raises:
-            Unreadable: it is no such header.
+            Unreadable: the header is missing or wrong.
         """
         fields = _parsed(read_array(archive, kind.members[0], np.uint8, None).tobytes(), kind)
         spread, report = fields["total_stddev"], fields["report"]
@@ -136,14 +148,22 @@ class Header:
 
 
 def check_sizes(archive: zipfile.ZipFile, size: int) -> None:
-    """What is not compressed cannot be larger than the file; it would be allocated before it is read."""
+    """Check that no uncompressed member claims to be larger than the file, as it would be allocated before it is read.
+
+    Raises:
+        Unreadable: a member does.
+    """
     for member in archive.infolist():
         if member.compress_type == zipfile.ZIP_STORED and member.file_size > size:
             raise Unreadable(f"its member {member.filename} says that it has {member.file_size:,} bytes")
 
 
 def read_array(archive: zipfile.ZipFile, name: str, kind: Any, length: int | None) -> np.ndarray:
-    """A one-dimensional array of that type, and of that length where one is given."""
+    """Read a one-dimensional array of the given type, and of the given length unless that is None.
+
+    Raises:
+        Unreadable: the member is something else.
+    """
     member = archive.getinfo(name)
     most = LARGEST_HEADER if length is None else length * np.dtype(kind).itemsize + ARRAY_HEADER
     if member.compress_type != zipfile.ZIP_STORED:
@@ -172,6 +192,9 @@ def _parsed(text: bytes, kind: Kind) -> Mapping[str, Any]:
         raise Unreadable("its header does not say so")
     if header.get("version") != kind.version:
         raise Unreadable(f"its version is {header.get('version')!r}, and this release reads version {kind.version}")
+    for shown in _texts(header):
+        if any(is_control(one) and one not in "\t\n\r" for one in shown):
+            raise Unreadable(f"its header has a text with control characters, {shown[:80]!a}")
     missing = {"domain", "cliques", "total", "total_stddev", "report"} - header.keys()
     if missing:
         raise Unreadable(f"its header lacks {sorted(missing)[0]!r}")
@@ -187,11 +210,35 @@ def _layout(header: Mapping[str, Any]) -> Layout:
         raise Unreadable(f"its domain or cliques are wrong ({error})") from None
     if len(layout.cliques) != len(cliques):
         raise Unreadable("it has a clique twice")
+    in_tables = {name for clique in cliques for name in clique}
+    values = sum(size for name, size in domain.items() if name not in in_tables)
+    if values > MOST_VALUES:
+        raise Unreadable(
+            f"its attributes without a table have {values:,} values, more than {MOST_VALUES:,}: a small file would "
+            "make large tables"
+        )
     return layout
 
 
+def _texts(header: Any) -> Iterator[str]:
+    """Yield all texts in a header: names, labels, messages, and the keys of objects."""
+    waiting = [header]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, dict):
+            waiting += [*value.keys(), *value.values()]
+        elif isinstance(value, list):
+            waiting += value
+
+
 def number(fields: Mapping[str, Any], name: str) -> float:
-    """A finite number in the header."""
+    """Return a finite number from the header.
+
+    Raises:
+        Unreadable: the entry is something else.
+    """
     value = fields.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise Unreadable(f"its {name} is {value!r}, not a number")

@@ -1,7 +1,7 @@
-"""ModelBase: what a model of any kind does with its marginals: many at once, answers to queries, and its text.
+"""ModelBase: the methods that every kind of model builds on its marginals: queries, intervals and text.
 
-A kind of model gives its marginals, and may do better than what follows from these here: `Model` answers a Kron by
-variable elimination, `SupportModel` from its records. What callers may rely on is `EstimatedModel` (protocol.py).
+A kind of model gives its marginals and may override what follows from them: `Model` answers a Kron by variable
+elimination, `SupportModel` from its records. Callers may rely on `EstimatedModel` (protocol.py).
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError, QueryError, plural
 from pgmest._base.html import html_text
 from pgmest.data.dataset import Dataset
+from pgmest.errors import ArgumentError, QueryError, plural
 from pgmest.measurements.measurement import LARGEST_ANSWER, LinearMeasurement
 from pgmest.queries import Kron, LinearQuery, as_query
 from pgmest.tables.domain import Clique, Domain
@@ -23,6 +23,7 @@ from pgmest.tables.evidence import checked_evidence
 from pgmest.tables.factor import Factor
 
 if TYPE_CHECKING:
+    from pgmest.models.intervals import Interval
     from pgmest.solvers.report import EstimationReport
 
 
@@ -30,10 +31,10 @@ class ModelBase(ABC):
     """A model of all attributes, and a number of records. Answers are in counts.
 
     Attributes:
-        domain: all the attributes.
+        domain: all attributes.
         total: the number of records.
-        total_stddev: the standard error of `total`; None where it is known, or nothing is known of it.
-        report: how the model was estimated, where it was.
+        total_stddev: the standard error of `total`; None if the total is known, or its error unknown.
+        report: the report of the estimation, if there was one.
     """
 
     domain: Domain
@@ -41,26 +42,29 @@ class ModelBase(ABC):
     total_stddev: float | None = None
     report: EstimationReport | None = None
 
+    refittable_by: ClassVar[str] = ""
+    """The call that makes a `Model`, which has error bars, of the same answers; empty for a kind that has them."""
+
     @property
     def about(self) -> Mapping[str, Any]:
-        """What is known of how it came about, as values of JSON, kept in its file: "schema" and "privacy", if any."""
+        """The public facts about the model's origin, kept in its file as JSON: "schema" and "privacy", if any."""
         return self.__dict__.get("_about", {})
 
     def describe(self, **facts: Any) -> None:
-        """Put facts into `about`; they must be public, and values of JSON."""
+        """Add facts to `about`; they must be public, and JSON values."""
         object.__setattr__(self, "_about", {**self.about, **facts})
 
     @property
     def no_error_bars(self) -> str:
-        """Why it has no error bars, where a file or a pickle could not keep what they need; else empty."""
+        """The reason why a model from a file or a pickle has no error bars; empty if it has them."""
         return self.__dict__.get("_no_error_bars", "")
 
     def without_error_bars(self, reason: str) -> None:
-        """Note why it has no error bars."""
+        """Note why the model has no error bars."""
         object.__setattr__(self, "_no_error_bars", reason)
 
     def _noted(self) -> dict[str, Any]:
-        """What was said of it besides its parts: pickles keep it, too."""
+        """Return the noted facts and reasons, which pickles keep besides the fields."""
         return {name: self.__dict__[name] for name in ("_about", "_no_error_bars") if name in self.__dict__}
 
     # -- what each kind of model gives ------------------------------------------------------------------------------
@@ -72,26 +76,26 @@ class ModelBase(ABC):
 
     @abstractmethod
     def project(self, attributes: Iterable[str] | str, given: Mapping[str, int] | None = None) -> Factor:
-        """The marginal on any attributes, measured or not, in counts; axes in the order asked for.
+        """Return the marginal on any attributes, measured or not, in counts, with axes in the order of `attributes`.
 
         Args:
             attributes: one name or several; () for the total.
-            given: attribute -> code, for other attributes: the counts of the records with these codes only.
+            given: attribute -> code, for other attributes: count only the records with these codes.
 
         Raises:
-            UnknownAttributeError, DuplicateAttributeError: attributes that are none, or named twice.
-            CodeRangeError, QueryError: evidence that is no code, or on attributes asked for.
-            ModelTooLarge: the marginal, or every way to it, has too many cells.
+            UnknownAttributeError, DuplicateAttributeError: an attribute is not in the domain, or is named twice.
+            CodeRangeError, QueryError: a given code is out of range, or of an attribute in `attributes`.
+            ModelTooLarge: the marginal, or every way to compute it, has too many cells.
         """
 
     @abstractmethod
     def sample(
         self, n: int | None = None, method: str = "round", seed: int | np.random.Generator | None = None
     ) -> Dataset:
-        """Synthetic records, as `Distribution.sample` says.
+        """Draw synthetic records, as `Distribution.sample`.
 
         Raises:
-            QueryError: the model is no distribution to draw from.
+            QueryError: the model is no distribution.
         """
 
     @abstractmethod
@@ -99,17 +103,17 @@ class ModelBase(ABC):
         """Write the model to an npz file, which `pg.load` reads; measurements are left out.
 
         Raises:
-            FileFormatError: the file cannot be written; what was there before is untouched.
+            FileFormatError: the file cannot be written. An earlier file is left unchanged.
         """
 
     def _facts(self) -> Iterator[tuple[str, str]]:
-        """What is printed of it: a name and a line each."""
+        """Yield the facts in the model's text, each a name and a line."""
         return iter(())
 
     # -- queries ----------------------------------------------------------------------------------------------------
 
     def project_many(self, cliques: Iterable[Iterable[str] | str]) -> list[Factor]:
-        """The marginals on many sets of attributes, in counts.
+        """Return the marginals on many sets of attributes, in counts.
 
         Raises:
             UnknownAttributeError, DuplicateAttributeError, ModelTooLarge: as for `project`.
@@ -117,7 +121,7 @@ class ModelBase(ABC):
         return [self.project(clique) for clique in cliques]
 
     def answer_krons(self, queries: Sequence[Kron], evidence: Mapping[str, int]) -> list[np.ndarray]:
-        """The answers to checked Krons, in counts, for checked evidence; `answer` is for everything else."""
+        """Return the answers to checked Krons given checked evidence, in counts; `answer` calls it."""
         return [query.apply(self.project(query.attributes, evidence).values) for query in queries]
 
     @overload
@@ -133,10 +137,10 @@ class ModelBase(ABC):
     def answer(
         self, query: Any, clique: Iterable[str] | str | None = None, given: Mapping[str, int] | None = None
     ) -> Factor | list[Factor]:
-        """The answers to linear queries, in counts (PGM Algorithm 3).
+        """Return the answers to linear queries, in counts (PGM Algorithm 3).
 
         A `Model` answers a Kron by variable elimination over its factors and the query's matrices, without
-        materializing the marginal that it is about. A list of them shares work.
+        materializing the marginal. The Krons of a list share work.
 
         >>> import pgmest as pg
         >>> model = pg.Model(pg.CliqueVector.zeros(pg.Domain({"age": 3, "sex": 2}), [("age", "sex")]), total=60)
@@ -146,19 +150,19 @@ class ModelBase(ABC):
         array([20., 40., 60.])
 
         Args:
-            query: a Kron, or a list of them; or a LinearMeasurement, of which the query is taken; or with `clique` a
-                query matrix: a `pgmest.queries` query, array, sparse matrix or LinearOperator; one row may be a vector.
-            clique: the attributes that a query matrix is about, a column for each of their cells, row-major.
-            given: attribute -> code, for other attributes: only records with these codes count.
+            query: a Kron or a list of Krons; or a LinearMeasurement, for its query; or, with `clique`, a query matrix:
+                a `pgmest.queries` query, array, sparse matrix or LinearOperator. A single row may be a vector.
+            clique: the attributes of a query matrix, which has a column for each of their cells, row-major.
+            given: attribute -> code, for other attributes: count only the records with these codes.
 
         Returns:
-            for a Kron a Factor with one axis per attribute, as long as its matrix has rows; for a matrix one axis,
-            named after the clique.
+            for a Kron, a Factor with an axis for each attribute, whose length is the number of rows of its matrix; for
+            a matrix, a Factor with one axis, named after the clique.
 
         Raises:
-            QueryError: a query that does not fit, evidence on attributes asked about, or neither Kron nor clique.
-            UnknownAttributeError, DuplicateAttributeError, CodeRangeError: attributes or codes that do not exist.
-            ModelTooLarge: the answer, or every way to it, has too many cells.
+            QueryError: a query that does not fit, evidence on its attributes, or a matrix without `clique`.
+            UnknownAttributeError, DuplicateAttributeError, CodeRangeError: an attribute or a code does not exist.
+            ModelTooLarge: the answer, or every way to compute it, has too many cells.
         """
         if clique is None and isinstance(query, LinearMeasurement):
             if query.query is None:
@@ -171,7 +175,7 @@ class ModelBase(ABC):
         if clique is None or names_attributes(query) or isinstance(query, LinearMeasurement):
             raise QueryError(
                 f"a query of type {type(query).__name__} {'without' if clique is None else 'with'} clique= cannot be "
-                "answered: give a pg.Kron, a list of these, or a query matrix and the clique= that it is about."
+                "answered: give a pg.Kron, a list of Krons, or a query matrix with the clique= of its columns."
             )
         return self._answer_matrix(query, self.domain.clique(clique), given)
 
@@ -180,7 +184,7 @@ class ModelBase(ABC):
             query.check(self.domain)
         evidence = checked_evidence(self.domain, given, (name for query in queries for name in query.attributes))
         axes = [tuple(zip(query.attributes, query.answer_shape, strict=True)) for query in queries]
-        domains = {names: Domain(dict(names)) for names in set(axes)}  # thousands of queries have few among them
+        domains = {names: Domain(dict(names)) for names in set(axes)}  # few domains serve thousands of queries
         answers = self.answer_krons(queries, evidence)
         return [Factor.owning(domains[names], values) for names, values in zip(axes, answers, strict=True)]
 
@@ -191,6 +195,34 @@ class ModelBase(ABC):
         return Factor.owning(
             {",".join(clique) or "total": query.rows}, query.answer(self.project(clique, given), clique)
         )
+
+    def interval(
+        self,
+        query: Any,
+        clique: Iterable[str] | str | None = None,
+        given: Mapping[str, int] | None = None,
+        *,
+        level: float = 0.95,
+        kind: Literal["auto", "noise", "posterior", "bounds"] = "auto",
+        about: Literal["table", "population"] = "table",
+    ) -> Interval:
+        """Return the ends of an answer, in counts, as `pgmest.interval`, which explains the arguments.
+
+        Args:
+            query, clique, given: as for `answer`, one query; or attributes, for their marginal; or a function.
+            level: the probability that goes with the ends.
+            kind: "noise" (standard errors from fresh noise), "posterior" (credible intervals), "bounds" (all compatible
+                tables), or "auto".
+            about: the "table" that was measured, or the "population" from which it was drawn.
+
+        Raises:
+            ArgumentError: this kind of model has no intervals, the model has lost its measurements, or an argument is
+                not valid.
+            QueryError, UnknownAttributeError, ...: as for `answer` and `project`.
+        """
+        from pgmest.models.error_bars import interval
+
+        return interval(self, query, clique, given, level=level, kind=kind, about=about)
 
     # -- text -------------------------------------------------------------------------------------------------------
 
@@ -209,12 +241,12 @@ class ModelBase(ABC):
 
 
 def names_attributes(query: Any) -> bool:
-    """Whether it is a query that says itself which attributes it is about: a Kron."""
+    """Return whether the query names its attributes itself, as a Kron does."""
     return isinstance(query, LinearQuery) and query.attributes is not None
 
 
 def checked_total(total: Any) -> float:
-    """The number of records.
+    """Return the number of records as a float.
 
     Raises:
         ArgumentError: it is not a positive number.

@@ -1,4 +1,4 @@
-"""BayesianNetwork: what PrivBayes was published with, a conditional table for each attribute given its parents."""
+"""BayesianNetwork: a conditional table for each attribute given its parents, the model of PrivBayes as published."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError, DomainError
 from pgmest._base.memory import check_records
 from pgmest.data.codes import code_type
 from pgmest.data.dataset import Dataset
+from pgmest.errors import ArgumentError, DomainError
 from pgmest.models.archive import BAYESIAN_NETWORK, write_model
 from pgmest.models.base import checked_total
 from pgmest.models.distribution import Distribution
@@ -28,7 +29,7 @@ from pgmest.tables.factor import Factor
 class BayesianNetwork(Distribution):
     """p(x) = prod_i p(x_i | parents of i), and a number of records.
 
-    It samples records attribute by attribute. Its marginals are exact: the logs of its conditional tables are the
+    Records are sampled attribute by attribute. Marginals are exact: the logs of the conditional tables are the
     potentials of a graphical model.
 
     >>> domain = Domain({"a": 2, "b": 2})
@@ -40,15 +41,17 @@ class BayesianNetwork(Distribution):
     5
 
     Attributes:
-        domain: the attributes.
-        conditionals: attribute -> p(attribute | parents), an axis for each parent and then one for the attribute;
-            attributes come after their parents.
+        domain: all attributes.
+        conditionals: attribute -> p(attribute | parents), with an axis for each parent and then one for the attribute;
+            parents come before their children.
         total: the number of records.
 
     Raises:
-        DomainError: not one table for each attribute of the domain, or one whose parents come after it.
+        DomainError: an attribute has no table or is unknown, or a parent comes after its child.
         ArgumentError: `total` is not a positive number, or a table does not hold probabilities.
     """
+
+    refittable_by: ClassVar[str] = 'PrivBayes(estimator="pgm").fit'
 
     domain: Domain
     conditionals: Mapping[str, Factor]
@@ -75,13 +78,13 @@ class BayesianNetwork(Distribution):
     def of(
         cls, domain: Domain, parents: Mapping[str, Clique], marginals: Mapping[str, Factor], total: float
     ) -> BayesianNetwork:
-        """The network of noisy marginals.
+        """Build the network from noisy marginals.
 
         Args:
-            domain: the attributes.
+            domain: all attributes.
             parents: attribute -> its parents, which come before it.
-            marginals: attribute -> a table of counts that covers it and its parents. Negative counts become zero;
-                parents' codes that no record has give a uniform distribution.
+            marginals: attribute -> a table of counts that contains it and its parents. Negative counts become zero.
+                Given parents' codes without records, the distribution is uniform.
             total: the number of records.
         """
         conditionals = {name: _conditional(marginals[name], (*given, name)) for name, given in parents.items()}
@@ -89,15 +92,15 @@ class BayesianNetwork(Distribution):
 
     @property
     def parents(self) -> dict[str, Clique]:
-        """Attribute -> its parents, in an order in which parents come first."""
+        """The parents of each attribute, in an order in which parents come first."""
         return {name: table.domain.attributes[:-1] for name, table in self.conditionals.items()}
 
     @cached_property
     def model(self) -> Model:
-        """The same distribution as a graphical model, for exact marginals.
+        """A graphical model of this distribution, for exact marginals.
 
         Raises:
-            ModelTooLarge: when it is asked something: families that meet in too large a clique.
+            ModelTooLarge: at the first question, if the families need too large a junction tree.
         """
         tables = {table.domain.attributes: table.log() for table in self.conditionals.values()}
         return Model(CliqueVector(self.domain, tables), self.total)
@@ -111,14 +114,14 @@ class BayesianNetwork(Distribution):
         return self.model.project(attributes, given)
 
     def project_many(self, cliques: Iterable[Iterable[str] | str]) -> list[Factor]:
-        """The marginals on many sets of attributes, in counts; raises as `Model.project_many`."""
+        """Return the marginals on many sets of attributes, in counts; errors as for `Model.project_many`."""
         return self.model.project_many(cliques)
 
     def answer_krons(self, queries: Sequence[Kron], evidence: Mapping[str, int]) -> list[np.ndarray]:
         return self.model.answer_krons(queries, evidence)
 
     def log_prob(self, records: Dataset) -> np.ndarray:
-        """The natural log of each record's probability, -inf where it is impossible; shape (records,).
+        """Return the natural log of each record's probability, -inf if it is impossible; shape (records,).
 
         Raises:
             DomainError: the records lack an attribute of the network, or have it with another number of values.
@@ -126,26 +129,26 @@ class BayesianNetwork(Distribution):
         return self.model.log_prob(records)
 
     def entropy(self) -> float:
-        """-E[log p], in nats."""
+        """Return -E[log p], in nats."""
         return self.model.entropy()
 
     def kl(self, other: Distribution) -> float:
-        """KL(p || q) to another model q, in nats; as `Model.kl`."""
+        """Return KL(p || q) to another model q, in nats; errors as for `Model.kl`."""
         return self.model.kl(other)
 
     def kl_from(self, other: Model) -> float:
-        """KL(other || self): see `kl`."""
+        """Return KL(other || self); see `kl`."""
         return self.model.kl_from(other)
 
     def sample(
         self, n: int | None = None, method: str = "multinomial", seed: int | np.random.Generator | None = None
     ) -> Dataset:
-        """Synthetic records, attribute by attribute given its parents; no junction tree is needed.
+        """Draw synthetic records, attribute by attribute given its parents, without a junction tree.
 
         Args:
-            n: how many; by default `total`, rounded.
+            n: the number of records; by default `total`, rounded.
             method: "multinomial" (independent records, the default as published), or "round": among the records with
-                the same codes of the parents every code occurs its expected number of times, rounded up or down.
+                the same codes of the parents, every code occurs its expected number of times, rounded up or down.
             seed: the same seed gives the same records.
 
         Raises:
@@ -160,7 +163,7 @@ class BayesianNetwork(Distribution):
         method: str = "multinomial",
         seed: int | np.random.Generator | None = None,
     ) -> Iterator[Dataset]:
-        """As `sample`, a batch at a time."""
+        """Draw synthetic records a batch at a time; arguments and errors as for `sample`."""
         return super().sample_batches(n, batch, method, seed)
 
     def _drawn(self, n: int, method: str, seed: int | np.random.Generator | None) -> Dataset:
@@ -179,11 +182,7 @@ class BayesianNetwork(Distribution):
         return Dataset.from_codes([columns[name] for name in self.domain], self.domain, trusted=True)
 
     def save(self, path: str | Path) -> None:
-        """Write the conditional tables and the total to an npz file, which `pg.load` reads.
-
-        Raises:
-            FileFormatError: the file cannot be written; what was there before is untouched.
-        """
+        """Write the conditional tables and the total to an npz file, which `pg.load` reads."""
         tables = np.concatenate([np.zeros(0), *(table.datavector() for table in self.conditionals.values())])
         write_model(path, BAYESIAN_NETWORK, self, conditionals=tables)
 
@@ -194,7 +193,7 @@ class BayesianNetwork(Distribution):
 
 
 def _conditional(marginal: Factor, family: Clique) -> Factor:
-    """p(last of the family | the others), where the marginal covers the family."""
+    """Return p(last of the family | the others) from a marginal that contains the family."""
     counts = np.maximum(marginal.values, 0.0)
     joint = Factor.owning(marginal.domain, counts).project(family)
     values = joint.values
@@ -204,7 +203,7 @@ def _conditional(marginal: Factor, family: Clique) -> Factor:
 
 
 def _draw(rows: np.ndarray, context: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """A code for each record, from the row of probabilities (contexts, codes) that its context names."""
+    """Draw a code for each record from the row of probabilities (contexts, codes) that its context selects."""
     cumulative = rows.cumsum(axis=1)
     cumulative /= cumulative[:, -1:]
     # Row r is shifted to the interval (r, r + 1], so that one search serves all records.
@@ -214,10 +213,12 @@ def _draw(rows: np.ndarray, context: np.ndarray, rng: np.random.Generator) -> np
 
 
 def _deal(rows: np.ndarray, context: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """As `_draw`, but in each context every code as often as expected, rounded up or down."""
+    """Draw a code for each record so that in each context every code occurs as often as expected, rounded up or
+    down.
+    """
     counts = systematic_rows(rows, np.bincount(context, minlength=len(rows)), rng)
     return deal(context, counts, rng, code_type(rows.shape[1]))
 
 
 DRAWS = {"multinomial": _draw, "round": _deal}
-"""How the codes of one attribute are drawn."""
+"""The ways to draw the codes of one attribute."""

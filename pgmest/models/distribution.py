@@ -1,4 +1,4 @@
-"""Distribution: a model that is one distribution over records, with what follows from that."""
+"""Distribution: a model that is a probability distribution over records, and the methods that follow from that."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from pgmest._base.errors import at_least
+from pgmest._base.memory import default_records
 from pgmest.data.dataset import Dataset
+from pgmest.errors import at_least
 from pgmest.models.base import ModelBase
 from pgmest.sampling.sampler import BATCH
 from pgmest.tables.factor import Factor
@@ -16,7 +17,7 @@ from pgmest.tables.information import mutual_information
 
 
 class Distribution(ModelBase):
-    """A distribution over all attributes, and a number of records, however it is kept.
+    """A distribution over all attributes, and a number of records, in any representation.
 
     `Model` keeps potentials on a junction tree, `SupportModel` weighted public records, `ApproximateModel` and
     `ViewModel` tables, `BayesianNetwork` conditional tables.
@@ -24,34 +25,37 @@ class Distribution(ModelBase):
 
     @abstractmethod
     def _drawn(self, n: int, method: str, seed: int | np.random.Generator | None) -> Dataset:
-        """n records, n >= 0; see `sample`."""
+        """Draw n >= 0 records; see `sample`."""
 
     def _drawn_in_batches(
         self, n: int, batch: int, method: str, seed: int | np.random.Generator | None
     ) -> Iterator[Dataset]:
-        """n records, `batch` >= 1 at a time; see `sample_batches`. Here they are drawn together, and then parted."""
+        """Draw n records, `batch` >= 1 at a time; see `sample_batches`.
+
+        By default all records are drawn together and then split.
+        """
         records = self._drawn(n, method, seed)
         return (records.take(slice(start, start + batch)) for start in range(0, n, batch))
 
     def conditional(self, attributes: Iterable[str] | str, given: Iterable[str] | str) -> Factor:
-        """P(attributes | given): probabilities, with the axes of `attributes` first, then those of `given`.
+        """Return P(attributes | given): probabilities, with the axes of `attributes` first, then those of `given`.
 
-        Each slice at codes of the given attributes sums to 1, or is all 0 where these codes are impossible.
+        Each slice at codes of the given attributes sums to 1, or is all 0 if these codes are impossible.
 
         Raises:
-            UnknownAttributeError, DuplicateAttributeError: attributes that are none, or named twice.
-            ModelTooLarge: the joint table of all of them is too large.
+            UnknownAttributeError, DuplicateAttributeError: an attribute is not in the domain, or is named twice.
+            ModelTooLarge: the joint table of all these attributes is too large.
         """
         known = self.domain.clique(given)
         joint = self.project((*self.domain.clique(attributes), *known))
         return joint / joint.project(known)
 
     def mutual_information(self, a: Iterable[str] | str, b: Iterable[str] | str) -> float:
-        """I(a; b) = KL(p(a, b) || p(a) p(b)), in nats, of single attributes or sets of them.
+        """Return I(a; b) = KL(p(a, b) || p(a) p(b)), in nats, of single attributes or sets of attributes.
 
         Raises:
-            UnknownAttributeError, DuplicateAttributeError: attributes that are none, or in both.
-            ModelTooLarge: the joint table of all of them is too large.
+            UnknownAttributeError, DuplicateAttributeError: an attribute is not in the domain, or is in both sets.
+            ModelTooLarge: the joint table of all these attributes is too large.
         """
         one, other = self.domain.clique(a), self.domain.clique(b)
         return mutual_information(self.project((*one, *other)), one, other)
@@ -61,10 +65,10 @@ class Distribution(ModelBase):
     def sample(
         self, n: int | None = None, method: str = "round", seed: int | np.random.Generator | None = None
     ) -> Dataset:
-        """Synthetic records, in random order.
+        """Draw synthetic records, in random order.
 
         Args:
-            n: how many; by default `total`, rounded.
+            n: the number of records; by default `total`, rounded.
             method: "round" (counts as close to the model as integers can be) or "multinomial" (independent records).
             seed: the same seed gives the same records.
 
@@ -80,16 +84,16 @@ class Distribution(ModelBase):
         method: str = "round",
         seed: int | np.random.Generator | None = None,
     ) -> Iterator[Dataset]:
-        """Synthetic records a batch at a time, the last one possibly smaller; arguments as for `sample`.
+        """Draw synthetic records a batch at a time; the last batch may be smaller. Arguments as for `sample`.
 
         With "round" all batches together are as close to the model as one draw of n records.
 
         Raises:
-            ArgumentError: `n` or `batch` is not such a number, or there is no such method.
+            ArgumentError: `n` or `batch` is not a valid number, or there is no such method.
         """
         return self._drawn_in_batches(
             self._size(n), at_least("batch", BATCH if batch is None else batch, 1), method, seed
         )
 
     def _size(self, n: int | None) -> int:
-        return round(self.total) if n is None else at_least("n", n, 0)
+        return default_records(self.total) if n is None else at_least("n", n, 0)

@@ -1,39 +1,39 @@
-"""Model: what estimation returns, a distribution over all attributes that answers any query about the data."""
+"""Model: a distribution over all attributes as a graphical model, which `estimate` returns."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError, MeasurementError, count_text, listed, memory_text, plural
 from pgmest.data.dataset import Dataset
+from pgmest.errors import ArgumentError, MeasurementError, count_text, listed, memory_text, plural
 from pgmest.graph.junction_tree import JunctionTree
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.models.archive import MEASURED_MODEL, MODEL, write_model
 from pgmest.models.base import checked_total
 from pgmest.models.distribution import Distribution
 from pgmest.models.information import entropy, kl_divergence, log_probabilities
+from pgmest.models.refittable import KeptDraws
 from pgmest.queries import Kron
 from pgmest.solvers.report import EstimationReport
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Clique, Domain
-from pgmest.tables.evidence import checked_evidence, impossible, restrict
+from pgmest.tables.evidence import checked_evidence, impossible_evidence, restrict
 from pgmest.tables.factor import Factor
 
 if TYPE_CHECKING:
     from pgmest.inference.exact.belief_propagation import ExactOracle
-    from pgmest.inference.exact.plan import Plan
+    from pgmest.inference.exact.propagation_plan import PropagationPlan
     from pgmest.inference.marginals.calibrated_tree import CalibratedTree
     from pgmest.measurements.selection import PaidSelection
     from pgmest.models.intervals import Interval
     from pgmest.models.posterior import InteractionPrior, NormalPrior, Posterior
-    from pgmest.models.uncertainty import Replicates, Uncertainty
+    from pgmest.models.uncertainty import Uncertainty
     from pgmest.solvers.refit import Refit
 
 
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 class Model(Distribution):
     """p(x) = exp(sum_C theta_C(x_C) - A) over all attributes, and a number of records.
 
-    `estimate` makes it. Nothing is computed before it is asked for; then one run of the oracle is kept, and several
-    threads may ask at the same time. Answers are in counts: expected numbers of records.
+    `estimate` makes it. The first question runs the oracle, whose result is kept; several threads may ask at the same
+    time. Answers are in counts: expected numbers of records.
 
     >>> theta = CliqueVector(Domain({"a": 2, "b": 2}), {("a", "b"): np.log([[1, 3], [2, 2]])})
     >>> Model(theta, total=80).project(("b",)).values.round(6)
@@ -52,11 +52,12 @@ class Model(Distribution):
         potentials: theta, the log-potentials on the measured cliques; -inf marks impossible cells.
         total: the number of records.
         report: how the estimate was found and how good it is.
-        total_stddev: the standard error of `total`; None where it is known, or nothing is known of it.
-        measurements: what the model was estimated from.
-        plan: the inference plan of the potentials' cliques, where one is at hand.
-        refit: how to estimate again from other answers; `estimate` gives it, and `uncertainty` needs it.
-        selections: which marginals a mechanism paid to compare with its models, and did not choose: for posteriors.
+        total_stddev: the standard error of `total`; None if the total is known, or its error unknown.
+        measurements: the measurements from which the model was estimated.
+        plan: the propagation plan of the potentials' cliques, if one exists already.
+        refit: the recipe that estimates again from other answers; `estimate` gives it, and error bars need it.
+        selections: the marginals that a mechanism paid to compare with its models and did not choose; posteriors use
+            them.
 
     Raises:
         MeasurementError: a potential is NaN or +inf.
@@ -68,12 +69,11 @@ class Model(Distribution):
     report: EstimationReport | None = None
     total_stddev: float | None = None
     measurements: tuple[LinearMeasurement, ...] | None = None
-    plan: Plan | None = None
+    plan: PropagationPlan | None = None
     refit: Refit | None = None
     selections: tuple[PaidSelection, ...] = ()
     _calibrated: CalibratedTree | None = field(default=None, init=False)
-    _replicates: Replicates | None = field(default=None, init=False)
-    _posterior: Posterior | None = field(default=None, init=False)
+    kept: KeptDraws = field(default_factory=KeptDraws, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def __post_init__(self) -> None:
@@ -89,7 +89,7 @@ class Model(Distribution):
 
     @property
     def domain(self) -> Domain:
-        """All the attributes."""
+        """All attributes."""
         return self.potentials.domain
 
     @property
@@ -99,7 +99,7 @@ class Model(Distribution):
 
     @property
     def junction_tree(self) -> JunctionTree:
-        """The tree on which everything is computed; printing it shows the cost."""
+        """The junction tree on which the model computes; its text shows the cost."""
         with self._lock:
             return self._compiled().tree
 
@@ -118,18 +118,18 @@ class Model(Distribution):
             assert self._calibrated is not None
             return self._calibrated
 
-    def _compiled(self) -> Plan:
-        """The plan, made at the first call; under the lock only."""
-        from pgmest.inference.exact.plan import Plan
+    def _compiled(self) -> PropagationPlan:
+        """Return the plan, which the first call makes; call it under the lock only."""
+        from pgmest.inference.exact.propagation_plan import PropagationPlan
 
         if self.plan is None:
-            object.__setattr__(self, "plan", Plan.of(self.potentials.layout))
+            object.__setattr__(self, "plan", PropagationPlan.of(self.potentials.layout))
         assert self.plan is not None
         return self.plan
 
     @property
     def oracle(self) -> ExactOracle:
-        """The oracle after its run with total 1; one thread at a time may use it."""
+        """The oracle after its run with total 1; only one thread at a time may use it."""
         return self.calibrated.oracle
 
     @property
@@ -152,9 +152,9 @@ class Model(Distribution):
         return Factor.owning(self.domain.project(names), values * self.total)
 
     def project_many(self, cliques: Iterable[Iterable[str] | str]) -> list[Factor]:
-        """The marginals on many sets of attributes, in counts; far cheaper than one after the other.
+        """Return the marginals on many sets of attributes, in counts; far cheaper than one after the other.
 
-        The tables may be parts of larger arrays; copy the few that are to be kept for long.
+        The tables may be parts of larger arrays; copy those that are kept for long.
 
         Raises:
             UnknownAttributeError, DuplicateAttributeError, ModelTooLarge: as for `project`.
@@ -166,7 +166,7 @@ class Model(Distribution):
         return [Factor.owning(self.domain.project(clique), table) for clique, table in zip(names, tables, strict=True)]
 
     def datavectors(self, cliques: Iterable[Clique]) -> list[np.ndarray]:
-        """The same marginals as `project_many`, each as its cells, row-major, shape (cells,); not to be written to.
+        """Return the marginals of `project_many`, each as its cells, row-major, shape (cells,); do not write to them.
 
         Raises:
             UnknownAttributeError, DuplicateAttributeError, ModelTooLarge: as for `project`.
@@ -181,19 +181,25 @@ class Model(Distribution):
         return [values * self.total for values in answer_all(self.calibrated, queries, evidence)]
 
     def condition(self, evidence: Mapping[str, int]) -> Model:
-        """The model of the records with given codes, over the other attributes; its total is their number.
+        """Return the model of the records with given codes, over the other attributes.
+
+        Its total is the expected number of these records.
 
         Raises:
             ImpossibleModelError: the evidence has probability 0.
-            UnknownAttributeError, CodeRangeError: evidence that names no attribute, or is no code.
+            UnknownAttributeError, CodeRangeError: the evidence names an unknown attribute, or a code out of range.
         """
         known = checked_evidence(self.domain, evidence)
         total = float(self.project((), known))
         if total <= 0:
-            raise impossible(known)
+            raise impossible_evidence(known)
         return Model(restrict(self.potentials, known), total)
 
     # -- uncertainty ------------------------------------------------------------------------------------------------
+
+    def of_potentials(self, potentials: CliqueVector, total: float, plan: PropagationPlan) -> Model:
+        """Return a model of these potentials, such as a replicate or a draw of this model's posterior."""
+        return Model(potentials, total, plan=plan)
 
     def uncertainty(
         self,
@@ -204,36 +210,28 @@ class Model(Distribution):
         replicates: int = 50,
         seed: int = 0,
     ) -> Uncertainty:
-        """Standard errors and intervals of answers, from the noise of the measurements; see `pgmest.uncertainty`.
+        """Return the standard error of an answer, from the noise of the measurements; see `pgmest.uncertainty`.
 
-        Models are estimated again from answers of this one with fresh noise; the first call pays for them all, and
-        later ones with the same `replicates` and `seed` only ask them.
+        Models are estimated again from this model's answers plus fresh noise. The first call estimates them all; later
+        calls with the same `replicates` and `seed` only ask them.
 
-        They are about noise alone. Where attributes depend on each other in ways that were not measured, answers about
-        these are off by an amount that no error bar shows: trust it for what was measured and what follows from that.
+        Standard errors cover the noise alone. If attributes depend on each other in ways that were not measured,
+        answers about them are off by an amount that no standard error shows.
 
         Args:
             query: as for `answer`, but one query only; or attributes, for their marginal; or a function that makes a
                 Factor or a number of a Model, such as `lambda model: model.conditional("income", "sex")`.
             clique, given: as for `answer` and `project`.
-            replicates: how many models. Standard errors are themselves off by a share of about sqrt(1 / 2 replicates).
-            seed: of the fresh noise.
+            replicates: the number of models. The relative error of a standard error is about sqrt(1 / (2 replicates)).
+            seed: the seed of the fresh noise.
 
         Raises:
-            ArgumentError: the model was not made by `estimate`, or its loss holds the answers itself.
+            ArgumentError: `estimate` did not make the model, or its loss contains the answers.
             QueryError, UnknownAttributeError, ...: as for `answer` and `project`.
         """
-        from pgmest.models.uncertainty import Uncertainty, ask, check_replicates, replicate
+        from pgmest.models.uncertainty import uncertainty_of
 
-        check_replicates(replicates)
-        answer = ask(self, query, clique, given)
-        found = self._replicates  # kept, so that the next query need not wait
-        if found is None or (found.asked, found.seed) != (replicates, seed):
-            found = replicate(self, self.refit, self.measurements, replicates, seed)
-            object.__setattr__(self, "_replicates", found)
-        plan = self.refit.plan if self.refit is not None else None
-        twins = (Model(potentials, total, plan=plan) for potentials, total in found.estimates)
-        return Uncertainty.of(answer, [ask(twin, query, clique, given) for twin in twins])
+        return uncertainty_of(self, query, clique, given, replicates=replicates, seed=seed)
 
     def posterior(
         self,
@@ -245,118 +243,28 @@ class Model(Distribution):
         prior: NormalPrior | InteractionPrior | None = None,
         method: Literal["auto", "laplace", "hmc"] = "auto",
     ) -> Posterior:
-        """Models that the answers allow, as draws from a posterior distribution; see `pgmest.models.posterior`.
+        """Draw models that the answers allow from a posterior distribution; `interval` uses the last one drawn.
 
         The likelihood is that of each measurement's own noise, whatever loss the estimate had. Structural zeros and a
-        `prior=` of the estimate stay. The total is a parameter, too, unless `estimate` was given it.
+        `prior=` of the estimate are kept. The total is a parameter, too, unless `estimate` was given one.
 
         Args:
-            draws: how many to keep, over all chains. Its report says how many independent ones they are worth.
+            draws: the number of draws to keep, over all chains. The report says how many independent ones they are
+                worth.
             seed: the same seed gives the same draws.
-            chains: how many, each in a thread.
-            warm_up: transitions of each chain that tune it, and are not kept.
-            prior: of potentials and total; by default `InteractionPrior()`.
+            chains: the number of chains, each in a thread.
+            warm_up: the number of transitions of each chain that tune it and are not kept.
+            prior: the prior of potentials and total; by default `InteractionPrior()`.
             method: "laplace": normal around the mode, exact where noise is small against every count that matters;
-                "hmc": Hamiltonian Monte Carlo, exact up to Monte Carlo error; "auto" takes the first where a test says
-                that it holds.
+                "hmc": Hamiltonian Monte Carlo, exact up to Monte Carlo error; "auto" takes the first if a test of the
+                approximation passes.
 
         Raises:
-            ArgumentError: the model was not made by `estimate`, or numbers that are not valid.
+            ArgumentError: `estimate` did not make the model, or numbers that are not valid.
         """
-        from pgmest.models.posterior.density import PosteriorDensity, check_answers
-        from pgmest.models.posterior.draw import check_settings, draw
-        from pgmest.models.posterior.posterior import Posterior
-        from pgmest.models.posterior.prior import InteractionPrior
-        from pgmest.models.posterior.strength import learn_strengths
+        from pgmest.models.posterior.posterior_of import posterior_of
 
-        check_settings(draws, chains, warm_up, method)
-        refit, measurements = check_answers(self.refit, self.measurements)
-        prior = InteractionPrior() if prior is None else prior
-        density = PosteriorDensity.around(self, refit, measurements, prior)
-        found = draw(density, draws, chains, warm_up, method, seed)
-        learn = partial(learn_strengths, refit, measurements, self.total, _drawn_model)
-        made = Posterior(found.points, density, found.report, _drawn_model, seed, learn, self.selections)
-        object.__setattr__(self, "_posterior", made)  # for intervals
-        return made
-
-    def interval(
-        self,
-        query: Any,
-        clique: Iterable[str] | str | None = None,
-        given: Mapping[str, int] | None = None,
-        *,
-        level: float = 0.95,
-        kind: Literal["auto", "noise", "posterior", "bounds"] = "auto",
-        about: Literal["table", "population"] = "table",
-    ) -> Interval:
-        """The ends of an answer, in counts; the guide on answers says which kind to publish.
-
-        - "noise": the estimate, plus and minus its standard error from the noise (`uncertainty`).
-        - "posterior": credible intervals of the posterior last drawn (`posterior`; without one the first call pays for
-          a thousand draws). For attributes not measured together dependence is drawn, too, as strong as that of
-          measured cliques.
-        - "bounds": the least and the largest value in any table that is compatible with the measurements (`bounds`).
-        - "auto": "posterior" where the measurements say enough: where one measured clique holds all attributes of the
-          query, or all were measured and three or more cliques tell how dependent attributes are; else "bounds". The
-          `kind` and `basis` of the answer say what it is.
-
-        Args:
-            query, clique, given: as for `answer`, one query; or attributes, for their marginal; or, but not for
-                "bounds", a function: of a table of counts where `clique=` names its attributes, else of a model.
-            level: the probability that goes with the ends.
-            kind: see above.
-            about: the "table" that was measured, or the "population" that it was drawn from ("posterior" only).
-
-        Raises:
-            ArgumentError: the model was not made by `estimate`, a kind or level that is not valid, or, for "auto", a
-                function of a model: nobody can tell whether what it reads was measured.
-            QueryError, UnknownAttributeError, ...: as for `answer` and `project`.
-        """
-        from pgmest.models.intervals import Interval, check_kind, check_level
-
-        check_kind(kind)
-        check_level(level)
-        if kind not in ("posterior", "auto") and about != "table":
-            raise ArgumentError.of("about", about, f"'table': intervals of kind {kind!r} are about nothing else")
-        if kind == "bounds":
-            return self.bounds(query, clique, given, level=level)
-        if kind == "noise":
-            return Interval(*self.uncertainty(query, clique, given).interval(level), level, kind, basis="replicates")
-        if kind == "auto" and about == "table" and not self._tells_of(query, clique, given):
-            return self.bounds(query, clique, given, level=level)
-        if self._posterior is None:
-            self.posterior()
-        assert self._posterior is not None
-        return self._posterior.interval(query, clique, given, level=level, about=about)
-
-    def _tells_of(self, query: Any, clique: Any, given: Mapping[str, int] | None) -> bool:
-        """Whether the measurements say enough of a query for a posterior to hold.
-
-        Raises:
-            ArgumentError: a function of a model.
-        """
-        from pgmest.models.posterior.density import check_answers
-        from pgmest.models.posterior.strength import FEWEST_CLIQUES, is_table
-        from pgmest.models.posterior.table_query import attributes_of
-
-        _, measurements = check_answers(self.refit, self.measurements)
-        names = attributes_of(query, clique, self.domain)
-        if names is None:
-            raise ArgumentError(
-                "nobody can tell what a function of a model reads, so its kind of interval cannot be chosen: name its "
-                "attributes by clique= and make it a function of their table, or choose kind= yourself."
-            )
-        wanted, whole = {*names, *(given or ())}, {frozenset(m.clique) for m in measurements}
-        several = {frozenset(m.clique) for m in measurements if is_table(m)}
-        known = wanted <= frozenset().union(*whole)
-        if any(wanted <= one for one in whole) or (known and len(several) >= FEWEST_CLIQUES):
-            return True
-        if callable(query):
-            raise ArgumentError(
-                f"the measurements do not tell how {', '.join(sorted(wanted))} depend on each other, and there are no "
-                'bounds of functions: ask for the bounds of a marginal, or choose kind="posterior" and what it assumes.'
-            )
-        return False
+        return posterior_of(self, draws, seed, chains=chains, warm_up=warm_up, prior=prior, method=method)
 
     def bounds(
         self,
@@ -367,44 +275,32 @@ class Model(Distribution):
         level: float = 0.95,
         max_megabytes: float = 100.0,
     ) -> Interval:
-        """The least and the largest answer that any table compatible with the measurements gives, in counts.
+        """Return the least and the largest answer that any table compatible with the measurements gives, in counts.
 
-        Nothing of the model is assumed but its structural zeros and a total that was given: these are bounds, proven by
-        the duals of linear programs over the junction tree's tables (`pgmest.models.bounds`), and as wide as what was
-        not measured leaves them. Compatible are tables whose true answers lie between the ends that were published, and
-        inside boxes around noisy answers that hold all of them at once with probability `level`.
+        Of the model, only its structural zeros and a total that was given are assumed. The bounds are proven by the
+        duals of linear programs over the junction tree's tables (`pgmest.models.bounds`), and are as wide as
+        unmeasured dependence makes them. A table is compatible if its true answers lie between the ends that were
+        published, and inside boxes around the noisy answers that contain all of them at once with probability `level`.
 
         Args:
             query, clique, given: as for `answer` and `project`, one query.
-            level: of the boxes; without noise it does not matter.
+            level: the probability of the boxes; irrelevant without noise.
             max_megabytes: refuse junction trees whose tables would need more.
 
         Raises:
-            InconsistentMeasurementsError: no table is compatible; it names answers that contradict each other.
-            ArgumentError: the model was not made by `estimate`, or nothing bounds the number of records.
+            InconsistentMeasurementsError: no table is compatible; the error names answers that contradict each other.
+            ArgumentError: `estimate` did not make the model, or nothing bounds the number of records.
             ModelTooLarge: the tables of the query and the measurements together need too much memory.
             QueryError, UnknownAttributeError, ...: as for `answer` and `project`.
         """
-        from pgmest.models.bounds.bounds import TableBounds, check_bounded
+        from pgmest.models.bounds.bounds import bounds_of
 
-        check_bounded(self.refit, self.measurements)
-        assert self.refit is not None
-        assert self.measurements is not None
-        total = self.refit.objective.total if isinstance(self.refit.objective.total, int | float | np.number) else None
-        compatible = TableBounds(
-            self.measurements,
-            self.domain,
-            level=level,
-            total=None if total is None else float(total),
-            zeros=self.refit.start,
-            max_megabytes=max_megabytes,
-        )
-        return compatible.of(query, clique, given)
+        return bounds_of(self, query, clique, given, level=level, max_megabytes=max_megabytes)
 
     # -- information ------------------------------------------------------------------------------------------------
 
     def log_prob(self, records: Dataset) -> np.ndarray:
-        """The natural log of each record's probability, -inf where it is impossible; shape (records,).
+        """Return the natural log of each record's probability, -inf if it is impossible; shape (records,).
 
         Raises:
             DomainError: the records lack an attribute of the model, or have it with another number of values.
@@ -412,11 +308,11 @@ class Model(Distribution):
         return log_probabilities(self.calibrated, records)
 
     def entropy(self) -> float:
-        """-E[log p], in nats."""
+        """Return -E[log p], in nats."""
         return entropy(self.calibrated)
 
     def kl(self, other: Distribution) -> float:
-        """KL(p || q) = E_p[log p - log q] to another model q, in nats; inf where q excludes a possible record of p.
+        """Return KL(p || q) = E_p[log p - log q] to another model q, in nats; inf if q excludes a possible record of p.
 
         Args:
             other: a model with a joint distribution: a Model, SupportModel or BayesianNetwork.
@@ -430,11 +326,11 @@ class Model(Distribution):
         return other.kl_from(self)  # type: ignore[attr-defined]
 
     def kl_from(self, other: Model) -> float:
-        """KL(other || self): see `kl`."""
+        """Return KL(other || self); see `kl`."""
         return kl_divergence(other.calibrated, self.calibrated)
 
     def map_record(self) -> dict[str, int]:
-        """A most probable record, attribute -> code."""
+        """Return a most probable record, as attribute -> code."""
         calibrated = self.calibrated
         with calibrated.lock:
             return calibrated.oracle.map_record(self.potentials.flat)
@@ -454,13 +350,10 @@ class Model(Distribution):
         return Sampler(self.oracle).batches(n, batch, method, seed)
 
     def save(self, path: str | Path) -> None:
-        """Write the potentials, the total, the report and what the model was estimated from to an npz file for `load`.
+        """Write the potentials, the total, the report and the measurements to an npz file for `load`.
 
-        What it was estimated from, which the error bars need, is left out where a loss or solver of one's own was used;
-        the loaded model then says so where it is asked for them.
-
-        Raises:
-            FileFormatError: the file cannot be written; what was there before is untouched.
+        Error bars need the measurements. They are left out if the estimate used the caller's own loss or solver; the
+        loaded model then gives that reason when it is asked for error bars.
         """
         from pgmest.models.measured import measured_parts
 
@@ -489,10 +382,5 @@ def _unpickled(kept: tuple[Any, ...], noted: dict[str, Any], own_loss: bool) -> 
     for name, value in noted.items():
         object.__setattr__(model, name, value)
     if own_loss:
-        model.without_error_bars("it was estimated with a loss of its own, which a pickle leaves out")
+        model.without_error_bars("it was estimated with the caller's own loss, which a pickle leaves out")
     return model
-
-
-def _drawn_model(potentials: CliqueVector, total: float, plan: Plan) -> Model:
-    """A draw of a posterior."""
-    return Model(potentials, total, plan=plan)

@@ -1,4 +1,4 @@
-"""`load`: a model of any kind from the file that its `save` wrote. How such files look is in archive.py."""
+"""`load`: a model of any kind from the file that its `save` wrote. archive.py describes the files."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from pgmest._base.errors import FileFormatError, PgmestError
 from pgmest.data.codes import code_type
 from pgmest.data.dataset import Dataset
+from pgmest.errors import FileFormatError, PgmestError
 from pgmest.inference.support.support import Support
 from pgmest.models.archive import (
     APPROXIMATE_MODEL,
@@ -48,7 +48,7 @@ _REMEDY = "Only files written by model.save(...) can be read; write it again."
 
 
 def load(path: str | Path) -> Any:
-    """Read a model of any kind that its `save` wrote; it comes back as the same kind.
+    """Read a model of any kind from the file that its `save` wrote; it comes back as the same kind.
 
     Returns:
         a `Model`, `SupportModel`, `ApproximateModel`, `BayesianNetwork`, `ViewModel` or `LeastSquaresModel`.
@@ -168,11 +168,11 @@ READERS: Sequence[tuple[Kind, Callable[[zipfile.ZipFile, Header], ModelBase]]] =
     (VIEW_MODEL, _view_model),
     (LEAST_SQUARES_MODEL, _least_squares_model),
 )
-"""Each kind has members of its own, by which it is distinguished from the others."""
+"""The reader of each kind of file; `load` recognizes a kind by its members, which differ between kinds."""
 
 
 def _cliques(value: Any, domain: Domain) -> list[Clique]:
-    """Sets of attributes in a header."""
+    """Return sets of attributes in a header."""
     lists = isinstance(value, list) and all(isinstance(clique, list) for clique in value)
     if not lists or not all(isinstance(name, str) for clique in value for name in clique):
         raise Unreadable("its sets of attributes are wrong")
@@ -184,7 +184,7 @@ def _cells(domain: Domain, cliques: Sequence[Clique]) -> int:
 
 
 def _split(values: np.ndarray, domain: Domain, cliques: Sequence[Clique]) -> Iterator[np.ndarray]:
-    """The tables over cliques that lie one after the other."""
+    """Yield the tables over cliques that lie one after the other."""
     sizes = [domain.size(clique) for clique in cliques]
     ends = np.cumsum([0, *sizes], dtype=np.int64).tolist()
     for clique, (start, stop) in zip(cliques, pairwise(ends), strict=True):

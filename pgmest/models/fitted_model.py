@@ -1,4 +1,4 @@
-"""Models from the end of a run: that of an estimate, and the one that has given marginals."""
+"""Models from the end of a solver's run: `solved_model` of an estimate, `fitted_model` of given marginals."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def solved_model(
     measurements: Sequence[LinearMeasurement],
     total_stddev: float | None = None,
 ) -> Model:
-    """The model at the end of a run on a junction tree, which knows how it was estimated and from what."""
+    """Return the model at the end of a run on a junction tree, with the recipe that estimates it again."""
     refit = Refit.of(problem, objective)
     return Model(
         refit.potentials(state.theta),
@@ -40,13 +40,13 @@ def solved_model(
 def fitted_model(
     tables: Sequence[LinearMeasurement], domain: Domain, total: float, tolerance: float, rounds: int
 ) -> Model:
-    """The model of maximum entropy that has these tables, as `estimate(..., method="ipf")` finds it.
+    """Return the model of maximum entropy with these marginals, as `estimate(..., method="ipf")` finds it.
 
     Args:
         tables: whole marginals, in counts, that fit the domain and nearly agree with each other.
         domain: the attributes.
         total: the number of records.
-        tolerance, rounds: when to stop, as for `estimate`.
+        tolerance, rounds: the stopping rule, as for `estimate`.
     """
     objective = Objective(total, "l2", IterativeProportionalFitting(), Stopping(tolerance, rounds))
     problem = Problem.of(L2Loss(tables, domain), total)

@@ -1,7 +1,7 @@
 """Information measures of calibrated models: log-probabilities of records, entropy, divergence, mutual information.
 
-All are natural logs (nats). They come from the potentials and the marginals, never from the joint table: with
-log p(x) = sum_C theta_C(x_C) - A, an expectation of log p needs the marginals on the cliques only.
+All are in nats. They are computed from the potentials and the marginals, never from the joint table: as
+log p(x) = sum_C theta_C(x_C) - A, an expectation of log p needs only the marginals on the cliques.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pgmest._base.errors import DomainError, listed
 from pgmest.data.dataset import Dataset
-from pgmest.queries.workloads.answers import LOOKUP_ROWS
+from pgmest.errors import DomainError, listed
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Domain
 from pgmest.tables.factor import Factor
 from pgmest.tables.information import mutual_information
+from pgmest.workloads.answers import LOOKUP_ROWS
 
 __all__ = ["entropy", "kl_divergence", "log_probabilities", "mutual_information"]
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from pgmest.inference.marginals.calibrated_tree import CalibratedTree
 
 JOINED_CELLS = 1 << 16
-"""Potentials are looked up as one table for each clique of the tree with at most this many cells: it stays in cache."""
+"""The potentials of a tree's clique with at most this many cells are added into one table, which stays in cache."""
 
 
 def log_probabilities(model: CalibratedTree, records: Dataset) -> np.ndarray:
-    """The natural log of each record's probability, -inf where the model has it impossible; shape (records,).
+    """Return the natural log of each record's probability, -inf if it is impossible; shape (records,).
 
     Raises:
         DomainError: the records lack an attribute of the model, or have it with another number of values.
@@ -50,7 +50,7 @@ def log_probabilities(model: CalibratedTree, records: Dataset) -> np.ndarray:
 
 
 def _cells(records: Dataset, domain: Domain, rows: slice) -> np.ndarray:
-    """The row-major cell that each of these records falls into."""
+    """Return the row-major cell of each of these records in a table over the domain."""
     cells = np.zeros(len(range(*rows.indices(records.records))), dtype=np.intp)
     for name, size in domain.items():
         cells *= size
@@ -59,7 +59,7 @@ def _cells(records: Dataset, domain: Domain, rows: slice) -> np.ndarray:
 
 
 def _joined_potentials(model: CalibratedTree) -> list[Factor]:
-    """Tables whose sum is the sum of the potentials, few of them, so that a record needs few look-ups."""
+    """Return few tables whose sum is the sum of the potentials, so that a record needs few look-ups."""
     tree = model.tree
     hosted: dict[int, list[Factor]] = defaultdict(list)
     for clique, factor in model.potentials.items():
@@ -76,12 +76,12 @@ def _joined_potentials(model: CalibratedTree) -> list[Factor]:
 
 
 def entropy(model: CalibratedTree) -> float:
-    """-E[log p], in nats: A - <theta, mu>."""
+    """Return -E[log p] = A - <theta, mu>, in nats."""
     return max(0.0, model.log_partition - model.probabilities.dot(model.potentials))
 
 
 def kl_divergence(model: CalibratedTree, other: CalibratedTree) -> float:
-    """KL(p || q) = E_p[log p - log q], in nats; inf where q has a possible record of p impossible.
+    """Return KL(p || q) = E_p[log p - log q], in nats; inf if a possible record of p is impossible in q.
 
     Raises:
         DomainError: the models are over different attributes.

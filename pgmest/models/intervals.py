@@ -1,4 +1,4 @@
-"""Interval: the ends of an answer, and what kind of statement they make."""
+"""Interval: the ends of an answer, and the kind of statement that they make."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from pgmest._base.errors import ArgumentError
+from pgmest.errors import ArgumentError
 from pgmest.tables.factor import Factor
 
 KINDS = ("auto", "noise", "posterior", "bounds")
+"""The kinds of intervals; `pgmest.interval` explains them."""
+
+WHOLE = 1e-6
+"""Ends of counts are moved to whole numbers unless they are within this distance of one, by rounding errors."""
 
 
 @dataclass(frozen=True)
@@ -18,16 +22,20 @@ class Interval:
 
     Attributes:
         low, high: the ends.
-        level: the probability that goes with them: coverage for "noise", posterior probability for "posterior"; for
-            "bounds" the probability that the measurements are as close to the truth as was assumed.
+        level: the probability that goes with the ends: the coverage for "noise", the posterior probability for
+            "posterior", and for "bounds" the probability that the noise of all measurements is inside the assumed
+            boxes.
         kind: "noise", "posterior" or "bounds".
         about: "table" or "population".
-        basis: what it rests on. "measured": one measured clique holds all that was asked about; sums of its
-            cells were checked against unbiased answers. "dependence": none
-            does, and dependence that was not measured was taken to be as strong as that of measured cliques. The level
-            then holds over pairs, not for the strongest one: of n + 1 pairs any may be that. "model":
-            the structure of a model, whose missing dependence the interval does not hold. "tables": all compatible
-            tables. "replicates": repetitions of the noise.
+        basis: the evidence behind the interval:
+            - "measured": one measured clique contains all attributes of the query. Sums of its cells were checked
+              against unbiased answers.
+            - "dependence": no measured clique does. Unmeasured dependence was taken to be as strong as that of measured
+              cliques. The level then holds on average over pairs, not for the strongest pair, which no measurement
+              shows.
+            - "model": the structure of a model; the interval does not cover dependence that the model lacks.
+            - "tables": all compatible tables.
+            - "replicates": repetitions of the noise.
     """
 
     low: Factor
@@ -47,20 +55,10 @@ class Interval:
 
 
 def check_level(level: Any) -> None:
-    """See that it is a probability.
+    """Check that the level is a probability.
 
     Raises:
-        ArgumentError: it is not strictly between 0 and 1.
+        ArgumentError: the level is not strictly between 0 and 1.
     """
     if isinstance(level, bool) or not 0 < level < 1:
         raise ArgumentError.of("level", level, "a number between 0 and 1, such as 0.95")
-
-
-def check_kind(kind: Any) -> None:
-    """See that it is a kind of interval.
-
-    Raises:
-        ArgumentError: it is not.
-    """
-    if kind not in KINDS:
-        raise ArgumentError.of("kind", kind, KINDS)

@@ -1,7 +1,7 @@
-"""LeastSquaresModel: consistent answers about all marginals by least squares in closed form (HDMM's reconstruction).
+"""LeastSquaresModel: consistent answers to all marginals by least squares in closed form (HDMM's reconstruction).
 
-`pgmest.strategies` makes it of measurements: the space of tables splits into parts, one for each set of attributes, and
-the estimate on each part is a weighted mean of the measurements that see it.
+`pgmest.strategies` makes it from measurements. The space of tables splits into orthogonal parts, one for each set of
+attributes, and the estimate on each part is a weighted mean of the measurements that see it.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import ClassVar, NoReturn
 
 import numpy as np
 
-from pgmest._base.errors import MOST_AXES, ModelTooLarge, QueryError, count_text, memory_text, plural
+from pgmest.errors import MOST_AXES, ModelTooLarge, QueryError, count_text, memory_text, plural
 from pgmest.models.archive import LEAST_SQUARES_MODEL, write_model
 from pgmest.models.base import ModelBase
 from pgmest.tables.domain import Clique, Domain
@@ -21,22 +21,23 @@ from pgmest.tables.evidence import checked_evidence
 from pgmest.tables.factor import Factor
 
 PROJECTED_CELLS = 1 << 28
-"""Larger marginals (2 GB) are not put together from their parts."""
+"""The largest marginal, in cells (2 GB), that is put together from its parts."""
 
 
 @dataclass(frozen=True, eq=False)
 class LeastSquaresParts:
-    r"""The table of counts with the least squared residuals, and of these the smallest, split into its parts.
+    r"""The table of counts with the least squared residuals (of all such tables the one of least norm), split into
+    parts.
 
     On an attribute of n values let A be its queries, K = A^T A, k = K^-1 1 and m = 1^T k (for identity, k = 1 and
-    m = n). Vectors on the attribute split into what the total determines, along k, and the rest; the part of a set of
-    attributes varies in all of these and in no others.
+    m = n). Vectors on the attribute split into a component along k, which the total determines, and the rest. The part
+    of a set of attributes varies along all attributes of the set and along no others.
 
     Attributes:
-        domain: the attributes.
-        cliques: what was measured.
-        parts: a set of attributes, in domain order -> its part, an axis for each of them.
-        directions: attribute -> k, shape (n,), where its queries were not identity.
+        domain: all attributes.
+        cliques: the measured cliques.
+        parts: a set of attributes, in domain order -> its part, with an axis for each of them.
+        directions: attribute -> k, shape (n,), for attributes whose queries were not the identity.
     """
 
     domain: Domain
@@ -45,12 +46,12 @@ class LeastSquaresParts:
     directions: Mapping[str, np.ndarray]
 
     def fit(self, clique: Iterable[str]) -> tuple[int, int]:
-        """How well what was measured fits a clique: how many of its attributes together, and how few others."""
+        """Return the rank of this group for a clique: most attributes in one measurement, then fewest others."""
         members = frozenset(clique)
         return max((len(members.intersection(measured)), -len(measured)) for measured in self.cliques)
 
     def project(self, names: Clique) -> Factor:
-        """The marginal on checked attributes."""
+        """Return the marginal on checked attributes, in counts."""
         members = set(names)
         ordered = tuple(name for name in self.domain if name in members)
         place = {name: axis for axis, name in enumerate(ordered)}
@@ -61,7 +62,7 @@ class LeastSquaresParts:
         return Factor.owning(self.domain.project(ordered), total).transpose(names)
 
     def _expanded(self, part: Clique, clique: Clique) -> np.ndarray:
-        """What a part adds to the marginal of a clique."""
+        """Return the contribution of a part to the marginal of a clique."""
         table = self.parts[part].reshape([self.domain[name] if name in part else 1 for name in clique])
         for axis, name in enumerate(clique):
             along = self.directions.get(name, np.ones(self.domain[name]))
@@ -76,14 +77,16 @@ class LeastSquaresParts:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LeastSquaresModel(ModelBase):
-    """Least squares by group of measurements; each marginal is that of the group which measured most of its attributes.
+    """Least squares by group of measurements; a marginal comes from the group that measured most of its attributes.
 
-    Answers are unbiased and, within a group, consistent with each other, and may be negative: this is no distribution,
-    and there are no records to draw from it.
+    Answers are unbiased and, within a group, consistent with each other. They may be negative: the model is no
+    distribution, and no records can be drawn from it.
 
     Args:
-        groups: at least one.
+        groups: at least one group.
     """
+
+    refittable_by: ClassVar[str] = 'HDMM(estimator="pgm").fit'
 
     groups: tuple[LeastSquaresParts, ...]
 
@@ -92,7 +95,7 @@ class LeastSquaresModel(ModelBase):
 
     @property
     def domain(self) -> Domain:
-        """All the attributes."""
+        """All attributes."""
         return self.groups[0].domain
 
     @property
@@ -102,15 +105,15 @@ class LeastSquaresModel(ModelBase):
 
     @property
     def total(self) -> float:
-        """The number of records, as least squares has it: about the truth, and possibly negative."""
+        """The least-squares estimate of the number of records, which may be negative."""
         return float(self.project(()))
 
     def project(self, attributes: Iterable[str] | str, given: Mapping[str, int] | None = None) -> Factor:
-        """The marginal on any attributes, in counts; `given` codes of others, of the records with these codes only.
+        """Return the marginal on any attributes, in counts; `given` selects records by codes of other attributes.
 
         Raises:
-            UnknownAttributeError: an attribute that the domain does not have.
-            CodeRangeError, QueryError: evidence that is no code, or on attributes asked for.
+            UnknownAttributeError: an attribute is not in the domain.
+            CodeRangeError, QueryError: a given code is out of range, or of an attribute in `attributes`.
             ModelTooLarge: a table of more than 2^28 cells (2 GB).
         """
         names = self.domain.clique(attributes)
@@ -130,22 +133,18 @@ class LeastSquaresModel(ModelBase):
     def sample(
         self, n: int | None = None, method: str = "round", seed: int | np.random.Generator | None = None
     ) -> NoReturn:
-        """Not possible.
+        """Refuse to draw records: the model is no distribution.
 
         Raises:
             QueryError: always.
         """
         raise QueryError(
-            "least squares answers marginals, some of them negative, and is no distribution to draw records from; use "
+            "a least-squares model, whose marginals may be negative, is no distribution to draw records from: use "
             'estimator="pgm".'
         )
 
     def save(self, path: str | Path) -> None:
-        """Write the parts of each group to an npz file, which `pg.load` reads.
-
-        Raises:
-            FileFormatError: the file cannot be written; what was there before is untouched.
-        """
+        """Write the parts of each group to an npz file, which `pg.load` reads."""
         groups = [
             {"cliques": group.cliques, "parts": list(group.parts), "directions": list(group.directions)}
             for group in self.groups

@@ -1,4 +1,4 @@
-"""What a model was estimated from, in its file: enough to estimate again, so that a loaded model has error bars."""
+"""The measurements and the recipe of an estimate in a model's file, so that a loaded model has error bars."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError, PgmestError
+from pgmest.errors import ArgumentError, PgmestError
 from pgmest.inference.exact.functional_dependencies import Collapse
-from pgmest.inference.exact.plan import Plan
+from pgmest.inference.exact.propagation_plan import PropagationPlan
 from pgmest.losses import make_loss
 from pgmest.measurements.files.query_format import decode_query, encode_query
 from pgmest.measurements.measurement import LinearMeasurement
@@ -25,27 +25,30 @@ if TYPE_CHECKING:
     from pgmest.models.exact import Model
 
 MOST_ENTRIES = 1_000_000
-"""Of all query matrices together, which are written as text; with more the measurements are left out."""
+"""The largest number of entries of all query matrices together, which are written as text; with more, the measurements
+are left out."""
 
 
 Parts = tuple[dict[str, Any], np.ndarray, np.ndarray]
 
 
 def measured_parts(model: Model) -> Parts | str:
-    """What goes into the header, the base potentials and the answers; or why it cannot be kept."""
+    """Return the header's entries, the base potentials and the answers; or the reason why a file cannot keep them."""
     refit, measurements = model.refit, model.measurements
     if refit is None or not measurements:
-        return model.no_error_bars or "it was not known what it was estimated from"
+        return model.no_error_bars or "its measurements were unknown"
     if not refit.picklable:
-        return "it was estimated with a loss of its own, which a file cannot hold: give estimate(loss=...) a name"
+        return "it was estimated with the caller's own loss, which a file cannot hold: give estimate(loss=...) a name"
     if not all(measurement.noise in NOISES for measurement in measurements):
-        return "some answers were known to lie between two ends, which model files cannot say yet"
+        return "some answers are intervals, which model files cannot hold yet"
     objective = refit.objective
     method = objective.solver.name
     if SOLVERS.get(method) is not type(objective.solver):
-        return "it was estimated with a solver of its own, which a file cannot hold: give estimate(method=...) a name"
+        return (
+            "it was estimated with the caller's own solver, which a file cannot hold: give estimate(method=...) a name"
+        )
     if refit.plan.layout != model.potentials.layout:
-        return "its tables are not those that it was estimated with"
+        return "its potentials are on other cliques than the estimate's"
     entries = 0
 
     def store(array: np.ndarray) -> list[Any]:
@@ -64,7 +67,7 @@ def measured_parts(model: Model) -> Parts | str:
             for measurement in measurements
         ]
     except ArgumentError as error:
-        return f"a query that was measured cannot be written to a file ({str(error).rstrip('.')})"
+        return f"a measured query cannot be written to a file ({str(error).rstrip('.')})"
     if entries > MOST_ENTRIES:
         return f"the matrices of its queries have more than {MOST_ENTRIES:,} entries"
     estimate = {
@@ -81,7 +84,7 @@ def measured_parts(model: Model) -> Parts | str:
 
 
 def _collapse_fields(collapse: Collapse) -> dict[str, Any]:
-    """Which cliques stand for which, because attributes are functions of others."""
+    """Describe, for the header, how cliques were collapsed because attributes are functions of others."""
     return {
         "cliques": [list(clique) for clique in collapse.outer.cliques],
         "of": {name: [source, codes.tolist()] for name, (source, codes) in collapse.functions.items()},
@@ -91,10 +94,10 @@ def _collapse_fields(collapse: Collapse) -> dict[str, Any]:
 
 
 def _read_collapse(header: Header) -> Collapse | None:
-    """As `_collapse_fields` has it; None where there is none.
+    """Read the description that `_collapse_fields` wrote; None without one.
 
     Raises:
-        Unreadable: it is not that.
+        Unreadable: the description is wrong.
     """
     fields = header.fields.get("estimate")
     described = fields.get("functions") if isinstance(fields, dict) else None
@@ -121,11 +124,11 @@ def _read_collapse(header: Header) -> Collapse | None:
 
 
 def _function(domain: Domain, name: str, source: str, codes: Any) -> tuple[str, np.ndarray]:
-    """A function of an attribute, as one code for each of that attribute's."""
+    """Return a function of an attribute, as one code for each of that attribute's codes."""
     size, most = domain[domain.clique(source)[0]], domain[domain.clique(name)[0]]
     values = np.array(codes)
     if values.shape != (size,) or values.dtype.kind != "i" or values.min() < 0 or values.max() >= most:
-        raise Unreadable(f"what {name} is of {source} is wrong")
+        raise Unreadable(f"{name} as a function of {source} is wrong")
     return source, values.astype(np.int64)
 
 
@@ -140,10 +143,10 @@ def _check_ends(functions: Mapping[str, tuple[str, np.ndarray]]) -> None:
 
 
 def base_cells(header: Header) -> int:
-    """How many base potentials a file has.
+    """Return the number of base potentials in a file.
 
     Raises:
-        Unreadable: it does not say so.
+        Unreadable: the header does not say it.
     """
     collapse = _read_collapse(header)
     return header.layout.cells if collapse is None else collapse.outer.cells
@@ -152,10 +155,10 @@ def base_cells(header: Header) -> int:
 def read_measured(
     header: Header, base: np.ndarray, read_answers: Callable[[int], np.ndarray]
 ) -> tuple[tuple[LinearMeasurement, ...], Refit]:
-    """The measurements in a file, and how to estimate again.
+    """Read the measurements, and the recipe that estimates again.
 
     Raises:
-        Unreadable: they are not what `measured_parts` makes.
+        Unreadable: they are not in the form that `measured_parts` writes.
     """
     described = header.fields.get("measurements")
     if not isinstance(described, list) or not all(isinstance(entry, dict) for entry in described):
@@ -204,4 +207,4 @@ def _refit(header: Header, base: np.ndarray, measurements: list[LinearMeasuremen
     collapse = _read_collapse(header)
     if not set(made.cliques) <= set((header.layout if collapse is None else collapse.outer).cliques):
         raise Unreadable("its measurements are of other cliques than its potentials")
-    return Refit(objective, Plan.of(header.layout), collapse, base)
+    return Refit(objective, PropagationPlan.of(header.layout), collapse, base)

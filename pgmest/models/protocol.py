@@ -1,4 +1,4 @@
-"""EstimatedModel: what every model of pgmest offers, whatever it is made of, so that any can stand in for another.
+"""EstimatedModel: the contract of every kind of model, so that one kind can replace another.
 
     kind of model         file                 made by                                   records
     Model                 exact.py             estimate                                  round, multinomial
@@ -8,8 +8,8 @@
     ViewModel             view.py              PriView(estimator="original")             round
     LeastSquaresModel     least_squares.py     HDMM(estimator="original")                none: it is no distribution
 
-What takes a model should ask for this protocol and no more; what needs potentials, a junction tree or weights asks for
-the kind that has them. `tests/models/test_protocol.py` checks all kinds by one run.
+A function that takes a model asks for this protocol if it can. A function that needs potentials, a junction tree or
+weights asks for the kind that has them. `tests/models/test_protocol.py` runs the same checks on all kinds.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from pgmest.tables.factor import Factor
 
 @runtime_checkable
 class EstimatedModel(Protocol):
-    """A model of a table of records: its marginals, its answers to linear queries, records, and a file."""
+    """A model of a table of records: its marginals, answers to linear queries, records, and a file."""
 
     @property
     def domain(self) -> Domain:
-        """All the attributes."""
+        """All attributes."""
         ...
 
     @property
@@ -40,40 +40,43 @@ class EstimatedModel(Protocol):
         ...
 
     def project(self, attributes: Iterable[str] | str, /) -> Factor:
-        """The marginal on any attributes, measured or not, in counts; axes in the order asked for.
+        """Return the marginal on any attributes, measured or not, in counts, with axes in the order of `attributes`.
 
         Raises:
-            UnknownAttributeError, DuplicateAttributeError: attributes that are none, or named twice.
-            ModelTooLarge: the marginal, or every way to it, has too many cells.
+            UnknownAttributeError, DuplicateAttributeError: an attribute is not in the domain, or is named twice.
+            ModelTooLarge: the marginal, or every way to compute it, has too many cells.
         """
         ...
 
     def project_many(self, cliques: Iterable[Clique | str], /) -> list[Factor]:
-        """The marginals on many sets of attributes, in counts; raises as `project`."""
+        """Return the marginals on many sets of attributes, in counts; errors as for `project`."""
         ...
 
     def answer(self, query: Any, clique: Iterable[str] | str | None = None) -> Any:
-        """The answers to linear queries, in counts: a Factor for a `pg.Kron`, a LinearMeasurement, or a matrix with the
-        clique that it is about; a list of them for a list of Krons.
+        """Return the answers to linear queries, in counts.
+
+        Args:
+            query: a `pg.Kron`, a LinearMeasurement, or a matrix; or a list of Krons, which is answered by a list.
+            clique: the attributes that a matrix is about.
 
         Raises:
             QueryError, UnknownAttributeError: a query that does not fit.
-            ModelTooLarge: the answer, or every way to it, has too many cells.
+            ModelTooLarge: the answer, or every way to compute it, has too many cells.
         """
         ...
 
     def sample(self, n: int | None = None, method: str = ..., seed: int | np.random.Generator | None = None) -> Dataset:
-        """Synthetic records, in random order; the same seed gives the same records.
+        """Draw synthetic records, in random order; the same seed gives the same records.
 
         Args:
-            n: how many; by default `total`, rounded, and none where that is negative.
-            method: "round" (counts as close to the model as integers can be), which every model has that draws
-                records, or "multinomial" (independent records).
+            n: the number of records; by default `total`, rounded, or 0 if that is negative.
+            method: "round" (counts as close to the model as integers can be), which every distribution has, or
+                "multinomial" (independent records).
             seed: an integer, or a generator.
 
         Raises:
             ArgumentError: `n` is not an integer of at least 0, or the model has no such method.
-            QueryError: the model is no distribution to draw from.
+            QueryError: the model is no distribution.
         """
         ...
 
@@ -81,6 +84,6 @@ class EstimatedModel(Protocol):
         """Write the model to an npz file, which `pg.load` reads back.
 
         Raises:
-            FileFormatError: the file cannot be written; what was there before is untouched.
+            FileFormatError: the file cannot be written. An earlier file is left unchanged.
         """
         ...

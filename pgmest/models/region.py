@@ -1,4 +1,4 @@
-"""ApproximateModel: what estimation returns where no junction tree would fit: tables that agree, and trees of some."""
+"""ApproximateModel: consistent tables of the measured cliques, for cliques whose junction tree would be too wide."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmest._base.errors import listed
 from pgmest.data.dataset import Dataset
+from pgmest.errors import listed
 from pgmest.inference.regions.region_trees import dependence, fitting_cliques, pairs_of
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.models.archive import APPROXIMATE_MODEL, write_model
@@ -28,41 +28,43 @@ from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
 
 QUERY_CELLS, QUERY_CLIQUES = 100_000, 8
-"""An answer that no single table gives comes from at most QUERY_CLIQUES tables, and a junction tree of at most
-QUERY_CELLS
-cells of what bears on it."""
+"""An answer that no single table contains comes from at most QUERY_CLIQUES tables, whose junction tree has at most
+QUERY_CELLS cells after the attributes that do not affect the answer are summed out."""
 
 SAMPLED_TREE_MEGABYTES = 16.0
-"""The same for the one tree that records are drawn from."""
+"""The largest junction tree, in megabytes, of the one model from which records are drawn."""
 
 KEPT_MODELS = 64
+"""The number of local models that are kept for further questions."""
 
 LOCAL_TOLERANCE, LOCAL_ROUNDS = 1e-4, 20
-"""These models fit the tables up to this L1 distance, of tables that sum to one, or twice what they disagree by if that
-is more, by at most so many rounds of iterative proportional fitting."""
+"""The stopping rule of the local models' iterative proportional fitting: the L1 distance of tables that sum to one (or
+twice the tables' disagreement, if that is larger), and the number of rounds."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ApproximateModel(Distribution):
-    """Tables of the measured cliques that agree where they overlap, and a number of records. No joint distribution.
+    """Consistent tables of the measured cliques, and a number of records; there is no joint distribution.
 
     - A marginal inside a measured clique is read from its table.
-    - Any other answer is that of an ordinary `Model`: the one of maximum entropy that fits the tables nearest to the
-      question, as many as a small junction tree holds. So two such answers need not agree with each other.
-    - Records come from one such model of all attributes, `tree_model`, which fits those tables that matter most, and
-      are then changed code by code until they have all tables (`pgmest.synthesis.LocalSearch`). Independent draws
-      (method="multinomial") are the tree's.
+    - Any other answer comes from an ordinary `Model`: the one of maximum entropy that fits the tables nearest to the
+      query, as many as a small junction tree holds. Two such answers need not agree with each other.
+    - Records come from one such model of all attributes, `tree_model`, which fits the tables with the most dependence.
+      They are then changed code by code until they match all tables (`pgmest.synthesis.LocalSearch`). Independent
+      draws (method="multinomial") are those of the tree.
 
     `estimate(oracle="convex")` makes it.
 
     Args:
         marginals: the tables, in counts.
         total: the number of records.
-        report: how they were found, and how far they disagree.
-        total_stddev: the standard error of `total`; None where it is known, or nothing is known of it.
-        measurements: what the tables were estimated from.
+        report: how the tables were found, and by how much they disagree.
+        total_stddev: the standard error of `total`; None if the total is known, or its error unknown.
+        measurements: the measurements from which the tables were estimated.
         noise: the standard deviation of a typical measurement; by default that of the measurements.
     """
+
+    refittable_by: ClassVar[str] = 'pgmest.estimate(measurements, domain, oracle="exact")'
 
     marginals: CliqueVector
     total: float
@@ -81,7 +83,7 @@ class ApproximateModel(Distribution):
 
     @property
     def domain(self) -> Domain:
-        """All the attributes."""
+        """All attributes."""
         return self.marginals.domain
 
     @property
@@ -91,7 +93,7 @@ class ApproximateModel(Distribution):
 
     @property
     def inconsistency(self) -> float:
-        """The largest L1 distance between what two tables, summing to 1, say of attributes that they share."""
+        """The largest L1 distance between two tables' marginals on shared attributes, of tables that sum to 1."""
         return self.report.inconsistency
 
     # -- queries ----------------------------------------------------------------------------------------------------
@@ -108,10 +110,11 @@ class ApproximateModel(Distribution):
         return [model.answer_krons([query], evidence)[0] for model, query in zip(local, queries, strict=True)]
 
     def local_model(self, attributes: Iterable[str] | str) -> Model:
-        """An ordinary model of these attributes and those of the tables around them, from which they are answered.
+        """Return an ordinary model of the tables around these attributes, which answers queries on them.
 
-        It is the table that holds them all, where there is one. Else tables are taken by how many of the attributes
-        they hold, then by how many that share a table with these, as long as their junction tree stays small.
+        If one table contains all the attributes, the model is that table. Otherwise tables are added while the junction
+        tree stays small: first those with the most of the attributes, then those with the most of their neighbors, the
+        attributes that share a table with them.
 
         Raises:
             UnknownAttributeError: an attribute is not in the domain.
@@ -124,13 +127,13 @@ class ApproximateModel(Distribution):
         return self._model_of(cliques, dict.fromkeys((*names, *(name for clique in cliques for name in clique))))
 
     def tree_model(self, max_megabytes: float = SAMPLED_TREE_MEGABYTES) -> Model:
-        """An ordinary model of all attributes: of maximum entropy given as many of the tables as fit into its tree.
+        """Return an ordinary model of all attributes, of maximum entropy given as many tables as its tree holds.
 
-        Tables are taken in the order of the dependence in them, then pairs of attributes from tables that did not fit.
-        What the others say is lost. It can be saved, conditioned, and asked anything.
+        Tables are added in the order of the dependence in them, then pairs of attributes from tables that did not fit.
+        The remaining tables are ignored. The model can be saved, conditioned, and asked any query.
 
         Args:
-            max_megabytes: the most that its junction tree may take.
+            max_megabytes: the largest size of its junction tree.
         """
         limit = int(max_megabytes * 1e6 / 8)
         ranked = sorted(self._dependence, key=lambda clique: -self._dependence[clique])
@@ -155,12 +158,12 @@ class ApproximateModel(Distribution):
             yield from drawn
             return
         wanted = [table * (n / self.total) for table in self.marginals.values()]
-        for records in drawn:  # each has its share of what is still missing
+        for records in drawn:  # each batch takes its share of what the earlier ones have left
             made = LocalSearch().improved(records, wanted, generator)
             yield made
             found = made.project_many([table.domain.attributes for table in wanted])
             left = (table - counts for table, counts in zip(wanted, found, strict=True))
-            wanted = [  # what is impossible stays so, whatever the tree has drawn
+            wanted = [  # impossible cells stay impossible, whatever the tree has drawn
                 Factor(rest.domain, np.where(table.values == 0.0, 0.0, rest.values))
                 for table, rest in zip(self.marginals.values(), left, strict=True)
             ]
@@ -170,11 +173,7 @@ class ApproximateModel(Distribution):
         return self.tree_model()
 
     def save(self, path: str | Path) -> None:
-        """Write the tables, the total and the report to an npz file, which `pg.load` reads; measurements are left out.
-
-        Raises:
-            FileFormatError: the file cannot be written; what was there before is untouched.
-        """
+        """Write the tables, the total and the report to an npz file, which `pg.load` reads, without measurements."""
         write_model(path, APPROXIMATE_MODEL, self, {"noise": self.noise}, marginals=self.marginals.flat)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -184,7 +183,7 @@ class ApproximateModel(Distribution):
     # -- trees ------------------------------------------------------------------------------------------------------
 
     def _holding(self, names: Iterable[str]) -> Clique | None:
-        """The smallest measured clique that holds all these attributes."""
+        """Return the smallest measured clique that contains all these attributes, or None."""
         wanted = set(names)
         holding = [clique for clique in self.cliques if wanted.issubset(clique)]
         return min(holding, key=self.domain.size, default=None)
@@ -194,7 +193,7 @@ class ApproximateModel(Distribution):
         return {clique: dependence(table) for clique, table in self.marginals.items() if len(clique) > 1}
 
     def _tables_near(self, names: Clique) -> list[Clique]:
-        """The tables that attributes no single table holds are answered from, the most telling first."""
+        """Return the tables from which a query on attributes without a common table is answered, the best first."""
         near = set(names).union(*(clique for clique in self.cliques if set(names).intersection(clique)))
 
         def rank(clique: Clique) -> tuple[int, int, float]:
@@ -211,7 +210,7 @@ class ApproximateModel(Distribution):
         return taken
 
     def _bearing_model(self, attributes: Iterable[str]) -> Model:
-        """What `local_model` says of these attributes, without what does not bear on them."""
+        """Return `local_model` without the attributes that do not affect the answer."""
         names = self.domain.clique(dict.fromkeys(attributes))
         holding = self._holding(names)
         if holding is not None:
@@ -220,7 +219,7 @@ class ApproximateModel(Distribution):
         return self._kept((frozenset(names), *tables), lambda: marginal_model(tables, names, *self._how(self.domain)))
 
     def _model_of(self, cliques: Sequence[Clique], attributes: Iterable[str]) -> Model:
-        """The model of maximum entropy with these tables, and single attributes of other tables."""
+        """Return the model of maximum entropy with these tables, and with one-way marginals of other attributes."""
         names = self.domain.ordered(attributes)
         tables = self._with_single(cliques, names)
         return self._kept((names, *tables), lambda: model_of_tables(tables, *self._how(self.domain.project(names))))
@@ -233,13 +232,13 @@ class ApproximateModel(Distribution):
         return Model(CliqueVector(logs.domain, {clique: logs}), self.total)
 
     def _with_single(self, cliques: Sequence[Clique], names: Iterable[str]) -> dict[Clique, Factor]:
-        """The tables of cliques, and those of single attributes that none of them holds, from other tables."""
+        """Return the cliques' tables, and the one-way marginals of attributes outside of these cliques."""
         covered = {name for clique in cliques for name in clique}
         single = [(name,) for name in names if name not in covered and self._holding((name,)) is not None]
         return {clique: self.project(clique) for clique in (*cliques, *single)}
 
     def _kept(self, key: Hashable, make: Callable[[], Model]) -> Model:
-        """One of the last KEPT_MODELS models, or a new one."""
+        """Return one of the last KEPT_MODELS models, or a new one."""
         with self._lock:
             found = self._models.pop(key, None) or make()
             self._models[key] = found

@@ -1,4 +1,4 @@
-"""SupportModel: what estimation returns with a support as prior, a distribution over public records."""
+"""SupportModel: a distribution over public records, which `estimate` returns if the prior is a support."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError, DomainError, plural
 from pgmest._base.memory import check_records
 from pgmest.data.dataset import Dataset
+from pgmest.errors import ArgumentError, DomainError, plural
 from pgmest.inference.support.support import Support, record_keys
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.models.archive import SUPPORT_MODEL, write_model
@@ -24,7 +24,7 @@ from pgmest.sampling.systematic import systematic
 from pgmest.solvers.report import EstimationReport
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Clique, Domain
-from pgmest.tables.evidence import checked_evidence, impossible
+from pgmest.tables.evidence import checked_evidence, impossible_evidence
 from pgmest.tables.factor import Factor
 
 if TYPE_CHECKING:
@@ -32,22 +32,23 @@ if TYPE_CHECKING:
     from pgmest.models.exact import Model
 
 SPARSE_CELLS = 1 << 20
-"""A marginal of more cells than this, and than there are records, is not materialized to answer a query about it."""
+"""A marginal with more cells than this, and more than there are records, is not materialized to answer a query."""
 
 BLOCK_ENTRIES = 1 << 20
+"""The entries of the queries' rows at the records that are computed at a time."""
 
 UNNOTICED = 1e-9
-"""A model that gives records outside a support less probability than this in all is taken to give them none."""
+"""A model that gives records outside a support less probability than this in total counts as being inside."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SupportModel(Distribution):
     r"""$p(i) \propto w_i \exp(\sum_C \theta_C(x_{i,C}))$ over the records $x_i$ of a support, and a number of records.
 
-    It answers as a `pg.Model` does, in counts. Everything is computed from the records and their new weights, which are
-    found at the first question; each marginal is then a pass over the records. What it draws are records of the
-    support: with "round" each its expected number of times, rounded up or down, and as close along their lexicographic
-    order; with "multinomial" independently.
+    It answers as a `pg.Model` does, in counts. Answers are computed from the records and their new weights, which the
+    first question finds; each marginal is then a pass over the records. Synthetic records are records of the support.
+    With "round" each occurs its expected number of times, rounded up or down, and so does each range of their
+    lexicographic order; with "multinomial" they are independent.
 
     >>> support = Support(Dataset.from_codes(np.array([[0, 0], [1, 0], [1, 1]]), {"a": 2, "b": 2}))
     >>> theta = CliqueVector(support.domain, {("a",): np.log([1.0, 2.0])})
@@ -59,12 +60,14 @@ class SupportModel(Distribution):
         potentials: theta; -inf excludes records.
         total: the number of records that the distribution describes.
         report: how the estimate was found and how good it is.
-        total_stddev: the standard error of `total`; None where it is known, or nothing is known of it.
-        measurements: what the model was estimated from.
+        total_stddev: the standard error of `total`; None if the total is known, or its error unknown.
+        measurements: the measurements from which the model was estimated.
 
     Raises:
         ArgumentError: the potentials are over another domain, or `total` is not a positive number.
     """
+
+    refittable_by: ClassVar[str] = "pgmest.estimate(measurements, domain), without a support as prior,"
 
     support: Support
     potentials: CliqueVector
@@ -84,7 +87,7 @@ class SupportModel(Distribution):
 
     @property
     def domain(self) -> Domain:
-        """All the attributes."""
+        """All attributes."""
         return self.support.domain
 
     @property
@@ -123,7 +126,7 @@ class SupportModel(Distribution):
 
     @property
     def effective_size(self) -> float:
-        """1 / sum p^2, Kish's effective number of records: close to 1 where a handful carries all the weight."""
+        """Kish's effective number of records, 1 / sum p^2: close to 1 if a handful of records has all the weight."""
         return float(self.total**2 / np.sum(self.weights**2))
 
     @property
@@ -145,7 +148,7 @@ class SupportModel(Distribution):
         return [answered(records, query) for query in queries]
 
     def _given(self, evidence: Mapping[str, int]) -> Dataset:
-        """The records with these codes."""
+        """Return the records with these codes."""
         records = self.records
         if not evidence:
             return records
@@ -155,22 +158,24 @@ class SupportModel(Distribution):
         return records.take(chosen)
 
     def condition(self, evidence: Mapping[str, int]) -> SupportModel:
-        """The model of the records with given codes, over the other attributes; its total is their number.
+        """Return the model of the records with given codes, over the other attributes.
+
+        Its total is the expected number of these records.
 
         Raises:
             ImpossibleModelError: the evidence has probability 0.
-            UnknownAttributeError, CodeRangeError: evidence that names no attribute, or is no code.
+            UnknownAttributeError, CodeRangeError: the evidence names an unknown attribute, or a code out of range.
         """
         known = checked_evidence(self.domain, evidence)
         records = self._given(known).select(name for name in self.domain if name not in known)
         if not records.total > 0:
-            raise impossible(known)
+            raise impossible_evidence(known)
         return SupportModel(Support(records), CliqueVector.zeros(records.domain, []), records.total)
 
     # -- information ------------------------------------------------------------------------------------------------
 
     def log_prob(self, records: Dataset) -> np.ndarray:
-        """The natural log of each record's probability, -inf outside the support; shape (records,).
+        """Return the natural log of each record's probability, -inf outside the support; shape (records,).
 
         Raises:
             DomainError: the records are over another domain.
@@ -185,12 +190,12 @@ class SupportModel(Distribution):
             return np.where(known[places] == asked, np.log(self.weights[places] / self.total), -np.inf)
 
     def entropy(self) -> float:
-        """-E[log p], in nats."""
+        """Return -E[log p], in nats."""
         p = self.weights / self.total
         return -float(np.sum(p * np.log(p, out=np.zeros_like(p), where=p > 0)))
 
     def kl(self, other: Model | SupportModel | BayesianNetwork | Support) -> float:
-        """KL(p || q) to another distribution q, or to a support's own weights, in nats; inf where q excludes a record.
+        """Return KL(p || q) to a distribution q, or to a support's own weights, in nats; inf if q excludes a record.
 
         Raises:
             DomainError: the two are over different attributes.
@@ -210,9 +215,9 @@ class SupportModel(Distribution):
         return max(0.0, -self.entropy() - float(np.sum(np.where(p > 0, p * np.where(p > 0, logs, 0.0), 0.0))))
 
     def kl_from(self, other: Model) -> float:
-        """KL(other || self): inf unless all records that `other` has possible are of the support, with weight.
+        """Return KL(other || self): inf unless the support contains all possible records of `other`, with weight.
 
-        Records outside the support that `other` gives a probability of less than 1e-9 in all are not noticed.
+        Records outside the support to which `other` gives a probability of less than 1e-9 in total are ignored.
 
         Raises:
             DomainError: the two are over different attributes.
@@ -228,25 +233,21 @@ class SupportModel(Distribution):
         return max(0.0, -other.entropy() - float(np.sum(np.where(p > 0, p * np.where(p > 0, logs, 0.0), 0.0))))
 
     def map_record(self) -> dict[str, int]:
-        """A most probable record, attribute -> code."""
+        """Return a most probable record, as attribute -> code."""
         place = int(np.argmax(self.weights))
         return {name: int(self.records.column(name)[place]) for name in self.domain}
 
     # -- records and files ------------------------------------------------------------------------------------------
 
     def _drawn(self, n: int, method: str, seed: int | np.random.Generator | None) -> Dataset:
-        """ "round": each record of the support its expected number of times, rounded up or down."""
+        """Draw n records; see the class."""
         check_records(n, 8)
         rows = sampled_rows(self.weights / self.total, n, method, np.random.default_rng(seed))
         records = self.records.take(rows)
         return Dataset(self.domain, records.columns, records.records)
 
     def save(self, path: str | Path) -> None:
-        """Write the support, the potentials, the total and the report to an npz file, which `pg.load` reads.
-
-        Raises:
-            FileFormatError: the file cannot be written; what was there before is untouched.
-        """
+        """Write the support, the potentials, the total and the report to an npz file, which `pg.load` reads."""
         codes, weights = self.support.codes.ravel(), self.support.weights
         more = {"records": len(self.support)}
         write_model(path, SUPPORT_MODEL, self, more, potentials=self.potentials.flat, codes=codes, weights=weights)
@@ -261,7 +262,7 @@ class SupportModel(Distribution):
 
 
 def answered(records: Dataset, query: Kron) -> np.ndarray:
-    """The answer of weighted records: from the marginal, or record by record where that would be much larger."""
+    """Return the answer of weighted records, from the marginal, or record by record if the marginal is much larger."""
     if query.cells <= max(SPARSE_CELLS, records.records):
         return query.apply(records.project(query.attributes).values)
     assert records.weights is not None
@@ -278,7 +279,7 @@ def answered(records: Dataset, query: Kron) -> np.ndarray:
 
 
 def sampled_rows(p: np.ndarray, n: int, method: str, generator: np.random.Generator) -> np.ndarray:
-    """n positions in random order, position i expected n p[i] times; "round" is systematic sampling."""
+    """Draw n positions in random order, position i n p[i] times in expectation; "round" is systematic sampling."""
     if method == "multinomial":
         counts = generator.multinomial(n, p / math.fsum(p))
     elif method == "round":

@@ -1,10 +1,11 @@
-"""The model of maximum entropy with given tables that agree, in closed form as far as these hang together as a tree.
+"""The model of maximum entropy with given tables that agree, in closed form as far as the tables form a tree.
 
-An attribute in one table only hangs on the rest of that table: with the rest fitted, p = p(rest) table / table(rest).
-So such attributes are summed out first, tables that are then inside others are left out, and so on (Graham 1979; Yu and
-Ozsoyoglu 1979). What is left is a core without such attributes, empty if the tables form a junction tree. Only the core
-is fitted by rounds of iterative proportional fitting, from the product of its tables divided by what each shares with
-those before it. For an answer about few attributes only those need be kept, and most cores are tiny.
+An attribute in a single table depends on the others through the rest of that table alone: once the rest is fitted,
+p = p(rest) table / table(rest). Such attributes are summed out first, then tables inside others are dropped, and so on
+(Graham 1979; Yu and Ozsoyoglu 1979). The remaining tables are the core, which is empty if the tables form a junction
+tree. Only the core is fitted by iterative proportional fitting, starting from the product of its tables, each divided
+by its marginal on the attributes of those before it. For an answer about few attributes, all others are summed out, and
+most cores are tiny.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from pgmest._base.errors import ImpossibleModelError
+from pgmest.errors import ImpossibleModelError
 from pgmest.graph.junction_tree import JunctionTree
 from pgmest.inference.exact.belief_propagation import ExactOracle
-from pgmest.inference.exact.plan import Plan
+from pgmest.inference.exact.propagation_plan import PropagationPlan
 from pgmest.losses.base import cell_positions
 from pgmest.models.exact import Model
 from pgmest.solvers.ipf import fit_tables
@@ -29,15 +30,15 @@ from pgmest.tables.factor import Factor
 def model_of_tables(
     tables: Mapping[Clique, Factor], domain: Domain, total: float, tolerance: float, rounds: int
 ) -> Model:
-    """The model of maximum entropy on all attributes of the domain.
+    """Return the model of maximum entropy on all attributes of the domain.
 
     Args:
-        tables: marginals, in counts or fractions, that nearly agree where they overlap.
+        tables: marginals, in counts or fractions, that nearly agree on shared attributes.
         domain: the attributes.
         total: the number of records.
-        tolerance: the core is fitted until no table is further from its marginal than this (L1, of tables that sum
-            to one) within a round.
-        rounds: or for at most so many rounds over its tables.
+        tolerance: the core is fitted until, within a round, no table is further than this from its marginal (L1, of
+            tables that sum to one).
+        rounds: the largest number of rounds over the core's tables.
     """
     core, remains = reduced(list(tables), ())
     fitted = _fitted_core(tables, core, domain, tolerance, rounds)
@@ -54,7 +55,12 @@ def model_of_tables(
 def marginal_model(
     tables: Mapping[Clique, Factor], names: Sequence[str], domain: Domain, total: float, tolerance: float, rounds: int
 ) -> Model:
-    """The same, of what bears on the attributes `names` alone: its marginals on these are those of the whole model."""
+    """Return the marginal of `model_of_tables` on some attributes, as a model of what affects them alone.
+
+    Args:
+        tables, domain, total, tolerance, rounds: as for `model_of_tables`.
+        names: the attributes. The model's marginals on them are those of the whole model.
+    """
     core = reduced(list(tables), names)[0]
     bearing = connected(core, names)
     attributes = domain.ordered({*names, *(name for part in bearing.values() for name in part)})
@@ -63,7 +69,7 @@ def marginal_model(
 
 
 def bearing_cells(cliques: Sequence[Clique], names: Sequence[str], domain: Domain) -> int:
-    """How many cells the junction tree of `marginal_model` has."""
+    """Return the number of cells of the junction tree of `marginal_model`."""
     bearing = connected(reduced(cliques, names)[0], names)
     attributes = {*names, *(name for part in bearing.values() for name in part)}
     return JunctionTree.from_cliques(
@@ -72,7 +78,7 @@ def bearing_cells(cliques: Sequence[Clique], names: Sequence[str], domain: Domai
 
 
 def reduced(cliques: Sequence[Clique], keep: Collection[str]) -> tuple[dict[Clique, Clique], dict[Clique, Clique]]:
-    """What is left of cliques once attributes in one of them only are summed out, and those inside others left out.
+    """Reduce cliques by Graham's algorithm: sum out attributes of a single clique, drop cliques inside others, repeat.
 
     >>> reduced([("a", "b"), ("b", "c", "d"), ("c", "e")], keep=("a", "e"))[0]
     {('a', 'b'): ('a', 'b'), ('b', 'c', 'd'): ('b', 'c'), ('c', 'e'): ('c', 'e')}
@@ -80,11 +86,11 @@ def reduced(cliques: Sequence[Clique], keep: Collection[str]) -> tuple[dict[Cliq
     ({('a', 'b'): ('a',)}, {('a', 'b'): ('a',), ('b', 'c', 'd'): ('b',), ('c', 'e'): ('c',)})
 
     Args:
-        cliques: different ones.
-        keep: attributes that are not summed out.
+        cliques: cliques, each once.
+        keep: the attributes that are not summed out.
 
     Returns:
-        of the cliques that are left, and of all, the attributes that were not summed out.
+        the attributes that were not summed out, of the cliques that remain, and of all cliques.
     """
     parts = {clique: set(clique) for clique in cliques}
     active = dict(parts)
@@ -93,7 +99,8 @@ def reduced(cliques: Sequence[Clique], keep: Collection[str]) -> tuple[dict[Cliq
         alone = {name for name, count in seen.items() if count == 1}.difference(keep)
         for part in active.values():
             part -= alone
-        inside = next((clique for clique, part in active.items() if _is_inside(clique, part, active)), None)
+        within = (c for c, part in active.items() if any(part <= rest for other, rest in active.items() if other != c))
+        inside = next(within, None)
         if inside is not None:
             del active[inside]
         elif not alone:
@@ -102,12 +109,8 @@ def reduced(cliques: Sequence[Clique], keep: Collection[str]) -> tuple[dict[Cliq
     return {clique: remains[clique] for clique in active if remains[clique]}, remains
 
 
-def _is_inside(clique: Clique, part: set[str], active: Mapping[Clique, set[str]]) -> bool:
-    return any(part <= other for holder, other in active.items() if holder != clique)
-
-
 def connected(core: Mapping[Clique, Clique], names: Iterable[str]) -> dict[Clique, Clique]:
-    """Those parts of a core that share attributes with `names`, also through others."""
+    """Return the parts of a core that shared attributes connect to `names`, directly or through other parts."""
     reached, found = set(names), {}
     while True:
         new = {clique: part for clique, part in core.items() if clique not in found and reached.intersection(part)}
@@ -118,7 +121,7 @@ def connected(core: Mapping[Clique, Clique], names: Iterable[str]) -> dict[Cliqu
 
 
 def _conditional_logs(table: Factor, part: Clique) -> Factor:
-    """log of the table given some of its attributes: -inf where it is zero, uniform given what has none of its mass."""
+    """Return the log of the table given the attributes `part`: -inf at zeros, uniform given codes without any mass."""
     given = table.project(part).expand(table.domain).values
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.where(table.values > 0, np.log(table.values / given), -np.inf)
@@ -129,7 +132,7 @@ def _conditional_logs(table: Factor, part: Clique) -> Factor:
 def _fitted_core(
     tables: Mapping[Clique, Factor], core: Mapping[Clique, Clique], domain: Domain, tolerance: float, rounds: int
 ) -> CliqueVector:
-    """The potentials of the core, on its parts."""
+    """Fit the core, and return its potentials on the parts of its cliques."""
     projected = {part: tables[clique].project(part).normalize() for clique, part in core.items()}
     layout = Layout.of(domain, projected)
     target = np.concatenate([np.empty(0), *(projected[part].values.reshape(-1) for part in layout.cliques)])
@@ -140,7 +143,7 @@ def _fitted_core(
         covered.update(part)
     if len(core) > 1:
         tree = JunctionTree.from_cliques(domain, layout.cliques, effort="low")
-        oracle = ExactOracle(Plan.of(layout, tree))
+        oracle = ExactOracle(PropagationPlan.of(layout, tree))
         try:
             fit_tables(oracle, start, target, tolerance, rounds)
         except ImpossibleModelError:  # the zeros of the tables contradict each other
@@ -150,8 +153,10 @@ def _fitted_core(
 
 
 def _by_overlap(parts: Iterable[Clique]) -> Iterator[Clique]:
-    """Each time the one that shares the most attributes with those before it (Prim): if the parts are the cliques of a
-    junction tree, all it shares is then in one of them."""
+    """Yield the parts in Prim's order: each time the one that shares the most attributes with those before it.
+
+    If the parts are the cliques of a junction tree, the shared attributes of each part are then inside an earlier part.
+    """
     left, shared = list(parts), dict[Clique, int]()
     while left:
         chosen = max(left, key=lambda part: (shared.get(part, 0), len(part)))

@@ -1,24 +1,24 @@
-r"""Error bars: how far the noise of the measurements can have moved an answer.
+r"""Error bars: the standard error of an answer from the noise of the measurements, by a parametric bootstrap.
 
-A parametric bootstrap. The model stands in for the truth: it answers the questions that were measured, fresh noise of
-the measurements' own kind and size is added, and a model is estimated from that in the same way. The answers of many
-such *replicates* scatter around the model's answer as the model's answer does around the truth. Their root-mean-square
-distance from it, bias included, is the standard error.
+The model takes the place of the truth. It answers the measured queries, fresh noise of the measurements' own kind and
+size is added, and a model is estimated from the result in the same way. The answers of many such *replicates* scatter
+around the model's answer as the model's answer does around the truth. Their root-mean-square distance from the model's
+answer, bias included, is the standard error.
 
 The delta method, through the curvature of the estimate, would be cheaper for single answers, but it takes the estimate
-for a linear function of the measurements. Near zero it is not: no count is negative, which holds cells at zero, takes
-noise out of them, and shifts what it takes onto others; and most cells of most tables are small. In
-`experiments/results/coverage.md` its intervals are wider, by up to a half, and hold the truth too often; those of
-replicates are as wide as they must be. Replicates also serve every method and loss, functions that are not linear, and
-any number of questions for the price of one estimate each.
+for a linear function of the measurements. Near zero the estimate is not linear: counts cannot be negative, so that
+cells are held at zero and their noise moves to other cells. Most cells of most tables are small. In
+`experiments/results/coverage.md` the intervals of the delta method are wider by up to a half and cover too often, while
+those of replicates have the right width. Replicates also serve every method and loss, nonlinear functions, and any
+number of queries.
 
-What the error bars cover is the noise, the total's included where it was estimated, and the bias that the estimate has
-where counts are small. They do not cover
+The error bars cover the noise, including that of an estimated total, and the bias of the estimate at small counts. They
+do not cover
 
-- structure that was not measured: a model without the pair (a, b) has its own idea of how a and b depend, every
-  replicate has the same idea, and their scatter does not tell how wrong it is;
-- the choice of what to measure, where a mechanism made it by looking at the data;
-- sampling: the truth is the table that was measured, not a population that it came from;
+- structure that was not measured: a model without the pair (a, b) implies some dependence of a and b, every replicate
+  implies the same, and the scatter does not show how wrong it is;
+- the choice of what to measure, if a mechanism made it by looking at the data;
+- sampling: the truth is the table that was measured, not the population from which it came;
 - noise other than stated.
 """
 
@@ -27,36 +27,34 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError, QueryError
+from pgmest.errors import ArgumentError, QueryError, at_least
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.measurements.noise import discrete_laplace, noise_scale
-from pgmest.models.distribution import Distribution
+from pgmest.models.refittable import AnsweringModel, Refittable, estimated_from
 from pgmest.solvers.status import Status
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.factor import Factor
 
-if TYPE_CHECKING:
-    from pgmest.solvers.refit import Refit
-
 LOOSE = 1e-2
-"""Replicates need not be solved further than this tolerance: within a tenth of a standard deviation of the noise."""
+"""The tolerance of the replicates' solvers; tighter ones move answers by less than a tenth of the noise's deviation."""
 
 FEWEST = 2
+"""The fewest replicates that have a scatter."""
 
 
 @dataclass(frozen=True)
 class Uncertainty:
-    """An answer and how far it may be from the truth because of noise; all in the units of the answer.
+    """An answer and how far it may be from the truth because of noise, in the units of the answer.
 
     Attributes:
-        answer: the model's own.
-        stddev: the standard error: root-mean-square distance of the replicates' answers from it, bias included.
+        answer: the model's answer.
+        stddev: the standard error: the root-mean-square distance of the replicates' answers from it, bias included.
         bias: the mean of the replicates' answers minus the answer.
-        replicates: how many there were.
+        replicates: the number of replicates.
     """
 
     answer: Factor
@@ -66,7 +64,7 @@ class Uncertainty:
 
     @classmethod
     def of(cls, answer: Factor, replicated: Sequence[Factor]) -> Uncertainty:
-        """From the answers of the replicates."""
+        """Summarize the answers of the replicates."""
         differences = np.stack([replicate.values for replicate in replicated]) - answer.values
         return cls(
             answer,
@@ -76,9 +74,9 @@ class Uncertainty:
         )
 
     def interval(self, level: float = 0.95) -> tuple[Factor, Factor]:
-        """The ends of an interval that is to hold the truth with probability `level`: answer -/+ z stddev.
+        """Return the ends of an interval that contains the truth with probability `level`: answer -/+ z stddev.
 
-        It is not cut off at zero.
+        The interval may extend below zero.
 
         Raises:
             ArgumentError: `level` is not between 0 and 1.
@@ -91,59 +89,66 @@ class Uncertainty:
 
 @dataclass(frozen=True, eq=False)
 class Replicates:
-    """Models estimated from a model's own answers plus fresh noise, kept as their potentials and totals."""
+    """Models estimated from a model's answers plus fresh noise, kept as their potentials and totals.
+
+    Attributes:
+        asked: the number of replicates requested; there are fewer if Ctrl-C stopped them.
+        seed: the seed of the fresh noise.
+        estimates: the potentials and the total of each replicate.
+    """
 
     asked: int
     seed: int
     estimates: tuple[tuple[CliqueVector, float], ...]
 
 
-def check_replicates(replicates: Any) -> None:
-    """See that it is a number of models whose answers can scatter.
+def uncertainty_of(
+    model: Refittable,
+    query: Any,
+    clique: Iterable[str] | str | None = None,
+    given: Mapping[str, int] | None = None,
+    *,
+    replicates: int = 50,
+    seed: int = 0,
+) -> Uncertainty:
+    """Return the standard error of an answer of a model that `estimate` returned.
 
-    Raises:
-        ArgumentError: it is not.
+    This is `Model.uncertainty`, with its arguments and errors, for every kind of model that can be estimated again.
     """
-    if isinstance(replicates, bool) or not isinstance(replicates, int | np.integer) or replicates < FEWEST:
-        raise ArgumentError.of("replicates", replicates, f"an integer of at least {FEWEST}")
+    at_least("replicates", replicates, FEWEST)
+    answer = ask(model, query, clique, given)
+    found = model.kept.replicates
+    if found is None or (found.asked, found.seed) != (replicates, seed):
+        found = replicate(model, replicates, seed)
+        model.kept.replicates = found
+    refit, _ = estimated_from(model, "error bars")
+    twins = (model.of_potentials(potentials, total, refit.plan) for potentials, total in found.estimates)
+    return Uncertainty.of(answer, [ask(twin, query, clique, given) for twin in twins])
 
 
-def replicate(
-    model: Distribution,
-    refit: Refit | None,
-    measurements: Sequence[LinearMeasurement] | None,
-    count: int,
-    seed: int,
-) -> Replicates:
-    """Estimate `count` models from a model's answers plus fresh noise, as that model was estimated.
+def replicate(model: Refittable, count: int, seed: int) -> Replicates:
+    """Estimate `count` models from a model's answers plus fresh noise, in the way in which the model was estimated.
 
-    Ctrl-C ends this early, with the replicates made so far if there are at least two.
+    Ctrl-C stops early and returns the replicates so far if there are at least two.
 
     Raises:
-        ArgumentError: the model does not know how it was estimated, or from what.
+        ArgumentError: the model has lost its measurements, or its loss contains the answers.
     """
     from tqdm import tqdm
 
-    if refit is None or measurements is None:
-        if model.no_error_bars:
-            raise ArgumentError(
-                f"this model has no error bars: {model.no_error_bars}. The one that pg.estimate returned has them."
-            )
-        raise ArgumentError(
-            "this model does not know what it was estimated from, so its answers have no error bars: ask the model "
-            "that pg.estimate returned, not one that was loaded, conditioned or put together."
-        )
+    refit, measurements = estimated_from(model, "error bars")
     if not refit.repeatable:
         raise ArgumentError(
-            "this model was estimated with a loss that holds the answers itself, so they cannot be drawn anew: give "
-            "estimate(loss=...) a name, or a function of measurements and domain that makes the loss."
+            "this model was estimated with a loss that contains the answers, so the loss cannot be made again from "
+            "other answers: give estimate(loss=...) a name, or a function of measurements and domain that makes the "
+            "loss."
         )
     generator, oracle = np.random.default_rng(seed), refit.oracle()
     exact = [model.answer(measurement).datavector() for measurement in measurements]
     estimates: list[tuple[CliqueVector, float]] = []
     for _ in tqdm(range(count), desc="estimating replicates", disable=None, leave=False):
         drawn = [redraw(m, answers, generator) for m, answers in zip(measurements, exact, strict=True)]
-        potentials, total, report = refit.again(drawn, oracle, max(refit.tolerance, LOOSE))
+        potentials, total, report = refit.repeat(drawn, oracle, max(refit.tolerance, LOOSE))
         if report.status is Status.INTERRUPTED:
             if len(estimates) < FEWEST:
                 raise KeyboardInterrupt
@@ -153,9 +158,10 @@ def replicate(
 
 
 def redraw(measurement: LinearMeasurement, answers: np.ndarray, generator: np.random.Generator) -> LinearMeasurement:
-    """The measurement as it might have been, had `answers` been the exact ones.
+    """Return the measurement with fresh noise, as if `answers` were the exact answers.
 
-    Answers of a model are no integers, so discrete Gaussian noise is drawn from the Gaussian of the same parameter.
+    A model's answers are not integers. Therefore discrete Gaussian noise is drawn from the Gaussian of the same
+    parameter.
     """
     if measurement.base is not None:
         return _rounded_again(measurement, measurement.base, answers, generator)
@@ -176,7 +182,7 @@ def redraw(measurement: LinearMeasurement, answers: np.ndarray, generator: np.ra
 def _rounded_again(
     measurement: LinearMeasurement, base: float, answers: np.ndarray, generator: np.random.Generator
 ) -> LinearMeasurement:
-    """Rounded at random to multiples of the base, as the published ones were."""
+    """Round exact answers at random to multiples of the base, as the published ones were."""
     below = np.floor(answers / base)
     up = generator.random(len(answers)) < answers / base - below
     return LinearMeasurement.rounded(base * (below + up), measurement.clique, base, measurement.query, random=True)
@@ -189,7 +195,10 @@ def _shifted(
     answers: np.ndarray,
     generator: np.random.Generator,
 ) -> LinearMeasurement:
-    """Ends as far apart, with the answers uniformly between them; open ends stay."""
+    """Return ends as far apart as those of the measurement, with the exact answers uniformly between them.
+
+    Open ends stay as they are.
+    """
     closed = np.isfinite(high)
     widths = np.where(closed, np.where(closed, high, low) - low, 0.0)
     starts = np.where(closed, answers - generator.uniform(size=len(answers)) * widths, low)
@@ -197,8 +206,10 @@ def _shifted(
     return LinearMeasurement.between(starts, ends, measurement.clique, measurement.query)
 
 
-def ask(model: Distribution, query: Any, clique: Iterable[str] | str | None, given: Mapping[str, int] | None) -> Factor:
-    """The answer to one question; `Model.uncertainty` says which kinds there are."""
+def ask(
+    model: AnsweringModel, query: Any, clique: Iterable[str] | str | None, given: Mapping[str, int] | None
+) -> Factor:
+    """Return the answer to one query of a kind that `uncertainty_of` accepts."""
     names = (query,) if isinstance(query, str) else query
     if clique is None and isinstance(names, list | tuple) and all(isinstance(name, str) for name in names):
         return model.project(names, given)
@@ -206,5 +217,5 @@ def ask(model: Distribution, query: Any, clique: Iterable[str] | str | None, giv
         answer = query(model)
         return answer if isinstance(answer, Factor) else Factor({}, answer)
     if isinstance(query, list) and clique is None:
-        raise QueryError("uncertainty takes one query at a time; replicates are kept, so asking again is cheap.")
+        raise QueryError("uncertainty takes one query at a time; replicates are kept, so the next query costs little.")
     return model.answer(query, clique, given)

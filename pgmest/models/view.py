@@ -1,4 +1,4 @@
-"""ViewModel: consistent views, and any other marginal reconstructed from what they say of it (PriView section 4)."""
+"""ViewModel: consistent views, from which every other marginal is reconstructed (PriView section 4)."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError, ModelTooLarge, count_text, plural
 from pgmest.data.dataset import Dataset
+from pgmest.errors import ArgumentError, ModelTooLarge, count_text, plural
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.models.archive import VIEW_MODEL, write_model
 from pgmest.models.base import checked_total
@@ -24,29 +25,29 @@ from pgmest.tables.factor import Factor
 
 RECONSTRUCTIONS = ("maxent", "least_norm", "lp")
 ENTROPY_TOLERANCE, ENTROPY_ROUNDS = 1e-6, 200
-"""When iterative proportional fitting stops, which finds the table of maximum entropy."""
+"""The stopping rule of the iterative proportional fitting that finds a table of maximum entropy."""
 
 RECONSTRUCTED_CELLS = 1 << 22
-"""Larger marginals are not reconstructed as one table."""
+"""The largest marginal, in cells, that is reconstructed as one table."""
 
 ENUMERATED = 8
-"""The views' parts of a marginal of at most this many attributes are looked up; of larger ones all views are seen."""
+"""The views' parts of a marginal are looked up by subset up to this many attributes; above, all views are scanned."""
 
 DYKSTRA_ROUNDS = 200
-"""At most this many projections onto the known marginals, and as many onto non-negative tables, in turns."""
+"""The largest number of alternating projections onto the known marginals and onto non-negative tables."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ViewModel(Distribution):
-    """Views that agree with each other, and a number of records. No joint distribution.
+    """Views that agree with each other, and a number of records. There is no joint distribution.
 
-    A marginal inside a view is read from it. Of any other the views determine some marginals, and it is the table of
-    maximum entropy with these ("maxent"), that of least l2 norm ("least_norm"), both without negative counts, or one
-    whose marginals are at most t off, with the least t that is possible ("lp"). Records are changed code by code
-    until they have all views (`pgmest.synthesis.LocalSearch`).
+    A marginal inside a view is read from the view. For any other marginal, the views determine some of its marginals.
+    The answer is the table of maximum entropy with these ("maxent"), the one of least l2 norm ("least_norm"), both
+    without negative counts, or one whose marginals are off by at most t for the least possible t ("lp"). Records are
+    changed code by code until they match all views (`pgmest.synthesis.LocalSearch`).
 
     Attributes:
-        domain: all the attributes; those in no view are uniform.
+        domain: all attributes; those in no view are uniform.
         views: tables of non-negative counts.
         total: the number of records.
         reconstruction: "maxent", "least_norm" or "lp".
@@ -54,6 +55,8 @@ class ViewModel(Distribution):
     Raises:
         ArgumentError: `total` is not a positive number, or there is no such reconstruction.
     """
+
+    refittable_by: ClassVar[str] = 'PriView(estimator="pgm").fit'
 
     domain: Domain
     views: tuple[Factor, ...]
@@ -72,12 +75,12 @@ class ViewModel(Distribution):
         return tuple(view.domain.attributes for view in self.views)
 
     def project(self, attributes: Iterable[str] | str, given: Mapping[str, int] | None = None) -> Factor:
-        """The marginal on any attributes, in counts; `given` codes of others, of the records with these codes only.
+        """Return the marginal on any attributes, in counts; `given` selects records by codes of other attributes.
 
         Raises:
-            UnknownAttributeError: an attribute that the domain does not have.
-            CodeRangeError, QueryError: evidence that is no code, or on attributes asked for.
-            ModelTooLarge: a table of more than four million cells that no view holds.
+            UnknownAttributeError: an attribute is not in the domain.
+            CodeRangeError, QueryError: a given code is out of range, or of an attribute in `attributes`.
+            ModelTooLarge: a table of more than four million cells that no view contains.
         """
         clique = self.domain.clique(attributes)
         if given:
@@ -98,9 +101,9 @@ class ViewModel(Distribution):
         return Factor.owning(table, rebuild(table, self._known_marginals(clique), self.total))
 
     def distance(self, records: Dataset) -> float:
-        """How far the marginals of records are from the views: the mean total variation distance, between 0 and 1.
+        """Return the mean total variation distance between the views and the marginals of records, between 0 and 1.
 
-        No distribution need have all the views, and then no records have them.
+        It may be positive for all records: a distribution that has all the views need not exist.
         """
         if not self.views or not records.total:
             return 0.0
@@ -112,13 +115,13 @@ class ViewModel(Distribution):
         return float(np.mean(apart))
 
     def _drawn(self, n: int, method: str, seed: int | np.random.Generator | None) -> Dataset:
-        """Records whose marginals are close to the views; they come from no joint distribution, so only together."""
+        """Draw n records together, with marginals close to the views; no distribution gives them one by one."""
         if method != "round":
             raise ArgumentError.of("method", method, ("round",))
         return synthesize(self.views, self.domain, n, method=LocalSearch(), seed=seed)
 
     def _known_marginals(self, clique: Clique) -> list[Factor]:
-        """The largest marginals of a clique that the views hold, each once; at least the number of records."""
+        """Return the largest marginals of a clique that the views contain, each once; without any, the total."""
         if len(clique) <= ENUMERATED:
             parts = [part for size in range(len(clique), 0, -1) for part in combinations(clique, size)]
             known = {part: view for part in parts if (view := self._holding(part)) is not None}
@@ -130,7 +133,7 @@ class ViewModel(Distribution):
 
     @cached_property
     def _by_attribute(self) -> dict[str, set[int]]:
-        """For each attribute the positions of the views that hold it."""
+        """The positions of the views that contain each attribute."""
         found: dict[str, set[int]] = {}
         for position, view in enumerate(self.views):
             for name in view.domain:
@@ -138,7 +141,7 @@ class ViewModel(Distribution):
         return found
 
     def _holding(self, clique: Clique) -> Factor | None:
-        """The smallest view that holds these attributes."""
+        """Return the smallest view that contains these attributes, or None."""
         holders = sorted((self._by_attribute.get(name, set()) for name in clique), key=len)
         found = set.intersection(*holders) if holders else range(len(self.views))
         position = min(found, key=lambda position: (self.views[position].values.size, position), default=None)
@@ -150,11 +153,7 @@ class ViewModel(Distribution):
         return fitted_model(measured, table, self.total, ENTROPY_TOLERANCE, ENTROPY_ROUNDS).project(clique)
 
     def save(self, path: str | Path) -> None:
-        """Write the views, the total and the way of reconstruction to an npz file, which `pg.load` reads.
-
-        Raises:
-            FileFormatError: the file cannot be written; what was there before is untouched.
-        """
+        """Write the views, the total and the name of the reconstruction to an npz file, which `pg.load` reads."""
         tables = np.concatenate([np.zeros(0), *(view.datavector() for view in self.views)])
         more = {"views": self.cliques, "reconstruction": self.reconstruction}
         write_model(path, VIEW_MODEL, self, more, tables=tables)
@@ -167,10 +166,11 @@ class ViewModel(Distribution):
 
 
 def _least_norm(domain: Domain, known: Sequence[Factor], total: float) -> np.ndarray:
-    """The table of least l2 norm among those without negative counts that have the known marginals.
+    """Return the table of least l2 norm among those without negative counts that have the known marginals.
 
-    Moving the table evenly onto one marginal after the other, smallest first, projects it onto all tables that have
-    them (see `consistent_tables`). Dykstra's algorithm turns that and cutting at 0 into a projection onto both.
+    Shifting the table evenly onto one marginal after the other, smallest first, projects it onto all tables that have
+    them (see `consistent_tables`). Dykstra's algorithm combines this projection and clipping at 0 into a projection
+    onto the intersection.
     """
     targets = {
         part: next(t for t in known if set(part) <= set(t.domain)).project(part).values
@@ -194,7 +194,7 @@ def _least_norm(domain: Domain, known: Sequence[Factor], total: float) -> np.nda
 
 
 def _least_violation(domain: Domain, known: Sequence[Factor], total: float) -> np.ndarray:
-    """A table whose marginals differ from the known ones by at most t in a cell, for the least t: a linear program."""
+    """Return a table whose marginals differ from the known ones by at most t, for the least t (linear program)."""
     from scipy.optimize import linprog
     from scipy.sparse import block_array, csr_array, vstack
 
@@ -220,5 +220,5 @@ def _least_violation(domain: Domain, known: Sequence[Factor], total: float) -> n
 
 
 def clipped(tables: Iterable[Factor], total: float) -> tuple[Factor, ...]:
-    """Tables without the negative counts that `consistent_tables` may leave."""
+    """Return the tables without the negative counts that `consistent_tables` may leave."""
     return tuple(Factor.owning(table.domain, norm_sub(table.values, total)) for table in tables)

@@ -1,4 +1,4 @@
-"""A graphical model of a public table, to serve as a prior: which marginals it keeps, and how it is fitted."""
+"""A graphical model of a public table, to serve as a prior."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError, DataError
 from pgmest.data.dataset import Dataset
+from pgmest.errors import ArgumentError, DataError
 from pgmest.graph.junction_tree import JunctionTree
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.models.exact import Model
@@ -19,13 +19,13 @@ from pgmest.tables.factor import Factor
 from pgmest.tables.information import mutual_information
 
 PRIOR_MEGABYTES = 4.0
-"""The default limit: an oracle call on such a tree takes milliseconds."""
+"""The default limit for the tables of the prior's junction tree; an oracle call on such a tree takes milliseconds."""
 
 RANKED_RECORDS = 1_000_000
-"""Pairs are ranked on at most about this many records, evenly spread over the table."""
+"""Pairs are ranked by the mutual information in at most about this many records, taken at equal distances."""
 
 FIT_TOLERANCE, FIT_ROUNDS = 1e-4, 200
-"""When iterative proportional fitting stops."""
+"""The relative tolerance and the largest number of rounds of iterative proportional fitting."""
 
 
 def public_model(
@@ -35,18 +35,18 @@ def public_model(
     max_megabytes: float = PRIOR_MEGABYTES,
     smoothing: float = 1.0,
 ) -> Model:
-    r"""The maximum-likelihood model of a public table on the measured cliques and the most dependent pairs.
+    r"""Return the maximum-likelihood model of a public table on the measured cliques and the most dependent pairs.
 
-    As `pg.estimate(..., prior=...)` it decides what the measurements leave open. To the measured cliques, where the
-    answers speak for themselves, pairs of attributes are added, those of most mutual information first, for as long as
-    the junction tree stays within `max_megabytes`. Pairs whose dependence is no more than chance (by the Bayesian
-    information criterion: N I <= (degrees of freedom) log(N) / 2) are left out.
+    As the `prior=` of `pg.estimate` the model determines what the measurements leave open. Its cliques are the measured
+    ones and pairs of attributes in order of falling mutual information I, as long as the junction tree stays within
+    `max_megabytes`. A pair is left out if its dependence is not significant by the Bayesian information criterion,
+    N I <= (degrees of freedom) log(N) / 2.
 
-    Only counts are used, so tables of ten million records take seconds.
+    The model is computed from counts alone, so tables of ten million records take seconds.
 
-    Zeros in a public table must not forbid what private records may do. So the table is smoothed first: mixed with
-    `smoothing` records' worth of independent attributes, whose shares are themselves mixed with uniform ones. Every
-    combination keeps a positive, small probability, and all marginals agree with each other exactly.
+    Private records may lie in cells that are empty in the public table, so the table is smoothed first: it is mixed
+    with `smoothing` records of independent attributes, whose distributions are themselves mixed with uniform ones.
+    Every combination gets a small positive probability, and all marginals are exactly consistent.
 
     >>> data = Dataset.from_codes(np.array([[0, 0], [0, 0], [1, 1]]), {"a": 2, "b": 2})
     >>> public_model(data, [("a", "b")]).project(("a", "b")).values.round(2)
@@ -54,25 +54,26 @@ def public_model(
            [0.18, 0.86]])
 
     Args:
-        data: the public table; weights, where it has some, count.
-        measured: cliques that are to be in the model in any case.
-        max_megabytes: the limit for the junction tree's tables; where the measured cliques alone need more, that.
-        smoothing: how many records of independent attributes are mixed in, positive.
+        data: the public table; its weights count if it has any.
+        measured: cliques that the model always includes.
+        max_megabytes: the limit for the junction tree's tables; the measured cliques may exceed it, but then no pair is
+            added that makes the tree larger.
+        smoothing: the number of records of independent attributes that are mixed in, above 0.
 
     Returns:
-        the model, whose total is that of the table; its report says how well it reproduces the table's marginals.
+        the model, with the table's total; its report states how well the model reproduces the table's marginals.
 
     Raises:
-        DataError: the table has no records.
-        ArgumentError: a limit or smoothing that is not positive.
-        UnknownAttributeError: a measured clique names what the table does not have.
+        DataError: the table has no records of positive weight.
+        ArgumentError: `max_megabytes` or `smoothing` is not a positive number.
+        UnknownAttributeError: a measured clique has an attribute that the table lacks.
     """
     for name, value in (("max_megabytes", max_megabytes), ("smoothing", smoothing)):
         if isinstance(value, bool) or not 0 < value < math.inf:
             raise ArgumentError.of(name, value, "a positive number")
     if not data.total > 0:
         raise DataError(
-            "the public table has no records (or none of positive weight), so it says nothing; leave it out."
+            "the public table has no records of positive weight, so it cannot serve as a prior; leave it out."
         )
     cliques = prior_cliques(data, [data.domain.clique(clique) for clique in measured], max_megabytes)
     marginals = smoothed_marginals(data, cliques, smoothing)
@@ -84,7 +85,7 @@ def public_model(
 
 
 def prior_cliques(data: Dataset, measured: list[Clique], max_megabytes: float) -> list[Clique]:
-    """The measured cliques, pairs by falling mutual information, attributes in neither; of these the maximal ones."""
+    """Return the maximal ones of the measured cliques, the dependent pairs that fit, and attributes in neither."""
     domain = data.domain
     chosen = list(measured)
     limit = max(max_megabytes * 1e6 / 8, JunctionTree.from_cliques(domain, chosen, effort="low").total_cells)
@@ -101,7 +102,7 @@ def prior_cliques(data: Dataset, measured: list[Clique], max_megabytes: float) -
 
 
 def dependent_pairs(data: Dataset) -> list[Clique]:
-    """The pairs that depend on each other by more than chance, by falling mutual information."""
+    """Return the pairs of attributes with significant dependence, by falling mutual information."""
     ranked = data.take(slice(None, None, math.ceil(data.records / RANKED_RECORDS)))
     pairs = list(itertools.combinations(data.domain.attributes, 2))
     scored = []
@@ -115,12 +116,12 @@ def dependent_pairs(data: Dataset) -> list[Clique]:
 
 
 def occupied(table: Factor) -> list[int]:
-    """The number of values that occur, of each attribute of a two-way table."""
+    """Return the number of occurring values of each attribute of a two-way table."""
     return [int(np.count_nonzero(table.values.sum(axis=1 - axis))) for axis in (0, 1)]
 
 
 def smoothed_marginals(data: Dataset, cliques: list[Clique], smoothing: float) -> list[Factor]:
-    """The marginals of the table mixed with independent attributes, in counts that sum to the table's total."""
+    """Return the marginals of the smoothed table (see `public_model`), in counts that sum to the table's total."""
     total = data.total
     kept, mixed = total / (total + smoothing), smoothing / (total + smoothing)
     shares = _shares(data, smoothing)
@@ -131,7 +132,7 @@ def smoothed_marginals(data: Dataset, cliques: list[Clique], smoothing: float) -
 
 
 def _shares(data: Dataset, smoothing: float) -> dict[str, np.ndarray]:
-    """Each attribute's shares, mixed with `smoothing` records that are uniform."""
+    """Return each attribute's distribution, mixed with `smoothing` records that are uniform."""
     ways = data.project_many([(name,) for name in data.domain])
     return {
         name: (way.values + smoothing / size) / (data.total + smoothing)
@@ -140,7 +141,7 @@ def _shares(data: Dataset, smoothing: float) -> dict[str, np.ndarray]:
 
 
 def independent(domain: Domain, shares: dict[str, np.ndarray]) -> Factor:
-    """The product of the attributes' shares."""
+    """Return the product of the attributes' distributions."""
     values = np.ones(())
     for name in domain:
         values = np.multiply.outer(values, shares[name])

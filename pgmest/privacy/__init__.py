@@ -1,19 +1,18 @@
-"""Differential privacy: budgets that are types, a curator that is the only door to the records, and its ledger.
+"""Differential privacy: typed budgets, a curator through which all access to the records goes, and its ledger.
 
-What is and is not promised: docs/guides/privacy.md.
+docs/guides/privacy.md says what is promised and what is not.
 """
 
-from pgmest._base.deprecation import Lookup, renamed_names
 from pgmest.privacy.allocation import least_error_weights
 from pgmest.privacy.audit import AuditReport, audit
 from pgmest.privacy.budgets import GDP, ApproxDP, Budget, Epsilon, PlannedRho, Rho
+from pgmest.privacy.charge_plan import ChargePlan
 from pgmest.privacy.composition import NoiseChoice, best_noise, noise_choices, noise_table
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.dataset_ledger import DatasetLedger
 from pgmest.privacy.ledger import Entry, Ledger, Statement
 from pgmest.privacy.loss_distributions import composed
 from pgmest.privacy.neighbors import AddRemove, Neighbors, Replace
-from pgmest.privacy.plans import Plan
 
 __all__ = [
     "GDP",
@@ -21,6 +20,7 @@ __all__ = [
     "ApproxDP",
     "AuditReport",
     "Budget",
+    "ChargePlan",
     "Curator",
     "DatasetLedger",
     "Entry",
@@ -28,7 +28,6 @@ __all__ = [
     "Ledger",
     "Neighbors",
     "NoiseChoice",
-    "Plan",
     "PlannedRho",
     "Replace",
     "Rho",
@@ -40,5 +39,3 @@ __all__ = [
     "noise_choices",
     "noise_table",
 ]
-
-__getattr__: Lookup = renamed_names(__name__, {"Neighbours": "pgmest.privacy.Neighbors"})

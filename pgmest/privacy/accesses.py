@@ -1,7 +1,7 @@
-"""Accesses: the few ways in which private records are looked at, each with the probability of what it answers.
+"""Accesses: the few ways in which private records are looked at, each with the probability of its answers.
 
-A curator is the only one to make and answer them. That each knows the probability of its answers, about whichever
-records, is for audits: the ratio of two of them is what was revealed of the difference (`pgmest.privacy.transcript`).
+Only a curator makes and answers them. Each access can compute the probability of an answer for any records; audits
+use the ratio of two of these, which is what the answer revealed of a difference (`pgmest.privacy.transcript`).
 """
 
 from __future__ import annotations
@@ -25,28 +25,34 @@ class Access(Protocol):
     """One look at the records."""
 
     def answer(self, data: Dataset, backend: Backend, request: int) -> Any:
-        """What is released; `request` numbers the questions of a curator."""
+        """Return what is released.
+
+        Args:
+            data: the records.
+            backend: the source of noise.
+            request: the number of the request among those of its curator.
+        """
         ...
 
     def log_ratio(self, answer: Any, data: Dataset, other: Dataset) -> float:
-        """The log of how much more likely the answer is about `data` than about `other`."""
+        """Return the log of the probability of the answer given `data`, less that given `other`."""
         ...
 
 
 @dataclass(frozen=True)
 class NoisyAnswers:
-    """Numbers in counts that are multiples of the noise's step, each with noise; or none where nothing moves them."""
+    """Numbers in counts, multiples of the noise's step, each with noise; without noise if no individual moves them."""
 
     exact: Callable[[Dataset], np.ndarray]
     noise: Noise
 
     def answer(self, data: Dataset, backend: Backend, request: int) -> list[float]:
-        """See `Access`."""
+        """Return the noisy numbers."""
         exact = self.exact(data)
         return (exact if self.noise.exact else backend.add_noise(exact, self.noise, request)).tolist()
 
     def log_ratio(self, answer: Any, data: Dataset, other: Dataset) -> float:
-        """See `Access`; exact for both discrete distributions."""
+        """Return the log likelihood ratio, which is exact for both discrete distributions."""
         step = self.noise.step
         if self.noise.exact:
             same = np.array_equal(in_steps(self.exact(data), step), in_steps(self.exact(other), step))
@@ -59,7 +65,7 @@ class NoisyAnswers:
         return float(losses[1] - losses[0])
 
     def moved(self, data: Dataset, other: Dataset) -> float:
-        """How far apart the answers about the two are, in scales of the noise: l1 for Laplace, l2 for Gaussian."""
+        """Return the distance of the exact answers in scales of the noise: l1 for Laplace noise, l2 for Gaussian."""
         step = self.noise.step
         apart = (in_steps(self.exact(data), step) - in_steps(self.exact(other), step)).astype(np.float64)
         if self.noise.exact:
@@ -70,7 +76,7 @@ class NoisyAnswers:
 
 @dataclass(frozen=True)
 class Choice:
-    """One of several candidates, by their scores."""
+    """The choice of one of several candidates by their scores."""
 
     scores: Function
     candidates: int
@@ -79,19 +85,19 @@ class Choice:
     pure: bool
 
     def answer(self, data: Dataset, backend: Backend, request: int) -> int:
-        """See `Access`."""
+        """Return the position of the chosen candidate."""
         return backend.noisy_max(self._steps(data), self.scale, self.pure, request)
 
     def log_ratio(self, answer: Any, data: Dataset, other: Dataset) -> float:
-        """See `Access`."""
+        """Return the log likelihood ratio of the choice."""
         return self.log_probability(answer, data) - self.log_probability(answer, other)
 
     def log_probability(self, answer: int, data: Dataset) -> float:
-        """Of one candidate, to the precision of floats."""
+        """Return the log probability of one candidate, to the precision of floats."""
         return float(selection.log_probabilities(self._steps(data), self.scale, self.pure)[answer])
 
     def log_probabilities(self, data: Dataset) -> np.ndarray:
-        """Of all candidates."""
+        """Return the log probabilities of all candidates."""
         return selection.log_probabilities(self._steps(data), self.scale, self.pure)
 
     def _steps(self, data: Dataset) -> np.ndarray:
@@ -107,11 +113,11 @@ class Draws:
     draws: int
 
     def answer(self, data: Dataset, backend: Backend, request: int) -> list[int]:
-        """See `Access`."""
+        """Return the positions that were drawn."""
         return backend.draw(self.exponents(data), self.unit_power, self.draws, request)
 
     def log_ratio(self, answer: Any, data: Dataset, other: Dataset) -> float:
-        """See `Access`."""
+        """Return the log likelihood ratio of the draws."""
         one, two = (
             exponential.log_probabilities(self.exponents(records), self.unit_power) for records in (data, other)
         )
@@ -120,11 +126,11 @@ class Draws:
 
 @dataclass(frozen=True)
 class FrequentLabels:
-    """Of labels that nobody listed those whose noisy count is at least a threshold (`pgmest.privacy.thresholds`).
+    """The labels that nobody listed and whose noisy count is at least a threshold (`pgmest.privacy.thresholds`).
 
     Attributes:
-        counts: called with the records, gives how many have each label that occurs; never zero.
-        noise: on each count, whole.
+        counts: a function of the records that returns the positive count of each label that occurs.
+        noise: the noise on each count, a whole number.
         threshold: the least noisy count of a label that is released.
     """
 
@@ -133,7 +139,7 @@ class FrequentLabels:
     threshold: int
 
     def answer(self, data: Dataset, backend: Backend, request: int) -> list[str]:
-        """See `Access`; in the order of the alphabet."""
+        """Return the released labels in alphabetical order."""
         counts = self.counts(data)
         labels = sorted(counts)
         if not labels:
@@ -143,7 +149,7 @@ class FrequentLabels:
         return [label for label, count in zip(labels, noisy, strict=True) if count >= self.threshold]
 
     def log_ratio(self, answer: Any, data: Dataset, other: Dataset) -> float:
-        """See `Access`; infinite where a label is released that only one of the two has."""
+        """Return the log likelihood ratio; it is infinite if a label is released that only one of the two has."""
         one, two = (self._log_probability(set(answer), self.counts(records)) for records in (data, other))
         return 0.0 if one == two == -math.inf else one - two
 
@@ -156,14 +162,14 @@ class FrequentLabels:
             return float(np.where(shown, above, np.log(-np.expm1(above))).sum())
 
     def moved(self, data: Dataset, other: Dataset) -> float:
-        """How far apart the counts of the labels that both have are, in scales of the noise, as for noisy answers."""
+        """Return the distance of the counts of the labels that both have, in scales of the noise."""
         one, two = self.counts(data), self.counts(other)
         apart = np.array([one[label] - two[label] for label in one.keys() & two.keys()], dtype=np.float64)
         order = 1 if self.noise.kind == "discrete_laplace" else 2
         return float(np.linalg.norm(apart, order)) / self.noise.scale if apart.size else 0.0
 
     def exclusive(self, data: Dataset, other: Dataset) -> float:
-        """The probability that a label is released that `data` has and `other` has not, at most: their sum."""
+        """Return an upper bound on the probability that a label is released that only `data` has: a union bound."""
         one, two = self.counts(data), self.counts(other)
         least = [self.threshold - one[label] for label in one.keys() - two.keys()]
         return float(np.exp(log_tail(self.noise, np.array(least))).sum()) if least else 0.0
@@ -171,14 +177,14 @@ class FrequentLabels:
 
 @dataclass(frozen=True)
 class OwnMechanism:
-    """A mechanism of the caller's own, of which nothing is known."""
+    """A mechanism of the caller, about which nothing is known."""
 
     mechanism: Callable[[Dataset, np.random.Generator], Any]
 
     def answer(self, data: Dataset, backend: Backend, request: int) -> Any:
-        """See `Access`."""
+        """Return the output of the mechanism."""
         return self.mechanism(data, backend.generator(request))
 
     def log_ratio(self, answer: Any, data: Dataset, other: Dataset) -> float:
-        """Not a number: it is not known."""
+        """Return NaN: the ratio is not known."""
         return math.nan

@@ -1,10 +1,10 @@
-"""How to share a budget among marginals of different sizes."""
+"""The allocation of a budget to marginals of different sizes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pgmest._base.errors import BudgetTypeError
+from pgmest.errors import BudgetTypeError
 from pgmest.privacy.budgets import Budget, Epsilon
 from pgmest.tables.domain import Domain
 
@@ -12,7 +12,7 @@ from pgmest.tables.domain import Domain
 def least_error_weights(
     domain: Domain, cliques: Iterable[Iterable[str] | str], kind: type[Budget], weights: Iterable[float] | None = None
 ) -> list[float]:
-    """Weights for `measure_all` that make the sum over cliques of weight times expected l1 error least.
+    """Return the weights for `measure_all` that minimize the sum over cliques of weight times expected l1 error.
 
     A marginal of c cells with weight w has an expected error proportional to w c / sqrt(rho) under zCDP, so its share
     is proportional to (w c)^(2/3) (PPSyn section 4); under pure DP to w c / epsilon, so to (w c)^(1/2).
@@ -23,13 +23,16 @@ def least_error_weights(
 
     Args:
         domain: the attributes.
-        cliques: the marginals to be measured.
+        cliques: the marginals to measure.
         kind: the type of the budget.
-        weights: how much the error of each matters; by default all the same.
+        weights: the importance of the error of each marginal; 1 for all by default.
+
+    Returns:
+        a weight for each clique.
 
     Raises:
-        BudgetTypeError: `kind` is neither Rho nor Epsilon, nor ApproxDP, whose noise shrinks as Rho's.
-        UnknownAttributeError: a clique that the domain does not have.
+        BudgetTypeError: if `kind` is no type of budget.
+        UnknownAttributeError: if a clique has an attribute that is not in the domain.
     """
     sizes = [domain.size(domain.clique(clique)) for clique in cliques]
     if not (isinstance(kind, type) and issubclass(kind, Budget)):

@@ -1,9 +1,9 @@
-"""Audits: run something private many times on two neighboring datasets, and bound from below what it cost.
+"""Audits: run a private function many times on two neighboring datasets, and bound its privacy loss from below.
 
-A bound above what the ledger claims proves that the claim is false. A bound below proves nothing, but a statistic that
-looks where the noise is would show noise that is clearly too small. The best statistic is the likelihood ratio of all
-that was answered (`pgmest.privacy.transcript`). So many trials can show so much and no more: a report says how much,
-and an audit of a claim refuses trials that could not contradict it. One run, with many canaries: `one_run`.
+A bound above the claim of the ledger proves that the claim is false. A bound below it proves nothing, but with a good
+statistic it would show noise that is clearly too small. The best statistic is the likelihood ratio of all answers
+(`pgmest.privacy.transcript`). The number of trials limits the bound that can be shown: a report states this limit,
+and an audit of a claim refuses trials that could not contradict it. `one_run` audits a single run with many canaries.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from typing import Any
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError, BudgetTypeError
 from pgmest.data.dataset import Dataset
+from pgmest.errors import ArgumentError, BudgetTypeError
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.privacy.budgets import GDP, ApproxDP, Budget, Epsilon, Rho
 
 ORDERS = np.concatenate([[1.0], np.geomspace(1.01, 100.0, 60)])
-"""The Renyi orders that the bound on rho tries."""
+"""The Renyi orders at which rho is bounded."""
 
 
 @dataclass(frozen=True)
 class AuditReport:
-    """Lower bounds on a privacy loss, each of which holds with the confidence stated.
+    """Lower bounds on a privacy loss, each of which holds with the stated confidence.
 
     Attributes:
-        epsilon: of (epsilon, delta)-DP with the `delta` here.
-        delta: given to `audit`; 0 for pure differential privacy.
-        rho: of zCDP.
-        trials: runs on each dataset.
+        epsilon: the bound on the epsilon of (epsilon, delta)-DP.
+        delta: the delta given to `audit`; 0 for pure differential privacy.
+        rho: the bound on the rho of zCDP.
+        trials: the number of runs on each dataset.
         confidence: the probability that a bound is not above the truth.
-        mu: of Gaussian differential privacy.
-        most_epsilon, most_rho, most_mu: the largest bounds that so many trials can show: those of datasets that are
-            distinguished every time.
+        mu: the bound on the mu of Gaussian differential privacy.
+        most_epsilon, most_rho, most_mu: the largest bounds that this number of trials can show, which it shows if the
+            datasets are distinguished every time.
     """
 
     epsilon: float
@@ -50,16 +50,16 @@ class AuditReport:
     most_mu: float = math.inf
 
     def contradicts(self, claim: Budget) -> bool:
-        """Whether the claim is false, with the confidence stated.
+        """Return whether the claim is false, with the stated confidence.
 
         Raises:
-            BudgetTypeError: no budget, or an ApproxDP of another delta than was audited.
+            BudgetTypeError: if the claim is no budget, or an ApproxDP with another delta than the audited one.
         """
         bound, claimed = _compared((self.epsilon, self.rho, self.mu), claim, self.delta)
         return bound > claimed
 
     def could_contradict(self, claim: Budget) -> bool:
-        """Whether so many trials could have contradicted the claim.
+        """Return whether this number of trials could have contradicted the claim.
 
         Raises:
             BudgetTypeError: as for `contradicts`.
@@ -75,7 +75,7 @@ class AuditReport:
 
 
 def _compared(bounds: tuple[float, float, float], claim: Budget, delta: float) -> tuple[float, float]:
-    """The bound that a claim is about, and what it claims."""
+    """Return the bound in the type of the claim, and the claim as a number."""
     epsilon, rho, mu = bounds
     if isinstance(claim, Rho):
         return rho, claim.rho
@@ -102,9 +102,10 @@ def audit(
     """Bound a privacy loss from below by events that tell the datasets apart.
 
     An event is that the statistic is above, or below, a threshold. Half of the runs choose the event; the other half
-    bound its probabilities p and q under the two datasets, by Clopper and Pearson. Then epsilon is at least
-    log((p - delta) / q), rho is at least D_alpha(p, q) / alpha for the Renyi divergence of every order, and mu at least
-    Phi^-1(p) - Phi^-1(q) (Dong, Roth, Su 2022). A threshold that is given is the event; all runs then bound it.
+    bound its probabilities p and q under the two datasets by Clopper and Pearson's method. Then epsilon is at least
+    log((p - delta) / q), rho is at least D_alpha(p, q) / alpha for the Renyi divergence of every order, and mu is at
+    least Phi^-1(p) - Phi^-1(q) (Dong, Roth, Su 2022). If a threshold is given, it defines the event, and all runs bound
+    its probabilities.
 
     >>> from pgmest.privacy import Curator, Epsilon
     >>> one, two = (Dataset.from_codes(np.zeros((records, 1), int), {"sex": 2}) for records in (1, 2))
@@ -115,20 +116,21 @@ def audit(
     True
 
     Args:
-        private: what is audited, a function of a dataset and of a seed that gives an output.
+        private: the audited function of a dataset and a seed.
         data: a dataset.
-        neighbor: another, its neighbor under the relation claimed.
-        statistic: an output as one number; the better it tells the datasets apart, the stronger the audit.
-        trials: runs on each dataset, at least 4.
-        delta: the delta of the approximate differential privacy that `epsilon` is about.
-        confidence: of each bound.
-        seed: of the seeds of the runs.
-        claim: what is to be contradicted, if it is false.
-        threshold: of the statistic; of a likelihood ratio 0 is near the best for rho and mu.
+        neighbor: a neighbor of it under the claimed relation.
+        statistic: a function that turns an output into a number. The better it distinguishes the datasets, the stronger
+            the audit.
+        trials: the number of runs on each dataset, at least 4.
+        delta: the delta of the approximate differential privacy that is audited.
+        confidence: the confidence of each bound.
+        seed: the seed from which the seeds of the runs are drawn.
+        claim: the claim to contradict if it is false.
+        threshold: the threshold of the statistic. For a likelihood ratio, 0 is nearly optimal for rho and mu.
 
     Raises:
-        ArgumentError: too few trials, or a confidence or delta that is not a probability; trials that could not
-            contradict the claim, however false.
+        ArgumentError: if there are too few trials, `confidence` or `delta` is not a probability, or the trials could
+            not contradict the claim even if it were entirely false.
     """
     for name, value in (("delta", delta), ("confidence", confidence)):
         if not 0 <= value < 1:
@@ -138,7 +140,12 @@ def audit(
     level = (1 - confidence) / 2
     most = _most(trials if threshold is not None else trials - trials // 2, level, delta)
     if claim is not None:
-        _check_power(most, claim, trials, level, delta, threshold is not None)
+        bound, claimed = _compared(most, claim, delta)
+        if not bound > claimed:
+            needed = least_trials(claim, 1 - 2 * level, delta, threshold is not None)
+            raise ArgumentError.of(
+                "trials", trials, f"at least {needed}: fewer show at most {bound:.3g}, and cannot contradict {claim}"
+            )
     seeds = np.random.default_rng(seed).integers(2**31, size=(2, trials)).tolist()
     first, second = (
         np.array([statistic(private(records, one)) for one in row])
@@ -154,7 +161,7 @@ def audit(
 
 
 def least_trials(claim: Budget, confidence: float = 0.999, delta: float = 0.0, threshold: bool = False) -> int:
-    """How many trials it takes to contradict a claim, if the datasets are distinguished every time.
+    """Return the number of trials that contradict a claim if the datasets are distinguished every time.
 
     >>> least_trials(Epsilon(1.0)), least_trials(Epsilon(8.0))
     (49, 45323)
@@ -176,27 +183,16 @@ def least_trials(claim: Budget, confidence: float = 0.999, delta: float = 0.0, t
 
 
 def _most(runs: int, level: float, delta: float) -> tuple[float, float, float]:
-    """The largest epsilon, rho and mu that so many runs can show."""
+    """Return the largest epsilon, rho and mu that this number of runs can show."""
     p, q = _limits(np.array([runs]), np.array([0]), runs, level)
     epsilon = math.log((p[0] - delta) / q[0]) if p[0] - delta > q[0] else 0.0
     return epsilon, float(_rho(p, q)[0]), float(_mu(p, q)[0])
 
 
-def _check_power(
-    most: tuple[float, float, float], claim: Budget, trials: int, level: float, delta: float, threshold: bool
-) -> None:
-    bound, claimed = _compared(most, claim, delta)
-    if not bound > claimed:
-        needed = least_trials(claim, 1 - 2 * level, delta, threshold)
-        raise ArgumentError.of(
-            "trials", trials, f"at least {needed}: so few can show {bound:.3g} at most, and cannot contradict {claim}"
-        )
-
-
 def likelihood_ratio(data: Dataset, neighbor: Dataset) -> Callable[[Any], float]:
-    """A statistic of a `Curator` or of a mechanism's result: how much better its noisy answers fit `data`.
+    """Return a statistic of a `Curator` or a `Result`: the log-likelihood ratio of its measurements.
 
-    It is the log-likelihood ratio of the measurements, the best statistic for these; the noise is taken as continuous.
+    This is the best statistic for measurements. The noise is taken as continuous.
     """
 
     def statistic(result: Any) -> float:
@@ -224,9 +220,9 @@ def _bound(
     level: float,
     threshold: float | None = None,
 ) -> float:
-    """The loss of the event that looks best in the first half of the runs, bounded with the second half.
+    """Return a bound on the loss of the event that is best in the first half of the runs, by the second half.
 
-    Of a threshold the event in which `first` is the likelier one: at or above it; bounded with all runs.
+    With a threshold, the event is a statistic at or above it, and all runs bound its loss.
     """
     if threshold is not None:
         event = np.array([[1.0, threshold]])
@@ -246,18 +242,18 @@ def _bound(
 
 
 def _events(seen: np.ndarray) -> np.ndarray:
-    """Events as rows (sign, threshold): sign * statistic >= threshold."""
+    """Return events as rows (sign, threshold), each meaning sign * statistic >= threshold."""
     values = np.unique(np.quantile(seen, np.linspace(0, 1, 201), method="nearest"))
     return np.concatenate([np.stack([np.full(len(values), sign), sign * values], 1) for sign in (1.0, -1.0)])
 
 
 def _share(events: np.ndarray, outputs: np.ndarray) -> np.ndarray:
-    """How many of the outputs are in each event."""
+    """Return the number of outputs in each event."""
     return (events[:, :1] * outputs >= events[:, 1:]).sum(axis=1)
 
 
 def _limits(hits: np.ndarray, others: np.ndarray, runs: int, level: float) -> tuple[np.ndarray, np.ndarray]:
-    """Clopper and Pearson's lower limit of the first probability, upper limit of the second."""
+    """Return Clopper and Pearson's lower limit of the first probability and upper limit of the second."""
     from scipy.special import betaincinv
 
     lower = np.where(hits > 0, betaincinv(np.maximum(hits, 1), runs - hits + 1, level), 0.0)
@@ -266,7 +262,7 @@ def _limits(hits: np.ndarray, others: np.ndarray, runs: int, level: float) -> tu
 
 
 def _mu(p: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """Phi^-1(p) - Phi^-1(q), zero where p <= q."""
+    """Return Phi^-1(p) - Phi^-1(q), and zero where p <= q."""
     from scipy.special import ndtri
 
     with np.errstate(invalid="ignore"):
@@ -274,7 +270,7 @@ def _mu(p: np.ndarray, q: np.ndarray) -> np.ndarray:
 
 
 def _rho(p: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """max over orders of D_alpha(Bernoulli(p), Bernoulli(q)) / alpha, zero where p <= q."""
+    """Return the maximum over orders of D_alpha(Bernoulli(p), Bernoulli(q)) / alpha, and zero where p <= q."""
     p, q = p[:, None], np.clip(q[:, None], 1e-300, 1 - 1e-16)
     with np.errstate(divide="ignore", invalid="ignore"):
         relative = np.nan_to_num(p * np.log(p / q)) + np.nan_to_num((1 - p) * np.log((1 - p) / (1 - q)))

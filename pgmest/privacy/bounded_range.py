@@ -1,23 +1,23 @@
-r"""Choices beside Gaussian noise: what an exponential mechanism costs in mu of GDP, and the exact curve of both.
+r"""The privacy cost of choices by the exponential mechanism: in mu of GDP, and as an exact curve with Gaussian noise.
 
-An exponential mechanism whose log probabilities move by a range of at most epsilon between neighbors is epsilon-bounded
-range (Durfee, Rogers 2019): the loss of its answer is t - epsilon or t at worst, for some t from 0 to epsilon, which
-the neighbors decide (Dong, Durfee, Rogers 2020), with
+An exponential mechanism whose log probabilities change by a range of at most epsilon between neighbors has bounded
+range epsilon (Durfee, Rogers 2019). In the worst case its privacy loss takes two values, t - epsilon and t, for some t
+from 0 to epsilon that depends on the neighbors (Dong, Durfee, Rogers 2020). The value t has the probability
 
     P(t) = (1 - e^(t - epsilon)) / (1 - e^-epsilon) under the one table, e^-t P(t) under the other.
 
-*By itself* it is mu-GDP where Phi^-1(P) - Phi^-1(e^-t P) is at most mu for all t: the curve of those two losses has
-three corners, two of which all curves share, and that of a Gaussian, which is convex, lies below the third
-(`choice_mu`).
+*One choice* is mu-GDP if Phi^-1(P) - Phi^-1(e^-t P) is at most mu for all t (`choice_mu`). The trade-off curve of the
+two losses has three corners. All curves share two of them, and the curve of a Gaussian, which is convex, lies below the
+third.
 
-*Of n choices, one after the other, and Gaussian noise* the worst case is computed (`ChoiceCurve`). Let U_n(y) be the
-most that delta can be, per unit of probability, where the other table's probability times e^epsilon is y times as
-large: U_0(y) = max(0, 1 - y), and t is chosen against us, knowing all that was answered:
+*For n choices, one after the other, and Gaussian noise* the worst case is computed (`ChoiceCurve`). Let U_n(y) be the
+largest delta, per unit of probability, if the probability under the other table times e^epsilon is y times as large.
+Then U_0(y) = max(0, 1 - y), and an adversary who knows all earlier answers chooses t:
 
     U_(k+1)(y) = max over t of P(t) U_k(y e^-t) + (1 - P(t)) U_k(y e^(epsilon - t)).
 
-U_k is convex in y, so the polygon through its values at the points of a grid lies above it, and the maximum over t of a
-polygon is found in closed form: nothing is rounded in our favor. Proofs: docs/mechanisms/accounting.md.
+U_k is convex in y, so the polygon through its values at the points of a grid lies above it. The maximum over t of a
+polygon has a closed form, so every error increases the result. Proofs: docs/mechanisms/accounting.md.
 """
 
 from __future__ import annotations
@@ -31,27 +31,29 @@ import numpy as np
 from pgmest.privacy.gaussian import SAFETY
 
 CELLS = 32
-"""Of the grid, in a choice's epsilon: the variance of a choice is overstated by about its inverse square."""
-FEWEST_CELLS, MOST_CHOICES = 4, 256
-"""The grid is coarser where there are many choices."""
+"""The cells of the grid within a choice's epsilon. The variance of a choice is overstated by about 1 / CELLS^2."""
+FEWEST_CELLS = 4
+"""The fewest cells of the grid, which is coarser for many choices."""
+MOST_CHOICES = 256
+"""The most choices that are composed by the curve; a plan composes the others through mu."""
 WORK = 800
-"""About this number of cells times choices."""
+"""The number of cells times choices at which the grid becomes coarser: some milliseconds."""
 FLOATS = 1e-9
-"""The share by which a delta computed here may be too small by the rounding of floats, and more."""
+"""An upper bound on the relative rounding error of a delta; results are increased by it."""
 MARGIN = 1e-6
-"""The share of mu that is given away for a search that ends."""
+"""The relative error of mu at which the search for the worst t ends; results are increased by it."""
 LARGEST = 1000.0
-"""Of the epsilons: choices of larger ones protect nothing."""
+"""The largest epsilon of a choice. Larger ones protect nothing, and their mu counts as infinite."""
 
 
 @lru_cache(maxsize=1024)
 def choice_mu(epsilon: float) -> float:
-    """The mu for which every choice of bounded range epsilon is mu-GDP, rounded up.
+    """Return the mu for which every choice of bounded range epsilon is mu-GDP, rounded up.
 
-    The largest difference over t is found by halving intervals. On one from t to t' it is at most that of P(t) and
-    e^-t' P(t'), since both fall with t. It is also z(s) - z(s e^(epsilon - t)) with s = 1 - P(t) and z the upper
-    quantile of a normal variable: the integral of Mills' ratio over a range of log s, so it grows with s and with that
-    range.
+    The largest difference over t is found by branch and bound on intervals. On an interval from t to t' the difference
+    is at most that of P(t) and e^-t' P(t'), since both decrease in t. The difference also equals
+    z(s) - z(s e^(epsilon - t)) with s = 1 - P(t) and z the upper quantile of a normal variable: this is the integral of
+    Mills' ratio over a range of log s, so it increases in s and in that range, which gives a second bound.
 
     >>> round(choice_mu(0.1) / 0.05, 4), round(math.sqrt(math.pi / 2), 4)
     (1.2533, 1.2533)
@@ -62,8 +64,9 @@ def choice_mu(epsilon: float) -> float:
         return math.inf if epsilon else 0.0
 
     def difference(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-        """Phi^-1 of P at the one, less that of e^-t P at the other."""
-        return -ndtri_exp(_log_miss(one, epsilon)) - ndtri_exp(_log_hit(other, epsilon) - other)
+        """Return Phi^-1(P) at the first point less Phi^-1(e^-t P) at the second."""
+        log_p = np.log(-np.expm1(other - epsilon)) - math.log(-math.expm1(-epsilon))
+        return -ndtri_exp(_log_miss(one, epsilon)) - ndtri_exp(log_p - other)
 
     edges = np.linspace(0.0, epsilon / 2, 17)  # t and epsilon - t have the same curve, mirrored
     starts, ends, best = edges[:-1], edges[1:], 0.0
@@ -80,19 +83,17 @@ def choice_mu(epsilon: float) -> float:
 
 
 def _log_miss(t: np.ndarray, epsilon: float) -> np.ndarray:
-    """log(1 - P(t))."""
+    """Return log(1 - P(t))."""
     with np.errstate(divide="ignore"):
         return np.log(np.expm1(t)) - epsilon - math.log(-math.expm1(-epsilon))
 
 
-def _log_hit(t: np.ndarray, epsilon: float) -> np.ndarray:
-    """log P(t)."""
-    return np.log(-np.expm1(t - epsilon)) - math.log(-math.expm1(-epsilon))
-
-
 @lru_cache(maxsize=1024)
 def choice_epsilon(mu: float) -> float:
-    """The bounded range of a choice that is mu-GDP, rounded down: that of t = epsilon / 2, and then checked."""
+    """Return the bounded range of a choice that is mu-GDP, rounded down.
+
+    The worst t is about epsilon / 2, which gives a first guess; `choice_mu` then confirms it or a smaller one.
+    """
     from scipy.special import log_ndtr
 
     epsilon = min(2 * float(log_ndtr(mu / 2) - log_ndtr(-mu / 2)) * (1 - 4 * MARGIN), LARGEST)
@@ -102,14 +103,14 @@ def choice_epsilon(mu: float) -> float:
 
 
 class ChoiceCurve:
-    """Of n choices of bounded range epsilon, each made in the knowledge of all before: the worst case, as weights.
+    """The worst case of n adaptive choices of bounded range epsilon, as weights.
 
-    delta(e) of them and of anything else with a curve delta_0, in any order, is at most the sum of
-    `weights` * delta_0(e - `shifts`).
+    Let delta_0 be the privacy curve of any other mechanism. Then delta(e) of the choices and that mechanism, in any
+    order, is at most the sum of `weights` * delta_0(e - `shifts`).
 
     Args:
-        choices: n.
-        epsilon: of each.
+        choices: the number of choices, n.
+        epsilon: the bounded range of each choice.
     """
 
     def __init__(self, choices: int, epsilon: float):
@@ -123,20 +124,20 @@ class ChoiceCurve:
         self.shifts, self.weights = _as_weights(values, step)
 
     def delta(self, epsilon: float, rest: Callable[[np.ndarray], np.ndarray]) -> float:
-        """The delta at an epsilon, rounded up; `rest` is delta_0."""
+        """Return the delta at an epsilon, rounded up, with the curve `rest` of the other mechanism, delta_0."""
         return min(1.0, float(self.weights @ rest(epsilon - self.shifts)) * (1 + FLOATS))
 
 
 @lru_cache(maxsize=64)
 def choice_curve(choices: int, epsilon: float) -> ChoiceCurve:
-    """See `ChoiceCurve`."""
+    """Return the `ChoiceCurve` of these choices, from a cache."""
     return ChoiceCurve(choices, epsilon)
 
 
 def _with_another(values: np.ndarray, cells: int, step: float) -> np.ndarray:
-    """U_(k+1) from U_k, at the points y = e^(j step), j = 0, 1, ...; beyond those given U is zero.
+    """Return U_(k+1) from U_k at the points y = e^(j step), j = 0, 1, ...; U is zero beyond the given points.
 
-    Below 1 it follows: U(y) = 1 - y + y U(1 / y), since choices are as private in either direction.
+    Below 1, U(y) = 1 - y + y U(1 / y), because choices are as private in one direction as in the other.
     """
     new, reach = len(values) + cells, cells + 1
     places = np.arange(-reach, new + reach)
@@ -164,7 +165,7 @@ def _with_another(values: np.ndarray, cells: int, step: float) -> np.ndarray:
 def _best_t(
     slopes: np.ndarray, intercepts: np.ndarray, y: np.ndarray, low: np.ndarray, high: np.ndarray, epsilon: float
 ) -> np.ndarray:
-    """Where the mean is largest if both losses stay in their cells: of a = e^-t it is (C a^2 + B a + A) / a."""
+    """Return the t with the largest mean if both losses stay in their cells: with a = e^-t, (C a^2 + B a + A) / a."""
     with np.errstate(divide="ignore", invalid="ignore"):
         squared = (intercepts[high] - intercepts[low]) / (y * math.exp(epsilon) * (slopes[low] - slopes[high]))
         return -np.log(squared) / 2
@@ -176,7 +177,10 @@ def _on_polygon(known: np.ndarray, y: np.ndarray, widths: np.ndarray, cell: np.n
 
 
 def _as_weights(values: np.ndarray, step: float) -> tuple[np.ndarray, np.ndarray]:
-    """The polygon as a sum of weights * max(0, 1 - y e^-shift): its slope changes at the points of the grid."""
+    """Return the polygon as shifts and weights of a sum of weight * max(0, 1 - y e^-shift).
+
+    Each term changes the slope at one point of the grid.
+    """
     count = len(values) - 1
     y, known = np.exp(step * np.arange(count + 2)), np.append(values, 0.0)
     right = np.diff(known) / np.diff(y)

@@ -1,6 +1,7 @@
 """Privacy budgets as types: `Epsilon` (pure), `Rho` (zero-concentrated), `GDP` (Gaussian), `ApproxDP` (epsilon, delta).
 
-Each composes by addition. Types do not mix; conversions are calls, tight, and rounded so that what they promise holds.
+Budgets of one type compose by addition. Different types are converted by explicit calls, which are tight and rounded
+on the safe side.
 """
 
 from __future__ import annotations
@@ -8,22 +9,29 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from numbers import Real
 from typing import Any, Self, TypeGuard
 
-from pgmest._base.errors import ArgumentError, BudgetTypeError
+from pgmest.errors import ArgumentError, BudgetTypeError
 from pgmest.privacy.gaussian import SAFETY, analytic_gaussian, gaussian_epsilon
+
+DEFAULT_DELTA = 1e-9
+"""The delta of every mechanism, command and `Synthesizer` whose budget is an epsilon; `delta=0` asks for pure DP.
+
+delta must be well below 1 / records. 1e-9 is a tenth of that for a hundred million records.
+"""
 
 
 def rounded_down(exact: Fraction) -> float:
-    """The largest float that is not above an exact number."""
+    """Return the largest float that is not above an exact number."""
     nearest = float(exact)
     return nearest if Fraction(nearest) <= exact else math.nextafter(nearest, -math.inf)
 
 
 def rounded_up(exact: Fraction) -> float:
-    """The smallest float that is not below an exact number."""
+    """Return the smallest float that is not below an exact number."""
     try:
         nearest = float(exact)
     except OverflowError:
@@ -31,9 +39,32 @@ def rounded_up(exact: Fraction) -> float:
     return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
 
 
+def at_most_text(amount: float, digits: int = 6) -> str:
+    """Return an amount with this many significant digits, rounded up, so that a promise in words is not too strong.
+
+    Digits beyond the tenth are rounding errors of a conversion, and do not raise the text.
+
+    >>> at_most_text(1e-9), at_most_text(3.3201, digits=3)
+    ('1e-09', '3.33')
+    """
+    shown = Decimal(f"{amount:.10g}")
+    if shown.is_finite():
+        shown = Context(prec=digits, rounding=ROUND_CEILING).plus(shown)
+    return f"{float(shown):.{digits}g}"
+
+
+def equal_parts(amount: float, parts: int) -> list[float]:
+    """Return equal parts of an amount, rounded down, so that their exact sum is at most the amount.
+
+    >>> sum(map(Fraction, equal_parts(1e-9, 3))) <= Fraction(1e-9)  # 1e-9 / 3 three times is more
+    True
+    """
+    return [rounded_down(Fraction(amount) / parts)] * parts if parts else []
+
+
 @dataclass(frozen=True)
 class Budget:
-    """What the three kinds share: the arithmetic. A product, quotient or difference is rounded down, a sum up."""
+    """The base class of budgets, with their arithmetic: sums are rounded up, all other results down."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -44,35 +75,35 @@ class Budget:
 
     @property
     def exact(self) -> tuple[Fraction, ...]:
-        """The amounts as exact fractions: (epsilon,), (rho,) or (epsilon, delta)."""
+        """The amounts as exact fractions: (epsilon,), (rho,), (mu^2,) or (epsilon, delta)."""
         return tuple(Fraction(getattr(self, field.name)) for field in fields(self))
 
     @classmethod
     def below(cls, exact: Iterable[Fraction]) -> Self:
-        """The largest budget in floats that is not above these exact amounts, nor below zero."""
+        """Return the largest budget in floats that is not above these exact amounts, and at least zero."""
         return cls(*(max(0.0, rounded_down(amount)) for amount in exact))
 
     @classmethod
     def above(cls, exact: Iterable[Fraction]) -> Self:
-        """The smallest budget in floats that is not below these exact amounts."""
+        """Return the smallest budget in floats that is not below these exact amounts."""
         return cls(*map(rounded_up, exact))
 
     @classmethod
     def zero(cls) -> Self:
-        """Nothing."""
+        """Return a budget of zero."""
         return cls.below([Fraction(0)] * len(fields(cls)))
 
     def split(self, weights: int | Iterable[float]) -> list[Self]:
-        """Parts whose exact sum is at most this budget: equal ones, or in proportion to weights.
+        """Return parts whose exact sum is at most this budget: equal parts, or parts in proportion to weights.
 
         >>> Rho(1.0).split([1, 3])
         [Rho(0.25), Rho(0.75)]
 
         Args:
-            weights: a number of parts, or one non-negative weight per part.
+            weights: the number of parts, or a non-negative weight per part.
 
         Raises:
-            ArgumentError: no parts, or weights that are negative, not finite, or all zero.
+            ArgumentError: if there are no parts, or the weights are negative, not finite, or all zero.
         """
         shares = [1.0] * weights if isinstance(weights, int) else [float(weight) for weight in weights]
         if not shares or not all(0 <= share < math.inf for share in shares) or not any(shares):
@@ -85,7 +116,7 @@ class Budget:
         return self.above(a + b for a, b in zip(self.exact, other.exact, strict=True))
 
     def __sub__(self, other: Self) -> Self:
-        """What is left, zero where rounding alone made `other` the larger one."""
+        """Return the difference, and zero if `other` is larger by rounding only."""
         self._check(other)
         left = [a - b for a, b in zip(self.exact, other.exact, strict=True)]
         if any(rest < -Fraction(SAFETY) * amount for rest, amount in zip(left, self.exact, strict=True)):
@@ -100,7 +131,7 @@ class Budget:
     __rmul__ = __mul__
 
     def __truediv__(self, other: Any) -> Any:
-        """By a number: a budget. By a budget of the same type: the ratio, of the largest component."""
+        """Return a budget if divided by a number, and the largest ratio of components if divided by a budget."""
         if isinstance(other, Budget):
             self._check(other)
             pairs = zip(self.exact, other.exact, strict=True)
@@ -137,20 +168,20 @@ class Budget:
 
 @dataclass(frozen=True, repr=False)
 class Epsilon(Budget):
-    """Pure differential privacy: no event becomes more than exp(epsilon) times as likely by one individual."""
+    """Pure differential privacy: one individual makes no event more than exp(epsilon) times as likely."""
 
     epsilon: float
 
     def to_rho(self) -> Rho:
-        """epsilon tanh(epsilon / 2)-zCDP, below the usual epsilon^2 / 2; attained by randomized response.
+        """Return the least rho that epsilon implies: epsilon tanh(epsilon / 2), below the usual epsilon^2 / 2.
 
-        Randomized response has the largest Renyi divergence of all epsilon-DP mechanisms, of every order; divided by
-        the order that is largest at order 1, where it is epsilon tanh(epsilon / 2).
+        Of all epsilon-DP mechanisms, randomized response has the largest Renyi divergence of every order. Divided by
+        the order, it is largest at order 1, where it is epsilon tanh(epsilon / 2).
         """
         return Rho(self.epsilon * math.tanh(self.epsilon / 2) * (1 + SAFETY))
 
     def to_approx(self) -> ApproxDP:
-        """(epsilon, 0)-DP, the same thing."""
+        """Return (epsilon, 0)-DP, which is equivalent."""
         return ApproxDP(self.epsilon, 0.0)
 
 
@@ -162,13 +193,13 @@ class Rho(Budget):
 
     @classmethod
     def of(cls, epsilon: float, delta: float) -> Rho:
-        """The largest rho for which `to_approx(delta)` promises at most `epsilon`, rounded down.
+        """Return the largest rho for which `to_approx(delta)` promises at most `epsilon`, rounded down.
 
         >>> Rho.of(1.0, 1e-9)
         Rho(0.0149731)
 
         Raises:
-            ArgumentError: epsilon or delta is not positive, or delta not below 1.
+            ArgumentError: if epsilon or delta is not positive, or delta is not below 1.
         """
         check_delta(delta)
         if not _is_number(epsilon) or not 0 < epsilon < math.inf:
@@ -181,23 +212,24 @@ class Rho(Budget):
         return cls(low)
 
     def to_approx(self, delta: float) -> ApproxDP:
-        """The smallest epsilon that rho-zCDP implies by the bound of optimal order, rounded up.
+        """Return the smallest epsilon that rho-zCDP implies by the bound of optimal order, rounded up.
 
-        epsilon = rho alpha + (log(1 / delta) + (alpha - 1) log(1 - 1 / alpha) - log(alpha)) / (alpha - 1), which holds
-        for every alpha > 1 (Canonne, Kamath, Steinke 2020, Proposition 12), at the alpha where it is least: its
-        derivative is zero where rho (alpha - 1)^2 = log(1 / (alpha delta)).
+        For every alpha > 1,
+        epsilon = rho alpha + (log(1 / delta) + (alpha - 1) log(1 - 1 / alpha) - log(alpha)) / (alpha - 1) holds
+        (Canonne, Kamath, Steinke 2020, Proposition 12). The least one is at the alpha where the derivative is zero,
+        rho (alpha - 1)^2 = log(1 / (alpha delta)).
 
         >>> Rho(0.5).to_approx(1e-6)  # the textbook's rho + 2 sqrt(rho log(1 / delta)) is 5.76
         ApproxDP(5.22153, 1e-06)
 
         Raises:
-            ArgumentError: delta is not between 0 and 1.
+            ArgumentError: if delta is not between 0 and 1.
         """
         check_delta(delta)
         if not self.rho:
             return ApproxDP(0.0, delta)
         level = math.log(1 / delta)
-        low, high = 0.0, level  # of log(alpha); at alpha = 1 / delta the derivative is positive
+        low, high = 0.0, level  # bounds of log(alpha); at alpha = 1 / delta the derivative is positive
         for _ in range(80):
             middle = (low + high) / 2
             falling = self.rho * math.expm1(middle) ** 2 < level - middle if middle < 300 else False
@@ -211,10 +243,10 @@ class Rho(Budget):
 class GDP(Budget):
     """mu-Gaussian differential privacy, which composes by adding mu^2 (Dong, Roth, Su 2022).
 
-    It says more than zCDP about runs whose only randomness is Gaussian noise: their (epsilon, delta) is read off the
+    For runs whose only randomness is Gaussian noise it is tighter than zCDP: their (epsilon, delta) is read off the
     exact curve of the Gaussian. At epsilon 1 and delta 1e-9 the same promise takes 5 % less noise. Choices can be paid
-    from it, too, at a price of their own (`pgmest.privacy.bounded_range.choice_mu`), also where what they cost is
-    decided on the way: costs of mu^2 add up for those as well (Smith, Thakurta 2022; Koskela, Tobaben, Honkela 2023).
+    from it, too (`pgmest.privacy.bounded_range.choice_mu`). Costs of mu^2 also add up if earlier answers decide them
+    (Smith, Thakurta 2022; Koskela, Tobaben, Honkela 2023).
 
     >>> GDP.of(1.0, 1e-9), Rho.of(1.0, 1e-9)
     (GDP(0.0331148), Rho(0.0149731))
@@ -222,7 +254,7 @@ class GDP(Budget):
     Rho(0.0165574)
 
     Args:
-        mu_squared: mu^2: of one Gaussian the square of l2 sensitivity / standard deviation.
+        mu_squared: mu^2. For one Gaussian this is the square of l2 sensitivity / standard deviation.
     """
 
     mu_squared: float
@@ -234,10 +266,10 @@ class GDP(Budget):
 
     @classmethod
     def of(cls, epsilon: float, delta: float) -> GDP:
-        """The largest mu^2 for which `to_approx(delta)` promises at most `epsilon`, rounded down.
+        """Return the largest mu^2 for which `to_approx(delta)` promises at most `epsilon`, rounded down.
 
         Raises:
-            ArgumentError: epsilon or delta is not positive, or delta not below 1.
+            ArgumentError: if epsilon or delta is not positive, or delta is not below 1.
         """
         check_delta(delta)
         if not _is_number(epsilon) or not 0 < epsilon < math.inf:
@@ -245,31 +277,33 @@ class GDP(Budget):
         return cls(analytic_gaussian(float(epsilon), float(delta)) ** -2 * (1 - 4 * SAFETY))
 
     def to_approx(self, delta: float) -> ApproxDP:
-        """The smallest epsilon that mu-GDP implies, which is exact for Gaussian noise; rounded up.
+        """Return the smallest epsilon that mu-GDP implies, which is exact for Gaussian noise, rounded up.
 
         Raises:
-            ArgumentError: delta is not between 0 and 1.
+            ArgumentError: if delta is not between 0 and 1.
         """
         check_delta(delta)
         return ApproxDP(gaussian_epsilon(self.mu, float(delta)), delta)
 
     def to_rho(self) -> Rho:
-        """mu^2 / 2-zCDP: mu-GDP is a post-processing of a Gaussian, whose Renyi divergence is mu^2 alpha / 2."""
+        """Return rho = mu^2 / 2: mu-GDP is post-processing of a Gaussian, whose Renyi divergence is mu^2 alpha / 2."""
         return Rho(self.mu_squared / 2 * (1 + SAFETY))
 
 
 @dataclass(frozen=True, repr=False)
 class PlannedRho(Rho):
-    """rho of a run whose costs were fixed beforehand (`pgmest.privacy.plans.Plan`), which promises more than its zCDP.
+    """The rho of a run whose costs were fixed beforehand (`pgmest.privacy.ChargePlan`).
 
-    Its Gaussian noise is as private as continuous noise of variance 1 / (2 rho), as that of `GDP` is; its choices are
-    those of `Rho`. So what it promises as (epsilon, delta) can be read off exact curves.
+    Such a run promises a smaller epsilon than rho-zCDP alone.
+
+    Its Gaussian noise is as private as continuous noise of variance 1 / (2 rho), like the noise of `GDP`; its choices
+    cost what those of `Rho` cost. So its (epsilon, delta) can be read off exact curves.
     """
 
 
 @dataclass(frozen=True, repr=False)
 class ApproxDP(Budget):
-    """Approximate differential privacy: as `Epsilon`, but for an additive delta. Composes by adding both (basic)."""
+    """Approximate differential privacy: `Epsilon` up to an additive delta. It composes by adding both (basic)."""
 
     epsilon: float
     delta: float
@@ -285,10 +319,6 @@ def _is_number(value: object) -> TypeGuard[float]:
 
 
 def check_delta(delta: float) -> None:
-    """See that a delta is one.
-
-    Raises:
-        ArgumentError: it is not.
-    """
+    """Raise ArgumentError if a delta is not a number between 0 and 1."""
     if not _is_number(delta) or not 0 < delta < 1:
         raise ArgumentError.of("delta", delta, "a number between 0 and 1, well below 1 / records, such as 1e-9")

@@ -1,9 +1,12 @@
-"""ChainedFile: an append-only file of JSON lines, each with a digest of all lines before it, and a head file beside it.
+"""An append-only file of JSON lines, each with a digest of all lines before it, and a head file beside it.
 
-An edited, removed or exchanged line breaks the chain of digests. The last lines could be cut off without breaking it;
-so the head file, NAME.head, says how many there were, the last digest, and which file it is about (its inode, which a
-copy does not share). Both files replaced by older ones are not recognized from them alone: keep the last digest
-elsewhere (`head`) to see that, too.
+An edited, removed or exchanged line breaks the chain of digests. The last lines could be cut off without breaking it,
+so the head file, NAME.head, records the number of lines, the last digest, and the inode of the file, which a copy does
+not share. The head file exists before the first line does: a file with lines and without a head was tampered with, or
+was moved without its head.
+
+If both files are replaced by older ones, the files alone do not show it. Keep the last digest (`head`) elsewhere to
+detect that, too.
 """
 
 from __future__ import annotations
@@ -20,53 +23,76 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pgmest._base.errors import FileFormatError, PgmestError
 from pgmest._base.files import write_atomically
+from pgmest.errors import FileFormatError, PgmestError
 from pgmest.privacy import locks
 from pgmest.privacy.one_process import OneProcess
 
 SECONDS = 60.0
-"""How long to wait for a file that others write to line by line."""
+"""The longest wait, in seconds, for a file that other processes write to line by line."""
+
+CHUNK = 1 << 20
+"""The number of bytes that are read from a file at a time."""
 
 
 class ChainedFile(OneProcess):
-    """An open file of lines. `lines` are those on file when they were last read, the first of which is the header.
+    """An open chained file. `lines` holds the lines that were last read; the first of them is the header.
+
+    The path is resolved once, when the file is opened: a later change of the working directory or of a symbolic link
+    does not separate the file from its head.
 
     Args:
-        path: the file.
-        kind, version: what its first line must call it: the values of "format" and "version".
-        name: of the kind, for messages: "journal of paid answers".
-        error: what is raised where it is not as it was written.
-        create: whether to make it where it is not there.
+        path: the path of the file.
+        kind: the value of "format" in the header.
+        version: the value of "version" in the header.
+        name: the name of this kind of file in error messages, such as "journal of paid answers".
+        error: the exception to raise if the file is not as it was written.
+        create: whether to create the file if it does not exist.
+        exclusive: whether the file must not exist yet. The system checks this, so that of several processes that
+            create the same file at once only one succeeds.
 
     Raises:
-        FileFormatError: it cannot be opened.
+        FileFormatError: if the file cannot be opened.
     """
 
     def __init__(
-        self, path: str | Path, kind: str, version: int, name: str, error: type[PgmestError], create: bool = True
+        self,
+        path: str | Path,
+        kind: str,
+        version: int,
+        name: str,
+        error: type[PgmestError],
+        create: bool = True,
+        exclusive: bool = False,
     ):
-        self.path: Path = Path(path)
         self.kind: str = kind
         self.version: int = version
         self.name: str = name
         self.error: type[PgmestError] = error
         self.lines: list[dict[str, Any]] = []
         self._threads = threading.Lock()
-        flags = os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0) | (os.O_CREAT if create else 0)
+        self._holder: int | None = None  # the thread that has `_threads`
+        flags = os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0)
+        flags |= os.O_CREAT if create or exclusive else 0
+        flags |= os.O_EXCL if exclusive else 0
         try:
+            self.path: Path = Path(os.path.realpath(path))
             self._file = os.open(self.path, flags, 0o600)
+        except FileExistsError:
+            raise error(f"{path} exists already; it is created once. Name another file.") from None
         except (OSError, ValueError) as problem:  # ValueError: a path with a null character
             reason = getattr(problem, "strerror", None) or problem
             raise FileFormatError.of(path, f"cannot be opened: {reason}.", "Check the folder.") from None
+        # The system closes the file at the end of the process; runs that are still open are ended before that.
         self._close = weakref.finalize(self, os.close, self._file)
+        self._close.atexit = False
         if not stat.S_ISREG(os.fstat(self._file).st_mode):  # a device would have no end
             self.close()
             raise error(f"{self.path} is not a plain file; name another one.")
 
     @property
     def open(self) -> bool:
-        """Whether it was not closed."""
+        """True until the file is closed."""
         return self._close.alive
 
     @property
@@ -75,92 +101,157 @@ class ChainedFile(OneProcess):
         return self.lines[-1]["check"] if self.lines else ""
 
     def close(self) -> None:
-        """Let go of the file and its lock. A fork closes its own, and leaves the lock to its parent."""
+        """Close the file and release its lock. A forked process closes its own handle and leaves the lock alone."""
         if self.open and self._in_its_process():
             with contextlib.suppress(OSError):
                 locks.unlock(self._file)
         self._close()
 
+    def remove(self) -> None:
+        """Close a file that this object created exclusively and delete it with its head."""
+        for path in (self._head_path, self.path):
+            with contextlib.suppress(OSError):
+                path.unlink()
+        self.close()
+
     def hold(self) -> None:
-        """Lock the file for good.
+        """Lock the file until it is closed.
 
         Raises:
-            the error: another has it, or there are no locks here.
+            error: if another process has the lock, or the system has no locks.
         """
         self._lock(0.0)
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Lock the file for a moment, wait for others, and read what they added.
+        """Lock the file for a moment, waiting for other processes, and read the lines that they added.
 
         Raises:
-            the error: others have it for a minute; or as for `read`.
+            error: if others keep the lock for a minute, if this thread has it already, or as `read` does.
         """
         self._check_process()
         if not self.open:
-            raise self.error(f"{self.path} was closed; open it anew to go on with it.")
+            raise self.error(f"{self.path} was closed; open it again.")
+        if self._holder == threading.get_ident():  # a signal handler would wait for the code that it interrupted
+            raise self.error(f"{self.path} is being written by this thread; a signal handler cannot use it.")
         with self._threads:
-            self._lock(SECONDS)
+            self._holder = threading.get_ident()
             try:
-                self.read()
-                yield
+                self._lock(SECONDS)
+                try:
+                    self.read()
+                    yield
+                finally:
+                    locks.unlock(self._file)
             finally:
-                locks.unlock(self._file)
+                self._holder = None
 
     def read(self) -> None:
-        """Read all lines, after cutting off one that was not written to its end, and so never counted.
+        """Read all lines, and cut off a last line that was not written to its end: such a line never counted.
 
         Raises:
-            the error: they are not as they were written, are fewer than there were, or are a copy.
+            error: if lines are not as they were written or are missing, or the file is a copy or was replaced.
         """
-        text = self.path.read_bytes()
-        whole = text[: text.rfind(b"\n") + 1]
-        start = f'{{"format": "{self.kind}"'.encode()
-        if not whole and not start.startswith(text[: len(start)]):
-            raise self._no_such_file()
+        text, whole = self._text()
         self.lines = self._checked(whole.splitlines())
         self._compare_with_head()
         if len(whole) < len(text):
             os.ftruncate(self._file, len(whole))
 
     def start(self, header: Mapping[str, Any]) -> None:
-        """Write the first line, and see that the folder has the file after a crash."""
+        """Write the header of a file without lines, and sync the folder, so that the file survives a crash.
+
+        Raises:
+            error: if there are lines already, or the file cannot be written.
+        """
+        if self.lines:
+            raise self.error(f"{self.path} has been started already; open it instead.")
+        with self._named():
+            self._write_head()  # of no lines: lines without a head are then always a sign of tampering
         self._add({"format": self.kind, "version": self.version, **header})
         sync_folder(self.path.parent)
 
     def append(self, record: Mapping[str, Any]) -> None:
-        """Write a line to disk; only after that it counts.
+        """Write a line to disk. The line counts from the moment this returns.
 
         Raises:
-            the error: it cannot be written; the file is as it was before.
-            TypeError, ValueError: it is not of JSON's types.
+            error: if the line cannot be written; the file is then as it was before.
+            TypeError, ValueError: if the record has values that JSON does not have.
         """
         self._check_process()
         if not self.open:
-            raise self.error(f"{self.path} was closed; open it anew to go on with it.")
+            raise self.error(f"{self.path} was closed; open it again.")
         self._add(record)
+
+    def adopt(self) -> str:
+        """Write a new head file for the lines as they are, and return the last digest.
+
+        Raises:
+            error: if a line has been changed, or the file has no line.
+        """
+        self.lines = self._checked(self._text()[1].splitlines())
+        if not self.lines:
+            raise self._no_such_file()
+        with self._named():
+            self._write_head()
+        return self.head
+
+    def _text(self) -> tuple[bytes, bytes]:
+        """Return the content of the file, and the part of it that consists of whole lines."""
+        self._check_in_place()
+        text = read_all(self._file)
+        whole = text[: text.rfind(b"\n") + 1]
+        start = f'{{"format": "{self.kind}"'.encode()
+        if not whole and not start.startswith(text[: len(start)]):
+            raise self._no_such_file()
+        return text, whole
+
+    def _check_in_place(self) -> None:
+        """Raise an error if the path no longer names the open file: lines added to it would be lost."""
+        try:
+            same = os.path.samestat(os.stat(self.path), os.fstat(self._file))
+        except OSError:
+            same = False
+        if not same:
+            raise self.error(f"{self.path} was moved or replaced while it was open. Open the newest file again.")
 
     def _add(self, record: Mapping[str, Any]) -> None:
         plain = json.loads(json.dumps(record))
         line = {**plain, "check": chained(self.head, plain)}
         data, before = (json.dumps(line) + "\n").encode(), os.fstat(self._file).st_size
         try:
-            if os.write(self._file, data) != len(data):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            os.fsync(self._file)
-            self.lines.append(line)
-            self._write_head()
-        except (OSError, FileFormatError) as error:
-            with contextlib.suppress(OSError):
-                os.ftruncate(self._file, before)  # or the next line would follow half of this one
-            self.lines = [kept for kept in self.lines if kept is not line]
+            with self._named():
+                try:
+                    if os.write(self._file, data) != len(data):
+                        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                    os.fsync(self._file)
+                    self.lines.append(line)
+                    self._write_head()
+                except (OSError, FileFormatError):
+                    with contextlib.suppress(OSError):
+                        os.ftruncate(self._file, before)  # or the next line would follow half of this one
+                    self.lines = [kept for kept in self.lines if kept is not line]
+                    raise
+        except PgmestError:
+            raise
+        except BaseException:  # an interruption, after which the line may be on disk: what is there counts
+            with contextlib.suppress(PgmestError, OSError):
+                self.read()
+            raise
+
+    @contextlib.contextmanager
+    def _named(self) -> Iterator[None]:
+        """Turn an error of the file system into one that names the file and the remedy."""
+        try:
+            yield
+        except (OSError, FileFormatError) as problem:
             raise self.error(
-                f"{self.path} cannot be written: {getattr(error, 'strerror', None) or error}. No answer was handed out "
-                "that is not in it; make room and start the run again, which pays again only for what it lacks."
+                f"{self.path} cannot be written: {getattr(problem, 'strerror', None) or problem}. No answer was handed "
+                "out that is not in it; make room and start the run again, which pays again only for what it lacks."
             ) from None
 
     def _checked(self, lines: list[bytes]) -> list[dict[str, Any]]:
-        """The lines as records, after following the chain."""
+        """Return the lines as records, after following the chain of digests."""
         if not lines:
             return []
         try:
@@ -181,7 +272,7 @@ class ChainedFile(OneProcess):
             if kept.pop("check", None) != chained(before, kept):
                 raise self.error(
                     f"{self.path} is damaged: line {number + 1} of {len(records)} is not as it was written, or one "
-                    "before it is missing. Restore the file, or name another one, whose run pays for everything anew."
+                    "before it is missing. Restore the file, or name another one, whose run pays for everything again."
                 )
             before = record["check"]
         return records
@@ -189,22 +280,21 @@ class ChainedFile(OneProcess):
     def _compare_with_head(self) -> None:
         head = self._read_head()
         if head is None:
-            if len(self.lines) > 1:
-                raise self.error(f"{self.path}: {self._head_path.name} is missing, so {UNKNOWN} {REMEDY}")
-            if self.lines:  # of a process that died between the two
-                self._write_head()
+            if self.lines:
+                missing = f"{self._head_path.name} is missing, so nobody can tell whether lines were cut off"
+                raise self.error(f"{self.path}: {missing}. {REMEDY}")
             return
         count, digest, inode = (head.get(name) for name in ("lines", "head", "file"))
-        known = isinstance(count, int) and 0 < count <= len(self.lines) and self.lines[count - 1]["check"] == digest
-        if not known:
+        known = type(count) is int and 0 <= count <= len(self.lines)
+        if not known or digest != (self.lines[count - 1]["check"] if count else ""):
             raise self.error(
-                f"{self.path} was rolled back or truncated: {self._head_path.name} knows of {count} lines that end in "
-                f"{str(digest)[:12]}, which are not there. What they paid for was released. Restore the newest file. "
-                f"{REMEDY}"
+                f"{self.path} was rolled back or truncated: {self._head_path.name} records {count} lines that end in "
+                f"{str(digest)[:12]}, which are not there. The answers that they paid for were released. Restore the "
+                f"newest file. {REMEDY}"
             )
         if inode != _inode(self._file):
             raise self.error(
-                f"{self.path} is a copy, and who goes on with it pays twice if the original is used, too. Go on with "
+                f"{self.path} is a copy. If the original is used, too, answers are paid for twice or not at all. Use "
                 f"the original. {REMEDY}"
             )
 
@@ -213,7 +303,7 @@ class ChainedFile(OneProcess):
             head = json.loads(self._head_path.read_bytes())
         except FileNotFoundError:
             return None
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             head = {}
         return head if isinstance(head, dict) else {}
 
@@ -237,33 +327,39 @@ class ChainedFile(OneProcess):
         return self.error(f"{self.path} is not a {self.name}; name another file.")
 
 
-UNKNOWN = "it cannot be seen whether answers were cut off."
-REMEDY = "If it was moved here and nobody goes on with another, `pgmest ledger adopt FILE` says so."
+REMEDY = "If it was moved here and no other copy is in use, accept it with `pgmest ledger adopt FILE`."
 
 
 def adopt(path: str | Path, kind: str, version: int, name: str, error: type[PgmestError]) -> str:
-    """Take a file as it is for the newest and only one, by a new head file; its digest.
+    """Accept a file as the newest and only one: write a new head file, and return the last digest.
 
     Raises:
-        the error: a line is not as it was written, or another run has the file.
+        error: if a line is not as it was written, or another run has the file.
     """
     file = ChainedFile(path, kind, version, name, error, create=False)
     try:
         file.hold()
-        file.lines = file._checked(file.path.read_bytes().splitlines())
-        file._write_head()
-        return file.head
+        return file.adopt()
     finally:
         file.close()
 
 
 def chained(before: str, record: Mapping[str, Any]) -> str:
-    """The digest of a line and of all before it."""
+    """Return the digest of a line and of all lines before it."""
     return hashlib.sha256(json.dumps([before, record], sort_keys=True).encode()).hexdigest()
 
 
+def read_all(file: int) -> bytes:
+    """Return the content of an open file. Reading by the handle, not by the path, reads the file that is locked."""
+    os.lseek(file, 0, os.SEEK_SET)
+    parts = []
+    while part := os.read(file, CHUNK):
+        parts.append(part)
+    return b"".join(parts)
+
+
 def sync_folder(folder: Path) -> None:
-    """See that a file's name survives a crash, where the system can say so (Windows does it by itself)."""
+    """Write a folder to disk, so that a new file in it survives a crash; Windows does this by itself."""
     try:
         handle = os.open(folder, os.O_RDONLY)
     except OSError:

@@ -1,7 +1,7 @@
-"""Which noise for k marginals under one (epsilon, delta): the comparison of DPSyn, Figure 2.
+"""A comparison of the noise on k marginals under one (epsilon, delta), as in DPSyn, Figure 2.
 
-Six ways to share the budget among k marginals, to each of which one record adds one count: Laplace or Gaussian noise,
-under basic, advanced (Dwork, Rothblum, Vadhan 2010) or zero-concentrated composition.
+There are six ways to answer k marginals, to each of which one record adds one count: Laplace or Gaussian noise, under
+basic, advanced (Dwork, Rothblum, Vadhan 2010) or zero-concentrated composition.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from pgmest._base.errors import ArgumentError
+from pgmest.errors import ArgumentError
 from pgmest.privacy.budgets import ApproxDP, Budget, Epsilon, Rho
 from pgmest.privacy.gaussian import analytic_gaussian
 
@@ -23,9 +23,9 @@ class NoiseChoice:
         k: the number of marginals.
         noise: "laplace" or "gaussian".
         composition: "basic", "advanced" or "zcdp".
-        stddev: the standard deviation of each cell, in counts, of continuous noise; below about one count that of
-            integer noise is smaller.
-        budget: what to give a `Curator` to have it, where that is possible, and then split into k.
+        stddev: the standard deviation of continuous noise on each cell, in counts. Integer noise has a smaller one if
+            it is below about one count.
+        budget: the budget with which a `Curator` adds this noise if it is split into k parts; None if no budget does.
     """
 
     k: int
@@ -36,10 +36,10 @@ class NoiseChoice:
 
 
 def noise_choices(k: int, epsilon: float, delta: float) -> list[NoiseChoice]:
-    """The six ways for k marginals, Laplace first.
+    """Return the six ways to answer k marginals, Laplace first; one way if delta is 0.
 
     Raises:
-        ArgumentError: `k` or `epsilon` is not positive, or `delta` not at least 0 and below 1.
+        ArgumentError: if `k` or `epsilon` is not positive, or `delta` is not at least 0 and below 1.
     """
     if isinstance(k, bool) or not isinstance(k, int) or k < 1:
         raise ArgumentError.of("k", k, "a positive integer")
@@ -66,7 +66,7 @@ def noise_choices(k: int, epsilon: float, delta: float) -> list[NoiseChoice]:
 
 
 def best_noise(k: int, epsilon: float, delta: float = 0.0) -> NoiseChoice:
-    """The way with the least standard deviation per cell for k marginals.
+    """Return the way with the least standard deviation per cell for k marginals.
 
     >>> best_noise(1, 1.0, 1e-9).noise, best_noise(100, 1.0, 1e-9).composition
     ('laplace', 'zcdp')
@@ -78,7 +78,7 @@ def best_noise(k: int, epsilon: float, delta: float = 0.0) -> NoiseChoice:
 
 
 def noise_table(ks: Iterable[int], epsilon: float, delta: float) -> str:
-    """The standard deviations as a Markdown table, a row per k, the least in bold."""
+    """Return the standard deviations as a Markdown table with a row per k and the least in bold."""
     rows = [noise_choices(k, epsilon, delta) for k in ks]
     if not rows:
         raise ArgumentError.of("ks", ks, "at least one number of marginals")
@@ -92,12 +92,12 @@ def noise_table(ks: Iterable[int], epsilon: float, delta: float) -> str:
 
 
 def advanced_composition(epsilon: float, k: int, delta: float) -> float:
-    """The epsilon of k mechanisms of this epsilon each, for one more delta (Dwork, Rothblum, Vadhan 2010, III.3)."""
+    """Return the epsilon of k epsilon-DP mechanisms for an additional delta (Dwork, Rothblum, Vadhan 2010, III.3)."""
     return epsilon * math.sqrt(2 * k * math.log(1 / delta)) + k * epsilon * math.expm1(min(epsilon, 700.0))
 
 
 def _largest(fits: Callable[[float], bool]) -> float:
-    """The largest positive number that fits, to within rounding; all smaller ones fit, too."""
+    """Return the largest positive number that fits, up to rounding, if all smaller ones fit, too."""
     low, high = 0.0, 1.0
     while fits(high):
         low, high = high, 2 * high

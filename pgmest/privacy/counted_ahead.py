@@ -1,4 +1,4 @@
-"""The marginals of a list of requests, counted some at a time: one reading of the records serves many of them."""
+"""The marginals of a list of requests, counted in groups: one pass over the records serves many requests."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
     from pgmest.tables.factor import Factor
 
 AHEAD_CELLS = 1 << 22
-"""Tables of this many cells in all (32 MB) are counted at a time."""
+"""The number of cells, in all tables together, that are counted in one pass: 32 MB."""
 
 
 class CountedAhead:
-    """The marginals of some cliques, for requests that are answered in this order, or not at all.
+    """The marginals of some cliques, for requests that are answered in this order, possibly not all of them.
 
-    A request that is paid for and looks at the records has the tables of those after it counted as well, as many as
-    `AHEAD_CELLS` holds. These stay here until their own requests are paid for, and each is handed out once: whoever
-    asks again, an audit for instance, or about other records, has it counted anew. Weighted records are counted one by
-    one, for the sums of their weights depend on the order in which they are added.
+    When a request is paid for and looks at the records, the tables of the following requests are counted with it, up to
+    `AHEAD_CELLS`. They stay here until their own requests are paid for. Each table is handed out once: a second
+    request for it, by an audit for instance or about other records, counts it again. Weighted records are counted
+    table by table, because sums of weights depend on the order of the additions.
 
     Args:
         domain: the attributes.
-        cliques: what the requests are about.
+        cliques: the cliques of the requests, in order.
     """
 
     def __init__(self, domain: Domain, cliques: Sequence[Clique]):
@@ -40,11 +40,11 @@ class CountedAhead:
         self._next = 0
 
     def table(self, position: int) -> Callable[[Dataset], Factor]:
-        """What gives the marginal that the request at this position is about."""
+        """Return a function of the records that gives the marginal of the request at this position."""
         return partial(self._table, position)
 
     def forget(self) -> None:
-        """Let go of the records and of all tables that were not asked for."""
+        """Drop the records and all tables that were not handed out."""
         self._tables, self._data = {}, None
 
     def _table(self, position: int, data: Dataset) -> Factor:
@@ -61,7 +61,7 @@ class CountedAhead:
         return found
 
     def _ahead(self, position: int) -> range:
-        """The positions of the tables to count together, this one the first of them."""
+        """Return the positions of the tables to count together, beginning with this one."""
         before = self._ends[position - 1] if position else 0
         end = position + 1
         while end < len(self._ends) and self._ends[end] - before <= AHEAD_CELLS:

@@ -1,39 +1,43 @@
-"""Curator: the only door to private records. It charges the ledger, then looks at the data, then adds noise.
+"""The curator, through which all access to private records goes. It charges the ledger, looks at the data, adds noise.
 
-What it is asked is checked in `requests` and paid for in `payment`; how it looks at the records is in `accesses`; what
-noise a budget buys in `noise` and `selection`.
+Requests are checked in `requests` and paid for in `payment`. `accesses` has the ways to look at the records, `noise`
+and `selection` the calibration of noise to a budget.
 """
 
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError, DataError, JournalError
 from pgmest.data.dataset import Dataset
+from pgmest.errors import ArgumentError, DataError, JournalError, LedgerError
 from pgmest.inference.exact.structural_zeros import Rule
 from pgmest.measurements.measurement import SMALLEST_STDDEV, LinearMeasurement
 from pgmest.measurements.selection import CellMerging, PaidSelection, latest
 from pgmest.privacy import requests
 from pgmest.privacy.accesses import Access, OwnMechanism
-from pgmest.privacy.budgets import Budget, PlannedRho
+from pgmest.privacy.budgets import ApproxDP, Budget, PlannedRho, Rho
+from pgmest.privacy.charge_plan import ChargePlan, PlannedRun
 from pgmest.privacy.counted_ahead import CountedAhead
-from pgmest.privacy.dataset_ledger import DatasetLedger, LedgerRun
+from pgmest.privacy.dataset_ledger import DatasetLedger
 from pgmest.privacy.journal import Journal
 from pgmest.privacy.ledger import Entry, Ledger, amounts
+from pgmest.privacy.ledger_runs import LedgerRun
 from pgmest.privacy.neighbors import Neighbors, Replace, neighbors_of
 from pgmest.privacy.noise import cost_of, make_backend
 from pgmest.privacy.one_process import OneProcess
 from pgmest.privacy.payment import Payment
-from pgmest.privacy.plans import Plan, PlannedRun
+from pgmest.privacy.relations import Relation, relation_of
 from pgmest.privacy.requests import NUMBER, Question, Request
 from pgmest.privacy.scores import Scores, as_function, public_selection
+from pgmest.privacy.tracebacks import without_frames
 from pgmest.tables.domain import Domain
 from pgmest.tables.factor import Factor
 
@@ -41,7 +45,7 @@ Candidate = TypeVar("Candidate")
 
 
 class RecordTransform(Protocol):
-    """What a curator needs of a transform (`pgmest.transforms`): it recodes each record on its own."""
+    """The interface of a transform to a curator (`pgmest.transforms`). A transform recodes each record separately."""
 
     def encode(self, data: Dataset) -> Dataset: ...
 
@@ -53,10 +57,10 @@ class RecordTransform(Protocol):
 
 
 class Curator(OneProcess):
-    """Answers questions about records with noise, and keeps the books.
+    """A keeper of private records that answers requests with noise and accounts for them.
 
-    Every request is checked, charged to the ledger, and only then answered. What a mechanism may see is what these
-    methods return, `domain`, `neighbors`, `public_total` and the ledger.
+    Every request is checked, charged to the ledger, and only then answered. A mechanism may see the results of these
+    methods, `domain`, `neighbors`, `public_total` and the ledger, and nothing else.
 
     >>> from pgmest.privacy import Rho
     >>> data = Dataset.from_codes(np.array([[0, 1], [1, 1], [1, 0]]), {"sex": 2, "income": 2})
@@ -67,29 +71,32 @@ class Curator(OneProcess):
     Rho(0.5)
 
     Args:
-        data: the private records, each counting once.
-        budget: what may be spent in all: `Epsilon`, `Rho`, `GDP` or `ApproxDP`; every spend must be of the same type.
-        neighbors: which datasets must be hard to tell apart; by default one person more or less. Raised to the most
-            records of a person where a schema's `unit` bounded them (`neighbors_of`).
-        backend: "opendp", exact noise; or "simulation", seeded, for experiments, marked insecure in the ledger.
-        seed: of the simulation.
-        journal: a file that keeps each paid answer, so that the same sequence of requests in a later run is answered
-            from there, without paying again.
+        data: the private records, without weights.
+        budget: the whole budget: `Epsilon`, `Rho`, `GDP` or `ApproxDP`. Every spend must be of the same type.
+        neighbors: the neighboring relation; by default one record added or removed. If a schema's `unit` bounded the
+            records of a person, it is raised to that bound (`neighbors_of`).
+        backend: "opendp" for exact noise, or "simulation" for seeded noise, which is marked insecure in the ledger.
+        seed: the seed of the simulation.
+        journal: a file that keeps each paid answer, so that a later run with the same sequence of requests gets the
+            same answers without paying again.
         ledger: the ledger of the dataset, which all runs on it charge: a file, or an open `DatasetLedger`. The whole
             budget is reserved there at once, and what was not spent is given back at the end (`close`).
-        label: what the run is for, as the dataset's ledger will say.
-        on_charge: called with the curator after each charge, to show progress.
-        plan: what the budget was calibrated for, and may be spent on (`pgmest.privacy.plans.Plan`): of `PlannedRho`.
-        threshold_delta: what may be spent of delta besides the budget, on labels that nobody listed (`frequent`).
-        structural_zeros: rules of `pgmest.zeros` that hold for all possible records: public knowledge, which is kept
-            here for the estimates made of the answers.
+        label: the name of the run in the dataset's ledger.
+        on_charge: a function that is called with the curator after each charge, to show progress.
+        plan: the charges that a budget of `PlannedRho` was calibrated for (`pgmest.privacy.ChargePlan`); no others are
+            accepted.
+        threshold_delta: the delta that may be spent, besides the budget, on labels that nobody listed (`frequent`).
+        promise: the (epsilon, delta) for which the budget was calibrated, thresholds included, for the ledger to show.
+        structural_zeros: rules of `pgmest.zeros` that hold for all possible records. They are public, and kept here for
+            the estimates made from the answers.
 
     Raises:
-        ArgumentError: an argument that is not valid; `Replace` on a table without records, which has no neighbors.
-        DataError: the records have weights, by which one individual could count for any number of records.
-        JournalError: `journal` belongs to another run, or is not as it was written.
-        BudgetExceeded: the ledger of the dataset has not so much left.
-        LedgerError: it is for another relation, or not as it was written.
+        ArgumentError: if an argument is not valid, or `Replace` is stated for an empty table, which has no neighbors.
+        DataError: if the records have weights, by which one individual could count for any number of records.
+        JournalError: if `journal` belongs to another run, is not as it was written, or charges a ledger that is not
+            given.
+        BudgetExceeded: if the budget exceeds what the ledger of the dataset has left.
+        LedgerError: if that ledger protects another relation, or is not as it was written.
 
     A curator can be neither copied nor pickled (`CopyError`), nor used in a forked process (`ProcessError`). Threads
     are answered one after the other.
@@ -108,8 +115,9 @@ class Curator(OneProcess):
         label: str = "a run",
         on_charge: Callable[[Curator], object] | None = None,
         structural_zeros: Iterable[Rule] = (),
-        plan: Plan | None = None,
+        plan: ChargePlan | None = None,
         threshold_delta: float = 0.0,
+        promise: ApproxDP | None = None,
     ):
         if not isinstance(data, Dataset):
             raise ArgumentError.of("data", type(data).__name__, "a pgmest.Dataset; see Dataset.from_frame and .load")
@@ -123,25 +131,28 @@ class Curator(OneProcess):
         self._on_charge = on_charge
         self._measurements: list[LinearMeasurement] = []
         self._selections: list[PaidSelection] = []
-        self._memo: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # exact scores, which nobody else may see
+        self._memo: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # exact scores, for this curator only
         self._outer: tuple[Curator, RecordTransform] | None = None
         self.structural_zeros: tuple[Rule, ...] = tuple(structural_zeros)
-        """What cannot occur, which is public."""
+        """The combinations that cannot occur, which are public."""
         self.stopped = False
-        """Set to True, from a signal handler say, it makes the next request raise KeyboardInterrupt, unpaid."""
+        """A flag that makes the next request raise KeyboardInterrupt, unpaid; a signal handler may set it."""
         if not (neighbors is None or isinstance(neighbors, Neighbors)):
             raise ArgumentError.of("neighbors", neighbors, "AddRemove(...) or Replace(...)")
         self.neighbors: Neighbors = neighbors_of(data, neighbors)
         if self.public_total == 0:
             raise ArgumentError("under Replace the number of records is public, and 0: there is nothing to measure.")
-        self.ledger: Ledger = Ledger(budget, threshold_delta)
-        self._spent_before: Budget = self.ledger.total
         planned = _planned(plan, budget)
+        if plan is not None and promise is not None and not plan.implies(cast(Rho, budget), promise):
+            promise = None
+        self.ledger: Ledger = Ledger(budget, threshold_delta, promise)
+        self._spent_before: Budget = self.ledger.total
         if ledger is not None and self._backend.insecure:
             raise ArgumentError("simulated noise protects nobody, so no ledger of a dataset can account for it.")
-        run = {"budget": amounts(budget), "neighbors": repr(self.neighbors), "backend": backend}
+        relation = relation_of(self.neighbors, data)
+        run = {"budget": amounts(budget), "neighbors": repr(self.neighbors), "unit": relation.unit, "backend": backend}
         self._journal = None if journal is None else Journal(journal, {**run, "domain": list(data.domain.items())})
-        self._run = None if ledger is None else self._begin(ledger, label)
+        self._run = self._begin(ledger, relation, label)
         self._payment = Payment(self.ledger, planned, self._journal, self._run)
 
     @property
@@ -151,39 +162,39 @@ class Curator(OneProcess):
 
     @property
     def budget(self) -> Budget:
-        """What may be spent in all."""
+        """The whole budget; for a recoded view (`through`) what was left when it was made."""
         return self.ledger.budget - self._spent_before
 
     @property
     def spent(self) -> Budget:
-        """What was spent."""
+        """The part of the budget that was spent."""
         return self.ledger.total - self._spent_before
 
     @property
     def remaining(self) -> Budget:
-        """What is left."""
+        """The part of the budget that is left."""
         return self.ledger.remaining
 
     @property
     def measurements(self) -> tuple[LinearMeasurement, ...]:
-        """All that was measured so far, in order."""
+        """All measurements so far, in order."""
         return tuple(self._measurements)
 
     @property
     def selections(self) -> tuple[PaidSelection, ...]:
-        """What the latest selections among marginals chose, and what lost: all public."""
+        """The latest selections among marginals, with the chosen and the other candidates: all public."""
         return tuple(self._selections)
 
     @property
     def public_total(self) -> int | None:
-        """The number of records where the neighboring relation makes it public (`Replace`), else None."""
+        """The number of records if the neighboring relation makes it public (`Replace`), else None."""
         return self._data.records if isinstance(self.neighbors, Replace) else None
 
     @property
     def _outermost(self) -> Curator:
         return self if self._outer is None else self._outer[0]._outermost
 
-    # -- questions --------------------------------------------------------------------------------------------------
+    # -- requests ---------------------------------------------------------------------------------------------------
 
     def measure(
         self,
@@ -194,26 +205,26 @@ class Curator(OneProcess):
         stddev: float | None = None,
         label: str = "",
     ) -> LinearMeasurement:
-        """Noisy answers to a query about the marginal of a clique, in counts.
+        """Return noisy answers to a query about the marginal of a clique, in counts.
 
-        The budget's type says which noise: Rho discrete Gaussian, Epsilon discrete Laplace, ApproxDP Gaussian on a fine
-        grid (discrete Laplace where its delta is zero). A query that is not integer-valued is itself rounded to a fine
-        grid first (`pgmest.privacy.grid`); the measurement has the rounded one.
+        The budget's type determines the noise: discrete Gaussian for Rho, discrete Laplace for Epsilon, and Gaussian on
+        a fine grid for GDP, PlannedRho and ApproxDP (discrete Laplace if its delta is zero). A query that is not
+        integer-valued is first rounded to a fine grid (`pgmest.privacy.grid`); the measurement has the rounded query.
 
         Args:
             clique: the attributes, or one name; () for the number of records.
-            spend: what to pay, of the budget's type.
-            query: None for identity, a query matrix with a column per cell, or a Kron over the clique's attributes.
-            stddev: the noise's standard deviation, instead of `spend`; costs what it takes.
-            label: what the ledger says it was for; by default the clique.
+            spend: the cost, of the budget's type.
+            query: None for the identity, a query matrix with a column per cell, or a Kron over the clique's attributes.
+            stddev: the standard deviation of the noise, instead of `spend`; the cost follows from it.
+            label: the label of the ledger's entry; by default the clique.
 
         Returns:
-            the measurement, with the noise's true kind and standard deviation.
+            the measurement, with the true kind and standard deviation of the noise.
 
         Raises:
-            BudgetExceeded: it costs more than is left; nothing was spent.
-            BudgetTypeError: `spend` is of another type than the budget.
-            ArgumentError, UnknownAttributeError, MeasurementError, QueryError: a request that cannot be answered.
+            BudgetExceeded: if the cost exceeds what is left; nothing was spent.
+            BudgetTypeError: if `spend` is of another type than the budget.
+            ArgumentError, UnknownAttributeError, MeasurementError, QueryError: if the request cannot be answered.
         """
         if (spend is None) == (stddev is None):
             raise ArgumentError("measure needs either spend= or stddev=, one of them.")
@@ -234,14 +245,17 @@ class Curator(OneProcess):
         weights: Iterable[float] | None = None,
         queries: Iterable[Any] | None = None,
     ) -> list[LinearMeasurement]:
-        """A measurement of each clique for a share of `spend`; nothing is spent unless all can be.
+        """Measure each clique with a share of `spend`. Nothing is spent unless all cliques can be measured.
 
         Args:
-            cliques: what to measure, in this order.
-            spend: what to pay in all.
-            weights: shares in these proportions, one weight per clique; by default equal ones. The least expected
-                error in all is had with `pgmest.privacy.least_error_weights`.
+            cliques: the cliques, in the order of measurement.
+            spend: the cost of all measurements together.
+            weights: the proportions of the shares, one weight per clique; equal by default.
+                `pgmest.privacy.least_error_weights` minimize the total expected error.
             queries: a query per clique, as for `measure`.
+
+        Returns:
+            the measurements, in the order of the cliques.
 
         Raises:
             as `measure` does.
@@ -267,26 +281,26 @@ class Curator(OneProcess):
             try:
                 return [self._measured(request) for request in checked]
             finally:
-                ahead.forget()  # what was not charged, should it end early
+                ahead.forget()  # an early end leaves counted tables that were not charged
 
     def measure_values(
         self, values: Callable[[Dataset], Any], count: int, sensitivity: float, spend: Budget, *, label: str
     ) -> np.ndarray:
-        """Numbers computed from the records, with Gaussian noise (Laplace for Epsilon), rounded to a grid.
+        """Return numbers computed from the records, with Gaussian noise (Laplace for Epsilon), rounded to a grid.
 
         Args:
-            values: called with the records, gives `count` numbers. It must not raise errors that depend on the records;
-                where their number is private it is called with a table without records first.
-            count: how many.
-            sensitivity: the most that each of them changes between neighbors.
-            spend: what to pay, of the budget's type.
-            label: what the ledger says it was for.
+            values: a function of the records that returns `count` numbers. It must not raise errors that depend on the
+                records. If the number of records is private, it is first called with an empty dataset.
+            count: the number of values.
+            sensitivity: the largest change of each number between neighbors.
+            spend: the cost, of the budget's type.
+            label: the label of the ledger's entry.
 
         Returns:
             the noisy numbers, shape (count,).
 
         Raises:
-            as `measure` does; ScoreError: they are not numbers (see `select`).
+            ScoreError: if a value is NaN (see `select`); the other errors are those of `measure`.
         """
         requests.check_values(count, sensitivity)
         requests.rehearse(values, count, self.domain, self.public_total)
@@ -304,27 +318,30 @@ class Curator(OneProcess):
         monotone: bool = False,
         label: str = "",
     ) -> Candidate:
-        """A candidate whose score is high: the exponential mechanism for Rho, permute-and-flip for Epsilon.
+        """Choose a candidate with a high score: by the exponential mechanism for Rho, permute-and-flip for Epsilon.
 
         Args:
-            candidates: what to choose from; they must not depend on the data.
-            scores: `pgmest.privacy.scores.Scores`, which this curator evaluates and remembers, such as `Distances` from
-                a model; or a function that is called with the records and gives one score per candidate. That must not
-                raise errors that depend on the records, nor draw from a generator that is used elsewhere (a journal
-                does not call it again), nor keep what it computes. Where the number of records is private it is called
-                with a table without records first, so that what fails there fails before anything is paid.
-            sensitivity: the most that one score changes between neighbors (`curator.neighbors` says which they are).
-            spend: what to pay, of the budget's type.
-            monotone: whether all scores change in the same direction between neighbors; halves the noise.
-            label: what the ledger says it was for.
+            candidates: the candidates, which must not depend on the data.
+            scores: `pgmest.privacy.scores.Scores`, which this curator evaluates and caches, such as `Distances` from a
+                model; or a function of the records that returns a score per candidate. The function must not raise
+                errors that depend on the records, must not draw from a generator that is used elsewhere (a journal
+                does not call it again), and must not keep what it computes. If the number of records is private, it is
+                first called with an empty dataset, so that errors there are raised before anything is paid.
+            sensitivity: the largest change of a score between neighbors (`curator.neighbors`).
+            spend: the cost, of the budget's type.
+            monotone: whether all scores change in the same direction between neighbors, which halves the noise.
+            label: the label of the ledger's entry.
+
+        Returns:
+            the chosen candidate.
 
         Raises:
-            BudgetExceeded: it costs more than is left; nothing was spent.
-            BudgetTypeError: `spend` is of another type than the budget.
-            ArgumentError: no candidates, or a sensitivity that is not positive.
-            ShapeError: not one score per candidate.
-            ScoreError: a function's score of the records is not a number. That cannot be seen before it is paid for,
-                and that it happened tells something of the records: it is for their owner alone.
+            BudgetExceeded: if the cost exceeds what is left; nothing was spent.
+            BudgetTypeError: if `spend` is of another type than the budget.
+            ArgumentError: if there are no candidates, or the sensitivity is not positive.
+            ShapeError: if there is not one score per candidate.
+            ScoreError: if a function returns NaN for the records. This is found out only after it was paid for, and it
+                reveals something about the records: the error is for their owner alone.
         """
         options = list(candidates)
         if not options:
@@ -356,27 +373,27 @@ class Curator(OneProcess):
         *,
         label: str,
     ) -> list[int]:
-        """Independent draws of candidates with probabilities proportional to exp(exponent * 2^unit_power), exactly.
+        """Draw candidates independently, with probabilities exactly proportional to exp(exponent * 2^unit_power).
 
-        Each draw is an exponential mechanism: between neighbors no two exponents move by more than 2 * moved against
-        each other, so with b = 2 moved 2^unit_power it is b-DP and b^2 / 8-zCDP (bounded range; Cesar, Rogers 2021).
+        Each draw is an exponential mechanism. Between neighbors the difference of two exponents changes by at most
+        2 * moved, so with b = 2 moved 2^unit_power a draw is b-DP and b^2 / 8-zCDP (bounded range; Cesar, Rogers 2021).
 
         Args:
-            exponents: called with the records, gives an integer for each candidate. It must not raise errors that
-                depend on the records.
-            candidates: how many.
-            moved: the most that an exponent moves, up or down, between neighbors.
-            unit_power: of the unit of the exponents, from -60 to 0.
-            draws: how many.
-            spend: what to pay, of the budget's type.
-            label: what the ledger says it was for.
+            exponents: a function of the records that returns an integer for each candidate. It must not raise errors
+                that depend on the records.
+            candidates: the number of candidates.
+            moved: the largest change of an exponent between neighbors, up or down.
+            unit_power: the power of two that is the unit of the exponents, from -60 to 0.
+            draws: the number of draws.
+            spend: the cost, of the budget's type.
+            label: the label of the ledger's entry.
 
         Returns:
-            the positions drawn.
+            the positions of the drawn candidates.
 
         Raises:
-            ArgumentError: arguments that cannot be.
-            ChargeError: the draws cost more than `spend`; nothing was spent.
+            ArgumentError: if an argument is out of its range.
+            ChargeError: if the draws cost more than `spend`; nothing was spent.
             BudgetExceeded, BudgetTypeError: as for `measure`.
         """
         requests.check_draws(candidates, moved, unit_power, draws)
@@ -389,34 +406,34 @@ class Curator(OneProcess):
     def frequent(
         self, counts: Callable[[Dataset], Mapping[str, int]], spend: Budget, delta: float, *, label: str
     ) -> list[str]:
-        """Labels that many records have, of labels that nobody listed; possibly none.
+        """Return the labels that many records have, of labels that nobody listed; there may be none.
 
-        Noise as on a histogram, and a threshold that a label of one person alone exceeds with probability delta at
-        most (`pgmest.privacy.thresholds`): together (spend, delta)-private.
+        The counts get the noise of a histogram. The label of a single person exceeds the threshold with probability at
+        most delta (`pgmest.privacy.thresholds`).
 
         Args:
-            counts: called with the records, gives how many have each label that occurs, each of them at least 1. A
-                record has at most one label.
-            spend: what to pay: Rho or Epsilon.
-            delta: what to pay besides, of the curator's `threshold_delta`.
-            label: what the ledger says it was for.
+            counts: a function of the records that returns the positive count of each label that occurs. A record has at
+                most one label.
+            spend: the cost: Rho or Epsilon.
+            delta: the cost in delta besides, of the curator's `threshold_delta`.
+            label: the label of the ledger's entry.
 
         Returns:
-            the labels released, in the order of the alphabet.
+            the released labels, in alphabetical order.
 
         Raises:
-            ArgumentError: more delta than is left, or another kind of budget.
+            ArgumentError: if delta exceeds what is left, or the budget is of another type.
             BudgetExceeded, BudgetTypeError: as for `measure`.
         """
         with self.ledger.held():
             cost = self._affordable(spend, label)
-            self.ledger.check_delta(delta, label)
+            delta = self.ledger.affordable_delta(delta, label)
             return list(map(str, self._pay(requests.labels(counts, cost, delta, self.neighbors, self._backend, label))))
 
     def count(self, spend: Budget, *, label: str = "") -> LinearMeasurement:
-        """The number of records with noise, a measurement of the clique ().
+        """Measure the number of records, the marginal of the clique ().
 
-        Under `Replace` it is public: read `public_total`, which costs nothing.
+        Under `Replace` the number is public: `public_total` has it and costs nothing.
 
         Raises:
             as `measure` does; ArgumentError under `Replace`.
@@ -436,14 +453,15 @@ class Curator(OneProcess):
         label: str,
         secure: bool = False,
     ) -> Any:
-        """The output of a mechanism of the caller's own, who answers for its costing no more than `spend`.
+        """Return the output of a mechanism of the caller, who must make sure that it costs no more than `spend`.
 
         Args:
-            mechanism: called with the records after the charge, and with a generator to draw from: of the seed for the
-                simulation, else of fresh entropy. With a journal its result must be of JSON's types.
-            spend: what it costs, of the budget's type.
-            label: what the ledger says it was for.
-            secure: whether its randomness is secure and its noise exact. NumPy's are not, and the ledger then says so.
+            mechanism: a function that is called after the charge, with the records and a generator: seeded for the
+                simulation, else with fresh entropy. With a journal its result must consist of JSON values.
+            spend: the cost, of the budget's type.
+            label: the label of the ledger's entry.
+            secure: whether its randomness is secure and its noise exact. NumPy's generators are not secure; the entry
+                is then marked insecure.
 
         Raises:
             BudgetExceeded, BudgetTypeError: as for `measure`.
@@ -455,14 +473,14 @@ class Curator(OneProcess):
             return self._pay(Request(entry, OwnMechanism(mechanism)))
 
     def charge(self, spend: Budget, label: str) -> Budget:
-        """Put something on the ledger that happens elsewhere, before it happens.
+        """Charge the ledger for an access that happens elsewhere, before it happens.
 
         Returns:
-            what was charged: `spend`, or less by its billionth part where rounding alone made it exceed what was left.
+            the charge: `spend`, or what is left if `spend` exceeds it by rounding only.
 
         Raises:
             BudgetExceeded, BudgetTypeError: as for `measure`.
-            JournalError: there is a journal, which could not repeat what happened elsewhere; use `release`.
+            JournalError: if there is a journal, which could not repeat the access; use `release`.
         """
         if self._journal is not None:
             raise JournalError("a journal cannot repeat what is charged here and answered elsewhere: use release(...).")
@@ -472,19 +490,20 @@ class Curator(OneProcess):
             return cost
 
     def through(self, transform: RecordTransform) -> Curator:
-        """A curator of the recoded records, with the same ledger and what is left of the budget as its budget.
+        """Return a curator of the recoded records with the same ledger, whose budget is what is left of this one's.
 
-        A transform recodes each record on its own, so neighbors stay neighbors. What is measured here appears among
-        this curator's measurements, too, as being about the attributes before the transform, unless its query there is
-        too large to be materialized (`Transform.pull_back`).
+        A transform recodes each record separately, so neighbors stay neighbors. The measurements of the new curator
+        also appear among this curator's measurements, in terms of the attributes before the transform, unless the query
+        in these terms is too large to be materialized (`Transform.pull_back`).
 
         Raises:
-            DomainError: the transform is of another domain.
+            DomainError: if the transform is of another domain.
         """
         self._check_process()
-        recoded = object.__new__(type(self))  # another view of the same: one ledger, one lock, one process
+        recoded = object.__new__(type(self))  # a view that shares the ledger, its lock and the process check
         recoded.__dict__.update(self.__dict__)
-        recoded._data = transform.encode(self._data).remembering()
+        with without_frames():
+            recoded._data = transform.encode(self._data).remembering()
         recoded.structural_zeros = transform.zeros(self.structural_zeros)
         recoded._spent_before = self.ledger.total
         recoded._measurements = []
@@ -494,21 +513,34 @@ class Curator(OneProcess):
         return recoded
 
     def close(self) -> None:
-        """Let go of the journal's file, so that another curator may go on with it; and give back to the dataset's
-        ledger what was not spent."""
+        """Close the journal, so that another curator can resume the run, and give back to the dataset's ledger what
+        was not spent.
+
+        If the ledger cannot be written, a warning says so: what was not spent stays reserved, and no answer is lost.
+        """
         if self._journal is not None:
             self._journal.close()
         if self._run is not None and self._in_its_process():
-            self._run.end()
+            try:
+                self._run.end()
+            except LedgerError as error:
+                warnings.warn(f"the unspent budget of the run stays reserved: {error}", stacklevel=2)
 
-    # -- how they are answered --------------------------------------------------------------------------------------
+    # -- payment and answers ----------------------------------------------------------------------------------------
 
-    def _begin(self, ledger: str | Path | DatasetLedger, label: str) -> LedgerRun:
-        """The run on the dataset's ledger: the journal's, or a new one."""
+    def _begin(self, ledger: str | Path | DatasetLedger | None, relation: Relation, label: str) -> LedgerRun | None:
+        """Return the run on the dataset's ledger: the journal's run, or a new one; None without a ledger."""
         try:
+            if self._journal is not None:
+                self._journal.check_ledger(ledger is not None)
+            if ledger is None:
+                return None
             opened = ledger if isinstance(ledger, DatasetLedger) else DatasetLedger(ledger)
-            run = None if self._journal is None else self._journal.run
-            return opened.begin(self.ledger.budget, self.neighbors, label, run, self.ledger.delta)
+            name = None if self._journal is None else self._journal.run
+            run = opened.begin(self.ledger.budget, relation, label, name, self.ledger.delta)
+            if self._journal is not None:
+                self._journal.charges(opened.id)
+            return run
         except BaseException:
             if self._journal is not None:
                 self._journal.close()
@@ -521,12 +553,7 @@ class Curator(OneProcess):
         return self.ledger.affordable(spend, label)
 
     def _request(
-        self,
-        question: Question,
-        cost: Budget,
-        label: str,
-        kind: str,
-        table: Callable[[Dataset], Factor] | None = None,
+        self, question: Question, cost: Budget, label: str, kind: str, table: Callable[[Dataset], Factor] | None = None
     ) -> Request:
         return requests.measurement(question, cost, self.neighbors, self._backend, label, kind, table)
 
@@ -560,19 +587,24 @@ class Curator(OneProcess):
         return self._payment.pay(request, self._look, self._charged)
 
     def _look(self, entry: Entry, access: Access) -> Any:
-        """The only place where the records are looked at."""
-        return access.answer(self._data, self._backend, len(self.ledger))
+        """Look at the records; no other place does.
+
+        The frames of an exception that leaves here are dropped: their variables hold exact counts and scores, which
+        whatever records the variables of a traceback would write down.
+        """
+        with without_frames():
+            return access.answer(self._data, self._backend, len(self.ledger))
 
     def _charged(self) -> None:
         if self._on_charge is not None:
             self._on_charge(self._outermost)
 
 
-def _planned(plan: Plan | None, budget: Budget) -> PlannedRun | None:
-    """What keeps a run to its plan.
+def _planned(plan: ChargePlan | None, budget: Budget) -> PlannedRun | None:
+    """Return the unused part of a plan, or None without a plan.
 
     Raises:
-        ArgumentError: a plan for another budget, or none for one that was calibrated for a plan.
+        ArgumentError: if there is a plan without a budget of PlannedRho, or such a budget without a plan.
     """
     if (plan is not None) != isinstance(budget, PlannedRho):
         raise ArgumentError("plan= and a budget of PlannedRho belong together: give plan.budget(...), or Rho.")

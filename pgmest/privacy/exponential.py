@@ -1,9 +1,9 @@
-"""Draws with probabilities proportional to exponentials of integers, exactly: no rounding moves a probability.
+"""Exact draws with probabilities proportional to exponentials of integers: no rounding changes a probability.
 
-A candidate is proposed with a probability in proportion to an integer weight that is no less than its exponential, and
-accepted with the ratio of the two. Where floats cannot decide, as for one in a billion draws, the exponential is
-computed by `decimal`, whose `exp` is correctly rounded, with as many digits as it takes. Integers come from the
-operating system's generator.
+This is rejection sampling. A candidate is proposed with a probability proportional to an integer weight that is at
+least its exponential, and accepted with the ratio of the two. If floats cannot decide, in about one of a billion draws,
+the exponential is computed by `decimal`, whose `exp` is correctly rounded, with as many digits as needed. The integers
+come from the operating system's generator.
 """
 
 from __future__ import annotations
@@ -17,29 +17,33 @@ from fractions import Fraction
 import numpy as np
 
 WEIGHT_BITS = 40
-"""A weight of the most likely candidate; with up to 2^23 candidates the sum of weights stays below 2^63."""
+"""The weight of the most likely candidate is 2^40, so that the sum of 2^22 weights stays below 2^63."""
 MOST_CANDIDATES = 2**22
-LEAST_POWER, MOST_EXPONENT = -60, 2**60
-"""Of the unit 2^power; of exponents, which are clipped to it: that moves no two of them further apart."""
+"""The largest number of candidates, for which the sum of the weights fits an int64."""
+LEAST_POWER = -60
+"""The least power of two that can be the unit of the exponents."""
+MOST_EXPONENT = 2**60
+"""Exponents are clipped to this, which moves no two of them further apart."""
 SLACK = 1e-12
-"""The share by which the exponential of a float may be wrong, and more."""
+"""An upper bound on the relative error of the exponential of a float."""
 COIN_BITS = 64
+"""The number of bits by which a uniform number is refined at a time."""
 
 Below = Callable[[int], int]
-"""Draws a uniform integer from 0 up to and without its argument."""
+"""A function that draws a uniform integer from 0 up to its argument, exclusive."""
 
 
 def draw(exponents: np.ndarray, unit_power: int, draws: int, below: Below = secrets.randbelow) -> list[int]:
-    """Positions, each drawn with probability proportional to exp(exponents[i] * 2^unit_power).
+    """Draw positions independently, each with probability proportional to exp(exponents[i] * 2^unit_power).
 
     Args:
-        exponents: integers.
-        unit_power: of the unit; negative or zero.
-        draws: how many.
+        exponents: integers, shape (candidates,).
+        unit_power: the power of two that is the unit of the exponents, from -60 to 0.
+        draws: the number of draws.
         below: the source of uniform integers.
 
     Raises:
-        ValueError: too many candidates, too far apart, or a unit that is too fine.
+        ValueError: if there are too many candidates, or the unit is too fine.
     """
     if len(exponents) > MOST_CANDIDATES or not LEAST_POWER <= unit_power <= 0:
         raise ValueError(
@@ -48,7 +52,7 @@ def draw(exponents: np.ndarray, unit_power: int, draws: int, below: Below = secr
     clipped = np.clip(exponents, -MOST_EXPONENT, MOST_EXPONENT).astype(np.int64)
     gaps = clipped.max() - clipped
     upper = np.exp(-np.ldexp(gaps.astype(np.float64), unit_power)) * (1 + SLACK)
-    weights = np.maximum(np.ceil(upper * 2.0**WEIGHT_BITS), 1.0).astype(np.int64)  # so that nothing is impossible
+    weights = np.maximum(np.ceil(upper * 2.0**WEIGHT_BITS), 1.0).astype(np.int64)  # at least 1: all can be proposed
     sums = np.cumsum(weights)
     found: list[int] = []
     while len(found) < draws:
@@ -59,15 +63,16 @@ def draw(exponents: np.ndarray, unit_power: int, draws: int, below: Below = secr
 
 
 def log_probabilities(exponents: np.ndarray, unit_power: int) -> np.ndarray:
-    """The logs of the probabilities of one draw, in floats."""
+    """Return the log probabilities of one draw, in floats."""
     logits = np.ldexp((exponents - exponents.max()).astype(np.float64), unit_power)
     return logits - math.log(np.exp(logits).sum())
 
 
 def _accepted(weight: int, gap: int, unit_power: int, below: Below) -> bool:
-    """True with probability 2^WEIGHT_BITS exp(-gap 2^unit_power) / weight.
+    """Return True with probability 2^WEIGHT_BITS exp(-gap 2^unit_power) / weight.
 
-    A uniform number of [0, 1) is known to ever more bits, the probability between ever narrower limits.
+    A uniform number of [0, 1) is compared with the probability. Both are refined, bit by bit and digit by digit, until
+    the comparison is decided.
     """
     bits, coin = COIN_BITS, below(1 << COIN_BITS)
     surely = math.exp(-math.ldexp(gap, unit_power)) * (1 - SLACK) * 2.0**WEIGHT_BITS / weight
@@ -83,7 +88,7 @@ def _accepted(weight: int, gap: int, unit_power: int, below: Below) -> bool:
 
 
 def _limits(weight: int, gap: int, unit_power: int, bits: int) -> tuple[int, int]:
-    """Integers around 2^bits 2^WEIGHT_BITS exp(-gap 2^unit_power) / weight, at most two apart."""
+    """Return integers below and above 2^bits 2^WEIGHT_BITS exp(-gap 2^unit_power) / weight, at most two apart."""
     if gap >> -unit_power > bits + WEIGHT_BITS:
         return 0, 1
     digits = math.ceil((bits + WEIGHT_BITS) * math.log10(2)) + 20

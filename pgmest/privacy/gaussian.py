@@ -1,4 +1,4 @@
-"""The exact privacy curve of Gaussian noise: what mu-GDP is as (epsilon, delta), and back (Dong, Roth, Su 2022).
+"""The exact privacy curve of Gaussian noise: mu-GDP as (epsilon, delta)-DP and back (Dong, Roth, Su 2022).
 
 A Gaussian of standard deviation sigma at l2 sensitivity s is mu-GDP with mu = s / sigma; such mechanisms compose, also
 adaptively, by adding mu^2. As (epsilon, delta) it is exactly (Balle, Wang 2018, Theorem 8)
@@ -9,18 +9,19 @@ adaptively, by adding mu^2. As (epsilon, delta) it is exactly (Balle, Wang 2018,
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
 
 SAFETY = 1e-12
-"""Conversions give away this share, far more than the rounding errors of the few float operations that they take."""
+"""The relative margin of conversions, far above the rounding errors of their few float operations."""
 ROUNDING = 1e-13
-"""The relative error of the larger term, and more."""
+"""An upper bound on the relative error of each of the two terms of the curve."""
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
-    """The delta of mu-GDP at an epsilon, rounded up.
+    """Return the delta of mu-GDP at an epsilon, rounded up.
 
     >>> round(gaussian_delta(1.0, 1.0), 6)
     0.126937
@@ -36,7 +37,7 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
 
 
 def gaussian_deltas(mu: float, epsilons: np.ndarray) -> np.ndarray:
-    """As `gaussian_delta`, at many epsilons, negative ones too.
+    """Return the delta of mu-GDP at many epsilons, which may be negative, rounded up.
 
     >>> np.round(gaussian_deltas(1.0, np.array([0.0, 1.0])), 6)
     array([0.382925, 0.126937])
@@ -45,7 +46,7 @@ def gaussian_deltas(mu: float, epsilons: np.ndarray) -> np.ndarray:
 
     if not mu:
         return np.maximum(0.0, -np.expm1(epsilons))
-    with np.errstate(over="ignore"):  # of a mu next to nothing
+    with np.errstate(over="ignore"):  # where mu is tiny
         upper, lower = mu / 2 - epsilons / mu, -mu / 2 - epsilons / mu
     above, below = np.exp(log_ndtr(upper)), np.exp(np.minimum(0.0, epsilons + log_ndtr(lower)))
     slack = ROUNDING * (1 + np.abs(epsilons) + np.clip(upper, -1e6, 1e6) ** 2)
@@ -54,37 +55,36 @@ def gaussian_deltas(mu: float, epsilons: np.ndarray) -> np.ndarray:
 
 @lru_cache(maxsize=256)
 def analytic_gaussian(epsilon: float, delta: float) -> float:
-    """The least sigma for which Gaussian noise at l2 sensitivity 1 is (epsilon, delta)-DP, rounded up.
+    """Return the least sigma for which Gaussian noise at l2 sensitivity 1 is (epsilon, delta)-DP, rounded up.
+
+    This is the analytic Gaussian mechanism (Balle, Wang 2018, Algorithm 1), by bisection.
 
     >>> round(analytic_gaussian(1.0, 1e-5), 3)
     3.731
     """
-    low, high = 0.0, 1.0
-    while gaussian_delta(1 / high, epsilon) > delta * (1 - 1e-9):
-        low, high = high, 2 * high
-    while high - low > 1e-13 * high:
-        middle = (low + high) / 2
-        if not low < middle < high or not math.isfinite(1 / middle):  # nothing lies between, or its inverse does not
-            break
-        low, high = (middle, high) if gaussian_delta(1 / middle, epsilon) > delta * (1 - 1e-9) else (low, middle)
-    return high * (1 + SAFETY)
+    return _least(lambda sigma: gaussian_delta(1 / sigma, epsilon) <= delta * (1 - 1e-9))
 
 
 @lru_cache(maxsize=256)
 def gaussian_epsilon(mu: float, delta: float) -> float:
-    """The least epsilon for which mu-GDP is (epsilon, delta)-DP, rounded up.
+    """Return the least epsilon for which mu-GDP is (epsilon, delta)-DP, rounded up.
 
     >>> round(gaussian_epsilon(1 / analytic_gaussian(1.0, 1e-5), 1e-5), 9)
     1.0
     """
     if gaussian_delta(mu, 0.0) <= delta:
         return 0.0
+    return _least(lambda epsilon: gaussian_delta(mu, epsilon) <= delta)
+
+
+def _least(enough: Callable[[float], bool]) -> float:
+    """Return the least positive number that is enough, rounded up, if all larger ones are enough, too."""
     low, high = 0.0, 1.0
-    while gaussian_delta(mu, high) > delta:
+    while not enough(high):
         low, high = high, 2 * high
     while high - low > 1e-13 * high:
         middle = (low + high) / 2
         if not low < middle < high or not math.isfinite(1 / middle):  # nothing lies between, or its inverse does not
             break
-        low, high = (middle, high) if gaussian_delta(mu, middle) > delta else (low, middle)
+        low, high = (low, middle) if enough(middle) else (middle, high)
     return high * (1 + SAFETY)

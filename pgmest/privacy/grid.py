@@ -1,7 +1,8 @@
 """Queries whose answers about integer counts are exact multiples of a step, so that integer noise can be added.
 
-Integer matrices are such queries with step 1. A real-valued matrix is rounded to a dyadic grid first, and the rounded
-matrix *is* the query that is measured: the measurement carries it, so nothing is biased, and its sensitivity is exact.
+Integer matrices are such queries with step 1. A real-valued matrix is first rounded to a dyadic grid. The rounded
+matrix is the query that is measured and that the measurement holds, so estimates are unbiased and its sensitivity is
+exact.
 """
 
 from __future__ import annotations
@@ -10,27 +11,27 @@ import math
 
 import numpy as np
 
-from pgmest._base.errors import QueryError
+from pgmest.errors import QueryError
 from pgmest.queries import LinearQuery, MatrixQuery
 from pgmest.queries.matrices import DenseQuery, SparseQuery, dense, sparse_query
-from pgmest.queries.norms import entries_of, integer_valued, once_each
+from pgmest.queries.norms import cached_by_entries, entries_of, integer_valued
 
 BITS = 24
-"""Significant bits of a rounded matrix's largest entry."""
+"""The number of significant bits of a rounded matrix's largest entry."""
 MOST_BITS = 30
-"""Of a query's largest entry, in steps: sums over 2^22 records, 4 million, are then still exact in float64."""
+"""The largest size of a query's entries, in bits of steps. Sums over 2^22 records are then still exact in float64."""
 
 SMALLEST_EXPONENT = -1022
-"""Of a factor's step: powers of two below it are not normal numbers."""
+"""The least exponent of a factor's step. Smaller powers of two are subnormal numbers."""
 EXPONENTS = range(SMALLEST_EXPONENT, 280)
-"""Of a query's step: with larger ones the answers to a full table could exceed what a measurement may hold."""
+"""The exponents of a query's step. With larger ones the answers could exceed what a measurement may hold."""
 
 
 def on_grid(query: LinearQuery | None) -> tuple[LinearQuery | None, float]:
-    """The query with its entries rounded to multiples of a power of two, and the step that its answers come in.
+    """Return the query with its entries rounded to multiples of a power of two, and the step of its answers.
 
-    A Kron shares its 24 bits among the factors that are not integer-valued, at least 6 for each. Counting is exact for
-    2^29 records with 24 bits, and for 2^22 at worst.
+    A Kron shares its 24 bits among the factors that are not integer-valued, with at least 6 bits for each. Answers are
+    exact for up to 2^29 records with 24 bits, and for 2^22 records in the worst case.
 
     >>> from pgmest import queries
     >>> query, step = on_grid(queries.as_query([[0.1, 1.0]]))
@@ -38,7 +39,7 @@ def on_grid(query: LinearQuery | None) -> tuple[LinearQuery | None, float]:
     (True, True)
 
     Raises:
-        QueryError: the entries are not known (a LinearOperator), or too large to be counted exactly.
+        QueryError: if the entries are not known (a LinearOperator), or too large to be counted exactly.
     """
     if query is None:
         return None, 1.0
@@ -52,7 +53,7 @@ def on_grid(query: LinearQuery | None) -> tuple[LinearQuery | None, float]:
         )
     if not real:
         return query, 1.0
-    exponent = sum(math.frexp(step)[1] - 1 for step in steps)  # their product may be none of float64
+    exponent = sum(math.frexp(step)[1] - 1 for step in steps)  # the product of the steps may not be a float
     if exponent not in EXPONENTS:
         raise QueryError(
             f"the answers to {query} come in steps of 2^{exponent} counts: too "
@@ -62,14 +63,14 @@ def on_grid(query: LinearQuery | None) -> tuple[LinearQuery | None, float]:
     return query.with_matrices(rounded), math.prod(steps)
 
 
-@once_each
+@cached_by_entries
 def _largest(query: MatrixQuery) -> float:
     entries = entries_of(query)
     return 1.0 if entries is None else float(np.abs(entries).max(initial=0.0))
 
 
 def _step(query: MatrixQuery, bits: int) -> float:
-    """1 for integer matrices, else the power of two of which the largest entry has `bits` bits, if float64 has it."""
+    """Return 1 for integer matrices, else the power of two in which the largest entry has `bits` bits."""
     return 1.0 if integer_valued(query) else 2.0 ** max(math.frexp(_largest(query))[1] - bits, SMALLEST_EXPONENT)
 
 

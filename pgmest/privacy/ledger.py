@@ -1,6 +1,6 @@
-"""The ledger: what was spent, on what, in order. The only place where a budget is checked.
+"""The ledger of a run: its charges, in order. This is the only place where a budget is checked.
 
-There is one `Ledger`, in one process, and it charges atomically. What it says is a `Statement`, which can be kept.
+There is one `Ledger`, in one process, and it charges atomically. A `Statement` is a copy of it that can be kept.
 """
 
 from __future__ import annotations
@@ -12,18 +12,30 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from pgmest._base.errors import ArgumentError, BudgetExceeded, BudgetTypeError, plural
 from pgmest._base.html import html_text
 from pgmest._base.widths import padded, width
-from pgmest.privacy.budgets import GDP, ApproxDP, Budget, Epsilon, PlannedRho, Rho, rounded_down, rounded_up
+from pgmest.errors import ArgumentError, BudgetExceeded, BudgetTypeError, plural
+from pgmest.privacy.budgets import (
+    GDP,
+    ApproxDP,
+    Budget,
+    Epsilon,
+    PlannedRho,
+    Rho,
+    at_most_text,
+    rounded_down,
+    rounded_up,
+)
 from pgmest.privacy.one_process import OneProcess
 
 ROUNDING = Fraction(1, 10**9)
-"""A request that exceeds what is left by at most this share of itself is cut to what is left."""
-
+"""A request that exceeds the remaining budget by at most this relative amount is cut to the remaining budget."""
+CONVERSION_ROUNDING = 1e-6
+"""The relative excess of epsilon that is accepted when a budget is compared with the epsilon that was requested: the
+conversions to rho and back are rounded twice."""
 
 COLUMNS = ("#", "what for", "kind", "cost", "share", "details")
-"""Of a statement as a table."""
+"""The column titles of a statement that is shown as a table."""
 
 
 @dataclass(frozen=True)
@@ -31,12 +43,12 @@ class Entry:
     """One charge.
 
     Attributes:
-        label: what for, in words.
+        label: the name of the request.
         kind: "measure", "select", "count", "release" or "charge".
-        cost: what was charged.
-        parameters: what is public about the request: clique, noise, stddev, number of candidates, ...
+        cost: the amount that was charged.
+        parameters: the public parameters of the request: clique, noise, stddev, number of candidates, ...
         insecure: whether the noise came from a simulation, which protects nobody.
-        delta: with which probability the promise of the cost may fail, besides a delta in the cost: of thresholds.
+        delta: the probability, besides a delta in the cost, with which the promise may fail; for thresholds.
     """
 
     label: str
@@ -51,24 +63,29 @@ class Entry:
 
 
 class Statement:
-    """What was spent of a budget, on what, in order; nothing can be charged to it.
+    """A budget and its charges, in order. Nothing can be charged to a statement.
 
     Args:
-        budget: what could be spent in all.
+        budget: the whole budget.
         entries: the charges.
-        delta: what could be spent of delta besides, on thresholds (`Entry.delta`).
+        delta: the delta that could be spent on thresholds besides (`Entry.delta`).
+        promise: the (epsilon, delta) that was requested, to be shown if budget and thresholds imply this promise.
 
     Raises:
-        ArgumentError: the budget is not one, or zero.
+        ArgumentError: if the budget is zero or no budget.
     """
 
-    def __init__(self, budget: Budget, entries: Iterable[Entry] = (), delta: float = 0.0):
+    def __init__(
+        self, budget: Budget, entries: Iterable[Entry] = (), delta: float = 0.0, promise: ApproxDP | None = None
+    ):
         if not isinstance(budget, Budget) or not budget:
             raise ArgumentError.of("budget", budget, "a positive Epsilon, Rho, GDP or ApproxDP")
         if not 0 <= delta < 1:
             raise ArgumentError.of("delta", delta, "at least 0 and below 1")
         self.budget = budget
         self.delta: float = float(delta)
+        implied = promise is not None and self.implies(promise.epsilon, promise.delta)
+        self.promise: ApproxDP | None = promise if implied else None
         self._entries = list(entries)
         sums = [sum(amounts) for amounts in zip(*(entry.cost.exact for entry in self._entries), strict=True)]
         self._exact: list[Fraction] = [Fraction(amount) for amount in sums] or [Fraction(0) for _ in budget.exact]
@@ -91,22 +108,34 @@ class Statement:
 
     @property
     def threshold_delta(self) -> float:
-        """The sum of what entries have of delta, on thresholds, rounded up; never more than `delta`."""
+        """The sum of the deltas that were spent on thresholds, rounded up; never more than `delta`."""
         return rounded_up(self._exact_delta)
 
     @property
     def insecure(self) -> bool:
-        """Whether any entry is."""
+        """True if any entry is insecure."""
         return any(entry.insecure for entry in self._entries)
+
+    def implies(self, epsilon: float, delta: float) -> bool:
+        """Return whether the budget, with the delta for thresholds, implies (epsilon, delta)-DP."""
+        budget, left = self.budget, rounded_down(Fraction(delta) - Fraction(self.delta))
+        if isinstance(budget, PlannedRho):  # its curve needs the plan, from which the mechanism calibrated the budget
+            return left > 0
+        if isinstance(budget, Epsilon | ApproxDP):
+            spent = budget.to_approx() if isinstance(budget, Epsilon) else budget
+            return spent.epsilon <= epsilon and spent.delta <= left
+        assert isinstance(budget, Rho | GDP)
+        return left > 0 and budget.to_approx(left).epsilon <= epsilon * (1 + CONVERSION_ROUNDING)
 
     def _left(self) -> list[Fraction]:
         return [whole - spent for whole, spent in zip(self.budget.exact, self._exact, strict=True)]
 
     def to_json(self) -> dict[str, Any]:
-        """The ledger as JSON values: the budget, its type, and the entries."""
+        """Return the ledger as JSON values: the budget, its type, and the entries."""
         return {
             "budget": amounts(self.budget),
             "spent": amounts(self.total),
+            **({} if self.promise is None else {"promise": amounts(self.promise)}),
             **({"threshold_delta": {"most": self.delta, "spent": self.threshold_delta}} if self.delta else {}),
             "insecure": self.insecure,
             "entries": [
@@ -123,7 +152,7 @@ class Statement:
         }
 
     def rows(self) -> list[tuple[str, ...]]:
-        """The entries as texts, under `COLUMNS`."""
+        """Return the entries as rows of texts, one text for each of `COLUMNS`."""
         return [
             (
                 str(number),
@@ -152,6 +181,9 @@ class Statement:
         lines = [f"Ledger: {self.total} of {self.budget} spent on {plural(len(self), 'request')}"]
         if self.delta:
             lines.append(f"and a delta of {self.threshold_delta:.3g} of {self.delta:.3g}, on thresholds")
+        if self.promise is not None:
+            epsilon, delta = at_most_text(self.promise.epsilon), at_most_text(self.promise.delta)
+            lines.append(f"for ({epsilon}, {delta})-differential privacy")
         if self.insecure:
             lines.append("INSECURE: simulated noise, which protects nobody; for experiments only")
         rows = [COLUMNS, *self.rows()]
@@ -168,9 +200,9 @@ class Statement:
 
 
 class Ledger(Statement, OneProcess):
-    """Append-only entries whose exact sum never exceeds the budget, in whatever order threads charge it.
+    """A list of charges whose exact sum never exceeds the budget, also if several threads charge it.
 
-    It can be neither copied nor pickled, nor charged in a fork of the process: `statement()` is what can be kept.
+    A ledger can be neither copied nor pickled, nor charged in a fork of the process. `statement()` returns a copy.
 
     >>> from pgmest.privacy import Rho
     >>> ledger = Ledger(Rho(1.0))
@@ -183,23 +215,24 @@ class Ledger(Statement, OneProcess):
       1  ages      measure  0.25  25.0 %  discrete_gaussian, stddev 2
 
     Args:
-        budget: what may be spent in all.
-        delta: what may be spent of delta besides, on thresholds.
+        budget: the whole budget.
+        delta: the delta that may be spent on thresholds besides.
+        promise: as for `Statement`.
 
     Raises:
-        ArgumentError: it is not a budget, or zero.
+        ArgumentError: if the budget is zero or no budget.
     """
 
-    def __init__(self, budget: Budget, delta: float = 0.0):
-        super().__init__(budget, delta=delta)
+    def __init__(self, budget: Budget, delta: float = 0.0, promise: ApproxDP | None = None):
+        super().__init__(budget, delta=delta, promise=promise)
         self._lock = threading.RLock()
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Held while a request is checked, charged and answered, so that requests come one after the other.
+        """Hold the ledger's lock while a request is checked, charged and answered, so that requests do not overlap.
 
         Raises:
-            ProcessError: this is a fork of the ledger's process, where a thread may hold it for ever.
+            ProcessError: if this is a fork of the ledger's process, where the lock may never be released.
         """
         self._check_process()
         with self._lock:
@@ -207,23 +240,23 @@ class Ledger(Statement, OneProcess):
 
     @property
     def left(self) -> list[Fraction]:
-        """What is left of each amount, exactly."""
+        """The exact remaining amounts of the budget."""
         with self.held():
             return self._left()
 
     def statement(self) -> Statement:
-        """What it says now."""
+        """Return a copy of the ledger as it is now."""
         with self.held():
-            return Statement(self.budget, self._entries, self.delta)
+            return Statement(self.budget, self._entries, self.delta, self.promise)
 
     def affordable(self, cost: Any, label: str) -> Budget:
-        """The cost as it can be charged: as given, or cut to what is left where only rounding makes the difference.
+        """Return the cost that can be charged: as given, or the remaining budget if only rounding exceeds it.
 
         Raises:
-            BudgetTypeError: the cost is not of the budget's type.
-            ArgumentError: it is zero.
-            BudgetExceeded: it is more than is left.
-            ProcessError: this is a fork of the ledger's process.
+            BudgetTypeError: if the cost is not of the budget's type.
+            ArgumentError: if the cost is zero.
+            BudgetExceeded: if the cost is more than the remaining budget.
+            ProcessError: if this is a fork of the ledger's process.
         """
         self._check_process()
         if type(cost) is not type(self.budget):
@@ -237,11 +270,23 @@ class Ledger(Statement, OneProcess):
             raise BudgetExceeded.of(label, cost, self.remaining, self.budget)
         return self.budget.below(cut)
 
-    def check_delta(self, delta: float, label: str) -> None:
-        """See that so much of delta is left for thresholds.
+    def affordable_delta(self, delta: float, label: str) -> float:
+        """Return the delta for thresholds that can be charged: as given, or what is left if only rounding exceeds it.
 
         Raises:
-            ArgumentError: it is not.
+            ArgumentError: if delta is no number from 0 to 1, or more than is left.
+        """
+        left = Fraction(self.delta) - self._exact_delta
+        if 0 <= delta < 1 and left < Fraction(delta) <= left * (1 + ROUNDING):
+            return rounded_down(left)
+        self.check_delta(delta, label)
+        return delta
+
+    def check_delta(self, delta: float, label: str) -> None:
+        """Check that a delta for thresholds is left.
+
+        Raises:
+            ArgumentError: if it is not.
         """
         spent = self._exact_delta
         if not 0 <= delta < 1 or spent + Fraction(delta) > Fraction(self.delta):
@@ -252,9 +297,9 @@ class Ledger(Statement, OneProcess):
         """Append an entry.
 
         Raises:
-            ArgumentError: it has more of delta than is left.
-            BudgetTypeError, BudgetExceeded: it cannot be afforded exactly; nothing was charged.
-            ProcessError: this is a fork of the ledger's process.
+            ArgumentError: if its delta is more than is left.
+            BudgetTypeError, BudgetExceeded: if its cost cannot be afforded exactly; nothing was charged.
+            ProcessError: if this is a fork of the ledger's process.
         """
         self._check_process()
         if type(entry.cost) is not type(self.budget):
@@ -269,15 +314,15 @@ class Ledger(Statement, OneProcess):
 
 
 def amounts(budget: Budget) -> dict[str, Any]:
-    """A budget as JSON: its type and its amounts."""
+    """Return a budget as JSON values: its type and its amounts."""
     return {"type": type(budget).__name__, **vars(budget)}
 
 
 def budget_of(values: Mapping[str, Any]) -> Budget:
-    """The budget that `amounts` has written.
+    """Return the budget that `amounts` has written.
 
     Raises:
-        ArgumentError: it has not.
+        ArgumentError: if the values are not those of a budget.
     """
     kinds = {kind.__name__: kind for kind in (Epsilon, Rho, PlannedRho, GDP, ApproxDP)}
     try:

@@ -1,4 +1,4 @@
-"""Locks on files, on every platform: one process at a time, and one open file at a time within a process."""
+"""Locks on files on every platform, exclusive between processes and between open files of one process."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import os
 import time
 
 PLACE = 2**30
-"""The byte that Windows locks: beyond what is written, because there a locked byte cannot be read by others."""
+"""The offset of the byte that is locked on Windows. It lies beyond the content, as others cannot read a locked byte."""
 PAUSE = 0.02
-"""Seconds between two attempts to have a lock."""
+"""The seconds between two attempts to get a lock."""
 
 
 def try_lock(file: int) -> bool:
-    """Lock an open file until it is unlocked or closed; False where another has it.
+    """Lock an open file until it is unlocked or closed; return whether that succeeded.
 
     Raises:
-        OSError: the system, or the file system, has no locks.
+        OSError: if the system or the file system has no locks.
     """
     try:
         import fcntl
@@ -29,7 +29,7 @@ def try_lock(file: int) -> bool:
 
 
 def lock(file: int, seconds: float) -> bool:
-    """As `try_lock`, for so many seconds."""
+    """Try to lock an open file for at most this many seconds; return whether that succeeded."""
     end = time.monotonic() + seconds
     while not try_lock(file):
         if time.monotonic() > end:
@@ -39,7 +39,7 @@ def lock(file: int, seconds: float) -> bool:
 
 
 def unlock(file: int) -> None:
-    """Let others have it."""
+    """Release the lock on an open file."""
     try:
         import fcntl
     except ImportError:

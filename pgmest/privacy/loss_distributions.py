@@ -1,9 +1,9 @@
-"""What releases of different kinds promise together, by their privacy-loss distributions.
+"""The composition of releases of different kinds by their privacy-loss distributions.
 
-Pure epsilon, Gaussian noise and planned runs do not add up in any one type of budget without loss. Where each cost was
-fixed beforehand their privacy-loss distributions do: Google's `dp-accounting` (the extra `accounting`) composes those,
-rounded against us. The choices of a planned run have no distribution that holds by itself, since neighbors decide
-between them how they move each one; their worst case goes on top (`pgmest.privacy.bounded_range`).
+No single type of budget adds up pure epsilon, Gaussian noise and planned runs without loss. If each cost was fixed
+beforehand, their privacy-loss distributions compose: by Google's `dp-accounting` (the extra `accounting`), with every
+rounding on the safe side. The choices of a planned run have no worst-case distribution, since the worst
+case of one depends on the others; the worst case of all of them is added (`pgmest.privacy.bounded_range`).
 """
 
 from __future__ import annotations
@@ -16,42 +16,43 @@ from typing import Any
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError, OptionalDependencyError
+from pgmest.errors import ArgumentError, OptionalDependencyError
 from pgmest.privacy.bounded_range import ChoiceCurve, choice_curve, choice_mu
 from pgmest.privacy.budgets import GDP, ApproxDP, Epsilon, PlannedRho, Rho, check_delta
+from pgmest.privacy.charge_plan import ChargePlan
 from pgmest.privacy.gaussian import SAFETY, gaussian_deltas
-from pgmest.privacy.plans import Plan
 
 STEPS = 20_000
-"""Of the library's grid of losses, in what zCDP promises: each release adds one step at most to epsilon."""
+"""The steps of the library's grid of losses within the epsilon that zCDP implies. A release adds at most one step."""
 CLOSE = 1e-7
+"""The relative precision of the search for epsilon."""
 
-Part = GDP | Epsilon | tuple[Plan, PlannedRho]
+Part = GDP | Epsilon | tuple[ChargePlan, PlannedRho]
 Deltas = Callable[[np.ndarray], np.ndarray]
 
 
 def composed(parts: Iterable[Part], delta: float) -> ApproxDP:
-    """The smallest epsilon that releases promise together, rounded up; never more than by adding up their rho.
+    """Return the smallest epsilon of several releases together, rounded up; never more than their summed rho implies.
 
-    What each is asked may depend on the answers of those before it; what it costs may not.
+    The requests of a release may depend on the answers of earlier ones; its cost may not.
 
     >>> composed([GDP(0.01), GDP(0.02)], 1e-9), GDP(0.03).to_approx(1e-9)
     (ApproxDP(0.9496, 1e-09), ApproxDP(0.9496, 1e-09))
 
     Args:
         parts: budgets: `GDP`, `Epsilon`, or a plan with the budget of its run. The choices of the plan with the most
-            of them are composed as such, those of others through mu.
-        delta: of the promise.
+            choices are composed by their curve, those of other plans through mu.
+        delta: the delta of the promise.
 
     Raises:
-        ArgumentError: no parts, of another kind, or a delta that is none.
-        OptionalDependencyError: there is an `Epsilon` among others, and the package `dp-accounting` is missing.
+        ArgumentError: if there are no parts or parts of another kind, or delta is not between 0 and 1.
+        OptionalDependencyError: if `Epsilon` is composed with others and the package `dp-accounting` is missing.
     """
     check_delta(delta)
     given = list(parts)
     gaussian, pure, choices = _sorted(given)
     most = Rho.above([sum((_rho(part).exact[0] for part in given), start=Fraction(0))]).to_approx(delta)
-    if pure and not gaussian and choices is None:  # by basic composition, or with so much delta by another
+    if pure and not gaussian and choices is None:  # basic composition needs no delta, but may be the looser bound
         total = Epsilon.above([sum((part.exact[0] for part in pure), start=Fraction(0))])
         most = min(most, total.to_approx(), key=lambda promise: promise.epsilon)
         if len(pure) == 1:
@@ -63,12 +64,12 @@ def composed(parts: Iterable[Part], delta: float) -> ApproxDP:
 
 
 def _sorted(parts: list[Any]) -> tuple[float, list[Epsilon], ChoiceCurve | None]:
-    """mu^2 of all Gaussian noise, and of choices that are reckoned so; pure parts; and the curve of other choices."""
+    """Return mu^2 of the Gaussian noise and of choices composed through mu, the pure parts, and the choices' curve."""
     planned = [part for part in parts if isinstance(part, tuple)]
     pure = [part for part in parts if isinstance(part, Epsilon)]
     others = [part for part in parts if isinstance(part, GDP)]
     if not parts or len(planned) + len(pure) + len(others) < len(parts):
-        raise ArgumentError.of("parts", parts, "GDP, Epsilon, and pairs of a Plan and its PlannedRho")
+        raise ArgumentError.of("parts", parts, "GDP, Epsilon, and pairs of a ChargePlan and its PlannedRho")
     planned.sort(key=lambda part: part[0].choices, reverse=True)
     curve, mu_squared = None, math.fsum(part.mu_squared for part in others)
     for position, (plan, budget) in enumerate(planned):
@@ -88,7 +89,7 @@ def _rho(part: Part) -> Rho:
 
 
 def _library(pure: list[Epsilon], mu_squared: float, interval: float) -> Deltas:
-    """The curve of pure parts and Gaussian noise, by `dp-accounting`, rounded up."""
+    """Return the curve of pure parts and Gaussian noise, computed by `dp-accounting`, rounded up."""
     try:
         from dp_accounting.pld import common, privacy_loss_distribution
     except ImportError:
@@ -106,7 +107,7 @@ def _library(pure: list[Epsilon], mu_squared: float, interval: float) -> Deltas:
         together = together.compose(noise)
 
     def curve(at: np.ndarray) -> np.ndarray:
-        order = np.argsort(at)  # in which the library wants them
+        order = np.argsort(at)  # the library expects sorted epsilons
         found = np.empty(len(at))
         found[order] = together.get_delta_for_epsilon(at[order].tolist())
         return found
@@ -115,7 +116,7 @@ def _library(pure: list[Epsilon], mu_squared: float, interval: float) -> Deltas:
 
 
 def _least_epsilon(rest: Deltas, choices: ChoiceCurve | None, most: float, delta: float) -> float:
-    """Where the curve of all comes down to delta, rounded up."""
+    """Return the least epsilon at which the curve of all parts is at most delta, rounded up."""
 
     def excess(epsilon: float) -> float:
         at = float(rest(np.array([epsilon]))[0]) if choices is None else choices.delta(epsilon, rest)

@@ -1,8 +1,8 @@
-"""Neighboring relations: which datasets must be hard to tell apart, and hence how far one individual moves an answer.
+"""Neighboring relations: which datasets must be hard to distinguish, and so how far one individual moves an answer.
 
-An individual contributes up to `records` records (Delta of DPSyn section 2). `Replace`: one individual's records are
-replaced by as many others (the number of records is public; PGM section 2, whose experiments have it). `AddRemove`:
-neighbors differ by one individual more or less (the number of records is private; PGM E.1).
+An individual contributes up to `records` records (Delta in DPSyn section 2). Under `Replace`, one individual's records
+are replaced by as many others, and the number of records is public (PGM section 2 and its experiments). Under
+`AddRemove`, neighbors differ by one individual more or less, and the number of records is private (PGM section E.1).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from pgmest._base.errors import ArgumentError
+from pgmest.errors import ArgumentError
 from pgmest.privacy.budgets import rounded_up
 from pgmest.privacy.sensitivity import l1_diameter, l2_squared_diameter
 from pgmest.queries.norms import largest_l1, largest_l2_squared
@@ -21,13 +21,13 @@ from pgmest.queries.norms import largest_l1, largest_l2_squared
 
 @dataclass(frozen=True)
 class Neighbors(ABC):
-    """A neighboring relation; sensitivities are of answers Q mu to an (r, n) query Q about a marginal of counts.
+    """A neighboring relation, with the sensitivities of answers Q mu to an (r, n) query Q about a marginal of counts.
 
     Args:
-        records: the most records that one individual contributes.
+        records: the largest number of records of one individual.
 
     Raises:
-        ArgumentError: `records` is not a positive integer.
+        ArgumentError: if `records` is not a positive integer.
     """
 
     records: int = 1
@@ -39,28 +39,28 @@ class Neighbors(ABC):
     @property
     @abstractmethod
     def count_sensitivity(self) -> int:
-        """How far one individual moves the number of records."""
+        """The largest change of the number of records by one individual."""
 
     @abstractmethod
     def exact_l1(self, query: Any = None) -> Fraction:
-        """The largest l1 distance between the answers of neighbors; None is identity."""
+        """Return the largest l1 distance between the answers of neighbors; None is the identity query."""
 
     @abstractmethod
     def exact_l2_squared(self, query: Any = None) -> Fraction:
-        """The largest squared l2 distance between the answers of neighbors; None is identity."""
+        """Return the largest squared l2 distance between the answers of neighbors; None is the identity query."""
 
     def l1_sensitivity(self, query: Any = None) -> float:
-        """The largest l1 distance between the answers of neighbors, rounded up; None is identity."""
+        """Return the largest l1 distance between the answers of neighbors, rounded up; None is the identity query."""
         return rounded_up(self.exact_l1(query))
 
     def l2_sensitivity(self, query: Any = None) -> float:
-        """The largest l2 distance between the answers of neighbors, rounded up; None is identity."""
+        """Return the largest l2 distance between the answers of neighbors, rounded up; None is the identity query."""
         return root_up(self.exact_l2_squared(query))
 
 
 @dataclass(frozen=True)
 class AddRemove(Neighbors):
-    """One individual more or less: the largest norm of a column of Q, times `records`.
+    """One individual added or removed. Sensitivities are the largest norm of a column of Q, times `records`.
 
     >>> AddRemove().l2_sensitivity(), AddRemove(records=3).l1_sensitivity([[1, 1], [0, 1]])
     (1.0, 6.0)
@@ -79,10 +79,10 @@ class AddRemove(Neighbors):
 
 @dataclass(frozen=True)
 class Replace(Neighbors):
-    """One individual's records replaced: the largest distance between two columns of Q, times `records`.
+    """One individual's records replaced. Sensitivities are the largest distance of two columns of Q, times `records`.
 
-    Of matrices too large to be materialized a bound is used: twice the largest l1 norm; in l2, sqrt(2) times the
-    largest norm for matrices without negative entries and twice that for others.
+    For matrices that are too large to be materialized a bound is used: in l1 twice the largest norm of a column; in l2
+    sqrt(2) times the largest norm if no entry is negative, and twice the largest norm otherwise.
 
     >>> round(Replace().l2_sensitivity(), 4), Replace().l1_sensitivity(), Replace().l1_sensitivity([[1, 1], [0, 1]])
     (1.4142, 2.0, 1.0)
@@ -100,7 +100,7 @@ class Replace(Neighbors):
 
 
 def root_up(square: Fraction) -> float:
-    """The root of an exact number, rounded up."""
+    """Return the square root of an exact number, rounded up."""
     shift = 2 * max(0, 110 - (square.numerator.bit_length() - square.denominator.bit_length()) // 2)
     scaled = -((-square.numerator << shift) // square.denominator)  # rounded up
     root = math.isqrt(scaled)
@@ -108,18 +108,18 @@ def root_up(square: Fraction) -> float:
 
 
 def neighbors_of(data: Any, stated: Neighbors | None = None) -> Neighbors:
-    """The relation for records of which a schema's `unit` bounded how many one person has (`records_per_person`).
+    """Return the relation for records whose number per person a schema's `unit` bounded (`records_per_person`).
 
-    Neighboring tables differ in all rows of one person, hence in at most that many of the records that are counted. A
-    relation that is stated and protects fewer records of a person is raised to it; one that protects more stays.
+    Neighboring tables differ in all rows of one person, and hence in at most that many counted records. If the stated
+    relation protects fewer records of a person, it is raised to this number; otherwise it is returned as it is.
 
     Args:
         data: the records.
-        stated: the relation asked for; `AddRemove` by default.
+        stated: the requested relation; `AddRemove` by default.
 
     Raises:
-        ArgumentError: `Replace`, by which the number of records is public: how many records persons are left with
-            depends on their rows.
+        ArgumentError: if `Replace` is stated for such records. It makes the number of records public, but the number
+            of counted records depends on the rows of a person.
     """
     at_most = getattr(data, "records_per_person", None)
     relation = AddRemove() if stated is None else stated

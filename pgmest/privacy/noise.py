@@ -1,7 +1,7 @@
-"""Integer noise for integer answers: how much a budget needs, and two sources of it.
+"""Integer noise for integer answers: its calibration to a budget, and two sources of it.
 
 `OpenDP` draws exact discrete Gaussian and Laplace noise from the operating system's randomness, without floating-point
-arithmetic. `Simulation` draws the same distributions from a seeded NumPy generator: for experiments; it is insecure.
+arithmetic. `Simulation` draws the same distributions from a seeded NumPy generator; it is insecure, for experiments.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError, SpendTooSmall
+from pgmest.errors import ArgumentError, SpendTooSmall
 from pgmest.measurements.noise import discrete_laplace, noise_scale, noise_stddev
 from pgmest.privacy import exponential
 from pgmest.privacy.budgets import GDP, ApproxDP, Budget, Epsilon, PlannedRho, Rho, rounded_up
@@ -21,33 +21,32 @@ from pgmest.privacy.gaussian import SAFETY, analytic_gaussian
 from pgmest.privacy.neighbors import Neighbors, root_up
 
 LARGEST = 2.0**52
-"""Answers are clipped to this many steps, which moves no two of them further apart."""
+"""The largest number of steps of an answer. Answers are clipped to it, which moves no two of them further apart."""
 MOST_STEPS = 2.0**50
-"""The largest noise that is drawn, in steps."""
+"""The largest scale of noise that is drawn, in steps."""
 LEAST_STEPS = 1e-100
-"""The smallest standard deviation of noise, in steps: a budget that would need less gets this much. It is never seen in
-a draw, but can be stated, and estimation can divide by it."""
+"""The smallest standard deviation of noise, in steps; smaller ones are raised to it, so that they can be divisors."""
 VALUES_GRID = 2.0**-20
-"""Numbers other than counts are rounded to multiples of at most this share of their sensitivity."""
+"""The largest step to which numbers other than counts are rounded, as a share of their sensitivity."""
 FINEST = 2.0**-20
-"""The finest grid, in sensitivities: on a finer one, LARGEST steps would be less than the counts of large tables."""
+"""The finest grid, in sensitivities. On a finer one the counts of large tables would exceed LARGEST steps."""
 UP, FINER = 1 + 4 * Fraction(SAFETY), 1 + Fraction(2, 10**5)
-"""By how much more is charged where the noise is given: for the margin that its calibration adds, and for the growth
-of noise on a fine grid."""
+"""The surcharges if the caller fixes the noise: for the margin that the calibration adds, and for the growth of noise
+on a fine grid."""
 EXACT = 1e-3
-"""The stddev stated of answers that no individual moves, which get no noise (estimation needs a positive number)."""
+"""The standard deviation stated for answers without noise, which no individual moves: estimation divides by it."""
 
 
 @dataclass(frozen=True)
 class Noise:
-    """Noise on answers that are multiples of `step`: its kind, its own parameter, and its standard deviation.
+    """Noise on answers that are multiples of `step`: its kind, its parameter, and its standard deviation.
 
     Attributes:
         kind: "discrete_gaussian" (Canonne, Kamath, Steinke 2020) or "discrete_laplace" (geometric, two-sided).
-        scale: sigma of the Gaussian, b of the Laplace (probability falls as exp(-|x| / b)), in counts.
-        sensitivity: l2 for the Gaussian, l1 for the Laplace, in counts, rounded up.
-        step: what the answers are multiples of; 1 for integer queries.
-        exact: whether no individual moves the answers, which then get no noise: their sensitivity, in integers, is 0.
+        scale: sigma of the Gaussian, b of the Laplace (the probability falls as exp(-|x| / b)), in counts.
+        sensitivity: the l2 sensitivity for the Gaussian, the l1 sensitivity for the Laplace, in counts, rounded up.
+        step: the step of the answers, in counts; 1 for integer queries.
+        exact: whether the sensitivity is exactly 0, so that the answers get no noise.
     """
 
     kind: str
@@ -58,25 +57,26 @@ class Noise:
 
     @property
     def stddev(self) -> float:
-        """In counts; of the Gaussian its parameter, as `LinearMeasurement` has it."""
+        """The standard deviation in counts; for the Gaussian its parameter, as in `LinearMeasurement`."""
         return float(noise_stddev(self.kind, self.scale / self.step) * self.step) if not self.exact else EXACT
 
     @property
     def name(self) -> str:
-        """The kind of noise as a `LinearMeasurement` names it: discrete only where it is integer-valued."""
+        """The name of the noise in a `LinearMeasurement`: discrete only if it is integer-valued."""
         return self.kind if self.step == 1.0 else self.kind.removeprefix("discrete_")
 
 
 def noise_for(spend: Budget, neighbors: Neighbors, query: Any = None, step: float = 1.0) -> Noise:
-    """The least noise that makes the answers to a query private at this cost; rounded up.
+    """Return the least noise that makes the answers to a query private at this cost, rounded up.
 
-    Rho: discrete Gaussian with sigma = Delta_2 / sqrt(2 rho). Epsilon: discrete Laplace with b = Delta_1 / epsilon.
-    GDP: Gaussian with sigma = Delta_2 / mu, PlannedRho: with that of Rho, and ApproxDP: by the exact condition for it,
-    all three on a grid so fine that the discrete Gaussian is a post-processing of the continuous one. ApproxDP with
-    delta zero: discrete Laplace.
+    - Rho: discrete Gaussian noise with sigma = Delta_2 / sqrt(2 rho).
+    - Epsilon, and ApproxDP with delta 0: discrete Laplace noise with b = Delta_1 / epsilon.
+    - GDP: Gaussian noise with sigma = Delta_2 / mu. PlannedRho: with the sigma of Rho. ApproxDP: with the sigma of the
+      analytic Gaussian mechanism. For these three the grid is so fine that the discrete Gaussian is a post-processing
+      of the continuous one.
 
     Raises:
-        SpendTooSmall: the noise would drown every count.
+        SpendTooSmall: if the noise would be larger than any count.
     """
     noise = _calibrated(spend, neighbors, query, Fraction(step))
     least = float(noise_scale(noise.kind, LEAST_STEPS)) * noise.step
@@ -88,7 +88,7 @@ def noise_for(spend: Budget, neighbors: Neighbors, query: Any = None, step: floa
 
 
 def _calibrated(spend: Budget, neighbors: Neighbors, query: Any, step: Fraction) -> Noise:
-    """The noise in steps, in which its sensitivity is an ordinary number, times the step."""
+    """Return the noise, calibrated in steps and scaled to counts: the sensitivity in steps cannot underflow."""
     if isinstance(spend, ApproxDP) and not spend.delta:
         spend = Epsilon(spend.epsilon)
     if not neighbors.exact_l1(query):  # exact: no individual moves the integer matrix
@@ -110,12 +110,12 @@ def _in_counts(kind: str, scale: float, sensitivity: float, step: float) -> Nois
 
 
 def _on_fine_grid(sigma: float, sensitivity: float, step: float) -> Noise:
-    """The discrete Gaussian that protects as the continuous one of sigma times the sensitivity does.
+    """Return the discrete Gaussian that protects like the continuous one of sigma times the sensitivity.
 
-    Continuous noise of variance s^2, followed by a draw of the discrete Gaussian of variance (4 steps)^2 around what it
-    gave, is distributed as a discrete Gaussian of variance s^2 + (4 steps)^2, up to factors within exp(-300) of 1
-    (Peikert 2010, Theorem 3.1). So that is as private as the continuous noise, of which it is a post-processing. With
-    1,000 steps or more in s the standard deviation grows by less than a hundred-thousandth.
+    Take continuous noise of variance s^2, and draw a discrete Gaussian of variance (4 steps)^2 around the result. The
+    outcome is distributed as a discrete Gaussian of variance s^2 + (4 steps)^2, up to factors within exp(-300) of 1
+    (Peikert 2010, Theorem 3.1). So this discrete Gaussian is a post-processing of the continuous noise, and as private.
+    With 1,000 steps or more in s the standard deviation grows by less than a hundred-thousandth.
     """
     scale = sigma * sensitivity
     fine = min(1.0, 2.0 ** math.floor(math.log2(max(scale / 1000, FINEST * sensitivity))))
@@ -124,11 +124,16 @@ def _on_fine_grid(sigma: float, sensitivity: float, step: float) -> Noise:
 
 
 def values_noise(spend: Budget, count: int, sensitivity: float) -> tuple[Noise, float]:
-    """The noise on numbers each of which moves by `sensitivity`, and how far they move together, in its steps.
+    """Return the noise on a vector of numbers, and the sensitivity of the vector in steps of the noise.
 
-    They are rounded to a grid of 2^20 steps or more per sensitivity; each then moves by two steps more, one for the
-    rounding and one for the float errors made when it was computed. Together they move by count times that in l1, by
-    its root times that in l2.
+    The numbers are rounded to a grid of 2^20 steps or more per sensitivity. Each number then changes by up to two more
+    steps between neighbors: one for the rounding, and one for the float errors in its computation. The l1 sensitivity
+    of the vector is count times that of a number, the l2 sensitivity sqrt(count) times.
+
+    Args:
+        spend: the cost.
+        count: the length of the vector.
+        sensitivity: the largest change of each number between neighbors.
     """
     step = 2.0 ** math.floor(math.log2(sensitivity * VALUES_GRID))
     each = math.ceil(Fraction(sensitivity) / Fraction(step)) + 2
@@ -146,16 +151,16 @@ def values_noise(spend: Budget, count: int, sensitivity: float) -> tuple[Noise, 
 def charge_of(
     noise: Noise, cost: Budget, neighbors: Neighbors | None = None, query: Any = None, steps: float | None = None
 ) -> tuple[str, float, Fraction]:
-    """What a backend must confirm of noise before anything is released.
+    """Return the price of noise that a backend must confirm before anything is released.
 
     Args:
-        noise: that is to be added.
-        cost: what is to be charged.
-        neighbors, query: by which the sensitivity in steps of the noise is computed anew;
-        steps: or the sensitivity itself, in steps.
+        noise: the noise.
+        cost: the charge.
+        neighbors, query: the relation and the query, from which the sensitivity in steps is computed a second time.
+        steps: the sensitivity in steps, if there is no query.
 
     Returns:
-        the measure ("zcdp" or "pure"), the sensitivity, and the rho or epsilon that it may cost at most.
+        the measure ("zcdp" or "pure"), the sensitivity, and the largest rho or epsilon that the noise may cost.
     """
     step = Fraction(noise.step)
     if noise.kind == "discrete_laplace":
@@ -170,7 +175,7 @@ def charge_of(
 
 
 def _sigma(spend: GDP | ApproxDP | PlannedRho) -> float:
-    """Of Gaussian noise at sensitivity 1."""
+    """Return the sigma of Gaussian noise at sensitivity 1."""
     if isinstance(spend, PlannedRho):
         return 1 / math.sqrt(2 * spend.rho) * (1 + SAFETY)
     if isinstance(spend, ApproxDP):
@@ -179,10 +184,10 @@ def _sigma(spend: GDP | ApproxDP | PlannedRho) -> float:
 
 
 def cost_of(stddev: float, kind: type[Budget], neighbors: Neighbors, query: Any = None, step: float = 1.0) -> Budget:
-    """What noise of this standard deviation costs, rounded up: the inverse of `noise_for`.
+    """Return the cost of noise of this standard deviation, rounded up: the inverse of `noise_for`.
 
     Raises:
-        ArgumentError: `stddev` is not a positive number, or the budget is ApproxDP, of which it determines no one cost.
+        ArgumentError: if `stddev` is not a positive number, or the budget is ApproxDP, for which the cost is ambiguous.
     """
     if not 0 < stddev < math.inf:
         raise ArgumentError.of("stddev", stddev, "a positive number")
@@ -199,63 +204,63 @@ def cost_of(stddev: float, kind: type[Budget], neighbors: Neighbors, query: Any 
 
 
 class Backend(Protocol):
-    """A source of noise. `request` numbers the questions of a curator, so that a simulation can be resumed."""
+    """A source of noise. `request` is the number of a curator's request, by which a simulation can be resumed."""
 
     insecure: bool
 
     def price(self, noise: Noise, sensitivity: float, measure: str) -> float:
-        """What the noise costs at a sensitivity in steps, rounded up: rho ("zcdp") or epsilon ("pure")."""
+        """Return the price of noise at a sensitivity in steps, rounded up: rho ("zcdp") or epsilon ("pure")."""
         ...
 
     def selection_price(self, scale: float, sensitivity: int, pure: bool, monotone: bool) -> float:
-        """What `noisy_max` costs for integer scores of this sensitivity, rounded up: rho, or epsilon if pure."""
+        """Return the price of `noisy_max` at a sensitivity of integer scores, rounded up: rho, or epsilon if pure."""
         ...
 
     def add_noise(self, answers: np.ndarray, noise: Noise, request: int) -> np.ndarray:
-        """Answers in counts, each plus independent noise; multiples of the noise's step."""
+        """Return answers in counts with independent noise added, as multiples of the noise's step."""
         ...
 
     def draw(self, exponents: np.ndarray, unit_power: int, draws: int, request: int) -> list[int]:
-        """Positions, with probabilities proportional to exp(exponents * 2^unit_power), of integer exponents."""
+        """Draw positions with probabilities proportional to exp(exponents * 2^unit_power), for integer exponents."""
         ...
 
     def generator(self, request: int) -> np.random.Generator:
-        """A generator for mechanisms of the caller's own."""
+        """Return a generator for a mechanism of the caller."""
         ...
 
     def noisy_max(self, scores: np.ndarray, scale: float, pure: bool, request: int) -> int:
-        """The position of the largest of integer scores plus noise: exponential noise if pure, else Gumbel noise."""
+        """Return the position of the largest integer score with noise: exponential noise if pure, else Gumbel noise."""
         ...
 
 
 class OpenDP:
-    """Exact noise; nothing here can be seeded. Prices are OpenDP's own, of the measurements that draw the noise."""
+    """Exact noise, which cannot be seeded. The prices are those of the OpenDP measurements that draw the noise."""
 
     insecure = False
 
     def price(self, noise: Noise, sensitivity: float, measure: str) -> float:
-        """See `Backend`."""
+        """Return OpenDP's price of the noise."""
         return self._mechanism(noise).map(float(sensitivity))
 
     def selection_price(self, scale: float, sensitivity: int, pure: bool, monotone: bool) -> float:
-        """See `Backend`."""
+        """Return OpenDP's price of the choice."""
         return self._noisy_max(scale, pure, monotone).map(int(sensitivity))
 
     def add_noise(self, answers: np.ndarray, noise: Noise, request: int) -> np.ndarray:
-        """See `Backend`."""
+        """Return the answers with OpenDP's noise."""
         mechanism = self._mechanism(noise)
         return np.array(mechanism(in_steps(answers, noise.step).tolist()), dtype=np.float64) * noise.step
 
     def noisy_max(self, scores: np.ndarray, scale: float, pure: bool, request: int) -> int:
-        """See `Backend`."""
+        """Return the position that OpenDP chooses."""
         return int(self._noisy_max(scale, pure, False)(scores.tolist()))
 
     def draw(self, exponents: np.ndarray, unit_power: int, draws: int, request: int) -> list[int]:
-        """See `Backend`; by exact integer arithmetic."""
+        """Draw positions by exact integer arithmetic."""
         return exponential.draw(exponents, unit_power, draws)
 
     def generator(self, request: int) -> np.random.Generator:
-        """See `Backend`."""
+        """Return a generator with fresh entropy."""
         return np.random.default_rng()
 
     def _mechanism(self, noise: Noise) -> Any:
@@ -274,10 +279,10 @@ class OpenDP:
 
 
 class Simulation:
-    """The same distributions from NumPy. Request i has a generator of its own, made from the seed and i.
+    """A source that draws the same distributions with NumPy. The generator of request i is made from the seed and i.
 
     Args:
-        seed: an integer, None for fresh randomness, or a generator, of which one draw is taken.
+        seed: an integer, None for fresh randomness, or a generator, from which one number is drawn.
     """
 
     insecure = True
@@ -288,43 +293,43 @@ class Simulation:
         self._entropy = np.random.SeedSequence(seed).entropy
 
     def price(self, noise: Noise, sensitivity: float, measure: str) -> float:
-        """See `Backend`."""
+        """Return the price of the noise by the formulas of the discrete Gaussian and Laplace mechanisms."""
         ratio = Fraction(sensitivity) / (Fraction(noise.scale) / Fraction(noise.step))
         return rounded_up(ratio if measure == "pure" else ratio**2 / 2)
 
     def selection_price(self, scale: float, sensitivity: int, pure: bool, monotone: bool) -> float:
-        """See `Backend`."""
+        """Return the price of the choice by the formula of the exponential mechanism."""
         epsilon = (1 if monotone else 2) * sensitivity / Fraction(scale)
         return rounded_up(epsilon if pure else epsilon**2 / 8)
 
     def add_noise(self, answers: np.ndarray, noise: Noise, request: int) -> np.ndarray:
-        """See `Backend`."""
+        """Return the answers with simulated noise."""
         draw = discrete_gaussian if noise.kind == "discrete_gaussian" else discrete_laplace
         steps = in_steps(answers, noise.step)
         return (steps + draw(noise.scale / noise.step, len(steps), self.generator(request))) * noise.step
 
     def noisy_max(self, scores: np.ndarray, scale: float, pure: bool, request: int) -> int:
-        """See `Backend`."""
+        """Return the position with the largest simulated noisy score."""
         generator = self.generator(request)
         draw = generator.exponential if pure else generator.gumbel
         return int(np.argmax(scores + draw(scale=scale, size=len(scores))))
 
     def draw(self, exponents: np.ndarray, unit_power: int, draws: int, request: int) -> list[int]:
-        """See `Backend`; in floating point."""
+        """Draw positions by floating-point arithmetic."""
         sums = np.cumsum(np.exp(exponential.log_probabilities(exponents, unit_power)))
         places = np.searchsorted(sums, self.generator(request).random(draws) * sums[-1], side="right")
         return np.minimum(places, len(sums) - 1).tolist()
 
     def generator(self, request: int) -> np.random.Generator:
-        """See `Backend`."""
+        """Return the generator of a request."""
         return np.random.default_rng(np.random.SeedSequence(self._entropy, spawn_key=(request,)))
 
 
 def make_backend(name: str, seed: int | np.random.Generator | None) -> Backend:
-    """The backend of this name.
+    """Return the backend of this name.
 
     Raises:
-        ArgumentError: there is none.
+        ArgumentError: if no backend has this name.
     """
     if name == "simulation":
         return Simulation(seed)
@@ -334,13 +339,15 @@ def make_backend(name: str, seed: int | np.random.Generator | None) -> Backend:
 
 
 def in_steps(answers: np.ndarray, step: float) -> np.ndarray:
-    """The answers as integer numbers of steps, clipped."""
+    """Return answers as integer numbers of steps, clipped to `LARGEST`."""
     return np.clip(np.rint(answers / step), -LARGEST, LARGEST).astype(np.int64)
 
 
 def discrete_gaussian(sigma: float, size: int, generator: np.random.Generator) -> np.ndarray:
-    """Integers with probability proportional to exp(-k^2 / (2 sigma^2)), by rejection from the discrete Laplace
-    (Canonne, Kamath, Steinke 2020, Algorithm 3)."""
+    """Draw integers with probability proportional to exp(-k^2 / (2 sigma^2)), by rejection from the discrete Laplace.
+
+    This is Algorithm 3 of Canonne, Kamath, Steinke 2020, in floating point.
+    """
     scale = math.floor(sigma) + 1
     drawn = np.empty(0, dtype=np.int64)
     while len(drawn) < size:
@@ -351,9 +358,9 @@ def discrete_gaussian(sigma: float, size: int, generator: np.random.Generator) -
 
 
 def _opendp() -> Any:
-    """The modules of OpenDP that noise needs, imported when first used.
+    """Import the modules of OpenDP that noise needs, and return the package.
 
-    Its prelude would import scikit-learn, pandas and polars where they are installed: over a second for nothing.
+    OpenDP's prelude would import scikit-learn, pandas and polars if they are installed, which takes over a second.
     """
     import opendp
     from opendp import domains, measurements, measures, metrics, mod  # noqa: F401

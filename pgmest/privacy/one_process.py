@@ -1,29 +1,29 @@
-"""OneProcess: what holds private records or a budget exists once, neither copied nor pickled nor used after a fork.
+"""A base class for objects that hold private records or a budget: no copies, no pickles, no use after a fork.
 
-A forked process has the same objects, and would spend the same budget again; so would a copy.
+A forked process has the same objects and would spend the same budget again; so would a copy.
 """
 
 from __future__ import annotations
 
 import os
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
-from pgmest._base.errors import CopyError, ProcessError
+from pgmest.errors import CopyError, ProcessError
 
 
 class OneProcess:
-    """Bound to the process that made it: its methods begin with `_check_process`, which a fork fails."""
+    """An object that is bound to its process. Its methods call `_check_process` first, which raises after a fork."""
 
-    def __new__(cls, *arguments: Any, **options: Any) -> Any:
+    def __new__(cls, *arguments: Any, **options: Any) -> Self:
         self = super().__new__(cls)
         self.__dict__["_made_in"] = (_origin, os.getpid())
         return self
 
     def _check_process(self) -> None:
-        """Before any lock is asked for: another thread may have held it when the process was forked.
+        """Raise an error in a fork. Call this before taking a lock: a thread may have held it during the fork.
 
         Raises:
-            ProcessError: this is a fork of the process that made it.
+            ProcessError: if this process is a fork of the one that made the object.
         """
         if not self._in_its_process():
             raise ProcessError.of(type(self).__name__, self.__dict__["_made_in"][1])
@@ -32,23 +32,14 @@ class OneProcess:
         origin, process = self.__dict__["_made_in"]
         return origin is _origin and process == os.getpid()  # the number alone may be given to a later process
 
-    def _refuse(self) -> NoReturn:
+    def _refuse(self, *_: Any) -> NoReturn:
         raise CopyError.of(type(self).__name__)
 
-    def __copy__(self) -> NoReturn:
-        self._refuse()
-
-    def __deepcopy__(self, memo: Any) -> NoReturn:
-        self._refuse()
-
-    def __reduce__(self) -> NoReturn:
-        self._refuse()
-
-    def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        self._refuse()
-
-    def __getstate__(self) -> NoReturn:
-        self._refuse()
+    __copy__: Any = _refuse
+    __deepcopy__: Any = _refuse
+    __reduce__: Any = _refuse
+    __reduce_ex__: Any = _refuse
+    __getstate__: Any = _refuse
 
 
 def _forked() -> None:

@@ -1,8 +1,8 @@
-"""An audit in one run: many canaries, each in the table or not by a coin of its own, and a guess about each of them.
+"""An audit in one run: each of many canaries is in the table by a coin flip, and is guessed to be in it or not.
 
-If every guess were right more often than the claim allows, the claim is false (Steinke, Nasr, Jagielski 2023). One run
-of anything private is enough, so this audits what is too slow to run a thousand times; the bound is weaker than that of
-many runs, because all canaries share one budget.
+If more guesses are right than the claim allows, the claim is false (Steinke, Nasr, Jagielski 2023). A single run
+suffices, so functions can be audited that are too slow to run a thousand times. The bound is weaker than that of many
+runs, because all canaries share one budget.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError
 from pgmest.data.dataset import Dataset
+from pgmest.errors import ArgumentError
 
 
 @dataclass(frozen=True)
@@ -23,12 +23,12 @@ class OneRunReport:
     """A lower bound on epsilon from one run.
 
     Attributes:
-        epsilon: the bound, of (epsilon, delta)-DP for one record more or less.
-        delta: of it.
-        most_epsilon: the bound if all guesses had been right: more cannot be shown by so many.
-        correct: how many guesses were right.
-        guesses: of how many; about the others nothing was guessed.
-        canaries: how many records were put in or left out.
+        epsilon: the bound on the epsilon of (epsilon, delta)-DP for one record added or removed.
+        delta: the delta of that definition.
+        most_epsilon: the bound if all guesses had been right, the largest that this number of guesses can show.
+        correct: the number of right guesses.
+        guesses: the number of guesses. No guess is made about the other canaries.
+        canaries: the number of records that were put in or left out.
         confidence: the probability that the bound is not above the truth.
     """
 
@@ -52,21 +52,22 @@ def audit_in_one_run(
     confidence: float = 0.99,
     seed: int = 0,
 ) -> OneRunReport:
-    """Run something private once, and bound what it cost by how well canaries are recognized.
+    """Run a private function once, and bound its privacy loss by the number of canaries that are recognized.
 
     Args:
-        private: what is audited, a function of a dataset.
-        base: records that are always there.
-        canaries: records each of which is there with probability one half.
-        score: of what `private` returned, a number for each canary, the higher the likelier it was there.
-        guesses: how many are guessed: half of them those with the highest scores, half with the lowest. By default a
-            quarter of the canaries.
-        delta: the delta of the approximate differential privacy that `epsilon` is about.
-        confidence: of the bound.
-        seed: of the coins.
+        private: the audited function of a dataset.
+        base: the records that are always in the table.
+        canaries: the records each of which is in the table with probability one half.
+        score: a function of the output that returns a number for each canary, larger for canaries that are more likely
+            in the table.
+        guesses: the number of guesses: half for the canaries with the highest scores, half for those with the lowest.
+            By default a quarter of the canaries.
+        delta: the delta of the approximate differential privacy that is audited.
+        confidence: the confidence of the bound.
+        seed: the seed of the coin flips.
 
     Raises:
-        ArgumentError: no canaries, more guesses than canaries, or numbers that are no probabilities.
+        ArgumentError: if there are too few guesses or more than canaries, or `delta` or `confidence` is no probability.
     """
     total = canaries.records
     made = max(2, total // 4) if guesses is None else guesses
@@ -88,7 +89,7 @@ def audit_in_one_run(
 
 
 def one_run_epsilon(correct: int, guesses: int, canaries: int, delta: float = 0.0, confidence: float = 0.99) -> float:
-    """The largest epsilon that so many right guesses refute, rounded down.
+    """Return the largest epsilon that this number of right guesses refutes, rounded down.
 
     >>> round(one_run_epsilon(90, 100, 100), 2), one_run_epsilon(50, 100, 100)
     (1.44, 0.0)
@@ -106,11 +107,10 @@ def one_run_epsilon(correct: int, guesses: int, canaries: int, delta: float = 0.
 
 
 def one_run_p_value(correct: int, guesses: int, canaries: int, epsilon: float, delta: float = 0.0) -> float:
-    """How likely so many right guesses are at most, if (epsilon, delta)-DP holds.
+    """Return an upper bound on the probability of at least this number of right guesses under (epsilon, delta)-DP.
 
-    With delta zero the number of right guesses is at most binomial, of `guesses` coins of probability
-    e^epsilon / (1 + e^epsilon). Otherwise 2 delta canaries max_i P(correct - i <= B < correct) / i is added, for B so
-    distributed.
+    With delta 0, the number of right guesses is dominated by a binomial variable B: `guesses` coins of probability
+    e^epsilon / (1 + e^epsilon). Otherwise 2 delta canaries max_i P(correct - i <= B < correct) / i is added.
     """
     from scipy.stats import binom
 

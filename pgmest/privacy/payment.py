@@ -1,7 +1,9 @@
-"""Payment: a request is charged to the run's ledger and the dataset's, and only then answered; or a journal answers it.
+"""Payment: a request is charged to the run's ledger and to the dataset's, and only then answered.
 
-Here is the order on which everything rests: what is left, the plan, the dataset's ledger, the run's ledger, the
-records, the journal's file. Nothing is handed out before the line about it is on disk.
+The order is what everything rests on: check what is left, the plan, the ledger of the dataset, the ledger of the run,
+the records, the journal's file, the note in the dataset's ledger that the answer is there. No answer is handed out
+before its line is on disk. If the process dies anywhere in between, the run can be resumed: a charge without an answer
+is used for the same request, and an answer without a charge is charged when the journal repeats it.
 """
 
 from __future__ import annotations
@@ -9,78 +11,96 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pgmest._base.errors import BudgetExceeded
+from pgmest.errors import BudgetExceeded
 from pgmest.privacy.accesses import Access
-from pgmest.privacy.dataset_ledger import LedgerRun
+from pgmest.privacy.charge_plan import PlannedRun
 from pgmest.privacy.journal import UNPAID, Journal, digest
 from pgmest.privacy.ledger import Entry, Ledger, amounts
+from pgmest.privacy.ledger_runs import LedgerRun
 from pgmest.privacy.one_process import OneProcess
-from pgmest.privacy.plans import PlannedRun
 from pgmest.privacy.requests import Request
 
 Look = Callable[[Entry, Access], Any]
-"""Answers an access from the records."""
+"""A function that answers an access from the records."""
 
 
 class Payment(OneProcess):
-    """What the requests of a run are paid from. All views of its records (`Curator.through`) share one.
+    """The accounts from which the requests of a run are paid. All views of its records (`Curator.through`) share it.
 
     Args:
-        ledger: of the run.
-        plan: that the run keeps to, if any.
-        journal: of paid answers, if any.
-        run: on the ledger of the dataset, if any.
+        ledger: the ledger of the run.
+        plan: the plan that the run keeps to, if any.
+        journal: the journal of paid answers, if any.
+        run: the run's account on the ledger of the dataset, if any.
     """
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        plan: PlannedRun | None,
-        journal: Journal | None,
-        run: LedgerRun | None,
-    ):
+    def __init__(self, ledger: Ledger, plan: PlannedRun | None, journal: Journal | None, run: LedgerRun | None):
         self.ledger: Ledger = ledger
         self._plan = plan
         self._journal = journal
         self._run = run
 
     def pay(self, request: Request, look: Look, charged: Callable[[], object]) -> Any:
-        """Charge, then answer; or charge, and repeat what the journal has.
+        """Charge for a request and answer it, from the journal if it has the answer.
 
         Args:
-            request: checked.
-            look: answers from the records.
+            request: a checked request.
+            look: the function that answers from the records.
             charged: called after the charge.
 
         Raises:
-            BudgetExceeded, PlanError, LedgerError, JournalError: it cannot be charged; nothing was answered.
+            BudgetExceeded, PlanError, LedgerError, JournalError: if it cannot be charged; nothing was answered.
         """
-        entry = request.entry
-        if self._journal is None:
+        entry, journal = request.entry, self._journal
+        if journal is None:
             self.charge(entry, charged)
             return look(entry, request.access)
         details = repr(None if request.details is None else request.details())
         key = digest([entry.kind, entry.label, amounts(entry.cost), dict(entry.parameters), details])
-        paid = self._journal.replay(entry.label, key)
-        self.charge(entry, charged, fresh=paid is UNPAID)
-        if paid is not UNPAID:
-            return paid
-        fresh = look(entry, request.access)
-        self._journal.append(entry.label, key, fresh)
-        return fresh
+        answer = journal.recorded(entry.label, key)
+        if answer is UNPAID:
+            self.charge(entry, charged, journal.number)
+            answer = look(entry, request.access)
+            journal.append(entry.label, key, answer)
+            self._answered(entry, journal)
+        else:
+            self._check(entry)
+            self._answered(entry, journal)
+            self._take(entry, charged)
+        journal.advance()
+        return answer
 
-    def charge(self, entry: Entry, charged: Callable[[], object], fresh: bool = True) -> None:
-        """Charge the dataset's ledger, unless a journal has the answer, and the run's own.
+    def charge(self, entry: Entry, charged: Callable[[], object], number: int | None = None) -> None:
+        """Charge the ledger of the dataset and that of the run.
+
+        Args:
+            entry: the charge.
+            charged: called after the charge.
+            number: the number of the request in the journal.
 
         Raises:
-            BudgetExceeded, PlanError, LedgerError: it cannot be charged; nothing was.
+            BudgetExceeded, PlanError, LedgerError: if it cannot be charged; nothing was.
         """
+        self._check(entry)
+        if self._run is not None:
+            self._run.charge(entry.label, entry.kind, entry.cost, entry.delta, number)
+        self._take(entry, charged)
+
+    def _check(self, entry: Entry) -> None:
+        """Raise an error if the run cannot afford the charge, or has not planned it."""
         self._check_process()
         if any(amount > left for amount, left in zip(entry.cost.exact, self.ledger.left, strict=True)):
             raise BudgetExceeded.of(entry.label, entry.cost, self.ledger.remaining, self.ledger.budget)
+        self.ledger.check_delta(entry.delta, entry.label)
         if self._plan is not None:
             self._plan.take(entry)
-        if fresh and self._run is not None:
-            self._run.charge(entry.label, entry.kind, entry.cost, entry.delta)
+
+    def _take(self, entry: Entry, charged: Callable[[], object]) -> None:
         self.ledger.charge(entry)
         charged()
+
+    def _answered(self, entry: Entry, journal: Journal) -> None:
+        """Note in the ledger of the dataset that the answer is on disk, charging for it if the ledger has not yet."""
+        if self._run is not None:
+            at = journal.number, journal.answer_digest
+            self._run.answered(entry.label, entry.kind, entry.cost, entry.delta, *at)

@@ -1,4 +1,4 @@
-"""How much of a budget is spent, on a terminal; silent where standard error is a pipe or a file."""
+"""A progress bar of a spent budget, shown on a terminal only."""
 
 from __future__ import annotations
 
@@ -12,15 +12,23 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def budget_bar(title: str) -> Iterator[Callable[[Curator], None]]:
-    """A callback for a curator that shows how much of its budget is spent, and on what last."""
+    """Yield a callback for a curator that shows the spent share of its budget and its last request.
+
+    A terminal that was closed during the run raises no error, since the answers so far are paid for.
+    """
     from tqdm import tqdm
 
-    with tqdm(desc=title, total=100, unit="%", disable=None, bar_format="{l_bar}{bar}| {elapsed}{postfix}") as bar:
+    bar = tqdm(desc=title, total=100, unit="%", disable=None, bar_format="{l_bar}{bar}| {elapsed}{postfix}")
 
-        def show(curator: Curator) -> None:
-            if bar.disable:
-                return
+    def show(curator: Curator) -> None:
+        if bar.disable:
+            return
+        with contextlib.suppress(OSError, ValueError):
             bar.set_postfix_str(curator.ledger[-1].label, refresh=False)
             bar.update(round(100 * (curator.spent / curator.budget), 3) - bar.n)
 
+    try:
         yield show
+    finally:
+        with contextlib.suppress(OSError, ValueError):
+            bar.close()

@@ -1,9 +1,9 @@
-"""Requests: what a curator is asked, checked whole before anything is paid.
+"""Requests to a curator, checked completely before anything is paid.
 
-Each function here makes a `Request` of what a method of `Curator` was given: what the ledger is to say, the access that
-answers it, and what a journal must know it by. Whatever can be refused without the records is refused here: names,
-queries, shares, noise that cannot be stated, a price that the source of noise does not confirm, scores that are no
-numbers. `payment` charges a request; only then is its access answered.
+Each function here turns the arguments of a `Curator` method into a `Request`: the entry for the ledger, the access that
+answers it, and the details by which a journal recognizes it. Everything that can be refused without the records is
+refused here: names, queries, shares, noise that cannot be stated, a price that the source of noise does not confirm,
+and scores that are not numbers. `payment` charges a request; only then is its access answered.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError, ChargeError, MeasurementError, ScoreError, ShapeError
 from pgmest.data.dataset import Dataset
+from pgmest.errors import ArgumentError, ChargeError, MeasurementError, ScoreError, ShapeError
 from pgmest.measurements.files.query_format import encode_query
 from pgmest.measurements.measurement import LARGEST_ANSWER, SMALLEST_STDDEV, LinearMeasurement
 from pgmest.privacy import exponential, selection
@@ -36,18 +36,18 @@ from pgmest.tables.domain import Domain
 from pgmest.tables.factor import Factor
 
 NUMBER = "number of records"
-"""What a measurement of no attributes is called."""
+"""The label of a measurement of no attributes."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """A request that was checked and can be paid for: nothing that comes after may fail but the records' files.
+    """A request that was checked and can be paid for. After this only reading the records may fail.
 
     Attributes:
-        entry: what the ledger will say, with the cost.
-        access: how it is answered.
-        details: what tells it from others in a journal, besides the entry.
-        question: of a measurement, with its noise, without answers yet.
+        entry: the entry for the ledger, with the cost.
+        access: the access that answers the request.
+        details: a function that returns what distinguishes the request in a journal, besides the entry.
+        question: for a measurement, the measurement with its noise and without answers.
     """
 
     entry: Entry
@@ -61,8 +61,8 @@ class Question:
     """A query about a marginal, checked against the domain.
 
     Attributes:
-        unanswered: it, as a measurement without answers and noise; its query is on a grid.
-        step: of the grid.
+        unanswered: a measurement without answers and noise, whose query is on a grid.
+        step: the step of the grid, in counts.
     """
 
     unanswered: LinearMeasurement
@@ -70,10 +70,10 @@ class Question:
 
     @classmethod
     def of(cls, domain: Domain, clique: Iterable[str] | str, query: Any) -> Question:
-        """What is asked about a clique.
+        """Return the question about a clique.
 
         Raises:
-            UnknownAttributeError, MeasurementError, QueryError: it cannot be asked.
+            UnknownAttributeError, MeasurementError, QueryError: if it cannot be answered.
         """
         names = domain.clique(clique)
         matrix, step = on_grid(None if query is None else as_query(query))
@@ -92,18 +92,19 @@ def measurement(
     kind: str,
     table: Callable[[Dataset], Factor] | None = None,
 ) -> Request:
-    """A request to measure.
+    """Return a request to measure.
 
     Args:
-        question: what is asked.
-        cost: what to charge.
-        neighbors, backend: which noise that takes, and where it comes from.
-        label, kind: what the ledger says.
-        table: gives the marginal from the records, where it is counted together with others.
+        question: the question.
+        cost: the charge.
+        neighbors: the neighboring relation, which determines the noise.
+        backend: the source of noise.
+        label, kind: the label and the kind of the ledger's entry.
+        table: a function that gives the marginal from the records, if it is counted together with others.
 
     Raises:
-        ArgumentError: it costs nothing, or its noise cannot be stated.
-        ChargeError: the noise costs more than is charged.
+        ArgumentError: if the cost is zero, or the noise cannot be stated.
+        ChargeError: if the noise costs more than the charge.
     """
     if not cost:
         raise ArgumentError.of("spend", cost, f"more, or other weights: the share of {label} is nothing")
@@ -127,11 +128,7 @@ def measurement(
 
 
 def check_values(count: int, sensitivity: float) -> None:
-    """See that so many numbers of this sensitivity can be measured.
-
-    Raises:
-        ArgumentError: they cannot.
-    """
+    """Raise ArgumentError if `count` numbers of this sensitivity cannot be measured."""
     if not SMALLEST_STDDEV <= sensitivity <= LARGEST_ANSWER:
         raise ArgumentError.of("sensitivity", sensitivity, f"a number from {SMALLEST_STDDEV} to {LARGEST_ANSWER}")
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
@@ -141,10 +138,10 @@ def check_values(count: int, sensitivity: float) -> None:
 def numbers(
     values: Callable[[Dataset], Any], count: int, sensitivity: float, cost: Budget, backend: Backend, label: str
 ) -> Request:
-    """A request for numbers computed from the records.
+    """Return a request for numbers computed from the records.
 
     Raises:
-        ChargeError: the noise costs more than is charged.
+        ChargeError: if the noise costs more than the charge.
     """
     noise, steps = values_noise(cost, count, sensitivity)
     _check_noise(label, backend, noise, *charge_of(noise, cost, steps=steps))
@@ -162,17 +159,17 @@ def one_of(
     backend: Backend,
     label: str,
 ) -> Request:
-    """A request for one of so many candidates.
+    """Return a request for the choice of one candidate.
 
     Raises:
-        ArgumentError: the cost is too small for a choice.
-        ChargeError: the choice costs more than is charged.
+        ArgumentError: if the cost is too small for a choice.
+        ChargeError: if the choice costs more than the charge.
     """
     scale = selection.noise_scale(cost, monotone)
     pure = not isinstance(cost, Rho | GDP)
     price = backend.selection_price(scale, selection.STEPS + 2, pure, monotone)
     charged = Fraction(cost.exact[0])
-    if isinstance(cost, GDP):  # of which the bounded range is known that `choice_mu` puts a price on
+    if isinstance(cost, GDP):  # the backend prices in rho: compare at the bounded range that mu pays for
         charged = Fraction(selection.selection_epsilon(cost)) ** 2 / 8
     _check_price(label, price, charged, "epsilon" if pure else "rho")
     parameters = {"candidates": candidates, "sensitivity": float(sensitivity), "monotone": monotone}
@@ -181,11 +178,7 @@ def one_of(
 
 
 def check_draws(candidates: int, moved: int, unit_power: int, draws: int) -> None:
-    """See that such draws can be made.
-
-    Raises:
-        ArgumentError: they cannot.
-    """
+    """Raise ArgumentError if draws with these parameters cannot be made."""
     if not 0 < candidates <= exponential.MOST_CANDIDATES:
         raise ArgumentError.of("candidates", candidates, f"at least 1, and at most {exponential.MOST_CANDIDATES}")
     if not exponential.LEAST_POWER <= unit_power <= 0 or moved < 1 or draws < 1:
@@ -202,10 +195,10 @@ def several_of(
     backend: Backend,
     label: str,
 ) -> Request:
-    """A request for draws.
+    """Return a request for draws.
 
     Raises:
-        ChargeError: the draws cost more than is charged.
+        ChargeError: if the draws cost more than the charge.
     """
     bounded_range = 2 * moved * Fraction(2) ** unit_power
     if isinstance(cost, Rho):
@@ -230,11 +223,11 @@ def labels(
     backend: Backend,
     label: str,
 ) -> Request:
-    """A request for labels that nobody listed.
+    """Return a request for labels that nobody listed.
 
     Raises:
-        ArgumentError: another kind of budget than Rho or Epsilon.
-        ChargeError: the noise costs more than is charged.
+        ArgumentError: if the budget is neither Rho nor Epsilon.
+        ChargeError: if the noise costs more than the charge.
     """
     if type(cost) not in (Rho, Epsilon):
         raise ArgumentError.of("spend", cost, "Rho or Epsilon: a threshold is for noise on whole counts")
@@ -247,15 +240,14 @@ def labels(
 
 
 def rehearse(function: Callable[[Dataset], Any], count: int, domain: Domain, public_total: int | None) -> None:
-    """Call a function of the records with a table without records, which is as possible as any other.
+    """Validate a function of the records by calling it with an empty dataset.
 
-    What is wrong with a function shows there more often than anywhere: 0 / 0, the mean of nothing. `Scores` need it
-    not: what could be no number in them is public, and was checked. Nor is an empty table possible where the number of
-    records is public.
+    Most errors of such functions appear there: 0 / 0, the mean of nothing. `Scores` are not called, as their public
+    parts were checked. Nothing is called if the number of records is public, as the dataset cannot be empty then.
 
     Raises:
-        ArgumentError: it raises an error there, or gives numbers that are none. Nothing was spent.
-        ShapeError: it does not give so many. Nothing was spent.
+        ArgumentError: if the function raises an error or returns NaN; nothing was spent.
+        ShapeError: if it does not return `count` numbers; nothing was spent.
     """
     if isinstance(function, Evaluated) or public_total is not None:
         return

@@ -7,7 +7,7 @@ from pgmest._base.compiled import compiled, inlined
 
 @inlined
 def _add(total, lost, value):
-    """A sum and what rounding took from it so far, with one more value (compensated summation, Kahan 1965)."""
+    """Add a value to a sum and to the error that rounding has made in it (compensated summation, Kahan 1965)."""
     more = value - lost
     larger = total + more
     return larger, (larger - total) - more
@@ -15,17 +15,18 @@ def _add(total, lost, value):
 
 @compiled
 def l1_distances(exact, expected, ends, groups, grouped, sums, found):
-    """The l1 distance of each marginal's cells, or of their sums within groups.
+    """Compute the l1 distance of each marginal's cells, or of their sums within groups.
 
-    Sums are exact but for a few roundings, however many cells there are: what noise is made for allows no more.
+    Compensated summation keeps the error at a few roundings, whatever the number of cells: the noise on scores is
+    calibrated for a sensitivity with a margin of one step for such errors (`pgmest.privacy.selection`).
 
     Args:
-        exact, expected: the cells of one marginal after the other.
-        ends: where each marginal ends.
-        groups: the group of each cell of those marginals that have groups, one after the other.
-        grouped: which marginals these are.
-        sums: at least as many as there are groups; overwritten.
-        found: the distances.
+        exact, expected: the cells of all marginals, one marginal after the other, in counts.
+        ends: the end of each marginal in these.
+        groups: the group of each cell of the marginals that have groups, one marginal after the other.
+        grouped: whether each marginal has groups.
+        sums: a buffer with at least as many entries as there are groups.
+        found: the distances, the output.
     """
     start, at = 0, 0
     for m in range(len(ends)):

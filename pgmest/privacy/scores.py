@@ -1,11 +1,10 @@
-"""Scores that a curator evaluates: a mechanism states them without the records, and never sees what they come to.
+"""Scores that a curator evaluates: a mechanism defines them without the records, and never sees their values.
 
-`Curator.select` takes `Scores` in place of a function of the records. They hold nothing but what is public (a model's
-answers, weights, expected noise); the curator evaluates them, and remembers the exact scores for as long as the
-mechanism holds on to the `Scores`. So no variable of a mechanism, no result and no traceback has a true score in it.
+`Curator.select` accepts `Scores` instead of a function of the records. They hold only public values (a model's
+answers, weights, expected noise). The curator evaluates them, and keeps the exact scores as long as the mechanism keeps
+the `Scores`. So no variable of a mechanism, no result and no traceback contains an exact score.
 
-Also here: scores published with noise (`noisy_scores`), and, for comparisons that are not private,
-`release_remembering`.
+`noisy_scores` publishes scores with noise.
 """
 
 from __future__ import annotations
@@ -19,16 +18,16 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError
 from pgmest.data.dataset import Dataset
+from pgmest.errors import ArgumentError
 from pgmest.measurements.selection import PaidSelection, ScoredMarginal
 from pgmest.privacy.budgets import GDP, Budget, Rho
 from pgmest.privacy.noise import Noise, values_noise
 from pgmest.privacy.selection import selection_epsilon
-from pgmest.queries.workloads.answers import answers
-from pgmest.queries.workloads.item import Item
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.groups import summed
+from pgmest.workloads.answers import answers
+from pgmest.workloads.item import Item
 
 if TYPE_CHECKING:
     from pgmest.privacy.curator import Curator
@@ -36,17 +35,17 @@ if TYPE_CHECKING:
 Candidate = TypeVar("Candidate", bound=Hashable)
 
 TRIED = 8
-"""Functions of tables are tried on tables with at most this number of rows and columns."""
+"""The most rows and columns of the tables on which functions are validated."""
 TABLES_AT_ONCE = 4096
-"""So many tables are counted together, which bounds the memory used."""
+"""The number of tables that are counted together, which bounds the memory."""
 CELLS_AT_ONCE = 1 << 24
-"""So many of their cells lie one after the other, 128 MB of either side."""
+"""The number of cells whose distances are computed together: 128 MB of exact and 128 MB of expected counts."""
 MANY_SCORES = 256
-"""From this many distances the kernel is worth loading."""
+"""The number of distances from which loading the compiled kernel pays off."""
 
 
 def answers_of(source: Any, items: Sequence[Item]) -> Iterable[np.ndarray]:
-    """The answers of a dataset or a model to each item, shape (rows,); of whole marginals without a detour."""
+    """Return the answers of a dataset or a model to each item, each of shape (rows,)."""
     if any(item.query is not None for item in items) or not hasattr(source, "project_many"):
         return answers(source, items)
     if hasattr(source, "datavectors"):
@@ -59,27 +58,23 @@ class Scores(ABC, Generic[Candidate]):
 
     @abstractmethod
     def evaluate(self, data: Dataset, candidates: Sequence[Candidate]) -> list[float]:
-        """The scores of these candidates. It must not keep what it computes."""
+        """Return the scores of these candidates. Implementations must not keep what they compute."""
 
     def check(self, domain: Domain, candidates: Sequence[Candidate]) -> None:
-        """See that no records could have a score that is not a number, before anything is paid.
-
-        Raises:
-            ArgumentError: some could.
-        """
+        """Raise ArgumentError if the score of some dataset could be NaN. This is checked before anything is paid."""
 
 
 @dataclass(frozen=True, eq=False)
 class Distance:
-    r"""A weighted l1 distance of answers about the records from expected ones: $w (\lVert W x - y \rVert_1 - e)$.
+    r"""A weighted l1 distance of answers about the records from expected answers: $w (\lVert W x - y \rVert_1 - e)$.
 
     Attributes:
-        item: the clique and the queries W about it.
-        expected: y, in counts, shape (rows,); of a model, for instance.
-        groups: if given, the differences are summed within groups before absolute values are taken: the number of the
-            group of each row, shape (rows,).
-        weight: w; the weight of the item is not used.
-        expected_error: e, in counts.
+        item: the clique and its queries W.
+        expected: the expected answers y, in counts, shape (rows,); those of a model, for instance.
+        groups: the group number of each row, shape (rows,). If given, differences are summed within groups before their
+            absolute values are taken.
+        weight: the weight w; the weight of the item is not used.
+        expected_error: the constant e, in counts.
     """
 
     item: Item
@@ -89,7 +84,7 @@ class Distance:
     expected_error: float = 0.0
 
     def score(self, exact: np.ndarray) -> float:
-        """The score where these are the answers about the records, shape (rows,)."""
+        """Return the score for exact answers of shape (rows,)."""
         errors = exact - self.expected
         if self.groups is not None:
             errors = np.bincount(self.groups, errors)
@@ -114,7 +109,7 @@ class Distances(Scores[Candidate]):
     of: Mapping[Candidate, Distance]
 
     def evaluate(self, data: Dataset, candidates: Sequence[Candidate]) -> list[float]:
-        """See `Scores`; marginals are counted together."""
+        """Return the distances; the marginals are counted together."""
         asked = [self.of[candidate] for candidate in candidates]
         exact = answers_of(data, [distance.item for distance in asked])
         if len(asked) < MANY_SCORES or any(distance.item.query is not None for distance in asked):
@@ -123,7 +118,7 @@ class Distances(Scores[Candidate]):
         return [score for part in _parts(asked) for score in _scores_together(asked[part], tables[part])]
 
     def check(self, domain: Domain, candidates: Sequence[Candidate]) -> None:
-        """See `Scores`: counts are finite, so a distance from finite numbers is one."""
+        """Raise ArgumentError if an expected answer is not finite: distances from finite numbers are finite."""
         if _all_finite([self.of[candidate] for candidate in candidates]):
             return
         for candidate in candidates:
@@ -132,7 +127,7 @@ class Distances(Scores[Candidate]):
 
 
 def _scores_together(asked: Sequence[Distance], exact: Sequence[np.ndarray]) -> list[float]:
-    """The score of each where these are the answers about the records, as `Distance.score` has it but for rounding."""
+    """Return the score of each distance for exact answers; they equal `Distance.score` up to rounding."""
     from pgmest.privacy.score_kernels import l1_distances
 
     groups = [distance.groups for distance in asked if distance.groups is not None]
@@ -149,7 +144,10 @@ def _scores_together(asked: Sequence[Distance], exact: Sequence[np.ndarray]) -> 
 
 
 def _parts(asked: Sequence[Distance]) -> Iterator[slice]:
-    """Consecutive distances that are computed together: at most `TABLES_AT_ONCE`, and of few cells unless it is one."""
+    """Yield runs of consecutive distances to compute together: up to `TABLES_AT_ONCE` with up to `CELLS_AT_ONCE` cells.
+
+    A single distance may have more cells.
+    """
     start, cells = 0, 0
     for number, distance in enumerate(asked):
         cells += len(distance.expected)
@@ -161,7 +159,7 @@ def _parts(asked: Sequence[Distance]) -> Iterator[slice]:
 
 
 def _all_finite(asked: Sequence[Distance]) -> bool:
-    """Whether a quick look sees that all numbers are finite: where their sum is, they are."""
+    """Return True if all numbers are certainly finite, since their sum is; False needs a closer look."""
     total = 0.0
     with np.errstate(over="ignore", invalid="ignore"):
         for part in _parts(asked):
@@ -172,12 +170,12 @@ def _all_finite(asked: Sequence[Distance]) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class GroupedDistance:
-    """How far the counts of a marginal are from expected ones, over groups of codes.
+    """The l1 distance of the counts of a marginal from expected counts, over groups of codes.
 
     Attributes:
-        clique: the marginal.
-        groups: for each of its attributes the group of each code, ranges numbered in order.
-        expected: in counts, an axis for each attribute and an entry for each group.
+        clique: the attributes of the marginal.
+        groups: for each attribute, the group number of each code; groups are ranges, numbered in order.
+        expected: the expected counts, with an axis for each attribute and an entry for each group.
     """
 
     clique: Clique
@@ -185,13 +183,13 @@ class GroupedDistance:
     expected: np.ndarray
 
     def score(self, counts: np.ndarray) -> float:
-        """The l1 distance; neighbors move it by no more than they move the counts in l1 (the triangle inequality)."""
+        """Return the l1 distance, whose sensitivity is at most that of the counts in l1 (triangle inequality)."""
         return float(np.abs(summed(counts, self.groups) - self.expected).sum())
 
 
 @dataclass(frozen=True, eq=False)
 class GroupedDistances(Scores[int]):
-    """Distances over groups of codes; candidates are their positions.
+    """Distances over groups of codes. The candidates are their positions.
 
     Attributes:
         of: the distances.
@@ -200,24 +198,25 @@ class GroupedDistances(Scores[int]):
     of: tuple[GroupedDistance, ...]
 
     def evaluate(self, data: Dataset, candidates: Sequence[int]) -> list[float]:
-        """See `Scores`; marginals are counted together."""
+        """Return the distances; the marginals are counted together."""
         asked = [self.of[position] for position in candidates]
         tables = data.project_many([distance.clique for distance in asked])
         return [distance.score(table.values) for distance, table in zip(asked, tables, strict=True)]
 
     def check(self, domain: Domain, candidates: Sequence[int]) -> None:
-        """See `Distances`."""
+        """Raise ArgumentError if an expected count is not finite."""
         for position in candidates:
             _check_finite(position, self.of[position].expected)
 
 
 @dataclass(frozen=True, eq=False)
 class CountExponents:
-    """Integer exponents of cells and of their negations, linear in counts: for `Curator.draw`, which alone calls it.
+    """Integer exponents that are linear in counts, for `Curator.draw`: one for each cell, then their negatives.
 
     Attributes:
-        cliques: the marginals whose cells these are.
-        slope, taken: the exponents are slope * counts - taken, then the same with the other sign; shape (cells,).
+        cliques: the marginals with these cells.
+        slope: the factor of the counts.
+        taken: the integers to subtract, shape (cells,): the exponents are slope * counts - taken.
     """
 
     cliques: tuple[Clique, ...]
@@ -235,11 +234,12 @@ class TableScores(Scores[Clique]):
     """Scores that are a function of the candidate's table of counts.
 
     Attributes:
-        function: of a table with a row for each code of the candidate's first attribute and a column for each cell of
-            its others. A plain function: a closure or an object with a state could keep what it is given.
+        function: a function of a table with a row for each code of the candidate's first attribute and a column for
+            each cell of its other attributes. It must be a plain function: a closure or an object with a state could
+            keep the exact counts.
 
     Raises:
-        ArgumentError: another callable.
+        ArgumentError: if `function` is another kind of callable.
     """
 
     function: Callable[[np.ndarray], float]
@@ -250,7 +250,7 @@ class TableScores(Scores[Clique]):
             raise ArgumentError.of("function", self.function, "a plain function, no closure")
 
     def evaluate(self, data: Dataset, candidates: Sequence[Clique]) -> list[float]:
-        """See `Scores`."""
+        """Return the function's values."""
         found: list[float] = []
         for start in range(0, len(candidates), TABLES_AT_ONCE):
             tables = data.project_many(candidates[start : start + TABLES_AT_ONCE])
@@ -258,7 +258,7 @@ class TableScores(Scores[Clique]):
         return found
 
     def check(self, domain: Domain, candidates: Sequence[Clique]) -> None:
-        """See `Scores`: tried on small tables without records, with one, and with the same number in each cell."""
+        """Raise ArgumentError if the function returns NaN for a small table: empty, with one record, or uniform."""
         shapes = ((domain[clique[0]], domain.size(clique[1:])) for clique in candidates)
         for shape in {(min(rows, TRIED), min(columns, TRIED)) for rows, columns in shapes}:
             one = np.zeros(shape)
@@ -271,17 +271,21 @@ class TableScores(Scores[Clique]):
 def public_selection(
     scores: Any, candidates: Sequence[Any], chosen: int, sensitivity: float, cost: Budget, monotone: bool
 ) -> PaidSelection | None:
-    """What a selection says of marginals that lost: of distances of whole marginals, by the exponential mechanism.
+    """Return the public information in a selection about the marginals that were not chosen.
 
-    Nothing of the records is in it but which candidate was chosen. None for other scores and mechanisms.
+    Besides public values it holds only which candidate was chosen.
 
     Args:
-        scores: as the curator was given them.
-        candidates: all of them.
-        chosen: the position of the winner.
-        sensitivity: of a score.
-        cost: of the selection.
+        scores: the scores that the curator was given.
+        candidates: all candidates.
+        chosen: the position of the chosen candidate.
+        sensitivity: the sensitivity of a score.
+        cost: the cost of the selection.
         monotone: whether the noise was halved.
+
+    Returns:
+        the selection; None unless the scores are distances of whole marginals and the choice was made by the
+        exponential mechanism.
     """
     if not isinstance(scores, Distances) or not isinstance(cost, Rho | GDP):
         return None
@@ -295,7 +299,7 @@ def public_selection(
 
 
 def _scored(distance: Distance) -> ScoredMarginal | None:
-    """A distance of a whole marginal of several attributes."""
+    """Return a distance of a whole marginal of several attributes in public form, and None for other distances."""
     if distance.item.query is not None or distance.groups is not None or len(distance.item.clique) < 2:
         return None
     return ScoredMarginal(distance.item.clique, distance.expected, distance.weight, distance.expected_error)
@@ -307,12 +311,12 @@ def _check_finite(candidate: Any, expected: np.ndarray, *others: float) -> None:
 
 
 class Evaluated:
-    """Scores of candidates as a function of the records. It was checked that they are numbers.
+    """The scores of candidates as a function of the records. They were checked to be numbers.
 
     Args:
-        scores: `Scores`.
-        candidates: whose.
-        memo: a curator's, where each score is kept once it is computed.
+        scores: the scores.
+        candidates: the candidates.
+        memo: the curator's cache of computed scores.
     """
 
     def __init__(self, scores: Scores[Any], candidates: Sequence[Any], memo: MutableMapping[Any, Any]):
@@ -330,16 +334,16 @@ class Evaluated:
 def as_function(
     scores: Any, candidates: Sequence[Any], domain: Domain, memo: MutableMapping[Any, Any]
 ) -> Callable[[Dataset], Any]:
-    """The scores of the candidates as a function of the records; of `Scores` each is computed once.
+    """Return the scores of the candidates as a function of the records. Each of the `Scores` is computed only once.
 
     Args:
-        scores: `Scores`, or a function already.
-        candidates: whose scores.
-        domain: of the records.
-        memo: the curator's, where what was computed is kept.
+        scores: `Scores`, or a function, which is returned as it is.
+        candidates: the candidates.
+        domain: the domain of the records.
+        memo: the curator's cache of computed scores.
 
     Raises:
-        ArgumentError: `Scores` that could be no numbers.
+        ArgumentError: if `Scores` could be NaN.
     """
     if not isinstance(scores, Scores):
         return scores
@@ -351,12 +355,12 @@ def as_function(
 
 
 def score_noise(sensitivity: float, candidates: int, spend: Budget) -> Noise:
-    r"""The noise on a vector of m scores, each of which neighbors move by at most `sensitivity` (`values_noise`).
+    r"""Return the noise on a vector of m scores (`values_noise`).
 
     Args:
-        sensitivity: of each score.
-        candidates: m.
-        spend: what they cost.
+        sensitivity: the sensitivity of each score.
+        candidates: the number of scores, m.
+        spend: their cost.
     """
     return values_noise(spend, candidates, sensitivity)[0]
 
@@ -370,48 +374,21 @@ def noisy_scores(
     *,
     label: str,
 ) -> np.ndarray:
-    """The score of every candidate with noise (`score_noise`), shape (candidates,).
+    """Measure the score of every candidate with noise (`score_noise`).
 
     Args:
-        curator: has the records.
-        candidates: whose scores.
-        scores: what they are.
-        sensitivity: the most that one score changes between neighbors.
-        spend: what to pay, of the budget's type.
-        label: what the ledger says it was for.
+        curator: the curator of the records.
+        candidates: the candidates.
+        scores: their scores.
+        sensitivity: the largest change of a score between neighbors.
+        spend: the cost, of the budget's type.
+        label: the label of the ledger's entry.
+
+    Returns:
+        the noisy scores, shape (candidates,).
 
     Raises:
         BudgetExceeded, BudgetTypeError: as for `Curator.measure`.
     """
     scored = as_function(scores, candidates, curator.domain, curator._memo)
     return curator.measure_values(scored, len(candidates), sensitivity, spend, label=label)
-
-
-# -- not private -----------------------------------------------------------------------------------------------------
-
-
-class Prepared(ABC):
-    """A release whose preparation is a function of the records alone, and long: the curator keeps what it gives."""
-
-    @abstractmethod
-    def prepare(self, data: Dataset) -> Any:
-        """What all answers are computed from. It must not keep it."""
-
-    @abstractmethod
-    def answer(self, prepared: Any, question: Any) -> Any:
-        """What is released, in JSON's types. It must not keep what it is given."""
-
-
-def release_remembering(curator: Curator, release: Prepared, question: Any, spend: Budget, *, label: str) -> Any:
-    """`Curator.release` of an answer, prepared once: for comparisons, whose label must say that they are not private.
-
-    Raises:
-        BudgetExceeded, BudgetTypeError: as for `Curator.measure`.
-    """
-
-    def answer(data: Dataset, generator: np.random.Generator) -> Any:
-        if release not in curator._memo:
-            curator._memo[release] = release.prepare(data)
-        return release.answer(curator._memo[release], question)
-
-    return curator.release(answer, spend, label=label)

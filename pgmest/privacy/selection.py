@@ -1,8 +1,8 @@
-"""Selection: the candidate with a high score, chosen privately; and how its noise is calibrated.
+"""Selection: the private choice of a candidate with a high score, and the calibration of its noise.
 
-Scores are rounded to a grid of 2^20 steps per sensitivity before noise is added to them, so that what OpenDP sees are
-integers, and the noise is made for a sensitivity two steps larger: one for the rounding, one for the float errors made
-when the scores were computed.
+Scores are rounded to a grid of 2^20 steps per sensitivity before noise is added, so that OpenDP gets integers. The
+noise is calibrated for a sensitivity that is two steps larger: one step for the rounding, and one for the float errors
+in the computation of the scores.
 """
 
 from __future__ import annotations
@@ -11,21 +11,22 @@ import math
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError, ScoreError, ShapeError
+from pgmest.errors import ArgumentError, ScoreError, ShapeError
 from pgmest.privacy.bounded_range import choice_epsilon
 from pgmest.privacy.budgets import GDP, ApproxDP, Budget, Epsilon, Rho
 from pgmest.privacy.gaussian import SAFETY
 from pgmest.privacy.noise import LARGEST, MOST_STEPS
 
 STEPS = 2**20
-"""Steps of the score grid per sensitivity."""
+"""The number of steps of the score grid per sensitivity."""
 
 
 def selection_epsilon(spend: Budget) -> float:
-    """The epsilon of the exponential mechanism that a budget buys.
+    """Return the epsilon of the exponential mechanism that a budget pays for.
 
-    Epsilon: itself. Rho: sqrt(8 rho), because the exponential mechanism is epsilon^2 / 8-zCDP (Cesar, Rogers 2021;
-    bounded range). GDP: the range that is mu-GDP (`bounded_range`). ApproxDP: its epsilon; delta is of no use here.
+    This is epsilon for Epsilon and ApproxDP, whose delta is not used; sqrt(8 rho) for Rho, since the exponential
+    mechanism is epsilon^2 / 8-zCDP (Cesar, Rogers 2021; bounded range); and the bounded range that is mu-GDP for GDP
+    (`bounded_range`).
     """
     if isinstance(spend, GDP):
         return choice_epsilon(math.sqrt(spend.mu_squared) * (1 - SAFETY))
@@ -36,11 +37,11 @@ def selection_epsilon(spend: Budget) -> float:
 
 
 def noise_scale(spend: Budget, monotone: bool) -> float:
-    """The scale of the noise on the scores, in steps: 2 Delta / epsilon, half of that for monotone scores.
+    """Return the scale of the noise on the scores, in steps: 2 Delta / epsilon, half of that for monotone scores.
 
-    With Gumbel noise of that scale the largest noisy score is a draw of the exponential mechanism, P(c) proportional to
-    exp(epsilon score_c / (2 Delta)); with exponential noise it is permute-and-flip (McKenna, Sheldon 2020), which is
-    never worse and as private in the pure sense.
+    With Gumbel noise of that scale, the candidate with the largest noisy score is a draw of the exponential mechanism:
+    P(c) is proportional to exp(epsilon score_c / (2 Delta)). With exponential noise it is a draw of permute-and-flip
+    (McKenna, Sheldon 2020), which is epsilon-DP, too, and never less accurate.
     """
     epsilon = selection_epsilon(spend)
     if not epsilon > STEPS / MOST_STEPS:
@@ -49,14 +50,14 @@ def noise_scale(spend: Budget, monotone: bool) -> float:
 
 
 def score_steps(scores: object, candidates: int, sensitivity: float) -> np.ndarray:
-    """Scores as integer numbers of steps.
+    """Return scores as integer numbers of steps.
 
-    Those beyond 2^32 sensitivities, infinite ones too, are clipped, which moves no two of them further apart. What is
-    not a number has no sensitivity: there is no choice that it could be part of.
+    Scores beyond 2^32 sensitivities, including infinite ones, are clipped, which moves no two of them further apart.
+    NaN has no sensitivity and is refused.
 
     Raises:
-        ShapeError: not one score per candidate.
-        ScoreError: a score is not a number.
+        ShapeError: if there is not one score per candidate.
+        ScoreError: if a score is NaN.
     """
     numbers = checked_numbers(scores, candidates)
     with np.errstate(over="ignore"):
@@ -65,11 +66,11 @@ def score_steps(scores: object, candidates: int, sensitivity: float) -> np.ndarr
 
 
 def checked_numbers(scores: object, candidates: int) -> np.ndarray:
-    """Scores as float64.
+    """Return scores as float64.
 
     Raises:
-        ShapeError: not one score per candidate.
-        ScoreError: a score is not a number.
+        ShapeError: if there is not one score per candidate.
+        ScoreError: if a score is NaN.
     """
     numbers = np.asarray(scores, dtype=np.float64)
     if numbers.shape != (candidates,):
@@ -80,10 +81,10 @@ def checked_numbers(scores: object, candidates: int) -> np.ndarray:
 
 
 def checked_integers(exponents: object, candidates: int) -> np.ndarray:
-    """Exponents as int64.
+    """Return exponents as int64.
 
     Raises:
-        ShapeError: not one per candidate, or no integers.
+        ShapeError: if there is not one exponent per candidate, or they are no integers.
     """
     numbers = np.asarray(exponents)
     if numbers.shape != (candidates,) or numbers.dtype.kind != "i":
@@ -92,11 +93,11 @@ def checked_integers(exponents: object, candidates: int) -> np.ndarray:
 
 
 def log_probabilities(steps: np.ndarray, scale: float, pure: bool) -> np.ndarray:
-    """The logs of the probabilities of each candidate, in floats, for audits.
+    """Return the log probability of each candidate, in floats, for audits.
 
-    Gumbel noise: steps / scale less the log of the sum of exponentials. Exponential noise, with
-    p_i = exp((steps_i - max) / scale): p_i times the integral over [0, 1] of the product over j != i of 1 - p_j t, a
-    polynomial, for which Gauss-Legendre quadrature is exact (McKenna, Sheldon 2020).
+    For Gumbel noise this is steps / scale less the log of the sum of exponentials. For exponential noise, let
+    p_i = exp((steps_i - max) / scale). The probability is p_i times the integral over [0, 1] of the product over j != i
+    of 1 - p_j t, a polynomial, for which Gauss-Legendre quadrature is exact (McKenna, Sheldon 2020).
     """
     from scipy.special import logsumexp
 

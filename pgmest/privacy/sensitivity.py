@@ -1,4 +1,4 @@
-"""Under `Replace` sensitivity is the largest distance of two columns of a query matrix, in exact arithmetic."""
+"""Sensitivity under `Replace`: the largest distance of two columns of a query matrix, in exact arithmetic."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from pgmest.queries.norms import (
 )
 
 MOST_ENTRIES, MOST_COLUMNS = 2**20, 1024
-"""Query matrices up to this size are materialized to find the largest distance of two columns."""
+"""The largest query matrices that are materialized to find the largest distance of two columns."""
 MOST_SLOW = 2**20
-"""The most steps of Python arithmetic for that, where the entries have too many bits."""
+"""The largest number of operations on Python integers for that, needed if the entries have too many bits for floats."""
 
 
 def l1_diameter(query: Any = None) -> Fraction:
-    """max_ij ||Q e_i - Q e_j||_1, exactly; of matrices too large to be materialized the bound 2 max_j ||Q e_j||_1."""
+    """Return max_ij ||Q e_i - Q e_j||_1 exactly; the bound 2 max_j ||Q e_j||_1 for too large matrices."""
     if query is None:
         return Fraction(2)
     entries, unit = _written(query) or (None, Fraction(0))
@@ -44,10 +44,10 @@ def l1_diameter(query: Any = None) -> Fraction:
 
 
 def l2_squared_diameter(query: Any = None) -> Fraction:
-    """max_ij ||Q e_i - Q e_j||_2^2, exactly; of matrices too large to be materialized a bound.
+    """Return max_ij ||Q e_i - Q e_j||_2^2 exactly; a bound for matrices that are too large to be materialized.
 
-    The bound is four times the largest squared norm, or twice where no entry is negative: such columns are at most at
-    a right angle.
+    The bound is four times the largest squared norm, or twice if no entry is negative: the angle between such columns
+    is at most a right angle.
     """
     if query is None:
         return Fraction(2)
@@ -62,9 +62,9 @@ def l2_squared_diameter(query: Any = None) -> Fraction:
 
 
 def _written(query: Any) -> tuple[np.ndarray, Fraction] | None:
-    """The matrix as integers times a unit, where it is small enough."""
+    """Return the matrix as integers times a unit, or None if it is too large."""
     matrix = query if isinstance(query, Kron) else as_query(query)
-    cells = math.prod(factor.columns for factor in factors_of(query))
+    cells = math.prod(factor.cells for factor in factors_of(query))
     if cells > MOST_COLUMNS or cells * matrix.rows > MOST_ENTRIES or matrix.rows > MOST_ROWS:
         return None
     product, unit = np.ones((1, 1)), Fraction(1)
@@ -79,7 +79,7 @@ def _written(query: Any) -> tuple[np.ndarray, Fraction] | None:
 
 
 def _exact(product: np.ndarray, entries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Both as they must be to be multiplied without rounding: Python's integers where floats cannot hold a product."""
+    """Return both arrays in a type in which their product is exact: Python integers if floats cannot hold it."""
     fits = product.dtype != object and entries.dtype != object
     if fits and float(np.abs(product).max()) * float(np.abs(entries).max()) < 2.0**53:
         return product, entries
@@ -87,7 +87,10 @@ def _exact(product: np.ndarray, entries: np.ndarray) -> tuple[np.ndarray, np.nda
 
 
 def _distance_parts(entries: np.ndarray) -> list[np.ndarray]:
-    """Of each two columns the sums over rows of high^2, high low and low^2 of their difference; all are exact."""
+    """Return, for each pair of columns, the exact sums over rows of high^2, high low and low^2 of their difference.
+
+    Each entry is split into a high and a low half, so that all products and sums stay exact in floats.
+    """
     high = np.floor(entries / HALF)
     halves = (high, entries - high * HALF)
     parts = []

@@ -1,30 +1,31 @@
-"""The promise of a release in words and numbers: what is protected, how strongly, by what, and since when."""
+"""The privacy statement of a release: what is protected, how strongly, by which mechanism, and when it was made."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 from datetime import date
+from fractions import Fraction
 from typing import Any, Protocol
 
-from pgmest._base.errors import plural
 from pgmest._base.version import __version__
-from pgmest.privacy.budgets import Rho
+from pgmest.errors import plural
+from pgmest.privacy.budgets import GDP, ApproxDP, Epsilon, PlannedRho, Rho, at_most_text, rounded_up
 from pgmest.privacy.ledger import Statement
 from pgmest.privacy.neighbors import Neighbors, Replace
 
 LOOSE_EPSILON = 10.0
-"""Above this epsilon the bound on what one person's record can change means little by itself."""
+"""Above this epsilon a statement calls its promise weak: the odds may change by a factor of more than 22,000."""
 
 
 class Configured(Protocol):
-    """What a statement needs of a mechanism: its parameters."""
+    """The parts of a mechanism that a statement reads."""
 
     @property
-    def epsilon(self) -> float | None: ...
+    def title(self) -> str: ...
 
     @property
-    def delta(self) -> float | None: ...
+    def requested(self) -> tuple[float | None, float | None]: ...
 
     @property
     def neighbors(self) -> Neighbors | None: ...
@@ -32,20 +33,22 @@ class Configured(Protocol):
 
 @dataclass(frozen=True)
 class PrivacyStatement:
-    """What may be said of a release, for its readers; nothing in it depends on the records.
+    """The promise of a release, written for its readers. Nothing in it depends on the records.
 
     Attributes:
-        mechanism: its name.
-        epsilon, delta: the promise as differential privacy; None where only `rho` was asked for.
-        rho: the promise as zero-concentrated differential privacy, where the ledger was kept in it.
-        records: the most records of one person.
+        mechanism: the name of the mechanism.
+        epsilon: the epsilon of the promise; None if the ledger promises zCDP or Gaussian DP only.
+        delta: the delta of the promise, thresholds included, 0 for pure DP; None if epsilon is None.
+        rho: the promise as zero-concentrated differential privacy, if the ledger was kept in rho.
+        records: the largest number of records of one person.
         replaced: whether neighbors differ by replacing a person, so that the number of records is public.
-        insecure: whether noise was simulated.
+        insecure: whether the noise was simulated.
         drafted: whether the schema was read from the private data.
-        schema: where the schema came from, if there was one.
-        made: the date.
-        version: of pgmest.
-        threshold_delta: how much of delta thresholds took.
+        schema: the source of the schema, if there was one.
+        made: the date of the release.
+        version: the version of pgmest.
+        threshold_delta: the part of delta that thresholds spent (`Curator.frequent`).
+        mu: the promise as Gaussian differential privacy, if the ledger was kept in it and no epsilon was requested.
     """
 
     mechanism: str
@@ -60,25 +63,32 @@ class PrivacyStatement:
     made: str = ""
     version: str = ""
     threshold_delta: float = 0.0
+    mu: float | None = None
 
     @classmethod
     def of(
         cls, mechanism: Configured, ledger: Statement, *, schema: str | None = None, drafted: bool = False
     ) -> PrivacyStatement:
-        """The statement of a run.
+        """Return the statement of a run.
+
+        The promise is the one of the ledger's budget. It is stated as the (epsilon, delta) that the mechanism was
+        given if that budget implies them, and in the budget's own terms otherwise.
 
         Args:
-            mechanism: which ran.
-            ledger: what it spent.
-            schema: where the schema came from.
-            drafted: whether it was a draft, read from the private data.
+            mechanism: the mechanism that ran, such as `Result.mechanism`.
+            ledger: the ledger of the run.
+            schema: the source of the schema.
+            drafted: whether the schema is a draft, read from the private data.
         """
-        neighbors = mechanism.neighbors
+        neighbors, budget = mechanism.neighbors, ledger.budget
+        epsilon, delta = mechanism.requested
+        if epsilon is None or not ledger.implies(epsilon, delta or 0.0):
+            epsilon, delta = _own_terms(ledger)
         return cls(
-            type(mechanism).__name__,
-            mechanism.epsilon,
-            mechanism.delta,
-            ledger.budget.rho if type(ledger.budget) is Rho else None,  # of a plan it says less than its epsilon
+            mechanism.title,
+            epsilon,
+            delta,
+            budget.rho if type(budget) is Rho or (isinstance(budget, PlannedRho) and epsilon is None) else None,
             1 if neighbors is None else neighbors.records,
             isinstance(neighbors, Replace),
             ledger.insecure,
@@ -87,26 +97,32 @@ class PrivacyStatement:
             date.today().isoformat(),
             __version__,
             ledger.threshold_delta,
+            budget.mu if isinstance(budget, GDP) and epsilon is None else None,
         )
 
     @property
     def private(self) -> bool:
-        """Whether there is a promise at all."""
+        """True if the release is private: its noise was not simulated, and its schema is not a draft."""
         return not (self.insecure or self.drafted)
 
     @property
     def promise(self) -> str:
-        """The definition met, with its parameters."""
+        """The definition of privacy that holds, with its parameters."""
         if self.epsilon is not None:
-            budget = f"({self.epsilon:g}, {self.delta:g})" if self.delta else f"{self.epsilon:g}"
-            name = f"{budget}-differential privacy"
-            labels = f" and a delta of {self.threshold_delta:.2g} on thresholds" if self.threshold_delta else ""
-            return name if self.rho is None else f"{name}, spent as {self.rho:.4g}-zCDP{labels}"
-        return f"{self.rho:g}-zero-concentrated differential privacy (zCDP)"
+            epsilon, labels = at_most_text(self.epsilon), ""
+            name = f"{f'({epsilon}, {at_most_text(self.delta)})' if self.delta else epsilon}-differential privacy"
+            if self.threshold_delta:
+                labels = f" and a delta of {at_most_text(self.threshold_delta, 2)} on thresholds"
+            return name if self.rho is None else f"{name}, spent as {at_most_text(self.rho, 4)}-zCDP{labels}"
+        failing = f", except with probability {at_most_text(self.threshold_delta, 2)}" if self.threshold_delta else ""
+        if self.mu is not None:
+            return f"{at_most_text(self.mu)}-Gaussian differential privacy{failing}"
+        assert self.rho is not None
+        return f"{at_most_text(self.rho)}-zero-concentrated differential privacy (zCDP){failing}"
 
     @property
     def unit(self) -> str:
-        """Who is protected."""
+        """The person who is protected, in words."""
         who = f"one person with at most {plural(self.records, 'record')}"
         if self.replaced:
             return f"{who}, replaced by another; the number of records is public"
@@ -114,24 +130,26 @@ class PrivacyStatement:
 
     @property
     def meaning(self) -> str:
-        """What the promise means for a person."""
+        """The consequence of the promise for a person, in words."""
         if self.epsilon is None:
+            shift = at_most_text(self.mu if self.mu is not None else math.sqrt(2 * (self.rho or 0.0)), 3)
+            probability = at_most_text(self.threshold_delta, 2)
+            failing = f" This fails with probability {probability}." if self.threshold_delta else ""
             return (
                 "Whatever is done with the release, the evidence that it gives for or against one person's being in "
-                f"the table is that of a normal value shifted by at most {math.sqrt(2 * (self.rho or 0)):.3g} standard "
-                "deviations."
+                f"the table is that of a normal value shifted by at most {shift} standard deviations.{failing}"
             )
         odds = math.exp(self.epsilon) if self.epsilon < 700 else math.inf
-        least = f", except with probability {self.delta:g}" if self.delta else ""
+        least = f", except with probability {at_most_text(self.delta)}" if self.delta else ""
         weak = " That is a weak promise." if self.epsilon > LOOSE_EPSILON else ""
         return (
             "Whatever else is known, and whatever is done with the release, it changes the odds that one person's "
-            f"records are in the table by a factor of at most {odds:,.3g}{least}.{weak}"
+            f"records are in the table by a factor of at most {at_most_text(odds, 3)}{least}.{weak}"
         )
 
     @property
     def caveats(self) -> tuple[str, ...]:
-        """Why there is no promise; empty where there is one."""
+        """The reasons why nothing is promised; empty if the release is private."""
         found = []
         if self.insecure:
             found.append("The noise was simulated, for trying out: this release is NOT private.")
@@ -140,7 +158,7 @@ class PrivacyStatement:
         return tuple(found)
 
     def rows(self) -> list[tuple[str, str]]:
-        """Names and values, for tables."""
+        """Return the statement as names and values, for a table of two columns."""
         found = [
             ("promise", self.promise if self.private else f"none: NOT PRIVATE ({self.promise} was asked for)"),
             ("who is protected", self.unit),
@@ -151,13 +169,15 @@ class PrivacyStatement:
         return [*found, ("made", f"{self.made}, pgmest {self.version}")]
 
     def to_json(self) -> dict[str, Any]:
-        """Everything as values of JSON."""
+        """Return the statement as JSON values."""
         return {
             "private": self.private,
             "promise": self.promise,
             "epsilon": self.epsilon,
             "delta": self.delta,
             "rho": self.rho,
+            **({} if self.mu is None else {"mu": self.mu}),
+            **({"threshold_delta": self.threshold_delta} if self.threshold_delta else {}),
             "records_per_person": self.records,
             "neighbors": "replace" if self.replaced else "add or remove",
             "mechanism": self.mechanism,
@@ -170,3 +190,12 @@ class PrivacyStatement:
         width = max(len(name) for name, _ in self.rows())
         lines = [f"{name:{width}}  {value}" for name, value in self.rows()]
         return "\n".join([*lines, *(self.caveats or (self.meaning,))])
+
+
+def _own_terms(ledger: Statement) -> tuple[float | None, float | None]:
+    """Return the (epsilon, delta) of a budget that states them itself, and (None, None) for rho and mu."""
+    budget = ledger.budget
+    if isinstance(budget, Epsilon | ApproxDP):
+        spent = budget.to_approx() if isinstance(budget, Epsilon) else budget
+        return spent.epsilon, rounded_up(Fraction(spent.delta) + Fraction(ledger.delta))
+    return None, None

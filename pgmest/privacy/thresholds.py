@@ -1,37 +1,40 @@
-r"""Thresholds: above which noisy count a label may be released that nobody listed beforehand.
+r"""Thresholds: the least noisy count at which a label is released that nobody listed beforehand.
 
-A label that only one person has must not be seen. Each label that occurs gets noise on its count, and is released
-where that is at least T. Between neighboring tables the labels of both get the noise of an ordinary histogram. Those
-that only one of the tables has are that person's: at most k, with k records in all, and none of them is released but
-with probability $\delta \ge k \, P(\text{noise} \ge T - k)$. Given that none is, the release says what the histogram of
-the other labels says, as the noises are independent: it is $\delta$-approximate zCDP (Bun, Steinke 2016, Definition
-8.1), or $(\epsilon, \delta)$-DP (Korolova, Kenthapadi, Mishra, Ntoulas 2009, with exact discrete noise).
+A label that only one person has must not be released. The count of each label that occurs gets noise, and the label is
+released if the noisy count is at least T. The labels that two neighboring tables both have get the noise of an ordinary
+histogram. The labels that only one of the tables has belong to one person: there are at most k of them, with k records
+in all, and any of them is released with probability at most $\delta = k \, P(\text{noise} \ge T - k)$. Given that none
+of them is released, the release is a function of the histogram of the other labels, as the noises are independent. So
+it is $\delta$-approximate zCDP (Bun, Steinke 2016, Definition 8.1), or $(\epsilon, \delta)$-DP (Korolova, Kenthapadi,
+Mishra, Ntoulas 2009, with exact discrete noise).
 """
 
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError
+from pgmest.errors import ArgumentError
+from pgmest.privacy.budgets import rounded_down
 from pgmest.privacy.gaussian import SAFETY
 from pgmest.privacy.noise import Noise
 
 
 def threshold(noise: Noise, records: int, delta: float) -> int:
-    """The least whole T, rounded up for safety, with `records` P(noise >= T - records) <= delta.
+    """Return the least integer T, rounded up for safety, with `records` P(noise >= T - records) <= delta.
 
     The discrete Gaussian has P(X >= m) <= P(N >= m - 1), N continuous of the same parameter (Canonne, Kamath, Steinke
     2020, Proposition 25); the discrete Laplace P(X >= m) = exp(-m / b) / (1 + exp(-1 / b)).
 
     Args:
-        noise: on whole counts.
-        records: of one person, k.
-        delta: between 0 and 1.
+        noise: integer noise on counts.
+        records: the largest number of records of one person, k.
+        delta: the probability of a release that must not happen, between 0 and 1.
 
     Raises:
-        ArgumentError: no such delta, or noise that is not on whole counts.
+        ArgumentError: if delta is not between 0 and 1, or the noise is not integer-valued.
     """
     from scipy.special import ndtri
 
@@ -39,7 +42,7 @@ def threshold(noise: Noise, records: int, delta: float) -> int:
         raise ArgumentError.of("delta", delta, "a number between 0 and 1, well below 1 / records, such as 1e-10")
     if noise.step != 1.0 or noise.exact:
         raise ArgumentError.of("noise", noise, "on whole counts: a budget of Rho or Epsilon")
-    each = delta / records
+    each = rounded_down(Fraction(delta) / records)
     if noise.kind == "discrete_laplace":
         above = noise.scale * -math.log(each * (1 + math.exp(-1 / noise.scale)))
     else:
@@ -48,7 +51,7 @@ def threshold(noise: Noise, records: int, delta: float) -> int:
 
 
 def log_tail(noise: Noise, least: np.ndarray) -> np.ndarray:
-    """The log of the probability that noise on whole counts is at least so much, to the precision of floats."""
+    """Return the log probability that integer noise is at least `least`, to the precision of floats."""
     from scipy.special import log_ndtr, logsumexp
 
     least = np.asarray(least, dtype=np.float64)

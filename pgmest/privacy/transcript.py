@@ -1,10 +1,10 @@
-"""Witness: a curator of two neighbors at once, which answers about one and notes what each answer tells of the other.
+"""A curator of two neighboring datasets at once: it answers about one, and records the privacy loss of each answer.
 
-An audit by experiment sees a privacy loss when it is large; this one computes it. After a run it is known, request by
-request, how far the neighbor would have moved the answer, and so what it cost between these two, which must never be
-more than was charged. Nothing is random about that, so one run catches a sensitivity, noise, a recoding or an account
-that is wrong by any factor, where the two datasets are a worst case. The sum of the log likelihood ratios is, for
-audits by experiment, the best statistic that there is (Neyman, Pearson).
+An audit by experiment detects a privacy loss only if it is large; this audit computes it. For each request it is
+known how far the exact answer about the neighbor differs, and so what the answer cost between these two datasets, which
+must never be more than was charged. Nothing about this comparison is random. If the two datasets are a worst case, a
+single run therefore detects a sensitivity, noise, a recoding or an account that is wrong by any factor. The sum of the
+log likelihood ratios is the best statistic for audits by experiment (Neyman, Pearson).
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from pgmest.privacy.curator import Curator, RecordTransform
 from pgmest.privacy.ledger import Entry
 
 ROUNDING = 1e-9
-"""The share by which a loss computed in floats may be too large."""
+"""The relative rounding error that is accepted in a loss computed in floats."""
 
 
 @dataclass(frozen=True)
 class AnswerLoss:
-    """What one answer cost between the two datasets.
+    """The privacy loss of one answer between the two datasets.
 
     Attributes:
-        label: what it was for.
-        cost: what was charged for it; None where nothing was.
-        loss: what it cost between the two datasets, in the amount that `cost` has: rho, mu^2 or epsilon. Not a number
-            where that is not known (`release`).
-        log_ratio: how much likelier the answer was about the one than about the other, as a log.
+        label: the name of the request.
+        cost: the charge; None if nothing was charged.
+        loss: the loss between the two datasets, in the unit of `cost`: rho, mu^2 or epsilon. NaN if it is not known
+            (`Curator.release`).
+        log_ratio: the log of the probability of the answer given the data, less that given the neighbor.
     """
 
     label: str
@@ -47,12 +47,12 @@ class AnswerLoss:
 
     @property
     def excessive(self) -> bool:
-        """Whether it cost more than was charged."""
+        """True if the loss exceeds the charge."""
         return self.cost is None or self.loss > float(self.cost.exact[0]) * (1 + ROUNDING)
 
 
 class Witness(Curator):
-    """A curator of `data` that knows a neighbor, too. Its answers may not be published: it is for tables made up.
+    """A curator of `data` that also knows a neighbor. Its answers are not private; use it with artificial tables.
 
     >>> from pgmest.privacy import Rho
     >>> one, two = (Dataset.from_codes(np.zeros((records, 1), int), {"sex": 2}) for records in (9, 10))
@@ -63,7 +63,7 @@ class Witness(Curator):
 
     Args:
         data: a dataset.
-        neighbor: another, its neighbor under the relation of the curator.
+        neighbor: a neighbor of it under the curator's relation.
         budget, options: as for `Curator`.
     """
 
@@ -71,25 +71,25 @@ class Witness(Curator):
         super().__init__(data, budget, **options)
         self._neighbor = neighbor.remembering()
         self.answers: list[AnswerLoss] = []
-        """What each answer cost, in order."""
+        """The losses of all answers, in order."""
 
     @property
     def log_ratio(self) -> float:
-        """How much likelier all answers together were about the data than about the neighbor, as a log."""
+        """The log likelihood ratio of all answers together, the data against the neighbor."""
         return math.fsum(answer.log_ratio for answer in self.answers)
 
     @property
     def loss(self) -> float:
-        """What all answers together cost between the two, in the amount that the budget has."""
+        """The loss of all answers together, in the unit of the budget."""
         return math.fsum(answer.loss for answer in self.answers)
 
     @property
     def excessive(self) -> list[AnswerLoss]:
-        """The answers that cost more than was charged."""
+        """The answers whose loss exceeds their charge."""
         return [answer for answer in self.answers if answer.excessive]
 
     def through(self, transform: RecordTransform) -> Curator:
-        """See `Curator.through`; the neighbor is recoded on its own, as it would be in a run of its own."""
+        """Return a witness of the recoded records; the neighbor is recoded separately, as in a run on it."""
         recoded = super().through(transform)
         recoded.__dict__["_neighbor"] = transform.encode(self._neighbor).remembering()
         return recoded
@@ -104,13 +104,13 @@ class Witness(Curator):
 
 
 def loss_between(access: Access, cost: Budget, data: Dataset, neighbor: Dataset) -> float:
-    """What an access costs between two datasets, in the amount that a cost has: rho, mu^2 or epsilon.
+    """Return the privacy loss of an access between two datasets, in the unit of a cost: rho, mu^2 or epsilon.
 
-    Gaussian noise: half the square of how far the answers move, in standard deviations, for rho; that square for mu^2.
-    Laplace noise: how far they move, in scales. Choices and draws: of the logs of their probabilities the largest
-    change for epsilon; for rho an eighth of the square of their range, which is what a choice by the exponential
-    mechanism costs at most (Cesar, Rogers 2021). Frequent labels: as noise on the counts of those that both have; what
-    is told of others is in the delta that was charged.
+    - Gaussian noise: with d the distance of the exact answers in standard deviations, d^2 / 2 for rho and d^2 for mu^2.
+    - Laplace noise: the distance in scales.
+    - Choices and draws: for epsilon the largest change of a log probability; for rho an eighth of the squared range of
+      these changes, the most that a choice by the exponential mechanism costs (Cesar, Rogers 2021).
+    - Frequent labels: the loss of the noise on the counts of labels that both have. The delta covers the others.
     """
     if isinstance(access, NoisyAnswers | FrequentLabels):
         moved = access.moved(data, neighbor)
@@ -137,13 +137,13 @@ def _of_choice(changes: np.ndarray, cost: Budget) -> float:
 def privacy_loss(
     run: Callable[[Curator], Any], data: Dataset, neighbor: Dataset, budget: Budget, **options: Any
 ) -> Callable[[Dataset, int], float]:
-    """A function for `audit`: it runs on one of the two, and gives how much likelier the answers are about `data`.
+    """Return a function for `audit` that runs on one of the datasets and returns the log likelihood ratio.
 
     Args:
-        run: asks a curator.
+        run: a function that makes requests to a curator.
         data, neighbor: the two datasets.
-        budget: of each run.
-        options: of the curators, such as the backend. The seed is that of the trial.
+        budget: the budget of each run.
+        options: the options of the curators, such as the backend. The seed is that of the trial.
     """
 
     def private(records: Dataset, seed: int) -> float:

@@ -1,9 +1,8 @@
-"""Linear queries: those on one attribute (PGM Table 2), and Kron, which joins them to queries on several.
+"""Linear queries: queries on one attribute (PGM Table 2), and Kron, which combines them to queries on several.
 
-Every query is a `LinearQuery`: a matrix that is applied to a table and transposed, but never densified.
+Every query is a `LinearQuery`: a matrix that can be applied and transposed without being materialized.
 """
 
-from pgmest._base.deprecation import Lookup, renamed_names
 from pgmest.queries.base import MatrixQuery
 from pgmest.queries.kron import Kron
 from pgmest.queries.linear_query import LinearQuery
@@ -42,5 +41,3 @@ __all__ = [
     "subset",
     "total",
 ]
-
-__getattr__: Lookup = renamed_names(__name__, {"Query": "pgmest.queries.MatrixQuery"})

@@ -1,4 +1,4 @@
-"""MatrixQuery: a matrix of linear queries on the values of one attribute (or on the cells of one clique)."""
+"""MatrixQuery: a matrix of linear queries on the values of one attribute, or on the cells of one clique."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmest._base.deprecation import Lookup, renamed_names
-from pgmest._base.errors import QueryError, ShapeError
+from pgmest.errors import QueryError, ShapeError
 from pgmest.queries.linear_query import LinearQuery
 from pgmest.tables.domain import Clique, as_domain
 from pgmest.tables.factor import Factor
@@ -20,10 +19,10 @@ from pgmest.tables.factor import Factor
 
 @dataclass(frozen=True, eq=False)
 class MatrixQuery(LinearQuery):
-    """A (rows, n) query matrix Q: row r answers sum_j Q[r, j] * x[j] about a vector x of n counts.
+    """A (rows, n) query matrix Q; the answer of row r is sum_j Q[r, j] * x[j] for a vector x of n counts.
 
-    The counts are those of one attribute's values, or of a clique's cells. A subclass knows how to apply Q and its
-    transpose without materializing Q; `matrix()` does so on request.
+    The counts are those of one attribute's values, or of a clique's cells. A subclass applies Q and its transpose
+    without materializing Q; `matrix()` materializes it.
 
     >>> from pgmest import queries
     >>> queries.prefix(3).apply([10.0, 20.0, 30.0])
@@ -31,37 +30,37 @@ class MatrixQuery(LinearQuery):
     """
 
     shape: tuple[int, int]
-    """Rows, and the number of values n that each of them weighs."""
+    """The number of rows, and the number n of columns."""
     spec: Mapping[str, Any]
-    """The constructor that makes this query: its name under "kind", and its arguments other than n."""
+    """The constructor of this query: its name under "kind", and its arguments other than n."""
 
     @property
     def table_shape(self) -> tuple[int, ...]:
-        """(n,)."""
+        """The shape (n,)."""
         return self.shape[1:]
 
     @property
     def answer_shape(self) -> tuple[int, ...]:
-        """(rows,)."""
+        """The shape (rows,)."""
         return self.shape[:1]
 
     @property
     def matrices(self) -> tuple[MatrixQuery, ...]:
-        """Itself."""
+        """This query alone."""
         return (self,)
 
     def with_matrices(self, matrices: Sequence[MatrixQuery]) -> MatrixQuery:
-        """The one matrix given."""
+        """Return the given matrix, of which there must be one."""
         (matrix,) = matrices
         return matrix
 
     def in_order(self, clique: Clique) -> MatrixQuery:
-        """Itself: it reads the cells of whatever clique it is asked of."""
+        """Return this query, because it is applied to the cells of any clique."""
         return self
 
     def check(self, domain: Mapping[str, int], clique: Clique | None = None) -> None:
         if clique is None:
-            raise QueryError(f"{self} does not say which attributes it is about; name their clique.")
+            raise QueryError(f"the query {self} names no attributes; give the clique that it is about.")
         cells = as_domain(domain).size(clique)
         if self.cells != cells:
             raise QueryError(
@@ -69,18 +68,22 @@ class MatrixQuery(LinearQuery):
             )
 
     def apply(self, table: Any, axis: int = 0) -> np.ndarray:
-        """Q along one axis: that axis goes from length n to length `rows`. The result may share memory with `table`.
+        """Return Q applied along one axis, whose length changes from n to `rows`.
+
+        The result may share memory with `table`.
 
         Raises:
             ShapeError: the axis has another length.
         """
-        return self._along(self._apply, table, axis, self.columns)
+        return self._along(self._apply, table, axis, self.cells)
 
     def answer(self, marginal: Factor, clique: Clique) -> np.ndarray:
         return self.apply(marginal.project(clique).datavector())
 
     def transpose(self, answers: Any, axis: int = 0) -> np.ndarray:
-        """Q^T along one axis: that axis goes from length `rows` to length n. The result may share memory.
+        """Return Q^T applied along one axis, whose length changes from `rows` to n.
+
+        The result may share memory with `answers`.
 
         Raises:
             ShapeError: the axis has another length.
@@ -88,34 +91,35 @@ class MatrixQuery(LinearQuery):
         return self._along(self._apply_transpose, answers, axis, self.rows)
 
     def _along(self, operation: Any, values: Any, axis: int, length: int) -> np.ndarray:
+        """Return the operation, which acts on the first axis, applied along `axis`, whose length must be `length`."""
         array = np.asarray(values, dtype=np.float64)
         if not -array.ndim <= axis < array.ndim or array.shape[axis] != length:
-            raise ShapeError.of(f"axis {axis} of what {self} is applied to", f"of length {length}", array.shape)
+            raise ShapeError.of(f"axis {axis} of the argument of {self}", f"of length {length}", array.shape)
         if axis == 0:
             return operation(array)
         return np.moveaxis(operation(np.moveaxis(array, axis, 0)), 0, axis)
 
     @abstractmethod
     def _apply(self, values: np.ndarray) -> np.ndarray:
-        """Q @ values along the first axis: (n, ...) -> (rows, ...)."""
+        """Return Q @ values along the first axis: (n, ...) -> (rows, ...)."""
 
     @abstractmethod
     def _apply_transpose(self, values: np.ndarray) -> np.ndarray:
-        """Q^T @ values along the first axis: (rows, ...) -> (n, ...)."""
+        """Return Q^T @ values along the first axis: (rows, ...) -> (n, ...)."""
 
     @abstractmethod
     def squared(self) -> MatrixQuery:
-        """The query whose entries are the squares of this one's; column norms and variances need it."""
+        """Return the query whose entries are the squares of this query's; column norms and variances use it."""
 
     def row(self, index: int = 0) -> np.ndarray:
-        """One row of Q, shape (n,). It may share memory with the query."""
+        """Return one row of Q, shape (n,); it may share memory with the query."""
         unit = np.zeros(self.rows)
         unit[index] = 1.0
         return self._apply_transpose(unit)
 
     def matrix(self) -> np.ndarray:
-        """Q itself, dense, shape (rows, n)."""
-        return np.array(self.apply(np.eye(self.columns)))
+        """Return Q as a dense array of shape (rows, n)."""
+        return np.array(self.apply(np.eye(self.cells)))
 
     def __str__(self) -> str:
         return self._text
@@ -123,7 +127,7 @@ class MatrixQuery(LinearQuery):
     @cached_property
     def _text(self) -> str:
         arguments = [f"{name}={_short(value)}" for name, value in self.spec.items() if name != "kind"]
-        return f"{self.spec['kind']}({', '.join([str(self.columns), *arguments])})"
+        return f"{self.spec['kind']}({', '.join([str(self.cells), *arguments])})"
 
     __repr__ = __str__
 
@@ -134,10 +138,10 @@ def _short(value: Any) -> str:
 
 
 def positive_size(n: Any) -> int:
-    """`n` as an int.
+    """Return `n` as an int.
 
     Raises:
-        QueryError: it is not a positive integer.
+        QueryError: `n` is not a positive integer.
     """
     try:
         size = 0 if isinstance(n, bool) else operator.index(n)
@@ -149,10 +153,10 @@ def positive_size(n: Any) -> int:
 
 
 def finite_vector(values: Any, n: int, what: str) -> np.ndarray:
-    """`values` as a read-only float64 vector of length n.
+    """Return `values` as a read-only float64 vector of length n.
 
     Raises:
-        QueryError: another length, not numbers, NaN or infinite.
+        QueryError: the length differs, or an entry is not a finite number; `what` names the vector in the error.
     """
     try:
         vector = np.array(values, dtype=np.float64)
@@ -164,6 +168,3 @@ def finite_vector(values: Any, n: int, what: str) -> np.ndarray:
         raise QueryError(f"{what} must not be NaN or infinite; give finite numbers.")
     vector.flags.writeable = False
     return vector
-
-
-__getattr__: Lookup = renamed_names(__name__, {"Query": "pgmest.queries.base.MatrixQuery"})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, reduce
 from types import MappingProxyType
@@ -11,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmest._base.errors import DuplicateAttributeError, QueryError, ShapeError
+from pgmest.errors import DuplicateAttributeError, QueryError, ShapeError
 from pgmest.queries.base import MatrixQuery
 from pgmest.queries.linear_query import LinearQuery
 from pgmest.queries.matrices import as_matrix_query
@@ -20,10 +19,10 @@ from pgmest.tables.factor import Factor
 
 
 class Kron(LinearQuery):
-    """A factored query (PGM Section 4.2): one query matrix per attribute; attributes left out are summed out.
+    """A factored query (PGM Section 4.2): one query matrix per attribute; other attributes are summed out.
 
-    The flattened answer is row-major over the rows of each attribute, in the order given here. The product of the
-    matrices is never materialized.
+    The flattened answer is row-major over the rows of each attribute, in the order of `factors`. The Kronecker product
+    is not materialized.
 
     >>> from pgmest import Domain, Factor, queries
     >>> table = Factor(Domain({"age": 3, "sex": 2}), [[1, 2], [3, 4], [5, 6]])
@@ -35,11 +34,11 @@ class Kron(LinearQuery):
     array([-3.])
 
     Args:
-        factors: attribute -> MatrixQuery, dense array, scipy sparse matrix or LinearOperator; a mapping or pairs.
+        factors: attribute -> MatrixQuery, dense array, scipy sparse matrix or LinearOperator: a mapping, or pairs.
 
     Raises:
         DuplicateAttributeError: an attribute appears twice.
-        QueryError: a matrix cannot be used (NaN, not two-dimensional, ...).
+        QueryError: a name is not a string, or a matrix is not two-dimensional, finite and real.
     """
 
     def __init__(self, factors: Mapping[str, Any] | Iterable[tuple[str, Any]]):
@@ -64,69 +63,69 @@ class Kron(LinearQuery):
 
     @cached_property
     def answer_shape(self) -> tuple[int, ...]:
-        """The shape of the answer: rows of each attribute's matrix."""
+        """The shape of the answer: the number of rows of each attribute's matrix."""
         return tuple(query.rows for query in self.matrices)
 
     @cached_property
     def table_shape(self) -> tuple[int, ...]:
-        """The number of values of each attribute, as its matrix has it."""
-        return tuple(query.columns for query in self.matrices)
+        """The shape of the table of cells: the number of columns of each attribute's matrix."""
+        return tuple(query.cells for query in self.matrices)
 
     @cached_property
     def shape(self) -> tuple[int, int]:
-        """(rows, cells), the shape of the Kronecker product."""
+        """The shape (rows, cells) of the Kronecker product."""
         return math.prod(self.answer_shape), math.prod(self.table_shape)
 
     @property
     def spec(self) -> Mapping[str, Any]:
-        """ "kron", and its factors."""
+        """The kind of the query, "kron", and its factors."""
         return {"kind": "kron", "factors": self.factors}
 
     def with_matrices(self, matrices: Sequence[MatrixQuery]) -> Kron:
-        """The Kron of the same attributes with other matrices."""
+        """Return the Kron of the same attributes with other matrices, one for each attribute."""
         return Kron(zip(self.attributes, matrices, strict=True))
 
     def in_order(self, clique: Clique) -> LinearQuery:
-        """The same queries, reading the cells of a clique row-major in the clique's order; answers keep theirs.
+        """Return the same queries on cells that are row-major in the clique's order; the order of answers is kept.
 
         Raises:
-            QueryError: the clique is not exactly the query's attributes.
+            QueryError: the clique's attributes are not those of the query.
         """
         if tuple(clique) == self.attributes:
             return self
         if sorted(clique) != sorted(self.attributes):
-            raise QueryError(f"the Kron over {self.attributes} cannot read the cells of {clique}; ask about its own.")
+            raise QueryError(f"the Kron over {self.attributes} cannot be applied to a table over {clique}.")
         return ReorderedKron(self, tuple(clique))
 
     def check(self, domain: Mapping[str, int], clique: Clique | None = None) -> None:
-        """See that the query fits a domain.
+        """Check that the query fits a domain.
 
         Raises:
             UnknownAttributeError: the domain lacks an attribute.
-            QueryError: a matrix has another number of columns than its attribute has values.
+            QueryError: a matrix's number of columns is not its attribute's number of values.
         """
         for name, query in self.factors.items():
-            if query.columns != domain[name]:
+            if query.cells != domain[name]:
                 raise QueryError(
                     f"the query on '{name}': expected {domain[name]} columns, one per value, got a matrix of shape "
                     f"{query.shape}. Make it for n={domain[name]}."
                 )
 
     def apply(self, table: Factor | Any) -> np.ndarray:
-        """The answers, an array of `answer_shape`, axes in `attributes` order.
+        """Return the answers, an array of shape `answer_shape`, axes in the order of `attributes`.
 
         Args:
-            table: a marginal that covers the attributes; or its cells, an array of `table_shape`, or flat.
+            table: in counts: a Factor that has the query's attributes, or an array of shape `table_shape`, or flat.
 
         Raises:
-            UnknownAttributeError, QueryError: a marginal that does not fit, as `check` says.
-            ShapeError: an array of another shape.
+            UnknownAttributeError, QueryError: the Factor's domain does not fit, see `check`.
+            ShapeError: the array has another shape.
         """
         if isinstance(table, Factor):
             self.check(table.domain)
             cells = table.project(self.attributes).values
         else:
-            cells = _shaped(table, self.table_shape, "what the query is applied to")
+            cells = _shaped(table, self.table_shape, "the table of cells")
         for axis in self._order:
             cells = self.matrices[axis].apply(cells, axis)
         return cells
@@ -135,36 +134,34 @@ class Kron(LinearQuery):
         return self.apply(marginal).reshape(-1)
 
     def transpose(self, answers: Any) -> np.ndarray:
-        """The transposed product: answers (of `answer_shape`, or flat) to an array with the attributes' own axes.
+        """Return Q^T times one number per query, an array of shape `table_shape`.
+
+        Args:
+            answers: an array of shape `answer_shape`, or flat.
 
         Raises:
-            ShapeError: not one value per query.
+            ShapeError: the answers have another shape.
         """
-        array = _shaped(answers, self.answer_shape, "what the transposed query is applied to")
+        array = _shaped(answers, self.answer_shape, "the array of answers")
         for axis in reversed(self._order):
             array = self.matrices[axis].transpose(array, axis)
         return array
 
     def squared(self) -> Kron:
-        """The query whose entries are the squares of this one's."""
+        """Return the query whose entries are the squares of this query's."""
         return self.with_matrices([query.squared() for query in self.matrices])
 
     def max_column_norm(self) -> float:
-        """max_j ||Q e_j||_2, the product of the factors' own."""
+        """Return max_j ||Q e_j||_2, the product of the factors' norms."""
         return math.prod(query.max_column_norm() for query in self.matrices)
 
     def matrix(self) -> np.ndarray:
-        """The Kronecker product, dense, (rows, cells): for small queries and for checking."""
+        """Return the Kronecker product as a dense array, (rows, cells); meant for small queries and for tests."""
         return reduce(np.kron, (query.matrix() for query in self.matrices), np.ones((1, 1)))
-
-    def apply_cells(self, cells: np.ndarray) -> np.ndarray:
-        """The former name of `apply` to cells."""
-        warnings.warn("apply_cells is now apply, which takes cells as well as a Factor", DeprecationWarning, 2)
-        return self.apply(cells)
 
     @cached_property
     def _order(self) -> list[int]:
-        """Axes by how much their query shrinks the array, the strongest first, so that the others have less to do."""
+        """The axes in the order of application: those whose matrix shrinks the array most come first, to save work."""
         return sorted(range(len(self.factors)), key=lambda axis: self.answer_shape[axis] / self.table_shape[axis])
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -175,11 +172,11 @@ class Kron(LinearQuery):
 
 
 class ReorderedKron(LinearQuery):
-    """A Kron that reads the cells of a clique of its attributes in another order; its answers are the Kron's own.
+    """A Kron on cells whose axes have another order; the order of the answers is the Kron's.
 
     Args:
         kron: the query.
-        clique: its attributes, in the order of the cells.
+        clique: the query's attributes, in the order of the axes of the cells.
     """
 
     def __init__(self, kron: Kron, clique: Clique):
@@ -190,7 +187,7 @@ class ReorderedKron(LinearQuery):
         self.shape: tuple[int, int] = kron.shape
         self.answer_shape: tuple[int, ...] = kron.answer_shape
         self.matrices: tuple[MatrixQuery, ...] = kron.matrices
-        self.table_shape: tuple[int, ...] = tuple(kron.factors[name].columns for name in clique)
+        self.table_shape: tuple[int, ...] = tuple(kron.factors[name].cells for name in clique)
         self._to_kron = tuple(clique.index(name) for name in kron.attributes)
         self._to_clique = tuple(kron.attributes.index(name) for name in clique)
 
@@ -204,7 +201,7 @@ class ReorderedKron(LinearQuery):
         self.kron.check(domain)
 
     def apply(self, table: Any) -> np.ndarray:
-        cells = _shaped(table, self.table_shape, "what the query is applied to")
+        cells = _shaped(table, self.table_shape, "the table of cells")
         return self.kron.apply(cells.transpose(self._to_kron))
 
     def answer(self, marginal: Factor, clique: Clique) -> np.ndarray:
@@ -231,10 +228,10 @@ class ReorderedKron(LinearQuery):
 
 
 def _shaped(values: Any, shape: tuple[int, ...], what: str) -> np.ndarray:
-    """An array of a shape, or flat, in that shape.
+    """Return an array in the given shape; it may be given flat.
 
     Raises:
-        ShapeError: it is neither.
+        ShapeError: the array has another shape; `what` names the array in the error.
     """
     array = np.asarray(values, dtype=np.float64)
     if array.shape != shape and array.shape != (math.prod(shape),):
@@ -244,7 +241,7 @@ def _shaped(values: Any, shape: tuple[int, ...], what: str) -> np.ndarray:
 
 def _factor(name: Any, query: Any) -> MatrixQuery:
     if not isinstance(name, str):
-        raise QueryError(f"the attributes of a Kron must be names, got {name!r}.")
+        raise QueryError(f"the attributes of a Kron must be strings, got {name!r}.")
     try:
         return as_matrix_query(query)
     except QueryError as error:

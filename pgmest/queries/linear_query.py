@@ -1,8 +1,7 @@
-"""LinearQuery: what every linear query about a table of counts offers, whatever its matrix is kept as."""
+"""LinearQuery: the interface of all linear queries on a table of counts, independent of how the matrix is stored."""
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -17,18 +16,18 @@ if TYPE_CHECKING:
 
 
 class LinearQuery(ABC):
-    """A matrix Q of linear queries about a table of counts, never densified: the answers are Q times the cells.
+    """A matrix Q of linear queries on a table of counts; the answers are Q times the vector of cells.
 
-    `MatrixQuery` is one matrix about the cells of whatever clique it is asked of; `Kron` is the Kronecker product of
-    one such matrix for each of its attributes. Cells and answers are row-major in their axes.
+    `MatrixQuery` is one matrix, applied to the cells of any clique of its size. `Kron` is the Kronecker product of one
+    matrix for each of its attributes. Cells and answers are row-major in their axes.
 
     Attributes:
-        shape: (rows, cells), the shape of the matrix, as of `matrix()`.
-        table_shape: the axes of the table that the query reads; their product is `cells`.
-        answer_shape: the axes of its answers; their product is `rows`.
-        attributes: the attributes of both kinds of axes, where the query names them itself (a Kron), else None.
-        matrices: the matrices whose Kronecker product it is, in the order of the answer's axes; one for a MatrixQuery.
-        spec: how the query is made: its "kind" and arguments, as measurement files have them.
+        shape: (rows, cells), the shape of the matrix.
+        table_shape: the shape of the table of cells; its product is `cells`.
+        answer_shape: the shape of the answers; its product is `rows`.
+        attributes: the attributes of the axes if the query names them (a Kron), else None.
+        matrices: the matrices whose Kronecker product is Q, in the order of the answer's axes; one for a MatrixQuery.
+        spec: the "kind" of the query and its arguments, as measurement files store them.
     """
 
     shape: tuple[int, int]
@@ -45,84 +44,84 @@ class LinearQuery(ABC):
 
     @property
     def cells(self) -> int:
-        """The number of cells that each query weighs."""
-        return self.shape[1]
-
-    @property
-    def columns(self) -> int:
-        """The number of columns of the matrix: `cells`, in the words of matrices."""
+        """The number of cells of the table, and of columns of the matrix."""
         return self.shape[1]
 
     @abstractmethod
     def with_matrices(self, matrices: Sequence[MatrixQuery]) -> LinearQuery:
-        """The query of the same kind, about the same attributes, with other matrices."""
+        """Return the query of the same kind, on the same attributes, with other matrices."""
 
     @abstractmethod
     def apply(self, table: Any) -> np.ndarray:
-        """Q times the cells: from an array of `table_shape`, or flat, to one of `answer_shape`.
+        """Return Q times the cells, an array of shape `answer_shape`.
+
+        Args:
+            table: the cells, in counts: an array of shape `table_shape`, or flat.
 
         Raises:
-            ShapeError: the array has another shape.
+            ShapeError: the table has another shape.
         """
 
     @abstractmethod
     def answer(self, marginal: Factor, clique: Clique) -> np.ndarray:
-        """The answers, flat, about a marginal that covers a clique, whose cells are row-major in the clique's order.
+        """Return the answers, flat, from a marginal in counts.
+
+        Args:
+            marginal: a table that has all attributes of the clique; other attributes are summed out.
+            clique: the attributes of the query; its cells are row-major in this order.
 
         Raises:
             UnknownAttributeError: the marginal lacks an attribute.
-            QueryError, ShapeError: it has another number of cells than the query was made for.
+            QueryError, ShapeError: the clique's number of cells is not that of the query.
         """
 
     @abstractmethod
     def transpose(self, answers: Any) -> np.ndarray:
-        """Q^T times one number per query: from an array of `answer_shape`, or flat, to one of `table_shape`.
+        """Return Q^T times one number per query, an array of shape `table_shape`.
+
+        Args:
+            answers: one number per query: an array of shape `answer_shape`, or flat.
 
         Raises:
-            ShapeError: the array has another shape.
+            ShapeError: the answers have another shape.
         """
 
     @abstractmethod
     def squared(self) -> LinearQuery:
-        """The query whose entries are the squares of this one's; column norms and variances need it."""
+        """Return the query whose entries are the squares of this query's; column norms and variances use it."""
 
     @abstractmethod
     def check(self, domain: Mapping[str, int], clique: Clique | None = None) -> None:
-        """See that the query fits a domain.
+        """Check that the query fits a domain.
 
         Args:
             domain: attribute -> number of values.
-            clique: the attributes that the query is about; may be left out where it names them itself.
+            clique: the attributes of the query; may be None if the query names them itself.
 
         Raises:
             UnknownAttributeError: the domain lacks an attribute.
-            QueryError: it was made for another number of cells, or no clique is given.
+            QueryError: the clique's number of cells is not that of the query, or a clique is needed and missing.
         """
 
     @abstractmethod
     def in_order(self, clique: Clique) -> LinearQuery:
-        """The same queries, reading the cells of a clique row-major in the clique's order.
+        """Return the same queries on cells that are row-major in the clique's order.
 
         Raises:
             QueryError: the query names other attributes.
         """
 
     def weighted_column_squares(self, weights: Any) -> np.ndarray:
-        """sum_r weights[r] * Q[r, j]^2 for each cell j, shape `table_shape`; weights may be a scalar."""
+        """Return sum_r weights[r] * Q[r, j]^2 for each cell j, shape `table_shape`; weights may be a scalar."""
         return self.squared().transpose(np.broadcast_to(weights, (self.rows,)))
 
     def max_column_norm(self) -> float:
-        """max_j ||Q e_j||_2: how far, in l2, one record moves the exact answers (1 for identity)."""
+        """Return max_j ||Q e_j||_2: the l2 sensitivity of the exact answers to one record (1 for identity)."""
         return float(np.sqrt(np.max(self.weighted_column_squares(1.0))))
 
     @abstractmethod
     def matrix(self) -> np.ndarray:
-        """Q itself, dense, shape (rows, cells): for small queries and for checking."""
-
-    def apply_transpose(self, answers: Any, *axis: int) -> np.ndarray:
-        """The former name of `transpose`."""
-        warnings.warn("apply_transpose is now transpose", DeprecationWarning, stacklevel=2)
-        return self.transpose(answers, *axis)
+        """Return Q as a dense array of shape (rows, cells); meant for small queries and for tests."""
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return self.matrix().astype(dtype or np.float64, copy=False)

@@ -1,4 +1,4 @@
-"""Queries given by what they are: identity, a recoding into groups, or a user's dense, sparse or implicit matrix."""
+"""Query matrices by how they are stored: identity, a recoding into groups, and dense, sparse and implicit matrices."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmest._base.errors import QueryError
+from pgmest.errors import QueryError
 from pgmest.queries.base import MatrixQuery
 from pgmest.queries.linear_query import LinearQuery
 from pgmest.queries.ranges import membership
@@ -16,7 +16,7 @@ from pgmest.queries.ranges import membership
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Identity(MatrixQuery):
-    """Every count by itself."""
+    """The identity matrix."""
 
     def _apply(self, values: np.ndarray) -> np.ndarray:
         return values
@@ -24,13 +24,13 @@ class Identity(MatrixQuery):
     _apply_transpose = _apply
 
     def squared(self) -> Identity:
-        """Itself."""
+        """Return this query, because its entries are 0 and 1."""
         return self
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Grouping(MatrixQuery):
-    """Row g sums the codes j with groups[j] == g: the attribute recoded by a function."""
+    """The counts of an attribute after recoding: row g sums the codes j with groups[j] == g."""
 
     groups: np.ndarray
 
@@ -39,13 +39,13 @@ class Grouping(MatrixQuery):
         return membership(self.groups, self.rows)
 
     def _apply(self, values: np.ndarray) -> np.ndarray:
-        return (self._members @ values.reshape(self.columns, -1)).reshape(self.rows, *values.shape[1:])
+        return (self._members @ values.reshape(self.cells, -1)).reshape(self.rows, *values.shape[1:])
 
     def _apply_transpose(self, values: np.ndarray) -> np.ndarray:
         return values[self.groups]
 
     def squared(self) -> Grouping:
-        """Itself: the entries are 0 and 1."""
+        """Return this query, because its entries are 0 and 1."""
         return self
 
 
@@ -62,66 +62,70 @@ class DenseQuery(MatrixQuery):
         return np.tensordot(self.values.T, values, 1)
 
     def squared(self) -> DenseQuery:
-        """The matrix of squares."""
+        """Return the matrix of squares."""
         return dense(self.values**2)
 
     def row(self, index: int = 0) -> np.ndarray:
-        """A view of one row."""
+        """Return a view of one row."""
         return self.values[index]
 
     def matrix(self) -> np.ndarray:
-        """A copy of the matrix."""
+        """Return a copy of the matrix."""
         return self.values.copy()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SparseQuery(MatrixQuery):
-    """A scipy sparse matrix, kept by rows."""
+    """A scipy sparse matrix, stored by rows (CSR)."""
 
     values: Any
 
     def _apply(self, values: np.ndarray) -> np.ndarray:
-        return (self.values @ values.reshape(self.columns, -1)).reshape(self.rows, *values.shape[1:])
+        return (self.values @ values.reshape(self.cells, -1)).reshape(self.rows, *values.shape[1:])
 
     def _apply_transpose(self, values: np.ndarray) -> np.ndarray:
-        return (self._transposed @ values.reshape(self.rows, -1)).reshape(self.columns, *values.shape[1:])
+        return (self._transposed @ values.reshape(self.rows, -1)).reshape(self.cells, *values.shape[1:])
 
     @cached_property
     def _transposed(self) -> Any:
         return self.values.T.tocsr()
 
     def squared(self) -> SparseQuery:
-        """The matrix of squares, as sparse."""
+        """Return the sparse matrix of squares."""
         return sparse_query(self.values.power(2))
 
     def matrix(self) -> np.ndarray:
-        """The matrix, dense."""
+        """Return the matrix as a dense array."""
         return self.values.toarray()
+
+
+BLOCK_CELLS = 1 << 22
+"""Unit vectors are multiplied in blocks of at most this many cells (32 MB), which bounds the memory used."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class OperatorQuery(MatrixQuery):
-    """A scipy LinearOperator: only its products are known."""
+    """A scipy LinearOperator, of which only products with vectors are known."""
 
     operator: Any
 
     def _apply(self, values: np.ndarray) -> np.ndarray:
-        return self.operator.matmat(values.reshape(self.columns, -1)).reshape(self.rows, *values.shape[1:])
+        return self.operator.matmat(values.reshape(self.cells, -1)).reshape(self.rows, *values.shape[1:])
 
     def _apply_transpose(self, values: np.ndarray) -> np.ndarray:
-        return self.operator.rmatmat(values.reshape(self.rows, -1)).reshape(self.columns, *values.shape[1:])
+        return self.operator.rmatmat(values.reshape(self.rows, -1)).reshape(self.cells, *values.shape[1:])
 
     def squared(self) -> DenseQuery:
-        """The squares, materialized: products do not give the entries, so this takes rows * n memory."""
+        """Return the dense matrix of squares; the products do not give single entries, so it takes rows * n memory."""
         return dense(self.matrix() ** 2)
 
     def weighted_column_squares(self, weights: Any) -> np.ndarray:
-        """As for any query; exact, by products with blocks of unit vectors, n of them in all."""
-        block = max(1, 2**22 // max(self.shape))
-        squares = np.empty(self.columns)
-        for start in range(0, self.columns, block):
-            width = min(block, self.columns - start)
-            units = np.zeros((self.columns, width))
+        """Return sum_r weights[r] * Q[r, j]^2 for each column j, from products with blocks of the n unit vectors."""
+        block = max(1, BLOCK_CELLS // max(self.shape))
+        squares = np.empty(self.cells)
+        for start in range(0, self.cells, block):
+            width = min(block, self.cells - start)
+            units = np.zeros((self.cells, width))
             units[np.arange(start, start + width), np.arange(width)] = 1.0
             columns = self._apply(units)
             squares[start : start + width] = np.broadcast_to(weights, (self.rows,)) @ (columns * columns)
@@ -129,10 +133,10 @@ class OperatorQuery(MatrixQuery):
 
 
 def dense(matrix: Any, spec: dict[str, Any] | None = None) -> DenseQuery:
-    """A dense matrix as a query, copied and checked.
+    """Return a checked copy of a dense matrix as a query.
 
     Raises:
-        QueryError: not two-dimensional, empty, not real numbers, NaN or infinite.
+        QueryError: the matrix is not two-dimensional, is empty, or holds an entry that is not a finite real number.
     """
     try:
         values = np.array(matrix)
@@ -149,10 +153,10 @@ def dense(matrix: Any, spec: dict[str, Any] | None = None) -> DenseQuery:
 
 
 def sparse_query(matrix: Any) -> SparseQuery:
-    """A scipy sparse matrix as a query.
+    """Return a checked copy of a scipy sparse matrix as a query.
 
     Raises:
-        QueryError: not two-dimensional, empty, not real numbers, NaN or infinite.
+        QueryError: the matrix is not two-dimensional, is empty, or holds an entry that is not a finite real number.
     """
     from scipy import sparse
 
@@ -168,10 +172,10 @@ def sparse_query(matrix: Any) -> SparseQuery:
 
 
 def operator_query(operator: Any) -> OperatorQuery:
-    """A scipy LinearOperator (or anything with shape, matmat and rmatmat) as a query.
+    """Return a scipy LinearOperator, or any object with shape, matmat and rmatmat, as a query.
 
     Raises:
-        QueryError: it lacks the transposed product, is empty or complex, or its products are NaN or infinite.
+        QueryError: the operator lacks the transposed product, is empty or complex, or has products that are not finite.
     """
     rows, columns = shape = (int(operator.shape[0]), int(operator.shape[1]))
     if min(shape) < 1:
@@ -191,24 +195,24 @@ def operator_query(operator: Any) -> OperatorQuery:
 
 
 def as_query(matrix: Any) -> LinearQuery:
-    """A query from a LinearQuery, a dense array (nested lists will do), a scipy sparse matrix, or a LinearOperator.
+    """Return a LinearQuery for a LinearQuery, a dense array or nested lists, a scipy sparse matrix or LinearOperator.
 
     Raises:
-        QueryError: it is none of these, or its entries cannot be used.
+        QueryError: `matrix` has another type, or its entries are not finite real numbers.
     """
     return matrix if isinstance(matrix, LinearQuery) else as_matrix_query(matrix)
 
 
 def as_matrix_query(matrix: Any) -> MatrixQuery:
-    """As `as_query`, of one matrix: a Kron, which names its own attributes, is refused.
+    """Return a MatrixQuery for the same arguments as `as_query`, but refuse a Kron, which names its own attributes.
 
     Raises:
-        QueryError: it is none of these, or its entries cannot be used.
+        QueryError: `matrix` is a Kron or has another type, or its entries are not finite real numbers.
     """
     if isinstance(matrix, MatrixQuery):
         return matrix
     if isinstance(matrix, LinearQuery):
-        raise QueryError(f"a matrix is needed here, got {matrix}; a Kron cannot be a factor of another query.")
+        raise QueryError(f"a factor of a Kron must be a matrix, got {matrix}; list its factors one by one instead.")
     if hasattr(matrix, "tocsr"):
         return sparse_query(matrix)
     if hasattr(matrix, "matvec") and hasattr(matrix, "shape"):

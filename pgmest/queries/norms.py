@@ -1,9 +1,9 @@
-"""What bounds a query's sensitivity: the norms of its columns, the signs of its entries, whether they are integers.
+"""The facts that a query's sensitivity depends on: column norms, signs of entries, and whether entries are integers.
 
-Every float is an integer times a power of two, so the norms of columns are known exactly: nothing here rounds,
-underflows or overflows. Entries of at most 31 bits above their common unit (all that a curator releases, see
-`pgmest.privacy.grid`) are summed in float64, whose integers are exact up to 2^53, as a high and a low half; others as
-Python integers.
+Every float is an integer times a power of two, so column norms are computed exactly: nothing here rounds, underflows or
+overflows. Entries of at most 31 bits above their common unit are summed in float64, whose integers are exact up to
+2^53, as a high and a low half. (Every query that a curator releases is of this kind, see `pgmest.privacy.grid`.) Other
+entries are summed as Python integers.
 """
 
 from __future__ import annotations
@@ -16,81 +16,83 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from pgmest._base.errors import QueryError
+from pgmest.errors import QueryError
 from pgmest.queries.base import MatrixQuery
 from pgmest.queries.matrices import DenseQuery, Grouping, Identity, SparseQuery, as_query
 from pgmest.queries.ranges import Differences, Ranges
 
-HALF = 2.0**15
-"""The high half of an entry counts so many units."""
+HALF_BITS = 15
+"""The number of bits of the low half of an entry."""
+HALF = 2.0**HALF_BITS
+"""The unit of the high half of an entry."""
 BITS, MOST_ROWS = 31, 2**19
-"""Within these, sums over the rows of products of halves stay below 2^53."""
+"""Within these limits, the sum over the rows of products of halves (16 bits each at most) stays below 2^53."""
 
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
-REMEMBERED, REMEMBERED_CELLS = 1024, 4096
-"""How many dense matrices each function remembers, and of how many cells at most."""
+CACHED_MATRICES, CACHED_CELLS = 1024, 4096
+"""Each cached function keeps the results of at most this many dense matrices, of at most this many cells each."""
 
 
-def once_each(function: Callable[[MatrixQuery], Found]) -> Callable[[MatrixQuery], Found]:
-    """The function, which finds out once about each small dense matrix: many queries have the same.
+def cached_by_entries(function: Callable[[MatrixQuery], Result]) -> Callable[[MatrixQuery], Result]:
+    """Return the function with a cache of its results for small dense matrices, because many queries share one.
 
-    A matrix is known by its numbers, not as an object: one that was changed in place is looked at again.
+    The key is the matrix's entries, not the object, so a matrix that was changed in place is computed again.
     """
-    known: dict[tuple[tuple[int, ...], bytes], Found] = {}
+    cache: dict[tuple[tuple[int, ...], bytes], Result] = {}
 
     @wraps(function)
-    def found(matrix: MatrixQuery) -> Found:
+    def cached(matrix: MatrixQuery) -> Result:
         if not isinstance(matrix, DenseQuery) or matrix.values.dtype != np.float64:
             return function(matrix)
-        if matrix.values.size > REMEMBERED_CELLS:
+        if matrix.values.size > CACHED_CELLS:
             return function(matrix)
         key = matrix.values.shape, matrix.values.tobytes()
-        if key not in known:
-            if len(known) >= REMEMBERED:
-                known.clear()
-            known[key] = function(matrix)
-        return known[key]
+        if key not in cache:
+            if len(cache) >= CACHED_MATRICES:
+                cache.clear()
+            cache[key] = function(matrix)
+        return cache[key]
 
-    return found
+    return cached
 
 
 def largest_l1(query: Any = None) -> Fraction:
-    """max_j ||Q e_j||_1, exactly; of a Kron the product of its factors' own."""
+    """Return max_j ||Q e_j||_1, exactly; for a Kron this is the product of its factors' norms."""
     return math.prod((_largest_column(factor)[0] for factor in factors_of(query)), start=Fraction(1))
 
 
 def largest_l2_squared(query: Any = None) -> Fraction:
-    """max_j ||Q e_j||_2^2, exactly; of a Kron the product of its factors' own."""
+    """Return max_j ||Q e_j||_2^2, exactly; for a Kron this is the product of its factors' squared norms."""
     return math.prod((_largest_column(factor)[1] for factor in factors_of(query)), start=Fraction(1))
 
 
 def factors_of(query: Any) -> list[MatrixQuery]:
-    """The matrices whose Kronecker product the query is; none for identity."""
+    """Return the matrices whose Kronecker product the query is; an empty list for None, the identity."""
     if query is None:
         return []
     return list(as_query(query).matrices)
 
 
-@once_each
+@cached_by_entries
 def integer_valued(query: MatrixQuery) -> bool:
-    """Whether all entries are integers."""
+    """Return whether all entries are integers."""
     entries = entries_of(query)
     return entries is None or bool(np.all(entries == np.rint(entries)))
 
 
 def non_negative(query: MatrixQuery) -> bool:
-    """Whether no entry is negative."""
+    """Return whether no entry is negative."""
     entries = entries_of(query)
     return not isinstance(query, Differences) if entries is None else bool(entries.min(initial=0.0) >= 0)
 
 
 def entries_of(query: MatrixQuery) -> np.ndarray | None:
-    """The entries that may be other than zero, or None where all are -1, 0 or 1 by construction.
+    """Return the entries that may be non-zero, or None if all entries are -1, 0 or 1 by construction.
 
     Raises:
-        QueryError: they are not known.
+        QueryError: the entries are not known (a LinearOperator).
     """
     if isinstance(query, DenseQuery):
         return query.values
@@ -105,14 +107,16 @@ def entries_of(query: MatrixQuery) -> np.ndarray | None:
 
 
 def integers(values: np.ndarray) -> tuple[np.ndarray, Fraction]:
-    """Finite floats as integers times a power of two: float64 where they have at most 31 bits, else Python integers.
+    """Return finite floats as integers and their common unit, a power of two.
+
+    The integers are float64 if they have at most 31 bits, else Python integers in an object array.
 
     >>> integers(np.array([0.75, -2.0]))
     (array([ 3., -8.]), Fraction(1, 4))
     """
     fractions, exponents = np.frexp(values)
     digits = np.ldexp(fractions, 53).astype(np.int64)
-    lowest = exponents - 53 + np.frexp((digits & -digits).astype(np.float64))[1] - 1  # of the last binary digit set
+    lowest = exponents - 53 + np.frexp((digits & -digits).astype(np.float64))[1] - 1  # exponent of the last bit set
     used = digits != 0
     unit = int(lowest[used].min()) if used.any() else 0
     if not used.any() or int(exponents[used].max()) - unit <= BITS:
@@ -123,15 +127,15 @@ def integers(values: np.ndarray) -> tuple[np.ndarray, Fraction]:
 
 
 def python_integers(values: np.ndarray) -> np.ndarray:
-    """Integers in floats as Python's."""
+    """Return integers that are stored as floats as Python integers, in an object array."""
     return np.array([int(value) for value in values.flat], dtype=object).reshape(values.shape)
 
 
-@once_each
+@cached_by_entries
 def _largest_column(factor: MatrixQuery) -> tuple[Fraction, Fraction]:
-    """The largest l1 norm and the largest squared l2 norm of a column."""
+    """Return the largest l1 norm and the largest squared l2 norm of a column."""
     values = entries_of(factor)
-    if values is None:  # entries -1, 0 and 1: both norms count the entries, in floats that are exact
+    if values is None:  # entries are -1, 0 or 1: both norms are the number of non-zeros, which floats hold exactly
         count = Fraction(int(np.max(factor.squared().transpose(np.ones(factor.rows)))))
         return count, count
     entries, unit = integers(np.abs(values))
@@ -147,17 +151,22 @@ def _largest_column(factor: MatrixQuery) -> tuple[Fraction, Fraction]:
 
 
 def _column_sums(factor: MatrixQuery, entries: np.ndarray) -> np.ndarray:
+    """Return the sum of each column of a matrix with the factor's pattern and these entries."""
     if isinstance(factor, DenseQuery):
         return entries.sum(axis=0)
     assert isinstance(factor, SparseQuery)
-    sums = np.zeros(factor.columns, dtype=entries.dtype)
+    sums = np.zeros(factor.cells, dtype=entries.dtype)
     np.add.at(sums, factor.values.indices, entries)
     return sums
 
 
 def largest_square(high: np.ndarray, mixed: np.ndarray, low: np.ndarray) -> int:
-    """The largest of high 2^30 + mixed 2^16 + low; in floats only to see which may be it."""
-    near = high * HALF**2 + mixed * (2 * HALF) + low
-    candidates = near >= near.max() * (1 - 1e-9) if near.size else np.zeros(0, bool)
+    """Return the largest of high 2^30 + mixed 2^16 + low, exactly.
+
+    Floats only preselect the candidates: their relative error, some 1e-16, is far below the margin of 1e-9.
+    """
+    rounded = high * HALF**2 + mixed * (2 * HALF) + low
+    candidates = rounded >= rounded.max() * (1 - 1e-9) if rounded.size else np.zeros(0, bool)
     rows = np.unique(np.stack([high[candidates], mixed[candidates], low[candidates]], axis=1), axis=0)
-    return max((int(h) * 2**30 + int(m) * 2**16 + int(rest) for h, m, rest in rows), default=0)
+    shift = HALF_BITS
+    return max(((int(h) << 2 * shift) + (int(m) << shift + 1) + int(rest) for h, m, rest in rows), default=0)

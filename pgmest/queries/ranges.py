@@ -1,4 +1,4 @@
-"""Queries made of sums over ranges of consecutive codes, applied through running sums."""
+"""Queries that sum ranges of consecutive codes, computed from cumulative sums."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from pgmest.queries.base import MatrixQuery
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Ranges(MatrixQuery):
-    """Row r sums the codes starts[r] <= j < stops[r]: one pass of running sums answers any number of ranges.
+    """The sums over the ranges starts[r] <= j < stops[r]; one pass of cumulative sums answers any number of ranges.
 
-    A whole hierarchy or all n (n + 1) / 2 ranges cost O(n + rows), where the matrix would have rows * n entries.
+    A hierarchy, or all n (n + 1) / 2 ranges, cost O(n + rows); the matrix would have rows * n entries.
     """
 
     starts: np.ndarray
@@ -25,32 +25,32 @@ class Ranges(MatrixQuery):
     def _apply(self, values: np.ndarray) -> np.ndarray:
         if self.rows == 1:
             return values[self.starts[0] : self.stops[0]].sum(axis=0, keepdims=True)
-        running = np.zeros((self.columns + 1, *values.shape[1:]))
+        running = np.zeros((self.cells + 1, *values.shape[1:]))
         np.cumsum(values, axis=0, out=running[1:])
         return running[self.stops] - running[self.starts]
 
     def _apply_transpose(self, values: np.ndarray) -> np.ndarray:
         if self.rows == 1:
-            spread = np.zeros((self.columns, *values.shape[1:]))
+            spread = np.zeros((self.cells, *values.shape[1:]))
             spread[self.starts[0] : self.stops[0]] = values
             return spread
         steps = self._steps @ values.reshape(self.rows, -1)
-        return np.cumsum(steps, axis=0).reshape(self.columns, *values.shape[1:])
+        return np.cumsum(steps, axis=0).reshape(self.cells, *values.shape[1:])
 
     @cached_property
     def _steps(self) -> Any:
-        """+1 where a row's range opens and -1 where it has closed, (n, rows); running sums of it are Q^T."""
-        length = self.columns + 1
+        """The sparse (n, rows) matrix of +1 at each range's start and -1 at its stop; its cumulative sums are Q^T."""
+        length = self.cells + 1
         return (membership(self.starts, length) - membership(self.stops, length))[:-1]
 
     def squared(self) -> Ranges:
-        """Itself: the entries are 0 and 1."""
+        """Return this query, because its entries are 0 and 1."""
         return self
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Differences(MatrixQuery):
-    """Each row is +1 on one range and -1 on the range right after it (Haar wavelets); either may be empty."""
+    """The differences of two adjacent ranges (Haar wavelets): +1 on one range and -1 on the next; one may be empty."""
 
     plus: Ranges
     minus: Ranges
@@ -62,12 +62,12 @@ class Differences(MatrixQuery):
         return self.plus._apply_transpose(values) - self.minus._apply_transpose(values)
 
     def squared(self) -> Ranges:
-        """The ranges that the two signs cover together."""
+        """Return the query on the unions of the two ranges, because all non-zero entries are -1 or 1."""
         return Ranges(self.shape, {"kind": "squared", "of": self}, self.plus.starts, self.minus.stops)
 
 
 def membership(groups: np.ndarray, count: int) -> Any:
-    """The sparse (count, len(groups)) matrix that adds up the entries of each group."""
+    """Return the sparse (count, len(groups)) matrix that sums the entries of each group."""
     from scipy import sparse
 
     entries = len(groups)
@@ -75,7 +75,10 @@ def membership(groups: np.ndarray, count: int) -> Any:
 
 
 def tree_ranges(n: int, branching: int) -> list[tuple[int, int]]:
-    """The nodes of a tree that splits 0..n-1 into nearly equal parts down to single codes, level by level."""
+    """Return the nodes, level by level, of a tree that splits 0..n-1 into nearly equal parts down to single codes.
+
+    A node is the pair (first code, last code + 1).
+    """
     nodes, level = [], [(0, n)]
     while level:
         nodes += level
@@ -84,6 +87,7 @@ def tree_ranges(n: int, branching: int) -> list[tuple[int, int]]:
 
 
 def _split(start: int, stop: int, branching: int) -> list[tuple[int, int]]:
+    """Return the children of a node: at most `branching` nearly equal parts; an empty list for a single code."""
     parts = min(branching, stop - start)
     if parts < 2:
         return []

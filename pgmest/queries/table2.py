@@ -1,7 +1,7 @@
-"""The queries on one attribute that PGM lists in Table 2, and the range strategies of matrix mechanisms.
+"""The queries on one attribute of PGM Table 2, and the range strategies of matrix mechanisms.
 
 Each function takes the attribute's number of values n and returns a `MatrixQuery` of shape (rows, n). Answers are sums
-of counts: divide by the total for fractions, and `mean` by the total for the mean of the records.
+of counts; divide by the total for fractions, or, in the case of `mean`, for the mean over the records.
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ from typing import Any
 
 import numpy as np
 
-from pgmest._base.errors import QueryError
+from pgmest.errors import QueryError
 from pgmest.queries.base import MatrixQuery, finite_vector, positive_size
 from pgmest.queries.matrices import Grouping, Identity, dense
 from pgmest.queries.ranges import Differences, Ranges, tree_ranges
 
 
 def identity(n: int) -> MatrixQuery:
-    """Every count: the identity matrix, (n, n)."""
+    """Return the query of every count: the identity matrix, (n, n)."""
     size = positive_size(n)
     return Identity((size, size), {"kind": "identity"})
 
 
 def total(n: int) -> MatrixQuery:
-    """The sum over the attribute, (1, n): sums it out and keeps an axis of length 1."""
+    """Return the sum over all codes, (1, n); in a Kron the attribute keeps an axis of length 1."""
     return _ranges(positive_size(n), {"kind": "total"}, [0], [n])
 
 
 def point(n: int, code: int) -> MatrixQuery:
-    """The count of one code (evidence), (1, n).
+    """Return the count of one code (evidence), (1, n).
 
     Raises:
         QueryError: the code is outside 0..n-1.
@@ -41,7 +41,7 @@ def point(n: int, code: int) -> MatrixQuery:
 
 
 def interval(n: int, start: int, stop: int) -> MatrixQuery:
-    """The sum over the codes start <= j < stop (as a Python slice), (1, n).
+    """Return the sum over the codes start <= j < stop (as in a Python slice), (1, n).
 
     Raises:
         QueryError: not 0 <= start < stop <= n.
@@ -54,7 +54,7 @@ def interval(n: int, start: int, stop: int) -> MatrixQuery:
 
 
 def subset(n: int, members: Iterable[int] | np.ndarray) -> MatrixQuery:
-    """The sum over a set of codes, given as codes or as a boolean mask of length n, (1, n).
+    """Return the sum over a set of codes, given as codes or as a boolean mask of length n, (1, n).
 
     Raises:
         QueryError: a code is outside 0..n-1, or the mask has another length.
@@ -72,24 +72,24 @@ def subset(n: int, members: Iterable[int] | np.ndarray) -> MatrixQuery:
 
 
 def prefix(n: int) -> MatrixQuery:
-    """The cumulative counts, (n, n): row i sums the codes 0..i (the CDF; a lower-triangular matrix of ones)."""
+    """Return the cumulative counts, (n, n): row i sums the codes 0..i (a lower-triangular matrix of ones)."""
     size = positive_size(n)
     return _ranges(size, {"kind": "prefix"}, np.zeros(size, dtype=np.int64), np.arange(1, size + 1))
 
 
 def compress(n: int, mapping: Callable[[int], int] | Iterable[int], count: int | None = None) -> MatrixQuery:
-    """The counts after recoding through a function, (count, n): row g sums the codes that map to g.
+    """Return the counts after recoding, (count, n): row g sums the codes that map to g.
 
     >>> compress(6, lambda code: code // 2).apply([1, 2, 3, 4, 5, 6])
     array([ 3.,  7., 11.])
 
     Args:
         n: the number of values.
-        mapping: the group 0..count-1 of each code, as n integers or as a function of the code.
-        count: the number of groups; by default one more than the largest.
+        mapping: the group 0..count-1 of each code: n integers, or a function of the code.
+        count: the number of groups; by default the largest group plus one.
 
     Raises:
-        QueryError: not n integers, or one outside 0..count-1.
+        QueryError: the mapping has not n entries, or an entry is not an integer in 0..count-1.
     """
     size = positive_size(n)
     groups = [mapping(code) for code in range(size)] if callable(mapping) else list(mapping)
@@ -103,24 +103,29 @@ def compress(n: int, mapping: Callable[[int], int] | Iterable[int], count: int |
 
 
 def mean(n: int, values: Any = None) -> MatrixQuery:
-    """The sum over records of the value that each code stands for, (1, n).
+    """Return the sum over records of the numeric value of the record's code, (1, n).
 
     Args:
         n: the number of values.
-        values: what each code stands for, n finite numbers; the codes 0..n-1 by default.
+        values: the numeric value of each code, n finite numbers; by default 0..n-1.
 
     Raises:
-        QueryError: not n finite numbers.
+        QueryError: `values` are not n finite numbers.
     """
     numbers = _code_values(n, values)
     return dense(numbers[None, :], {"kind": "mean", "values": numbers})
 
 
 def moments(n: int, k: int, values: Any = None) -> MatrixQuery:
-    """The sums over records of the value's powers 1..k, (k, n).
+    """Return the sums over records of the powers 1..k of the numeric value of the record's code, (k, n).
+
+    Args:
+        n: the number of values.
+        k: the highest power.
+        values: the numeric value of each code, n finite numbers; by default 0..n-1.
 
     Raises:
-        QueryError: k is not positive, or `values` (as in `mean`) or their powers are not finite.
+        QueryError: k is not a positive integer, or the values or their powers are not n finite numbers.
     """
     numbers, k = _code_values(n, values), positive_size(k)
     with np.errstate(over="ignore"):
@@ -129,16 +134,16 @@ def moments(n: int, k: int, values: Any = None) -> MatrixQuery:
 
 
 def all_range(n: int) -> MatrixQuery:
-    """Every range of consecutive codes, (n (n + 1) / 2, n), ordered by first code, then by last."""
+    """Return every range of consecutive codes, (n (n + 1) / 2, n), ordered by first code, then by last code."""
     size = positive_size(n)
     first, last = np.triu_indices(size)
     return _ranges(size, {"kind": "all_range"}, first, last + 1)
 
 
 def haar(n: int) -> MatrixQuery:
-    """The Haar wavelets, (n, n): the total, then left half minus right half of each node of a binary tree.
+    """Return the Haar wavelets, (n, n): the total, then left half minus right half of each node of a binary tree.
 
-    The rows are not normalized, the tree is read level by level, and n need not be a power of two.
+    The nodes are in level order, the rows are not normalized, and n need not be a power of two.
     """
     size = positive_size(n)
     splits = [(start, (start + stop) // 2, stop) for start, stop in tree_ranges(size, 2) if stop - start > 1]
@@ -148,9 +153,9 @@ def haar(n: int) -> MatrixQuery:
 
 
 def hierarchical(n: int, branching: int = 2) -> MatrixQuery:
-    """The nodes of a tree over the codes, level by level from the root (the total) to single codes.
+    """Return the nodes of a tree over the codes, level by level from the root (the total) to single codes.
 
-    A node splits into `branching` nearly equal parts. For n a power of it there are (n b - 1) / (b - 1) rows.
+    A node splits into b = `branching` nearly equal parts. If n is a power of b, there are (n b - 1) / (b - 1) rows.
 
     Raises:
         QueryError: `branching` is less than 2.

@@ -1,4 +1,4 @@
-"""The cliques of a calibrated junction tree as tables of conditional probabilities, in the order records are made."""
+"""The cliques of a calibrated junction tree as tables of conditional probabilities, in sampling order."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmest._base.errors import ImpossibleModelError
+from pgmest.errors import ImpossibleModelError
 from pgmest.inference.exact.belief_propagation import ExactOracle
 from pgmest.inference.exact.kernel_loading import load_kernels
 from pgmest.tables.domain import Clique, Domain
@@ -16,13 +16,14 @@ from pgmest.tables.domain import Clique, Domain
 
 @dataclass(frozen=True, eq=False)
 class CliqueTable:
-    """A clique as a table: a row per cell of its separator, a column per cell of its new attributes.
+    """A clique as a table with a row for each cell of its separator and a column for each cell of its new attributes.
 
     Attributes:
-        parent: position of the clique's parent, -1 for a root.
-        separator, new: the attributes of the rows and of the columns; each attribute is new in one clique.
-        weights: shape (rows, columns), the clique's marginal; each row is proportional to the conditional distribution.
-        protected: attribute sets inside the clique whose margins matter most, most important first.
+        parent: the position of the clique's parent; -1 for a root.
+        separator: the attributes of the rows, which the parent has, too.
+        new: the attributes of the columns; each attribute is new in exactly one clique.
+        weights: shape (rows, columns), the clique's marginal; each row is proportional to a conditional distribution.
+        protected: attribute sets inside the clique whose margins rounding should preserve, most important first.
     """
 
     parent: int
@@ -33,18 +34,19 @@ class CliqueTable:
 
     @property
     def attributes(self) -> Clique:
-        """The axes of the cells in row-major order."""
+        """The attributes of the axes of the cells in row-major order."""
         return self.separator + self.new
 
 
 @dataclass(frozen=True, eq=False)
-class Places:
-    """Where a clique's attributes stand among the columns of records; the arguments of the record kernels.
+class ColumnMap:
+    """The positions of a clique's attributes among the columns of records, for the record kernels.
 
     Attributes:
-        separator, strides: the columns that make up the row of a table, and what a step of each adds to it.
-        new: the columns to fill.
-        codes: shape (columns of the table, new attributes), the codes that a column of the table stands for.
+        separator: the positions of the separator's attributes.
+        strides: for each of them, the distance in the clique's table between the rows of adjacent codes.
+        new: the positions of the new attributes, which are to be filled.
+        codes: shape (columns of the clique's table, new attributes), the new attributes' codes for each table column.
     """
 
     separator: np.ndarray
@@ -53,8 +55,8 @@ class Places:
     codes: np.ndarray
 
     @classmethod
-    def of(cls, domain: Domain, table: CliqueTable, codes_type: np.dtype[Any]) -> Places:
-        """The places in an array of one row per attribute of the domain, of the given type."""
+    def of(cls, domain: Domain, table: CliqueTable, codes_type: np.dtype[Any]) -> ColumnMap:
+        """Return the map for records that have one column per attribute of the domain, of the given type."""
         strides = [domain.size(table.separator[position + 1 :]) for position in range(len(table.separator))]
         shape = domain.project(table.new).shape
         codes = np.indices(shape, dtype=codes_type).reshape(len(shape), domain.size(table.new))
@@ -65,15 +67,20 @@ class Places:
             codes=np.ascontiguousarray(codes.T),
         )
 
+    @property
+    def arguments(self) -> tuple[np.ndarray, ...]:
+        """The four arrays, in the order in which the record kernels take them."""
+        return self.separator, self.strides, self.new, self.codes
+
 
 def clique_tables(oracle: ExactOracle) -> list[CliqueTable]:
-    """The cliques of a calibrated oracle's junction tree, parents first.
+    """Return the cliques of a calibrated oracle's junction tree, parents first.
 
-    Protected are the separators toward children, whose errors would be passed on, then the measured cliques, then
-    single attributes.
+    The protected sets are the separators to the children, whose errors the children would inherit, then the measured
+    cliques, then single attributes.
 
     Raises:
-        ImpossibleModelError: the oracle's tables sum to 0, so that they hold no distribution.
+        ImpossibleModelError: a table sums to 0, so it defines no distribution.
     """
     tree = oracle.plan.tree
     separators: list[Clique] = [()] * len(tree.cliques)
@@ -90,7 +97,7 @@ def clique_tables(oracle: ExactOracle) -> list[CliqueTable]:
         weights = np.ascontiguousarray(values).reshape(-1, tree.domain.size(new))
         if not weights.any():
             raise ImpossibleModelError(
-                f"the table over {clique} sums to 0, so there is nothing to sample from. "
+                f"the table over {clique} sums to 0, so records cannot be sampled from it. "
                 "Run the oracle with a positive total before sampling."
             )
         tables.append(CliqueTable(tree.parents[index], separators[index], new, weights, protected))
@@ -98,7 +105,7 @@ def clique_tables(oracle: ExactOracle) -> list[CliqueTable]:
 
 
 def project(domain: Domain, clique: Clique, cells: np.ndarray, attributes: Clique) -> np.ndarray:
-    """The sums of a clique's cells (row-major) over all but `attributes`; flat, row-major in `attributes`."""
+    """Return the sums of a clique's cells (row-major) over all but `attributes`; flat, row-major in `attributes`."""
     values = cells.reshape(domain.project(clique).shape)
     dropped = tuple(axis for axis, name in enumerate(clique) if name not in attributes)
     kept = [name for name in clique if name in attributes]
@@ -106,8 +113,8 @@ def project(domain: Domain, clique: Clique, cells: np.ndarray, attributes: Cliqu
 
 
 def sampling_kernels() -> ModuleType:
-    """The compiled kernels, imported when first needed."""
-    load_kernels()
+    """Return the compiled kernels, which are imported when first needed."""
+    load_kernels()  # prints a notice if compilation takes time
     from pgmest.sampling import kernels as sampling_kernels
 
     return sampling_kernels

@@ -1,14 +1,15 @@
 """The compiled kernels that round tables to integer counts and turn them into records (see pgmest/sampling).
 
-A clique of the junction tree is seen as a table with a row per value of its separator and a column per value of its
-new attributes. Randomness is a single 64-bit state, seeded by the caller, so that the same seed gives the same records.
+A clique of the junction tree is a table with a row for each cell of its separator and a column for each cell of its new
+attributes. All randomness comes from one 64-bit state, seeded by the caller, so a seed always gives the same records.
 
-Rounding is dependent rounding of a flow (Gandhi, Khuller, Parthasarathy, Srinivasan, JACM 2006; the flight phase of
-the cube method of Deville and Tille, 2004). Cells are arcs of a network whose nodes are the classes of the margins to
-protect, and the flow on an arc is the fractional part of its expected count. Arcs come one by one into a forest; one
-that closes a cycle is resolved at once: flow is pushed around the cycle, one way or the other with the probabilities
-that keep every expectation, until some arc of the cycle is 0 or 1 and leaves. At every node as much flows in as flows
-out, before and after, so at the end all arcs are integers, each one its expectation rounded up or down.
+Rounding is dependent rounding of a flow (Gandhi, Khuller, Parthasarathy, Srinivasan, JACM 2006; the flight phase of the
+cube method of Deville and Tille, 2004). The nodes of the network are the cells of the margins to protect, the arcs are
+the cells of the table, and the flow on an arc is the fractional part of its expected count. Arcs are inserted one by
+one into a forest. A cycle is resolved as soon as an arc closes it: flow is pushed around the cycle until the flow of
+some arc is 0 or 1, and that arc is removed. The direction of the push is random, with probabilities that preserve all
+expectations. Inflow equals outflow at every node before and after, so in the end all flows are integers, and each
+count is its expectation rounded up or down.
 """
 
 from __future__ import annotations
@@ -18,15 +19,19 @@ import numpy as np
 from pgmest._base.compiled import compiled, inlined
 
 PARENT, DIRECTION, ARC, STAMP, LEADER, SIZE, N_LINK = range(7)
-"""Columns of a forest's links: the parent of a node (-1: none), 1 where their arc runs to the parent and -1 where it
-comes from there, the arc's number (-1: not a cell), when the node was last seen, and the union-find structure of the
-trees: a node nearer to its tree's leader, and the size of the tree, kept at the leader."""
+"""The columns of a forest's links, and their number.
+
+PARENT is the parent of a node (-1 for a root). The arc between them has a DIRECTION (1 to the parent, -1 from the
+parent) and a number ARC (-1 if it is not a cell). STAMP is the number of the last search that visited the node. LEADER
+and SIZE are the union-find structure of the trees: a node nearer to the tree's representative, and, at the
+representative, the size of the tree.
+"""
 
 
 # -- random numbers -------------------------------------------------------------------------------------------------
 
 STEP = 0x9E3779B97F4A7C15
-"""What a random number adds to the state, so that the state after any number of them is known beforehand."""
+"""The increment of the state for each random number; the state after any number of them is known in advance."""
 
 _STEP = np.uint64(STEP)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -36,7 +41,7 @@ _30, _27, _31, _11 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11)
 
 @inlined
 def _number(z):
-    """The number in [0, 1) of a state, with 53 random bits (SplitMix64: Steele, Lea, Flood, OOPSLA 2014)."""
+    """Return the number in [0, 1) of a state, with 53 random bits (SplitMix64: Steele, Lea, Flood, OOPSLA 2014)."""
     z = (z ^ (z >> _30)) * _MIX_1
     z = (z ^ (z >> _27)) * _MIX_2
     z = z ^ (z >> _31)
@@ -45,7 +50,7 @@ def _number(z):
 
 @inlined
 def _uniform(state):
-    """The next number."""
+    """Advance the state and return its number in [0, 1)."""
     state[0] += _STEP
     return _number(state[0])
 
@@ -55,7 +60,7 @@ def _uniform(state):
 
 @inlined
 def _leader(links, node):
-    """The node that stands for the tree of this one."""
+    """Return the representative of the node's tree, and halve the path to it (union-find)."""
     while links[node, LEADER] != node:
         links[node, LEADER] = links[links[node, LEADER], LEADER]
         node = links[node, LEADER]
@@ -63,8 +68,11 @@ def _leader(links, node):
 
 
 @inlined
-def _meeting(links, node, other, stamp):
-    """The first common ancestor of two nodes of a tree; both sides climb in turn, so that neither goes far beyond."""
+def _common_ancestor(links, node, other, stamp):
+    """Return the lowest common ancestor of two nodes of a tree.
+
+    The two searches climb in turn, so that neither goes far beyond the ancestor.
+    """
     while True:
         if node >= 0:
             if links[node, STAMP] == stamp:
@@ -75,8 +83,11 @@ def _meeting(links, node, other, stamp):
 
 
 @inlined
-def _hang(links, flows, node, parent, direction, flow, arc, last):
-    """Hang a node below `parent` by the given arc, reversing the links on the way from it up to `last`."""
+def _attach(links, flows, node, parent, direction, flow, arc, last):
+    """Make `node` a child of `parent` by the given arc, and reverse the links on the path from `node` up to `last`.
+
+    With last = -1 the path ends at the root. The arc from `last` to its former parent is dropped.
+    """
     while True:
         above, its_direction, its_arc = links[node, PARENT], links[node, DIRECTION], links[node, ARC]
         its_flow = flows[node]
@@ -88,8 +99,11 @@ def _hang(links, flows, node, parent, direction, flow, arc, last):
 
 
 @inlined
-def _room(links, flows, node, top, sign, more, less):
-    """How much more, and how much less, can flow along the path up to `top` (down from it for sign -1)."""
+def _residual_capacity(links, flows, node, top, sign, more, less):
+    """Return the amounts by which the flow along the path from `node` up to `top` can grow and shrink.
+
+    For sign -1 the flow runs down the path. The results are at most `more` and `less`.
+    """
     while node != top:
         flow = flows[node]
         if links[node, DIRECTION] == sign:
@@ -102,7 +116,10 @@ def _room(links, flows, node, top, sign, more, less):
 
 @inlined
 def _push(links, flows, node, top, change):
-    """Let `change` more flow along the path up to `top`; the node whose arc is now nearest to 0 or 1, and how near."""
+    """Add `change` to the flow along the path up to `top`.
+
+    Return the node of the path whose arc to its parent is now nearest to 0 or 1, and that arc's distance from 0 or 1.
+    """
     nearest, slack = -1, 2.0
     while node != top:
         flow = min(max(flows[node] + change * links[node, DIRECTION], 0.0), 1.0)
@@ -115,21 +132,22 @@ def _push(links, flows, node, top, change):
 
 @inlined
 def _settle(counts, arc, flow):
+    """Round the flow of an arc, which is 0 or 1 up to rounding error, and add it to the count of the arc's cell."""
     if arc >= 0 and flow > 0.5:
         counts[arc] += 1.0
 
 
 @inlined
 def _join(links, flows, tail, head, flow, arc):
-    """Join two trees by an arc, the smaller one hung below the larger; False if both nodes are in the same tree."""
+    """Join two trees by an arc, the smaller below the larger; return False if both nodes are in the same tree."""
     small, large = _leader(links, tail), _leader(links, head)
     if small == large:
         return False
     if links[small, SIZE] <= links[large, SIZE]:
-        _hang(links, flows, tail, head, 1, flow, arc, -1)
+        _attach(links, flows, tail, head, 1, flow, arc, -1)
     else:
         small, large = large, small
-        _hang(links, flows, head, tail, -1, flow, arc, -1)
+        _attach(links, flows, head, tail, -1, flow, arc, -1)
     links[small, LEADER] = large
     links[large, SIZE] += links[small, SIZE]
     return True
@@ -137,12 +155,16 @@ def _join(links, flows, tail, head, flow, arc):
 
 @inlined
 def _insert(links, flows, counts, tail, head, flow, arc, stamp, state):
-    """Bring an arc into the forest; if it closes a cycle, resolve the cycle and settle the arc that leaves."""
+    """Insert an arc into the forest; if it closes a cycle, push flow around the cycle and settle an arc that gets full.
+
+    The push changes every flow by +more or -less. The probability of +more is less / (more + less), so the mean change
+    is 0.
+    """
     if _join(links, flows, tail, head, flow, arc):
         return
-    top = _meeting(links, tail, head, stamp)
-    more, less = _room(links, flows, head, top, 1, 1.0 - flow, flow)
-    more, less = _room(links, flows, tail, top, -1, more, less)
+    top = _common_ancestor(links, tail, head, stamp)
+    more, less = _residual_capacity(links, flows, head, top, 1, 1.0 - flow, flow)
+    more, less = _residual_capacity(links, flows, tail, top, -1, more, less)
     change = more if _uniform(state) * (more + less) < less else -less
     flow = min(max(flow + change, 0.0), 1.0)
     from_head, head_slack = _push(links, flows, head, top, change)
@@ -151,10 +173,10 @@ def _insert(links, flows, counts, tail, head, flow, arc, stamp, state):
         _settle(counts, arc, flow)
     elif head_slack <= tail_slack:
         _settle(counts, links[from_head, ARC], flows[from_head])
-        _hang(links, flows, head, tail, -1, flow, arc, from_head)
+        _attach(links, flows, head, tail, -1, flow, arc, from_head)
     else:
         _settle(counts, links[from_tail, ARC], flows[from_tail])
-        _hang(links, flows, tail, head, 1, flow, arc, from_tail)
+        _attach(links, flows, tail, head, 1, flow, arc, from_tail)
 
 
 # -- tables to integer tables -----------------------------------------------------------------------------------------
@@ -164,20 +186,21 @@ def _insert(links, flows, counts, tail, head, flow, arc, stamp, state):
 def round_table(
     weights, totals, tail_row, tail_column, head_row, head_column, above, outwards, links, flows, sums, state, counts
 ):
-    """Integer counts with row sums `totals`, each cell and each class its expectation rounded up or down.
+    """Fill `counts` with integers with row sums `totals`; each cell and node is its expectation rounded up or down.
 
     The expectation of cell (s, j) is totals[s] * weights[s, j] / sum_j weights[s, j]; a weight of 0 gives a count of 0.
+    The network is that of `pgmest.sampling.rounding.Network`.
 
     Args:
         weights, counts: shape (rows, columns); `counts` is filled.
-        totals: shape (rows,), integers; zero wherever a row has no weight.
+        totals: shape (rows,), integers; 0 for a row without positive weights.
         tail_row, ..., head_column: the arc of cell (s, j) runs from node tail_row[s] + tail_column[j] to node
             head_row[s] + head_column[j].
-        above: for each node of a margin the class of the next coarser margin it is part of, which has a lower number.
-            -1 for the coarsest classes whose sum is an integer anyway.
-        outwards: for each node, 1 where its arc comes from the node above, 0 where it runs there.
-        links, flows, sums: workspace of one entry (a row of N_LINK for `links`) per node.
-        state: of the random numbers, shape (1,).
+        above: for each node, the node that contains it in the next coarser margin, which has a lower number; -1 for a
+            node whose sum is an integer already.
+        outwards: for each node, 1 if its arc comes from the node above, 0 if its arc runs to the node above.
+        links, flows, sums: workspace with one entry per node (in `links`, a row of N_LINK entries).
+        state: the state of the random numbers, shape (1,).
     """
     flat = counts.reshape(counts.size)
     for node in range(above.size):
@@ -208,14 +231,14 @@ def round_table(
             stamp += 1
             _insert(links, flows, flat, tail, head, flow, -1, stamp, state)
     for node in range(above.size):
-        if links[node, PARENT] >= 0:  # integers up to rounding error by now
+        if links[node, PARENT] >= 0:  # the remaining arcs are integers up to rounding error
             _settle(flat, links[node, ARC], flows[node])
     _match_totals(weights, totals, counts)
 
 
 @inlined
 def _match_totals(weights, totals, counts):
-    """Put right what floating point lost: nothing, unless counts come near 10^12."""
+    """Correct row sums for the errors of floating point, which occur only if counts are near 10^12."""
     for s in range(counts.shape[0]):
         missing = totals[s]
         for j in range(counts.shape[1]):
@@ -237,7 +260,10 @@ _0, _1 = np.uint64(0), np.uint64(1)
 
 @inlined
 def _find_rows(columns, begin, end, separator, strides, cells):
-    """The rows of records: the positions of their values on the separator. One attribute after the other is faster."""
+    """Write the table row of each record, the position of its separator values, to `cells`.
+
+    The loop over attributes is the outer one, because then the inner loop is vectorized.
+    """
     count = np.uint64(end - begin)
     for i in range(count):
         cells[i] = 0
@@ -249,7 +275,7 @@ def _find_rows(columns, begin, end, separator, strides, cells):
 
 @inlined
 def _assign(columns, begin, end, new, codes, cells):
-    """Write the codes of the columns of the table that the records have been given."""
+    """Write the new attributes' codes of each record, given its table column in `cells`."""
     count = np.uint64(end - begin)
     for k in range(new.size):
         column = columns[new[k], begin:end]
@@ -258,8 +284,8 @@ def _assign(columns, begin, end, new, codes, cells):
 
 
 @inlined
-def _lay_out(counts, deck, bounds):
-    """Lay out the cards of each row, as many of a column as its count, and where in the deck they lie."""
+def _fill_deck(counts, deck, bounds):
+    """Write each row's columns to `deck`, each as often as its count, and the row's range in the deck to `bounds`."""
     position = 0
     for s in range(counts.shape[0]):
         bounds[s, 0] = position
@@ -273,22 +299,21 @@ def _lay_out(counts, deck, bounds):
 
 @compiled
 def deal_records(counts, columns, first, last, separator, strides, new, codes, deck, bounds, cells, state):
-    """Give records first..last-1 their values of the new attributes, so that the cells come out as `counts`.
+    """Fill the new attributes of records first..last-1, such that the cells have the counts `counts`.
 
-    Each row's values make a deck of cards, of which each of its records takes one at random.
+    The values of a row form a deck of cards, from which each record of the row draws one without replacement.
 
     Args:
-        counts: shape (rows, columns), integers; row sums are the numbers of records with those separator values.
+        counts: shape (rows, columns), integers; a row's sum is the number of records with its separator values.
         columns: shape (attributes, records), codes; filled for the new attributes.
-        separator, strides: the attributes of the separator, and what a step of each adds to the row.
-        new: the new attributes.
-        codes: shape (columns of counts, new attributes), their codes.
-        deck: workspace, at least last - first integers that hold 0..columns of counts - 1; small ones stay in cache.
-        bounds: workspace of shape (rows, 2), uint64: unsigned, so that no index is checked for being negative.
-        cells: workspace, uint32; that many records are made at a time.
-        state: of the random numbers, shape (1,); it goes one step per record.
+        separator, strides, new, codes: as in `pgmest.sampling.clique_tables.ColumnMap`.
+        deck: workspace of at least last - first integers, of a type as small as the number of columns allows, so that
+            it stays in cache.
+        bounds: workspace of shape (rows, 2), uint64; unsigned, so that indices need no test for negative values.
+        cells: workspace, uint32; its length is the number of records that are processed together.
+        state: the state of the random numbers, shape (1,), which advances one step per record.
     """
-    _lay_out(counts, deck, bounds)
+    _fill_deck(counts, deck, bounds)
     z = state[0]
     for begin in range(first, last, cells.size):
         end = min(begin + cells.size, last)
@@ -308,10 +333,10 @@ def deal_records(counts, columns, first, last, separator, strides, new, codes, d
 
 @compiled
 def draw_records(cumulative, columns, first, last, separator, strides, new, codes, cells, state):
-    """Give records first..last-1 independent values of the new attributes, given those of the separator.
+    """Fill the new attributes of records first..last-1 with independent values, given those of the separator.
 
-    `cumulative` has shape (rows, columns): the running sums of each row's weights. A value of weight 0 is never drawn.
-    The other arguments are those of `deal_records`.
+    `cumulative` has shape (rows, columns): the cumulative sums of each row's weights. A value of weight 0 is never
+    drawn. The other arguments are those of `deal_records`.
     """
     n_columns = cumulative.shape[1]
     z = state[0]
@@ -323,7 +348,7 @@ def draw_records(cumulative, columns, first, last, separator, strides, new, code
             z += _STEP
             target = _number(z) * sums[n_columns - 1]
             low, length = 0, n_columns
-            while length > 1:  # bisection for the first column whose sum is above the target, without branches
+            while length > 1:  # branch-free bisection for the first column whose cumulative sum exceeds the target
                 half = length >> 1
                 low += half * int(sums[low + half - 1] <= target)
                 length -= half
@@ -334,10 +359,19 @@ def draw_records(cumulative, columns, first, last, separator, strides, new, code
 
 @compiled
 def take_records(cells, wanted, left, over, state, victims, sources):
-    """Choose wanted[c] records of each cell c at random, in one pass: those of cells with too many are victims.
+    """Choose wanted[c] records of each cell c at random in one pass, and write their indices.
 
-    A record of a cell with `left` records not yet looked at, `wanted` of which are still to be chosen, is chosen with
-    probability wanted / left, which makes every subset equally likely. Both arrays are used up.
+    If `wanted` records are still to be chosen among the `left` remaining records of a cell, the next record is chosen
+    with probability wanted / left, so every subset is equally likely (selection sampling, Knuth's Algorithm S).
+
+    Args:
+        cells: the cell of each record.
+        wanted: the number of records to choose in each cell; the kernel changes it.
+        left: the number of records in each cell; the kernel changes it.
+        over: for each cell, whether it has too many records.
+        state: the state of the random numbers, shape (1,).
+        victims: filled with the chosen records of cells that have too many records.
+        sources: filled with the chosen records of the other cells.
     """
     n_victims, n_sources = 0, 0
     for i in range(len(cells)):

@@ -1,4 +1,4 @@
-"""The two ways of making records from clique tables: dealt out from rounded counts, or drawn independently."""
+"""The two sampling methods: records with given integer counts in every clique, or independent records."""
 
 from __future__ import annotations
 
@@ -8,52 +8,58 @@ from functools import partial
 import numpy as np
 
 from pgmest.data.codes import code_type
-from pgmest.sampling.clique_tables import CliqueTable, Places, sampling_kernels
+from pgmest.sampling.clique_tables import CliqueTable, ColumnMap, sampling_kernels
 from pgmest.sampling.rounding import Network, round_tables
 from pgmest.tables.domain import Domain
 
 RECORDS_AT_ONCE = 1 << 12
-"""Records that a kernel takes through its steps together: their cells stay in the fastest cache."""
+"""A kernel processes this many records together, so that their cells (4 bytes each) stay in the first-level cache."""
 
 Fill = Callable[[np.ndarray, int], None]
-"""Fills records of an array of shape (attributes, records), from the given one on."""
+"""A function of an array of shape (attributes, records) and an index: it fills the records from that index on."""
 
 
 class RoundedRecords:
-    """n records whose counts on every clique of the tree are those of one integer table, dealt out in random order.
+    """n records, in random order, whose counts on every clique of the tree are those of one integer table.
 
-    A block that is not the last gets its share of what is left in each table, rounded in the same way, so that every
-    block resembles the whole.
+    A block before the last one takes a proportional share of the remaining counts of each table, rounded in the same
+    way, so that every block resembles the whole.
+
+    Args:
+        domain: the attributes.
+        tables: the cliques, parents first.
+        maps: for each clique, the positions of its attributes in a record.
+        n: the number of records.
+        seed: the first state of the random numbers, below 2^64.
     """
 
-    def __init__(self, domain: Domain, tables: Sequence[CliqueTable], places: Sequence[Places], n: int, seed: int):
-        self._domain, self._tables, self._places = domain, tables, places
+    def __init__(self, domain: Domain, tables: Sequence[CliqueTable], maps: Sequence[ColumnMap], n: int, seed: int):
+        self._domain, self._tables, self._maps = domain, tables, maps
         self._state = np.array([seed], dtype=np.uint64)
         self._networks = [Network.of(domain, table) for table in tables]
-        self._left = n
+        self._remaining = n
         self._counts = self._round([table.weights for table in tables], n)
 
     def block(self, size: int) -> Fill:
-        """What fills in the next `size` records. Blocks may be filled in any order, or at the same time."""
+        """Return the function that fills the next `size` records; blocks may be filled in any order, or in parallel."""
         return partial(self._deal, self._take(size), _states(self._state, len(self._tables), size), size)
 
     def _deal(self, counts: Sequence[np.ndarray], states: Sequence[np.ndarray], size: int, columns, first) -> None:
         deal = sampling_kernels().deal_records
         cells = np.empty(min(size, RECORDS_AT_ONCE), dtype=np.uint32)
-        for place, table, state in zip(self._places, counts, states, strict=True):
+        for columns_of, table, state in zip(self._maps, counts, states, strict=True):
             deck = np.empty(size, dtype=code_type(max(table.shape[1], 1 << 16)))
             bounds = np.empty((len(table), 2), dtype=np.uint64)
-            where = (place.separator, place.strides, place.new, place.codes)
-            deal(table, columns, first, first + size, *where, deck, bounds, cells, state)
+            deal(table, columns, first, first + size, *columns_of.arguments, deck, bounds, cells, state)
 
     def _take(self, size: int) -> list[np.ndarray]:
-        """The counts of the next `size` records, taken off those that are left."""
-        if size == self._left:
+        """Return the counts of the next `size` records, and subtract them from the remaining counts."""
+        if size == self._remaining:
             return self._counts
         taken = self._round(self._counts, size)
-        self._left -= size
-        for left, cells in zip(self._counts, taken, strict=True):
-            left -= cells
+        self._remaining -= size
+        for remaining, cells in zip(self._counts, taken, strict=True):
+            remaining -= cells
         return taken
 
     def _round(self, weights: Sequence[np.ndarray], n: int) -> list[np.ndarray]:
@@ -61,29 +67,29 @@ class RoundedRecords:
 
 
 class IndependentRecords:
-    """Independent records of the model's distribution."""
+    """Independent records of the model's distribution; the arguments are those of `RoundedRecords`."""
 
-    def __init__(self, domain: Domain, tables: Sequence[CliqueTable], places: Sequence[Places], n: int, seed: int):
-        self._places = places
+    def __init__(self, domain: Domain, tables: Sequence[CliqueTable], maps: Sequence[ColumnMap], n: int, seed: int):
+        self._maps = maps
         self._state = np.array([seed], dtype=np.uint64)
         self._cumulative = [table.weights.cumsum(axis=1) for table in tables]
 
     def block(self, size: int) -> Fill:
-        """What fills in the next `size` records. Blocks may be filled in any order, or at the same time."""
-        return partial(self._draw, _states(self._state, len(self._places), size), size)
+        """Return the function that fills the next `size` records; blocks may be filled in any order, or in parallel."""
+        return partial(self._draw, _states(self._state, len(self._maps), size), size)
 
     def _draw(self, states: Sequence[np.ndarray], size: int, columns: np.ndarray, first: int) -> None:
         draw = sampling_kernels().draw_records
         cells = np.empty(min(size, RECORDS_AT_ONCE), dtype=np.uint32)
-        for place, cumulative, state in zip(self._places, self._cumulative, states, strict=True):
-            where = (place.separator, place.strides, place.new, place.codes)
-            draw(cumulative, columns, first, first + size, *where, cells, state)
+        for columns_of, cumulative, state in zip(self._maps, self._cumulative, states, strict=True):
+            draw(cumulative, columns, first, first + size, *columns_of.arguments, cells, state)
 
 
 def _states(state: np.ndarray, tables: int, records: int) -> list[np.ndarray]:
-    """The states from which the values of each table are drawn for some records; `state` goes on behind them.
+    """Return the first random state of each table for a block of records, and advance `state` past the block.
 
-    A record takes one number of each table, so that all states are known before anything is drawn.
+    A record uses one random number for each table, so all states are known in advance and blocks can be filled in
+    parallel with the same result.
     """
     before, steps = int(state[0]), records * sampling_kernels().STEP
     state[0] = (before + tables * steps) % 2**64

@@ -1,9 +1,9 @@
-"""Rounding a model to integers: a table of counts per clique of the junction tree, equal on the separators.
+"""Rounding a model to integers: one table of counts for each clique of the junction tree, consistent on the separators.
 
-Root first, every clique's counts are drawn given those of its parent. Besides the cells themselves, the margins that
-matter are rounded to the integer below or above their expectation: two chains of nested attribute sets in each
-clique, chosen by `nested_margins`. More than two cannot be promised, because three families of margins may have no
-common integer table at all.
+The counts of each clique are drawn given those of its parent, root first. The cells, and certain margins, are rounded
+to the integer below or above their expectation. These margins form two chains of nested attribute sets in each clique,
+chosen by `nested_margins`. Three chains are impossible in general, because three families of margins may have no common
+integer table.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ Margin = frozenset[str]
 def nested_margins(
     separator: Iterable[str], clique: Iterable[str], protected: Iterable[Iterable[str]]
 ) -> tuple[list[Margin], list[Margin]]:
-    """Two chains of nested attribute sets inside `clique`, coarsest first, the first one starting at the separator.
+    """Return two chains of nested attribute sets inside `clique`, coarsest first; the first starts at the separator.
 
-    Each protected set joins the first chain that it fits into, in the order given; what fits into neither is left out.
+    Each protected set, in the order given, joins the first chain into which it fits; a set that fits into neither is
+    left out.
 
     >>> first, second = nested_margins(["a"], ["a", "b", "c"], [["b"], ["b", "c"], ["a", "c"], ["c"]])
     >>> [sorted(margin) for margin in first], [sorted(margin) for margin in second]
@@ -45,16 +46,17 @@ def nested_margins(
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """The protected margins of one clique as the nodes of a flow network, for the kernel `round_table`.
+    """The flow network of one clique, for the kernel `round_table`: a node for each cell of each protected margin.
 
-    The flow runs from the coarsest classes of the first chain through finer ones to the cells, and from there through
-    ever coarser classes of the second chain to node 0. The arc of cell (s, j) runs from node
-    tail_row[s] + tail_column[j] to node head_row[s] + head_column[j].
+    The flow runs from the cells of the first chain's coarsest margin through those of its finer margins to the cells of
+    the table, and on through ever coarser margins of the second chain to node 0. The arc of cell (s, j) of the table
+    runs from node tail_row[s] + tail_column[j] to node head_row[s] + head_column[j].
 
     Attributes:
-        tail_row, tail_column, head_row, head_column: as above.
-        above: for each node the class of the next coarser margin of its chain, -1 where its sum is an integer anyway.
-        outwards: for each node, 1 where its arc comes from the node above, 0 where it runs there.
+        tail_row, tail_column, head_row, head_column: the parts of the nodes of each cell's arc.
+        above: for each node, the node that contains it in the next coarser margin of its chain; -1 for a node whose sum
+            is an integer already.
+        outwards: for each node, 1 if its arc comes from the node above, 0 if its arc runs to the node above.
     """
 
     tail_row: np.ndarray
@@ -66,7 +68,7 @@ class Network:
 
     @classmethod
     def of(cls, domain: Domain, table: CliqueTable) -> Network:
-        """The network of the margins that `nested_margins` chooses."""
+        """Return the network of the margins that `nested_margins` chooses."""
         above, outwards = [np.full(1, -1)], [np.zeros(1, dtype=np.int64)]
         n_nodes, ends = 1, []
         chains = nested_margins(table.separator, table.attributes, table.protected)
@@ -74,18 +76,18 @@ class Network:
             base, coarser = 0, ()
             for margin in chain:
                 attributes = tuple(name for name in table.attributes if name in margin)
-                given = outgoing and margin is chain[0]
-                nodes = base + _classes(domain, attributes, coarser)
-                above.append(np.full_like(nodes, -1) if given else nodes)
+                fixed = outgoing and margin is chain[0]  # the separator, whose integer counts the parent gives
+                nodes = base + _positions(domain, attributes, coarser)
+                above.append(np.full_like(nodes, -1) if fixed else nodes)
                 outwards.append(np.full_like(nodes, outgoing))
                 base, coarser = n_nodes, attributes
                 n_nodes += len(nodes)
-            ends += [base + _classes(domain, table.separator, coarser), _classes(domain, table.new, coarser)]
+            ends += [base + _positions(domain, table.separator, coarser), _positions(domain, table.new, coarser)]
         arrays = (*ends, np.concatenate(above), np.concatenate(outwards))
         return cls(*(array.astype(np.int32) for array in arrays))
 
     def round(self, weights: np.ndarray, totals: np.ndarray, state: np.ndarray) -> np.ndarray:
-        """Integer counts with the given row sums, each cell and each node its expectation rounded up or down."""
+        """Return integer counts with the given row sums; each cell and node is its expectation rounded up or down."""
         kernels, n_nodes = sampling_kernels(), len(self.above)
         arcs = (self.tail_row, self.tail_column, self.head_row, self.head_column, self.above, self.outwards)
         links, flows, sums = np.empty((n_nodes, kernels.N_LINK), dtype=np.int64), np.empty(n_nodes), np.empty(n_nodes)
@@ -94,8 +96,8 @@ class Network:
         return counts
 
 
-def _classes(domain: Domain, cells: Clique, margin: Clique) -> np.ndarray:
-    """For each cell over `cells`, row-major, its position in `margin` as far as these attributes determine it."""
+def _positions(domain: Domain, cells: Clique, margin: Clique) -> np.ndarray:
+    """Return, for each cell over `cells` (row-major), the part of its position in `margin` due to these attributes."""
     positions = np.zeros(1, dtype=np.int64)
     for name in cells:
         stride = domain.size(margin[margin.index(name) + 1 :]) if name in margin else 0
@@ -111,22 +113,22 @@ def round_tables(
     n: int,
     state: np.ndarray,
 ) -> list[np.ndarray]:
-    """An integer table per clique, each summing to n and equal to its parent's on their separator.
+    """Return an integer table for each clique, which sums to n and agrees with its parent's on their separator.
 
     Every count is unbiased: its mean over seeds is n times the cell's probability. Given the parent's counts, each cell
-    is its expectation rounded up or down, and so is each class of the two chains of `nested_margins`. Hence cells
-    and protected margins of a root are less than 1 from n times their probability; further down, the error of the
-    separator comes on top, spread over its row in proportion to the probabilities.
+    is its expectation rounded up or down, and so is each cell of the margins that `nested_margins` chooses. Hence the
+    cells and protected margins of a root differ by less than 1 from n times their probability. In other cliques the
+    separator's error adds to this, spread over its row in proportion to the probabilities.
 
     Args:
         domain: the attributes.
         tables, networks: the cliques, parents first.
-        weights: a table of each clique's shape; only the proportions in a row matter, 0 stays 0.
+        weights: for each clique a table of its shape; a row may have any scale, and a weight of 0 gives a count of 0.
         n: the number of records.
-        state: of the random numbers, shape (1,), uint64.
+        state: the state of the random numbers, shape (1,), uint64; it is advanced.
 
     Returns:
-        whole numbers as float64, of the shapes of `weights`.
+        integers as float64, of the shapes of `weights`.
     """
     counts: list[np.ndarray] = []
     for table, network, weight in zip(tables, networks, weights, strict=True):

@@ -1,7 +1,7 @@
-"""Solvers of min L(mu) over the marginal polytope: their contract, the run, its certificate, and one file a solver.
+"""Solvers of min L(mu) over the marginal polytope: their contract, the run, its certificate, and one file per solver.
 
-They know no model: a `Problem` goes in, potentials with their marginals and a report come out (`solver`, `run`). Each
-class here can be the `method=` of `pgmest.estimate`, with parameters of its own; `method="auto"` chooses
+A solver takes a `Problem` and returns potentials, their marginals and a report (`solver`, `run`); it does not use
+models. An instance of each class here can be the `method=` of `pgmest.estimate`. `method="auto"` chooses as follows:
 
 =======================================================  ========================================================
 the problem                                              the solver
@@ -11,12 +11,12 @@ absolute residuals ("l1", Laplace likelihoods)           `AcceleratedSmoothing`
 any other convex loss                                    `UniversalAccelerated`
 with prior_weight: a smooth loss, absolute residuals     the first two, with a penalty of relative entropy
 oracle="convex": least squares of whole marginals        `LocalLeastSquares`
-oracle="convex": anything else                           as with the exact oracle
-oracle="loopy", whose free energy need not be convex     `MirrorDescent`, judged by the loss
+oracle="convex": any other loss or query                 the same solver as with the exact oracle
+oracle="loopy", whose free energy need not be convex     `MirrorDescent`, which compares losses only
 =======================================================  ========================================================
 
-The others are chosen by name, never by "auto": `MirrorDescent` (PGM Algorithm 1), `DualAveraging` (PGM Algorithm 2),
-`LBFGS` (PGM A.3), `IterativeProportionalFitting` for exact marginals, and `MirrorFlow`, which stops early on purpose.
+The other solvers are chosen by name only: `MirrorDescent` (PGM Algorithm 1), `DualAveraging` (PGM Algorithm 2), `LBFGS`
+(PGM A.3), `IterativeProportionalFitting` for exact marginals, and `MirrorFlow`, which stops before the optimum.
 """
 
 from pgmest.solvers.accelerated import AcceleratedMirrorDescent

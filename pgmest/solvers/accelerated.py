@@ -15,14 +15,14 @@ from pgmest.solvers.problem import Problem
 class AcceleratedMirrorDescent(AcceleratedSolver):
     """Accelerated Bregman proximal gradient on the entropy of the model, restarted from its mirror iterate.
 
-    The steps are those of `pgmest.solvers.acceleration`, on the loss itself. They converge like 1/k^2 within an epoch,
-    and restarts make that linear near the optimum.
+    The steps are those of `pgmest.solvers.acceleration`, on the loss itself. The gap falls like 1/k^2 within an epoch;
+    restarts make the convergence linear near the optimum.
 
     Attributes:
-        epoch: steps of the first epoch.
-        growth: how much longer each epoch is than the one before.
-        shrink: factor on L after each accepted step, so that it can fall again.
-        penalty: added to the loss: none, or relative entropy to a prior.
+        epoch: the number of steps of the first epoch.
+        growth: the ratio of the lengths of consecutive epochs.
+        shrink: the factor on L after each accepted step, which lets L fall again.
+        penalty: the term added to the loss: none, or relative entropy to a prior.
     """
 
     epoch: int = 80
@@ -32,5 +32,5 @@ class AcceleratedMirrorDescent(AcceleratedSolver):
     penalty: Penalty = NO_PENALTY
 
     def parts(self, problem: Problem, theta: np.ndarray, p: np.ndarray) -> Parts:
-        """The loss itself, every step held to the inequality."""
+        """Return the parts: the exact loss, and steps that must satisfy the inequality without slack."""
         return Parts(ExactLoss(problem), self.penalty, StepRule(self.shrink), Restarts(self.epoch, self.growth))

@@ -1,36 +1,36 @@
-r"""Accelerated mirror descent as an engine of parts; `accelerated`, `smoothing` and `universal` say which parts.
+r"""Accelerated mirror descent, assembled from parts that `accelerated`, `smoothing` and `universal` choose.
 
-One step, with z the mirror iterate (potentials $\theta$), x the average and a its momentum:
+One step, with z the mirror iterate (potentials $\theta$), x the average and a the momentum:
 
 .. math::
     y = (1-a) x + a z, \quad g = \nabla h(y), \quad
     \theta' = \theta - \frac{g}{a L}, \quad z' = p_{\theta'}, \quad x' = (1-a) x + a z'
 
 (Auslender and Teboulle 2006; adaptive L as in Hanzely, Richtarik and Xiao 2021.) The step is accepted when
-$h(x') \le h(y) + \langle g, x' - y \rangle + a^2 L \, KL(z' \| z)$, where both sides are known exactly: the KL is
-that of the joint distributions, from their log-partition functions, and for a quadratic loss the left side minus
-the linear part is a quadratic in z' - z. So L is as small as the inequality allows, far below the worst case.
-One oracle call a step, and another one in the few steps where L has to grow.
+$h(x') \le h(y) + \langle g, x' - y \rangle + a^2 L \, KL(z' \| z)$. Both sides are known exactly: the KL divergence is
+that of the joint distributions and follows from their log-partition functions, and for a quadratic loss the left side
+minus the linear part is a quadratic in z' - z. So L can be as small as the inequality allows, far below the worst case.
+A step takes one oracle call, plus one for each time that L has to grow.
 
-The momentum follows L: with s = 1 / (a L) the size of the step and A the sum of the sizes before, a = s / (A + s).
-Then $h(x) - h(q) \le KL(q \| z_0) / A$ for every q however L has changed on the way. With a momentum that knows
-the number of steps alone, long epochs lose what they have gained where L falls.
+The momentum follows L: with s = 1 / (a L) the size of the step and A the sum of the earlier sizes, a = s / (A + s).
+Then $h(x) - h(q) \le KL(q \| z_0) / A$ for every q, for any sequence of L. If the momentum depended only on the number
+of steps, long epochs would lose their progress whenever L falls.
 
-After an epoch of steps the method restarts: x := z, a := 1. Averages x leave the exponential family of the measured
-cliques, but z never does, and restarting from z rather than from x makes z itself converge at the accelerated rate. So
-what is returned is z with its potentials: a member of the family, and hence, among all optimal distributions, the one
-that PGM asks for (maximum entropy, or least relative entropy to the prior), also where the junction tree needed fill
-edges.
+After an epoch of steps the method restarts: x := z, a := 1. The averages x leave the exponential family of the measured
+cliques, but z never does, and restarting from z rather than from x makes z itself converge at the accelerated rate.
+Therefore z and its potentials are returned. They lie in the family, so among all optimal distributions they approach
+the one that PGM asks for (maximum entropy, or least relative entropy to the prior), also where the junction tree needed
+fill edges.
 
-========== ============================================================ ==============================================
-part       what it decides                                              choices
-========== ============================================================ ==============================================
-surrogate  h, what an epoch minimizes in place of f; its lower bound    `ExactLoss`, `RoundedLoss`, `Subgradients`
-penalty    what is added to the loss, inside the proximal step          `NoPenalty`, `EntropyPenalty`
-acceptance how much of the inequality may be missing                    `Acceptance`
-step rule  how L follows the curvature that is met                      `StepRule`
-restarts   how long the epochs are                                      `Restarts`
-========== ============================================================ ==============================================
+========== ============================================================ ================================================
+part       meaning                                                      choices
+========== ============================================================ ================================================
+surrogate  h, which an epoch minimizes in place of f; its lower bound   `ExactLoss`, `SmoothedSurrogate`, `Subgradients`
+penalty    the term added to the loss, inside the proximal step         `NoPenalty`, `EntropyPenalty`
+acceptance the slack by which a step may violate the inequality         `Acceptance`
+step rule  the rule by which L adapts to the curvature                  `StepRule`
+restarts   the lengths of the epochs                                    `Restarts`
+========== ============================================================ ================================================
 """
 
 from __future__ import annotations
@@ -43,27 +43,28 @@ from typing import Protocol
 import numpy as np
 
 from pgmest.losses.base import dot
-from pgmest.solvers.passes import SEPARATE_PASSES, Passes, PassesOfSquares
+from pgmest.solvers.passes import SEPARATE_PASSES, FusedSquaresPasses, Passes
 from pgmest.solvers.penalty import NoPenalty, Penalty
 from pgmest.solvers.problem import Problem
 from pgmest.solvers.solver import Solver, State
 from pgmest.solvers.status import Status
 
 MAX_DOUBLINGS = 60
-FIRST_STIFFNESS = 1e-3
-"""L at first, as a share of the guess; at most MAX_DOUBLINGS times it doubles in one step."""
+FIRST_SMOOTHNESS = 1e-3
+"""The first L as a share of its first guess, and the most doublings of L in one step. A guess that is too small costs a
+few doublings; one that is too large costs many short steps."""
 
 LONGEST_MOVE = 5.0
 STEEPEST = 1e6
-"""Where the loss can be infinite, potentials move by at most LONGEST_MOVE (nats) in a step, and no
-epoch starts from marginals whose gradient is larger than that at the average by more than a factor of STEEPEST."""
+"""Limits for losses that can be infinite: the largest change of a potential in one step, in nats, and the largest ratio
+of the gradient at z to the gradient at the average x from which an epoch may start."""
 
 SMALLEST_DIVERGENCE = 1e-28
-"""A step that moves the distribution by less is accepted: both sides of the inequality are rounding errors."""
+"""Steps with a smaller KL divergence are accepted, because both sides of the inequality are rounding errors."""
 
 
 class Surrogate(Protocol):
-    """h: the function that an epoch minimizes in place of the loss f, nowhere above it."""
+    """A function h that an epoch minimizes in place of the loss f, with h <= f everywhere."""
 
     @property
     def problem(self) -> Problem:
@@ -71,58 +72,58 @@ class Surrogate(Protocol):
         ...
 
     @property
-    def stiffness(self) -> float | None:
-        """A guess at the smoothness of h relative to the entropy, where there is one."""
+    def smoothness_guess(self) -> float | None:
+        """A guess at the smoothness of h relative to the entropy; None if there is no guess."""
         ...
 
     def excess(self, state: AcceleratedState) -> float:
-        """[h(x') - h(y) - <g, x' - y>] / a^2 for the step proposed, where x' - y = a (z' - z); inf where not finite."""
+        """Return [h(x') - h(y) - <g, x' - y>] / a^2 for the proposed step, x' - y = a (z' - z); inf if not finite."""
         ...
 
     def restartable(self, state: AcceleratedState) -> bool:
-        """Whether an epoch can start from z; if not, this one goes on."""
+        """Return whether an epoch can start from z; otherwise the current epoch continues."""
         ...
 
     def record(self, state: AcceleratedState) -> None:
-        """Take note of an accepted step."""
+        """Update the surrogate after an accepted step."""
 
-    def renewed(self, state: AcceleratedState) -> Surrogate:
-        """For the next epoch, before the state is restarted."""
+    def next_epoch(self, state: AcceleratedState) -> Surrogate:
+        """Return the surrogate of the next epoch; called before the state is restarted."""
         ...
 
-    def lower_bound(self, state: AcceleratedState, penalty: Penalty, enough: float) -> float:
-        """On the minimum of f + penalty; `enough` as for `Solver.lower_bound`."""
+    def lower_bound(self, state: AcceleratedState, penalty: Penalty, sufficient_gap: float) -> float:
+        """Return a lower bound on the minimum of f + penalty; `sufficient_gap` as for `Solver.lower_bound`."""
         ...
 
 
 @dataclass(frozen=True)
 class Acceptance:
-    """How much of the inequality, divided by a^2, may be missing: width / (2 a).
+    """The slack by which an accepted step may violate the inequality divided by a^2: width / (2 a).
 
     Attributes:
         width: epsilon, in the units of the loss.
-        narrowing: factor on it at each restart.
+        narrowing: the factor on the width at each restart.
     """
 
     width: float = 0.0
     narrowing: float = 1.0
 
     def slack(self, momentum: float) -> float:
-        """What may be missing at this momentum."""
+        """Return the slack at this momentum."""
         return 0.5 * self.width / momentum
 
-    def renewed(self) -> Acceptance:
-        """For the next epoch."""
+    def next_epoch(self) -> Acceptance:
+        """Return the acceptance of the next epoch."""
         return Acceptance(self.width * self.narrowing, self.narrowing)
 
 
 @dataclass(frozen=True)
 class StepRule:
-    """How L follows the curvature: it doubles at a refused step.
+    """The rule by which L adapts to the curvature: L doubles after a refused step.
 
     Attributes:
-        shrink: factor on L after a step accepted with room to spare, so that it can fall again.
-        least: L stays above this share of the largest one so far.
+        shrink: the factor on L after a step that satisfies the inequality with room to spare.
+        least: the smallest L, as a share of the largest L so far.
     """
 
     shrink: float
@@ -131,7 +132,7 @@ class StepRule:
 
 @dataclass(frozen=True)
 class Restarts:
-    """Steps of the first epoch, and how much longer each one is than the one before."""
+    """The number of steps of the first epoch, and the ratio of the lengths of consecutive epochs."""
 
     epoch: int
     growth: float
@@ -139,7 +140,7 @@ class Restarts:
 
 @dataclass(frozen=True)
 class Parts:
-    """What an accelerated solver is made of."""
+    """The parts of an accelerated solver."""
 
     surrogate: Surrogate
     penalty: Penalty
@@ -150,19 +151,24 @@ class Parts:
 
 @dataclass(kw_only=True)
 class AcceleratedState(State):
-    """theta, p: the mirror iterate z. The arrays from `gradient` on are overwritten by every step.
+    """The state of accelerated mirror descent: `theta` and `p` are the mirror iterate z.
+
+    Every step overwrites the arrays from `gradient` on.
 
     Attributes:
-        parts: the solver's; `surrogate` and `acceptance` are those of this epoch.
+        parts: the parts of the solver.
+        surrogate, acceptance: the surrogate and the acceptance of this epoch.
         average: the accelerated iterate x.
-        smoothness: L, the constant of the last accepted step, already shrunk for the next; `largest`: the largest one.
-        epoch: length of this epoch.
-        steps_left: until the next restart.
+        smoothness: L of the last accepted step, already shrunk for the next step.
+        largest_smoothness: the largest L so far.
+        epoch: the length of this epoch, in steps.
+        steps_left: the number of steps until the next restart.
         gradient, value, point, change, move: g, h(y), y, z' - z, theta' - theta.
         next_theta, next_p: theta', z'.
+        passes: the array operations of a step.
         barrier: whether the loss was infinite at a step that was tried.
         momentum: a, the share of z in x.
-        gained: A, the sum of the step sizes 1 / (a L) of this epoch.
+        step_sum: A, the sum of the step sizes 1 / (a L) of this epoch.
     """
 
     parts: Parts
@@ -182,20 +188,20 @@ class AcceleratedState(State):
     barrier: bool = False
     value: float = 0.0
     momentum: float = 1.0
-    gained: float = 0.0
-    largest: float = 0.0
+    step_sum: float = 0.0
+    largest_smoothness: float = 0.0
 
 
 class AcceleratedSolver(Solver[AcceleratedState]):
-    """The engine. Solvers made with it choose their `parts`, and nothing else."""
+    """The base of the accelerated solvers, which differ only in their `parts`."""
 
     @abstractmethod
     def parts(self, problem: Problem, theta: np.ndarray, p: np.ndarray) -> Parts:
-        """For a problem, and the potentials and marginals to start from."""
+        """Return the parts for a problem, given the potentials and marginals to start from."""
 
     def start(self, problem: Problem, theta: np.ndarray) -> AcceleratedState:
         p, log_partition = problem.marginals(theta)
-        p = p.astype(np.float64, copy=False)  # whatever the oracle's precision
+        p = p.astype(np.float64, copy=False)  # an oracle may work in float32, but step kernels take float64
         parts = self.parts(problem, theta, p)
         surrogate = parts.surrogate
         _, gradient = surrogate.problem.loss_and_gradient(p)
@@ -207,7 +213,7 @@ class AcceleratedSolver(Solver[AcceleratedState]):
             surrogate=surrogate,
             acceptance=parts.acceptance,
             average=p.copy(),
-            smoothness=surrogate.stiffness or _first_smoothness(surrogate.problem, gradient),
+            smoothness=surrogate.smoothness_guess or _first_smoothness(surrogate.problem, gradient),
             epoch=float(parts.restarts.epoch),
             steps_left=parts.restarts.epoch,
             gradient=gradient,
@@ -239,38 +245,39 @@ class AcceleratedSolver(Solver[AcceleratedState]):
     def objective(self, problem: Problem, state: AcceleratedState) -> float:
         return problem.loss_and_gradient(state.p)[0] + state.parts.penalty.value(state)
 
-    def lower_bound(self, problem: Problem, state: AcceleratedState, enough: float) -> float:
-        return state.surrogate.lower_bound(state, state.parts.penalty, enough)
+    def lower_bound(self, problem: Problem, state: AcceleratedState, sufficient_gap: float) -> float:
+        return state.surrogate.lower_bound(state, state.parts.penalty, sufficient_gap)
 
 
 def _passes(parts: Parts) -> Passes:
-    """Those of squares, where that is all there is."""
+    """Return fused passes for weighted squares without a penalty, and separate passes otherwise."""
     alone = isinstance(parts.surrogate, ExactLoss) and isinstance(parts.penalty, NoPenalty)
-    return (PassesOfSquares.of(parts.surrogate.problem) if alone else None) or SEPARATE_PASSES
+    return (FusedSquaresPasses.of(parts.surrogate.problem) if alone else None) or SEPARATE_PASSES
 
 
 def _first_smoothness(problem: Problem, gradient: np.ndarray) -> float:
-    """A share of the first that is known and not zero: the Lipschitz constant, the gradient's spread, its size."""
+    """Return the first L: a share of the Lipschitz constant, or of the spread or size of the gradient without one."""
     slopes = (np.ptp(gradient), np.abs(gradient).max()) if gradient.size else ()
     guess = next((float(guess) for guess in (problem.lipschitz, *slopes) if guess), 1.0)
-    return max(guess * FIRST_STIFFNESS, np.finfo(float).tiny)
+    return max(guess * FIRST_SMOOTHNESS, np.finfo(float).tiny)
 
 
 def _restart(state: AcceleratedState) -> None:
-    """Forget the momentum; the next epoch is longer."""
-    state.surrogate = state.surrogate.renewed(state)
-    state.acceptance = state.acceptance.renewed()
+    """Start the next, longer epoch from z, without momentum."""
+    state.surrogate = state.surrogate.next_epoch(state)
+    state.acceptance = state.acceptance.next_epoch()
     np.copyto(state.average, state.p)
-    state.gained = 0.0
+    state.step_sum = 0.0
     state.epoch *= state.parts.restarts.growth
     state.steps_left = int(state.epoch)
 
 
 def _try_step(state: AcceleratedState) -> bool:
-    """One step with the state's L, which doubles if the inequality refuses it."""
+    """Try one step with the current L; return whether the inequality holds. Otherwise L doubles."""
     smoothness = state.smoothness
-    size = (1.0 + math.sqrt(1.0 + 4.0 * state.gained * smoothness)) / (2.0 * smoothness)
-    state.momentum = size / (state.gained + size)
+    # The size s solves s = 1 / (a L) with a = s / (A + s), that is L s^2 = A + s.
+    size = (1.0 + math.sqrt(1.0 + 4.0 * state.step_sum * smoothness)) / (2.0 * smoothness)
+    state.momentum = size / (state.step_sum + size)
     state.passes.propose(state)
     theta, z = state.next_theta, state.next_p
     _, log_partition = state.surrogate.problem.marginals(theta, out=z)
@@ -279,12 +286,18 @@ def _try_step(state: AcceleratedState) -> bool:
     state.passes.accept(state)
     state.next_theta, state.next_p = state.theta, state.p
     state.theta, state.p, state.log_partition = theta, z, log_partition
-    state.gained += size
+    state.step_sum += size
     return True
 
 
 def _accepted(state: AcceleratedState, distance: float, excess: float) -> bool:
-    """Whether the inequality holds with this KL(z' || z) and excess; L follows."""
+    """Return whether the inequality holds, and adapt L.
+
+    Args:
+        state: the state; its L and its momentum are those of the step.
+        distance: KL(z' || z).
+        excess: the left side of the inequality divided by a^2, see `Surrogate.excess`.
+    """
     steps = state.parts.steps
     allowed, slack = state.smoothness * distance, state.acceptance.slack(state.momentum)
     if distance > SMALLEST_DIVERGENCE or excess == math.inf:
@@ -293,23 +306,24 @@ def _accepted(state: AcceleratedState, distance: float, excess: float) -> bool:
             return False
         if excess <= allowed + 0.25 * slack:
             state.smoothness *= steps.shrink
-    state.largest = max(state.largest, state.smoothness)
-    state.smoothness = max(state.smoothness, steps.least * state.largest)
+    state.largest_smoothness = max(state.largest_smoothness, state.smoothness)
+    state.smoothness = max(state.smoothness, steps.least * state.largest_smoothness)
     return True
 
 
 @dataclass(frozen=True)
 class ExactLoss:
-    """h = f: no surrogate at all, for a smooth loss."""
+    """The loss itself as its surrogate, h = f, for smooth losses."""
 
     problem: Problem
-    stiffness: float | None = None
+    smoothness_guess: float | None = None
 
     def excess(self, state: AcceleratedState) -> float:
-        """From the loss's quadratic form where it has one, else from its values.
+        """Return the excess, from the quadratic form of the loss if it has one, otherwise from values of the loss.
 
-        A loss may be infinite where a marginal is zero. Once a step has met that, x' must be where it is finite, and
-        no potential may move far in one step: averages x hide from the inequality how near to zero z has come.
+        A loss may be infinite where a marginal is zero. After the first step that reaches such a point, x' must have a
+        finite loss, and no potential may move by more than LONGEST_MOVE in one step: the inequality sees only the
+        averages x, which can be far from zero while z is close to it.
         """
         quadratic = self.problem.curvature_along(state.change)
         if quadratic is not None:
@@ -325,7 +339,8 @@ class ExactLoss:
         return max(after - state.value - a * dot(state.gradient, state.change) - rounding, 0.0) / (a * a)
 
     def restartable(self, state: AcceleratedState) -> bool:
-        """Not where the loss is infinite, or all but: there its gradient dwarfs that at the average."""
+        """Return False if the loss at z is infinite, or so close to that that its gradient exceeds STEEPEST times that
+        at the average."""
         if self.problem.curvature_along(state.change) is not None:
             return True
         loss, at_z = self.problem.loss_and_gradient(state.p)
@@ -333,12 +348,12 @@ class ExactLoss:
         return math.isfinite(loss) and bool(np.abs(at_z).max(initial=0.0) <= STEEPEST * np.abs(at_x).max(initial=0.0))
 
     def record(self, state: AcceleratedState) -> None:
-        """Nothing to note."""
+        """Do nothing: the loss has no state."""
 
-    def renewed(self, state: AcceleratedState) -> ExactLoss:
-        """The same in every epoch."""
+    def next_epoch(self, state: AcceleratedState) -> ExactLoss:
+        """Return itself: the loss is the same in every epoch."""
         return self
 
-    def lower_bound(self, state: AcceleratedState, penalty: Penalty, enough: float) -> float:
-        """By the penalty's certificate for a smooth loss."""
-        return penalty.lower_bound(self.problem, state, enough)
+    def lower_bound(self, state: AcceleratedState, penalty: Penalty, sufficient_gap: float) -> float:
+        """Return the lower bound of the penalty's certificate for smooth losses."""
+        return penalty.lower_bound(self.problem, state, sufficient_gap)

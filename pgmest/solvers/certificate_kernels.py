@@ -1,4 +1,4 @@
-"""The compiled kernels of certificates: a dual point's potentials, and the moves to better target marginals."""
+"""The compiled kernels of certificates: the gradient of a dual point, and the moves to better target marginals."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from pgmest._base.row_kernels import BLOCK
 
 NEWTON_STEPS = 60
 MASS_TOLERANCE = 1e-9
+"""Newton's method for the level v ends after NEWTON_STEPS steps, or if the mass is within MASS_TOLERANCE of one. An
+inexact v still gives a valid bound, only a slightly looser one."""
 
 
 @reduction
@@ -26,11 +28,11 @@ def _dual_gradient(gradient, p, target, weight, dual):
 def dual_gradient(
     gradient: np.ndarray, p: np.ndarray, target: np.ndarray, weight: np.ndarray, dual: np.ndarray
 ) -> tuple[float, float]:
-    """g + w (m - p) into `dual`; its product with p, and the sum of w (m - p)^2.
+    """Write g + w (m - p) into `dual`; return its product with p, and the sum of w (m - p)^2.
 
     Args:
-        gradient, p, dual: by cell of the problem.
-        target, weight: m and w, by cell of the measured cliques, which come first; w is 0 on the others.
+        gradient, p, dual: one entry per cell of the problem.
+        target, weight: m and w, one entry per cell of the measured cliques, which come first; w is 0 on the others.
     """
     product = square = 0.0
     for start in range(0, target.size, BLOCK):
@@ -53,13 +55,14 @@ def raise_cells(
     level: float,
     raised: np.ndarray,
 ) -> None:
-    """m + share * (mean - M) where that is more than m, but not above level * highest, into `raised`.
+    """Write max(m, min(m + share * (mean - M), level * highest)) into `raised`, cell by cell.
 
     Args:
-        target, min_marginals: m and M by cell; M is inf where no record is possible.
+        target, min_marginals: m and M; M is inf if no record is possible in the cell.
         mean: <g, p>.
-        share, highest, level: how much of the slack is taken, and up to where.
-        raised: by cell.
+        share: the share of the slack mean - M by which a cell is raised, over its curvature.
+        highest, level: the upper end of the raised values is level * highest.
+        raised: the output.
     """
     for c in range(target.size):
         step, room = share[c] * (mean - min_marginals[c]), level * highest[c] - target[c]
@@ -77,19 +80,20 @@ def best_blocks(
     weight: np.ndarray,
     move: np.ndarray,
 ) -> None:
-    """For each clique of a group, the m that maximizes the dual over that clique alone; m - target goes to `move`.
+    """For each clique of a group, find the m that maximizes the bound over that clique alone; write m - target.
 
-    With M the min-marginal of cell c, a record through it has at least M_c, and M_c + weight_c (m_c - target_c) after
-    the move. With v the least of any record, the dual is largest where m_c = max(0, target_c + (v - M_c) / weight_c)
+    The sum of a record through cell c is at least its min-marginal M_c, and M_c + weight_c (m_c - target_c) after the
+    move. Let v be the least sum of any record. The bound is largest if m_c = max(0, target_c + (v - M_c) / weight_c)
     sums to one, or at the largest v that the cells of weight zero, which cannot move, allow. The sum is convex and
-    grows with v, so Newton's method gets there, after its first step monotonically.
+    increasing in v, so Newton's method converges, monotonically after its first step.
 
     Args:
         first, stride: the group is every stride-th clique from the first on.
-        offsets: where each clique's cells start, and the end.
-        min_marginals, target, weight: by cell: the least of any record through it, inf where none is possible; the
-            target marginals of the present dual point; the curvature.
-        move: by cell; written on these cliques only.
+        offsets: the start of each clique's cells, and the end of the last.
+        min_marginals: the least sum of any record through the cell; inf if no such record is possible.
+        target: the target marginals of the current dual point.
+        weight: the curvature of the loss in the cell.
+        move: the output; written on the cliques of the group only.
     """
     for block in range(first, len(offsets) - 1, stride):
         start, end = offsets[block], offsets[block + 1]
@@ -101,6 +105,7 @@ def best_blocks(
                 mass += target[c]
                 v += target[c] * min_marginals[c]
                 highest = min(highest, min_marginals[c] + weight[c] * (1.0 - target[c]))
+        # Newton's method starts from the mean of M under the targets. Above `highest` one cell alone has mass above 1.
         v = min(v / mass, highest) if mass > 0.0 else highest
         for _ in range(NEWTON_STEPS):
             excess, slope = -1.0, 0.0

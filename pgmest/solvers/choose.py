@@ -1,10 +1,10 @@
-"""Which solver runs: for a name, for "auto", for a soft prior, and where the junction tree is too wide."""
+"""The choice of the solver: by name, for "auto", for a soft prior, and for approximate oracles."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from pgmest._base.errors import ArgumentError
+from pgmest.errors import ArgumentError
 from pgmest.losses.base import FlatLoss
 from pgmest.losses.smoothed import KinkedLoss
 from pgmest.solvers.accelerated import AcceleratedMirrorDescent
@@ -30,14 +30,14 @@ SOLVERS: dict[str, type[Solver[Any]]] = {
     "ipf": IterativeProportionalFitting,
     "mirror_flow": MirrorFlow,
 }
-"""What `estimate(method=...)` calls them."""
+"""The names of the solvers in `estimate(method=...)`."""
 
 
 def choose_solver(method: str | Solver[Any], loss: FlatLoss) -> Solver[Any]:
-    """The solver asked for, or for "auto" the one that `pgmest.solvers` says.
+    """Return the named solver; for "auto", choose by the table in `pgmest.solvers`.
 
     Raises:
-        ArgumentError: no such method.
+        ArgumentError: `method` is not the name of a solver.
     """
     if isinstance(method, Solver):
         return method
@@ -51,7 +51,7 @@ def choose_solver(method: str | Solver[Any], loss: FlatLoss) -> Solver[Any]:
 
 
 def penalized_solver(problem: Problem, prior_weight: float) -> Solver[Any]:
-    """The solver of loss + prior_weight * total * KL(p || prior), with the problem's base as prior."""
+    """Return the solver of min loss + prior_weight * total * KL(p || prior), with the problem's base as the prior."""
     _, log_partition = problem.marginals(problem.base)
     penalty = EntropyPenalty(problem.base, float(prior_weight) * problem.total, log_partition)
     if problem.loss.smooth:
@@ -60,10 +60,10 @@ def penalized_solver(problem: Problem, prior_weight: float) -> Solver[Any]:
 
 
 def region_solver(problem: Problem, method: str | Solver[Any], oracle: str) -> Solver[Any]:
-    """The solver where the oracle is "convex" or "loopy".
+    """Return the solver for the approximate oracles "convex" and "loopy".
 
     Raises:
-        ArgumentError: no such method.
+        ArgumentError: `method` is not the name of a solver.
     """
     if isinstance(method, str) and method == "auto":
         if oracle == "loopy":

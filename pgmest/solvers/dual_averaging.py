@@ -1,4 +1,4 @@
-"""Accelerated dual averaging (PGM Algorithm 2, after Xiao 2010): no line search, but a Lipschitz constant."""
+"""Accelerated dual averaging (PGM Algorithm 2, after Xiao 2010), with a Lipschitz constant and no line search."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError
+from pgmest.errors import ArgumentError
 from pgmest.solvers.problem import Problem
 from pgmest.solvers.solver import Solver, State
 from pgmest.solvers.status import Status
@@ -15,10 +15,10 @@ from pgmest.solvers.status import Status
 
 @dataclass(kw_only=True)
 class DualAveragingState(State):
-    r"""theta, p: the dual iterate $\nu$.
+    r"""The state of dual averaging: `theta` and `p` are the dual iterate $\nu$.
 
     Attributes:
-        center: $\theta_0$, the potentials it started from.
+        center: $\theta_0$, the potentials at the start.
         average: $\mu$, the primal average.
         mean_gradient: $\bar g$.
         t: the number of steps.
@@ -37,18 +37,18 @@ class DualAveraging(Solver[DualAveragingState]):
     With $c = 2/(t+1)$: $\omega = (1-c)\mu + c\nu$; $\bar g \leftarrow (1-c)\bar g + c \nabla L(\omega)$;
     $\theta = \theta_0 - \frac{t(t+1)}{4K} \bar g$; $\nu$ = MARGINAL-ORACLE$(\theta)$; $\mu \leftarrow (1-c)\mu + c\nu$.
 
-    K is the Lipschitz constant computed from the measurements (`Problem.lipschitz`). Converges like 1/k^2 without ever
-    adapting, so a cautious K makes it slow. The average $\mu$ leaves the exponential family; what is returned is the
-    dual iterate $\nu$ with its potentials $\theta$, which converges to the same marginals.
+    K is the Lipschitz constant computed from the measurements (`Problem.lipschitz`). The gap falls like 1/k^2. K does
+    not adapt, so a K that is too large makes the method slow. The average $\mu$ leaves the exponential family; the dual
+    iterate $\nu$ with its potentials $\theta$ is returned, which converges to the same marginals.
 
     Attributes:
-        lipschitz: a K of your own, for a loss of marginals that sum to one. The entropy is strongly convex in the l1
-            norm, so the largest entry of Q^T Q is enough, and that is the default. The paper takes its largest
-            eigenvalue, which on the tables of a junction tree is larger by as many cells as a query sums over, and so
-            makes the steps as much smaller (`experiments/results/pgm_figure3.md`).
+        lipschitz: K for a loss of marginals that sum to one; by default the largest entry of Q^T Q, which is sufficient
+            because the entropy is strongly convex in the l1 norm. The paper takes the largest eigenvalue of Q^T Q. On
+            the tables of a junction tree it is larger by the number of cells that a query sums over, and makes the
+            steps smaller by that factor (`experiments/results/pgm_figure3.md`).
 
     Raises:
-        ArgumentError: a constant that is not positive, or none where the loss has none.
+        ArgumentError: the constant is not positive, or neither the solver nor the loss has one.
     """
 
     name: str = "dual_averaging"

@@ -1,4 +1,4 @@
-"""The number of records as a free parameter: the total under which the best distribution fits best."""
+"""Estimation with the number of records as a free parameter, fitted together with the distribution."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from pgmest.solvers.status import Status
 
 MAX_ROUNDS = 31
 TOTAL_TOLERANCE = 1e-7
-"""The total is found when the best scaling of the marginals is within this of 1; at most MAX_ROUNDS are tried."""
+"""Rounds end if the best scaling of the marginals is within TOTAL_TOLERANCE of 1, or after MAX_ROUNDS rounds."""
 
-LARGEST_FACTOR = 1e3  # of the total in one round
+LARGEST_FACTOR = 1e3
+"""The largest factor by which the total can grow or shrink in one round."""
 
 
 def fit_total(
     problem: Problem, theta: np.ndarray, solver: Solver[Any], stopping: Stopping
 ) -> tuple[Problem, State, EstimationReport]:
-    """Minimize over distributions and totals in turn, each round from where the last one ended.
+    """Minimize over distributions and totals in turn; each round starts from the result of the round before.
 
-    For a fixed distribution p the best total is that of a one-dimensional convex problem, min over s of L(s total p),
-    in closed form where L is quadratic. A pair from which neither step moves is optimal over both together: then the
-    loss has no slope along p, and p is optimal for its total. A few rounds are enough, because the answers determine
-    the total far better than they determine any cell.
+    For a fixed distribution p the best total solves a one-dimensional convex problem, min over s of L(s total p), which
+    has a closed form for quadratic L. A pair that neither step changes is optimal over both: the slope of the loss
+    along p is zero, and p is optimal for its total. A few rounds are enough, because the answers determine the total
+    far better than they determine any cell.
 
-    `stopping` is for all rounds together. Where it ends them, the total is the best one for the marginals so far.
+    `stopping` limits all rounds together. If it ends them, the total is the best one for the last marginals.
 
     Args:
-        problem: with the total to start from.
+        problem: the problem with the total to start from.
         theta: the potentials to start from.
         solver, stopping: as for `Minimization`.
 
     Returns:
-        the problem with the total found, the last solution of it, and the report of all rounds; its gap is for that
-        total.
+        the problem with the fitted total, its last solution, and the report of all rounds, whose gap is for that total.
     """
     run = Minimization(problem, solver, stopping)
     for _ in range(MAX_ROUNDS):
@@ -52,14 +52,14 @@ def fit_total(
         problem = problem.with_total(problem.total * factor)
         if report.status.cut_short or run.effort.iterations >= stopping.max_iterations:
             status = report.status if report.status.cut_short else Status.ITERATIONS
-            return problem, *_judged(problem, state, status, run)
+            return problem, *_certified(problem, state, status, run)
         theta = state.theta.copy()
         run = Minimization(problem, solver, stopping, run.effort)
-    return problem, *_judged(problem, state, Status.TOTAL, run)
+    return problem, *_certified(problem, state, Status.TOTAL, run)
 
 
 def best_scale(problem: Problem, p: np.ndarray) -> float:
-    """argmin over s of L(s total p), within a factor of LARGEST_FACTOR of 1."""
+    """Return the s that minimizes L(s total p), clipped to [1 / LARGEST_FACTOR, LARGEST_FACTOR]."""
     curvature = problem.curvature_along(p)
     if curvature:
         _, gradient = problem.loss_and_gradient(p)
@@ -77,8 +77,8 @@ def best_scale(problem: Problem, p: np.ndarray) -> float:
 
 
 @dataclass(frozen=True)
-class _AtRest(Solver[State]):
-    """A solver that stays where another one ended: its report is that of the state."""
+class _FixedState(Solver[State]):
+    """A solver that takes no step from a given state, so that a run only computes its certificate and report."""
 
     state: State
     status: Status
@@ -91,7 +91,7 @@ class _AtRest(Solver[State]):
         return state
 
 
-def _judged(problem: Problem, state: State, status: Status, last: Minimization) -> tuple[State, EstimationReport]:
-    """A state under a new total, with a certificate for that total."""
-    rest = _AtRest(state, status, last.solver.name)
-    return Minimization(problem, rest, last.stopping, last.effort).run(state.theta)
+def _certified(problem: Problem, state: State, status: Status, last: Minimization) -> tuple[State, EstimationReport]:
+    """Return the state with a report whose certificate is for the new total of `problem`."""
+    fixed = _FixedState(state, status, last.solver.name)
+    return Minimization(problem, fixed, last.stopping, last.effort).run(state.theta)

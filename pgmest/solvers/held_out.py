@@ -1,4 +1,4 @@
-"""Choosing on a path of estimates by held-out answers: noise splitting, and when to stop."""
+"""Early stopping on a path of estimates by held-out answers, which noise splitting makes."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pgmest.solvers.problem import Problem
 
 
 def split_noise(problem: Problem, generator: np.random.Generator) -> tuple[Problem, Problem]:
-    r"""The same problem with the answers $y + \sigma e$, and with $y - \sigma e$, e standard normal: data thinning.
+    r"""Return the problem with the answers $y + \sigma e$, and with $y - \sigma e$, e standard normal (data thinning).
 
-    Each part has noise of twice the variance. Where the noise of y is Gaussian with standard deviation $\sigma$ the two
-    are independent of each other; other noise leaves them uncorrelated. Nothing is lost: their mean is y.
+    The noise of each part has twice the variance. If the noise of y is Gaussian with standard deviation $\sigma$, the
+    two parts are independent; for other noise they are uncorrelated. Their mean is y, so no information is lost.
 
     Args:
-        problem: with a loss of weighted squares, precisions positive. The parts share its oracle.
-        generator: of e.
+        problem: a problem whose loss is weighted squares with positive precisions. The parts share its oracle.
+        generator: the source of e.
     """
     loss = problem.loss
     assert isinstance(loss, WeightedSquares)
@@ -36,15 +36,16 @@ def _with_target(problem: Problem, loss: WeightedSquares, target: np.ndarray) ->
 
 @dataclass
 class HeldOut:
-    """The one-standard-error rule: a path goes on until it predicts the held-out answers clearly worse than its best.
+    """The one-standard-error rule: stop when the held-out loss exceeds its minimum by more than one standard error.
 
-    Clearly: by more than the standard error of the difference of the two losses, which is the weighted distance of the
-    two estimates, as the noise of the answers enters that difference linearly.
+    The standard error is that of the difference of the two losses. The noise of the answers enters this difference
+    linearly, so its standard error is the weighted distance of the two estimates.
 
     Attributes:
-        problem: whose loss scores; quadratic, with precisions that are one over the variance of the noise.
+        problem: the problem of the held-out answers; its loss is quadratic, with one over the noise variance as the
+            precisions.
         least: the smallest loss so far.
-        best: the marginals that had it, summing to one.
+        best: the marginals with that loss, summing to one.
     """
 
     problem: Problem
@@ -52,7 +53,7 @@ class HeldOut:
     best: np.ndarray = field(default_factory=lambda: np.empty(0))
 
     def accepts(self, p: np.ndarray) -> bool:
-        """Whether the path may go on at marginals p (kept, if they are the best so far)."""
+        """Return whether the path may continue at marginals p, and keep p if it is the best so far."""
         loss, _ = self.problem.loss_and_gradient(p)
         if loss < self.least:
             self.least, self.best = loss, p

@@ -1,19 +1,20 @@
-r"""The implicit step of the mirror flow by its dual: quasi-Newton ascent that ends with a certified gap.
+r"""The implicit step of the mirror flow, solved in its dual by a quasi-Newton method that ends with a certified gap.
 
 The step minimizes $f(p) + s \, KL(p \| q)$ with $f(p) = \tfrac12 \sum w (p - y)^2$ over the measured cells. With
-multipliers h, one a measured cell and in units of the noise ($r = \sqrt w$), its dual is to minimize
+multipliers h, one per measured cell and in units of the noise ($r = \sqrt w$), the dual problem is to minimize
 
 .. math:: \varphi(h) = \tfrac12 \lVert h \rVert^2 + \langle h, r y \rangle + s A(\theta_q - r h / s),
           \quad \nabla \varphi(h) = h + r y - r p, \quad p = p(\theta_q - r h / s).
 
-Weak duality makes the gradient a certificate that costs nothing: the objective at p exceeds its minimum by at most
-$\tfrac12 \lVert \nabla \varphi(h) \rVert^2$. The Hessian is $I + r \, Cov \, r / s$: as large as the largest
-cells' share of the records over the noise, and 1 where multipliers of overlapping tables cancel. Two things bring that
-together, and limited-memory BFGS finds the rest:
+By weak duality the gradient is a certificate without further cost: the objective at p exceeds its minimum by at most
+$\tfrac12 \lVert \nabla \varphi(h) \rVert^2$. The Hessian is $I + r \, Cov \, r / s$. Its eigenvalues range from 1,
+where multipliers of overlapping tables cancel, to the ratio of the largest cells to the noise. Two devices reduce this
+range, and limited-memory BFGS does the rest:
 
-- In its own table a cell's entry is about $1 + w p / s$, by whose inverse D steps are scaled.
-- Where multipliers cancel p does not move, and the minimum is known from the start: minus the part of r y that is in no
-  marginals of a table. The projection onto what is (`SharedMarginals`) keeps all steps where p moves.
+- The diagonal entry of a cell is about $1 + w p / s$; its inverse D preconditions the steps.
+- Where multipliers cancel, p does not change and the minimum is known at the start: minus the part of r y that is
+  orthogonal to the tables that agree on shared marginals. The projection onto these tables (`SharedMarginals`) keeps
+  all steps in the space where p changes.
 """
 
 from __future__ import annotations
@@ -24,28 +25,30 @@ import numpy as np
 
 from pgmest.losses.base import dot
 from pgmest.losses.l2 import WeightedSquares
-from pgmest.solvers.lbfgs import InverseHessian
+from pgmest.solvers.lbfgs import SUFFICIENT_DECREASE, InverseHessian
 from pgmest.solvers.penalty import difference
 from pgmest.solvers.problem import Problem
 from pgmest.solvers.shared_marginals import SharedMarginals
 from pgmest.solvers.solver import State
 
 MEMORY = 6
-MAX_CALLS = 600
-"""Oracle calls without a certificate after which the dual is given up."""
+"""The number of pairs that limited-memory BFGS keeps: each costs two passes over the measured cells in every step."""
 
-SUFFICIENT_DECREASE = 1e-4
+MAX_CALLS = 600
+"""The number of oracle calls after which the dual method stops without a certificate."""
+
 FLAT = 1e-12
-"""Armijo's rule; where values differ by less than this share, which is rounding, the slope decides."""
+"""Dual values that differ by less than this share are equal up to rounding; then the line search tests the slope."""
 
 SHORTEST, LONGEST = 0.1, 0.5
 SHORTEST_STEP = 1e-8
-"""A refused step is shortened to where the slope vanishes by linear interpolation, within these factors."""
+"""The line search shortens a refused step to the zero of the linearly interpolated slope, by a factor between SHORTEST
+and LONGEST, and fails below SHORTEST_STEP."""
 
 
 @dataclass(frozen=True)
 class _Point:
-    """The dual function at multipliers h: theta, p and the log-partition function there, its value and gradient."""
+    """The dual function at multipliers h: theta, p and the log-partition function, the dual value and its gradient."""
 
     h: np.ndarray
     theta: np.ndarray
@@ -56,15 +59,15 @@ class _Point:
 
     @property
     def gap(self) -> float:
-        """At most by so much the objective at p is above its minimum."""
+        """An upper bound on the distance of the objective at p from its minimum."""
         return 0.5 * dot(self.slope, self.slope)
 
 
 class ImplicitStep:
-    """Steps of one problem, from any distribution and of any length.
+    """The solver of implicit steps of one problem, for any prior distribution and any strength.
 
     Args:
-        problem: its loss is of weighted squares, with positive precisions.
+        problem: a problem whose loss is weighted squares with positive precisions.
     """
 
     def __init__(self, problem: Problem):
@@ -76,23 +79,24 @@ class ImplicitStep:
         self._shared = _shared_marginals(loss, self._roots)
         self._scratch = np.empty(len(self._roots))
 
-    def minimize(self, prior: np.ndarray, strength: float, start: np.ndarray, enough: float) -> State | None:
-        """The minimizer to a gap of at most `enough`; None where the dual does not prove it within MAX_CALLS calls.
+    def minimize(self, prior: np.ndarray, strength: float, start: np.ndarray, sufficient_gap: float) -> State | None:
+        """Return the minimizer up to a certified gap; None if that takes more than MAX_CALLS oracle calls.
 
         Args:
             prior: flat potentials of q.
             strength: s.
-            start: flat potentials to start from, -inf where those of `prior` are; q itself where it is better.
-            enough: in the units of the loss.
+            start: flat potentials to start from, with -inf in the same cells as `prior`; if q has the better dual
+                value, q is the start.
+            sufficient_gap: the gap, in the units of the loss.
         """
         first = self._problem.oracle.calls
         point, hessian = self._start(prior, strength, start), InverseHessian(MEMORY)
-        while point.gap > enough:
+        while point.gap > sufficient_gap:
             if self._problem.oracle.calls - first >= MAX_CALLS:
                 return None
             following = self._step(point, hessian, prior, strength)
-            if following is None and hessian:  # what it knows is of where the curvature was another
-                hessian = hessian.forgotten()
+            if following is None and hessian:  # the curvature may have changed since the pairs were recorded
+                hessian = hessian.reset()
                 continue
             if following is None:
                 return None
@@ -110,7 +114,7 @@ class ImplicitStep:
         return other if other.value < point.value else point
 
     def _onto_marginals(self, cells: np.ndarray) -> np.ndarray:
-        """The part of multipliers that moves p."""
+        """Return the part of the multipliers that changes p."""
         return cells.copy() if self._shared is None else self._shared.project(cells, np.empty_like(cells))
 
     def _at(self, h: np.ndarray, prior: np.ndarray, strength: float) -> _Point:
@@ -126,26 +130,26 @@ class ImplicitStep:
         return _Point(h, theta, p, log_partition, value, slope)
 
     def _step(self, point: _Point, hessian: InverseHessian, prior: np.ndarray, strength: float) -> _Point | None:
-        """The next point along the quasi-Newton direction; None where no step is found."""
+        """Return the next point along the quasi-Newton direction; None if the line search finds no step."""
         shrink = np.multiply(self._roots, point.p[self._problem.measured])
         shrink *= self._roots
         shrink /= strength
         shrink += 1.0
         np.reciprocal(shrink, out=shrink)
         direction = hessian.descent(point.slope, shrink, self._onto_marginals)
-        promised, size = dot(direction, point.slope), 1.0
-        while promised < 0.0 and size >= SHORTEST_STEP:
+        predicted, size = dot(direction, point.slope), 1.0
+        while predicted < 0.0 and size >= SHORTEST_STEP:
             tried = self._at(point.h + size * direction, prior, strength)
             slope, change = dot(tried.slope, direction), tried.value - point.value
-            flat = abs(change) <= FLAT * abs(point.value) and slope <= -LONGEST * promised
-            if flat or change <= SUFFICIENT_DECREASE * size * promised:
+            flat = abs(change) <= FLAT * abs(point.value) and slope <= -LONGEST * predicted
+            if flat or change <= SUFFICIENT_DECREASE * size * predicted:
                 return tried
-            size *= min(LONGEST, max(SHORTEST, promised / (promised - slope))) if slope > 0 else LONGEST
+            size *= min(LONGEST, max(SHORTEST, predicted / (predicted - slope))) if slope > 0 else LONGEST
         return None
 
 
 def _shared_marginals(loss: WeightedSquares, roots: np.ndarray) -> SharedMarginals | None:
-    """Where each table has one precision and some overlap."""
+    """Return the projection if each table has a single precision and some tables overlap; otherwise None."""
     if len(loss.cliques) < 2:
         return None
     tables = np.split(roots, loss.layout.offsets[1:-1])

@@ -1,4 +1,4 @@
-"""The model of independent attributes, read off noisy whole marginals: where the mirror flow starts."""
+"""The model of independent attributes, estimated from noisy whole marginals: the start of the mirror flow."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.simplex import onto_simplex
 
 SHARE_FLOOR = 0.1
-"""A share is taken to be at least this many of its standard deviations, so that no value is ruled out."""
+"""The smallest estimated share of a value, in standard deviations of the estimate; positive, so that no value becomes
+impossible."""
 
 
 def one_way_shares(loss: WeightedSquares) -> dict[str, np.ndarray]:
-    """For each measured attribute the shares of its values, summing to one.
+    """Return the shares of the values of each measured attribute, summing to one.
 
-    All answers about a value, summed over the other attributes of their clique, are averaged by precision; the averages
-    are projected onto the simplex.
+    Each clique that holds the attribute gives one estimate, its answers summed over the other attributes. The estimates
+    are averaged with their precisions as weights and projected onto the simplex.
 
     Args:
-        loss: of marginals that sum to one, with a positive precision in each cell.
+        loss: a loss of marginals that sum to one, with a positive precision in each cell.
     """
     targets = CliqueVector.of(loss.layout, loss.target.copy())
     variances = CliqueVector.of(loss.layout, 1.0 / loss.curvature_floor())
@@ -39,9 +40,11 @@ def one_way_shares(loss: WeightedSquares) -> dict[str, np.ndarray]:
 
 
 def independent_potentials(problem: Problem, shares: dict[str, np.ndarray]) -> np.ndarray:
-    """Flat potentials of independent attributes with these shares, -inf at the problem's structural zeros.
+    """Return flat potentials of independent attributes with these shares, -inf at the problem's structural zeros.
 
-    Attributes without a share are uniform.
+    An attribute that is not in `shares` is uniform.
     """
     logs = {(name,): np.log(values) for name, values in shares.items()}
-    return problem.barred(CliqueVector(problem.layout.domain, logs).expand(problem.layout.cliques).flat.copy())
+    return problem.with_structural_zeros(
+        CliqueVector(problem.layout.domain, logs).expand(problem.layout.cliques).flat.copy()
+    )

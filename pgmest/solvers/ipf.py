@@ -1,4 +1,4 @@
-"""Iterative proportional fitting: marginals that are exact and agree with each other, matched one clique at a time."""
+"""Iterative proportional fitting: exact, mutually consistent marginals are matched one clique at a time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError, ImpossibleModelError
+from pgmest.errors import ArgumentError, ImpossibleModelError
 from pgmest.inference.exact.belief_propagation import MarginalOracle
 from pgmest.losses.l2 import WeightedSquares
 from pgmest.solvers.problem import Problem
@@ -17,16 +17,16 @@ from pgmest.tables.clique_vector import Layout
 from pgmest.tables.factor import divide
 
 SETTLED_SHARE = 0.1
-"""A table nearer to its marginal than this share of the tolerance is not worth a run of the oracle."""
+"""A table whose distance to its marginal is below this share of the tolerance is skipped to save an oracle call."""
 
 STALLED, LEAST_ROUNDS = 0.9, 4
-"""The last round is one that leaves more than this share of the distance that was left after half as many, if not among
-the first. Tables that agree but have zeros in common may only get closer as 1 / rounds, which halves it."""
+"""From round LEAST_ROUNDS on, fitting ends if the distance is above STALLED times the distance after half the rounds.
+For consistent tables with common zeros the distance may fall only like 1 / rounds, which is a factor of 1/2."""
 
 
 @dataclass(kw_only=True)
 class FittingState(State):
-    """The target fractions of each cell."""
+    """The state of iterative proportional fitting, with the target fraction of each cell."""
 
     target: np.ndarray
 
@@ -35,9 +35,10 @@ class FittingState(State):
 class IterativeProportionalFitting(Solver[FittingState]):
     r"""$\theta_C \leftarrow \theta_C + \log(y_C / \mu_C)$, clique after clique (Deming and Stephan 1940).
 
-    For noiseless, mutually consistent marginals: then it converges to the distribution of maximum entropy that has
-    them, zeros included, usually in a few rounds. One iteration is a round over all cliques, one oracle call each.
-    Noisy marginals contradict each other, and it then cycles: use another method.
+    For noiseless, mutually consistent marginals it converges to the distribution of maximum entropy that has these
+    marginals, also if they contain zeros, usually in a few rounds. One iteration is a round over all cliques, with one
+    oracle call for each. Noisy marginals contradict each other; then it does not converge, and another method is
+    needed.
     """
 
     name: str = "ipf"
@@ -62,45 +63,47 @@ class IterativeProportionalFitting(Solver[FittingState]):
             _match(state.theta[cells], state.target[cells], state.p[cells])
             try:
                 _, state.log_partition = problem.marginals(state.theta, out=state.p)
-            except ImpossibleModelError:
+            except ImpossibleModelError:  # the zeros of contradictory marginals leave no possible record
                 state.theta[cells] = before
                 _, state.log_partition = problem.marginals(state.theta, out=state.p)
                 state.status = Status.IMPOSSIBLE
                 return state
         return state
 
-    def lower_bound(self, problem: Problem, state: FittingState, enough: float) -> float:
-        """What no marginals can fit: for marginals that agree with each other the optimum itself."""
+    def lower_bound(self, problem: Problem, state: FittingState, sufficient_gap: float) -> float:
+        """Return the constant of the loss, which is the optimum for consistent marginals, or a tighter lower bound."""
         loss = problem.loss
         assert isinstance(loss, WeightedSquares)
-        if self.objective(problem, state) - loss.constant <= enough:
+        if self.objective(problem, state) - loss.constant <= sufficient_gap:
             return loss.constant
-        return max(loss.constant, super().lower_bound(problem, state, enough))
+        return max(loss.constant, super().lower_bound(problem, state, sufficient_gap))
 
 
 def fit_tables(
     oracle: MarginalOracle, theta: np.ndarray, target: np.ndarray, tolerance: float, rounds: int
 ) -> tuple[float, int]:
-    """The same for tables of which nothing is to be proven: potentials are moved in place until tables match.
+    """Fit potentials to tables by iterative proportional fitting, in place and without a certificate.
+
+    The rounds also end if the largest distance stops falling, as it does for inconsistent tables.
 
     Args:
-        oracle: of the tables' cliques.
-        theta: flat potentials.
-        target: tables that sum to one, flat, nearly agreeing with each other.
-        tolerance: ends after a round in which no marginal was further than this from its table (L1).
-        rounds: or after at most so many, or where the largest distance no longer falls, as of tables that disagree.
+        oracle: the oracle of the tables' cliques.
+        theta: flat potentials, changed in place.
+        target: nearly consistent tables that sum to one, flat.
+        tolerance: the L1 distance from every table to its marginal at which the rounds end.
+        rounds: the largest number of rounds.
 
     Returns:
-        the largest such distance in the last round, and the number of rounds.
+        the largest distance in the last round, and the number of rounds.
     """
-    stretches = clique_cells(oracle.layout)
+    slices = clique_cells(oracle.layout)
     (p, _), distances = oracle.run(theta), [np.inf]
     for done in range(1, rounds + 1):
         worst = 0.0
-        for cells in stretches:
-            apart = float(np.abs(p[cells] - target[cells]).sum())
-            worst = max(worst, apart)
-            if apart <= SETTLED_SHARE * tolerance:
+        for cells in slices:
+            distance = float(np.abs(p[cells] - target[cells]).sum())
+            worst = max(worst, distance)
+            if distance <= SETTLED_SHARE * tolerance:
                 continue
             kept = theta[cells].copy()
             _match(theta[cells], target[cells], p[cells])
@@ -117,12 +120,12 @@ def fit_tables(
 
 
 def clique_cells(layout: Layout) -> list[slice]:
-    """Where the tables of a layout's cliques lie in flat arrays."""
+    """Return the slices of the cliques' tables in flat arrays of the layout."""
     return [slice(start, end) for start, end in pairwise(layout.offsets[: len(layout.cliques) + 1].tolist())]
 
 
 def _match(theta: np.ndarray, target: np.ndarray, p: np.ndarray) -> None:
-    """Add log(target / p) to a table's potentials, where that is possible."""
+    """Add log(target / p) to a table's potentials, except in cells with p = 0, which no potential can raise."""
     ratio = divide(target, p)
     with np.errstate(divide="ignore"):
         theta += np.where(np.isposinf(ratio), 0.0, np.log(ratio))

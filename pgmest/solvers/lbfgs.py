@@ -12,12 +12,14 @@ from pgmest.solvers.problem import Problem
 from pgmest.solvers.solver import Solver, State
 from pgmest.solvers.status import Status
 
-SMALLEST_CURVATURE = 1e-12  # a pair with less curvature than this share of its length says nothing
+SMALLEST_CURVATURE = 1e-12
+"""Pairs (s, y) with <s, y> below this share of |s| |y| are dropped, because their curvature is rounding error."""
+
 SHORTEST_STEP = 1e-14
 BACKTRACK = 0.4
 SUFFICIENT_DECREASE = 1e-4
-"""The line search takes the first step, shortened by BACKTRACK, that decreases the function by this share of what its
-slope promises (Armijo)."""
+"""Armijo's rule: the line search shortens the step by the factor BACKTRACK until the function decreases by the share
+SUFFICIENT_DECREASE of its linear prediction, and fails below SHORTEST_STEP."""
 
 
 @dataclass(frozen=True)
@@ -25,8 +27,8 @@ class InverseHessian:
     """The limited-memory approximation of an inverse Hessian (Nocedal 1980).
 
     Attributes:
-        memory: how many pairs are kept.
-        pairs: (s, y, <s, y>), the change of the variables in a step and that of the gradient, the latest last.
+        memory: the largest number of pairs.
+        pairs: (s, y, <s, y>) for each step, the change of the variables and the change of the gradient, latest last.
     """
 
     memory: int
@@ -36,14 +38,14 @@ class InverseHessian:
         return bool(self.pairs)
 
     def updated(self, s: np.ndarray, y: np.ndarray) -> InverseHessian:
-        """With one more pair, if it has curvature."""
+        """Return the approximation with one more pair, or itself if the pair has too little curvature."""
         curvature = dot(s, y)
         if curvature > SMALLEST_CURVATURE * np.sqrt(dot(s, s) * dot(y, y)):
             return InverseHessian(self.memory, (*self.pairs[-(self.memory - 1) :], (s, y, curvature)))
         return self
 
-    def forgotten(self) -> InverseHessian:
-        """Without any pair."""
+    def reset(self) -> InverseHessian:
+        """Return an approximation without pairs."""
         return InverseHessian(self.memory)
 
     def descent(
@@ -52,12 +54,13 @@ class InverseHessian:
         diagonal: np.ndarray | None = None,
         projection: Callable[[np.ndarray], np.ndarray] | None = None,
     ) -> np.ndarray:
-        """Minus its product with the gradient, by the two-loop recursion.
+        """Return minus the product of the inverse Hessian and the gradient, by the two-loop recursion.
 
         Args:
-            gradient: where it descends from.
-            diagonal: of the inverse Hessian that the pairs update, up to a factor; ones by default.
-            projection: orthogonal, onto a space of all gradients and steps, in which that inverse Hessian is to be.
+            gradient: the gradient at the current point.
+            diagonal: the diagonal of the initial inverse Hessian, up to a factor; ones by default.
+            projection: an orthogonal projection onto a space that contains all gradients and steps; it is applied to
+                the initial inverse Hessian.
         """
         direction, scratch, shares = -gradient, np.empty_like(gradient), []
         for s, y, curvature in reversed(self.pairs):
@@ -78,7 +81,7 @@ class InverseHessian:
 
 @dataclass(kw_only=True)
 class QuasiNewtonState(State):
-    """The loss and its gradient with respect to theta, and what is known of the curvature."""
+    """The state of L-BFGS: the loss, its gradient with respect to theta, and the approximate inverse Hessian."""
 
     loss: float
     slope: np.ndarray
@@ -89,13 +92,13 @@ class QuasiNewtonState(State):
 class LBFGS(Solver[QuasiNewtonState]):
     r"""Limited-memory BFGS on $\theta \mapsto f(p_\theta)$, with $\nabla_\theta f = Cov_\theta \nabla f(p_\theta)$.
 
-    The covariance is applied by the oracle's own backward sweep on the same plan. The objective is not convex in
-    $\theta$, but every stationary point is optimal. Two sweeps an iteration; no need for a Lipschitz constant, but also
-    no rate: where the optimum lies at the boundary, potentials must run off to minus infinity, and it crawls. Choose it
-    for smooth losses of your own on small problems.
+    The oracle applies the covariance by a backward sweep on the same plan, so an iteration takes two sweeps. The
+    objective is not convex in $\theta$, but every stationary point is optimal. The method needs no Lipschitz constant
+    and has no convergence rate. It is very slow if the optimum lies at the boundary, because then potentials must go to
+    minus infinity. Choose it for smooth user-defined losses on small problems.
 
     Attributes:
-        memory: how many pairs are kept.
+        memory: the largest number of pairs of the approximate inverse Hessian.
     """
 
     memory: int = 20
@@ -111,7 +114,7 @@ class LBFGS(Solver[QuasiNewtonState]):
         direction = state.hessian.descent(state.slope)
         descent = dot(direction, state.slope)
         if descent >= 0:
-            state.hessian = state.hessian.forgotten()
+            state.hessian = state.hessian.reset()
             direction, descent = -state.slope, -dot(state.slope, state.slope)
         size = 1.0 if state.hessian else min(1.0, 1.0 / max(float(np.abs(direction).max()), np.finfo(float).tiny))
         while size > SHORTEST_STEP:
@@ -124,7 +127,7 @@ class LBFGS(Solver[QuasiNewtonState]):
                 return QuasiNewtonState(theta, p, log_partition, loss=loss, slope=slope, hessian=hessian)
             size *= BACKTRACK
         if state.hessian:
-            state.hessian = state.hessian.forgotten()  # it misled; try once more along the gradient
+            state.hessian = state.hessian.reset()  # its direction failed; the next step tries the gradient
         else:
             state.status = Status.PRECISION
         return state

@@ -1,4 +1,4 @@
-"""The dual function of least squares over the local polytope, in one pass of compiled code (local_kernels.py)."""
+"""The dual function of least squares over the local polytope, evaluated in one compiled pass (local_kernels.py)."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from pgmest._base.threads import get_threads, run_together
 from pgmest.inference.regions.region_tables import RegionTables, Tables
 from pgmest.losses.base import dot
 from pgmest.losses.l2 import WeightedSquares
-from pgmest.solvers import local_plan as f
+from pgmest.solvers import local_columns as f
 from pgmest.tables.domain import Clique
 
 POSITIVE_SHARE = 0.1
-"""The share of a clique's cells guessed to be positive, for scaling; measured tables are mostly empty cells."""
+"""A guess at the share of positive cells in a measured table, by which variables are scaled; most cells are empty."""
 
 THREAD_CELLS = 1 << 17
-"""Cells that make it worth waking another thread."""
+"""The number of cells per thread: with fewer cells, starting another thread costs more time than it saves."""
 
 
 @dataclass(frozen=True)
 class DualPoint:
-    """The dual function at some multipliers.
+    """The dual function at a point.
 
     Attributes:
-        multipliers: where, scaled.
+        multipliers: the scaled multipliers.
         value: minus the dual value.
-        slope: its gradient.
-        loss: the loss of the tables there.
+        slope: the gradient of `value`.
+        loss: the loss of the tables at these multipliers.
         inconsistency: the largest L1 disagreement of these tables, each of which sums to about 1.
     """
 
@@ -43,77 +43,91 @@ class DualPoint:
 
 
 class LocalDual:
-    """The dual function. Its variables are scaled so that each has about the same curvature.
+    """The dual function, whose variables are scaled to about equal curvature.
 
     Args:
-        tables: the regions; every outer one with an inner one is measured.
-        loss: of marginals that sum to one, with a positive precision in each cell.
+        tables: the regions; every outer region that contains an inner one is measured.
+        loss: a loss of marginals that sum to one, with a positive precision in each cell.
 
     Attributes:
-        size: how many variables it has.
+        size: the number of variables.
     """
 
     def __init__(self, tables: RegionTables, loss: WeightedSquares):
-        self._regions = tables
-        self._plan = _Plan(tables, loss)
-        plan = self._plan
+        self._arrays = _RegionArrays(tables, loss)
+        arrays = self._arrays
         precision = np.broadcast_to(np.asarray(loss.precision), (loss.layout.cells,))
         empty = [int(start) for clique, start in zip(loss.cliques, loss.layout.offsets, strict=False) if not clique]
         self._constant = loss.constant + sum(0.5 * float(precision[at] * (1 - loss.target[at]) ** 2) for at in empty)
-        self._parts = int(plan.parts)
-        self.size: int = self._parts + len(plan.nodes)
+        self._parts = int(arrays.parts)
+        self.size: int = self._parts + len(arrays.nodes)
         self._multipliers, self._sums = np.zeros(self._parts), np.zeros(self._parts)
-        self._agreed = np.zeros(max(1, plan.agreed))
-        self._masses, self._losses = np.zeros(len(plan.nodes)), np.zeros(len(plan.nodes))
+        self._agreed = np.zeros(max(1, arrays.agreed))
+        self._masses, self._losses = np.zeros(len(arrays.nodes)), np.zeros(len(arrays.nodes))
 
     def at(self, x: np.ndarray) -> DualPoint:
-        """Its value and slope at scaled multipliers."""
+        """Return the value and the slope at scaled multipliers."""
         from pgmest.solvers.local_kernels import disagreement
 
-        plan, (levels, _) = self._plan, self._pass(x, np.empty(0))
+        arrays, (levels, _) = self._arrays, self._pass(x, np.empty(0))
         loss = self._constant + float(self._losses.sum())
         value = loss + dot(self._multipliers, self._sums) + float(levels @ (self._masses - 1.0))
         slope = np.empty(self.size)
-        apart = disagreement(plan.spaces, plan.scales, plan.owned, self._sums, slope[: self._parts], self._agreed)
-        slope[self._parts :] = (self._masses - 1.0) / plan.level_scales
+        inconsistency = disagreement(
+            arrays.spaces, arrays.scales, arrays.owned, self._sums, slope[: self._parts], self._agreed
+        )
+        slope[self._parts :] = (self._masses - 1.0) / arrays.level_scales
         np.negative(slope, out=slope)
-        return DualPoint(x, -value, slope, loss, apart)
+        return DualPoint(x, -value, slope, loss, inconsistency)
 
     def tables(self, x: np.ndarray) -> tuple[Tables, Tables]:
-        """The tables of the outer and of the inner regions there; that of an inner one that nobody measured is the mean
-        of those around it."""
+        """Return the tables of the outer and of the inner regions at scaled multipliers.
+
+        The table of an inner region that was not measured is the mean of the marginals of the regions that contain it.
+        """
         from pgmest.solvers.local_kernels import disagreement
 
-        plan = self._plan
-        _, cells = self._pass(x, np.empty(plan.cells))
-        disagreement(plan.spaces, plan.scales, plan.owned, self._sums, np.empty(self._parts), self._agreed)
-        return plan.regions(cells, self._agreed)
+        arrays = self._arrays
+        _, cells = self._pass(x, np.empty(arrays.cells))
+        disagreement(arrays.spaces, arrays.scales, arrays.owned, self._sums, np.empty(self._parts), self._agreed)
+        return arrays.regions(cells, self._agreed)
 
     def _pass(self, x: np.ndarray, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Compute the best tables; return the multipliers of the totals, and `cells` with the tables if not empty."""
         from pgmest.solvers.local_kernels import best_tables, centered
 
-        plan = self._plan
-        centered(plan.spaces, plan.scales, x[: self._parts], self._multipliers)
-        levels = x[self._parts :] / plan.level_scales
+        arrays = self._arrays
+        centered(arrays.spaces, arrays.scales, x[: self._parts], self._multipliers)
+        levels = x[self._parts :] / arrays.level_scales
         self._sums[:] = 0.0
-        inputs: tuple[Any, ...] = (plan.nodes, plan.edges, plan.entries, plan.target, plan.variance, plan.uniform)
+        inputs: tuple[Any, ...] = (
+            arrays.nodes,
+            arrays.edges,
+            arrays.entries,
+            arrays.target,
+            arrays.variance,
+            arrays.uniform,
+        )
         outputs = (self._sums, self._masses, self._losses, cells)
         run_together(
-            partial(best_tables, begin, end, *inputs, self._multipliers, levels, np.empty(plan.widest), *outputs)
-            for begin, end in pairwise(plan.cuts(get_threads()))
+            partial(best_tables, begin, end, *inputs, self._multipliers, levels, np.empty(arrays.widest), *outputs)
+            for begin, end in pairwise(arrays.cuts(get_threads()))
         )
         return levels, cells
 
 
-class _Plan:
-    """Where everything lies in flat arrays, for the kernels. Tables have the axes of the smallest attributes first.
+class _RegionArrays:
+    """The regions and their overlaps as flat arrays for the kernels. Tables have the smallest attributes first.
 
     Attributes:
-        nodes, edges, entries: as local_kernels.py says.
-        target, variance, uniform: y; the variances by cell, where they differ; one for each region.
-        spaces, scales, owned: of the overlaps, as local_kernels.py says.
-        level_scales: by region, the scale of the multiplier of its total.
-        parts, agreed, cells, widest: how many cells of edges, of overlaps, of tables, and of the longest row.
+        nodes, edges, entries: the regions, their edges to inner regions, and the map of rows (local_kernels.py).
+        target: y, by cell.
+        variance: the variances by cell, for the regions whose variances differ.
+        uniform: the variance of the first cell of each region.
+        spaces, scales, owned: the overlaps (local_kernels.py).
+        level_scales: the scale of the multiplier of the total of each region.
+        parts, agreed, cells, widest: the number of cells of all edges, of all overlaps, of all tables, and of the
+            longest row.
     """
 
     def __init__(self, tables: RegionTables, loss: WeightedSquares):
@@ -131,18 +145,18 @@ class _Plan:
         self._lay_edges()
 
     def order(self, region: Clique) -> tuple[str, ...]:
-        """A region's attributes, the smallest first."""
+        """Return a region's attributes, the smallest first."""
         return tuple(sorted(region, key=self._sizes.__getitem__))
 
     def cuts(self, threads: int) -> list[int]:
-        """Where to part the regions between threads, by cells."""
+        """Return the positions at which to split the regions between threads, each with about the same cells."""
         threads = max(1, min(threads, self.cells // THREAD_CELLS, len(self.nodes)))
         ends = np.cumsum(self.nodes[:, f.ROWS] * self.nodes[:, f.COLUMNS])
         inside = np.searchsorted(ends, self.cells * np.arange(1, threads) / threads)
         return [0, *inside.tolist(), len(self.nodes)]
 
     def regions(self, cells: np.ndarray, agreed: np.ndarray) -> tuple[Tables, Tables]:
-        """The tables of all regions, with their axes in domain order; an outer one nobody measured is uniform."""
+        """Return the tables of all regions, with axes in domain order; an outer region not measured is uniform."""
         graph = self._tables.graph
         found = [np.full(graph.domain.project(region).shape, 1.0 / graph.domain.size(region)) for region in graph.outer]
         found += [
@@ -153,11 +167,13 @@ class _Plan:
         return found[: len(graph.outer)], found[len(graph.outer) :]
 
     def _in_domain_order(self, region: Clique, cells: np.ndarray) -> np.ndarray:
+        """Return the table at the start of `cells`, with its axes in domain order."""
         order = self.order(region)
         shape = [self._sizes[name] for name in order]
         return cells[: int(np.prod(shape))].reshape(shape).transpose([order.index(name) for name in region]).copy()
 
     def _lay_cells(self, targets: Tables, variances: Tables) -> None:
+        """Lay out the answers and variances of the measured regions."""
         self.nodes: np.ndarray = np.zeros((len(self._measured), f.N_NODE), dtype=np.int64)
         uniform, flat_targets, flat_variances, start, varied = [], [], [], 0, 0
         for node, region in zip(self.nodes, self._measured, strict=True):
@@ -184,7 +200,7 @@ class _Plan:
         self.widest: int = int(self.nodes[:, f.COLUMNS].max(initial=1))
 
     def _lay_parts(self, variances: Tables) -> None:
-        """Where the multipliers of each overlap lie, that of the measured table of the overlap itself the last."""
+        """Lay out the multipliers of each overlap; a measured table of the overlap itself comes last."""
         tables, n = self._tables, len(self._tables.graph.outer)
         own = tables.measured[1]
         spaces, scales, self._agreed_at = [], [], []
@@ -204,23 +220,25 @@ class _Plan:
         self.level_scales: np.ndarray = np.sqrt(np.array(whole) * POSITIVE_SHARE)
 
     def _lay_edges(self) -> None:
+        """Lay out the edges between measured regions and their inner regions."""
         graph, n = self._tables.graph, len(self._tables.graph.outer)
-        edges, entries, place = [], [], 0
+        edges, entries, offset = [], [], 0
         for node, region in zip(self.nodes, self._measured, strict=True):
-            around = self._tables.inside[region] if region < n else [(region - n, -1)]
+            inner_regions = self._tables.inside[region] if region < n else [(region - n, -1)]
             node[f.EDGES] = len(edges)
-            for i, position in around:
+            for i, position in inner_regions:
                 start, count, cells, _ = self.spaces[i]
                 rows, along = self._entries_of_rows(self.order(self._regions[region]), self.order(graph.inner[i]))
-                edges.append((start + (position % count) * cells, along, place))
+                edges.append((start + (position % count) * cells, along, offset))
                 entries.append(rows)
-                place += len(rows)
+                offset += len(rows)
             node[f.EDGES_END] = len(edges)
         self.edges: np.ndarray = np.array(edges, dtype=np.int64).reshape(-1, f.N_EDGE)
         self.entries: np.ndarray = np.concatenate([np.empty(0, dtype=np.int32), *entries])
 
     def _entries_of_rows(self, outer: tuple[str, ...], inner: tuple[str, ...]) -> tuple[np.ndarray, int]:
-        """The entry of an inner region at the start of each row of an outer one, and whether entries run along it."""
+        """Return the inner region's cell at the start of each row of an outer region, and 1 if its cells run along the
+        row (0 if the row lies in one cell)."""
         cells = np.arange(int(np.prod([self._sizes[name] for name in inner])), dtype=np.int32)
         table = cells.reshape([self._sizes[name] if name in inner else 1 for name in outer])[..., 0]
         shape = [self._sizes[name] for name in outer[:-1]]

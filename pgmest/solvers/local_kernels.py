@@ -1,8 +1,8 @@
-"""The compiled kernels of the dual of local least squares: the best tables, and how far they disagree.
+"""The compiled kernels of the dual of local least squares: the best tables, and their disagreement.
 
-One pass over the measured cells makes the best table of each region and its sums onto the regions inside it, row by
-row, and keeps no table. The largest attribute of a region lies along its rows, so an inner region has one multiplier
-for a whole row, or one for each of its cells, in order.
+One pass over the measured cells computes the best table of each region and its marginals on the inner regions, row by
+row, without storing tables. The largest attribute of a region runs along its rows. Therefore an inner region has either
+one multiplier for a whole row, or one for each cell of the row, in order.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from pgmest._base.compiled import compiled, inlined, reduction
-from pgmest.solvers.local_plan import ALONG, CELLS_START, COLUMNS, EDGES, EDGES_END, ENTRIES, PART, ROWS, VARIANCE
+from pgmest.solvers.local_columns import ALONG, CELLS_START, COLUMNS, EDGES, EDGES_END, ENTRIES, PART, ROWS, VARIANCE
 
 
 @inlined
@@ -27,7 +27,7 @@ def _add(row, values):
 
 @reduction
 def _best_row(row, y, variance):
-    """From shifts to tau, in place; the sum of tau, and of (tau - y)^2."""
+    """Replace shifts by tau; return the sum of tau, and the sum of (tau - y)^2."""
     total, squares = 0.0, 0.0
     for j in range(row.size):
         tau = y[j] - variance * row[j]
@@ -40,7 +40,7 @@ def _best_row(row, y, variance):
 
 @reduction
 def _best_varied_row(row, y, variances):
-    """The same with a variance for each cell, by which the squares are divided."""
+    """Replace shifts by tau; return the sum of tau, and the sum of (tau - y)^2 / variance, by cell."""
     total, squares = 0.0, 0.0
     for j in range(row.size):
         tau = y[j] - variances[j] * row[j]
@@ -69,17 +69,18 @@ def best_tables(
     losses: np.ndarray,
     tables: np.ndarray,
 ) -> None:
-    """For the regions from `begin` to `end`, tau = max(0, y - variance * shift): its sums, mass and loss.
+    """Compute tau = max(0, y - variance * shift) for the regions from `begin` to `end`, with its marginals and loss.
 
     Args:
-        nodes, edges, entries: the plan, by the columns of local_plan.py.
+        begin, end: the first region, and one past the last.
+        nodes, edges, entries: the regions and edges (columns: local_columns.py), and the map of rows to edge cells.
         target, variance: y and the variance, by cell.
-        uniform: by region, the variance of all its cells.
-        multipliers, levels: by cell of an edge, and by region; their sum in a cell is its shift.
-        buffer: a row.
-        sums: of tau, by cell of an edge; added to.
-        masses, losses: by region, the sum of tau, and 1/2 sum (tau - y)^2 / variance.
-        tables: tau by cell, where it is not empty.
+        uniform: the variance of all cells of a region, by region.
+        multipliers, levels: the multipliers by cell of an edge, and by region; the shift of a cell is their sum.
+        buffer: room for one row.
+        sums: output, the marginals of tau by cell of an edge; added to.
+        masses, losses: output, by region: the sum of tau, and 1/2 sum (tau - y)^2 / variance.
+        tables: output, tau by cell; not written if empty.
     """
     for node in range(begin, end):
         columns, start = nodes[node, COLUMNS], nodes[node, CELLS_START]
@@ -120,7 +121,7 @@ def best_tables(
 
 @compiled
 def centered(spaces: np.ndarray, scales: np.ndarray, parts: np.ndarray, out: np.ndarray) -> None:
-    """Divide the parts of each overlap by their scales, and take away their mean.
+    """Divide the parts of each overlap by their scales, and subtract their mean.
 
     Args:
         spaces: by overlap, where its parts start, how many there are, the cells of each, and where its scales start.
@@ -144,20 +145,20 @@ def centered(spaces: np.ndarray, scales: np.ndarray, parts: np.ndarray, out: np.
 def disagreement(
     spaces: np.ndarray, scales: np.ndarray, owned: np.ndarray, sums: np.ndarray, slopes: np.ndarray, means: np.ndarray
 ) -> float:
-    """The largest L1 distance of a part from the table that its overlap agrees on.
+    """Return the largest L1 distance of a part from the agreed table of its overlap.
 
     Args:
         spaces, scales: as for `centered`.
-        owned: by overlap, whether its last part is a measured table of its own, which the others are compared with;
-            else with their mean.
-        sums: by cell of a part.
-        slopes: written: sums less their mean, over the scales.
-        means: written: the mean, by cell of an overlap, one after the other.
+        owned: by overlap, whether its last part is a measured table of the overlap. Then that table is the agreed one;
+            otherwise the mean of the parts is.
+        sums: the marginals, by cell of a part.
+        slopes: output, (sums - mean) / scale, by cell of a part.
+        means: output, the agreed tables, by cell of an overlap, one overlap after the other.
     """
-    worst, place = 0.0, 0
+    worst, offset = 0.0, 0
     for space in range(len(spaces)):
         start, count, cells, first = spaces[space]
-        agreed = means[place : place + cells]
+        agreed = means[offset : offset + cells]
         agreed[:] = 0.0
         for k in range(count):
             for c in range(cells):
@@ -175,5 +176,5 @@ def disagreement(
             for c in range(cells):
                 distance += abs(sums[start + k * cells + c] - agreed[c])
             worst = max(worst, distance)
-        place += cells
+        offset += cells
     return worst

@@ -1,15 +1,15 @@
-r"""Least squares over the local polytope by its dual: the way to estimate where the junction tree is too wide.
+r"""Least squares over the local polytope, solved in the dual, for models whose junction tree is too wide.
 
-The problem of "relaxed marginal consistency" (McKenna, Pradhan, Sheldon and Miklau 2021): tables of the measured
-cliques, not negative, with the same total, and equal where they overlap; of these the ones with the least
+The problem is that of "relaxed marginal consistency" (McKenna, Pradhan, Sheldon and Miklau 2021): among nonnegative
+tables of the measured cliques that have the same total and equal marginals on their overlaps, minimize
 
     sum over cliques o of 1/2 sum w_o (tau_o - y_o)^2.
 
-With a multiplier for each equality, collected into one table Lambda_o per clique, the minimum over tables that only
-need to be non-negative has a closed form, tau_o = max(0, y_o - Lambda_o / w_o). So the dual has as many variables as
-the overlaps have cells, far fewer than the tables, and its gradient is by how much the tables disagree. It is concave
-and once differentiable; L-BFGS needs some hundred evaluations. Every dual value is a lower bound on the loss, also
-over the marginals of actual distributions.
+Each equality has a multiplier; Lambda_o is the sum of those of clique o, one table per clique. The minimum over
+nonnegative tables then has a closed form, tau_o = max(0, y_o - Lambda_o / w_o). So the dual has one variable per cell
+of the overlaps, far fewer than the tables have cells, and its gradient is the disagreement of the tables. The dual
+function is concave and once differentiable; L-BFGS needs some hundred evaluations. Every dual value is a lower bound on
+the loss over the local polytope, and hence also over the marginals of actual distributions.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from functools import cached_property
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError
+from pgmest.errors import ArgumentError
 from pgmest.inference.exact.kernel_loading import compile_notice
 from pgmest.inference.regions.region_oracle import RegionOracle
 from pgmest.losses.base import dot
-from pgmest.losses.l2 import WeightedSquares
+from pgmest.losses.l2 import WeightedSquares, is_positive_squares
 from pgmest.solvers.lbfgs import BACKTRACK, SHORTEST_STEP, SUFFICIENT_DECREASE, InverseHessian
 from pgmest.solvers.local_dual import DualPoint, LocalDual
 from pgmest.solvers.problem import Problem
@@ -32,13 +32,13 @@ from pgmest.solvers.status import Status
 
 
 class DualState(State):
-    """The dual point, from which tables and potentials are made when they are read: few steps are.
+    """The state of the dual method. Tables and potentials are computed only when they are read, which is rare.
 
     Attributes:
-        oracle: where its tables are noted.
+        oracle: the oracle, whose `inconsistency` is set when the tables are read.
         dual: the dual function.
-        point: its value, slope and loss.
-        hessian: what is known of its curvature.
+        point: the current point of the dual function.
+        hessian: the approximate inverse Hessian.
     """
 
     def __init__(self, oracle: RegionOracle, dual: LocalDual, point: DualPoint, hessian: InverseHessian, settled: bool):
@@ -53,7 +53,7 @@ class DualState(State):
 
     @property
     def p(self) -> np.ndarray:  # type: ignore[override]
-        """The tables, in the oracle's layout; the oracle notes how far they disagree."""
+        """The tables, in the oracle's layout. Reading them sets the oracle's `inconsistency`."""
         self.oracle.inconsistency = self.point.inconsistency
         return self._p
 
@@ -65,11 +65,11 @@ class DualState(State):
 
     @cached_property
     def theta(self) -> np.ndarray:  # type: ignore[override]
-        """Potentials of which they are the pseudo-marginals."""
+        """Potentials whose pseudo-marginals are the tables."""
         return self.oracle.potentials(*self.dual.tables(self.point.multipliers))
 
-    def kept(self) -> State:
-        """Itself: a step makes another one."""
+    def snapshot(self) -> State:
+        """Return itself: a step creates a new state."""
         return self
 
 
@@ -77,12 +77,12 @@ class DualState(State):
 class LocalLeastSquares(Solver[DualState]):
     """L-BFGS on the dual of least squares over the local polytope; for `oracle="convex"`, L2 and whole marginals.
 
-    Its tables disagree until it has converged, so they may fit better than any that agree: the objective it reports is
-    as far above the dual value as the loss of these tables is from it, in either direction, plus a noise floor for each
-    unit that they disagree by.
+    The tables are inconsistent until the solver has converged, so their loss may be below the optimum. The reported
+    objective is therefore the dual value, plus the distance of the tables' loss from it in either direction, plus one
+    noise floor per unit of inconsistency (L1).
 
     Attributes:
-        memory: how many pairs L-BFGS keeps.
+        memory: the largest number of pairs of the approximate inverse Hessian.
     """
 
     memory: int = 20
@@ -90,18 +90,17 @@ class LocalLeastSquares(Solver[DualState]):
 
     @staticmethod
     def fits(problem: Problem) -> bool:
-        """Whether the problem is one of whole marginals, L2, without prior or structural zeros."""
+        """Return whether the problem has the L2 loss of whole marginals, and neither prior nor structural zeros."""
         loss = problem.loss
         return (
             isinstance(problem.oracle, RegionOracle)
-            and isinstance(loss, WeightedSquares)
+            and is_positive_squares(loss)
             and problem.layout == loss.layout
-            and bool(np.all(loss.curvature_floor() > 0))
             and not problem.base.any()
         )
 
     def start(self, problem: Problem, theta: np.ndarray) -> DualState:
-        """At multipliers of zero; `theta` is not used."""
+        """Return the state with all multipliers zero; `theta` is not used."""
         if not self.fits(problem):
             raise ArgumentError(
                 'method="local_least_squares" needs oracle="convex", loss="l2", whole marginals, and neither prior nor '
@@ -126,18 +125,18 @@ class LocalLeastSquares(Solver[DualState]):
                 return DualState(state.oracle, state.dual, trial, hessian, True)
             size *= BACKTRACK
         if state.hessian:
-            state.hessian = state.hessian.forgotten()
+            state.hessian = state.hessian.reset()
         else:
             state.status = Status.PRECISION
         return state
 
     def objective(self, problem: Problem, state: DualState) -> float:
-        """As far above the dual value as the loss is from it, and noise floors for what the tables disagree by."""
-        apart = abs(state.point.loss + state.point.value)
-        return -state.point.value + apart + state.point.inconsistency * problem.loss.noise_floor
+        """Return the dual value + |loss - dual value| + inconsistency * noise floor."""
+        distance = abs(state.point.loss + state.point.value)
+        return -state.point.value + distance + state.point.inconsistency * problem.loss.noise_floor
 
-    def lower_bound(self, problem: Problem, state: DualState, enough: float) -> float:
-        """The dual value."""
+    def lower_bound(self, problem: Problem, state: DualState, sufficient_gap: float) -> float:
+        """Return the dual value."""
         return -state.point.value
 
 

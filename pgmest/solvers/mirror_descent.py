@@ -1,7 +1,7 @@
-"""Mirror descent (PGM Algorithm 1): plain; with a line search monotone, for any smooth convex loss.
+"""Mirror descent (PGM Algorithm 1), with a line search or with the paper's constant or decreasing steps.
 
-The paper's other two step rules are here as well, constant and decreasing steps. The decreasing ones need no gradient
-that is continuous: they are the published way to minimize an L1 loss.
+The line search makes the loss decrease monotonically for any smooth convex loss. Decreasing steps do not need a
+continuous gradient; they are the published way to minimize an L1 loss.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Literal
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError
+from pgmest.errors import ArgumentError
 from pgmest.losses.base import dot
 from pgmest.solvers.problem import Problem
 from pgmest.solvers.solver import Solver, State
 from pgmest.solvers.status import Status
 
-SMALLEST_PROMISE = 1e-15
-"""A step that promises less than this share of the loss cannot change it in floating point."""
+SMALLEST_DECREASE = 1e-15
+"""A step with a predicted decrease below this share of the loss cannot change the loss in floating point."""
 
 
 Rule = Literal["line_search", "constant", "decreasing"]
@@ -28,7 +28,13 @@ RULES: tuple[Rule, ...] = ("line_search", "constant", "decreasing")
 
 @dataclass(kw_only=True)
 class MirrorState(State):
-    """The loss and the gradient at p, and the step size to try next; `t` counts the steps of a fixed rule."""
+    """The state of mirror descent.
+
+    Attributes:
+        loss, gradient: the loss at p and its gradient.
+        size: the next step size; for "decreasing" steps, that of the first step.
+        t: the number of steps, under a rule without a line search.
+    """
 
     loss: float
     gradient: np.ndarray
@@ -38,24 +44,24 @@ class MirrorState(State):
 
 @dataclass(frozen=True)
 class MirrorDescent(Solver[MirrorState]):
-    r"""theta <- theta - eta_t * gradient L(mu), one oracle call an iteration (PGM Algorithm 1).
+    r"""theta <- theta - eta_t * gradient L(mu), with one oracle call per iteration (PGM Algorithm 1).
 
     ===========  =================================================================================================
     rule         eta_t
     ===========  =================================================================================================
-    line_search  accepted when the loss falls by at least half of what the gradient promises,
-                 $f(p) - f(q) \ge \tfrac12 \langle g, p - q \rangle$; the next one is then tried longer. A refused
-                 step costs its oracle call and halves the size. Converges like 1/k for smooth losses; at a kink it jams
-    constant     `size`; by default 1 / `Problem.lipschitz`, with which the loss never rises. Converges like 1/k
+    line_search  a step is accepted if the loss falls by at least half of its linear prediction,
+                 $f(p) - f(q) \ge \tfrac12 \langle g, p - q \rangle$; the next step is longer. A refused step costs its
+                 oracle call and halves the size. The gap falls like 1/k for smooth losses; at a kink it gets stuck
+    constant     `size`; by default 1 / `Problem.lipschitz`, with which the loss never rises. The gap falls like 1/k
     decreasing   `size` / sqrt(t); by default size = sqrt(2 log n) / G with n the cells of the domain and G a bound on
                  the gradient of the joint table, the sum over cliques of its largest entry at the start (Beck and
-                 Teboulle 2003). Converges like log k / sqrt(k) for any convex loss whose gradient stays below G, also
-                 one with kinks, L1 among them; the loss need not fall in each step, so the best point at any
-                 certificate is what counts
+                 Teboulle 2003). The gap falls like log k / sqrt(k) for any convex loss whose gradient stays below G,
+                 also for L1 and other losses with kinks. The loss may rise in single steps; the best state at any
+                 certificate is returned
     ===========  =================================================================================================
 
-    Choose it for its simplicity, or to stop early by hand; `AcceleratedMirrorDescent` needs far fewer calls, and
-    `AcceleratedSmoothing` for L1.
+    Choose it for its simplicity. `AcceleratedMirrorDescent`, or `AcceleratedSmoothing` for L1, needs far fewer oracle
+    calls.
 
     >>> import pgmest as pg
     >>> from pgmest.solvers import MirrorDescent
@@ -66,13 +72,13 @@ class MirrorDescent(Solver[MirrorState]):
     (True, True)
 
     Attributes:
-        rule: how long the steps are.
-        size: of "constant" and "decreasing" steps, in the units of a loss of marginals that sum to one.
-        growth: factor of the step size after an accepted step of the line search.
+        rule: the step rule.
+        size: the size of "constant" and "decreasing" steps, in the units of a loss of marginals that sum to one.
+        growth: the factor on the step size after an accepted step of the line search.
 
     Raises:
-        ArgumentError: another rule, a size that is not positive, or when it runs "constant" steps without a size on a
-            loss that has no Lipschitz constant.
+        ArgumentError: the rule is unknown or the size is not positive. At the start of a run: "constant" steps without
+            a size, and a loss without a Lipschitz constant.
     """
 
     growth: float = 1.3
@@ -97,11 +103,11 @@ class MirrorDescent(Solver[MirrorState]):
         theta = state.theta - state.size * state.gradient
         p, log_partition = problem.marginals(theta)
         loss, gradient = problem.loss_and_gradient(p)
-        promised = dot(state.gradient, state.p - p)
-        if state.loss - loss >= 0.5 * promised:
+        predicted = dot(state.gradient, state.p - p)
+        if state.loss - loss >= 0.5 * predicted:
             return MirrorState(theta, p, log_partition, loss=loss, gradient=gradient, size=state.size * self.growth)
         state.size *= 0.5
-        if promised <= SMALLEST_PROMISE * abs(state.loss):
+        if predicted <= SMALLEST_DECREASE * abs(state.loss):
             state.status = Status.PRECISION
         return state
 
@@ -114,12 +120,12 @@ class MirrorDescent(Solver[MirrorState]):
         return MirrorState(theta, p, log_partition, loss=loss, gradient=gradient, size=state.size, t=t)
 
     def _first(self, problem: Problem, gradient: np.ndarray) -> float:
-        """The size of the first step."""
+        """Return the size of the first step."""
         if self.size is not None:
             return self.size
         if self.rule == "line_search":
             spread = float(np.ptp(gradient)) if gradient.size else 0.0
-            return 1.0 / spread if spread > 0 else 1.0  # the first step changes potentials by at most one
+            return 1.0 / spread if spread > 0 else 1.0  # the first step changes potential differences by at most 1
         if self.rule == "constant":
             if problem.lipschitz is None:
                 raise ArgumentError(

@@ -1,4 +1,4 @@
-"""A mirror flow stopped where held-out answers say so: closer to the truth than the optimum of the loss is."""
+"""A mirror flow with early stopping by held-out answers, often closer to the truth than the optimum of the loss."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from itertools import repeat
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError
-from pgmest.losses.l2 import WeightedSquares
+from pgmest.errors import ArgumentError
+from pgmest.losses.l2 import WeightedSquares, is_positive_squares
 from pgmest.solvers.held_out import HeldOut, split_noise
 from pgmest.solvers.implicit_step import ImplicitStep
 from pgmest.solvers.independent import independent_potentials, one_way_shares
@@ -21,44 +21,48 @@ from pgmest.solvers.solver import Solver, State
 from pgmest.solvers.status import Status
 
 TIMES = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 16.0, 32.0, 64.0)
-"""Where the flow may stop."""
+"""The times at which the flow may stop, in the units of `MirrorFlow`."""
 
 
 @dataclass(kw_only=True)
 class FlowState(State):
-    """theta, p: the point of the flow at `time`, the last one accepted; at first where it starts.
+    """The state of the flow: `theta` and `p` are its last accepted point, initially the start.
 
     Attributes:
-        time: as `MirrorFlow` counts it.
-        flow: the points to come.
-        verdicts: whether to go on to each of them, found out when asked for.
+        time: the time of the point, in the units of `MirrorFlow`.
+        flow: the later points with their times, computed on demand.
+        acceptances: for each later point, whether the flow may go there; computed on demand.
     """
 
     time: float = 0.0
     flow: Iterator[tuple[float, State]]
-    verdicts: Iterator[bool]
+    acceptances: Iterator[bool]
 
 
 @dataclass(frozen=True)
 class MirrorFlow(Solver[FlowState]):
     r"""$d\theta / dt = -\nabla f(p_\theta) / u$ from the independent model, stopped early on purpose.
 
-    The optimum of the loss fits the noise too, above all in cells whose counts the noise hides. The flow fits first
-    what many answers agree on, and leaves such cells near its start until late. It runs toward the same optimum,
-    through the same exponential family, and is stopped where it predicts best. Choose it where accuracy on the truth
-    matters more than the loss; the report's gap is then what was given up of the loss.
+    The optimum of the loss also fits the noise, above all in cells whose counts are below the noise. The flow first
+    fits signals that many answers share, and leaves such cells near their start for long. It moves toward the same
+    optimum, within the same exponential family, and stops where its held-out loss is smallest. Choose it if accuracy on
+    the truth matters more than the loss; the gap in the report then bounds the loss that was given up.
 
-    - The start has the attributes independent, with shares from all answers (`one_way_shares`), times what is possible
-      under structural zeros. With a prior, it is the prior. `estimate`'s `init` is not used.
-    - Time is measured in units of u, the median over cells of total / stddev, so that it means the same at any noise.
-      An implicit step of length h minimizes $f(p) + (u / h) \, KL(p \| p_t)$ (entropic proximal point; Bregman
-      iteration), to a certified gap. One iteration of `estimate` is one such step, of many oracle calls.
-    - Where to stop: the flow is run first on the answers plus fresh noise, and scored on the answers minus that noise
-      (`split_noise`); it goes on until its score is worse than its best by more than a standard error (`HeldOut`).
+    - Start: the prior if there is one, otherwise independent attributes with shares from all answers
+      (`one_way_shares`), restricted by the structural zeros. The `init` of `estimate` is not used.
+    - Time: the unit is u, the median over cells of total / stddev, so that equal times mean the same at any noise. An
+      implicit step of length h minimizes $f(p) + (u / h) \, KL(p \| p_t)$ (entropic proximal point; Bregman iteration)
+      to a certified gap. One iteration of `estimate` is one such step and takes many oracle calls.
+    - Stop: the flow is run first on the answers plus fresh noise, and scored on the answers minus that noise
+      (`split_noise`). It stops when its score exceeds its best score by more than one standard error (`HeldOut`).
 
     Attributes:
-        time: stop at this time and search for none. Large: close to the optimum of the loss. 2 is safe at most noise.
-        seed: of the noise that splits the answers; the same seed gives the same model.
+        time: the time at which to stop, which replaces the search. Large times give the optimum of the loss. A time of
+            2 is safe at most noise levels.
+        seed: the seed of the noise that splits the answers; equal seeds give equal models.
+
+    Raises:
+        ArgumentError: the time is not positive, or the seed is not a nonnegative integer.
     """
 
     time: float | None = None
@@ -73,21 +77,21 @@ class MirrorFlow(Solver[FlowState]):
 
     @property
     def times(self) -> tuple[float, ...]:
-        """Where the flow may stop, or, with a fixed time, what it passes on the way."""
+        """The times at which the flow may stop; with a fixed time, the times of its steps."""
         return TIMES if self.time is None else (*(t for t in TIMES if t < self.time), float(self.time))
 
     def start(self, problem: Problem, theta: np.ndarray) -> FlowState:
-        """At the start of the flow; `theta` is not used."""
+        """Return the state at the start of the flow; `theta` is not used."""
         _checked(problem)
         theta = flow_start(problem)
         p, log_partition = problem.marginals(theta)
         flow = mirror_flow(problem, theta, self.times)
-        return FlowState(theta, p, log_partition, flow=flow, verdicts=self._verdicts(problem))
+        return FlowState(theta, p, log_partition, flow=flow, acceptances=self._acceptances(problem))
 
     def step(self, problem: Problem, state: FlowState) -> FlowState:
-        """The next point of the flow, unless held-out answers refuse it."""
+        """Go to the next point of the flow, or stop if the held-out answers reject it."""
         reason = ""
-        if not next(state.verdicts):
+        if not next(state.acceptances):
             reason = "chosen by held-out answers"
         else:
             state.time, point = next(state.flow)
@@ -98,12 +102,12 @@ class MirrorFlow(Solver[FlowState]):
             state.status, state.detail = Status.EARLY, f"at time {state.time:g} of the mirror flow, {reason}"
         return state
 
-    def lower_bound(self, problem: Problem, state: FlowState, enough: float) -> float:
-        """By the duality gap, which is loose far from the optimum, or by what no marginals can fit."""
+    def lower_bound(self, problem: Problem, state: FlowState, sufficient_gap: float) -> float:
+        """Return the bound of the duality gap, which is loose far from the optimum, or the constant of the loss."""
         loss = _checked(problem)
-        return max(super().lower_bound(problem, state, enough), loss.constant)
+        return max(super().lower_bound(problem, state, sufficient_gap), loss.constant)
 
-    def _verdicts(self, problem: Problem) -> Iterator[bool]:
+    def _acceptances(self, problem: Problem) -> Iterator[bool]:
         if self.time is not None:
             return repeat(True)
         fitted, held = split_noise(problem, np.random.default_rng(self.seed))
@@ -112,9 +116,9 @@ class MirrorFlow(Solver[FlowState]):
 
 
 def mirror_flow(problem: Problem, start: np.ndarray, times: tuple[float, ...] = TIMES) -> Iterator[tuple[float, State]]:
-    """Each of the times, with the point of the flow from potentials `start` there, by implicit steps.
+    """Yield each time and the point of the flow from potentials `start` at that time, by implicit steps.
 
-    A step is looked for from where it would lead were the flow as fast as in the step before.
+    Each step starts from a linear extrapolation of the step before.
     """
     theta, unit, before = start, unit_strength(_checked(problem)), 0.0
     dual, speed = ImplicitStep(problem), np.zeros_like(start)
@@ -127,16 +131,16 @@ def mirror_flow(problem: Problem, start: np.ndarray, times: tuple[float, ...] = 
 
 
 def flow_start(problem: Problem) -> np.ndarray:
-    """Flat potentials of the prior, if there is one; else of independent attributes with the measured shares."""
+    """Return flat potentials of the prior if there is one, otherwise of independent attributes with measured shares."""
     if np.any(problem.base[np.isfinite(problem.base)]):
         return problem.base.copy()
     return independent_potentials(problem, one_way_shares(_checked(problem)))
 
 
 def unit_strength(loss: WeightedSquares) -> float:
-    """The penalty of relative entropy that counts as 1: total / stddev, the median over cells.
+    """Return the unit of penalties of relative entropy: total / stddev, the median over cells.
 
-    In this unit penalties act alike at every scale: with x = count / stddev a cell costs
+    In this unit a penalty has the same effect at every scale: with x = count / stddev, a cell contributes
     1/2 (x - y)^2 + strength * x log(x / x_prior).
     """
     precision = loss.curvature_floor()
@@ -144,10 +148,10 @@ def unit_strength(loss: WeightedSquares) -> float:
 
 
 def _checked(problem: Problem) -> WeightedSquares:
-    loss = problem.loss
-    if not isinstance(loss, WeightedSquares) or not np.all(loss.curvature_floor() > 0):
-        raise ArgumentError(
-            "method='mirror_flow' needs loss='l2' and identity measurements: it splits and averages noisy counts. "
-            "Use method='auto', which takes any query and any loss."
-        )
-    return loss
+    """Return the loss of the problem; raise ArgumentError if it is not weighted squares."""
+    if is_positive_squares(problem.loss):
+        return problem.loss
+    raise ArgumentError(
+        "method='mirror_flow' needs loss='l2' and identity measurements: it splits and averages noisy counts. "
+        "Use method='auto', which takes any query and any loss."
+    )

@@ -1,8 +1,8 @@
-"""What one step of accelerated mirror descent does to arrays, apart from the oracle's call: its passes over the cells.
+"""The passes over the cells in one step of accelerated mirror descent, apart from the oracle call.
 
-`SeparatePasses` serve any loss and penalty, one operation at a time. For a loss of weighted squares without a penalty,
-the most frequent one, gradients cost less to compute again than to keep: `PassesOfSquares` read the same few arrays
-twice a step and write one each time, so that on small models more of the cache is left to the oracle.
+`SeparatePasses` work for any loss and penalty, one operation at a time. For weighted squares without a penalty, the
+most frequent case, recomputing gradients is cheaper than storing them: `FusedSquaresPasses` read the same few arrays
+twice per step and write one array each time, which leaves more of the cache to the oracle on small models.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ if TYPE_CHECKING:
 
 
 class Passes(Protocol):
-    """In this order, around the oracle's call that gives z' for theta'."""
+    """The array operations of a step: `propose`, the oracle call that gives z' for theta', `compare`, and `accept`."""
 
     def propose(self, state: AcceleratedState) -> None:
-        """The proximal step from z at the present momentum and L: its end into `state.next_theta`."""
+        """Write the result of the proximal step from z, with the current momentum and L, to `state.next_theta`."""
 
     def compare(self, state: AcceleratedState, log_partition: float) -> tuple[float, float]:
-        """KL(z' || z), with the log-partition function of z', and the surrogate's `excess`."""
+        """Return KL(z' || z) and the surrogate's `excess`, given the log-partition function of z'."""
         ...
 
     def accept(self, state: AcceleratedState) -> None:
-        """x' into `state.average`; z is still the one before."""
+        """Write x' to `state.average`; `state.p` still holds the old z."""
 
 
 class SeparatePasses:
-    """For any loss and penalty."""
+    """The passes for any loss and penalty."""
 
     def propose(self, state: AcceleratedState) -> None:
-        """y, the gradient there, and the penalty's step."""
+        """Compute y, the gradient at y, and the proximal step of the penalty."""
         from pgmest.solvers.step_kernels import between
 
         between(state.average, state.p, state.momentum, state.point)
@@ -47,7 +47,7 @@ class SeparatePasses:
         state.parts.penalty.propose(state)
 
     def compare(self, state: AcceleratedState, log_partition: float) -> tuple[float, float]:
-        """From the moves of potentials and marginals."""
+        """Compare by the changes of the potentials and of the marginals."""
         from pgmest.solvers.step_kernels import change_and_product
 
         product = change_and_product(state.p, state.next_p, state.move, state.change)
@@ -55,7 +55,7 @@ class SeparatePasses:
         return distance, state.surrogate.excess(state)
 
     def accept(self, state: AcceleratedState) -> None:
-        """x' = y + a (z' - z)."""
+        """Compute x' = y + a (z' - z)."""
         from pgmest.solvers.step_kernels import add_share
 
         add_share(state.point, state.change, state.momentum, state.average)
@@ -65,12 +65,12 @@ SEPARATE_PASSES = SeparatePasses()
 
 
 @dataclass(frozen=True, eq=False)
-class PassesOfSquares:
-    """For half the sum of precision (p - target)^2, where nothing is added to the loss.
+class FusedSquaresPasses:
+    """The passes for the loss 1/2 sum precision (p - target)^2 without a penalty.
 
     Attributes:
-        target, precision: by cell of all of the problem's cliques, 0 on those that the loss does not read.
-        kernels: step_kernels.py, looked up once.
+        target, precision: one entry per cell of the problem; 0 on cliques that the loss does not read.
+        kernels: the module step_kernels, imported once.
     """
 
     target: np.ndarray
@@ -78,12 +78,12 @@ class PassesOfSquares:
     kernels: ModuleType
 
     @classmethod
-    def of(cls, problem: Problem) -> PassesOfSquares | None:
-        """None for another loss."""
+    def of(cls, problem: Problem) -> FusedSquaresPasses | None:
+        """Return the passes for a problem whose loss is weighted squares; None for other losses."""
         from pgmest.solvers import step_kernels
 
         loss = problem.loss
-        if type(loss) is not WeightedSquares:  # one that derives from it may be another function
+        if type(loss) is not WeightedSquares:  # a subclass may compute another function
             return None
         target, precision = np.zeros(problem.layout.cells), np.zeros(problem.layout.cells)
         target[problem.measured] = loss.target
@@ -91,7 +91,7 @@ class PassesOfSquares:
         return cls(target, precision, step_kernels)
 
     def propose(self, state: AcceleratedState) -> None:
-        r"""$\theta' = \theta - g / (a L)$."""
+        r"""Compute $\theta' = \theta - g / (a L)$."""
         self.kernels.step_of_squares(
             state.theta,
             state.average,
@@ -104,7 +104,7 @@ class PassesOfSquares:
         )
 
     def compare(self, state: AcceleratedState, log_partition: float) -> tuple[float, float]:
-        """By products with the gradient, of which the move of the potentials is a multiple; x' into `state.point`."""
+        """Compare by products with the gradient, of which theta' - theta is a multiple; write x' to `state.point`."""
         factor = self._factor(state)
         product, change, square = self.kernels.compare_squares(
             state.average, state.p, state.next_p, self.target, self.precision, state.momentum, state.point
@@ -113,8 +113,9 @@ class PassesOfSquares:
         return distance, 0.5 * square
 
     def accept(self, state: AcceleratedState) -> None:
-        """x' = x + a (z' - x), which is the same."""
+        """Take over x' = (1 - a) x + a z', which `compare` has written to `state.point`."""
         state.average, state.point = state.point, state.average
 
     def _factor(self, state: AcceleratedState) -> float:
+        """Return the factor on the gradient in the step, minus the step size."""
         return -1.0 / (state.momentum * state.smoothness)

@@ -1,7 +1,7 @@
-r"""Penalties that stay inside the proximal step of accelerated mirror descent: none, or relative entropy.
+r"""Penalties inside the proximal step of accelerated mirror descent: none, or relative entropy.
 
-One step minimizes $\langle g, p \rangle + a L \, KL(p \| z) + h(p)$ over distributions p, with h the penalty. Both
-penalties here leave it in closed form: the new potentials are a weighted sum of known ones.
+One step minimizes $\langle g, p \rangle + a L \, KL(p \| z) + h(p)$ over distributions p, with h the penalty. For both
+penalties the step has a closed form: the new potentials are a weighted sum of known ones.
 """
 
 from __future__ import annotations
@@ -24,44 +24,44 @@ class Penalty(Protocol):
     """A convex function h of distributions, added to the loss f."""
 
     def propose(self, state: AcceleratedState) -> None:
-        """The proximal step for the present gradient, momentum and L: into `state.move`, its end `state.next_theta`."""
+        """Compute the proximal step for the current gradient, momentum and L: `state.move` and `state.next_theta`."""
 
     def value(self, state: State) -> float:
-        """h at the state's distribution."""
+        """Return h at the state's distribution."""
         ...
 
     def linear_minimum(self, problem: Problem, gradient: np.ndarray) -> float:
-        """min over p of <gradient, p> + h(p)."""
+        """Return min over p of <gradient, p> + h(p)."""
         ...
 
-    def lower_bound(self, problem: Problem, state: AcceleratedState, enough: float) -> float:
-        """A lower bound on the minimum of f + h, for a smooth f; `enough` as for `Solver.lower_bound`."""
+    def lower_bound(self, problem: Problem, state: AcceleratedState, sufficient_gap: float) -> float:
+        """Return a lower bound on min f + h for a smooth f; `sufficient_gap` as for `Solver.lower_bound`."""
         ...
 
 
 @dataclass(frozen=True)
 class NoPenalty:
-    """h = 0: mirror descent on the loss alone."""
+    """The penalty h = 0, for mirror descent on the loss alone."""
 
     def propose(self, state: AcceleratedState) -> None:
-        r"""$\theta' = \theta - g / (a L)$."""
+        r"""Compute $\theta' = \theta - g / (a L)$."""
         from pgmest.solvers.step_kernels import step_by
 
         factor = -1.0 / (state.momentum * state.smoothness)
         step_by(state.theta, state.gradient, factor, state.move, state.next_theta)
 
     def value(self, state: State) -> float:
-        """None."""
+        """Return 0."""
         return 0.0
 
     def linear_minimum(self, problem: Problem, gradient: np.ndarray) -> float:
-        """At a single record: one sweep of the max-product."""
+        """Return the minimum of <gradient, p>, attained at a single record, by one max-product sweep."""
         return problem.linear_minimum(gradient)
 
-    def lower_bound(self, problem: Problem, state: AcceleratedState, enough: float) -> float:
-        """From the average x, whose gradient oscillates less than that of z."""
+    def lower_bound(self, problem: Problem, state: AcceleratedState, sufficient_gap: float) -> float:
+        """Return the bound at the average x, whose gradient oscillates less than that at z."""
         loss, gradient = problem.loss_and_gradient(state.average)
-        return loss - duality_gap(problem, state.average, gradient, enough=enough)
+        return loss - duality_gap(problem, state.average, gradient, sufficient_gap)
 
 
 NO_PENALTY = NoPenalty()
@@ -69,12 +69,12 @@ NO_PENALTY = NoPenalty()
 
 @dataclass(frozen=True)
 class EntropyPenalty:
-    r"""$s \, KL(p \| q)$, with q given by flat potentials `prior`, -inf at structural zeros; so are those of p.
+    r"""The penalty $s \, KL(p \| q)$. The potentials of p must be -inf wherever those of q are (structural zeros).
 
     Attributes:
-        prior: $\theta_q$.
+        prior: $\theta_q$, the flat potentials of q.
         strength: s > 0, in the units of the loss.
-        log_partition: A(theta_q); only values need it, not steps or gaps.
+        log_partition: A(theta_q); `value` and `linear_minimum` need it, steps and gaps do not.
     """
 
     prior: np.ndarray
@@ -82,7 +82,7 @@ class EntropyPenalty:
     log_partition: float = 0.0
 
     def propose(self, state: AcceleratedState) -> None:
-        r"""$\theta' = (a L \theta + s \theta_q - g) / (a L + s)$."""
+        r"""Compute $\theta' = (a L \theta + s \theta_q - g) / (a L + s)$."""
         np.copyto(state.move, difference(self.prior, state.theta))
         state.move *= self.strength
         state.move -= state.gradient
@@ -90,25 +90,25 @@ class EntropyPenalty:
         np.add(state.theta, state.move, out=state.next_theta)
 
     def value(self, state: State) -> float:
-        """s KL(p || q) at the state."""
+        """Return s KL(p || q) at the state."""
         move = difference(state.theta, self.prior)
         return self.strength * max(dot(move, state.p) - state.log_partition + self.log_partition, 0.0)
 
     def linear_minimum(self, problem: Problem, gradient: np.ndarray) -> float:
-        """min over p of <g, p> + s KL(p || q) = s A(theta_q) - s A(theta_q - g / s): one oracle call."""
+        """Return min over p of <g, p> + s KL(p || q) = s A(theta_q) - s A(theta_q - g / s), by one oracle call."""
         _, log_partition = problem.marginals(self.prior - gradient / self.strength)
         return self.strength * (self.log_partition - log_partition)
 
-    def lower_bound(self, problem: Problem, state: AcceleratedState, enough: float) -> float:
-        """The objective less its exact gap at the mirror iterate."""
+    def lower_bound(self, problem: Problem, state: AcceleratedState, sufficient_gap: float) -> float:
+        """Return the objective minus its gap at the mirror iterate."""
         loss, _ = problem.loss_and_gradient(state.p)
         return loss + self.value(state) - self.gap(problem, state)
 
     def gap(self, problem: Problem, state: State) -> float:
-        r"""How far f(p) + s KL(p || q) at the state is above its minimum, at most, for a smooth f: one oracle call.
+        r"""Return an upper bound on the distance of f + s KL(. || q) at the state from its minimum, by one oracle call.
 
-        Linearizing f at p and minimizing the rest gives $w = p(\theta_q - \nabla f(p) / s)$, and the objective at p
-        exceeds that lower bound by $s \, KL(p \| w)$.
+        For smooth f. The minimizer of the objective with f linearized at p is $w = p(\theta_q - \nabla f(p) / s)$, and
+        the objective at p exceeds that lower bound by $s \, KL(p \| w)$.
         """
         _, gradient = problem.loss_and_gradient(state.p)
         minimizer = self.prior - gradient / self.strength
@@ -119,5 +119,5 @@ class EntropyPenalty:
 
 
 def difference(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """left - right, 0 where both are -inf."""
+    """Return left - right, and 0 in cells where both are -inf."""
     return np.subtract(left, right, out=np.zeros_like(right), where=~np.isneginf(right))

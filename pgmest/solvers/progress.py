@@ -1,4 +1,4 @@
-"""How far an estimate is, on a terminal; silent where standard error is a pipe or a file."""
+"""The progress bar of an estimate. It is shown on a terminal only, not if standard error is a pipe or a file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def progress_bar() -> Iterator[Callable[[Progress], None]]:
-    """A callback for `pgmest.estimate` that shows its iterations, their speed, and how good the answer is so far.
+    """Return a context manager whose value is a callback for `pgmest.estimate` that shows iterations, speed and gap.
 
     with progress_bar() as callback:
         model = pgmest.estimate(measurements, domain, callback=callback)

@@ -1,6 +1,7 @@
-"""How a model was estimated, apart from the answers: enough to estimate again from other answers to the same questions.
+"""The recipe of an estimate without its answers, from which it can be repeated with other answers to the same queries.
 
-Error bars need that: they come from models estimated from answers with fresh noise (`pgmest.uncertainty`).
+The bootstrap of `pgmest.uncertainty` needs it: error bars come from models that are estimated from answers with fresh
+noise.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pgmest._base.errors import TotalError
+from pgmest.errors import TotalError
 from pgmest.inference.device.gpu_oracle import GpuOracle
 from pgmest.inference.exact.belief_propagation import ExactOracle
 from pgmest.inference.exact.functional_dependencies import Collapse, CollapsedOracle
-from pgmest.inference.exact.plan import Plan
+from pgmest.inference.exact.propagation_plan import PropagationPlan
 from pgmest.losses import make_loss
 from pgmest.losses.base import FlatLoss
 from pgmest.measurements.measurement import LinearMeasurement
@@ -34,13 +35,13 @@ Total = float | Literal["fit"] | None
 
 @dataclass(frozen=True)
 class Objective:
-    """What an estimate minimizes and how, apart from the answers.
+    """The loss, the solver and the stopping rule of an estimate, without the answers.
 
     Attributes:
-        total: as asked for: a number of records, None or "fit".
-        loss: as asked for: a name, an object, or what makes a loss of measurements.
-        solver: the method.
-        stopping: when it ends.
+        total: the argument `total` of `estimate`: a number of records, None or "fit".
+        loss: the argument `loss` of `estimate`: a name, an object, or a function from measurements to a loss.
+        solver: the solver.
+        stopping: the stopping rule.
     """
 
     total: Total
@@ -49,7 +50,7 @@ class Objective:
     stopping: Stopping
 
     def minimize(self, problem: Problem, theta: np.ndarray) -> tuple[Problem, State, EstimationReport]:
-        """Run the solver; for total="fit" over the total, too. The problem returned has the total that was found."""
+        """Run the solver, and with total="fit" also fit the total; return the problem with its total and the result."""
         if self.total == "fit":
             return fit_total(problem, theta, self.solver, self.stopping)
         return problem, *Minimization(problem, self.solver, self.stopping).run(theta)
@@ -57,23 +58,23 @@ class Objective:
 
 @dataclass(frozen=True, eq=False)
 class Refit:
-    """What `estimate` built before it began, so that it need not be built again.
+    """The parts of an estimate that a repetition with other answers can reuse.
 
     Attributes:
-        objective: what was minimized, without the callback.
-        plan: what the oracle runs.
-        collapse: which of the plan's cliques stand for measured ones, where some do.
-        base: the base potentials of the problem.
+        objective: the loss, solver and stopping rule, without the callback.
+        plan: the propagation plan of the oracle.
+        collapse: the map between measured cliques and those of the plan, if functional dependencies were collapsed.
+        base: the base potentials of the problem, flat.
     """
 
     objective: Objective
-    plan: Plan
+    plan: PropagationPlan
     collapse: Collapse | None
     base: np.ndarray
 
     @classmethod
     def of(cls, problem: Problem, objective: Objective) -> Refit:
-        """What made a problem."""
+        """Return the recipe of a problem whose oracle is exact."""
         oracle = problem.oracle
         assert isinstance(oracle, ExactOracle | CollapsedOracle | GpuOracle)
         collapse = oracle.collapse if isinstance(oracle, CollapsedOracle) else None
@@ -81,44 +82,49 @@ class Refit:
         return cls(quiet, oracle.plan, collapse, problem.base)
 
     def potentials(self, theta: np.ndarray) -> CliqueVector:
-        """A problem's flat potentials, on the cliques of the plan."""
+        """Convert a problem's flat potentials to the cliques of the plan."""
         flat = theta if self.collapse is None else self.collapse.inward(theta)
         return CliqueVector.of(self.plan.layout, flat)
 
     @property
     def start(self) -> CliqueVector:
-        """The base potentials, on the cliques of the problem; -inf where a cell is impossible."""
+        """The base potentials, on the cliques of the problem; -inf in impossible cells."""
         layout = self.plan.layout if self.collapse is None else self.collapse.outer
         return CliqueVector.of(layout, self.base)
 
     @property
     def tolerance(self) -> float:
-        """At which relative gap it stopped."""
+        """The relative gap at which the estimate stopped."""
         return self.objective.stopping.tolerance
 
     @property
     def repeatable(self) -> bool:
-        """Whether other answers can take the place of the measured ones: not in a loss that holds them itself."""
+        """True if the loss can be made from other answers; False for a loss object that holds its answers."""
         loss = self.objective.loss
         return not isinstance(loss, FlatLoss) and (isinstance(loss, str | type) or not hasattr(loss, "cliques"))
 
     @property
     def picklable(self) -> bool:
-        """Whether the loss is one by name: a function of one's own need not survive pickling."""
+        """True if the loss was given by name. A user's loss object or function may not survive pickling."""
         return isinstance(self.objective.loss, str)
 
     def oracle(self) -> ExactOracle | CollapsedOracle:
-        """An oracle with a workspace of its own."""
+        """Return a new oracle with a separate workspace."""
         exact = ExactOracle(self.plan)
         return exact if self.collapse is None else CollapsedOracle(exact, self.collapse)
 
-    def again(
+    def repeat(
         self, measurements: Sequence[LinearMeasurement], oracle: ExactOracle | CollapsedOracle, tolerance: float
     ) -> tuple[CliqueVector, float, EstimationReport]:
-        """Estimate from other answers to the same questions, in the same order.
+        """Estimate from other answers to the same queries, in the same order.
 
-        It starts from the base potentials: from the estimate it would take four times as many steps until the tolerance
-        is proven, because cells that one set of answers has emptied and another wants filled are slow to fill.
+        The solver starts from the base potentials. A start from the first estimate would take four times as many steps
+        to the certified tolerance, because cells that the first answers have emptied fill slowly.
+
+        Args:
+            measurements: the other answers.
+            oracle: an oracle from `oracle()`; threads must not share one.
+            tolerance: the relative gap at which to stop.
 
         Returns:
             the potentials on the cliques of `plan`, the total, and the report.
@@ -133,7 +139,13 @@ class Refit:
 
 
 def starting_total(total: Total, measurements: Sequence[LinearMeasurement], domain: Domain) -> TotalEstimate:
-    """The number of records to start from, for what `estimate` calls `total`."""
+    """Return the number of records to start from, given the argument `total` of `estimate`.
+
+    With "fit" and measurements that do not determine the total, the start is the largest absolute answer.
+
+    Raises:
+        TotalError: without `total`, the measurements do not determine the number of records.
+    """
     if total is None:
         return estimate_total(measurements, domain)
     if total != "fit":

@@ -1,4 +1,4 @@
-"""Running a solver: progress, certificates, when to stop, and what to say about it."""
+"""The run of a solver: steps, certificates, the stopping rule, progress and the report."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError
+from pgmest.errors import ArgumentError
+from pgmest.solvers.certificate import NEGLIGIBLE_GAP
 from pgmest.solvers.problem import Problem
 from pgmest.solvers.report import EstimationReport
 from pgmest.solvers.solver import Solver, State
@@ -18,26 +19,27 @@ from pgmest.solvers.status import Status
 
 FIRST_CHECK = 100
 CHECK_GROWTH = 1.1
-"""The certificate is computed after FIRST_CHECK oracle calls, then each time their number has grown by this and by as
-many as the last certificate took, or by this alone where the solver says that it has settled."""
+"""The first certificate is computed after FIRST_CHECK oracle calls. The next one follows when the number of calls has
+grown by the factor CHECK_GROWTH and by at least the calls of the last certificate, or, if the solver has settled, by
+the factor CHECK_GROWTH alone."""
 
 CHEAP = 5
 CONVERGENCE = 4.0
 LONGEST_GROWTH = 1.5
-"""After a certificate that took more than CHEAP calls, their number first grows as it would have to, up to this factor,
-to bring the gap down to the tolerance if gaps fall like calls to the power of -CONVERGENCE."""
+"""After a certificate of more than CHEAP oracle calls, the growth factor is the one that is predicted to reach the
+tolerance if gaps fall like calls to the power of -CONVERGENCE, but at most LONGEST_GROWTH."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """What a callback sees after each iteration.
+    """The argument of a callback, which is called after each iteration.
 
     Attributes:
-        iteration: steps so far.
-        oracle_calls: calls of the marginal oracle so far, certificates not counted.
-        seconds: since the start.
-        gap: the best certificate so far, inf before the first one; in the units of the loss.
-        tolerance: the gap at which the solver stops.
+        iteration: the number of steps so far.
+        oracle_calls: the number of calls of the marginal oracle so far, without those for certificates.
+        seconds: the time since the start.
+        gap: the smallest certified gap so far, in the units of the loss; inf before the first certificate.
+        tolerance: the gap at which the solver stops, in the units of the loss.
     """
 
     iteration: int
@@ -64,22 +66,29 @@ Callback = Callable[[Progress], Any]
 
 @dataclass(frozen=True)
 class Stopping:
-    """When a run ends.
+    """The stopping rule of a run.
 
     Attributes:
-        tolerance: at a duality gap of at most this share of the problem's scale (`Minimization`).
-        max_iterations: after this many steps.
-        callback: called after each step; when it returns True.
+        tolerance: the duality gap at which to stop, as a share of the problem's scale (`Minimization`).
+        max_iterations: the largest number of steps.
+        callback: a function that is called after each step; the run stops when it returns True.
     """
 
-    tolerance: float = 1e-3
+    tolerance: float = NEGLIGIBLE_GAP
     max_iterations: int = 5000
     callback: Callback | None = None
 
 
 @dataclass(frozen=True)
 class Effort:
-    """What has been spent: steps, calls of the marginal oracle (those for certificates apart), and seconds."""
+    """The cost so far.
+
+    Attributes:
+        iterations: the number of steps.
+        solving_calls: the number of calls of the marginal oracle by the solver.
+        certificate_calls: the number of calls of the marginal oracle for certificates.
+        seconds: the wall-clock time.
+    """
 
     iterations: int = 0
     solving_calls: int = 0
@@ -88,7 +97,7 @@ class Effort:
 
     @property
     def oracle_calls(self) -> int:
-        """All of them."""
+        """The number of all calls of the marginal oracle."""
         return self.solving_calls + self.certificate_calls
 
 
@@ -96,18 +105,18 @@ class Effort:
 class Minimization:
     """One run of a solver on a problem.
 
-    The run stops when the duality gap is at most `tolerance` times the scale of the problem: the larger of the optimum
-    (a proven lower bound on its absolute value) and the loss's noise floor. The noise floor is what the loss would be
-    on average at the true marginals; for L2 it is 1/2 per answer. As the loss curves by 1 in standardized answers, a
-    gap of tolerance * floor keeps the mean squared distance of the answers from those of the exact optimum below
-    tolerance, in units of the noise variance: at 1e-3, 3 % of a standard deviation. Closer is not worth paying for, and
-    for measurements that fit perfectly (optimum 0) a tolerance relative to the loss alone could never be met.
+    The run stops when the duality gap is at most `tolerance` times the scale of the problem, which is the larger of the
+    optimum (a proven lower bound on its absolute value) and the noise floor. The noise floor is the expected loss at
+    the true marginals; for L2 it is 1/2 per answer. The L2 loss has curvature 1 in standardized answers. Therefore a
+    gap of tolerance * floor bounds the mean squared distance of the answers from those of the exact optimum by
+    tolerance times the noise variance: 1e-3 means 3 % of a standard deviation. A smaller distance would be lost in the
+    noise. A tolerance relative to the loss alone could not be reached if the measurements fit perfectly (optimum 0).
 
     Attributes:
-        problem: what is minimized.
-        solver: by which algorithm.
-        stopping: when to end.
-        before: what earlier runs of the same estimate spent; limits, progress and report count it, too.
+        problem: the problem.
+        solver: the solver.
+        stopping: the stopping rule.
+        before: the cost of earlier runs of the same estimate; limits, progress and report include it.
     """
 
     problem: Problem
@@ -116,13 +125,13 @@ class Minimization:
     before: Effort = Effort()
 
     def run(self, theta: np.ndarray) -> tuple[State, EstimationReport]:
-        """Minimize from potentials `theta`: the best state at any certificate, and the report.
+        """Minimize from potentials `theta`; return the state with the least loss at any certificate, and the report.
 
-        Ctrl-C (KeyboardInterrupt) ends the run early and returns what has been found so far, with a report that
-        says so.
+        Ctrl-C (KeyboardInterrupt) ends the run early. It then returns its best state, and the status of the report is
+        INTERRUPTED.
 
         Raises:
-            ArgumentError: the loss or its gradient is not finite where it starts.
+            ArgumentError: the loss or its gradient is not finite at the start.
         """
         self._started, self._first_calls = time.perf_counter(), self.problem.oracle.calls
         self._iterations = self._certificate_calls = 0
@@ -131,7 +140,7 @@ class Minimization:
         self._certified = False
         self._state = self.solver.start(self.problem, theta)
         self._start_loss = self._checked_start()
-        self._start = self._state.kept()
+        self._start = self._state.snapshot()
         try:
             ended = self._iterate()
         except KeyboardInterrupt:
@@ -143,12 +152,12 @@ class Minimization:
 
     @property
     def scale(self) -> float:
-        """What `tolerance` is relative to, in the units of the loss."""
+        """The unit of `tolerance`, in the units of the loss."""
         return max(self._bound, -self._best_loss, self.problem.loss.noise_floor, np.finfo(float).tiny)
 
     @property
     def effort(self) -> Effort:
-        """What this estimate has spent so far."""
+        """The cost of this estimate so far, including earlier runs."""
         return Effort(
             self.before.iterations + self._iterations,
             self.before.solving_calls + self._calls,
@@ -158,25 +167,27 @@ class Minimization:
 
     @property
     def _calls(self) -> int:
-        """Calls of the marginal oracle in this run, certificates not counted."""
+        """The number of calls of the marginal oracle in this run, without those for certificates."""
         return self.problem.oracle.calls - self._first_calls - self._certificate_calls
 
     @property
     def _early(self) -> bool:
+        """True if the solver stopped on purpose; then its last state is the result, not the one of least loss."""
         return self._state.status is Status.EARLY
 
     def _checked_start(self) -> float:
+        """Return the loss at the start; raise ArgumentError if it or its gradient is not finite."""
         loss, gradient = self.problem.loss_and_gradient(self._state.p)
         if not math.isfinite(loss) or not np.isfinite(gradient).all():
-            said = f"the loss is {loss}" if not math.isfinite(loss) else "the gradient of the loss is not finite"
+            reason = f"the loss is {loss}" if not math.isfinite(loss) else "the gradient of the loss is not finite"
             raise ArgumentError(
-                f"{said} where {self.solver.name!r} starts, so no step can be found. If the loss has no value at "
-                "marginals of zero, no cell that it reads may be zero there: see prior, init and structural_zeros."
+                f"{reason} where {self.solver.name!r} starts. If the loss is not finite at marginals of zero, no cell "
+                "that it reads may be zero at the start: check prior, init and structural_zeros."
             )
         return loss
 
     def _iterate(self) -> Status:
-        """Step, certify and tell until there is a reason to end."""
+        """Run steps, certificates and callbacks until the run ends; return the reason."""
         soonest = due = FIRST_CHECK
         most = self.stopping.max_iterations - self.before.iterations
         while True:
@@ -192,21 +203,21 @@ class Minimization:
                 if self._certify():
                     ended = Status.CONVERGED
                 soonest, due = int(CHECK_GROWTH * calls), self._next_check(calls, self._certificate_calls - before)
-            if stepping and self._tell() and ended is None:
+            if stepping and self._callback_stops() and ended is None:
                 ended = Status.CALLBACK
             if ended is not None:
                 return ended
 
     def _certify(self) -> bool:
-        """Update the lower bound and the gap; whether the tolerance is met."""
+        """Update the lower bound, the best state and the gap; return whether the tolerance is reached."""
         state, before = self._state, self.problem.oracle.calls
         loss = self.solver.objective(self.problem, state)
         bound = self.solver.lower_bound(self.problem, state, self.stopping.tolerance * self.scale)
         self._bound = max(self._bound, bound)
-        if not math.isfinite(loss):  # stopped where the loss has no value: the start is better
+        if not math.isfinite(loss):  # the start is better than a state where the loss is infinite
             loss, state = self._start_loss, self._start
         if self._best is None or loss < self._best_loss:  # not every solver's loss falls at every step
-            self._best, self._best_loss = state.kept(), loss
+            self._best, self._best_loss = state.snapshot(), loss
         self._gap = max((loss if self._early else self._best_loss) - self._bound, 0.0)
         self._certificate_calls += self.problem.oracle.calls - before
         self._certified = True
@@ -214,7 +225,7 @@ class Minimization:
 
     @property
     def _relative_gap(self) -> float:
-        with np.errstate(over="ignore"):  # a loss that is zero, of no noise, has no scale
+        with np.errstate(over="ignore"):  # without noise and with a loss of zero, the scale is the smallest float
             return float(np.float64(self._gap) / self.scale)
 
     @property
@@ -222,16 +233,16 @@ class Minimization:
         return self._gap <= self.stopping.tolerance * self.scale
 
     def _next_check(self, calls: int, cost: int) -> int:
-        """After how many oracle calls to certify again, the last certificate having taken `cost` at `calls`."""
+        """Return the number of oracle calls at which to certify again; the last certificate took `cost` at `calls`."""
         growth = CHECK_GROWTH
         if cost > CHEAP:
-            enough, longest = self.stopping.tolerance * self.scale, LONGEST_GROWTH**CONVERGENCE
-            ratio = self._gap / enough if self._gap < longest * enough else longest
+            target, longest = self.stopping.tolerance * self.scale, LONGEST_GROWTH**CONVERGENCE
+            ratio = self._gap / target if self._gap < longest * target else longest
             growth = max(growth, ratio ** (1.0 / CONVERGENCE))
         return calls + max(1, int(calls * (growth - 1.0)), cost)
 
-    def _tell(self) -> bool:
-        """Whether the callback, if there is one, asks to stop."""
+    def _callback_stops(self) -> bool:
+        """Call the callback, if there is one; return whether it asks to stop."""
         if self.stopping.callback is None:
             return False
         effort, tolerance = self.effort, self.stopping.tolerance * self.scale
@@ -259,12 +270,12 @@ class Minimization:
     def _message(self, status: Status) -> str:
         if status is Status.CONVERGED:
             return ""
-        said = status.sentence.format(max_iterations=self.stopping.max_iterations, detail=self._state.detail)
+        reason = status.sentence.format(max_iterations=self.stopping.max_iterations, detail=self._state.detail)
         if status is Status.EARLY:
             return (
-                f"{said}; the loss is at most {self._gap:.4g} above its optimum, which this method does not look for."
+                f"{reason}; the loss is at most {self._gap:.4g} above its optimum, which this method does not aim for."
             )
         return (
-            f"{said} at a relative gap of {self._relative_gap:.3g}, above tolerance={self.stopping.tolerance:g}; "
+            f"{reason} at a relative gap of {self._relative_gap:.3g}, above tolerance={self.stopping.tolerance:g}; "
             f"the loss is at most {self._gap:.4g} above the optimum. {status.remedy}"
         )

@@ -17,15 +17,16 @@ def agree(
     sums: np.ndarray,
     moves: np.ndarray,
 ) -> None:
-    """All shared marginals are summed, mixed over the cliques that share them, and what they change is spread.
+    """Project tables in place: sum the shared marginals, mix them over their cliques, and expand the changes.
 
     Args:
-        edges: by shared marginal of a table, the largest first: where its source starts, whether that is a marginal
-            itself, cells of the source, where the marginal starts, and where the source's cells are mapped to it.
-        maps: by cell of a source, the cell of the marginal.
-        groups: by shared set: where its marginals start, how many there are, their cells, and where its weights start.
+        edges: for each shared marginal of a table, the largest first: the start of its source, whether the source is
+            itself a marginal, the cells of the source, the start of the marginal, and the start of its map.
+        maps: for each cell of a source, the cell of the marginal.
+        groups: for each shared set: the start of its marginals, their number, the cells of each, and the start of its
+            weights.
         weights: G of each shared set, row-major.
-        tables: what is projected, in place.
+        tables: the tables, in place.
         sums, moves: room for all marginals.
     """
     sums[:] = 0.0

@@ -1,4 +1,4 @@
-"""How a run of a solver ended: one enum, whose members carry the sentence that a person reads and what to change."""
+"""The reasons for which a run of a solver ends, each with a sentence for the report and a remedy."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Status(StrEnum):
-    """How a run ended; a string, so that it can be written to JSON as it is.
+    """The reason for which a run ended. Members are strings, so JSON can hold them.
 
     >>> Status("interrupted") is Status.INTERRUPTED
     True
@@ -14,8 +14,8 @@ class Status(StrEnum):
     'interrupted'
 
     Attributes:
-        sentence: what happened, to be completed by `str.format` with `max_iterations` and the solver's own `detail`.
-        remedy: what to change for an answer that is proven to be within the tolerance.
+        sentence: a description, to be completed by `str.format` with `max_iterations` and the solver's `detail`.
+        remedy: the change that leads to an estimate within the tolerance.
     """
 
     sentence: str
@@ -57,22 +57,13 @@ class Status(StrEnum):
         "the best number of records still changes from round to round",
         "Give the total, or raise the tolerance.",
     )
-    UNRECORDED = "unrecorded", "the file does not say why"
 
     @property
     def converged(self) -> bool:
-        """Whether the solver got where it goes: to a proven optimum, or to the point at which it stops on purpose."""
+        """True if the solver reached its goal: a proven optimum, or the point at which it stops on purpose."""
         return self in (Status.CONVERGED, Status.EARLY)
 
     @property
     def cut_short(self) -> bool:
-        """Whether the run was ended from outside: by its limit, its callback or Ctrl-C."""
+        """True if the limit of iterations, the callback or Ctrl-C ended the run."""
         return self in (Status.ITERATIONS, Status.CALLBACK, Status.INTERRUPTED)
-
-    @classmethod
-    def of_message(cls, converged: bool, message: str) -> Status:
-        """The status in a report that was written before reports had one."""
-        for status in cls:
-            if status.converged == converged and message and message.startswith(status.sentence.partition("{")[0]):
-                return status
-        return cls.CONVERGED if converged else cls.UNRECORDED

@@ -1,4 +1,7 @@
-"""The compiled kernels of one step of accelerated mirror descent (acceleration.py), a pass over the cells each."""
+"""The compiled kernels of one step of accelerated mirror descent (acceleration.py); each is one pass over the cells.
+
+Long sums are computed block by block, which keeps their rounding errors small.
+"""
 
 from __future__ import annotations
 
@@ -29,25 +32,25 @@ def _changed(change, after, before, move):
 
 @compiled
 def between(start, end, share, point):
-    """point = start + share (end - start)."""
+    """Write point = start + share (end - start)."""
     _between(point, start, end, share)
 
 
 @compiled
 def step_by(start, gradient, factor, move, theta):
-    """move = factor gradient, theta = start + move."""
+    """Write move = factor gradient and theta = start + move."""
     _moved(theta, move, start, gradient, factor)
 
 
 @compiled
 def add_share(start, change, share, point):
-    """point = start + share change."""
+    """Write point = start + share change."""
     _added(point, start, change, share)
 
 
 @compiled
 def change_and_product(before, after, move, change):
-    """change = after - before; <move, after>."""
+    """Write change = after - before; return <move, after>."""
     total = 0.0
     for start in range(0, after.size, BLOCK):
         some = slice(start, min(start + BLOCK, after.size))
@@ -76,13 +79,16 @@ def _compared(average, before, after, target, precision, share, moved):
 
 @compiled
 def step_of_squares(start, average, before, target, precision, share, factor, theta):
-    """theta = start + factor g, where g = precision (y - target) at y = average + share (before - average)."""
+    """Write theta = start + factor g, where g = precision (y - target) at y = average + share (before - average)."""
     _stepped(theta, start, average, before, target, precision, share, factor)
 
 
 @compiled
 def compare_squares(average, before, after, target, precision, share, moved):
-    """<g, after>, <g, after - before>, the sum of precision (after - before)^2, and the average with `after` in it."""
+    """Return <g, after>, <g, after - before> and sum precision (after - before)^2, with g as in `step_of_squares`.
+
+    The new average, average + share (after - average), is written to `moved`.
+    """
     product = symmetric = square = 0.0
     for start in range(0, after.size, BLOCK):
         some = slice(start, min(start + BLOCK, after.size))

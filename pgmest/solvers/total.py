@@ -1,4 +1,4 @@
-"""The number of records, estimated from the measurements where it is not known (PGM E.1)."""
+"""The estimation of an unknown number of records from the measurements (PGM E.1)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmest._base.errors import TotalError, plural
+from pgmest.errors import TotalError, plural
 from pgmest.losses.base import loss_layout
 from pgmest.losses.residual import Residuals
 from pgmest.measurements.measurement import LinearMeasurement
@@ -19,10 +19,16 @@ from pgmest.queries import MatrixQuery
 from pgmest.queries.matrices import Grouping, Identity
 from pgmest.tables.domain import Domain, as_domain
 
-TOLERANCE = 1e-8  # largest |Q^T c - 1| at which answers combined by c are the total
-DENSE_WORK = 2e8  # up to this many multiplications a dense least-squares solve is fast enough
+TOLERANCE = 1e-8
+"""The largest |Q^T c - 1| at which the combination c of the answers counts as an estimate of the total."""
+
+DENSE_WORK = 2e8
 LSMR_ITERATIONS = 2000
-SMALLEST_SQUARE = 1e-300  # keeps the scaling of a cell that no query reads finite
+"""Least-squares problems of at most DENSE_WORK multiplications are solved densely, larger ones by LSMR with at most
+LSMR_ITERATIONS iterations."""
+
+SMALLEST_SQUARE = 1e-300
+"""The smallest column square, which keeps the scaling of a cell that no query reads finite."""
 
 
 @dataclass(frozen=True)
@@ -33,30 +39,22 @@ class TotalEstimate:
     stddev: float
 
 
-@dataclass(frozen=True)
-class _Combination:
-    """An unbiased estimate of the total from some answers: its value and its variance."""
-
-    value: float
-    variance: float
-
-
 def estimate_total(measurements: Iterable[LinearMeasurement], domain: Domain | Mapping[str, int]) -> TotalEstimate:
-    """The inverse-variance combination of every measurement that determines the total (PGM E.1).
+    """Return the inverse-variance combination of all measurements that determine the total (PGM E.1).
 
-    A measurement determines it when the row of ones is in the row space of its query: then answers combined by the c of
-    least variance c^T diag(stddev^2) c with Q^T c = 1 are its minimum-variance unbiased estimate of the total. That c
-    is known in closed form for identity and for groups of cells, and per attribute for a Kron with one noise scale;
-    otherwise it is the minimum-norm least-squares solution, by LSMR where the query is large. Measurements of the same
-    attributes that determine the total only together (a subset and its complement) are solved together.
+    A measurement determines the total if the row of ones is in the row space of its query Q. Its minimum-variance
+    unbiased estimate of the total is then <c, answers>, with the c of least variance c^T diag(stddev^2) c subject to
+    Q^T c = 1. This c has a closed form for identity and for groups of cells, and factorizes by attribute for a Kron
+    with one noise scale. Otherwise it is a minimum-norm least-squares solution, computed by LSMR for large queries. If
+    no measurement of a set of attributes determines the total alone, they are combined (a subset and its complement).
 
     Args:
-        measurements: in counts, with independent noise.
+        measurements: answers in counts, with independent noise.
         domain: the attributes.
 
     Returns:
-        the estimate, and the standard error of the combination. A table has at least one record and solvers need a
-        positive total, so a value below 1 is raised to 1; the standard error stays what it was.
+        the estimate and its standard error. A value below 1 is raised to 1, because solvers need a positive total; the
+        standard error does not change.
 
     Raises:
         TotalError: no measurement determines the total.
@@ -67,43 +65,41 @@ def estimate_total(measurements: Iterable[LinearMeasurement], domain: Domain | M
     for measurement in measurements:
         measurement.check(domain)
         groups[frozenset(measurement.clique)].append(measurement)
-    found = [combination for group in groups.values() for combination in _group_combinations(group, domain)]
+    found = [estimate for group in groups.values() for estimate in _group_estimates(group, domain)]
     if not found:
         raise TotalError(
             f"the number of records cannot be estimated: none of the {plural(len(measurements), 'measurement')} "
             "determines it, because no combination of its queries adds up every cell once. "
             "Pass total=..., or measure it, as with a whole marginal or LinearMeasurement(noisy_count, clique=(), ...)."
         )
-    precision = math.fsum(1.0 / combination.variance for combination in found)
-    value = math.fsum(combination.value / combination.variance for combination in found) / precision
+    precision = math.fsum(1.0 / variance for _, variance in found)
+    value = math.fsum(estimate / variance for estimate, variance in found) / precision
     return TotalEstimate(max(value, 1.0), math.sqrt(1.0 / precision))
 
 
-def _group_combinations(group: Sequence[LinearMeasurement], domain: Domain) -> list[_Combination]:
-    """The estimates from the measurements of one set of attributes: each alone, or else all together."""
-    alone = [combination for measurement in group if (combination := _from_one(measurement)) is not None]
-    if alone or len(group) == 1:
-        return alone
-    stacked = Residuals(group, loss_layout(domain, [group[0].clique]), [measurement.stddev for measurement in group])
-    products = _Products(
-        len(stacked.targets),
-        stacked.layout.cells,
-        stacked.answers,
-        stacked.transpose,
-        stacked.weighted_column_squares,
-    )
-    weights = _shortest_weights(products, stacked.scales)
-    return [] if weights is None else [_combine(weights, stacked.targets, stacked.scales)]
+def _group_estimates(group: Sequence[LinearMeasurement], domain: Domain) -> list[tuple[float, float]]:
+    """Return unbiased estimates from the measurements of one set of attributes, each with its variance.
 
-
-def _from_one(measurement: LinearMeasurement) -> _Combination | None:
-    """The minimum-variance unbiased estimate from one measurement; None where it does not determine the total."""
-    deviations = np.broadcast_to(np.asarray(measurement.stddev), (measurement.rows,))
-    weights = _weights_of_one(measurement, deviations)
-    return None if weights is None else _combine(weights, measurement.values, deviations)
+    There is one for each measurement that determines the total. If none does, there may be one from all together.
+    """
+    noise = [np.broadcast_to(np.asarray(measurement.stddev), (measurement.rows,)) for measurement in group]
+    weights = [_weights_of_one(measurement, deviations) for measurement, deviations in zip(group, noise, strict=True)]
+    values = [measurement.values for measurement in group]
+    if len(group) > 1 and all(found is None for found in weights):
+        whole = Residuals(group, loss_layout(domain, [group[0].clique]), [measurement.stddev for measurement in group])
+        products = _Products(
+            len(whole.targets), whole.layout.cells, whole.answers, whole.transpose, whole.weighted_column_squares
+        )
+        weights, values, noise = [_least_variance_weights(products, whole.scales)], [whole.targets], [whole.scales]
+    return [
+        (float(found @ answers), float(np.sum((found * deviations) ** 2)))
+        for found, answers, deviations in zip(weights, values, noise, strict=True)
+        if found is not None
+    ]
 
 
 def _weights_of_one(measurement: LinearMeasurement, deviations: np.ndarray) -> np.ndarray | None:
+    """Return the c of least variance for one measurement; None if no c has Q^T c = 1."""
     if measurement.query is None:
         return np.ones(measurement.rows)
     if isinstance(measurement.query, Grouping):
@@ -112,58 +108,54 @@ def _weights_of_one(measurement: LinearMeasurement, deviations: np.ndarray) -> n
         factors = [_factor_weights(query) for query in measurement.query.matrices]
         known = [weights for weights in factors if weights is not None]
         return reduce(np.kron, known, np.ones(1)) if len(known) == len(factors) else None
-    products = _Products(
-        measurement.rows,
-        measurement.cells,
-        measurement.answer_cells,
-        measurement.transpose_cells,
-        measurement.weighted_column_squares,
-    )
-    return _shortest_weights(products, deviations)
+    m = measurement
+    products = _Products(m.rows, m.cells, m.answer_cells, m.transpose_cells, m.weighted_column_squares)
+    return _least_variance_weights(products, deviations)
 
 
 def _factor_weights(query: MatrixQuery) -> np.ndarray | None:
-    """The shortest c with Q^T c = 1 for one factor of a Kron; the shortest for the Kron is their Kronecker product."""
+    """Return the shortest c with Q^T c = 1 for one factor of a Kron; that of the Kron is their Kronecker product."""
     if isinstance(query, Identity):
         return np.ones(query.rows)
     if isinstance(query, Grouping):
         return _group_weights(query)
-    products = _Products(query.rows, query.columns, query.apply, query.transpose, query.weighted_column_squares)
-    return _shortest_weights(products, np.ones(query.rows))
+    products = _Products(query.rows, query.cells, query.apply, query.transpose, query.weighted_column_squares)
+    return _least_variance_weights(products, np.ones(query.rows))
 
 
 def _group_weights(query: Grouping) -> np.ndarray:
-    """Every cell is in one group: the groups count once, but for empty ones, which only add noise."""
+    """Return weight 1 for each group with cells and 0 for empty groups, which only add noise."""
     return (np.bincount(query.groups, minlength=query.rows) > 0).astype(np.float64)
-
-
-def _combine(weights: np.ndarray, values: np.ndarray, deviations: np.ndarray) -> _Combination:
-    return _Combination(float(weights @ values), float(np.sum((weights * deviations) ** 2)))
 
 
 @dataclass(frozen=True)
 class _Products:
-    """A query matrix Q known by its products."""
+    """A query matrix Q that is given by its products.
+
+    Attributes:
+        rows, cells: the shape of Q.
+        apply, transpose: the products with Q and with Q^T.
+        column_squares: maps weights to sum_r weights[r] * Q[r, j]^2 for each cell j.
+    """
 
     rows: int
     cells: int
     apply: Callable[[np.ndarray], np.ndarray]
     transpose: Callable[[np.ndarray], np.ndarray]
     column_squares: Callable[[np.ndarray], np.ndarray]
-    """sum_r weights[r] * Q[r, j]^2 for each cell j."""
 
     def transposed_matrix(self) -> np.ndarray:
-        """Q^T, dense, by as many products as Q's shorter side is long."""
+        """Return Q^T as a dense array, by one product for each unit vector of Q's shorter side."""
         if self.rows <= self.cells:
             return np.stack([self.transpose(unit) for unit in np.eye(self.rows)], axis=1)
         return np.stack([self.apply(unit) for unit in np.eye(self.cells)], axis=0)
 
 
-def _shortest_weights(products: _Products, deviations: np.ndarray) -> np.ndarray | None:
-    """The c of least variance c^T diag(deviations^2) c with Q^T c = 1; None where no c has Q^T c = 1.
+def _least_variance_weights(products: _Products, deviations: np.ndarray) -> np.ndarray | None:
+    """Return the c of least variance c^T diag(deviations^2) c with Q^T c = 1; None if no c has Q^T c = 1.
 
-    Very unequal noise may keep LSMR from converging. What then lacks to Q^T c = 1 is made up for by the shortest
-    correction, which does not know the noise: the estimate is unbiased in any case.
+    LSMR may not converge if the noise of the answers is very unequal. Then the shortest correction that ignores the
+    noise is added, so that Q^T c = 1 and the estimate is unbiased in any case.
     """
     weights = np.zeros(products.rows)
     for scale in (deviations, np.ones(products.rows)):
@@ -174,7 +166,7 @@ def _shortest_weights(products: _Products, deviations: np.ndarray) -> np.ndarray
 
 
 def _least_squares(products: _Products, precision: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """The minimum-norm least-squares solution d of Q^T W d = target, W = diag(precision), equations scaled alike."""
+    """Return the minimum-norm least-squares solution d of Q^T W d = target, W = diag(precision), with scaled rows."""
     rows, cells = products.rows, products.cells
     squares = products.column_squares(precision**2)
     scaling = 1.0 / np.sqrt(np.maximum(squares, max(1e-13 * squares.max(), SMALLEST_SQUARE)))
@@ -183,7 +175,7 @@ def _least_squares(products: _Products, precision: np.ndarray, target: np.ndarra
         return np.linalg.lstsq(system, scaling * target, rcond=None)[0]
     from scipy.sparse.linalg import LinearOperator, lsmr
 
-    operator: Any = LinearOperator  # its stubs do not know that calling it makes one from functions
+    operator: Any = LinearOperator  # the type stubs lack its constructor from functions
     system = operator(
         (cells, rows),
         matvec=lambda answers: scaling * products.transpose(precision * answers.reshape(-1)),

@@ -1,4 +1,4 @@
-"""The universal accelerated method: any convex loss, also one with kinks of which nothing is known."""
+"""The universal accelerated method, for any convex loss, also with kinks of unknown structure."""
 
 from __future__ import annotations
 
@@ -22,10 +22,12 @@ from pgmest.solvers.problem import Problem
 
 @dataclass
 class Subgradients:
-    """h = f, with this epoch's linear minorants f(y) + <g, q - y>, weighted by the step sizes 1 / (a L).
+    """The loss as its surrogate, with the weighted sum of this epoch's linear minorants f(y) + <g, q - y>.
+
+    The weights are the step sizes 1 / (a L).
 
     Attributes:
-        loss: what h is.
+        loss: the surrogate h = f.
         origin: theta at the start of the epoch; theta = origin - sum of weighted g.
         weight: the sum of the weights.
         offset: the weighted sum of f(y) - <g, y>.
@@ -35,36 +37,36 @@ class Subgradients:
     origin: np.ndarray
     weight: float = 0.0
     offset: float = 0.0
-    stiffness: float | None = None
+    smoothness_guess: float | None = None
 
     @property
     def problem(self) -> Problem:
-        """That of the loss."""
+        """The problem with the loss f."""
         return self.loss.problem
 
     def excess(self, state: AcceleratedState) -> float:
-        """As for a smooth loss."""
+        """Return the excess, as for a smooth loss."""
         return self.loss.excess(state)
 
     def restartable(self, state: AcceleratedState) -> bool:
-        """As for a smooth loss."""
+        """Return whether an epoch can start from z, as for a smooth loss."""
         return self.loss.restartable(state)
 
     def record(self, state: AcceleratedState) -> None:
-        """The linear minorant at y."""
+        """Add the linear minorant at y."""
         square = dot(state.gradient, state.gradient)
         if square > 0:
             weight = -dot(state.move, state.gradient) / square
             self.weight += weight
             self.offset += weight * (state.value - dot(state.gradient, state.point))
 
-    def renewed(self, state: AcceleratedState) -> Subgradients:
-        """Without minorants, from where the epoch starts."""
+    def next_epoch(self, state: AcceleratedState) -> Subgradients:
+        """Return a surrogate without minorants."""
         return Subgradients(self.loss, state.theta.copy())
 
-    def lower_bound(self, state: AcceleratedState, penalty: Penalty, enough: float) -> float:
-        """The better of the mean of this epoch's minorants, and the duality gap at the average x."""
-        bound = self.loss.lower_bound(state, penalty, enough)
+    def lower_bound(self, state: AcceleratedState, penalty: Penalty, sufficient_gap: float) -> float:
+        """Return the larger of two bounds: by the mean of the minorants, and by the duality gap at the average x."""
+        bound = self.loss.lower_bound(state, penalty, sufficient_gap)
         if self.weight == 0.0:
             return bound
         with np.errstate(invalid="ignore"):
@@ -75,22 +77,22 @@ class Subgradients:
 
 @dataclass(frozen=True)
 class UniversalAccelerated(AcceleratedSolver):
-    r"""Accelerated mirror descent whose steps may fall short by a slack (Nesterov 2015): any convex loss.
+    r"""Accelerated mirror descent with a slack in each step, for any convex loss (Nesterov 2015).
 
     A step is accepted when $f(x') \le f(y) + \langle g, x' - y \rangle + a^2 L\,KL(z' \| z) + a \epsilon / 2$. For a
-    kinked loss L then settles at what that accuracy needs, without anyone knowing how smooth the loss is. The slack is
-    a share of the loss, and shrinks at each restart.
+    loss with kinks, L then adapts to the accuracy $\epsilon$, and the smoothness of the loss need not be known. The
+    slack is proportional to the loss at the start, and shrinks at each restart.
 
-    The certificate is not the duality gap of one point: near a kink the subgradient jumps. The mean of this epoch's
-    linear functions $f(y) + \langle g, q - y \rangle$, weighted by step size, is a lower bound on f(q) too, and the
-    potentials hold its gradient already; one max-product sweep finds its minimum.
+    The duality gap of a single point is loose near a kink, where the subgradient jumps. The mean of this epoch's linear
+    functions $f(y) + \langle g, q - y \rangle$, weighted by step size, is a lower bound on f(q), too. Its gradient
+    follows from the potentials, and one max-product sweep finds its minimum.
 
-    Epochs are shorter than for smooth losses, for only restarts make the slack smaller.
+    Epochs are shorter than for smooth losses, because the slack shrinks only at restarts.
 
     Attributes:
         epoch, growth, shrink: as for `AcceleratedMirrorDescent`.
         accuracy: the first slack, relative to the loss at the start.
-        narrowing: factor on the slack at each restart.
+        narrowing: the factor on the slack at each restart.
     """
 
     epoch: int = 50
@@ -101,7 +103,7 @@ class UniversalAccelerated(AcceleratedSolver):
     narrowing: float = 0.4
 
     def parts(self, problem: Problem, theta: np.ndarray, p: np.ndarray) -> Parts:
-        """The loss itself with its subgradients, and a slack in proportion to the loss at p."""
+        """Return the parts: the loss with its subgradients, and a slack proportional to the loss at p."""
         loss, _ = problem.loss_and_gradient(p)
         return Parts(
             Subgradients(ExactLoss(problem), theta.copy()),

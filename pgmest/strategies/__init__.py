@@ -1,11 +1,10 @@
-"""Strategies: what to measure so that least squares answers a workload with the least expected error (HDMM).
+"""Strategies: the queries to measure so that least squares answers a workload with the least expected error (HDMM).
 
-`p_identity` optimizes the queries on one attribute, `shared` a set of weighted marginals that use the same queries on
-each attribute, `selection` compares these with a union of products and takes the best. `residual` measures
-residuals, which is optimal for weighted marginals with Gaussian noise, of hundreds of attributes, too.
+`p_identity` optimizes the queries on one attribute. `shared` optimizes weighted marginals that use the same queries on
+each attribute. `selection` compares these with a union of products and chooses the best. `residual` measures residuals,
+which is optimal for weighted marginals with Gaussian noise, even for hundreds of attributes.
 """
 
-from pgmest._base.deprecation import Lookup, renamed_names
 from pgmest.strategies.demand import Demand, demands_of
 from pgmest.strategies.p_identity import p_identity
 from pgmest.strategies.reconstruction import least_squares_parts
@@ -23,5 +22,3 @@ __all__ = [
     "p_identity",
     "select_strategy",
 ]
-
-__getattr__: Lookup = renamed_names(__name__, {"LeastSquaresAnswers": "pgmest.models.least_squares.LeastSquaresParts"})

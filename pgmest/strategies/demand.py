@@ -1,4 +1,4 @@
-"""Demand: what a workload's item asks about each of its attributes, as Gram matrices."""
+"""Demand: the queries of a workload's item as one Gram matrix for each attribute."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError
+from pgmest.errors import ArgumentError
 from pgmest.queries import MatrixQuery
 from pgmest.queries.matrices import Identity
 from pgmest.queries.ranges import Ranges
-from pgmest.queries.workloads import Workload
 from pgmest.tables.domain import Clique, Domain
+from pgmest.workloads import Workload
 
 ENTRIES_AT_ONCE = 1 << 23
-"""Products of a query matrix with at most this many numbers are made at once."""
+"""Products of a query matrix are computed in blocks of at most this many entries (64 MB)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Demand:
-    """The queries of one item, W = W_1 x ... x W_k, reduced to what their expected error depends on.
+    """The queries of one item, W = W_1 x ... x W_k, reduced to the Gram matrices that determine their expected error.
 
     Attributes:
         clique: the attributes, without those that are only summed over.
         grams: attribute -> W_i^T W_i, or None for the identity.
-        weight: of the item.
+        weight: the weight of the item.
     """
 
     clique: Clique
@@ -34,14 +34,14 @@ class Demand:
 
 
 def demands_of(domain: Domain, workload: Workload) -> list[Demand]:
-    """The demand of each item with a positive weight.
+    """Return the demand of each item with a positive weight.
 
     Raises:
-        QueryError: an item whose queries are no Kronecker product.
-        ArgumentError: no item has weight.
+        QueryError: an item's queries are not a Kronecker product.
+        ArgumentError: no item has a positive weight.
     """
-    known: dict[str, np.ndarray] = {}
-    demands = [_demand(domain, item.clique, item.kron(domain).factors, item.weight, known) for item in workload]
+    cache: dict[str, np.ndarray] = {}
+    demands = [_demand(domain, item.clique, item.kron(domain).factors, item.weight, cache) for item in workload]
     demands = [demand for demand in demands if demand.weight > 0]
     if not demands:
         raise ArgumentError.of("workload", workload, "a workload with at least one item of positive weight")
@@ -49,36 +49,30 @@ def demands_of(domain: Domain, workload: Workload) -> list[Demand]:
 
 
 def _demand(
-    domain: Domain, clique: Clique, factors: Mapping[str, MatrixQuery], weight: float, known: dict[str, np.ndarray]
+    domain: Domain, clique: Clique, factors: Mapping[str, MatrixQuery], weight: float, cache: dict[str, np.ndarray]
 ) -> Demand:
-    kept = [name for name in domain.ordered(clique) if not _is_total(factors[name])]
+    """Return the demand of an item; attributes that are only summed over are left out."""
     grams: dict[str, np.ndarray | None] = {}
-    for name in kept:
+    for name in domain.ordered(clique):
         query = factors[name]
-        if isinstance(query, Identity):
-            grams[name] = None
-        else:
-            grams[name] = _known_gram(query, known)
-    return Demand(tuple(kept), grams, weight)
+        if query.rows > 1 or not np.all(query.matrix() == 1.0):  # otherwise the sum over all codes
+            grams[name] = None if isinstance(query, Identity) else _cached_gram(query, cache)
+    return Demand(tuple(grams), grams, weight)
 
 
 def gram(query: MatrixQuery) -> np.ndarray:
-    """Q^T Q, (n, n), without writing Q down."""
-    identity = np.eye(query.columns)
+    """Return Q^T Q, (n, n), without materializing Q."""
+    identity = np.eye(query.cells)
     step = max(1, ENTRIES_AT_ONCE // query.rows)
-    parts = [query.transpose(query.apply(identity[:, start : start + step])) for start in range(0, query.columns, step)]
+    parts = [query.transpose(query.apply(identity[:, start : start + step])) for start in range(0, query.cells, step)]
     return np.hstack(parts)
 
 
-def _known_gram(query: MatrixQuery, known: dict[str, np.ndarray]) -> np.ndarray:
-    """The Gram matrix; of prefixes, ranges and the like, which their text determines, made once."""
+def _cached_gram(query: MatrixQuery, cache: dict[str, np.ndarray]) -> np.ndarray:
+    """Return the Gram matrix; those of prefixes and other ranges, whose text identifies them, are computed once."""
     text = str(query)
     if not isinstance(query, Ranges) or "..." in text:
         return gram(query)
-    if text not in known:
-        known[text] = gram(query)
-    return known[text]
-
-
-def _is_total(query: MatrixQuery) -> bool:
-    return query.rows == 1 and bool(np.all(query.matrix() == 1.0))
+    if text not in cache:
+        cache[text] = gram(query)
+    return cache[text]

@@ -1,29 +1,27 @@
-r"""p-Identity strategies: the queries to measure on one attribute, optimized for what is asked about it.
+r"""p-Identity strategies: the queries to measure on one attribute, optimized for the workload's queries on it.
 
 A p-Identity matrix (McKenna, Miklau, Hay, Machanavajjhala, VLDB 2018, Definition 9) is the identity with p more rows
-Theta >= 0, its columns scaled to norm one,
+Theta >= 0, and its columns are scaled to norm 1,
 
     A = [I; Theta] C^-1,    C = diag(c),   c_j = 1 + sum_k Theta_kj   or   sqrt(1 + sum_k Theta_kj^2)
 
-in l1 (Laplace noise) or l2 (Gaussian noise). With R = I + Theta^T Theta and W^T W the Gram matrix of the workload, the
-squared error of least squares is tr[(A^T A)^-1 W^T W] = tr[R^-1 C W^T W C], times that of one noisy answer. R^-1 costs
-O(n^2 p), by Woodbury's identity, and so does the gradient.
+in l1 (Laplace noise) or l2 (Gaussian noise). Let R = I + Theta^T Theta, and W^T W the Gram matrix of the workload. The
+squared error of least squares is tr[(A^T A)^-1 W^T W] = tr[R^-1 C W^T W C] times the variance of one noisy answer.
+R^-1 costs O(n^2 p) by Woodbury's identity, and so does the gradient.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError, ShapeError
+from pgmest.errors import ArgumentError, ShapeError
 
 ROWS_PER_COLUMN = {1: 1 / 16, 2: 1 / 4}
-"""p as a share of n: more rows gain little, and cost time."""
+"""The default p as a share of n, for l1 and l2: more rows reduce the error little and cost time."""
 
 
-def p_identity(
-    gram: np.ndarray, order: int, p: int | None = None, restarts: int = 1, seed: int | np.random.Generator = 0
-) -> np.ndarray:
-    """The (n + p, n) strategy with the least expected error that L-BFGS finds; its columns have norm one.
+def p_identity(gram: np.ndarray, order: int, p: int | None = None, seed: int | np.random.Generator = 0) -> np.ndarray:
+    """Return the (n + p, n) strategy of least expected error that L-BFGS finds; its columns have norm 1.
 
     >>> from pgmest import queries
     >>> W = queries.prefix(16).matrix()
@@ -34,14 +32,13 @@ def p_identity(
     True
 
     Args:
-        gram: W^T W, (n, n), of the queries W to be answered.
-        order: 1 for Laplace noise, 2 for Gaussian noise.
-        p: rows besides the identity; by default n / 16, or n / 4 for order 2, at least 2.
-        restarts: how many random starts; the best strategy is returned.
-        seed: of the starts.
+        gram: the Gram matrix W^T W, (n, n), of the queries W to answer.
+        order: the norm of the sensitivity: 1 for Laplace noise, 2 for Gaussian noise.
+        p: the number of rows besides the identity; by default n / 16, or n / 4 for order 2, at least 2.
+        seed: the seed of the random start, or a generator.
 
     Raises:
-        ArgumentError: another order, or fewer than one row or start.
+        ArgumentError: the order is not 1 or 2, or `p` is below 1.
         ShapeError: `gram` is not square.
     """
     from scipy.optimize import minimize
@@ -53,13 +50,12 @@ def p_identity(
         raise ArgumentError.of("order", order, tuple(ROWS_PER_COLUMN))
     n = len(gram)
     rows = max(2, round(n * ROWS_PER_COLUMN[order])) if p is None else p
-    for name, value in (("p", rows), ("restarts", restarts)):
-        if value < 1:
-            raise ArgumentError.of(name, value, "a positive integer")
+    if rows < 1:
+        raise ArgumentError.of("p", rows, "a positive integer")
     scale = np.trace(gram)
     if not scale > 0:
         return np.eye(n)
-    rng = np.random.default_rng(seed)
+    start = np.random.default_rng(seed).random(rows * n)
 
     def objective(flat: np.ndarray) -> tuple[float, np.ndarray]:
         value, gradient = error_and_gradient(flat.reshape(rows, n), gram, order)
@@ -67,26 +63,23 @@ def p_identity(
 
     bounds = [(0.0, None)] * (rows * n)
     options = {"maxiter": 500, "ftol": 1e-6}
-    found = [
-        minimize(objective, rng.random(rows * n), jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-        for _ in range(restarts)
-    ]
-    theta = min(found, key=lambda result: result.fun).x.reshape(rows, n)
+    found = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    theta = found.x.reshape(rows, n)
     return np.vstack([np.eye(n), theta]) / column_norms(theta, order)
 
 
 def expected_error(strategy: np.ndarray, gram: np.ndarray) -> float:
-    """tr[(A^T A)^-1 W^T W]: the summed squared error of least squares where each answer has variance one."""
+    """Return tr[(A^T A)^-1 W^T W], the sum of squared errors of least squares if each answer has variance 1."""
     return float(np.trace(np.linalg.solve(strategy.T @ strategy, gram)))
 
 
 def column_norms(theta: np.ndarray, order: int) -> np.ndarray:
-    """c, the l1 or l2 norms of the columns of [I; Theta]."""
+    """Return c, the l1 or l2 norms of the columns of [I; Theta]."""
     return 1 + theta.sum(axis=0) if order == 1 else np.sqrt(1 + np.square(theta).sum(axis=0))
 
 
 def error_and_gradient(theta: np.ndarray, gram: np.ndarray, order: int) -> tuple[float, np.ndarray]:
-    """The expected error as a function of Theta, and its gradient, both of shape (p, n)."""
+    """Return the expected error as a function of Theta, and its gradient, which has the shape (p, n) of Theta."""
     c = column_norms(theta, order)
     small = np.linalg.solve(np.eye(len(theta)) + theta @ theta.T, theta)
     inverse = np.eye(theta.shape[1]) - theta.T @ small

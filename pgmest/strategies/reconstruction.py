@@ -1,4 +1,4 @@
-"""Least squares in closed form: measurements by a shared strategy become the parts of a `LeastSquaresModel`."""
+"""Least squares in closed form: the parts of a `LeastSquaresModel` from the measurements of a shared strategy."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from pgmest.tables.domain import Clique, Domain
 def least_squares_parts(
     domain: Domain, strategy: SharedStrategy, measurements: Sequence[LinearMeasurement]
 ) -> LeastSquaresParts:
-    """The least-squares estimate from measurements. The table itself is never materialized.
+    """Return the least-squares estimate from measurements; the joint table is not materialized.
 
     Args:
         domain: the attributes.
-        strategy: what was measured.
-        measurements: the answers, in the order of its cliques.
+        strategy: the strategy that was measured.
+        measurements: the noisy answers, in counts, in the order of the strategy's cliques.
     """
     precisions = [float(np.mean(m.stddev)) ** -2.0 for m in measurements]
     eigenvalues = dict(zip(strategy.parts, strategy.eigenvalues(precisions), strict=True))
@@ -41,7 +41,7 @@ def least_squares_parts(
 
 
 def _part_of(strategy: SharedStrategy, clique: Clique, part: Clique, cells: np.ndarray) -> tuple[Clique, np.ndarray]:
-    """The attributes of a part, in the clique's order, and the part of a table over the clique."""
+    """Return the attributes of a part, in the clique's order, and the part of a table over the clique."""
     table = cells
     for axis, name in enumerate(clique):
         attribute = strategy.attributes[name]

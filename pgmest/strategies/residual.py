@@ -1,23 +1,24 @@
-r"""ResidualStrategy: measure residuals, the optimal way to answer weighted marginals with Gaussian noise.
+r"""ResidualStrategy: measured residuals, the optimal way to answer weighted marginals with Gaussian noise.
 
-The residual of a marginal on B is what varies in all attributes of B and in nothing else. Residuals are free of one
-another, so each is measured with noise of its own and no answer about one says anything of another. With shares s_B of
-a budget of zCDP, the expected sum of squared errors of all weighted marginals is
+The residual on a set B of attributes is the interaction of all of B: a table with mean 0 along each axis. Residuals on
+different sets are orthogonal, so each is measured with independent noise, and the measurement of one carries no
+information on another. With shares s_B of a budget of zCDP, the expected sum of squared errors of all weighted
+marginals is
 
 .. math:: \sum_B v_B \Delta_B^2 / 2 \rho s_B, \qquad v_B = \sum_{C \supseteq B} w_C^2 \prod_{i \in B} (n_i - 1)
           \prod_{i \in C \setminus B} 1 / n_i ,
 
-with $\Delta_B$ the sensitivity of the residual, $\prod_i (1 - 1/n_i)$ squared where one record is added or removed. It
-is least for shares proportional to $\Delta_B \sqrt{v_B}$, in closed form, however many attributes there are. Where one
-record is added or removed no other linear measurement with Gaussian noise has a smaller one. (Where one is replaced
-each residual is charged for the pair of records that moves it most, though no pair moves all of them most.)
+with $\Delta_B$ the sensitivity of the residual; $\Delta_B^2 = \prod_i (1 - 1/n_i)$ if one record is added or removed.
+The error is least for shares proportional to $\Delta_B \sqrt{v_B}$, in closed form for any number of attributes. If one
+record is added or removed, no other linear measurement with Gaussian noise has a smaller error. (If one record is
+replaced, each residual is charged for the pair of records that changes it most, although no pair does so for all.)
 
-What is measured is K x with the integer matrix K = product of (n_i I - 1 1^T) and independent integer noise: projected
-onto the residual (least squares does so), and divided by the product of the n_i, this is the residual with noise of the
-residual's own covariance.
+The measured query is K x with the integer matrix K = product of (n_i I - 1 1^T), with independent integer noise. Least
+squares projects the answer onto the residual's space; divided by the product of the n_i, it is the residual with noise
+of the residual's covariance.
 
-Xiao, He, Zhang, Kifer 2023, An optimal and scalable matrix mechanism for noisy marginals under convex loss functions
-(ResidualPlanner).
+Source: Xiao, He, Zhang, Kifer 2023, An optimal and scalable matrix mechanism for noisy marginals under convex loss
+functions (ResidualPlanner).
 """
 
 from __future__ import annotations
@@ -29,24 +30,24 @@ from functools import cached_property
 
 import numpy as np
 
-from pgmest._base.errors import QueryError
+from pgmest.errors import QueryError
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.models.least_squares import LeastSquaresModel, LeastSquaresParts
 from pgmest.privacy.budgets import Budget
 from pgmest.privacy.neighbors import Neighbors
 from pgmest.privacy.noise import noise_for
 from pgmest.queries import Kron, MatrixQuery, as_matrix_query
-from pgmest.queries.workloads import Workload, closure
 from pgmest.strategies.demand import Demand, demands_of
 from pgmest.synthesis.local_nonnegativity import Residuals
 from pgmest.tables.domain import Clique, Domain, as_domain
+from pgmest.workloads import Workload, closure
 
 
 @dataclass(frozen=True, eq=False)
 class ResidualStrategy:
-    """Which residuals to measure, and for what shares of the budget.
+    """The residuals to measure, and their shares of the budget.
 
-    >>> from pgmest.queries.workloads import all_kway
+    >>> from pgmest.workloads import all_kway
     >>> domain = Domain({"age": 85, "sex": 2, "income": 2})
     >>> strategy = ResidualStrategy.of(domain, all_kway(domain, 2))
     >>> strategy.cliques[:3], round(sum(strategy.shares), 6)
@@ -54,8 +55,8 @@ class ResidualStrategy:
 
     Attributes:
         domain: the attributes.
-        errors: a set of attributes -> v_B.
-        weights: a set of attributes -> its share of the budget; together 1.
+        errors: set of attributes -> v_B, see the module.
+        weights: set of attributes -> share of the budget; the shares sum to 1.
     """
 
     domain: Domain
@@ -68,67 +69,69 @@ class ResidualStrategy:
     def of(
         cls, domain: Domain | Mapping[str, int], workload: Workload, neighbors: Neighbors | None = None
     ) -> ResidualStrategy:
-        """The strategy of least expected error for weighted marginals.
+        """Return the strategy of least expected error for weighted marginals.
 
         Args:
             domain: the attributes.
-            workload: marginals, with weights.
-            neighbors: the relation; by default one record is added or removed.
+            workload: weighted marginals.
+            neighbors: the neighboring relation; by default one record is added or removed.
 
         Raises:
-            QueryError: an item that asks for more than the cells of a marginal.
+            QueryError: an item has other queries than the cells of a marginal.
         """
         from pgmest.privacy.neighbors import AddRemove
 
         known, relation = as_domain(domain), AddRemove() if neighbors is None else neighbors
         errors = residual_errors(known, demands_of(known, workload))
-        if not relation.count_sensitivity:  # the total is public, and no individual moves it
+        if not relation.count_sensitivity:  # the total is public, because no individual changes it
             errors.pop((), None)
         queries = _Queries(known)
-        moved = {part: queries.sensitivity(part, relation) for part in errors}
-        amounts = {part: moved[part] * math.sqrt(error) for part, error in errors.items()}
+        amounts = {part: queries.sensitivity(part, relation) * math.sqrt(error) for part, error in errors.items()}
         total = math.fsum(amounts.values())
         weights = {part: amount / total for part, amount in amounts.items()} if total else {}
         return cls(known, errors, {part: share for part, share in weights.items() if share > 0})
 
     @property
     def cliques(self) -> list[Clique]:
-        """What is measured, smallest first."""
+        """The sets of attributes whose residuals are measured, smallest first."""
         return list(self.weights)
 
     @cached_property
     def queries(self) -> list[Kron | None]:
-        """What is asked about each of them."""
-        made = _Queries(self.domain)
-        return [made.query(part) for part in self.weights]
+        """The query of each residual; None for the total."""
+        queries = _Queries(self.domain)
+        return [queries.query(part) for part in self.weights]
 
     @property
     def shares(self) -> list[float]:
-        """The share of the budget of each of them."""
+        """The share of the budget of each residual."""
         return list(self.weights.values())
 
     def expected_error(self, spend: Budget, neighbors: Neighbors) -> float:
-        """The expected sum of squared errors of all weighted marginals, in counts^2, for a budget: exact."""
-        known: dict[tuple[float, tuple[int, ...]], float] = {}
+        """Return the exact expected sum of squared errors of all weighted marginals, in counts^2, for a budget."""
+        variances: dict[tuple[float, tuple[int, ...]], float] = {}
         found, queries = 0.0, _Queries(self.domain)
         for part, share in self.weights.items():
             shape = tuple(sorted(self.domain[name] for name in part))
-            if (share, shape) not in known:
+            if (share, shape) not in variances:
                 (own,) = spend.split([share]) if share >= 1 else spend.split([share, 1 - share])[:1]
                 noise = noise_for(own, neighbors, queries.query(part)).stddev / math.prod(shape)
-                known[share, shape] = noise**2
-            found += self.errors[part] * known[share, shape]
+                variances[share, shape] = noise**2
+            found += self.errors[part] * variances[share, shape]
         return found
 
     def least_squares(
         self, domain: Domain, measurements: Sequence[LinearMeasurement], total: float | None = None
     ) -> LeastSquaresModel:
-        """The answers of least squares.
+        """Return the model of least squares.
 
         Args:
             domain: the attributes.
-            measurements: of the residuals.
-            total: the number of records, where it is public and was not measured.
+            measurements: the measurements of the residuals.
+            total: the number of records if it is public and was not measured.
+
+        Raises:
+            QueryError: see `pgmest.synthesis.local_nonnegativity.Residuals.of`.
         """
         residuals = Residuals.of(measurements, domain, total)
         parts = {
@@ -138,43 +141,43 @@ class ResidualStrategy:
 
 
 class _Queries:
-    """The integer queries of residuals; attributes of one size share a factor."""
+    """The integer queries of residuals; attributes of the same size share a factor."""
 
     def __init__(self, domain: Domain):
         self._domain = domain
         self._factors: dict[int, MatrixQuery] = {}
-        self._moved: dict[tuple[int, ...], float] = {}
+        self._sensitivities: dict[tuple[int, ...], float] = {}
 
     def factor(self, size: int) -> MatrixQuery:
-        """N I - 1 1^T."""
+        """Return the matrix n I - 1 1^T for n = size."""
         if size not in self._factors:
             self._factors[size] = as_matrix_query(size * np.eye(size) - 1.0)
         return self._factors[size]
 
     def query(self, part: Clique) -> Kron | None:
-        """The residual of a set of attributes, times the product of their sizes; None for the total."""
+        """Return the query of the residual, times the product of the attributes' sizes; None for the total."""
         return Kron({name: self.factor(self._domain[name]) for name in part}) if part else None
 
     def sensitivity(self, part: Clique, neighbors: Neighbors) -> float:
-        """How far neighbors move the residual in l2."""
+        """Return the l2 sensitivity of the residual."""
         shape = tuple(sorted(self._domain[name] for name in part))
-        if shape not in self._moved:
-            self._moved[shape] = neighbors.l2_sensitivity(self.query(part)) / math.prod(shape)
-        return self._moved[shape]
+        if shape not in self._sensitivities:
+            self._sensitivities[shape] = neighbors.l2_sensitivity(self.query(part)) / math.prod(shape)
+        return self._sensitivities[shape]
 
 
 def residual_errors(domain: Domain, demands: Iterable[Demand]) -> dict[Clique, float]:
-    """v_B: what a unit of variance of each residual adds to the squared errors of all weighted marginals.
+    """Return v_B, the sum of squared errors of all weighted marginals for each unit of variance of each residual.
 
     Raises:
-        QueryError: a demand for more than the cells of a marginal.
+        QueryError: a demand has other queries than the cells of a marginal.
     """
     weights: dict[Clique, float] = {}
     for demand in demands:
         if any(gram is not None for gram in demand.grams.values()):
             raise QueryError(
-                f"residuals answer marginals, and the workload asks for other queries about {demand.clique}; use "
-                "select_strategy, or ask for the marginal."
+                f"residuals answer marginals, and the workload has other queries on {demand.clique}; use "
+                "select_strategy, or put the marginal into the workload."
             )
         weights[demand.clique] = weights.get(demand.clique, 0.0) + demand.weight**2
     errors = dict.fromkeys(map(domain.ordered, closure(weights)), 0.0)

@@ -1,4 +1,4 @@
-"""Choosing a strategy: weighted marginals with shared queries, or a union of products, whichever promises less."""
+"""The choice of a strategy: weighted marginals with shared queries, or a union of products, by expected error."""
 
 from __future__ import annotations
 
@@ -14,31 +14,35 @@ from pgmest.models.least_squares import LeastSquaresModel
 from pgmest.privacy.budgets import Budget, Epsilon
 from pgmest.privacy.neighbors import Neighbors
 from pgmest.queries import Kron
-from pgmest.queries.workloads import Workload, closure
 from pgmest.strategies.attribute import AttributeStrategy
 from pgmest.strategies.demand import Demand, demands_of
 from pgmest.strategies.p_identity import p_identity
 from pgmest.strategies.reconstruction import least_squares_parts
 from pgmest.strategies.shared import SharedStrategy, allocate
 from pgmest.tables.domain import Clique, Domain
+from pgmest.workloads import Workload, closure
 
 MOST_CANDIDATES = 2048
-"""Where the workload's cliques have more subsets, only the cliques, single attributes and the total are candidates."""
+"""Subsets of the workload's cliques are candidates if the cliques have at most 8 times this many subsets in all.
+
+If there are more, the candidates are the cliques, single attributes and the total. The factor 8 allows for subsets that
+several cliques share.
+"""
 
 LARGEST_CANDIDATE = 1 << 20
-"""The product of all the workload's attributes is a candidate where it has at most this many cells."""
+"""The clique of all attributes of the workload is a candidate if it has at most this many cells."""
 
 CYCLES = 3
-"""How often the strategies of the attributes are optimized in turn (OPT_x)."""
+"""The number of rounds in which the strategies of the attributes are optimized in turn (OPT_x)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Strategy:
-    """What to measure: groups, each for a part of the workload, with its share of the budget and answers of its own.
+    """Groups of queries to measure, each with its share of the budget; each group answers a part of the workload.
 
     Attributes:
-        name: "marginals", weighted marginals of one group (OPT_M, OPT_x), or "union" of products (OPT_+).
-        groups: each with its share of the budget.
+        name: "marginals", weighted marginals in one group (OPT_M, OPT_x), or "union", a union of products (OPT_+).
+        groups: pairs of a strategy and its share of the budget.
     """
 
     name: str
@@ -46,48 +50,48 @@ class Strategy:
 
     @property
     def cliques(self) -> list[Clique]:
-        """What is measured, group by group."""
+        """The cliques to measure, group by group."""
         return [clique for group, _ in self.groups for clique in group.cliques]
 
     @property
     def queries(self) -> list[Kron | None]:
-        """What is asked about each of them; None for the cells."""
+        """The query on each of the cliques; None for the cells."""
         return [group.query(clique) for group, _ in self.groups for clique in group.cliques]
 
     @property
     def shares(self) -> list[float]:
-        """The share of the budget of each of them."""
+        """The share of the budget of each of the queries."""
         return [part * share for group, part in self.groups for share in group.shares.values()]
 
     def expected_error(self, spend: Budget, neighbors: Neighbors) -> float:
-        """The expected sum of squared errors of all weighted queries, in counts^2: exact for least squares by group."""
+        """Return the expected sum of squared errors of all weighted queries, in counts^2, of `least_squares`."""
         parts = spend.split([share for _, share in self.groups])
         errors = [group.expected_error(part, neighbors) for (group, _), part in zip(self.groups, parts, strict=True)]
         return float(sum(errors))
 
     def least_squares(self, domain: Domain, measurements: Sequence[LinearMeasurement]) -> LeastSquaresModel:
-        """The answers of least squares; measurements in the order of `cliques`."""
-        rest, answers = list(measurements), []
+        """Return the model of least squares, group by group, from measurements in the order of `cliques`."""
+        rest, parts = list(measurements), []
         for group, _ in self.groups:
-            mine, rest = rest[: len(group.cliques)], rest[len(group.cliques) :]
-            answers.append(least_squares_parts(domain, group, mine))
-        return LeastSquaresModel(tuple(answers))
+            own, rest = rest[: len(group.cliques)], rest[len(group.cliques) :]
+            parts.append(least_squares_parts(domain, group, own))
+        return LeastSquaresModel(tuple(parts))
 
 
 def select_strategy(
     domain: Domain, workload: Workload, kind: type[Budget], neighbors: Neighbors, seed: int = 0
 ) -> list[Strategy]:
-    """The strategies tried, that of least expected error first.
+    """Return the candidate strategies in order of increasing expected error.
 
     Args:
         domain: the attributes.
         workload: the queries: marginals, and Kronecker products of prefixes, ranges or other queries.
-        kind: Epsilon for Laplace noise, other types of budget for Gaussian noise.
-        neighbors: the relation.
-        seed: of the random starts.
+        kind: Epsilon for Laplace noise, another type of budget for Gaussian noise.
+        neighbors: the neighboring relation.
+        seed: the seed of the optimizer's random starts.
 
     Raises:
-        QueryError: an item that is no Kronecker product.
+        QueryError: an item's queries are not a Kronecker product.
     """
     demands = demands_of(domain, workload)
     order = 1 if kind is Epsilon else 2
@@ -109,7 +113,11 @@ def select_strategy(
 
 
 def _union(parts: Sequence[SharedStrategy], kind: type[Budget], neighbors: Neighbors) -> Strategy:
-    """Products side by side: the errors e / share^p add up to the least where the shares are as e^(1 / (p + 1))."""
+    """Return the union of products with the optimal shares.
+
+    The sum of the errors e / share^p is least for shares proportional to e^(1 / (p + 1)), with p = 2 for Laplace noise
+    and p = 1 for Gaussian noise.
+    """
     power = 1 / 3 if kind is Epsilon else 1 / 2
     unit = kind(1e-4)  # type: ignore[call-arg]
     weights = np.array([part.expected_error(unit, neighbors) ** power for part in parts])
@@ -119,7 +127,7 @@ def _union(parts: Sequence[SharedStrategy], kind: type[Budget], neighbors: Neigh
 def shared_queries(
     domain: Domain, demands: Sequence[Demand], order: int, seed: int = 0
 ) -> dict[str, AttributeStrategy]:
-    """One strategy per attribute, optimized in turn for what the demands ask, with the others as they are (OPT_x)."""
+    """Return a strategy for each attribute, optimized in turn for the demands while the others are fixed (OPT_x)."""
     names = [name for name in domain if any(name in demand.clique for demand in demands)]
     asked = [name for name in names if any(demand.grams.get(name) is not None for demand in demands)]
     chosen = {name: AttributeStrategy(domain[name]) for name in names}
@@ -135,7 +143,7 @@ def shared_queries(
 
 
 def _others(chosen: Mapping[str, AttributeStrategy], demand: Demand, name: str, order: int) -> float:
-    """The error that a demand has on its other attributes, with the weight of the demand."""
+    """Return the factor of a demand's error from its other attributes and its weight."""
     errors = demand.weight**2
     for other in demand.clique:
         if other != name:
@@ -146,7 +154,7 @@ def _others(chosen: Mapping[str, AttributeStrategy], demand: Demand, name: str, 
 
 
 def _candidates(domain: Domain, demands: Sequence[Demand], neighbors: Neighbors) -> list[Clique]:
-    """What may be measured: the subsets of the workload's cliques, and all their attributes together where small."""
+    """Return the cliques that may be measured: subsets of the workload's cliques, and the clique of all attributes."""
     cliques = list(dict.fromkeys(demand.clique for demand in demands))
     names = {name for clique in cliques for name in clique}
     if sum(2 ** len(clique) for clique in cliques) <= 8 * MOST_CANDIDATES:
@@ -157,5 +165,5 @@ def _candidates(domain: Domain, demands: Sequence[Demand], neighbors: Neighbors)
     if math.prod(domain[name] for name in everything) <= LARGEST_CANDIDATE:
         found = (*found, everything)
     ordered = dict.fromkeys(map(domain.ordered, found))
-    # Under Replace the total is public, and no individual moves its answer.
+    # Under Replace the total is public, because no individual changes it.
     return [clique for clique in ordered if clique or neighbors.count_sensitivity]

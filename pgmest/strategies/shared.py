@@ -1,19 +1,19 @@
-r"""SharedStrategy: weighted marginals, each asked for by the same queries on every attribute (OPT_M and OPT_x in one).
+r"""SharedStrategy: weighted marginals that use the same queries on each attribute (OPT_M and OPT_x together).
 
-For attribute i let A_i be its queries, K_i = A_i^T A_i, m_i = 1^T K_i^-1 1. A set C of attributes is measured by the
-product of the A_i over C, with a precision s_C = 1 / variance. In coordinates in which K_i is the identity, 1 1^T has
-one direction of length m_i. So the Gram matrices of all products are diagonal together: the space splits into parts,
-one for each set B of attributes, those that vary in all of B and in nothing else, and on part B
+For attribute i let A_i be its queries, K_i = A_i^T A_i, and m_i = 1^T K_i^-1 1. A set C of attributes is measured by
+the product of the A_i over C, with a precision s_C = 1 / variance. In coordinates in which K_i is the identity, 1 1^T
+has one eigenvector, with eigenvalue m_i. So the Gram matrices of all products are diagonal in the same basis: the space
+is the sum of parts, one for each set B of attributes (the interactions of all of B), and on part B
 
 .. math:: A^T A = \prod_i m_i \cdot \lambda_B, \qquad \lambda_B = \sum_{C \supseteq B} s_C \prod_{i \in C} 1 / m_i .
 
-A demand on D with Gram matrices G_i splits likewise, so that the expected squared error of least squares is
+A demand on D with Gram matrices G_i decomposes in the same way, so the expected squared error of least squares is
 
 .. math:: \sum_B e_B / \lambda_B, \qquad e_B = \sum_{D \supseteq B} w_D^2 \prod_{i \in B} r_i / m_i
           \prod_{i \in D \setminus B} t_i / m_i,
 
 with t_i = 1^T K_i^-1 G_i K_i^-1 1 / m_i and r_i = tr(K_i^-1 G_i) - t_i. For A_i = I these are the marginals strategies
-of HDMM, and a single C is a product; but only subsets of the workload's cliques appear, not all 2^d of the domain.
+of HDMM, and a single C is a product strategy. Only subsets of the workload's cliques occur, not all 2^d sets.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from pgmest.privacy.budgets import Budget, Epsilon
 from pgmest.privacy.neighbors import Neighbors
 from pgmest.privacy.noise import noise_for
 from pgmest.queries import Kron
-from pgmest.queries.workloads import closure
 from pgmest.strategies.attribute import AttributeStrategy
 from pgmest.strategies.demand import Demand
 from pgmest.tables.domain import Clique
+from pgmest.workloads import closure
 
 NEGLIGIBLE = 1e-3
-"""Sets whose share of the budget is smaller, relative to an equal share, are not measured."""
+"""Cliques whose share of the budget is below this fraction of an equal share are not measured."""
 
 
 @dataclass(frozen=True, eq=False)
 class SharedStrategy:
-    """Which sets of attributes to measure, by which queries, and for what shares of the budget.
+    """The cliques to measure, their queries, and their shares of the budget.
 
     Attributes:
-        attributes: the queries on each attribute.
-        demands: what it is made for.
-        shares: clique -> share; they sum to one.
+        attributes: attribute -> the queries on it.
+        demands: the demands that the strategy was optimized for.
+        shares: clique -> share of the budget; the shares sum to 1.
     """
 
     attributes: Mapping[str, AttributeStrategy]
@@ -53,53 +53,53 @@ class SharedStrategy:
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
-        """What is measured."""
+        """The cliques to measure."""
         return tuple(self.shares)
 
     def query(self, clique: Clique) -> Kron | None:
-        """What is asked about a clique; None for its cells."""
+        """Return the query on a clique; None for its cells."""
         return product_query(self.attributes, clique)
 
     @cached_property
     def parts(self) -> tuple[Clique, ...]:
-        """The sets B over which the error sums: all subsets of the demands' cliques."""
+        """The sets B of the sum of errors: all subsets of the demands' cliques."""
         return closure(demand.clique for demand in self.demands)
 
     @cached_property
     def covers(self) -> np.ndarray:
-        """(parts, cliques): 1 where the part is a subset of the clique."""
+        """The array (parts, cliques) that is 1 if the part is a subset of the clique, else 0."""
         return subsets(self.parts, self.cliques)
 
     def eigenvalues(self, precisions: Sequence[float] | np.ndarray) -> np.ndarray:
-        """lambda_B of each part, where the answers about each clique have these precisions."""
+        """Return lambda_B of each part, given the precision of the answers on each clique."""
         masses = np.array([self.mass(clique) for clique in self.cliques])
         return self.covers @ (np.asarray(precisions) / masses)
 
     def mass(self, clique: Clique) -> float:
-        """The product of m_i over a clique."""
+        """Return the product of m_i over a clique."""
         return float(np.prod([self.attributes[name].m for name in clique]))
 
     @cached_property
-    def demanded(self) -> np.ndarray:
-        """e_B of each part."""
-        return demanded(self.attributes, self.demands, self.parts)
+    def error_coefficients(self) -> np.ndarray:
+        """The coefficient e_B of each part in the expected error."""
+        return error_coefficients(self.attributes, self.demands, self.parts)
 
     def expected_error(self, spend: Budget, neighbors: Neighbors) -> float:
-        """The expected sum of squared errors of all weighted queries, in counts^2, for a budget."""
+        """Return the expected sum of squared errors of all weighted queries, in counts^2, for a budget."""
         spends = spend.split(self.shares.values())
         noise = [noise_for(part, neighbors, self.query(c)).stddev for c, part in zip(self.cliques, spends, strict=True)]
-        return float(np.sum(self.demanded / self.eigenvalues(np.array(noise) ** -2.0)))
+        return float(np.sum(self.error_coefficients / self.eigenvalues(np.array(noise) ** -2.0)))
 
 
 def product_query(attributes: Mapping[str, AttributeStrategy], clique: Clique) -> Kron | None:
-    """The product of the attributes' queries; None where all are identities."""
+    """Return the product of the attributes' queries; None if all are identities."""
     if all(attributes[name].matrix is None for name in clique):
         return None
     return Kron({name: attributes[name].query for name in clique})
 
 
 def subsets(parts: Sequence[Clique], cliques: Sequence[Clique]) -> np.ndarray:
-    """(parts, cliques): 1.0 where the part is a subset of the clique, else 0.0."""
+    """Return the array (parts, cliques) that is 1.0 if the part is a subset of the clique, else 0.0."""
     names = {name: place for place, name in enumerate(dict.fromkeys(name for c in [*parts, *cliques] for name in c))}
 
     def members(sets: Sequence[Clique]) -> np.ndarray:
@@ -112,10 +112,10 @@ def subsets(parts: Sequence[Clique], cliques: Sequence[Clique]) -> np.ndarray:
     return (inside @ members(cliques).T == inside.sum(axis=1, keepdims=True)).astype(np.float64)
 
 
-def demanded(
+def error_coefficients(
     attributes: Mapping[str, AttributeStrategy], demands: Sequence[Demand], parts: Sequence[Clique]
 ) -> np.ndarray:
-    """e_B of each part."""
+    """Return the coefficient e_B of each part in the expected error."""
     place = {frozenset(part): index for index, part in enumerate(parts)}
     errors = np.zeros(len(parts))
     for demand in demands:
@@ -140,23 +140,24 @@ def allocate(
     kind: type[Budget],
     neighbors: Neighbors,
 ) -> SharedStrategy:
-    """The shares of the budget for which the expected error is least, by L-BFGS.
+    """Return the strategy whose shares of the budget minimize the expected error, by L-BFGS.
 
-    Under zCDP the error is convex in the shares. Under pure DP it is not, and several starts are made.
+    Under zCDP the error is convex in the shares. Under pure DP it is not, so several starts are tried.
 
     Args:
-        attributes: the queries on each attribute.
-        demands: what to answer.
-        candidates: what may be measured; each demand's clique is in one of them.
-        kind: Epsilon, or another type of budget for Gaussian noise.
-        neighbors: the relation.
+        attributes: attribute -> the queries on it.
+        demands: the queries to answer.
+        candidates: the cliques that may be measured; each demand's clique must be a subset of one of them.
+        kind: Epsilon for Laplace noise, another type of budget for Gaussian noise.
+        neighbors: the neighboring relation.
     """
     parts = closure(demand.clique for demand in demands)
     power, order = (2, "l1") if kind is Epsilon else (1, "l2")
-    moved = [getattr(neighbors, f"{order}_sensitivity")(product_query(attributes, clique)) for clique in candidates]
+    sensitivity = getattr(neighbors, f"{order}_sensitivity")
+    sensitivities = [sensitivity(product_query(attributes, clique)) for clique in candidates]
     masses = [float(np.prod([attributes[name].m for name in clique])) for clique in candidates]
-    scales = 1.0 / (np.square(moved) * masses)
-    covers, errors = subsets(parts, candidates), demanded(attributes, demands, parts)
+    scales = 1.0 / (np.square(sensitivities) * masses)
+    covers, errors = subsets(parts, candidates), error_coefficients(attributes, demands, parts)
     asked = {frozenset(demand.clique) for demand in demands}
     starts = [
         np.zeros(len(candidates)),
@@ -165,7 +166,8 @@ def allocate(
     ]
     best = min((_descend(start, covers, scales, errors, power) for start in starts), key=lambda found: found[0])[1]
     kept = best > NEGLIGIBLE / len(candidates)
-    kept |= _indispensable(covers, kept)
+    missing = covers[:, kept].sum(axis=1) == 0
+    kept |= covers[missing].any(axis=0)  # the candidates that contain a part that no kept candidate contains
     chosen = [clique for clique, keep in zip(candidates, kept, strict=True) if keep]
     shares = _descend(np.log(best[kept] + 1e-12), covers[:, kept], scales[kept], errors, power)[1]
     return SharedStrategy(attributes, tuple(demands), dict(zip(chosen, (shares / shares.sum()).tolist(), strict=True)))
@@ -174,7 +176,7 @@ def allocate(
 def _descend(
     start: np.ndarray, covers: np.ndarray, scales: np.ndarray, errors: np.ndarray, power: int
 ) -> tuple[float, np.ndarray]:
-    """The log of the error, and shares exp(x) / sum exp(x) at which it is least."""
+    """Return the least log error found, and its shares, parametrized as exp(x) / sum exp(x)."""
     from scipy.optimize import minimize
 
     def objective(x: np.ndarray) -> tuple[float, np.ndarray]:
@@ -188,9 +190,3 @@ def _descend(
     found = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": 1000, "ftol": 1e-10})
     shares = np.exp(found.x - found.x.max())
     return float(found.fun), shares / shares.sum()
-
-
-def _indispensable(covers: np.ndarray, kept: np.ndarray) -> np.ndarray:
-    """Candidates that a part needs which no kept one covers."""
-    missing = covers[:, kept].sum(axis=1) == 0
-    return np.asarray(covers[missing].any(axis=0))

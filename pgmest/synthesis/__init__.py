@@ -1,10 +1,11 @@
-"""Records from noisy marginal tables, without a model in between: tables made consistent, then records fitted to them.
+"""Synthesis of records from noisy marginals without a model: consistent tables first, then records that match them.
 
-measurements -> consistent_tables (consistency.py): tables that agree and are not negative
-             or locally_nonnegative (local_nonnegativity.py): the same for very many of them, weighted by their noise
-             -> synthesize (synthesize.py): independent parts apart, what a chain of tables fixes appended
-             -> records changed code by code (local_search.py), by gradual updates as published (gum.py), or for small
-                tables by flows (min_cost_flow.py)
+measurements -> consistent_tables (consistency.py): consistent, non-negative tables
+             or locally_nonnegative (local_nonnegativity.py): the same for a large number of tables, weighted by noise
+             -> synthesize (synthesize.py): independent parts are synthesized separately; attributes that only one table
+                contains are appended
+             -> records: by coordinate descent on their codes (local_search.py), by the published gradual updates
+                (gum.py), or, for small tables, by minimum-cost flows (min_cost_flow.py)
 """
 
 from pgmest.synthesis.consistency import consistent_tables, norm_sub, shared_sets

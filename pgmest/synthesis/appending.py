@@ -1,7 +1,8 @@
-"""Attributes that are in one table only: left out while records are made, and appended to them afterwards."""
+"""Attributes that only one table contains: they are appended to the records at the end of a synthesis."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -16,46 +17,52 @@ from pgmest.tables.factor import Factor
 
 @dataclass(frozen=True)
 class Appended:
-    """An attribute to be drawn given others, from a table over all of them."""
+    """An attribute that is drawn given other attributes.
+
+    Attributes:
+        attribute: the attribute to draw.
+        given: the attributes to condition on.
+        table: the position of the table over all of them.
+    """
 
     attribute: str
     given: Clique
     table: int
 
 
-def peel(cliques: Sequence[Clique]) -> tuple[list[tuple[Clique, int]], list[Appended]]:
-    """What is left of overlapping cliques when attributes that occur in one of them only are taken off, repeatedly.
+def gyo_reduction(cliques: Sequence[Clique]) -> tuple[list[tuple[Clique, int]], list[Appended]]:
+    """Remove attributes that occur in one clique only, and cliques inside other cliques, as long as possible.
 
-    A clique inside another one is dropped, which may leave further attributes to a single clique (the reduction of
-    Graham, and of Yu and Ozsoyoglu). Of cliques that a junction tree joins nothing remains, and appending then draws
-    from exactly their joint distribution of maximum entropy.
+    This is the GYO reduction (Graham; Yu and Ozsoyoglu). If the cliques have a junction tree, it removes everything,
+    and appending then draws from exactly the maximum-entropy distribution of the tables.
 
     Returns:
-        the remaining cliques, each with the position of the one it was, and what to append, last taken off first.
+        the remaining cliques, each with its position in `cliques`; and the attributes to append, in the order in which
+        they must be appended.
 
-    >>> peel([("a", "b"), ("b", "c")])[0]
+    >>> gyo_reduction([("a", "b"), ("b", "c")])[0]
     []
-    >>> core, appended = peel([("a", "b"), ("b", "c"), ("a", "c"), ("c", "d")])
+    >>> core, appended = gyo_reduction([("a", "b"), ("b", "c"), ("a", "c"), ("c", "d")])
     >>> [clique for clique, _ in core], appended
     ([('a', 'b'), ('b', 'c'), ('a', 'c')], [Appended(attribute='d', given=('c',), table=3)])
     """
-    left: list[tuple[Clique, int]] = [(tuple(clique), place) for place, clique in enumerate(cliques)]
-    taken: list[Appended] = []
+    remaining: list[tuple[Clique, int]] = [(tuple(clique), place) for place, clique in enumerate(cliques)]
+    removed: list[Appended] = []
     while True:
-        left = _maximal(left)
-        exclusive = _exclusive(left)
+        remaining = _maximal(remaining)
+        exclusive = _exclusive(remaining)
         if exclusive is None:
-            return left, taken[::-1]
+            return remaining, removed[::-1]
         position, name = exclusive
-        clique, place = left[position]
+        clique, place = remaining[position]
         rest = tuple(other for other in clique if other != name)
-        taken.append(Appended(name, rest, place))
-        left[position] = (rest, place)
+        removed.append(Appended(name, rest, place))
+        remaining[position] = (rest, place)
 
 
-def _maximal(left: Sequence[tuple[Clique, int]]) -> list[tuple[Clique, int]]:
-    """The cliques that are not empty and inside no other, the first of equal ones."""
-    sets = [frozenset(clique) for clique, _ in left]
+def _maximal(remaining: Sequence[tuple[Clique, int]]) -> list[tuple[Clique, int]]:
+    """Return the non-empty cliques that are not inside another one, and the first of equal ones."""
+    sets = [frozenset(clique) for clique, _ in remaining]
     holders: dict[str, set[int]] = {}
     for position, own in enumerate(sets):
         for name in own:
@@ -64,26 +71,24 @@ def _maximal(left: Sequence[tuple[Clique, int]]) -> list[tuple[Clique, int]]:
     for position, own in enumerate(sets):
         around = set.intersection(*sorted((holders[name] for name in own), key=len)) if own else set()
         if own and all(len(sets[other]) == len(own) and other >= position for other in around):
-            kept.append(left[position])
+            kept.append(remaining[position])
     return kept
 
 
-def _exclusive(left: Sequence[tuple[Clique, int]]) -> tuple[int, str] | None:
-    """A clique's position and an attribute that no other has."""
-    where: dict[str, list[int]] = {}
-    for position, (clique, _) in enumerate(left):
-        for name in clique:
-            where.setdefault(name, []).append(position)
-    return next(((positions[0], name) for name, positions in where.items() if len(positions) == 1), None)
+def _exclusive(remaining: Sequence[tuple[Clique, int]]) -> tuple[int, str] | None:
+    """Return an attribute that only one clique has, after that clique's position; None without one."""
+    occurrences = Counter(name for clique, _ in remaining for name in clique)
+    named = ((position, name) for position, (clique, _) in enumerate(remaining) for name in clique)
+    return next(((position, name) for position, name in named if occurrences[name] == 1), None)
 
 
 def append(
     columns: Mapping[str, np.ndarray], step: Appended, table: Factor, n: int, generator: np.random.Generator
 ) -> np.ndarray:
-    """The codes of an attribute for n records, given their other codes: as often as the table's conditionals say.
+    """Return the codes of an attribute for n records, drawn from its conditional distribution given other attributes.
 
-    In each group of records with the same codes in `given`, every value occurs its expected number of times, rounded up
-    or down, and is dealt out in random order. A group that the table does not know gets the attribute's one-way
+    In each group of records with the same codes of `step.given`, every code occurs its expected number of times,
+    rounded up or down, in random order. A group without positive counts in the table gets the attribute's one-way
     distribution.
     """
     size = table.domain[step.attribute]

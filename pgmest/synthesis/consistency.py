@@ -1,4 +1,4 @@
-"""Noisy tables that overlap, made to agree: averaging over what they share, and no negative counts."""
+"""Consistency of overlapping noisy tables: averages over shared attributes, and non-negative counts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError, QueryError, at_least
+from pgmest.errors import ArgumentError, QueryError, at_least
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.solvers.total import estimate_total
 from pgmest.tables.domain import Clique, Domain, as_domain
@@ -25,13 +25,14 @@ def consistent_tables(
     rounds: int = 100,
     tolerance: float = 1e-3,
 ) -> list[Factor]:
-    r"""The measured tables, changed as little as makes them agree exactly wherever they overlap (PriView, PrivSyn).
+    r"""Return the measured tables after the least change that makes them consistent (PriView, PrivSyn).
 
     For each set A of attributes that tables share, smallest first, the tables' marginals on A are averaged with weights
-    $n_A / (n_i \sigma_i^2)$, the inverse of their variances for tables of $n_i$ cells, and each table is moved evenly
-    to the average. In that order no step undoes an earlier one, and the result is the weighted least-squares solution:
-    of all tables that agree and sum to the total, the one of least $\sum_i \lVert x_i - y_i \rVert^2 / \sigma_i^2$.
-    Negative counts are then removed from each table by `norm_sub`, which unsettles the agreement, and so on in turns.
+    $n_A / (n_i \sigma_i^2)$, the inverse variances for tables of $n_i$ cells. Each table then gets the average as its
+    marginal, by adding the same amount to all cells of a group. In that order no step undoes an earlier one, and the
+    result is the weighted least-squares solution: among all consistent tables that sum to the total, it minimizes
+    $\sum_i \lVert x_i - y_i \rVert^2 / \sigma_i^2$. Then `norm_sub` removes negative counts from each table. This
+    disturbs consistency, so the two steps alternate.
 
     >>> a = LinearMeasurement([6.0, 4.0], "a")
     >>> ab = LinearMeasurement([[2.0, 2.0], [3.0, 3.0]], ("a", "b"))
@@ -40,31 +41,33 @@ def consistent_tables(
     ([5.333, 4.667], [5.333, 4.667])
 
     Args:
-        measurements: of whole tables (identity queries), in counts.
+        measurements: measurements of whole tables (identity queries), in counts.
         domain: the attributes.
         total: the number of records; by default the best estimate from the measurements.
-        rounds: the most turns; 0 for agreement only, with negative counts.
-        tolerance: negative counts that sum to at most this share of the total in each table are left there.
+        rounds: the largest number of alternations; with 0 tables are made consistent once and keep negative counts.
+        tolerance: negative counts may remain if their sum in each table is at most this fraction of the total.
 
     Returns:
-        a table per measurement, in the order and with the axes of the measurements, all summing to the total. They
-        agree to rounding, and are negative at most by the tolerance where `rounds` sufficed.
+        one table for each measurement, in the order and with the axes of the measurements, all summing to the total.
+        They are consistent to rounding error, and non-negative up to the tolerance if `rounds` sufficed.
 
     Raises:
-        QueryError: a measurement with a query other than identity.
+        QueryError: a measurement has a query other than identity.
         TotalError, UnknownAttributeError, MeasurementShapeError: the measurements do not fit the domain.
     """
     known, noisy = as_domain(domain), list(measurements)
     for measurement in noisy:
         measurement.check(known)
         if measurement.query is not None:
-            raise QueryError(f"the measurement of {measurement.clique} answers {measurement.query}, not the cells.")
+            raise QueryError(
+                f"the measurement of {measurement.clique} answers {measurement.query}; measure the cells (query=None)."
+            )
     from pgmest.synthesis.kernels import agree, most_negative, onto_simplexes
 
     rounds = at_least("rounds", rounds, 0)
     size = estimate_total(noisy, known).value if total is None else float(total)
     cliques = [known.ordered(m.clique) for m in noisy]
-    flat, starts, tables = _laid_out(noisy, cliques, known)
+    flat, starts, tables = _flat_tables(noisy, cliques, known)
     weights = [1 / float(np.mean(np.square(measurement.stddev))) for measurement in noisy]
     agreement = _Agreement.of(cliques, known, weights, starts)
     for turn in range(rounds + 1):
@@ -78,10 +81,10 @@ def consistent_tables(
     ]
 
 
-def _laid_out(
+def _flat_tables(
     noisy: Sequence[LinearMeasurement], cliques: Sequence[Clique], domain: Domain
 ) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
-    """The noisy tables one after the other, where each starts, and each as a part of that array."""
+    """Return the noisy tables in one flat array, the start of each in the array, and each as a view of the array."""
     starts = np.cumsum([0, *(domain.size(clique) for clique in cliques)], dtype=np.int64)
     flat = np.empty(int(starts[-1]))
     tables = []
@@ -94,7 +97,7 @@ def _laid_out(
 
 
 def norm_sub(values: np.ndarray, total: float) -> np.ndarray:
-    """The nearest table, in l2, without negative counts and with this sum: one amount off every count, cut at 0.
+    """Return the nearest table, in l2, that has no negative count and sums to `total` (see `onto_simplex`).
 
     >>> norm_sub(np.array([5.0, 3.0, -1.0]), 6.0)
     array([4., 2., 0.])
@@ -108,7 +111,7 @@ def norm_sub(values: np.ndarray, total: float) -> np.ndarray:
 
 
 def shared_sets(cliques: Sequence[Iterable[str]]) -> list[Clique]:
-    """What two or more cliques have in common, and what these sets have in common, and (); smallest first.
+    """Return the intersections of any two or more cliques, and the empty set; smallest first.
 
     >>> shared_sets([("a", "b"), ("b", "c"), ("a", "b", "d")])
     [(), ('b',), ('a', 'b')]
@@ -127,7 +130,7 @@ def shared_sets(cliques: Sequence[Iterable[str]]) -> list[Clique]:
 
 
 def _holders(sets: Sequence[frozenset[str]]) -> dict[str, list[tuple[int, frozenset[str]]]]:
-    """For each attribute the sets that have it, each after its position."""
+    """Return, for each attribute, the sets that contain it, each after its position."""
     found: dict[str, list[tuple[int, frozenset[str]]]] = defaultdict(list)
     for position, one in enumerate(sets):
         for name in one:
@@ -137,11 +140,11 @@ def _holders(sets: Sequence[frozenset[str]]) -> dict[str, list[tuple[int, frozen
 
 @dataclass(frozen=True, eq=False)
 class _Agreement:
-    """The tables that share attributes, as the kernel reads them.
+    """The tables that share attributes, as the kernel `agree` reads them.
 
     Attributes:
-        arrays: steps, members, weights, sizes and strides.
-        space: its work space.
+        arrays: the kernel's steps, members, weights, sizes and strides.
+        space: the kernel's workspace.
     """
 
     arrays: tuple[np.ndarray, ...]
@@ -149,7 +152,7 @@ class _Agreement:
 
     @classmethod
     def of(cls, cliques: Sequence[Clique], domain: Domain, weights: Sequence[float], starts: np.ndarray) -> _Agreement:
-        """For tables one after the other, each of a clique in domain order."""
+        """Return the arrays for tables that are stored one after the other, each of a clique in domain order."""
         sets = [frozenset(clique) for clique in cliques]
         everyone, holders = list(enumerate(sets)), _holders(sets)
         steps, members, shares = [], [], []
@@ -157,8 +160,8 @@ class _Agreement:
         for shared in shared_sets(cliques):
             cells, first = domain.size(shared), len(members)
             inside = frozenset(shared)
-            for place, held in min((holders[name] for name in shared), key=len, default=everyone):
-                if inside <= held:
+            for place, clique in min((holders[name] for name in shared), key=len, default=everyone):
+                if inside <= clique:
                     begin, end, run = int(starts[place]), int(starts[place + 1]), len(runs)
                     runs += _runs(cliques[place], inside, domain)
                     members.append((begin, end, run, len(runs)))
@@ -180,7 +183,9 @@ class _Agreement:
 
 
 def _runs(clique: Clique, shared: frozenset[str], domain: Domain) -> list[tuple[int, int]]:
-    """The neighboring axes of a table that are all shared, or all not: their cells, and their stride in what is shared.
+    """Return a table's axes as runs of adjacent axes that are all shared, or all summed out.
+
+    Each run is its number of cells and its stride in the marginal on the shared attributes, 0 if it is summed out.
 
     >>> _runs(("a", "b", "c"), frozenset("bc"), Domain({"a": 2, "b": 3, "c": 4}))
     [(2, 0), (12, 1)]

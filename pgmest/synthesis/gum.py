@@ -1,4 +1,4 @@
-"""GUM: records moved step by step toward tables, by copying and by rewriting a few of them at a time (PrivSyn)."""
+"""GUM: records approach tables step by step, by copying and rewriting a few of them at a time (PrivSyn)."""
 
 from __future__ import annotations
 
@@ -10,17 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError, at_least
+from pgmest.errors import ArgumentError, at_least
 from pgmest.sampling.systematic import random_round, systematic
 from pgmest.synthesis.starts import as_rows, independent_columns
 from pgmest.tables.domain import Domain
 from pgmest.tables.factor import Factor
 
 Callback = Callable[[int, float], object]
-"""Called after each iteration with its number and the mean total-variation error of the tables that it found."""
+"""A function that is called after each iteration with the iteration's number and the mean total-variation error of the
+tables before their updates, as a fraction."""
 
 Step = Callable[[np.ndarray, np.ndarray, float, np.random.Generator], tuple[np.ndarray, np.ndarray]]
-"""From what each cell misses (negative: has too many) and has, and alpha: what it gains and what it loses."""
+"""A function from each cell's missing records (negative for a surplus), its count, alpha and a generator to the numbers
+of records that each cell gains and loses."""
 
 SCHEDULES: Mapping[str, Callable[[int, float, int], float]] = {
     "step": lambda t, decay, period: decay ** (t // period),
@@ -28,42 +30,44 @@ SCHEDULES: Mapping[str, Callable[[int, float, int], float]] = {
     "linear": lambda t, decay, period: 1 / (1 + decay * t),
     "square_root": lambda t, decay, period: 1 / math.sqrt(1 + decay * t),
 }
-"""What alpha is multiplied by in iteration t = 0, 1, ... (DPSyn A.3)."""
+"""The factor of alpha in iteration t = 0, 1, ..., by the name of the schedule (DPSyn A.3)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GradualUpdate:
     r"""The gradually updating method (Zhang et al. 2021, PrivSyn section 5; DPSyn section 5.5 and appendix A).
 
-    Every iteration visits all tables in random order. Where a cell has fewer records than its table says, it gains
-    some, and cells with too many lose as many in all. Of what a cell gains, the share `duplicate` are copies of records
-    that are there already, which bring their other attributes with them and so keep what other tables say; the others
-    are records that keep their other attributes and are rewritten in those of the table. alpha falls by a schedule, so
-    that the updates of different tables come to terms.
+    Every iteration visits all tables in random order. Cells that have fewer records than their table's count gain
+    records, and cells that have more lose the same number in all. A share `duplicate` of the gains are copies of the
+    cell's records with all their attributes, which preserves other tables. The remaining gains are records of other
+    cells that are rewritten in the table's attributes and keep their other attributes. alpha decreases by a schedule,
+    so that the updates of different tables converge.
 
-    step="proportional" is ours: a cell gains alpha * min(deficit, records there), an empty one alpha * deficit, and
-    cells lose in proportion to their excess. step="capped" is the published one: with n_s records where n_t are wanted
-    a cell gains min(n_t - n_s, alpha n_s), nothing where it is empty, and others lose min(n_s - n_t, beta n_s) with the
-    beta that keeps the number of records. That soon is all of the deficit, however small alpha: on a census table with
-    85 pairs the records then stay a fifth further off. `GradualUpdate.as_published()` has its constants.
+    step="proportional" (the default, not from the papers): a cell gains alpha * min(deficit, count), an empty cell
+    gains alpha * deficit, and cells lose in proportion to their excess. step="capped" is the published one: a cell with
+    n_s records and target n_t gains min(n_t - n_s, alpha n_s), and an empty cell gains nothing; other cells lose
+    min(n_s - n_t, beta n_s), with the beta that keeps the number of records. After a few iterations these gains are the
+    whole deficit, even for a small alpha; on a census table with 85 pairs the error then stays a fifth larger.
+    `GradualUpdate.as_published()` has the published constants.
 
     >>> GradualUpdate(schedule="linear", decay=0.5).alpha_of(2)
     0.5
 
     Args:
-        iterations: how often all tables are visited.
-        alpha: the share of a cell's records that may be added in the first iteration.
-        decay: of the schedule: k.
-        period: of the schedule "step": s.
-        duplicate: the share of copies, 0 to 1. More copies fit the tables better, but help a noisy release less.
-        last_duplicate: the share of copies in the last iteration, to which it then goes evenly (DPSyn A.2: once records
-            are close to their tables copies are preferable); None for the same in all.
-        schedule: of alpha: "step", alpha k^floor(t / s); "exponential", alpha exp(-k t); "linear", alpha / (1 + k t);
-            or "square_root", alpha / sqrt(1 + k t).
+        iterations: the number of passes over all tables.
+        alpha: the gain of a cell in the first iteration, as a share of its records.
+        decay: the rate k of the schedule.
+        period: the period s of the schedule "step", in iterations.
+        duplicate: the share of copies among the gains, 0 to 1. More copies match the tables more closely, but noisy
+            tables profit less from that.
+        last_duplicate: the share of copies in the last iteration; the share changes linearly from `duplicate` to this
+            (DPSyn A.2 prefers copies once records are close to their tables). None keeps `duplicate`.
+        schedule: the alpha of iteration t: "step", alpha k^floor(t / s); "exponential", alpha exp(-k t); "linear",
+            alpha / (1 + k t); or "square_root", alpha / sqrt(1 + k t).
         step: "proportional" or "capped".
 
     Raises:
-        ArgumentError: a parameter out of its range.
+        ArgumentError: a parameter is out of its range.
     """
 
     iterations: int = 50
@@ -94,18 +98,19 @@ class GradualUpdate:
 
     @classmethod
     def as_published(cls, **parameters: Any) -> GradualUpdate:
-        """The published step, with copies preferred in the end; other parameters can be given.
+        """Return the published method, whose share of copies grows to 1; `parameters` override its constants.
 
-        alpha is 0.2, that of the contest. The rate and period of the decay are not published; ours are used.
+        alpha is 0.2, that of the contest. The rate and the period of the decay are not published; the defaults are
+        used.
         """
         return cls(**{"alpha": 0.2, "duplicate": 0.0, "last_duplicate": 1.0, "step": "capped", **parameters})
 
     def alpha_of(self, iteration: int) -> float:
-        """alpha in iteration t = 0, 1, ..."""
+        """Return alpha in iteration t = 0, 1, ..."""
         return self.alpha * SCHEDULES[self.schedule](iteration, self.decay, self.period)
 
     def duplicate_of(self, iteration: int) -> float:
-        """The share of copies in iteration t = 0, 1, ..."""
+        """Return the share of copies in iteration t = 0, 1, ..."""
         if self.last_duplicate is None:
             return self.duplicate
         return self.duplicate + (self.last_duplicate - self.duplicate) * iteration / max(1, self.iterations - 1)
@@ -118,22 +123,22 @@ class GradualUpdate:
         generator: np.random.Generator,
         callback: Callback | None = None,
     ) -> list[np.ndarray]:
-        """n records that have nearly these tables: a column of codes per attribute.
+        """Return n records whose marginals are close to the tables: one column of codes for each attribute.
 
         Args:
-            tables: of counts that agree, covering every attribute; negative ones count as 0.
+            tables: consistent tables of counts that together contain every attribute; negative counts count as 0.
             domain: the attributes of the records, in order.
-            n: how many.
-            generator: for all random choices.
+            n: the number of records.
+            generator: the source of all random choices.
             callback: see `Callback`.
         """
         rows = as_rows(independent_columns(tables, domain, n, generator), domain)
-        goals = [_Goal(table, domain, n, generator) for table in tables]
+        targets = [_Target(table, domain, n, generator) for table in tables]
         buffers = _Buffers(n, generator)
         for iteration in range(self.iterations):
-            moves = Moves(self.alpha_of(iteration), self.duplicate_of(iteration), STEPS[self.step])
+            rule = UpdateRule(self.alpha_of(iteration), self.duplicate_of(iteration), STEPS[self.step])
             errors = [
-                goals[place].update(rows, moves, buffers, generator) for place in generator.permutation(len(goals))
+                targets[place].update(rows, rule, buffers, generator) for place in generator.permutation(len(targets))
             ]
             if callback is not None:
                 callback(iteration + 1, float(np.mean(errors)))
@@ -141,7 +146,7 @@ class GradualUpdate:
 
 
 class _Buffers:
-    """What all updates of n records use."""
+    """The kernels and the workspace that all updates of n records share."""
 
     def __init__(self, n: int, generator: np.random.Generator):
         from pgmest.sampling.kernels import take_records
@@ -155,7 +160,7 @@ class _Buffers:
 def proportional_step(
     missing: np.ndarray, counts: np.ndarray, alpha: float, generator: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """What each cell gains and what it loses, as many in all: alpha of the least of its deficit and its records."""
+    """Return the gains alpha * min(deficit, count) of the cells, and losses of the same sum, proportional to excess."""
     deficit, excess = np.maximum(missing, 0), np.maximum(-missing, 0)
     allowed = alpha * np.where(counts > 0, np.minimum(deficit, counts), deficit)
     gains = np.minimum(random_round(allowed, generator), deficit)
@@ -165,7 +170,7 @@ def proportional_step(
 def capped_step(
     missing: np.ndarray, counts: np.ndarray, alpha: float, generator: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """As published: gains of min(n_t - n_s, alpha n_s), losses of min(n_s - n_t, beta n_s), as many in all."""
+    """Return the published gains min(n_t - n_s, alpha n_s) and losses min(n_s - n_t, beta n_s), of the same sum."""
     deficit, excess = np.maximum(missing, 0), np.maximum(-missing, 0)
     gains = np.minimum(random_round(np.minimum(deficit, alpha * counts), generator), deficit)
     moved = int(gains.sum())
@@ -173,7 +178,7 @@ def capped_step(
 
 
 def loss_rate(excess: np.ndarray, counts: np.ndarray, moved: int) -> float:
-    """The least beta with sum min(excess, beta counts) = moved, which is at most the whole excess.
+    """Return the smallest beta with sum min(excess, beta counts) = moved, where `moved` is at most the sum of `excess`.
 
     >>> loss_rate(np.array([4, 1, 0]), np.array([10, 10, 10]), 3)
     0.2
@@ -184,27 +189,27 @@ def loss_rate(excess: np.ndarray, counts: np.ndarray, moved: int) -> float:
     rates = excess[over] / counts[over]
     order = np.argsort(rates, kind="stable")
     rates, lost, have = rates[order], excess[over][order], counts[over][order]
-    full = np.concatenate([[0.0], np.cumsum(lost)[:-1]])  # what the cells before lose, which lose all their excess
+    full = np.concatenate([[0.0], np.cumsum(lost)[:-1]])  # the losses of the cells before, which lose all their excess
     rest = np.cumsum(have[::-1])[::-1]
     place = min(int(np.searchsorted(full + rates * rest, moved)), len(rates) - 1)
     return float(min(rates[place], (moved - full[place]) / rest[place]))
 
 
 STEPS: Mapping[str, Step] = {"proportional": proportional_step, "capped": capped_step}
-"""How many records cells gain and lose in an update."""
+"""The rules for the gains and losses of an update, by name."""
 
 
 @dataclass(frozen=True)
-class Moves:
-    """An iteration's parameters: alpha, the share of copies, and what cells gain and lose."""
+class UpdateRule:
+    """The parameters of an iteration: alpha, the share of copies, and the function of gains and losses."""
 
     alpha: float
     duplicate: float
     step: Step
 
 
-class _Goal:
-    """A table to be matched: how many of the n records each of its cells should hold."""
+class _Target:
+    """A target table: the number of the n records that each of its cells should have."""
 
     def __init__(self, table: Factor, domain: Domain, n: int, generator: np.random.Generator):
         shape = table.domain.shape
@@ -214,16 +219,16 @@ class _Goal:
         self.strides = np.array([math.prod(shape[axis + 1 :]) for axis in range(len(shape))], dtype=np.int64)
         self.counts = np.empty(self.target.size, dtype=np.int64)
 
-    def update(self, rows: np.ndarray, moves: Moves, buffers: _Buffers, generator: np.random.Generator) -> float:
-        """One update of the records; the total-variation error that was found, a fraction."""
+    def update(self, rows: np.ndarray, rule: UpdateRule, buffers: _Buffers, generator: np.random.Generator) -> float:
+        """Update the records; return the total-variation error before the update, as a fraction."""
         kernels, counts = buffers.kernels, self.counts
         kernels.count_cells(rows, self.axes, self.strides, buffers.cells, counts)
         missing = self.target - counts
         deficit = np.maximum(missing, 0)
-        gains, losses = moves.step(missing, counts, moves.alpha, generator)
+        gains, losses = rule.step(missing, counts, rule.alpha, generator)
         moved = int(gains.sum())
         if moved:
-            wanted = np.where(counts > 0, moves.duplicate * gains, 0.0)
+            wanted = np.where(counts > 0, rule.duplicate * gains, 0.0)
             copies = np.minimum(random_round(wanted, generator), gains)
             taken = int(copies.sum())
             buffers.take_records(

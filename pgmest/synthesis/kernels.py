@@ -1,16 +1,16 @@
-"""The compiled kernels of record synthesis: which cell each record is in, and rewriting records.
+"""The compiled kernels of record synthesis: counting, rewriting records, coordinate descent, and consistent tables.
 
-Which records to take is drawn by `take_records` of `pgmest.sampling.kernels`: numba keeps machine code on disk and
-looks only at the file of a kernel to see whether it is current, so a kernel calls none of another file.
+`take_records`, which chooses the records to rewrite, is in `pgmest.sampling.kernels`. Python code calls both, because a
+kernel must not call a kernel of another file: numba's cache on disk is checked against the kernel's own file only.
 
-Records are rows of codes, shape (records, attributes), so that a record copied is a few neighboring bytes.
+Records are rows of codes, shape (records, attributes), so that copying a record copies a few adjacent bytes.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from pgmest._base.compiled import compiled, inlined, reduction
+from pgmest._base.compiled import compiled, inlined, reducing, reduction
 
 
 @compiled
@@ -27,7 +27,7 @@ def count_cells(rows, axes, strides, cells, counts):
 
 @compiled
 def copy_records(rows, victims, sources):
-    """Each victim becomes a copy of a source; both are in record order, so memory is read and written in order."""
+    """Overwrite each victim with a copy of a source; both are in record order, so memory access is sequential."""
     for j in range(len(victims)):
         for a in range(rows.shape[1]):
             rows[victims[j], a] = rows[sources[j], a]
@@ -35,21 +35,21 @@ def copy_records(rows, victims, sources):
 
 @compiled
 def rewrite_records(rows, victims, filled, axes, strides, sizes):
-    """Each victim moves to a cell of the marginal, and keeps its codes of other attributes."""
+    """Move victim j to the cell filled[j] of a marginal; the victim keeps its codes of other attributes."""
     for j in range(len(victims)):
         for a in range(len(axes)):
             rows[victims[j], axes[a]] = (filled[j] // strides[a]) % sizes[a]
 
 
 START, NEIGHBOR, DISTANCE, FIRST, LAST = range(5)
-"""The columns of a link."""
+"""The columns of a link, see `change_codes`."""
 OTHER, STEP, PEER = range(3)
-"""The columns of a member."""
+"""The columns of a member, see `change_codes`."""
 
 
 @inlined
-def _further(record, members, begin, end):
-    """What the members from `begin` to `end` add to where their codes begin."""
+def _offset(record, members, begin, end):
+    """Return the sum of code times stride over the members begin..end-1."""
     cells = np.uint64(0)
     for m in range(begin, end):
         cells += np.uint64(record[members[m, OTHER]]) * members[m, STEP]
@@ -57,29 +57,41 @@ def _further(record, members, begin, end):
 
 
 @inlined
-def _beginning(record, links, members, k):
-    """Where the codes begin that go with those of the record's other attributes: of pairs without a loop, for speed."""
+def _row_start(record, links, members, k):
+    """Return the start of the row of link k that belongs to the record's codes of the other attributes.
+
+    The first other attribute is handled without a loop, because most tables are two-way.
+    """
     cell = links[k, START] + np.uint64(record[links[k, NEIGHBOR]]) * links[k, DISTANCE]
     second = links[k, FIRST] + np.uint64(1)
     if second < links[k, LAST]:
-        cell += _further(record, members, second, links[k, LAST])
+        cell += _offset(record, members, second, links[k, LAST])
     return cell
 
 
 @compiled
 def change_codes(rows, order, sizes, first, links, members, costs, weights, gain):
-    """Give each code of these records the value that lowers the weighted squared distance to all tables most.
+    """Give each code of the records the value that lowers the weighted squared distance to all tables most.
 
-    Each table lies once for each of its attributes a, the codes of a that go with codes of the others next to each
-    other: a link. The distance is the sum of w (count - target)^2. `costs` has what one more record in a cell would add
-    to it, w (2 (count - target) + 1), `weights` has w. Returns the number of changes.
+    The distance is the sum of w (count - target)^2 over all cells. A table is stored once for each of its attributes a,
+    transposed so that the codes of a are adjacent. This copy is called a link of a.
 
-    rows: the records, shape (records, attributes), changed in place; order: the places of those to be looked at;
-    first: the links of a are first[a] to first[a + 1]; gain: space for as many numbers as an attribute has values;
-    links, members: unsigned, for then no index is checked for being negative, which would be three times as slow. A
-    link's row: its start, the first other attribute of its table, the step of its codes (0 where there is no other),
-    its first member, and the one after its last. A member's, of each other attribute of the table: which, the step of
-    its codes, and the link to the same table that has its codes side by side.
+    Args:
+        rows: the records, shape (records, attributes); changed in place.
+        order: the positions of the records to visit, in order.
+        sizes: the number of codes of each attribute.
+        first: the links of attribute a are first[a]..first[a + 1] - 1.
+        links: for each link its start in `costs`, the first other attribute of its table, that attribute's stride (0 if
+            there is no other attribute), its first member, and its last member + 1. Unsigned, because numba tests
+            signed indices for negative values, which makes the kernel three times as slow.
+        members: for each other attribute of a link's table the attribute, its stride in the link, and the link of that
+            attribute to the same table. Unsigned.
+        costs: for each cell of each link the increase of the distance by one more record, w (2 (count - target) + 1).
+        weights: for each cell of each link its w.
+        gain: workspace with an entry for each code of the largest attribute.
+
+    Returns:
+        the number of changes.
     """
     moved = 0
     for place in order:
@@ -90,11 +102,13 @@ def change_codes(rows, order, sizes, first, links, members, costs, weights, gain
             for v in range(n):
                 gain[v] = 0.0
             for k in range(begin, end):
-                cell = _beginning(record, links, members, k)
+                cell = _row_start(record, links, members, k)
                 for v in range(n):
                     gain[v] += costs[cell + v]
                 own += weights[cell + old]
-            new, least = old, gain[old] - np.float32(2.0001) * own  # where it is costs less once it has left
+            # Without the record itself its cell would cost 2 w less. The excess of 1e-4 avoids changes by rounding
+            # error.
+            new, least = old, gain[old] - np.float32(2.0001) * own
             for v in range(n):
                 if v != old and gain[v] < least:
                     new, least = v, gain[v]
@@ -102,25 +116,25 @@ def change_codes(rows, order, sizes, first, links, members, costs, weights, gain
                 continue
             moved += 1
             for k in range(begin, end):
-                cell = _beginning(record, links, members, k)
+                cell = _row_start(record, links, members, k)
                 left, entered = np.float32(-2.0) * weights[cell + old], np.float32(2.0) * weights[cell + new]
                 costs[cell + old] += left
                 costs[cell + new] += entered
-                for m in range(links[k, FIRST], links[k, LAST]):
+                for m in range(links[k, FIRST], links[k, LAST]):  # the table's copies for its other attributes
                     code, link = np.uint64(record[members[m, OTHER]]), members[m, PEER]
                     record[a] = old
-                    costs[_beginning(record, links, members, link) + code] += left
+                    costs[_row_start(record, links, members, link) + code] += left
                     record[a] = new
-                    costs[_beginning(record, links, members, link) + code] += entered
+                    costs[_row_start(record, links, members, link) + code] += entered
             record[a] = new
     return moved
 
 
 @inlined
 def _gains(costs, cells, links, width, gain):
-    """gain[v] = the sum over links of costs[cells + v], for v < width, a multiple of four."""
+    """Set gain[v] to the sum over links k of costs[cells[k] + v], for v < width, a multiple of four."""
     at = np.uint64(0)
-    while at + np.uint64(8) <= width:  # eight sums in a row are one register
+    while at + np.uint64(8) <= width:  # eight adjacent sums stay in one vector register
         a = b = c = d = e = f = g = h = np.float32(0.0)
         for k in range(np.uint64(links)):
             cell = cells[k] + at
@@ -148,15 +162,25 @@ def _gains(costs, cells, links, width, gain):
 
 @compiled
 def change_attribute(rows, a, size, width, others, begins, links, targets, costs, weights, cells, gain):
-    """Give the attribute a of each record, in order, the code that lowers the distance to all pairs with a most.
+    """Give attribute a of each record, in order, the code that lowers the distance to all two-way tables with a most.
 
-    As `change_codes` does, for one attribute and tables of two attributes only, which need be at hand for no other.
+    The kernel does for one attribute and two-way tables what `change_codes` does for all attributes. It computes the
+    costs of these tables from scratch, so only one attribute's tables are in memory at a time.
 
-    rows: the records, shape (records, attributes), changed in place; size: the codes of a; width: the same, rounded up
-    to a multiple of four; others, begins: for each table its other attribute, and where its costs start, unsigned;
-    links: how many codes the other one has, where the table starts in targets, and how far apart the codes of the other
-    and of a lie there; costs, weights: space for `width` numbers for each code of each other attribute; cells, gain:
-    for one number a table, and for `width` ones. Returns the number of changes.
+    Args:
+        rows: the records, shape (records, attributes); changed in place.
+        a: the attribute to change.
+        size: the number of codes of a.
+        width: `size` rounded up to a multiple of four.
+        others, begins: for each table its other attribute, and the start of its costs; unsigned.
+        links: for each table the number of codes of the other attribute, the start of the table in `targets`, and the
+            strides there of the other attribute and of a.
+        targets: the target counts of all tables.
+        costs, weights: workspace of `width` entries for each code of each other attribute.
+        cells, gain: workspace of one entry for each table, and of `width` entries.
+
+    Returns:
+        the number of changes.
     """
     records, many, step = np.uint64(len(rows)), np.uint64(len(links)), np.uint64(width)
     costs[:] = 0.0
@@ -187,7 +211,7 @@ def change_attribute(rows, a, size, width, others, begins, links, targets, costs
         own = np.float32(0.0)
         for k in range(many):
             own += weights[cells[k] + old]
-        if gain[new] >= gain[old] - np.float32(2.0001) * own:  # where it is costs less once it has left
+        if gain[new] >= gain[old] - np.float32(2.0001) * own:  # as in change_codes
             continue
         moved += 1
         for k in range(many):
@@ -199,7 +223,7 @@ def change_attribute(rows, a, size, width, others, begins, links, targets, costs
 
 @inlined
 def _center(table, shape):
-    """Take the mean along each axis off a row-major table."""
+    """Subtract the mean along each axis from a row-major table, in place."""
     stride = table.size
     for a in range(len(shape)):
         block, stride = stride, stride // shape[a]
@@ -214,12 +238,21 @@ def _center(table, shape):
 
 
 @compiled
-def raise_negative(cliques, subsets, parts, shapes, maps, residuals, duals, table, change, spread):
-    """One round of dual ascent over all cliques (local_nonnegativity.py); the largest negative mass that it met.
+def ascend_dual(cliques, subsets, parts, shapes, maps, residuals, duals, table, change, variances):
+    """Do one round of dual ascent over all cliques (local_nonnegativity.py); return the largest negative mass found.
 
-    Rows of `cliques`: start of the duals, cells, first and last of the clique's subsets. Rows of `subsets`: the part,
-    start of the map from the clique's cells to the part's. Rows of `parts`: start of the residual, its cells, first and
-    last of its shape. `spread` is the variance of each part's residual; the last three arrays but one are work space.
+    For each clique, a projected gradient step raises the multipliers of its negative cells and updates the residuals.
+
+    Args:
+        cliques: for each clique the start of its multipliers in `duals`, its number of cells, and its first subset and
+            last subset + 1.
+        subsets: for each subset of a clique the part, and the start in `maps` of the map from the clique's cells to the
+            part's.
+        parts: for each part the start of its residual, its number of cells, and the range of its shape in `shapes`.
+        shapes, maps: see above.
+        residuals, duals: changed in place.
+        table, change: workspace with an entry for each cell of the largest clique.
+        variances: the variance of each part's residual; a residual of variance 0 is fixed.
     """
     worst = 0.0
     for g in range(len(cliques)):
@@ -232,7 +265,8 @@ def raise_negative(cliques, subsets, parts, shapes, maps, residuals, duals, tabl
             share = parts[part, 1] / n
             for j in range(n):
                 mu[j] += residual[cell_of[j]] * share
-            curvature = max(curvature, spread[part] * share)
+            # The largest eigenvalue of the dual's Hessian in this block; 1 / curvature is a safe step.
+            curvature = max(curvature, variances[part] * share)
         moved = False
         for j in range(n):
             negative -= min(mu[j], 0.0)
@@ -245,14 +279,14 @@ def raise_negative(cliques, subsets, parts, shapes, maps, residuals, duals, tabl
             continue
         for k in range(first, last):
             part, cell_of = subsets[k, 0], maps[subsets[k, 1] : subsets[k, 1] + n]
-            if spread[part] == 0.0:
+            if variances[part] == 0.0:
                 continue
             gathered = mu[: parts[part, 1]]
             gathered[:] = 0.0
             for j in range(n):
                 gathered[cell_of[j]] += step[j]
             _center(gathered, shapes[parts[part, 2] : parts[part, 3]])
-            scale = spread[part] * parts[part, 1] / n
+            scale = variances[part] * parts[part, 1] / n
             for j in range(parts[part, 1]):
                 residuals[parts[part, 0] + j] += gathered[j] * scale
     return worst
@@ -268,7 +302,7 @@ def _sum(row):
 
 @inlined
 def _advance(counter, sizes, strides, at):
-    """The next index of all runs but the last one, and where it is among the shared cells; row-major."""
+    """Advance the row-major index over all runs but the last; return its new position among the shared cells."""
     for k in range(len(sizes) - 2, -1, -1):
         counter[k] += 1
         at += strides[k]
@@ -279,9 +313,9 @@ def _advance(counter, sizes, strides, at):
     return at
 
 
-@inlined
+@reducing
 def _add_marginal(table, sizes, strides, marginal, counter):
-    """Add what a table says of the shared cells to `marginal`."""
+    """Add a table's marginal on the shared attributes to `marginal`."""
     at, width = 0, sizes[-1]
     counter[:] = 0
     for start in range(0, len(table), width):
@@ -295,8 +329,8 @@ def _add_marginal(table, sizes, strides, marginal, counter):
 
 
 @inlined
-def _move_marginal(table, sizes, strides, change, counter):
-    """Add the change of each shared cell to all the table's cells in it."""
+def _add_to_cells(table, sizes, strides, change, counter):
+    """Add the change of each cell of the marginal to all cells of the table that it sums."""
     at, width = 0, sizes[-1]
     counter[:] = 0
     for start in range(0, len(table), width):
@@ -313,12 +347,19 @@ def _move_marginal(table, sizes, strides, change, counter):
 
 @compiled
 def agree(values, steps, members, weights, sizes, strides, total, goal, marginals, counter):
-    """Move tables, in place, to the nearest ones that agree and sum to the total (consistency.py).
+    """Change tables, in place, to the nearest consistent ones that sum to the total (consistency.py).
 
-    steps: for each set of shared attributes, smallest first, its cells and its first and last member. members: of each
-    table that has them where it starts and ends in `values`, and where its runs do in `sizes` and `strides`: its
-    neighboring axes that are all shared, or none, are one run, with its cells and its stride in the shared cells, 0 if
-    it is summed out. weights: of each member in the average. The last three arrays are work space.
+    Args:
+        values: the cells of all tables, one table after the other.
+        steps: for each set of shared attributes, smallest first, its number of cells, its first member, and its last
+            member + 1.
+        members: for each table that contains a step's attributes, its start and end in `values`, and the start and end
+            of its runs in `sizes` and `strides`.
+        weights: the weight of each member in the average.
+        sizes, strides: for each run of adjacent axes that are all shared, or all summed out, its number of cells, and
+            its stride in the shared marginal (0 if it is summed out).
+        total: the sum of every table.
+        goal, marginals, counter: workspace for the average, for the members' marginals, and for an index.
     """
     for s in range(len(steps)):
         cells, first, last = steps[s]
@@ -333,18 +374,18 @@ def agree(values, steps, members, weights, sizes, strides, total, goal, marginal
             for c in range(cells):
                 goal[c] += weights[m] * here[c]
         for c in range(cells):
-            goal[c] = total if s == 0 else goal[c] / share
+            goal[c] = total if s == 0 else goal[c] / share  # the first set is empty: its marginal is the total
         for m in range(first, last):
             begin, end, run, stop = members[m]
             here = marginals[(m - first) * cells : (m - first + 1) * cells]
             for c in range(cells):
                 here[c] = (goal[c] - here[c]) * (cells / (end - begin))
-            _move_marginal(values[begin:end], sizes[run:stop], strides[run:stop], here, counter)
+            _add_to_cells(values[begin:end], sizes[run:stop], strides[run:stop], here, counter)
 
 
 @reduction
 def _sum_above(row, amount):
-    """The sum of the entries above an amount, and how many they are."""
+    """Return the sum and the number of the entries above an amount."""
     held, kept = 0.0, 0
     for j in range(len(row)):
         held += row[j] if row[j] > amount else 0.0
@@ -354,10 +395,10 @@ def _sum_above(row, amount):
 
 @compiled
 def onto_simplexes(values, starts, total):
-    """Each stretch of `values` moved to the nearest one without negative entries and with that sum, in place.
+    """Project each table in `values` onto the simplex of non-negative tables that sum to `total`, in place.
 
-    One amount is taken off every entry that stays positive; which these are is found by dropping those that would not,
-    again and again (Michelot 1986).
+    The projection subtracts one amount from every entry that stays positive. The algorithm of Michelot (1986) finds
+    these entries by repeatedly dropping those that would become negative.
     """
     for t in range(len(starts) - 1):
         row = values[starts[t] : starts[t + 1]]
@@ -365,7 +406,7 @@ def onto_simplexes(values, starts, total):
         while kept != count:
             count = kept
             held, kept = _sum_above(row, amount)
-            if kept > 0:  # none is left only where the total is 0, and then all entries become 0
+            if kept > 0:  # 0 entries are kept only if the total is 0, and then all become 0
                 amount = (held - total) / kept
         for j in range(row.size):
             row[j] = max(row[j] - amount, 0.0)
@@ -373,7 +414,7 @@ def onto_simplexes(values, starts, total):
 
 @compiled
 def most_negative(values, starts):
-    """The largest sum of negative entries of any stretch."""
+    """Return the largest sum of negative entries of any table in `values`, as a positive number."""
     most = 0.0
     for t in range(len(starts) - 1):
         negative = 0.0

@@ -1,18 +1,18 @@
-r"""Marginals without negative counts from noisy ones, however many attributes there are (GReM-LNN).
+r"""Non-negative, consistent marginals from noisy ones for any number of attributes (GReM-LNN).
 
-The marginal on a set of attributes splits into residuals, one for each subset B: what varies in all of B and in nothing
-else. Marginals that agree wherever they overlap are the same thing as residuals, which are free of one another. Each
-noisy marginal, or noisy residual (`pgmest.strategies.ResidualStrategy`), is an estimate of residuals with known
-variances, so that their weighted means are the least-squares solution, and the residuals for which
+The marginal on a set of attributes is a sum of residuals, one for each subset B: its interaction of all attributes of
+B. Consistent marginals correspond one to one to residuals, which are independent parameters. A noisy marginal, or a
+noisy residual (`pgmest.strategies.ResidualStrategy`), estimates residuals with known variances; the weighted means
+$\hat c_B$ are the least-squares solution, with variances $\tau_B^2$. The residuals that solve
 
-.. math:: \sum_B \lVert c_B - \hat c_B \rVert^2 / 2 \tau_B^2 \quad \text{is least while} \quad \mu_C = \sum_{B
+.. math:: \min \sum_B \lVert c_B - \hat c_B \rVert^2 / 2 \tau_B^2 \quad \text{subject to} \quad \mu_C = \sum_{B
           \subseteq C} c_B \otimes 1 / n_{C \setminus B} \ge 0
 
-for all cliques C are found by ascent on the dual, clique after clique: with multipliers $\lambda_C \ge 0$ the residuals
-are $\hat c_B + \tau_B^2 \sum_{C \supseteq B}$ (the residual of $\lambda_C$ on B). No junction tree is made, so no width
-limits it; nor does it promise that a distribution with all these marginals exists.
+for all cliques C are found by block coordinate ascent on the dual, one clique after the other: for multipliers
+$\lambda_C \ge 0$ the residuals are $\hat c_B + \tau_B^2 \sum_{C \supseteq B}$ (the residual of $\lambda_C$ on B).
+No junction tree is needed, so treewidth is no limit. A distribution that has all these marginals need not exist.
 
-Mullins, Fuentes, Xiao, Kifer, Musco, Sheldon 2024, Efficient and private marginal reconstruction with local
+Source: Mullins, Fuentes, Xiao, Kifer, Musco, Sheldon 2024, Efficient and private marginal reconstruction with local
 non-negativity.
 """
 
@@ -25,24 +25,24 @@ from itertools import combinations
 
 import numpy as np
 
-from pgmest._base.errors import QueryError, at_least
 from pgmest._base.memory import check_room
+from pgmest.errors import QueryError, at_least
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.queries.kron import Kron
-from pgmest.queries.workloads.workload import closure
 from pgmest.solvers.total import estimate_total
 from pgmest.tables.domain import Clique, Domain, as_domain
 from pgmest.tables.factor import Factor
+from pgmest.workloads.workload import closure
 
 
 @dataclass(frozen=True, eq=False)
 class LocalMarginals:
-    """Tables that agree, and how far they are from being non-negative.
+    """Consistent tables, and the negative counts that remain in them.
 
     Attributes:
-        tables: of counts, one for each clique, all summing to the total; those of maximal cliques only.
-        negative: the largest sum of negative counts in a table, as a share of the total.
-        rounds: how often each table was visited.
+        tables: tables of counts, one for each maximal clique, all summing to the total.
+        negative: the largest sum of negative counts in a table, as a fraction of the total, at least 0.
+        rounds: the number of passes over all tables.
     """
 
     tables: tuple[Factor, ...]
@@ -58,7 +58,7 @@ def locally_nonnegative(
     rounds: int = 200,
     tolerance: float = 1e-3,
 ) -> LocalMarginals:
-    """The marginals nearest to noisy ones, weighted by their noise, that agree exactly and are not negative.
+    """Return the consistent, non-negative marginals nearest to noisy ones, in least squares weighted by their noise.
 
     >>> noisy = [LinearMeasurement([[6.0, -2.0], [1.0, 5.0]], ("a", "b")), LinearMeasurement([4.0, 6.0], "b")]
     >>> found = locally_nonnegative(noisy, {"a": 2, "b": 2}, total=10)
@@ -67,14 +67,14 @@ def locally_nonnegative(
            [0.  , 5.25]])
 
     Args:
-        measurements: of whole marginals, or of residuals, in counts.
+        measurements: measurements of whole marginals, or of residuals, in counts.
         domain: the attributes.
-        total: the number of records; by default it is estimated with the rest.
-        rounds: the most visits of each table; 0 for agreement only, with negative counts.
-        tolerance: negative counts that sum to at most this share of the total in each table are left there.
+        total: the number of records; by default it is estimated with the marginals.
+        rounds: the largest number of passes over all tables; with 0 the tables are consistent and keep negative counts.
+        tolerance: negative counts may remain if their sum in each table is at most this fraction of the total.
 
     Raises:
-        QueryError: another query, or a residual that was measured without those inside of it.
+        QueryError: a measurement has another query, or a residual was measured without those of all subsets.
         UnknownAttributeError, MeasurementShapeError, TotalError: the measurements do not fit the domain.
         ModelTooLarge: the tables do not fit into memory.
     """
@@ -87,7 +87,7 @@ def locally_nonnegative(
     check_room("the tables", sum(known.size(clique) for clique in cliques))
     ascent = _Ascent(residuals, cliques)
     size = float(residuals.tables[()])
-    if rounds and size < 0:
+    if rounds and size < 0:  # non-negative tables cannot sum to a negative estimate of the total: fix the total instead
         residuals = Residuals.of(noisy, known, max(1.0, estimate_total(noisy, known).value))
         ascent, size = _Ascent(residuals, cliques), float(residuals.tables[()])
     done = ascent.run(rounds, tolerance * max(size, 1.0))
@@ -102,8 +102,8 @@ class Residuals:
 
     Attributes:
         domain: the attributes.
-        tables: a set of attributes, in domain order -> its residual, in counts, with mean 0 along each axis.
-        variances: of each residual's noise, in each direction that it has.
+        tables: set of attributes, in domain order -> its residual, in counts, with mean 0 along each axis.
+        variances: set of attributes -> the variance of its residual's noise in each direction of the residual's space.
     """
 
     domain: Domain
@@ -112,15 +112,16 @@ class Residuals:
 
     @classmethod
     def of(cls, measurements: Sequence[LinearMeasurement], domain: Domain, total: float | None = None) -> Residuals:
-        """Weighted means of what the measurements say about each residual; the total is exact where it is given.
+        """Return the means of the measured residuals, weighted by precision; a given total is exact.
 
         Raises:
-            QueryError: see `locally_nonnegative`.
+            QueryError: a measurement is neither of a marginal nor of a residual, a residual of a subset is missing, or
+                there are no measurements and no total.
         """
         sums: dict[Clique, np.ndarray] = {}
         precisions: dict[Clique, float] = {}
         for measurement in measurements:
-            for part, table, variance in _seen_by(measurement, domain):
+            for part, table, variance in _residuals_of(measurement, domain):
                 sums[part] = sums.get(part, 0.0) + table / variance
                 precisions[part] = precisions.get(part, 0.0) + 1.0 / variance
         tables = {part: table / precisions[part] for part, table in sums.items()}
@@ -132,7 +133,7 @@ class Residuals:
                 if without not in tables:
                     raise QueryError(
                         f"the residual on {part} was measured, but not the one on {without or 'the total'}; measure "
-                        "all subsets, or give total=."
+                        "the residuals on all subsets, or give total=."
                     )
         if () not in tables:
             raise QueryError("nothing was measured; give at least one measurement, or total=.")
@@ -140,12 +141,12 @@ class Residuals:
 
     @property
     def parts(self) -> tuple[Clique, ...]:
-        """The sets of attributes."""
+        """The sets of attributes of the residuals."""
         return tuple(self.tables)
 
 
-def _seen_by(measurement: LinearMeasurement, domain: Domain) -> Iterable[tuple[Clique, np.ndarray, float]]:
-    """The residuals that a measurement shows, each with its variance."""
+def _residuals_of(measurement: LinearMeasurement, domain: Domain) -> Iterable[tuple[Clique, np.ndarray, float]]:
+    """Yield the residuals that a measurement estimates: attributes, residual and the variance of its noise."""
     variance = float(np.mean(np.square(measurement.stddev)))
     clique, shape = measurement.clique, domain.project(measurement.clique).shape
     if measurement.query is None:
@@ -168,43 +169,45 @@ def _seen_by(measurement: LinearMeasurement, domain: Domain) -> Iterable[tuple[C
 
 
 def is_residual(query: object, domain: Domain) -> bool:
-    """Whether a query is the product of n I - 1 1^T on each of its attributes."""
+    """Return whether a query is the Kronecker product of n I - 1 1^T on each of its attributes."""
     return isinstance(query, Kron) and all(
-        factor.columns == factor.rows == domain[name] and _is_centering(factor)
-        for name, factor in query.factors.items()
+        factor.cells == factor.rows == domain[name] and _is_centering(factor) for name, factor in query.factors.items()
     )
 
 
-_known_factors: dict[int, tuple[object, bool]] = {}
+CACHED_FACTORS = 1000
+"""The number of factors whose result `_is_centering` keeps."""
+
+_checked_factors: dict[int, tuple[object, bool]] = {}
 
 
 def _is_centering(factor: object) -> bool:
-    """Whether a factor is n I - 1 1^T; of the factors that many queries share it is found out once."""
-    found = _known_factors.get(id(factor))
+    """Return whether a factor is n I - 1 1^T; the result is cached, because many queries share a factor."""
+    found = _checked_factors.get(id(factor))
     if found is None or found[0] is not factor:
         matrix = np.asarray(factor.matrix())  # type: ignore[attr-defined]
         same = np.array_equal(matrix, len(matrix) * np.eye(len(matrix)) - 1.0)
-        if len(_known_factors) > 1000:
-            _known_factors.clear()
-        found = _known_factors[id(factor)] = factor, same
+        if len(_checked_factors) > CACHED_FACTORS:
+            _checked_factors.clear()
+        found = _checked_factors[id(factor)] = factor, same
     return found[1]
 
 
 def centered(table: np.ndarray) -> np.ndarray:
-    """The residual of a table: its mean along each axis taken off."""
+    """Return the residual of a table: the table minus its mean along each axis."""
     for axis in range(table.ndim):
         table = table - table.mean(axis=axis, keepdims=True)
     return np.asarray(table)
 
 
 def _maximal(parts: Iterable[Clique]) -> list[Clique]:
-    """The sets that are inside no other one, given that all subsets are there."""
+    """Return the maximal sets of a family that contains all subsets of its members."""
     inside = {smaller for part in parts if part for smaller in combinations(part, len(part) - 1)}
     return [part for part in parts if part not in inside]
 
 
 class _Ascent:
-    """The arrays of the dual ascent, as the kernel reads them."""
+    """The arrays of the dual ascent, as the kernel `ascend_dual` reads them."""
 
     def __init__(self, residuals: Residuals, cliques: Sequence[Clique]):
         self.domain = residuals.domain
@@ -215,9 +218,9 @@ class _Ascent:
         self.parts = np.array(list(zip(starts, sizes, ends, ends[1:], strict=False)), dtype=np.int64).reshape(-1, 4)
         self.shapes = np.array([self.domain[name] for part in self.index for name in part], dtype=np.int64)
         self.residuals = np.concatenate([np.ravel(table) for table in residuals.tables.values()])
-        self.spread = np.array(list(residuals.variances.values()))
+        self.variances = np.array(list(residuals.variances.values()))
         self.maps: list[np.ndarray] = []
-        self.known_maps: dict[tuple, int] = {}
+        self.map_starts: dict[tuple, int] = {}
         self.length = 0
         rows, subsets, begin = [], [], 0
         for clique in cliques:
@@ -231,26 +234,26 @@ class _Ascent:
         self.duals = np.zeros(begin)
 
     def map(self, clique: Clique, part: Clique) -> int:
-        """Start of the map from the cells of a clique to those of a part; equal maps are kept once."""
+        """Return the start of the map from the cells of a clique to those of a part; equal maps are stored once."""
         key = tuple((self.domain[name], name in part) for name in clique)
-        start = self.known_maps.get(key)
+        start = self.map_starts.get(key)
         if start is None:
             shape = [size if kept else 1 for size, kept in key]
             cells = np.arange(math.prod(shape), dtype=np.int32).reshape(shape)
-            start = self.known_maps[key] = self.length
+            start = self.map_starts[key] = self.length
             self.maps.append(np.broadcast_to(cells, [size for size, _ in key]).reshape(-1))
             self.length += math.prod(size for size, _ in key)
         return start
 
     def run(self, rounds: int, negative: float) -> int:
-        """Ascend until no table has more negative counts than that; the number of rounds."""
-        from pgmest.synthesis.kernels import raise_negative
+        """Ascend until the negative counts of each table sum to at most `negative`; return the number of rounds."""
+        from pgmest.synthesis.kernels import ascend_dual
 
         maps = np.concatenate(self.maps) if self.maps else np.zeros(1, dtype=np.int32)
         largest = max((int(row[1]) for row in self.cliques), default=1)
         table, change = np.empty(largest), np.empty(largest)
         for number in range(rounds):
-            worst = raise_negative(
+            worst = ascend_dual(
                 self.cliques,
                 self.subsets,
                 self.parts,
@@ -260,14 +263,14 @@ class _Ascent:
                 self.duals,
                 table,
                 change,
-                self.spread,
+                self.variances,
             )
             if worst <= negative:
                 return number + 1
         return rounds
 
     def table(self, clique: Clique) -> Factor:
-        """The marginal on a clique."""
+        """Return the marginal on a clique, in counts."""
         domain = self.domain.project(clique)
         found = np.zeros(domain.shape)
         for part in closure([clique]):

@@ -1,4 +1,4 @@
-"""Records changed code by code until they have all tables as far as these agree."""
+"""Coordinate descent of records toward tables: one code changes at a time, until hardly a change helps."""
 
 from __future__ import annotations
 
@@ -8,41 +8,43 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError, at_least
 from pgmest.data.dataset import Dataset
+from pgmest.errors import ArgumentError, at_least
 from pgmest.synthesis.gum import Callback
 from pgmest.synthesis.pair_descent import PairDescent
 from pgmest.synthesis.starts import STARTS, as_rows
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
 
-ENOUGH = 1e-3
-"""No further sweep where so few codes changed in one."""
+STOPPING_SHARE = 1e-3
+"""The search stops after a sweep that changed at most this share of the codes."""
 
 NEAR_CELLS = 1 << 17
-"""Tables of pairs that have more cells in all (8 MB as `Descent` holds them) are not read for each record, but
-attribute after attribute."""
+"""Two-way tables with more cells than this in all are matched by `PairDescent`, attribute after attribute.
+
+`Descent` stores 2^17 cells of two-way tables in 2 MB and reads them in random order, so they should stay in a cache.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LocalSearch:
-    r"""Coordinate descent on the distance between the records' tables and those that are wanted.
+    r"""Coordinate descent on the distance between the records' tables and the target tables.
 
-    With counts c of the records in the cells, and t wanted, the distance is the sum of (c - t)^2 / sqrt(t + 1) over
-    the cells of all tables. Each code of each record in turn becomes the one with which it is least, all others being
-    as they are. So it never grows, however many tables there are; gradual updates (`GradualUpdate`), which look at one
-    table at a time, undo what others had: with all pairs of twenty attributes records end further off than a tree's.
-    Where the tables are pairs and too many for the cache, all records are given their codes of one attribute, then of
-    the next (`PairDescent`): the same descent in another order.
+    For counts c of the records and target counts t, the distance is the sum of (c - t)^2 / sqrt(t + 1) over the cells
+    of all tables. Each code of each record in turn gets the value that minimizes the distance, while all other codes
+    stay. So the distance never grows, for any number of tables. Gradual updates (`GradualUpdate`), which match one
+    table at a time, spoil other tables: for all pairs of twenty attributes their error ends above that of a tree of
+    tables. If the tables are two-way and too many for the cache, the descent visits one attribute of all records after
+    the other (`PairDescent`).
 
     Args:
-        sweeps: how often all records are looked at, at most; fewer where hardly a code changes.
-        start: the first records: "tree", by a tree of those tables whose attributes depend on each other most, or
-            "independent", each attribute by itself. Codes change one at a time, so what can only change together must
-            be right from there.
+        sweeps: the largest number of passes over all records; the search ends earlier if few codes change.
+        start: the initial records: "tree", drawn from the tree of tables with the largest mutual information, or
+            "independent", each attribute drawn separately. Only one code changes at a time, so the descent cannot find
+            improvements that need two changes at once; the tree provides many of them.
 
     Raises:
-        ArgumentError: a parameter out of its range.
+        ArgumentError: a parameter is out of its range.
     """
 
     sweeps: int = 10
@@ -61,18 +63,20 @@ class LocalSearch:
         generator: np.random.Generator,
         callback: Callback | None = None,
     ) -> list[np.ndarray]:
-        """Arguments and result as for `GradualUpdate.records`."""
+        """Return n records as columns of codes; arguments and result are those of `GradualUpdate.records`."""
         rows = as_rows(STARTS[self.start](tables, domain, n, generator), domain)
         self._change(rows, domain, tables, generator, callback)
         return [np.ascontiguousarray(rows[:, axis]) for axis in range(len(domain))]
 
     def improved(self, records: Dataset, tables: Sequence[Factor], generator: np.random.Generator) -> Dataset:
-        """These records, changed until they are closer to the tables; none enters a cell where a table has exactly 0.
+        """Return the records after changes that bring them closer to the tables.
+
+        A record whose change would put it into a cell with a target of exactly 0 stays as it was.
 
         Args:
-            records: without weights.
-            tables: of counts, over attributes of the records; negative ones count as 0.
-            generator: for the order.
+            records: records without weights.
+            tables: tables of counts over attributes of the records; negative counts count as 0.
+            generator: the source of the order of visits.
         """
         if not records.records or not len(records.domain):
             return records
@@ -94,51 +98,42 @@ class LocalSearch:
         generator: np.random.Generator,
         callback: Callback | None,
     ) -> None:
-        """Change records, shape (records, attributes), in place."""
-        n = len(rows)
-        if sum(table.values.size for table in tables) > NEAR_CELLS and all(len(t.domain) == 2 for t in tables):
-            self._change_by_attribute(rows, domain, tables, generator, callback)
+        """Change records, shape (records, attributes), in place.
+
+        `Descent` visits them in a new random order in each sweep, `PairDescent` in one random order in all sweeps.
+        """
+        n, wanted = len(rows), [_wanted(table.values, len(rows)) for table in tables]
+        if sum(table.size for table in wanted) > NEAR_CELLS and all(table.ndim == 2 for table in wanted):
+            pairs, order = PairDescent.of(tables, domain, wanted), generator.permutation(n)
+            shuffled = rows[order]
+            self._repeat(
+                lambda: pairs.sweep(shuffled),
+                lambda: _mean_error(shuffled, domain, tables, wanted),
+                rows.size,
+                callback,
+            )
+            rows[order] = shuffled
             return
-        descent = Descent.of(rows, domain, [Goal(t.domain.attributes, _wanted(t.values, n)) for t in tables])
+        targets = [TargetTable(table.domain.attributes, target) for table, target in zip(tables, wanted, strict=True)]
+        descent = Descent.of(rows, domain, targets)
         self._repeat(
             lambda: descent.sweep(rows, generator.permutation(n)), lambda: descent.mean_error(n), rows.size, callback
         )
 
-    def _change_by_attribute(
-        self,
-        rows: np.ndarray,
-        domain: Domain,
-        tables: Sequence[Factor],
-        generator: np.random.Generator,
-        callback: Callback | None,
-    ) -> None:
-        """The same by `PairDescent`, which takes the records in one random order for all sweeps."""
-        n = len(rows)
-        wanted = [_wanted(table.values, n) for table in tables]
-        descent, order = PairDescent.of(tables, domain, wanted), generator.permutation(n)
-        shuffled = rows[order]
-        self._repeat(
-            lambda: descent.sweep(shuffled),
-            lambda: _mean_error(shuffled, domain, tables, wanted),
-            rows.size,
-            callback,
-        )
-        rows[order] = shuffled
-
     def _repeat(
         self, sweep: Callable[[], int], error: Callable[[], float], codes: int, callback: Callback | None
     ) -> None:
-        """Sweep until hardly a code changes."""
+        """Sweep until few codes change, or `sweeps` times."""
         for number in range(1, self.sweeps + 1):
             changed = sweep()
             if callback is not None:
                 callback(number, error())
-            if changed <= ENOUGH * codes:
+            if changed <= STOPPING_SHARE * codes:
                 break
 
 
 def _mean_error(rows: np.ndarray, domain: Domain, tables: Sequence[Factor], wanted: Sequence[np.ndarray]) -> float:
-    """The mean total variation error of records in the tables, a fraction."""
+    """Return the mean total-variation error of the records' tables, as a fraction."""
     records = Dataset.from_codes(list(np.ascontiguousarray(rows.T)), domain, trusted=True)
     found = records.project_many([table.domain.attributes for table in tables])
     apart = [np.abs(table.values - goal).sum() for table, goal in zip(found, wanted, strict=True)]
@@ -146,21 +141,23 @@ def _mean_error(rows: np.ndarray, domain: Domain, tables: Sequence[Factor], want
 
 
 def _wanted(table: np.ndarray, n: int) -> np.ndarray:
+    """Return the table without negative counts, scaled to sum to n; uniform if no count is positive."""
     positive = np.maximum(table, 0.0)
     return positive * (n / positive.sum()) if positive.any() else np.full(table.shape, n / table.size)
 
 
 @dataclass(frozen=True)
-class Goal:
-    """A table that records should have, and how much each cell matters.
+class TargetTable:
+    """A target table and the variance of its noise, which determines the weights of the cells.
 
-    A cell's weight is one over the geometric mean of what its count would vary by if records were drawn, and of the
-    variance of the noise: between the distances that count where there is little noise, and where there is much.
+    The weight of a cell with target t is 1 / sqrt((t + 1) (variance + 1)): one over the geometric mean of the count's
+    variance if records were sampled, t, and the variance of the noise. Without noise this is the weight of
+    `LocalSearch`.
 
     Attributes:
         clique: the attributes.
-        table: counts, an axis for each; negative ones count as 0.
-        variance: of the noise in them, before anything was done about it.
+        table: the target counts, one axis for each attribute; negative counts count as 0.
+        variance: the variance of the noise in each count, before any smoothing of the table.
     """
 
     clique: Clique
@@ -170,12 +167,12 @@ class Goal:
 
 @dataclass(frozen=True)
 class Descent:
-    """Tables and the counts of records in them, as `kernels.change_codes` has them.
+    """The target tables and the records' counts in them, as `kernels.change_codes` reads them.
 
     Attributes:
-        sizes: of the attributes.
-        first, links, members, costs, weights: see there.
-        once: where each table lies for the first time.
+        sizes: the number of codes of each attribute.
+        first, links, members, costs, weights: the kernel's arguments of these names.
+        once: the slice of `costs` that holds the first copy of each table.
     """
 
     sizes: np.ndarray
@@ -187,22 +184,29 @@ class Descent:
     once: list[slice]
 
     @classmethod
-    def of(cls, rows: np.ndarray, domain: Domain, goals: Sequence[Goal], scale: float = 1.0) -> Descent:
-        """Of records, shape (records, attributes), of which there are `scale` for each that the tables count."""
-        goals = [goal for goal in goals if goal.clique]
-        first, links, members = _links(domain, [goal.clique for goal in goals])
-        costs, weights = _costs(rows, domain, goals, scale)
-        ends = np.cumsum([0, *(len(goal.clique) * goal.table.size for goal in goals)])
-        once = [slice(begin, begin + goal.table.size) for begin, goal in zip(ends[:-1], goals, strict=True)]
+    def of(cls, rows: np.ndarray, domain: Domain, targets: Sequence[TargetTable], scale: float = 1.0) -> Descent:
+        """Return the descent of records toward target tables.
+
+        Args:
+            rows: the codes of the records, shape (records, attributes).
+            domain: the attributes.
+            targets: the target tables.
+            scale: the number of records for each record that the tables count; targets are multiplied by it.
+        """
+        targets = [target for target in targets if target.clique]
+        first, links, members = _links(domain, [target.clique for target in targets])
+        costs, weights = _costs(rows, domain, targets, scale)
+        ends = np.cumsum([0, *(len(target.clique) * target.table.size for target in targets)])
+        once = [slice(begin, begin + target.table.size) for begin, target in zip(ends[:-1], targets, strict=True)]
         return cls(np.array(domain.shape, dtype=np.int64), first, links, members, costs, weights, once)
 
     @property
     def steps(self) -> float:
-        """Cells that are looked at for each record in a sweep."""
+        """The number of cells that a sweep reads for each record."""
         return float(np.diff(self.first) @ self.sizes)
 
     def sweep(self, rows: np.ndarray, order: np.ndarray) -> int:
-        """Change the records at these places, in this order; returns how many codes changed."""
+        """Change the records at the positions `order`, in this order, in place; return the number of changed codes."""
         from pgmest.synthesis.kernels import change_codes
 
         if not len(self.links):
@@ -213,22 +217,26 @@ class Descent:
         )
 
     def mean_error(self, n: int) -> float:
-        """The mean total variation error of n records in the tables, a fraction."""
+        """Return the mean total-variation error of n records in the tables, as a fraction."""
+        # costs / weights - 1 = 2 (count - target), so the sum is four times the total variation in counts.
         apart = [np.abs(self.costs[one] / self.weights[one] - 1).sum(dtype=np.float64) for one in self.once]
-        return float(np.mean(apart)) / (4 * max(1, n)) if apart else 0.0  # each is twice the distance of the counts
+        return float(np.mean(apart)) / (4 * max(1, n)) if apart else 0.0
 
 
 def _links(domain: Domain, cliques: Sequence[Clique]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """For each attribute the places where a table lies by its codes, in the order of the others."""
+    """Return the arguments `first`, `links` and `members` of `kernels.change_codes` for tables on these cliques.
+
+    An attribute's links are sorted by their other attributes, so that consecutive links read the same codes.
+    """
     starts, end = [], 0
     for clique in cliques:
         size = domain.size(clique)
         starts.append([end + turn * size for turn in range(len(clique))])
         end += len(clique) * size
-    places = [domain.axes(clique) for clique in cliques]
+    clique_axes = [domain.axes(clique) for clique in cliques]
     ordered = sorted(
         (axes[turn], (*axes[:turn], *axes[turn + 1 :]), table, turn)
-        for table, axes in enumerate(places)
+        for table, axes in enumerate(clique_axes)
         for turn in range(len(axes))
     )
     number = {(table, turn): k for k, (*_, table, turn) in enumerate(ordered)}
@@ -239,23 +247,25 @@ def _links(domain: Domain, cliques: Sequence[Clique]) -> tuple[np.ndarray, np.nd
         neighbor = (others[0], steps[0]) if others else (own, 0)
         links.append((starts[table][turn], *neighbor, len(members), len(members) + len(others)))
         for axis, step in zip(others, steps, strict=True):
-            members.append((axis, step, number[table, places[table].index(axis)]))
+            members.append((axis, step, number[table, clique_axes[table].index(axis)]))
     counts = np.bincount([own for own, *_ in ordered], minlength=len(domain))
     first = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     return first, np.array(links, dtype=np.uint64).reshape(-1, 5), np.array(members, dtype=np.uint64).reshape(-1, 3)
 
 
-def _costs(rows: np.ndarray, domain: Domain, goals: Sequence[Goal], scale: float) -> tuple[np.ndarray, np.ndarray]:
-    """What one more record in each cell would add, and the weights, each table once for each of its attributes."""
-    cells = sum(len(goal.clique) * goal.table.size for goal in goals)
+def _costs(
+    rows: np.ndarray, domain: Domain, targets: Sequence[TargetTable], scale: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the arguments `costs` and `weights` of `kernels.change_codes`: a copy of each table for each attribute."""
+    cells = sum(len(target.clique) * target.table.size for target in targets)
     costs, weights, end = np.empty(cells, dtype=np.float32), np.empty(cells, dtype=np.float32), 0
     records = Dataset.from_codes(list(np.ascontiguousarray(rows.T)), domain, trusted=True)
-    for goal, found in zip(goals, records.project_many([goal.clique for goal in goals]), strict=True):
-        target, counts = np.maximum(goal.table, 0.0) * scale, found.values
-        weight = 1 / np.sqrt((target + 1) * (goal.variance * scale**2 + 1))
-        cost = weight * (2 * (counts - target) + 1)
-        for turn in range(target.ndim):
-            inside = slice(end, end + target.size)
+    for target, found in zip(targets, records.project_many([target.clique for target in targets]), strict=True):
+        wanted, counts = np.maximum(target.table, 0.0) * scale, found.values
+        weight = 1 / np.sqrt((wanted + 1) * (target.variance * scale**2 + 1))
+        cost = weight * (2 * (counts - wanted) + 1)
+        for turn in range(wanted.ndim):
+            inside = slice(end, end + wanted.size)
             costs[inside], weights[inside] = (np.moveaxis(part, turn, -1).ravel() for part in (cost, weight))
-            end += target.size
+            end += wanted.size
     return costs, weights

@@ -1,4 +1,4 @@
-"""Records fitted to one table after the other exactly, changing as few codes as possible: the reference for GUM."""
+"""Synthesis that matches one table after the other exactly with as few changes as possible: the reference for GUM."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError, at_least
 from pgmest.data.counting import cell_numbers
+from pgmest.errors import ArgumentError, at_least
 from pgmest.sampling.systematic import systematic
 from pgmest.synthesis.gum import Callback
 from pgmest.synthesis.starts import independent_columns
@@ -17,22 +17,25 @@ from pgmest.tables.domain import Domain
 from pgmest.tables.factor import Factor
 
 MOST_CELLS = 1 << 16
-"""Cells with too many records and cells with too few, in one table: the nodes of the network, but for the hubs."""
+"""The largest number of cells of a table that may have too many or too few records.
+
+These cells and the hubs are the nodes of the network, so this limits the size of the linear program.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MinCostFlow:
-    """Synthesis by flows of least cost (MCF, PrivSyn section 5; DPSyn appendix A.1), the reference for GUM.
+    """Synthesis by minimum-cost flows (MCF, PrivSyn section 5; DPSyn appendix A.1), the reference for GUM.
 
-    For each table in turn the records of cells with too many move to cells with too few, until all cells are right; the
-    cost of moving a record is the number of its codes that change, and the cheapest way to move all of them is found
-    by linear programming. Later tables undo what earlier ones did, so errors do not fall as those of GUM do.
+    For each table in turn, records move from cells that have too many to cells that have too few, until the table is
+    matched exactly. The cost of a move is the number of codes that change; linear programming finds the moves of least
+    total cost. Later tables spoil earlier ones, so errors do not decrease as those of GUM do.
 
     Args:
-        iterations: how often all tables are visited.
+        iterations: the number of passes over all tables.
 
     Raises:
-        ArgumentError: not a positive integer.
+        ArgumentError: `iterations` is not a positive integer.
     """
 
     iterations: int = 10
@@ -48,10 +51,10 @@ class MinCostFlow:
         generator: np.random.Generator,
         callback: Callback | None = None,
     ) -> list[np.ndarray]:
-        """Arguments and result as for `GradualUpdate.records`.
+        """Return n records as columns of codes; arguments and result are those of `GradualUpdate.records`.
 
         Raises:
-            ArgumentError: a table too large.
+            ArgumentError: a table has more than `MOST_CELLS` cells to correct.
         """
         columns = dict(zip(domain, independent_columns(tables, domain, n, generator), strict=True))
         targets = [systematic(np.maximum(table.datavector(), 0.0), n, generator) for table in tables]
@@ -66,26 +69,28 @@ class MinCostFlow:
 
 
 def _match(columns: dict[str, np.ndarray], domain: Domain, target: np.ndarray, generator: np.random.Generator) -> float:
-    """Give the records exactly this table; the total-variation error that was found, a fraction."""
+    """Change the records to match a table exactly; return the total-variation error before, as a fraction."""
     cells = cell_numbers([columns[name] for name in domain], domain.shape)
     missing = target - np.bincount(cells, minlength=target.size)
     over, under = np.flatnonzero(missing < 0), np.flatnonzero(missing > 0)
     if not over.size:
         return 0.0
     if over.size + under.size > MOST_CELLS:
-        raise ArgumentError.of("tables", domain.attributes, f"smaller ones for flows, of at most {MOST_CELLS:,} cells")
+        raise ArgumentError.of(
+            "tables", domain.attributes, f"tables of at most {MOST_CELLS:,} cells for method 'mcf', or method 'gum'"
+        )
     codes = np.array(np.unravel_index(np.arange(target.size), domain.shape)).T
     sources, goals = cheapest_moves(codes[over], -missing[over], codes[under], missing[under])
-    where = _some_of_each(cells, over, -missing[over], generator)[np.argsort(np.argsort(sources, kind="stable"))]
+    moved = _sample_of_cells(cells, over, -missing[over], generator)[np.argsort(np.argsort(sources, kind="stable"))]
     for axis, name in enumerate(domain):
-        columns[name][where] = codes[under[goals], axis]
+        columns[name][moved] = codes[under[goals], axis]
     return float(missing[under].sum()) / len(cells)
 
 
-def _some_of_each(
+def _sample_of_cells(
     cells: np.ndarray, chosen: np.ndarray, counts: np.ndarray, generator: np.random.Generator
 ) -> np.ndarray:
-    """Random records of some cells, so many of each: their positions, cell after cell."""
+    """Return the positions of `counts[i]` random records of cell `chosen[i]`, for each i in order."""
     order = generator.permutation(len(cells))
     order = order[np.argsort(cells[order], kind="stable")]
     first = np.searchsorted(cells[order], chosen)
@@ -96,10 +101,10 @@ def _some_of_each(
 def cheapest_moves(
     over: np.ndarray, supply: np.ndarray, under: np.ndarray, demand: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The moves of records between cells that change the fewest codes in all.
+    """Return the moves of records between cells that change the fewest codes in all.
 
-    A move that keeps the codes of some attributes goes through the hub of these codes, at the number of the others.
-    So the network has an arc for each cell and set of attributes, and not one for each two cells.
+    A move that keeps the codes of some attributes passes through the hub of these codes; its cost is the number of the
+    other attributes. So the network has one arc for each cell and set of attributes, not one for each pair of cells.
 
     >>> sources, goals = cheapest_moves(np.array([[0, 0]]), np.array([2]), np.array([[1, 1], [0, 1]]), np.array([1, 1]))
     >>> sources.tolist(), sorted(goals.tolist())
@@ -107,16 +112,18 @@ def cheapest_moves(
 
     Args:
         over: the codes of the cells with too many records, shape (sources, attributes).
-        supply: by how many; whole numbers, shape (sources,).
-        under, demand: the same for cells with too few, shape (sinks, attributes) and (sinks,); equally many in all.
+        supply: the number of surplus records of each, integers, shape (sources,).
+        under: the codes of the cells with too few records, shape (sinks, attributes).
+        demand: the number of missing records of each, integers, shape (sinks,); the sum is that of `supply`.
 
     Returns:
-        of each record that moves the position of its cell in `over` and in `under`.
+        for each record that moves, the position of its cell in `over`, and in `under`.
     """
     from scipy.optimize import linprog
     from scipy.sparse import csr_array
 
-    hubs = [_through(over, under, kept) for kept in _proper_subsets(over.shape[1])]
+    axes = range(over.shape[1])  # all proper subsets of the axes
+    hubs = [_hubs(over, under, kept) for size in axes for kept in itertools.combinations(axes, size)]
     starts = np.cumsum([0, *(count for *_, count in hubs)])
     tails = np.concatenate([tail for tail, *_ in hubs])
     into = np.concatenate([hub + start for (_, hub, *_), start in zip(hubs, starts, strict=False)])
@@ -129,23 +136,27 @@ def cheapest_moves(
     signs = np.repeat([1.0, -1.0], [len(tails) + len(heads) + arcs_in, len(heads)])
     network = csr_array((signs, (rows, arcs)), shape=(first_hub + int(starts[-1]), len(cost)))
     balance = np.concatenate([supply, demand, np.zeros(int(starts[-1]))])
-    # The vertices of a network's flows are integral, and the simplex method ends at one.
+    # The vertices of a flow polytope are integral, and the simplex method ends at a vertex.
     flow = np.rint(linprog(cost, A_eq=network, b_eq=balance, method="highs-ds").x).astype(np.int64)
     sent, received = flow[:arcs_in], flow[arcs_in:]
     by_tail, by_head = np.argsort(into, kind="stable"), np.argsort(out_of, kind="stable")
     return np.repeat(tails[by_tail], sent[by_tail]), np.repeat(heads[by_head], received[by_head])
 
 
-def _proper_subsets(axes: int) -> list[tuple[int, ...]]:
-    return [kept for size in range(axes) for kept in itertools.combinations(range(axes), size)]
-
-
-def _through(
+def _hubs(
     over: np.ndarray, under: np.ndarray, kept: tuple[int, ...]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, int, int]:
-    """The hubs of the codes of some attributes: arcs into them (cell, hub), out of them (hub, cell), cost and number.
+    """Return the arcs through the hubs of one set of attributes, of which there is one for each combination of codes.
 
-    Only hubs between a cell with too many and one with too few records are there.
+    Only hubs that join a cell with too many records to a cell with too few are included.
+
+    Args:
+        over, under: as in `cheapest_moves`.
+        kept: the attributes whose codes a move through these hubs keeps.
+
+    Returns:
+        the arcs into hubs (cells, hubs), the arcs out of hubs (hubs, cells), the cost of a move, and the number of
+        hubs.
     """
     both = np.concatenate([over, under])[:, list(kept)]
     hub = np.unique(both, axis=0, return_inverse=True)[1].reshape(-1) if kept else np.zeros(len(both), dtype=np.int64)

@@ -1,8 +1,8 @@
-"""Records changed code by code until they have many tables of pairs: one attribute after the other.
+"""Coordinate descent of records toward many two-way tables, one attribute after the other.
 
-The tables of all pairs are too many for a cache, and a record that changes reads all of them. Those with one attribute
-are few enough: they stay in the cache while all records are given their codes of it. The distance is that of
-`local_search`, and never grows.
+The tables of all pairs do not fit in a cache, and changing a record reads all of them. The tables that contain one
+attribute do fit: they stay in the cache while the codes of that attribute change in all records. The distance is that
+of `local_search`, and never grows.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from pgmest.tables.factor import Factor
 
 @dataclass(frozen=True)
 class PairDescent:
-    """The tables that records should have, as `kernels.change_attribute` reads them.
+    """The target tables, as `kernels.change_attribute` reads them.
 
     Attributes:
-        sizes: of the attributes.
-        targets: the tables' cells, one table after the other.
-        links: for each attribute a row for each of its tables: the other attribute, how many codes that has, where the
-            costs start, where the table starts in `targets`, and how far apart the codes of the other one and its own
-            lie there.
+        sizes: the number of codes of each attribute.
+        targets: the target counts, one table after the other.
+        links: for each attribute an array with a row for each of its tables. The columns are the other attribute, its
+            number of codes, the start of the table's costs in the workspace, the start of the table in `targets`, and
+            the strides there of the other attribute and of the attribute itself.
     """
 
     sizes: tuple[int, ...]
@@ -34,7 +34,7 @@ class PairDescent:
 
     @classmethod
     def of(cls, tables: Sequence[Factor], domain: Domain, wanted: Sequence[np.ndarray]) -> PairDescent:
-        """Of tables of two attributes each; `wanted` has the counts that the records should have in each."""
+        """Return the descent for tables of two attributes each; `wanted` holds the target counts of each table."""
         targets = np.concatenate([np.ravel(table) for table in wanted], dtype=np.float32, casting="same_kind")
         axis, linked = {name: axis for axis, name in enumerate(domain)}, [[] for _ in domain]
         start = 0
@@ -52,11 +52,11 @@ class PairDescent:
         return cls(domain.shape, targets, tuple(links))
 
     def sweep(self, rows: np.ndarray) -> int:
-        """Change the codes of all records, shape (records, attributes); returns how many changed."""
+        """Change the codes of all records, shape (records, attributes), in place; return the number of changes."""
         return sum(self.change(rows, attribute) for attribute in range(len(self.sizes)))
 
     def change(self, rows: np.ndarray, attribute: int) -> int:
-        """Change the codes of one attribute."""
+        """Change the codes of one attribute in all records, in place; return the number of changes."""
         from pgmest.synthesis.kernels import change_attribute
 
         links, size = self.links[attribute], self.sizes[attribute]
@@ -73,5 +73,5 @@ class PairDescent:
 
 
 def padded(size: int) -> int:
-    """The codes of an attribute, up to the next multiple of four."""
+    """Return the number of codes, rounded up to a multiple of four, because the kernel sums costs in groups of four."""
     return -(-size // 4) * 4

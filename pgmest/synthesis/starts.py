@@ -1,4 +1,4 @@
-"""The first records of a synthesis, which then moves them toward its tables: independent attributes, or a tree."""
+"""The initial records of a synthesis: independent attributes, or a tree of tables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pgmest.tables.information import pair_information
 
 
 def as_rows(columns: Sequence[np.ndarray], domain: Domain) -> np.ndarray:
-    """Columns of codes as one array, shape (records, attributes), of the smallest type that holds all codes."""
+    """Return columns of codes as one array, shape (records, attributes), of the smallest type that holds all codes."""
     rows = np.empty((len(columns[0]) if columns else 0, len(domain)), dtype=code_type(max(domain.shape)))
     for axis, column in enumerate(columns):
         rows[:, axis] = column
@@ -26,7 +26,7 @@ def as_rows(columns: Sequence[np.ndarray], domain: Domain) -> np.ndarray:
 def independent_columns(
     tables: Sequence[Factor], domain: Domain, n: int, generator: np.random.Generator
 ) -> list[np.ndarray]:
-    """A column per attribute with its one-way table, in random order: attributes are independent."""
+    """Return one column of n codes for each attribute, which matches its one-way table; attributes are independent."""
     columns = []
     for name, size in domain.items():
         table = next(table for table in tables if name in table.domain)
@@ -36,9 +36,9 @@ def independent_columns(
 
 
 def tree_columns(tables: Sequence[Factor], domain: Domain, n: int, generator: np.random.Generator) -> list[np.ndarray]:
-    """A column per attribute, from a tree of tables: each attribute given the one of which it tells most.
+    """Return one column of n codes for each attribute, drawn down a tree of two-way tables.
 
-    The tree is the spanning forest of largest mutual information of the tables' pairs (Chow, Liu 1968).
+    The tree is the spanning forest of largest total mutual information among the tables' pairs (Chow, Liu 1968).
     """
     pairs = _pair_tables(tables)
     import networkx as nx
@@ -59,7 +59,7 @@ def tree_columns(tables: Sequence[Factor], domain: Domain, n: int, generator: np
 
 
 def _pair_tables(tables: Sequence[Factor]) -> dict[tuple[str, str], Factor]:
-    """The tables' marginals on pairs of attributes, without negative counts; each pair once."""
+    """Return the tables' marginals on pairs of attributes, each pair once, with negative counts replaced by 0."""
     found: dict[tuple[str, str], Factor] = {}
     for table in tables:
         for one, other in combinations(table.domain, 2):
@@ -74,4 +74,4 @@ STARTS: Mapping[str, Callable[[Sequence[Factor], Domain, int, np.random.Generato
     "independent": independent_columns,
     "tree": tree_columns,
 }
-"""Each attribute by itself, or a tree of those tables whose attributes depend on each other most."""
+"""The ways to draw the initial records, by name."""

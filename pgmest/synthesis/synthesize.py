@@ -1,4 +1,4 @@
-"""`synthesize`: the way from tables to records; independent parts are made apart and joined."""
+"""`synthesize`: records from tables; parts that share no attribute are synthesized separately and joined."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError
 from pgmest.data.codes import code_type
 from pgmest.data.dataset import Dataset
-from pgmest.synthesis.appending import append, peel
+from pgmest.errors import ArgumentError, at_least
+from pgmest.synthesis.appending import append, gyo_reduction
 from pgmest.synthesis.gum import Callback, GradualUpdate
 from pgmest.synthesis.local_search import LocalSearch
 from pgmest.synthesis.min_cost_flow import MinCostFlow
@@ -33,11 +33,11 @@ def synthesize(
     seed: int | np.random.Generator | None = None,
     callback: Callback | None = None,
 ) -> Dataset:
-    """n records whose marginals are close to the tables, in random order.
+    """Return n records, in random order, whose marginals are close to the tables.
 
-    Attributes that are in one table only are appended at the end, given the rest of it. What is left falls into
-    parts that share no attribute; each is made by itself, and they are joined. Where a junction tree joins all tables
-    nothing is left, and the records have the tables up to rounding.
+    Attributes that only one table contains are appended at the end, given the table's other attributes. The remaining
+    tables are split into parts that share no attribute, and the parts are synthesized separately. If the tables have a
+    junction tree, no part remains, and the records match the tables up to rounding.
 
     >>> from pgmest.tables.factor import Factor
     >>> ab, bc = Factor({"a": 2, "b": 2}, [[6, 0], [0, 4]]), Factor({"b": 2, "c": 2}, [[0, 6], [4, 0]])
@@ -46,56 +46,48 @@ def synthesize(
            [4., 0.]])
 
     Args:
-        tables: of counts, which should agree where they overlap (`consistent_tables`); negative counts count as 0.
-        domain: the attributes; those in no table are uniform.
+        tables: tables of counts, which should be consistent (`consistent_tables`); negative counts count as 0.
+        domain: the attributes; an attribute in no table is uniform.
         n: the number of records.
-        method: for the parts with cycles: "gum", "local_search", "mcf", or an object with parameters of its own.
-        seed: the same seed gives the same records.
-        callback: see `pgmest.synthesis.gum.Callback`; called for each part with cycles.
+        method: the method for the remaining parts: "gum", "local_search", "mcf", or a method object.
+        seed: the seed of the synthesis, or a generator.
+        callback: see `pgmest.synthesis.gum.Callback`; it is called for each remaining part.
 
     Raises:
-        ArgumentError: `n` is not an integer of at least 0, or there is no such method.
-        UnknownAttributeError: a table over other attributes.
+        ArgumentError: `n` is not an integer of at least 0, or the method is unknown.
+        UnknownAttributeError: a table has an attribute that the domain lacks.
     """
     known, given = as_domain(domain), list(tables)
-    made_by = SYNTHESIS_METHODS[method]() if isinstance(method, str) and method in SYNTHESIS_METHODS else method
-    if isinstance(made_by, str):
+    synthesizer = SYNTHESIS_METHODS[method]() if isinstance(method, str) and method in SYNTHESIS_METHODS else method
+    if isinstance(synthesizer, str):
         raise ArgumentError.of("method", method, SYNTHESIS_METHODS)
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
-        raise ArgumentError.of("n", n, "an integer of at least 0")
+    n = at_least("n", n, 0)
     generator = np.random.default_rng(seed)
     cliques = [known.clique(table.domain) for table in given]
-    core, appended = peel(cliques)
+    core, appended = gyo_reduction(cliques)
     columns: dict[str, np.ndarray] = {}
     for part in _parts([clique for clique, _ in core]):
         names = {name for position in part for name in core[position][0]}
         inside = known.project(known.ordered(names))
         pieces = [given[core[position][1]].project(core[position][0]) for position in part]
-        made = made_by.records(pieces, inside, int(n), generator, callback)
-        order = generator.permutation(int(n))
+        made = synthesizer.records(pieces, inside, n, generator, callback)
+        order = generator.permutation(n)
         columns.update((name, column[order]) for name, column in zip(inside, made, strict=True))
     for step in appended:
-        columns[step.attribute] = append(columns, step, given[step.table], int(n), generator)
+        columns[step.attribute] = append(columns, step, given[step.table], n, generator)
     for name, size in known.items():
         if name not in columns:
             columns[name] = generator.permutation(np.arange(n) % size).astype(code_type(size))
-    order = generator.permutation(int(n))
+    order = generator.permutation(n)
     return Dataset.from_codes([columns[name][order] for name in known], known, trusted=True)
 
 
 def _parts(cliques: Sequence[Clique]) -> list[list[int]]:
-    """The positions of the cliques, grouped so that no two groups share an attribute."""
-    above: dict[str, str] = {}
+    """Return the positions of the cliques in groups such that no two groups share an attribute."""
+    import networkx as nx
 
-    def root(name: str) -> str:
-        while (one := above.setdefault(name, name)) != name:
-            above[name] = name = above[one]
-        return name
-
-    for first, *others in filter(None, cliques):
-        for other in others:
-            above[root(other)] = root(first)
-    groups: dict[str | int, list[int]] = {}
-    for position, clique in enumerate(cliques):
-        groups.setdefault(root(clique[0]) if clique else position, []).append(position)
-    return sorted(groups.values(), key=lambda positions: positions[-1])
+    graph = nx.Graph()
+    graph.add_nodes_from(range(len(cliques)))
+    graph.add_edges_from((position, name) for position, clique in enumerate(cliques) for name in clique)
+    groups = [sorted(one for one in group if isinstance(one, int)) for group in nx.connected_components(graph)]
+    return sorted(groups, key=lambda positions: positions[-1])

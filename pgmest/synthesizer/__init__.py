@@ -1,4 +1,4 @@
-"""From a raw table to a synthetic one of the same kind."""
+"""Synthesizer, from a raw table to a synthetic table of the same kind."""
 
 from pgmest.synthesizer.synthesizer import Synthesizer
 

@@ -1,4 +1,4 @@
-"""Rows completed: of a table with some of the columns, the others drawn given what each row says."""
+"""Completion of rows: the missing columns of a table are drawn conditionally on its rows."""
 
 from __future__ import annotations
 
@@ -7,27 +7,28 @@ from typing import Any
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError, DataError, QueryError, listed
 from pgmest.data.chunked_reader import column_names
 from pgmest.data.codes import code_type
 from pgmest.data.dataset import Dataset
-from pgmest.data.schema import Schema
+from pgmest.errors import ArgumentError, DataError, QueryError, listed
+from pgmest.schema import Schema
 
 
 def completed(
     model: Any, schema: Schema, given: Any, n: int | None, generator: np.random.Generator, written: bool = False
 ) -> Any:
-    """See `Synthesizer.sample(given=)`: a pandas table with the columns of the schema, a row for each row of `given`.
+    """Return a pandas table that completes each row of `given` to all columns of the schema.
 
-    Rows that are coded alike are drawn together, from the model conditioned on their codes.
+    Rows with equal codes are drawn together, from the model conditioned on their codes. The arguments are those of
+    `Synthesizer.sample`.
     """
     if n is not None:
-        raise ArgumentError.of("n", n, "None where given= says which rows to complete")
+        raise ArgumentError.of("n", n, "None, since given= says which rows to complete")
     names = _known(schema, given)
     part = dataclasses.replace(schema, columns=tuple(schema.column(name) for name in names), unit=None)
     known = part.encode(given)
     if not hasattr(model, "condition"):
-        raise QueryError(f"a {type(model).__name__} cannot be conditioned on what is given.")
+        raise QueryError(f"a {type(model).__name__} has no conditional distributions: leave given= out.")
     codes = _filled(model, known, names, generator)
     domain = schema.domain
     columns = [codes[name].astype(code_type(size)) for name, size in domain.items()]
@@ -38,7 +39,7 @@ def completed(
 
 
 def _known(schema: Schema, given: Any) -> list[str]:
-    """The columns that are given, in the order of the schema."""
+    """Return the names of the given columns, in the order of the schema."""
     present = column_names(given)
     unknown = [name for name in present if name not in schema.domain]
     if unknown or not present:
@@ -47,7 +48,7 @@ def _known(schema: Schema, given: Any) -> list[str]:
 
 
 def _filled(model: Any, known: Dataset, names: list[str], generator: np.random.Generator) -> dict[str, np.ndarray]:
-    """The codes of all attributes, those not known drawn."""
+    """Return the codes of all attributes; the unknown ones are drawn."""
     given = np.stack([known.column(name).astype(np.int64) for name in names], axis=1)
     distinct, positions = np.unique(given, axis=0, return_inverse=True)
     codes = {name: np.zeros(len(given), dtype=np.int64) for name in model.domain}

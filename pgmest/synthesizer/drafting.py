@@ -1,43 +1,44 @@
-"""Drafting: what a schema says is to be bought, bought with a share of a run's budget before its mechanism begins."""
+"""Drafting: a share of a run's budget buys what the schema leaves open, before the mechanism begins."""
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
-from pgmest._base.errors import ArgumentError, SchemaError, listed
-from pgmest.data.schema import Schema
+from pgmest.errors import ArgumentError, SchemaError, listed
 from pgmest.mechanisms.mechanism import Mechanism
-from pgmest.privacy.budgets import GDP, Epsilon, Rho
+from pgmest.privacy.budgets import GDP, ApproxDP, Rho
 from pgmest.privacy.curator import Curator
-from pgmest.privacy.purchase import Purchase, purchase, unlisted
-from pgmest.privacy.raw_table import Coding
-from pgmest.queries.workloads import as_workload
+from pgmest.schema import Schema
+from pgmest.synthesizer.purchase import Purchase, purchase, unlisted
+from pgmest.synthesizer.raw_table import Coding
 from pgmest.tables.domain import Domain
+from pgmest.workloads import as_workload
 
 SHARE = 0.1
-"""Of the budget, where nothing is said."""
+"""The default share of the budget that buys what the schema leaves open."""
 DELTA_SHARE = 0.5
-"""Of delta, where values are bought that nobody listed."""
+"""The share of delta that thresholds spend, if values are bought that nobody listed."""
 
 
 class SchemaDrafting:
-    """Buys what a schema lacks; as `Mechanism.fit` takes it.
+    """The purchase of what a schema leaves open, in the form that `Mechanism.fit` takes.
 
     Args:
-        schema: with columns to be bought.
-        share: of the budget.
-        delta: for thresholds.
+        schema: a schema with columns to be bought.
+        share: the share of the budget.
+        delta: the delta for thresholds.
+        promise: the (epsilon, delta) of the whole run; None if the budget was stated as rho.
 
     Attributes:
-        bought: what was, once it was.
+        bought: the purchase, after the drafting was called.
     """
 
     bought: Purchase
 
-    def __init__(self, schema: Schema, share: float, delta: float = 0.0):
+    def __init__(self, schema: Schema, share: float, delta: float = 0.0, promise: ApproxDP | None = None):
         self._schema, self._share = schema, share
         self.delta: float = delta
+        self.promise: ApproxDP | None = promise
         self.domain: Domain = schema.stand_in().domain
 
     def __call__(self, curator: Curator) -> Curator:
@@ -46,52 +47,48 @@ class SchemaDrafting:
 
 
 def drafting_of(mechanism: Mechanism, schema: Schema, share: float | None) -> tuple[Mechanism, SchemaDrafting]:
-    """The mechanism with what is left of delta, in the type of budget that choices can be paid with; and the drafting.
+    """Return the mechanism without the delta of thresholds, in a budget that can pay choices, and the drafting.
 
     Raises:
-        ArgumentError: a share that is none.
-        SchemaError: values that nobody listed are to be bought, and there is no delta.
+        ArgumentError: if the share is not a number between 0 and 1, or accounting="pld" is asked for.
+        SchemaError: if values that nobody listed are to be bought, and delta is 0 or the budget is in rho.
     """
     part = SHARE if share is None else share
     if isinstance(part, bool) or not isinstance(part, int | float) or not 0 < part < 1:
         raise ArgumentError.of("buy_share", share, "a share of the budget, above 0 and below 1, such as 0.1")
     if mechanism.accounting == "pld" and not mechanism.gaussian_only:
         raise ArgumentError(
-            'accounting="pld" is for a plan that is fixed beforehand; what is bought first is in none: leave it out.'
+            'accounting="pld" is for charges that are fixed beforehand, but the schema has bounds or values to be '
+            "bought: leave accounting= out."
         )
     budget, delta, labels = mechanism.budget(), 0.0, unlisted(schema)
-    if labels and (mechanism.delta is None or isinstance(budget, Epsilon)):
+    epsilon, requested_delta = mechanism.requested
+    if labels and not requested_delta:
         raise SchemaError(
             f"{schema.source}: values of {listed(labels)} are to be bought that nobody listed, which takes a delta: "
-            "state the budget as epsilon and delta, or list them with among: [...]."
+            "state the budget as epsilon with a positive delta, or list them with among: [...]."
         )
-    if labels and mechanism.delta is not None:
-        delta = DELTA_SHARE * mechanism.delta
+    if labels and requested_delta:
+        delta = DELTA_SHARE * requested_delta
+    promise = mechanism.promise
     if isinstance(budget, GDP) or delta:
-        assert mechanism.epsilon is not None
-        assert mechanism.delta is not None
-        rho = Rho.of(mechanism.epsilon, mechanism.delta - delta).rho
-        mechanism = dataclasses.replace(mechanism, epsilon=None, delta=None, rho=rho, accounting="auto")
-    return mechanism, SchemaDrafting(schema, float(part), delta)
+        assert epsilon is not None
+        assert requested_delta is not None
+        mechanism = mechanism.with_rho(Rho.of(epsilon, requested_delta - delta).rho)
+    return mechanism, SchemaDrafting(schema, float(part), delta, promise)
 
 
 def after_buying(mechanism: Mechanism, schema: Schema, share: float | None) -> Mechanism:
-    """The mechanism with the budget that is left of its own when the schema's bounds were bought; raises likewise."""
+    """Return the mechanism with the budget that remains after the purchase; raise as `drafting_of` does."""
     left, _ = drafting_of(mechanism, schema, share)
-    rest = 1 - (SHARE if share is None else share)
-    if left.rho is not None:
-        return dataclasses.replace(left, rho=left.rho * rest)
-    budget = left.budget()
-    if isinstance(budget, Rho):
-        return dataclasses.replace(left, epsilon=None, delta=None, rho=budget.rho * rest, accounting="auto")
-    return dataclasses.replace(left, epsilon=(left.epsilon or 0.0) * rest)
+    return left.with_share(1 - (SHARE if share is None else share))
 
 
 def check_workload(schema: Schema, workload: Any) -> None:
-    """See that a workload has no queries that are made for a number of values that is not known yet.
+    """Check that a workload has no query matrix about attributes whose number of values is not known yet.
 
     Raises:
-        ArgumentError: it has.
+        ArgumentError: if the workload has such a query.
         UnknownAttributeError, QueryError: as for `Mechanism.fit`.
     """
     if workload is None:
@@ -99,11 +96,11 @@ def check_workload(schema: Schema, workload: Any) -> None:
     try:
         items = as_workload(schema.stand_in().domain, workload)
     except TypeError:
-        return  # `Mechanism.fit` says what it may be
+        return  # `Mechanism.fit` raises the error
     for item in items:
         about = set(item.clique) & set(schema.bought)
         if item.query is not None and about:
             raise ArgumentError(
                 f"workload has queries about {listed(sorted(about))}, whose values are not known before they are "
-                "bought: name the attributes alone."
+                "bought: give their cliques without queries."
             )

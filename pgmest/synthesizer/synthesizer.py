@@ -1,4 +1,4 @@
-"""Synthesizer: from a raw table to a synthetic one of the same kind, in the manner of estimators: fit, then sample."""
+"""Synthesizer: from a raw table to a synthetic table of the same kind, as a scikit-learn estimator."""
 
 from __future__ import annotations
 
@@ -10,27 +10,36 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError, DomainError, FileFormatError, SchemaError, listed, plural
 from pgmest.data.dataset import Dataset
+from pgmest.errors import ArgumentError, DomainError, FileFormatError, SchemaError, listed, plural
 from pgmest.inference.exact.structural_zeros import zero_rules
 from pgmest.mechanisms.mechanism import Mechanism
 from pgmest.mechanisms.registry import named_mechanism
 from pgmest.mechanisms.result import Result
 from pgmest.models.base import ModelBase
+from pgmest.privacy.budgets import DEFAULT_DELTA
 from pgmest.privacy.dataset_ledger import DatasetLedger
 from pgmest.privacy.ledger import Statement
-from pgmest.privacy.raw_table import RawTable
 from pgmest.privacy.statement import PrivacyStatement
 from pgmest.synthesizer.completion import completed
 from pgmest.synthesizer.drafting import check_workload, drafting_of
+from pgmest.synthesizer.raw_table import RawTable
 
 if TYPE_CHECKING:
-    from pgmest.data.schema import Schema
-    from pgmest.data.schema.check import TableCheck
+    from pgmest.schema import Schema
+    from pgmest.schema.check import TableCheck
+
+
+CONSTRUCTOR = ("mechanism", "epsilon", "delta", "rho")
+"""The named arguments of a Synthesizer; all others are parameters of its mechanism."""
 
 
 class Synthesizer:
-    """A mechanism, and the way from a raw table to its codes and back.
+    """A mechanism with the coding of raw tables: `fit` a private table, then `sample` synthetic ones.
+
+    It follows scikit-learn's conventions: the constructor keeps its arguments as they are, `fit` checks them before
+    anything is paid and returns the synthesizer, fitted attributes end in an underscore, and `get_params`,
+    `set_params` and `sklearn.base.clone` work.
 
     >>> import pandas as pd
     >>> people = pd.DataFrame({"age": [23, 41, 67, 35] * 50, "sex": ["F", "M", "F", None] * 50})
@@ -39,24 +48,24 @@ class Synthesizer:
     ...     "sex": {"type": "categorical", "values": ["F", "M"], "missing": True},
     ... }}
     >>> synthesizer = Synthesizer("mst", epsilon=1.0, backend="simulation").fit(people, schema, seed=0)
+    >>> synthesizer
+    Synthesizer(mechanism='mst', epsilon=1.0, delta=1e-09, backend='simulation', fitted)
     >>> synthetic = synthesizer.sample(100, seed=0)
     >>> type(synthetic).__name__, synthetic.shape, set(synthetic["sex"].dropna()) <= {"F", "M"}
     ('DataFrame', (100, 2), True)
 
     Args:
-        mechanism: a name, such as "pgm" or "aim" (`pgmest.mechanisms.registry.mechanism_names()`), or a mechanism.
-        epsilon, delta, rho: the budget, as for the mechanism. With epsilon alone delta is 1e-9 where one is needed.
-        parameters: more parameters of the mechanism, such as `backend="simulation"` for experiments.
+        mechanism: a name, such as "lamp" or "aim" (`pgmest.mechanisms.registry.mechanism_names()`), or a mechanism.
+        epsilon, delta, rho: the budget, as for the mechanism.
+        parameters: further parameters of the mechanism, such as `backend="simulation"` for experiments.
 
     Attributes (after `fit`):
-        schema_: the schema, with what was bought of it.
-        bought_: for each column of which something was bought, what was found, in words.
-        result_: what the mechanism returned; everything in it but `owner_only` may be published.
-        model_: its model.
-        ledger_: what was spent, on what.
-
-    Raises:
-        ArgumentError: no such mechanism or parameter, or a budget that it cannot spend.
+        schema_: the schema, completed with the bounds and values that were bought.
+        bought_: a description in words of what was bought, for each such column.
+        feature_names_in_, n_features_in_: the names and the number of the schema's columns.
+        result_: the result of the mechanism; everything in it but `owner_only` may be published.
+        model_: the model of the result.
+        ledger_: the ledger of the result.
     """
 
     schema_: Schema
@@ -66,19 +75,46 @@ class Synthesizer:
 
     def __init__(
         self,
-        mechanism: str | Mechanism = "pgm",
+        mechanism: str | Mechanism = "lamp",
         epsilon: float | None = None,
-        delta: float | None = None,
+        delta: float | None = DEFAULT_DELTA,
         rho: float | None = None,
         **parameters: Any,
     ):
-        if isinstance(mechanism, str):
-            budget = {"epsilon": epsilon, "delta": delta, "rho": rho}
-            self.mechanism: Mechanism = named_mechanism(mechanism, **budget, **parameters)
-        elif not isinstance(mechanism, Mechanism) or parameters or (epsilon, delta, rho) != (None, None, None):
-            raise ArgumentError.of("mechanism", mechanism, "a name, or a mechanism that has all parameters already")
-        else:
-            self.mechanism = mechanism
+        self.mechanism = mechanism
+        self.epsilon = epsilon
+        self.delta = delta
+        self.rho = rho
+        self._parameters = parameters
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the arguments of the constructor by name; `deep` makes no difference."""
+        return {**{name: getattr(self, name) for name in CONSTRUCTOR}, **self._parameters}
+
+    def set_params(self, **params: Any) -> Synthesizer:
+        """Replace arguments of the constructor, and return the synthesizer; `fit` checks them."""
+        for name, value in params.items():
+            if name in CONSTRUCTOR:
+                setattr(self, name, value)
+            else:
+                self._parameters[name] = value
+        return self
+
+    def _configured(self) -> Mechanism:
+        """Return the mechanism with its budget and parameters.
+
+        Raises:
+            ArgumentError: if there is no such mechanism or parameter, or the mechanism cannot spend the budget.
+        """
+        budget = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
+        if isinstance(self.mechanism, str):
+            return named_mechanism(self.mechanism, **budget, **self._parameters)
+        unstated = budget == {"epsilon": None, "delta": DEFAULT_DELTA, "rho": None}
+        if not isinstance(self.mechanism, Mechanism) or self._parameters or not unstated:
+            raise ArgumentError.of(
+                "mechanism", self.mechanism, "a name, or a mechanism that has all parameters already"
+            )
+        return self.mechanism
 
     def fit(
         self,
@@ -95,58 +131,63 @@ class Synthesizer:
         time_limit: float | None = None,
         buy_share: float | None = None,
     ) -> Synthesizer:
-        """Spend the budget on the records of a table.
+        """Spend the budget on the records of a table, and return the synthesizer.
 
-        What is protected is one record, or, where the schema has a `unit`, one person with all rows: at most
-        `unit.at_most` of them are counted, and the noise is made for as many.
+        The promise protects one record or, if the schema has a `unit`, all rows of one person. At most `unit.at_most`
+        rows of a person are counted, and the noise is calibrated for this number.
 
-        The mechanism knows the combinations that the schema calls impossible, and its model gives them no weight.
-        `result_.details["structural_zeros"]` says where it cannot do that.
+        The model gives no weight to the combinations that the schema calls impossible. If a mechanism cannot do that,
+        `result_.details["structural_zeros"]` says so.
 
-        Bounds, bins and values that the schema says are to be bought are bought first, with a share of the budget,
-        under the same ledger (`pgmest.privacy.purchase`); `schema_` has them then.
+        A share of the budget first buys the bounds, bins and values that the schema leaves open, under the same ledger
+        (`pgmest.synthesizer.purchase`). `schema_` then contains them.
 
         Args:
             table: a dataframe of any library, the path of a `.csv`, `.csv.gz` or `.parquet` file, or a Dataset that the
                 schema encoded already.
-            schema: a `pgmest.data.schema.Schema`, the path of its file, or a dict of the same form. It must be public.
+            schema: a `pgmest.schema.Schema`, the path of its file, or a dict of the same form. It must be public.
             workload: the marginals that matter, in terms of the schema's columns: None for the mechanism's default,
-                cliques, or a `pgmest.workloads` one.
+                cliques, or a `pgmest.workloads.Workload`.
             seed, progress, checkpoint, ledger, time_limit: as for `Mechanism.fit`. The secure noise never depends on a
                 seed.
-            allow_draft: whether a schema is accepted that still says `drafted_from_private_data: true`, or has lines
-                marked as read from the private data. What is made with it is not private.
-            unit_key: as `key` of `Schema.encode`: which rows of a person are counted; by default a new one.
-            buy_share: of the budget, for what the schema says is to be bought; 0.1 by default.
-
-        Returns:
-            itself.
+            allow_draft: whether to accept a schema that still says `drafted_from_private_data: true`, or has lines
+                marked as read from the private data. A release made with such a schema is not private.
+            unit_key: the `key` of `Schema.encode`, which decides which rows of a person are counted; random by default.
+            buy_share: the share of the budget that buys what the schema leaves open; 0.1 by default.
 
         Raises:
-            SchemaError: the schema cannot be used, or is a draft.
-            DataError, FileFormatError, ArgumentError: the table cannot be read; nothing was spent.
-            ImpossibleModelError: by the schema no record is possible; nothing was spent.
+            ArgumentError: if there is no such mechanism or parameter, or the mechanism cannot spend the budget; nothing
+                was spent.
+            SchemaError: if the schema is not valid, or is a draft.
+            DataError, FileFormatError, ArgumentError: if the table cannot be read; nothing was spent.
+            ImpossibleModelError: if no record is possible by the schema; nothing was spent.
         """
-        known = _as_schema(schema)
+        mechanism, known = self._configured(), _as_schema(schema)
         check_public(known, allow_draft)
         options = {"progress": progress, "checkpoint": checkpoint, "ledger": ledger, "time_limit": time_limit}
         if known.bought:
-            self._fit_bought(known, table, workload, seed, unit_key, buy_share, options)
+            self._fit_bought(mechanism, known, table, workload, seed, unit_key, buy_share, options)
         else:
             if buy_share is not None:
-                raise ArgumentError(f"buy_share= says what bounds may cost, but {known.source} has none to be bought.")
+                raise ArgumentError(
+                    f"buy_share= pays for bounds to be bought, but {known.source} has none: leave buy_share= out."
+                )
             data = table if isinstance(table, Dataset) else known.encode(table, key=unit_key)
             _check_bounded(known, data)
             if data.domain != known.domain:
                 raise DomainError(f"the data are over {data.domain}, but the schema describes {known.domain}.")
-            self.result_ = with_schema(self.mechanism, known).fit(data, workload, seed, **options)
+            self.result_ = with_schema(mechanism, known).fit(data, workload, seed, **options)
             self.schema_, self.bought_ = known, {}
+        vars(self).pop("_loaded", None)  # the model of a file, which this result replaces
+        self.feature_names_in_: np.ndarray = np.array(list(self.schema_.domain), dtype=object)
+        self.n_features_in_: int = len(self.feature_names_in_)
         self._like = _library(table)
         self._describe()
         return self
 
     def _fit_bought(
         self,
+        stated: Mechanism,
         schema: Schema,
         table: Any,
         workload: Any,
@@ -155,23 +196,25 @@ class Synthesizer:
         share: float | None,
         options: dict[str, Any],
     ) -> None:
-        """Buy what the schema lacks, then fit, both under one curator."""
+        """Buy what the schema leaves open, then fit, both under one curator."""
         if isinstance(table, Dataset):
             raise ArgumentError.of(
-                "table", type(table).__name__, "the raw table, as nothing has codes before it is bought"
+                "table",
+                type(table).__name__,
+                "the raw table, since its columns have no codes before their bounds are bought",
             )
-        mechanism, drafting = drafting_of(with_schema(self.mechanism, schema), schema, share)
+        mechanism, drafting = drafting_of(with_schema(stated, schema), schema, share)
         check_workload(schema, workload)
         raw = RawTable.of(schema.table_file(table), schema, unit_key)
         result = mechanism.fit(raw, workload, seed, **options, drafting=drafting)
-        stated = dataclasses.replace(self.mechanism, neighbors=result.mechanism.neighbors)
+        stated = stated.with_neighbors(result.mechanism.neighbors)
         self.schema_, self.bought_ = drafting.bought.schema, drafting.bought.found
         self.result_ = dataclasses.replace(
             result, mechanism=stated, details={**result.details, "bought": dict(self.bought_)}
         )
 
     def _describe(self) -> None:
-        """Let the model say, in its file, too, what its codes stand for and what is promised of it."""
+        """Attach the schema and the privacy statement to the model, which saves them in its file."""
         if isinstance(self.model_, ModelBase):
             source = Path(self.schema_.source).name
             statement = PrivacyStatement.of(
@@ -182,22 +225,22 @@ class Synthesizer:
 
     @property
     def model_(self) -> Any:
-        """The model of the result."""
+        """The model of the result, or of the file that was loaded."""
         return self._loaded if hasattr(self, "_loaded") else self._fitted().model
 
     @property
     def privacy_(self) -> Mapping[str, Any]:
-        """What is promised of the model, in words and numbers (`pgmest.privacy.PrivacyStatement`)."""
+        """The privacy statement of the model, as JSON values (`pgmest.privacy.PrivacyStatement`)."""
         return self.model_.about.get("privacy", {})
 
     def save(self, path: str | Path) -> None:
-        """Write the model with the schema and the privacy statement to an npz file; all in it may be published.
+        """Write the model, the schema and the privacy statement to an npz file, which may be published.
 
-        `load` reads it, and so does `pgmest.load`, for the model alone. Result and ledger are not in it.
+        `Synthesizer.load` reads the file; `pgmest.load` reads its model only. Result and ledger are not saved.
 
         Raises:
-            ArgumentError: not fitted yet, or a model without a file format.
-            FileFormatError: the file cannot be written.
+            ArgumentError: if the synthesizer is not fitted, or the model has no file format.
+            FileFormatError: if the file cannot be written.
         """
         if not isinstance(self.model_, ModelBase):
             raise ArgumentError(f"a {type(self.model_).__name__} has no file format.")
@@ -205,26 +248,26 @@ class Synthesizer:
 
     @classmethod
     def load(cls, path: str | Path) -> Synthesizer:
-        """A synthesizer that `save` wrote: it samples, and has `model_`, `schema_` and `privacy_`.
+        """Return a synthesizer from a file of `save`: it samples, and has `model_`, `schema_` and `privacy_`.
 
         Raises:
-            FileFormatError: the file cannot be read, or has no schema.
+            FileFormatError: if the file cannot be read, or has no schema.
         """
-        from pgmest.data.schema import Schema
         from pgmest.models.files import load
+        from pgmest.schema import Schema
 
         model = load(path)
         if "schema" not in model.about:
             remedy = "pgmest.load reads a model alone; Synthesizer.save writes one with its schema."
             raise FileFormatError.of(path, "a model without a schema.", remedy)
-        loaded = cls.__new__(cls)
+        loaded = cls()
         loaded._loaded, loaded._like = model, "pandas"
         loaded.schema_ = dataclasses.replace(Schema.from_dict(model.about["schema"]), source=str(path))
         return loaded
 
     @property
     def ledger_(self) -> Statement:
-        """What was spent, on what, in order."""
+        """The ledger of the run: the charges, in order."""
         return self._fitted().ledger
 
     def sample(
@@ -235,19 +278,19 @@ class Synthesizer:
         written: bool = False,
         given: Any = None,
     ) -> Any:
-        """A synthetic table of the kind that `fit` got: polars, pyarrow, and pandas for all others.
+        """Return a synthetic table of the library of the fitted table: polars, pyarrow, or else pandas.
 
         Args:
-            n: how many rows; by default the model's estimated total, never the true number.
-            seed: the same seed gives the same rows.
+            n: the number of rows; by default the model's estimated total, never the true number.
+            seed: the seed of the rows; the same seed gives the same rows.
             written: whether dates are texts in their column's `format`, as in a CSV file.
             given: a dataframe with some of the columns. Each of its rows is completed: the other columns are drawn
-                given what it says, and its own columns stay as they are. `n` is then left out.
+                conditionally on the row, whose values are kept. `n` must be None then.
 
         Raises:
-            ImpossibleModelError: a row of `given` has probability 0.
-            DataError: `given` has a column that the schema does not have, or none.
-            ArgumentError: not fitted yet, or n is not an integer of at least 0.
+            ImpossibleModelError: if a row of `given` has probability 0.
+            DataError: if `given` has no columns, or a column that the schema does not have.
+            ArgumentError: if the synthesizer is not fitted, or n is not an integer of at least 0.
         """
         model, generator = self.model_, np.random.default_rng(seed)
         if given is not None:
@@ -255,12 +298,12 @@ class Synthesizer:
         return self.schema_.decode(model.sample(n, seed=generator), generator, self._like, written=written)
 
     def report(self, out: str | Path = "report.html") -> Path:
-        """Write the page that may be published with the synthetic table; `owner_report` is the other one.
+        """Write a page about the result that may be published with the synthetic table, and return its path.
 
         Raises:
-            ArgumentError: not fitted yet.
-            OptionalDependencyError: matplotlib is not installed.
-            FileFormatError: the file cannot be written.
+            ArgumentError: if the synthesizer is not fitted.
+            OptionalDependencyError: if matplotlib is not installed.
+            FileFormatError: if the file cannot be written.
         """
         from pgmest.evaluation import report
 
@@ -270,14 +313,14 @@ class Synthesizer:
     def owner_report(
         self, table: Any, out: str | Path = "PRIVATE-report.html", check: TableCheck | None = None
     ) -> Path:
-        """Write the page that compares with the private table, without noise: **it must not be published.**
+        """Write a page that compares the result with the private table, without noise: **it must not be published.**
 
-        It begins with what the schema made of the raw table (`Schema.check`), as everything below it compares codes.
+        The page begins with the report of `Schema.check` on the raw table, since all comparisons below it are of codes.
 
         Args:
-            table: what `fit` got.
+            table: the table that was given to `fit`.
             out: the file.
-            check: what `Schema.check` made of the raw table, where `table` is what the schema encoded.
+            check: the report of `Schema.check` on the raw table, if `table` is a Dataset that the schema encoded.
 
         Raises:
             as `report`; and as `fit` for the table.
@@ -300,21 +343,26 @@ class Synthesizer:
     def __repr__(self) -> str:
         if hasattr(self, "_loaded"):
             return f"Synthesizer(loaded, {self._loaded!r})"
-        return f"Synthesizer({self.mechanism!r}{', fitted' if hasattr(self, 'result_') else ''})"
+        unstated = {"delta": DEFAULT_DELTA if self.epsilon is None else None, "epsilon": None, "rho": None}
+        given = [f"{name}={value!r}" for name, value in self.get_params().items() if unstated.get(name, self) != value]
+        return f"Synthesizer({', '.join(given)}{', fitted' if hasattr(self, 'result_') else ''})"
+
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's description of the estimator; only scikit-learn calls this."""
+        from sklearn.utils import InputTags, Tags, TargetTags
+
+        table = InputTags(categorical=True, string=True, allow_nan=True)
+        return Tags(estimator_type=None, target_tags=TargetTags(required=True), input_tags=table)
 
 
 def with_schema(mechanism: Mechanism, schema: Schema) -> Mechanism:
-    """The mechanism, knowing what the schema calls impossible."""
+    """Return the mechanism with the schema's structural zeros besides its own."""
     rules = [*zero_rules(mechanism.structural_zeros), *zero_rules(schema.structural_zeros)]
     return dataclasses.replace(mechanism, structural_zeros=rules)
 
 
 def check_public(schema: Schema, allow_draft: bool = False) -> None:
-    """See that a schema does not say that it was read from private data.
-
-    Raises:
-        SchemaError: it does, and that is not allowed.
-    """
+    """Raise SchemaError if a schema says that it was drafted from private data, unless drafts are allowed."""
     if not schema.drafted or allow_draft:
         return
     remedy = "or say allow_draft (--allow-draft) for a trial that is NOT private."
@@ -331,7 +379,12 @@ def check_public(schema: Schema, allow_draft: bool = False) -> None:
 
 
 def _check_bounded(schema: Schema, data: Dataset) -> None:
-    """See that persons have as few records as the schema's unit says."""
+    """Raise ArgumentError if a person may have more records in the data than the schema's unit allows."""
+    if schema.unit and data.unit_column not in (None, schema.unit.column):
+        raise ArgumentError(
+            f"{schema.source} has the unit '{schema.unit.column}', but the data were bounded by '{data.unit_column}': "
+            "give the raw table, or what this schema's encode made of it."
+        )
     if schema.unit and (data.records_per_person or math.inf) > schema.unit.at_most:
         raise ArgumentError(
             f"{schema.source} has a unit, but the data were not bounded to {plural(schema.unit.at_most, 'record')} of "
@@ -340,7 +393,7 @@ def _check_bounded(schema: Schema, data: Dataset) -> None:
 
 
 def _as_schema(schema: Any) -> Schema:
-    from pgmest.data.schema import Schema
+    from pgmest.schema import Schema
 
     if isinstance(schema, Schema):
         return schema
@@ -348,7 +401,7 @@ def _as_schema(schema: Any) -> Schema:
         return Schema.load(schema)
     if isinstance(schema, Mapping):
         return Schema.from_dict(schema)
-    raise ArgumentError.of("schema", schema, "a pgmest.data.schema.Schema, the path of its file, or a dict")
+    raise ArgumentError.of("schema", schema, "a pgmest.schema.Schema, the path of its file, or a dict")
 
 
 def _library(table: Any) -> str:

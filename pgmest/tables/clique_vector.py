@@ -1,7 +1,7 @@
-"""CliqueVector: one table per clique, seen as one vector.
+"""CliqueVector: one table for each clique, treated as one vector.
 
-Potentials, marginals and gradients are clique vectors. All tables of a vector lie in one flat array, so that the
-algebra of the solvers is the algebra of that array, and an inference plan can run on it without copying.
+Potentials, marginals and gradients are clique vectors. All tables of a vector are stored in one flat array: solvers do
+their arithmetic on that array, and an inference plan reads and writes it without copying.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError, DomainError, PgmestError, ShapeError, UnknownCliqueError, plural
 from pgmest._base.memory import check_room
+from pgmest.errors import ArgumentError, DomainError, PgmestError, ShapeError, UnknownCliqueError, plural
 from pgmest.tables.domain import Clique, Domain, as_domain
-from pgmest.tables.factor import Factor, divide, multiply, subtract_logs
+from pgmest.tables.factor import Arithmetic, Factor, multiply
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where each clique's table lies in the flat array: cliques one after the other, each row-major.
+    """The positions of the cliques' tables in the flat array: one table after the other, each row-major.
 
-    A clique given twice is kept once: its second table would be the same coordinates again. The same attributes
-    in another order are another table.
+    A clique that is given twice is stored once, because a second table would repeat the same coordinates. The same
+    attributes in another order are a different clique with another table.
     """
 
     domain: Domain
@@ -33,21 +33,22 @@ class Layout:
 
     @classmethod
     def of(cls, domain: Domain, cliques: Iterable[Iterable[str]]) -> Layout:
+        """Return the layout of the tables of `cliques`, in the order given."""
         return cls(domain, tuple(dict.fromkeys(domain.clique(clique) for clique in cliques)))
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
-        """Cells of each table."""
+        """The number of cells of each table."""
         return tuple(self.domain.size(clique) for clique in self.cliques)
 
     @cached_property
     def offsets(self) -> np.ndarray:
-        """Where each table starts, and at the end where the last one stops (shape (n_cliques + 1,))."""
+        """The start of each table in the flat array, followed by the array's length; shape (n_cliques + 1,)."""
         return np.concatenate([[0], np.cumsum(self.sizes, dtype=np.int64)]).astype(np.int64)
 
     @cached_property
     def cells(self) -> int:
-        """Length of the flat array."""
+        """The length of the flat array."""
         return sum(self.sizes)
 
     @cached_property
@@ -57,11 +58,17 @@ class Layout:
 
     @cached_property
     def index(self) -> dict[Clique, int]:
-        """Position of each clique."""
+        """The position of each clique."""
         return {clique: position for position, clique in enumerate(self.cliques)}
 
     def find(self, clique: Iterable[str]) -> tuple[int, Clique]:
-        """Position of the table over these attributes, and the attributes as asked for; any order matches."""
+        """Return the position of the table over these attributes, and the attributes as a checked tuple.
+
+        A table whose axes have the same order is preferred; otherwise any order matches.
+
+        Raises:
+            UnknownCliqueError: there is no table over these attributes.
+        """
         names = self.domain.clique(clique)
         position = self.index.get(names)
         if position is None:
@@ -71,10 +78,10 @@ class Layout:
         return position, names
 
     def cover(self, clique: Clique) -> int:
-        """Position of the clique itself if it is there, else of the smallest one that holds its attributes.
+        """Return the position of the clique itself if there is one, else of the smallest clique that contains it.
 
         Raises:
-            UnknownCliqueError: no clique does.
+            UnknownCliqueError: no clique contains it.
         """
         if clique in self.index:
             return self.index[clique]
@@ -86,7 +93,7 @@ class Layout:
 
     @cached_property
     def _holders(self) -> dict[str, set[int]]:
-        """For each attribute the positions of the cliques that hold it."""
+        """The positions of the cliques that contain each attribute."""
         holders: dict[str, set[int]] = {}
         for position, clique in enumerate(self.cliques):
             for name in clique:
@@ -98,8 +105,8 @@ class Layout:
         return {frozenset(clique): position for position, clique in reversed(list(enumerate(self.cliques)))}
 
 
-class CliqueVector(Mapping[Clique, Factor]):
-    """A vector with one table per clique; it adds, subtracts, scales and has a dot product.
+class CliqueVector(Arithmetic, Mapping[Clique, Factor]):
+    """A vector with one table for each clique, with addition, subtraction, scaling and a dot product.
 
     >>> domain = Domain({"a": 2, "b": 3, "c": 2})
     >>> theta = CliqueVector.zeros(domain, [("a", "b"), ("b", "c")])
@@ -108,16 +115,15 @@ class CliqueVector(Mapping[Clique, Factor]):
 
     Args:
         domain: the attributes.
-        tables: clique -> Factor over the same attributes, or array of that clique's shape.
+        tables: clique -> a Factor over the same attributes, or an array of the clique's shape.
 
     Raises:
-        ShapeError: an array of another shape than its clique's.
-        DomainError: a factor over other attributes than its clique's, or with other sizes.
-        ArgumentError: two keys for the same clique.
+        ShapeError: the shape of an array is not that of its clique.
+        DomainError: a factor has other attributes than its clique, or other sizes.
+        ArgumentError: two keys name the same clique.
     """
 
     __slots__ = ("flat", "layout")
-    __array_priority__ = 1000
 
     def __init__(self, domain: Domain | Mapping[str, int], tables: Mapping[Clique, Factor | Any]):
         self.layout: Layout = Layout.of(as_domain(domain), tables)
@@ -133,7 +139,11 @@ class CliqueVector(Mapping[Clique, Factor]):
 
     @classmethod
     def of(cls, layout: Layout, values: np.ndarray) -> CliqueVector:
-        """The vector whose tables are consecutive stretches of `values`; contiguous float64 is not copied."""
+        """Return the vector whose flat array is `values`; contiguous float64 is not copied.
+
+        Raises:
+            ShapeError: the length of `values` is not that of the layout's flat array.
+        """
         flat = np.asarray(values, dtype=np.float64, order="C").view()
         if flat.shape != (layout.cells,):
             raise ShapeError.of("the values of a clique vector", (layout.cells,), flat.shape)
@@ -145,13 +155,13 @@ class CliqueVector(Mapping[Clique, Factor]):
 
     @classmethod
     def zeros(cls, domain: Domain | Mapping[str, int], cliques: Iterable[Iterable[str]]) -> CliqueVector:
-        """Tables of zeros: as potentials, the uniform distribution."""
+        """Return tables of zeros; as potentials they are the uniform distribution."""
         layout = _with_room(domain, cliques)
         return cls.of(layout, np.zeros(layout.cells))
 
     @classmethod
     def ones(cls, domain: Domain | Mapping[str, int], cliques: Iterable[Iterable[str]]) -> CliqueVector:
-        """Tables of ones."""
+        """Return tables of ones."""
         layout = _with_room(domain, cliques)
         return cls.of(layout, np.ones(layout.cells))
 
@@ -162,13 +172,13 @@ class CliqueVector(Mapping[Clique, Factor]):
         cliques: Iterable[Iterable[str]],
         seed: int | np.random.Generator | None = None,
     ) -> CliqueVector:
-        """Tables of independent standard normal values."""
+        """Return tables of independent standard normal values."""
         layout = _with_room(domain, cliques)
         return cls.of(layout, np.random.default_rng(seed).standard_normal(layout.cells))
 
     @property
     def domain(self) -> Domain:
-        """All the attributes, those in no clique included."""
+        """The domain of all attributes, including those in no clique."""
         return self.layout.domain
 
     @property
@@ -177,17 +187,18 @@ class CliqueVector(Mapping[Clique, Factor]):
         return self.layout.cliques
 
     def table(self, position: int) -> np.ndarray:
-        """The table of the clique at `position`, a read-only view in that clique's own axis order."""
+        """Return the table of the clique at `position`: a read-only view, axes in the clique's order."""
         start, end = self.layout.offsets[position : position + 2]
         return self.flat[start:end].reshape(self.layout.domains[position].shape)
 
     def expand(self, cliques: Iterable[Iterable[str]]) -> CliqueVector:
-        """The same function of the records, written on other cliques that cover these ones.
+        """Return the same function of the records as tables on other cliques that cover the present ones.
 
-        Each table is added to the smallest new clique that holds its attributes, the clique itself if it is there.
+        Each table is added to its own clique if that is among the new ones, else to the smallest new clique that
+        contains it.
 
         Raises:
-            UnknownCliqueError: some clique fits into none of the new ones.
+            UnknownCliqueError: no new clique contains one of the present cliques.
         """
         layout = Layout.of(self.domain, cliques)
         flat = np.zeros(layout.cells)
@@ -202,7 +213,12 @@ class CliqueVector(Mapping[Clique, Factor]):
         return CliqueVector.of(layout, flat)
 
     def dot(self, other: CliqueVector) -> float:
-        """The sum over all cells of all cliques of the products; 0 * -inf counts as 0."""
+        """Return the sum of the products of all cells; 0 * -inf counts as 0.
+
+        Raises:
+            ArgumentError: `other` is not a CliqueVector.
+            DomainError: the cliques differ.
+        """
         if not isinstance(other, CliqueVector):
             raise ArgumentError.of("other", other, "a CliqueVector over the same cliques")
         right = self._conform(other)
@@ -211,11 +227,11 @@ class CliqueVector(Mapping[Clique, Factor]):
             return float(multiply(self.flat, right).sum()) if np.isnan(result) else result
 
     def exp(self) -> CliqueVector:
-        """Elementwise exponential."""
+        """Return the elementwise exponential."""
         return CliqueVector.of(self.layout, np.exp(self.flat))
 
     def log(self) -> CliqueVector:
-        """Elementwise natural log; the log of 0 is -inf."""
+        """Return the elementwise natural log; the log of 0 is -inf."""
         with np.errstate(divide="ignore"):
             return CliqueVector.of(self.layout, np.log(self.flat))
 
@@ -227,7 +243,11 @@ class CliqueVector(Mapping[Clique, Factor]):
         return NotImplemented
 
     def _conform(self, other: CliqueVector) -> np.ndarray:
-        """The other vector's values in this one's layout."""
+        """Return the values of the other vector in this vector's layout.
+
+        Raises:
+            DomainError: the cliques or the domains differ.
+        """
         if other.layout is self.layout or other.layout == self.layout:
             return other.flat
         if set(other.cliques) == set(self.cliques) and other.domain == self.domain:
@@ -237,38 +257,21 @@ class CliqueVector(Mapping[Clique, Factor]):
             "bring both to the same cliques with expand(...)."
         )
 
-    def __add__(self, other: CliqueVector | float) -> CliqueVector:
-        return self._combine(other, np.add)
-
-    def __sub__(self, other: CliqueVector | float) -> CliqueVector:
-        """Difference; -inf - -inf is -inf."""
-        return self._combine(other, subtract_logs)
-
-    def __mul__(self, other: CliqueVector | float) -> CliqueVector:
-        """Product, cell by cell; 0 * -inf is 0."""
-        return self._combine(other, multiply)
-
-    def __truediv__(self, other: CliqueVector | float) -> CliqueVector:
-        """Quotient, cell by cell; 0/0 is 0."""
-        return self._combine(other, divide)
-
-    __radd__ = __add__
-    __rmul__ = __mul__
-
-    def __rsub__(self, other: float) -> CliqueVector:
-        return self._combine(other, lambda left, right: subtract_logs(right, left))
-
     def __neg__(self) -> CliqueVector:
         return CliqueVector.of(self.layout, -self.flat)
 
     def __getitem__(self, clique: Iterable[str]) -> Factor:
-        """The table of a clique; the attributes may be asked for in any order."""
+        """Return the table of a clique, axes in the order given.
+
+        Raises:
+            UnknownCliqueError: there is no table over these attributes in any order.
+        """
         position, names = self.layout.find(clique)
         factor = Factor.owning(self.layout.domains[position], self.table(position))
         return factor if names == self.cliques[position] else factor.transpose(names)
 
     def __contains__(self, clique: object) -> bool:
-        """Whether there is a table over these attributes, in any order."""
+        """Return whether there is a table over these attributes, in any order."""
         if not isinstance(clique, str | Iterable):
             return False
         try:
@@ -291,13 +294,14 @@ class CliqueVector(Mapping[Clique, Factor]):
     __hash__ = None  # type: ignore[assignment]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return CliqueVector.of, (self.layout, np.array(self.flat))  # a copy, which comes back read-only, too
+        return CliqueVector.of, (self.layout, np.array(self.flat))  # `of` makes the copy read-only
 
     def __repr__(self) -> str:
         return f"CliqueVector({len(self.cliques)} cliques, {self.layout.cells:,} cells: {list(self.cliques)[:6]})"
 
 
 def _table_values(domain: Domain, table: Any) -> np.ndarray:
+    """Return the cells of a factor or an array as a flat array, row-major in the order of `domain`."""
     if isinstance(table, Factor):
         if set(table.domain.items()) != set(domain.items()):
             raise DomainError(f"the table of clique {domain.attributes} must be over {domain}, got {table.domain}.")
@@ -309,6 +313,7 @@ def _table_values(domain: Domain, table: Any) -> np.ndarray:
 
 
 def _with_room(domain: Domain | Mapping[str, int], cliques: Iterable[Iterable[str]]) -> Layout:
+    """Return the layout of the cliques' tables, after checking that the tables fit into memory."""
     layout = Layout.of(as_domain(domain), cliques)
     check_room(f"the tables of {plural(len(layout.cliques), 'clique')}", layout.cells)
     return layout

@@ -1,4 +1,4 @@
-"""Domain: the attributes of a table and how many values each can take."""
+"""Domain: the attributes of a table, and the number of values of each."""
 
 from __future__ import annotations
 
@@ -12,21 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from pgmest._base.errors import (
-    ArgumentError,
-    DomainError,
-    DuplicateAttributeError,
-    FileFormatError,
-    UnknownAttributeError,
-)
 from pgmest._base.files import read_text, write_atomically
 from pgmest._base.html import html_table
+from pgmest.errors import ArgumentError, DomainError, DuplicateAttributeError, FileFormatError, UnknownAttributeError
 
 Clique = tuple[str, ...]
 
 
 class Domain(Mapping[str, int]):
-    """An ordered mapping from attribute to its number of values; a record holds one code in 0..n-1 per attribute.
+    """An ordered mapping of attribute to number of values.
+
+    A record holds one code in 0..n-1 for each attribute of n values.
 
     >>> domain = Domain({"age": 85, "sex": 2, "income": 2})
     >>> domain.size(("age", "sex"))
@@ -35,12 +31,12 @@ class Domain(Mapping[str, int]):
     Domain({'sex': 2, 'age': 85})
 
     Args:
-        sizes: attribute -> number of values, or pairs of these; the order given is the order of the axes.
+        sizes: attribute -> number of values, or (attribute, number) pairs; their order is the order of the axes.
 
     Raises:
         DomainError: a size is not a positive integer, a name is not a non-empty string, or `sizes` is neither a
             mapping nor pairs.
-        DuplicateAttributeError: pairs that name an attribute twice.
+        DuplicateAttributeError: the pairs name an attribute twice.
     """
 
     __slots__ = ("_attributes", "_shape", "_sizes")
@@ -67,13 +63,13 @@ class Domain(Mapping[str, int]):
         return self._shape
 
     def size(self, attributes: Iterable[str] | None = None) -> int:
-        """The number of cells of the table over `attributes` (all of them by default), exact however large."""
+        """Return the number of cells of the table over `attributes` (by default all); the integer is exact."""
         if attributes is None:
             return math.prod(self._shape)
         return math.prod(self[name] for name in self.clique(attributes))
 
     def project(self, attributes: Iterable[str]) -> Domain:
-        """The domain of `attributes` alone, in the order asked for."""
+        """Return the domain of `attributes`, in the order given."""
         names = self.clique(attributes)
         if names == self._attributes:
             return self
@@ -84,12 +80,12 @@ class Domain(Mapping[str, int]):
         return smaller
 
     def without(self, attributes: Iterable[str]) -> Domain:
-        """The domain of all the other attributes, in axis order."""
+        """Return the domain of all other attributes, in axis order."""
         dropped = set(self.clique(attributes))
         return self.project(name for name in self._attributes if name not in dropped)
 
     def merge(self, other: Domain) -> Domain:
-        """This domain followed by the attributes that only `other` has.
+        """Return this domain followed by the attributes that only `other` has.
 
         Raises:
             DomainError: an attribute has different sizes in the two.
@@ -103,10 +99,12 @@ class Domain(Mapping[str, int]):
         return Domain({**self._sizes, **other._sizes})
 
     def clique(self, attributes: Iterable[str] | str) -> Clique:
-        """`attributes` as a tuple, checked: each known, none twice. A single name counts as a tuple of one.
+        """Return `attributes` as a tuple, after checking that each is known and occurs once.
+
+        A single name counts as a tuple of one.
 
         Raises:
-            UnknownAttributeError: with the nearest name.
+            UnknownAttributeError: a name is not an attribute; the error suggests the nearest name.
             DuplicateAttributeError: a name appears twice.
         """
         names: Clique = (attributes,) if isinstance(attributes, str) else tuple(attributes)
@@ -118,7 +116,9 @@ class Domain(Mapping[str, int]):
         return names
 
     def ordered(self, attributes: Iterable[str] | str) -> Clique:
-        """Those of `attributes` that this domain has, in axis order, each once. A single name counts as a tuple of one.
+        """Return those of `attributes` that this domain has, in axis order, each once.
+
+        A single name counts as a tuple of one.
 
         >>> Domain({"age": 85, "sex": 2, "income": 2}).ordered({"income", "age", "height"})
         ('age', 'income')
@@ -129,7 +129,7 @@ class Domain(Mapping[str, int]):
         return tuple(name for name in self._attributes if name in wanted)
 
     def axes(self, attributes: Iterable[str]) -> tuple[int, ...]:
-        """The axis of each attribute."""
+        """Return the axis of each attribute."""
         return tuple(self._attributes.index(name) for name in self.clique(attributes))
 
     @classmethod
@@ -137,7 +137,7 @@ class Domain(Mapping[str, int]):
         """Read a JSON object of attribute -> number of values, such as `{"age": 85, "sex": 2}`.
 
         Raises:
-            FileFormatError: the file is missing, is not JSON, or is not such an object.
+            FileFormatError: the file is missing, is not JSON, or does not hold a JSON object of that form.
         """
         remedy = 'A domain file is a JSON object such as {"age": 85, "sex": 2}.'
         text = read_text(path)
@@ -165,7 +165,8 @@ class Domain(Mapping[str, int]):
             raise UnknownAttributeError.of(attribute, self._attributes) from None
 
     def get(self, attribute: str, default: Any = None) -> Any:
-        """The number of values, or `default` (Mapping.get would word an error for each attribute it misses)."""
+        """Return the number of values of an attribute, or `default` if the domain lacks it."""
+        # Mapping.get would build the text of an UnknownAttributeError, nearest name included, for each missing name.
         return self._sizes.get(attribute, default)
 
     def __contains__(self, attribute: object) -> bool:
@@ -178,7 +179,7 @@ class Domain(Mapping[str, int]):
         return len(self._attributes)
 
     def __eq__(self, other: object) -> bool:
-        """Equal when the attributes, their sizes and their order agree."""
+        """Return whether the attributes, their sizes and their order agree."""
         return isinstance(other, Domain) and self._attributes == other._attributes and self._shape == other._shape
 
     def __hash__(self) -> int:
@@ -192,7 +193,11 @@ class Domain(Mapping[str, int]):
 
 
 def as_domain(domain: Domain | Mapping[str, int]) -> Domain:
-    """`domain` itself, or a Domain made of a plain mapping."""
+    """Return `domain` if it is a Domain, else a Domain made from a mapping.
+
+    Raises:
+        ArgumentError: `domain` is neither.
+    """
     if isinstance(domain, Domain):
         return domain
     if isinstance(domain, Mapping):
@@ -201,7 +206,7 @@ def as_domain(domain: Domain | Mapping[str, int]) -> Domain:
 
 
 class _Pairs(list[Any]):
-    """A JSON object as its pairs in order, so that duplicate names are seen and not silently merged."""
+    """The (name, value) pairs of a JSON object in order, so that duplicate names are detected, not merged."""
 
 
 def _pairs_of(sizes: Any) -> list[tuple[str, int]]:

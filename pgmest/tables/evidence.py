@@ -1,4 +1,4 @@
-"""Evidence: what a model says about the records with given codes of some attributes."""
+"""Evidence: codes of some attributes, to which a model is restricted."""
 
 from __future__ import annotations
 
@@ -8,24 +8,29 @@ from typing import Any
 
 import numpy as np
 
-from pgmest._base.errors import CodeRangeError, ImpossibleModelError, QueryError
+from pgmest.errors import CodeRangeError, ImpossibleModelError, QueryError
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Clique, Domain
 
 
 def checked_evidence(domain: Domain, evidence: Mapping[str, Any] | None, asked: Iterable[str] = ()) -> dict[str, int]:
-    """Attribute -> code, as ints.
+    """Return the evidence as a mapping of attribute to int, after checking it.
+
+    Args:
+        domain: the attributes.
+        evidence: attribute -> code; None for no evidence.
+        asked: the attributes of the query, which must not occur in the evidence.
 
     Raises:
-        UnknownAttributeError: an attribute that the domain does not have.
-        CodeRangeError: a code that is no integer, or outside its attribute's range.
-        QueryError: evidence on an attribute that is asked about.
+        UnknownAttributeError: the domain lacks an attribute of the evidence.
+        CodeRangeError: a code is not an integer, or lies outside its attribute's range.
+        QueryError: an attribute is in both the evidence and the query.
     """
     given = dict(evidence or {})
     domain.clique(given)
     both = sorted(given.keys() & set(asked))
     if both:
-        raise QueryError(f"'{both[0]}' is both asked about and given; leave it out of one of the two.")
+        raise QueryError(f"'{both[0]}' is in both the query and the evidence; leave it out of one of the two.")
     for name, code in given.items():
         if not hasattr(code, "__index__") or not 0 <= operator.index(code) < domain[name]:
             raise CodeRangeError.in_evidence(name, code, domain[name])
@@ -33,24 +38,27 @@ def checked_evidence(domain: Domain, evidence: Mapping[str, Any] | None, asked: 
 
 
 def restrict(potentials: CliqueVector, evidence: Mapping[str, int]) -> CliqueVector:
-    """The potentials at the given codes, on the other attributes; tables that come to be on the same clique are added.
+    """Return the potentials at the given codes, as functions of the other attributes.
+
+    Tables that end up on the same clique are added. Constants are dropped.
 
     Raises:
-        ImpossibleModelError: a potential that only the evidence decides is -inf.
+        ImpossibleModelError: a potential over attributes of the evidence alone is -inf at the given codes.
     """
     tables: dict[Clique, np.ndarray] = {}
     for factor in potentials.values():
-        known = {name: code for name, code in evidence.items() if name in factor.domain}
-        sliced = factor.condition(known)
+        sliced = factor.condition({name: code for name, code in evidence.items() if name in factor.domain})
         if not sliced.domain and np.isneginf(sliced.values):
-            raise impossible(evidence)
+            raise impossible_evidence(evidence)
         clique = sliced.domain.attributes
         tables[clique] = tables[clique] + sliced.values if clique in tables else sliced.values
-    tables.pop((), None)  # a constant
+    tables.pop((), None)  # a constant does not change the distribution
     return CliqueVector(potentials.domain.without(evidence), tables)
 
 
-def impossible(evidence: Mapping[str, int]) -> ImpossibleModelError:
-    """The error that evidence of probability 0 is."""
+def impossible_evidence(evidence: Mapping[str, int]) -> ImpossibleModelError:
+    """Return the error for evidence that has probability 0."""
     codes = ", ".join(f"{name}={code}" for name, code in evidence.items())
-    return ImpossibleModelError(f"the evidence {codes} has probability 0 under the model, so nothing can be given it.")
+    return ImpossibleModelError(
+        f"the evidence {codes} has probability 0 under the model, so conditional probabilities given it are undefined."
+    )

@@ -1,7 +1,7 @@
 """Factor: a dense table labeled by attributes, and its algebra.
 
-A factor is a potential (logs), a marginal (counts or probabilities) or a query answer: any array whose axes
-are attributes. Binary operations broadcast by attribute name, so axis order never matters to the result.
+A factor is any array whose axes are attributes: a potential (logs), a marginal (counts or probabilities) or the answer
+to a query. Binary operations broadcast by attribute name, so the order of the axes does not change the result.
 """
 
 from __future__ import annotations
@@ -9,19 +9,54 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from numbers import Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from pgmest._base.errors import CodeRangeError, DomainError, ShapeError
 from pgmest._base.html import html_table
+from pgmest.errors import CodeRangeError, DomainError, ShapeError
 from pgmest.tables.domain import Domain, as_domain
 
 SHOWN_CELLS = 60
-"""Of a table in a notebook."""
+"""A notebook shows at most this many cells of a table; more would fill the page."""
 
 
-class Factor:
+class Arithmetic:
+    """Elementwise arithmetic in which two structural zeros never give NaN; subclasses say how tables are combined."""
+
+    __slots__ = ()
+    __array_priority__ = 1000
+
+    def _combine(self, other: Any, operation: Callable[..., Any]) -> Any:
+        """Return operation(self, other), or NotImplemented for another type."""
+        raise NotImplementedError
+
+    def __add__(self, other: Self | float) -> Self:
+        return self._combine(other, np.add)
+
+    def __sub__(self, other: Self | float) -> Self:
+        """Return the difference; -inf - -inf is -inf, the log of 0/0 := 0."""
+        return self._combine(other, subtract_logs)
+
+    def __mul__(self, other: Self | float) -> Self:
+        """Return the product, cell by cell; 0 * -inf is 0."""
+        return self._combine(other, multiply)
+
+    def __truediv__(self, other: Self | float) -> Self:
+        """Return the quotient, cell by cell; 0/0 is 0, as for a conditional probability given an impossible event."""
+        return self._combine(other, divide)
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+    def __rsub__(self, other: float) -> Self:
+        return self._combine(other, lambda left, right: subtract_logs(right, left))
+
+    def __rtruediv__(self, other: float) -> Self:
+        return self._combine(other, lambda left, right: divide(right, left))
+
+
+class Factor(Arithmetic):
     """A table over the attributes of `domain`, one axis per attribute in domain order.
 
     >>> f = Factor(Domain({"a": 2, "b": 3}), [[1, 2, 3], [4, 5, 6]])
@@ -30,14 +65,13 @@ class Factor:
 
     Args:
         domain: the attributes of the axes, in order.
-        values: an array of exactly `domain.shape`; kept read-only as float64, and copied where it can be written to.
+        values: an array of shape `domain.shape`, stored read-only as float64; a writeable array is copied.
 
     Raises:
-        ShapeError: the shape differs.
+        ShapeError: the shape of `values` is not `domain.shape`.
     """
 
     __slots__ = ("domain", "values")
-    __array_priority__ = 1000
 
     def __init__(self, domain: Domain | Mapping[str, int], values: Any):
         array = np.asarray(values, dtype=np.float64)
@@ -46,10 +80,12 @@ class Factor:
 
     @classmethod
     def owning(cls, domain: Domain | Mapping[str, int], values: Any) -> Factor:
-        """A factor that takes an array over without copying it: nobody may write to that array from now on.
+        """Return a factor that takes ownership of an array without copying it.
+
+        The caller must not write to the array afterwards.
 
         Raises:
-            ShapeError: the shape differs.
+            ShapeError: the shape of `values` is not `domain.shape`.
         """
         factor = cls.__new__(cls)
         known = domain if type(domain) is Domain else as_domain(domain)
@@ -57,6 +93,7 @@ class Factor:
         return factor
 
     def _hold(self, domain: Domain, values: np.ndarray) -> None:
+        """Store a read-only view of `values`, after checking its shape."""
         array = values.view()
         if array.shape != domain.shape:
             raise ShapeError.of(
@@ -68,36 +105,36 @@ class Factor:
 
     @classmethod
     def zeros(cls, domain: Domain | Mapping[str, int]) -> Factor:
-        """A factor of zeros: as a potential, the uniform distribution."""
+        """Return a factor of zeros; as a potential it is the uniform distribution."""
         return cls.owning(domain, np.zeros(as_domain(domain).shape))
 
     @classmethod
     def ones(cls, domain: Domain | Mapping[str, int]) -> Factor:
-        """A factor of ones."""
+        """Return a factor of ones."""
         return cls.owning(domain, np.ones(as_domain(domain).shape))
 
     @classmethod
     def random(cls, domain: Domain | Mapping[str, int], seed: int | np.random.Generator | None = None) -> Factor:
-        """A factor of independent uniform values in [0, 1)."""
+        """Return a factor of independent uniform values in [0, 1)."""
         return cls.owning(domain, np.random.default_rng(seed).random(as_domain(domain).shape))
 
     # -- reductions ---------------------------------------------------------------------------------------------
 
     def project(self, attributes: Iterable[str]) -> Factor:
-        """Sum out every other attribute; axes in the order asked for."""
+        """Sum out every other attribute; the axes are in the order given."""
         names = self.domain.clique(attributes)
         return self._reduce(np.sum, self.domain.without(names)).transpose(names)
 
     def sum(self, attributes: Iterable[str] | None = None) -> Factor:
-        """Sum out `attributes` (all of them by default)."""
+        """Sum out `attributes` (by default all)."""
         return self._reduce(np.sum, attributes)
 
     def max(self, attributes: Iterable[str] | None = None) -> Factor:
-        """Maximize out `attributes` (all of them by default)."""
+        """Maximize out `attributes` (by default all)."""
         return self._reduce(np.max, attributes)
 
     def logsumexp(self, attributes: Iterable[str] | None = None) -> Factor:
-        """Sum out `attributes` (all by default) of a table of logs; a row of -inf stays -inf."""
+        """Sum out `attributes` (by default all) of a table of logs; a row of -inf stays -inf."""
 
         def reduction(values: np.ndarray, axis: tuple[int, ...]) -> np.ndarray:
             shift = np.max(values, axis=axis, keepdims=True)
@@ -114,10 +151,10 @@ class Factor:
     # -- shape --------------------------------------------------------------------------------------------------
 
     def transpose(self, attributes: Iterable[str]) -> Factor:
-        """The same table with its axes in the order asked for.
+        """Return the table with its axes in the order given.
 
         Raises:
-            DomainError: `attributes` is not a reordering of the factor's own.
+            DomainError: `attributes` leaves out an attribute of the factor.
         """
         names = self.domain.clique(attributes)
         if names == self.domain.attributes:
@@ -127,24 +164,24 @@ class Factor:
         return Factor.owning(self.domain.project(names), self.values.transpose(self.domain.axes(names)))
 
     def expand(self, domain: Domain | Mapping[str, int]) -> Factor:
-        """The same table seen as a function of more attributes, constant along the new ones (no copy is made).
+        """Return the table as a function of more attributes, constant along the new ones; nothing is copied.
 
         Raises:
             UnknownAttributeError: `domain` lacks one of the factor's attributes.
-            DomainError: an attribute has another size there.
+            DomainError: an attribute has another size in `domain`.
         """
         domain = as_domain(domain)
         self.domain.merge(domain.project(self.domain.attributes))
         return Factor.owning(domain, np.broadcast_to(self._aligned(domain), domain.shape))
 
     def condition(self, evidence: Mapping[str, int]) -> Factor:
-        """The slice at the given codes; those attributes leave the domain.
+        """Return the slice at the given codes, over the other attributes.
 
         >>> Factor(Domain({"a": 2, "b": 3}), [[1, 2, 3], [4, 5, 6]]).condition({"a": 1}).values
         array([4., 5., 6.])
 
         Raises:
-            CodeRangeError: a code is not an integer, or outside its attribute's range.
+            CodeRangeError: a code is not an integer, or lies outside its attribute's range.
         """
         index: list[Any] = [slice(None)] * len(self.domain)
         for axis, (name, code) in zip(self.domain.axes(evidence), evidence.items(), strict=True):
@@ -154,11 +191,11 @@ class Factor:
         return Factor.owning(self.domain.without(evidence), self.values[tuple(index)])
 
     def datavector(self) -> np.ndarray:
-        """The cells as a one-dimensional array, row-major in domain order."""
+        """Return the cells as a one-dimensional array, row-major in domain order."""
         return self.values.reshape(-1)
 
     def _aligned(self, domain: Domain) -> np.ndarray:
-        """The values with one axis per attribute of `domain`, of length 1 where this factor lacks it."""
+        """Return the values with one axis for each attribute of `domain`, of length 1 if this factor lacks it."""
         order = sorted(range(len(self.domain)), key=lambda axis: domain.attributes.index(self.domain.attributes[axis]))
         shape = tuple(self.domain.get(name, 1) for name in domain)
         return self.values.transpose(order).reshape(shape)
@@ -166,6 +203,7 @@ class Factor:
     # -- algebra ------------------------------------------------------------------------------------------------
 
     def _combine(self, other: Any, operation: Callable[..., Any]) -> Factor:
+        """Return operation(self, other), broadcast by attribute name; `other` is a factor, a number or an array."""
         if isinstance(other, Real | np.ndarray):
             return Factor.owning(self.domain, operation(self.values, other))
         if not isinstance(other, Factor):
@@ -175,44 +213,20 @@ class Factor:
         domain = self.domain.merge(other.domain)
         return Factor.owning(domain, operation(self._aligned(domain), other._aligned(domain)))
 
-    def __add__(self, other: Factor | float) -> Factor:
-        return self._combine(other, np.add)
-
-    def __sub__(self, other: Factor | float) -> Factor:
-        """Difference; -inf - -inf is -inf, the log of 0/0 := 0."""
-        return self._combine(other, subtract_logs)
-
-    def __mul__(self, other: Factor | float) -> Factor:
-        """Product; 0 * -inf is 0."""
-        return self._combine(other, multiply)
-
-    def __truediv__(self, other: Factor | float) -> Factor:
-        """Quotient; 0/0 is 0, as for a conditional probability given an impossible event."""
-        return self._combine(other, divide)
-
-    __radd__ = __add__
-    __rmul__ = __mul__
-
-    def __rsub__(self, other: float) -> Factor:
-        return self._combine(other, lambda left, right: subtract_logs(right, left))
-
-    def __rtruediv__(self, other: float) -> Factor:
-        return self._combine(other, lambda left, right: divide(right, left))
-
     def __neg__(self) -> Factor:
         return Factor.owning(self.domain, -self.values)
 
     def exp(self) -> Factor:
-        """Elementwise exponential."""
+        """Return the elementwise exponential."""
         return Factor.owning(self.domain, np.exp(self.values))
 
     def log(self) -> Factor:
-        """Elementwise natural log; the log of 0 is -inf."""
+        """Return the elementwise natural log; the log of 0 is -inf."""
         with np.errstate(divide="ignore"):
             return Factor.owning(self.domain, np.log(self.values))
 
     def normalize(self, total: float = 1.0) -> Factor:
-        """The factor scaled to sum to `total`.
+        """Return the factor scaled to sum to `total`.
 
         Raises:
             DomainError: the factor sums to zero, NaN or infinity, so no scaling reaches `total`.
@@ -226,10 +240,10 @@ class Factor:
         return Factor.owning(self.domain, self.values / mass * total)  # total / mass could overflow
 
     def __float__(self) -> float:
-        """The value of a factor of one cell.
+        """Return the value of a factor of one cell.
 
         Raises:
-            ShapeError: it has more cells.
+            ShapeError: the factor has more cells.
         """
         if self.values.size != 1:
             raise ShapeError(
@@ -239,23 +253,24 @@ class Factor:
         return float(self.values.item())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Factor.owning, (self.domain, np.array(self.values))  # a copy, which comes back read-only, too
+        return Factor.owning, (self.domain, np.array(self.values))  # `owning` makes the copy read-only
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self.values, dtype=dtype) if copy else np.asarray(self.values, dtype=dtype)
 
     def to_frame(self, labels: Any = None, name: str = "count") -> Any:
-        """The cells as a pandas DataFrame: a column for each attribute, then the values; a row a cell, row-major.
+        """Return the cells as a pandas DataFrame: a row for each cell (row-major), a column for each attribute and one
+        for the values.
 
         >>> Factor({"sex": 2}, [3, 4]).to_frame({"sex": ["F", "M"]}).to_dict("list")
         {'sex': ['F', 'M'], 'count': [3.0, 4.0]}
 
         Args:
-            labels: what codes stand for: a mapping of attributes to lists of labels, or a schema; by default codes.
-            name: of the column of values.
+            labels: the labels of the codes: a mapping of attribute to list of labels, or a schema; None shows codes.
+            name: the name of the column of values.
 
         Raises:
-            ShapeError: an attribute has another number of labels than of codes.
+            ShapeError: the number of labels of an attribute is not its number of codes.
         """
         import pandas as pd
 
@@ -279,26 +294,29 @@ class Factor:
         return f"Factor({dict(self.domain)}, values={np.array2string(self.values, threshold=12, edgeitems=2)})"
 
 
-# -- arithmetic that leaves no NaN where one structural zero meets another ---------------------------------------------
+# -- arithmetic in which two structural zeros never give NaN -----------------------------------------------------------
 
 
 def subtract_logs(left: Any, right: Any) -> Any:
-    """left - right with -inf - -inf := -inf, the log of 0/0 := 0."""
+    """Return left - right with -inf - -inf := -inf, the log of 0/0 := 0."""
     return _repaired(np.subtract, left, right, lambda result: np.where(np.isneginf(left), -np.inf, result))
 
 
 def multiply(left: Any, right: Any) -> Any:
-    """left * right with 0 * -inf := 0, as in p log p; potentials scaled by 0 are those of the uniform distribution."""
+    """Return left * right with 0 * -inf := 0, as in p log p; potentials times 0 are the uniform distribution."""
     return _repaired(np.multiply, left, right, lambda result: np.where((left == 0) | (right == 0), 0.0, result))
 
 
 def divide(left: Any, right: Any) -> Any:
-    """left / right with 0/0 := 0."""
+    """Return left / right with 0/0 := 0."""
     return _repaired(np.divide, left, right, lambda result: np.where((left == 0) & (right == 0), 0.0, result))
 
 
 def _repaired(operation: np.ufunc, left: Any, right: Any, repair: Callable[[Any], Any]) -> Any:
-    """operation(left, right), repaired where it is undefined: the processor's own flag tells, so looking is free."""
+    """Return operation(left, right), with undefined cells replaced by `repair`.
+
+    The processor sets its "invalid" flag for undefined cells, so the ordinary case needs no pass over the result.
+    """
     try:
         with np.errstate(invalid="raise", divide="ignore"):
             return operation(left, right)
@@ -308,7 +326,7 @@ def _repaired(operation: np.ufunc, left: Any, right: Any, repair: Callable[[Any]
 
 
 def _labels_of(labels: Any, attribute: str) -> Any:
-    """The labels of an attribute, of a mapping or a schema; None for codes."""
+    """Return the labels of an attribute from a mapping or a schema, or None if codes are shown."""
     if labels is None:
         return None
     return labels.get(attribute) if isinstance(labels, Mapping) else labels.labels(attribute)

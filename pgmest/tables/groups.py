@@ -1,4 +1,4 @@
-"""Groups of codes: ranges of an attribute's codes that are counted together."""
+"""Groups of codes: ranges of consecutive codes of an attribute that are counted together."""
 
 from __future__ import annotations
 
@@ -8,12 +8,17 @@ import numpy as np
 
 
 def is_identity(groups: np.ndarray) -> bool:
-    """Whether each code is a group of its own."""
+    """Return whether every group holds exactly one code."""
     return len(groups) == int(groups[-1]) + 1 if len(groups) else True
 
 
 def summed(table: np.ndarray, groups: Sequence[np.ndarray]) -> np.ndarray:
-    """The sums of a table over groups along each axis; groups are ranges, numbered in order."""
+    """Return the sums of a table over groups of codes.
+
+    Args:
+        table: one axis for each attribute.
+        groups: for each axis, the group of each code; groups are ranges of codes, numbered from 0 in code order.
+    """
     for axis, labels in enumerate(groups):
         if not is_identity(labels):
             starts = np.flatnonzero(np.diff(labels, prepend=-1))

@@ -12,10 +12,15 @@ from pgmest.tables.factor import Factor
 
 
 def mutual_information(joint: Factor, a: Clique, b: Clique) -> float:
-    """I(a; b) = E[log p(a, b) - log p(a) - log p(b)], in nats, of the joint table of `a` and `b` (counts or shares).
+    """Return the mutual information I(a; b) = E[log p(a, b) - log p(a) - log p(b)], in nats.
 
     >>> round(mutual_information(Factor({"a": 2, "b": 2}, [[3.0, 0.0], [0.0, 3.0]]), ("a",), ("b",)), 6)
     0.693147
+
+    Args:
+        joint: the table over the attributes of `a` and `b`, in counts or fractions.
+        a: some attributes.
+        b: the other attributes.
     """
     p = joint.normalize()
     logs = p.log() - p.project(a).log() - p.project(b).log()
@@ -24,18 +29,19 @@ def mutual_information(joint: Factor, a: Clique, b: Clique) -> float:
 
 
 PAIRS_AT_ONCE = 1 << 12
+"""Tables of one shape are computed together, at most this many at a time, which bounds the memory used."""
 
 
 def pair_information(tables: Sequence[Factor]) -> list[float]:
-    """The mutual information of the two attributes of each table; that of a table without counts is 0.
+    """Return the mutual information, in nats, of the two attributes of each table; 0 for a table without counts.
 
     >>> [round(value, 6) for value in pair_information([Factor({"a": 2, "b": 2}, [[3.0, 0.0], [0.0, 3.0]])])]
     [0.693147]
     """
-    found, alike = [0.0] * len(tables), defaultdict(list)
+    found, by_shape = [0.0] * len(tables), defaultdict(list)
     for position, table in enumerate(tables):
-        alike[table.values.shape].append(position)
-    for positions in alike.values():
+        by_shape[table.values.shape].append(position)
+    for positions in by_shape.values():
         for start in range(0, len(positions), PAIRS_AT_ONCE):
             chosen = positions[start : start + PAIRS_AT_ONCE]
             joint = np.stack([tables[position].values for position in chosen])
@@ -45,7 +51,7 @@ def pair_information(tables: Sequence[Factor]) -> list[float]:
 
 
 def _information(joint: np.ndarray) -> np.ndarray:
-    """Of each table of an array (tables, a, b)."""
+    """Return the mutual information of each table of an array of shape (tables, a, b)."""
     totals = joint.sum(axis=(1, 2), keepdims=True)
     shares = np.divide(joint, totals, out=np.zeros_like(joint), where=totals > 0)
     product = shares.sum(axis=2, keepdims=True) * shares.sum(axis=1, keepdims=True)

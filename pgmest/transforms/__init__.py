@@ -1,10 +1,10 @@
-"""Marginal engineering: recode the domain before a mechanism runs, and undo it afterwards (DPSyn sections 5.3, 5.4).
+"""Recodings of the domain before a mechanism runs, which are undone afterwards (DPSyn sections 5.3, 5.4).
 
-A `Transform` maps each record on its own, so what holds for the mechanism's privacy on recoded records holds for the
-records themselves. What is learned from the data (`compress_rare`, `learn_mapping`, ...) is measured and paid for.
+A `Transform` maps each record separately, so a privacy guarantee for the recoded records also holds for the original
+records. A transform that is learned from the data (`compress_rare`, `learn_mapping`, ...) is measured, and the
+measurement is charged to the ledger.
 """
 
-from pgmest._base.deprecation import Lookup, renamed_names
 from pgmest.transforms.learned import compress_rare, learn_mapping, merge_and_compress, rare_values, refine
 from pgmest.transforms.public import bucketize, fill, merge
 from pgmest.transforms.transform import Column, Derived, Transform
@@ -22,5 +22,3 @@ __all__ = [
     "rare_values",
     "refine",
 ]
-
-__getattr__: Lookup = renamed_names(__name__, {"bucketise": "pgmest.transforms.bucketize"})

@@ -1,4 +1,4 @@
-"""Transforms learned from the records, through a curator: each pays for what it measures."""
+"""Transforms that are learned from the records through a curator, which charges their measurements."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError
+from pgmest.errors import ArgumentError
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.privacy.allocation import least_error_weights
 from pgmest.privacy.budgets import Budget
@@ -26,9 +26,9 @@ def compress_rare(
     at_least: float = 0.0,
     drop: bool = False,
 ) -> Transform:
-    """Measure one-way marginals, and put all rare values of an attribute into one, its last code.
+    """Measure one-way marginals, and merge all rare values of an attribute into one, its last code.
 
-    `threshold=4.5, at_least=800, drop=True` are DPSyn's in the contest (section 5.3).
+    DPSyn's choice in the contest was `threshold=4.5, at_least=800, drop=True` (section 5.3).
 
     >>> import pgmest as pg
     >>> from pgmest.privacy import Rho
@@ -38,14 +38,14 @@ def compress_rare(
     True
 
     Args:
-        curator: has the records.
-        spend: for the one-way marginals together.
-        attributes: which; by default all.
-        threshold, at_least, drop: which values are rare, see `rare_values`.
+        curator: the curator of the records.
+        spend: the budget for all one-way marginals together.
+        attributes: the attributes to compress; by default all.
+        threshold, at_least, drop: the definition of rare values, see `rare_values`.
 
     Raises:
-        ArgumentError: a threshold that is no number.
-        BudgetExceeded, BudgetTypeError: as for `Curator.measure`.
+        ArgumentError: the threshold is NaN.
+        BudgetExceeded, BudgetTypeError: see `Curator.measure`.
     """
     _check_threshold(threshold)
     names = curator.domain.attributes if attributes is None else curator.domain.clique(attributes)
@@ -63,10 +63,11 @@ def rare_values(
     at_least: float = 0.0,
     drop: bool = False,
 ) -> Transform:
-    """As `compress_rare`, from one-way marginals that were measured already.
+    """Return the transform of `compress_rare` from one-way marginals that are already measured.
 
-    An attribute with a single rare value keeps it, unless that is dropped. A rare value's share of its code is its
-    noisy count where that is positive, plus one standard deviation of the noise, so that none is excluded.
+    An attribute with a single rare value keeps the value, unless `drop` removes it. The share of a rare value in the
+    merged code is proportional to its noisy count, at least 0, plus one standard deviation of the noise, so that every
+    value remains possible.
 
     >>> measured = LinearMeasurement([5000.0, 900.0, 300.0, 200.0], "a", stddev=10.0)
     >>> kept = rare_values(Domain({"a": 4}), [measured], 4.5, at_least=800)
@@ -76,14 +77,15 @@ def rare_values(
 
     Args:
         domain: the attributes.
-        one_way: what was measured of them.
-        threshold: values are rare whose noisy count is below this many standard deviations of its noise; -inf: none.
-        at_least: ... or below this count: theta = max(threshold * sigma, at_least) (DPSyn section 5.3).
-        drop: whether the rare values of an attribute are assigned 0 where their noisy counts together are below theta,
-            too. Records that have one count as the attribute's most frequent value, and no record will have one.
+        one_way: the measured one-way marginals.
+        threshold: the threshold in standard deviations of the noise; with -inf no value is rare.
+        at_least: the smallest threshold as a count. A value is rare if its noisy count is below
+            theta = max(threshold * sigma, at_least) (DPSyn section 5.3).
+        drop: whether to drop an attribute's rare values if their noisy counts sum to less than theta. Records with a
+            dropped value count as the attribute's most frequent value, and no decoded record has a dropped value.
 
     Raises:
-        ArgumentError: a threshold that is no number.
+        ArgumentError: the threshold is NaN.
     """
     _check_threshold(threshold)
     columns = unchanged(domain)
@@ -103,12 +105,20 @@ def merge_and_compress(
     at_least: float = 0.0,
     drop: bool = False,
 ) -> Transform:
-    """Measure the marginal of some attributes and recode them into one: a code for each cell that is not rare, and one
-    for all that are (`rare_values` says which).
+    """Measure the marginal of some attributes, and merge them into one attribute.
+
+    The new attribute has one code for each cell that is not rare, and one code for all rare cells.
+
+    Args:
+        curator: the curator of the records.
+        spend: the budget for the marginal.
+        attributes: the attributes to merge.
+        name: the name of the new attribute.
+        threshold, at_least, drop: the definition of rare cells, see `rare_values`.
 
     Raises:
-        ArgumentError: `name` is an attribute that stays, or a threshold that is no number.
-        BudgetExceeded, BudgetTypeError: as for `Curator.measure`.
+        ArgumentError: `name` is an attribute that is not merged, or the threshold is NaN.
+        BudgetExceeded, BudgetTypeError: see `Curator.measure`.
     """
     _check_threshold(threshold)
     clique = curator.domain.clique(attributes)
@@ -118,25 +128,37 @@ def merge_and_compress(
 
 
 def refine(curator: Curator, spend: Budget, starts: Mapping[str, int | Iterable[int]]) -> Transform:
-    """Buckets as `bucketize` makes them, which are shared out again as the measured one-way marginals say.
+    """Return the buckets of `bucketize`, whose codes have the shares of measured one-way marginals.
+
+    Args:
+        curator: the curator of the records.
+        spend: the budget for the one-way marginals together.
+        starts: the buckets, see `bucketize`.
 
     Raises:
-        ArgumentError: starts that are not ascending codes from 0.
-        BudgetExceeded, BudgetTypeError: as for `Curator.measure`.
+        ArgumentError: the starts are not ascending codes from 0.
+        BudgetExceeded, BudgetTypeError: see `Curator.measure`.
     """
-    bucketize(curator.domain, starts)
+    bucketize(curator.domain, starts)  # checks the arguments before the budget is spent
     measured = curator.measure_all([(name,) for name in starts], spend)
     shares = {m.clique[0]: np.maximum(m.values, 0.0) for m in measured}
     return bucketize(curator.domain, starts, shares)
 
 
 def learn_mapping(curator: Curator, spend: Budget, name: str, of: Iterable[str]) -> Transform:
-    """Measure the marginal of an attribute and others that (almost) determine it, and leave it out: it is filled in
-    again with its most frequent code for each of their cells.
+    """Measure the marginal of an attribute and of others that (almost) determine it, and leave the attribute out.
+
+    Decoding fills in the attribute's most frequent code for each cell of the others.
+
+    Args:
+        curator: the curator of the records.
+        spend: the budget for the marginal.
+        name: the attribute to leave out.
+        of: the attributes that determine it.
 
     Raises:
-        UnknownAttributeError, DuplicateAttributeError: attributes that are none, or named twice.
-        BudgetExceeded, BudgetTypeError: as for `Curator.measure`.
+        UnknownAttributeError, DuplicateAttributeError: the domain lacks an attribute, or one is named twice.
+        BudgetExceeded, BudgetTypeError: see `Curator.measure`.
     """
     others = curator.domain.clique(of)
     clique = curator.domain.clique((*others, name))
@@ -147,9 +169,10 @@ def learn_mapping(curator: Curator, spend: Budget, name: str, of: Iterable[str])
 def _compressed(
     measurement: LinearMeasurement, threshold: float, domain: Domain, at_least: float = 0.0, drop: bool = False
 ) -> Column:
+    """Return the column of a marginal's cells after its rare cells are merged or dropped, see `rare_values`."""
     shape, values = domain.project(measurement.clique).shape, measurement.values
     stddev = np.broadcast_to(measurement.stddev, measurement.rows)
-    common = values >= np.maximum(threshold * stddev, at_least or -np.inf)  # -inf: all
+    common = values >= np.maximum(threshold * stddev, at_least or -np.inf)  # without at_least, threshold=-inf keeps all
     rare = np.where(common, 0.0, values)
     theta = max(threshold * float(stddev.max()), at_least)
     if drop and common.any() and not common.all() and rare.sum() < theta:

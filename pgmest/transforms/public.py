@@ -1,4 +1,4 @@
-"""Transforms made of public knowledge, which cost nothing."""
+"""Transforms from public knowledge, which spend no budget."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from pgmest._base.deprecation import Lookup, renamed_names
-from pgmest._base.errors import ArgumentError
+from pgmest.errors import ArgumentError
 from pgmest.tables.domain import Domain, as_domain
 from pgmest.transforms.transform import Column, Derived, Transform
 
 
 def unchanged(domain: Domain, but: Iterable[str] = ()) -> dict[str, Column]:
-    """A column for each attribute that stays as it is."""
+    """Return a column for each unchanged attribute, without those in `but`."""
     left_out = set(but)
     return {name: Column.same(name, size) for name, size in domain.items() if name not in left_out}
 
@@ -24,19 +23,21 @@ def bucketize(
     starts: Mapping[str, int | Iterable[int]],
     shares: Mapping[str, Any] | None = None,
 ) -> Transform:
-    """Neighboring codes of some attributes put into buckets.
+    """Merge adjacent codes of some attributes into buckets.
 
     >>> bucketize({"age": 6, "sex": 2}, {"age": [0, 1, 4]}).columns["age"].codes
     array([0, 1, 1, 1, 2, 2])
 
     Args:
         domain: the attributes.
-        starts: attribute -> the first code of each bucket, ascending from 0; or how many buckets of about equal width.
-        shares: attribute -> a weight for each of its codes, by which a bucket is shared out again; else evenly.
+        starts: attribute -> the first code of each bucket, ascending from 0, or the number of buckets of about equal
+            width.
+        shares: attribute -> a weight for each of its codes, in proportion to which a bucket's records are decoded; by
+            default all codes of a bucket are equally likely.
 
     Raises:
-        ArgumentError: starts that are not ascending codes from 0.
-        UnknownAttributeError: an attribute that the domain does not have.
+        ArgumentError: the starts are not ascending codes from 0.
+        UnknownAttributeError: the domain lacks an attribute.
     """
     known = as_domain(domain)
     columns = unchanged(known)
@@ -51,11 +52,11 @@ def bucketize(
 
 
 def merge(domain: Domain | Mapping[str, int], attributes: Iterable[str], name: str) -> Transform:
-    """Some attributes recoded into one, whose codes are their cells, row-major; it comes last.
+    """Merge some attributes into one, whose codes are their cells in row-major order; it becomes the last attribute.
 
     Raises:
-        ArgumentError: `name` is an attribute that stays.
-        UnknownAttributeError, DuplicateAttributeError: attributes that are none, or named twice.
+        ArgumentError: `name` is an attribute that is not merged.
+        UnknownAttributeError, DuplicateAttributeError: the domain lacks an attribute, or one is named twice.
     """
     known = as_domain(domain)
     clique = known.clique(attributes)
@@ -66,17 +67,17 @@ def merge(domain: Domain | Mapping[str, int], attributes: Iterable[str], name: s
 
 
 def fill(domain: Domain | Mapping[str, int], name: str, of: Iterable[str], codes: Any) -> Transform:
-    """An attribute left out, because a public mapping determines it: its code for each cell of others.
+    """Leave out an attribute that a public mapping of other attributes determines; decoding fills it in.
 
     Args:
         domain: the attributes.
-        name: the attribute to leave out and to fill in again.
-        of: what determines it.
-        codes: its code for each of their cells, an array with an axis for each.
+        name: the attribute to leave out.
+        of: the attributes that determine it.
+        codes: its code for each cell of `of`, an array with one axis for each of these attributes.
 
     Raises:
-        ShapeError: codes that do not fit.
-        UnknownAttributeError: an attribute that the domain does not have.
+        ShapeError: the shape of the codes does not fit, or a code is out of range.
+        UnknownAttributeError: the domain lacks an attribute.
     """
     known = as_domain(domain)
     (dropped,), others = known.clique((name,)), known.clique(of)
@@ -84,9 +85,10 @@ def fill(domain: Domain | Mapping[str, int], name: str, of: Iterable[str], codes
 
 
 def check_new(domain: Domain, merged: Iterable[str], name: str) -> None:
-    """See that a name is free once some attributes are merged."""
+    """Check that a name is free after some attributes are merged.
+
+    Raises:
+        ArgumentError: another attribute has the name.
+    """
     if name in domain and name not in set(merged):
         raise ArgumentError.of("name", name, "a name that no other attribute has")
-
-
-__getattr__: Lookup = renamed_names(__name__, {"bucketise": "pgmest.transforms.bucketize"})

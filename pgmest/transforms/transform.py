@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from pgmest._base.errors import DomainError, ShapeError
 from pgmest.data.dataset import Dataset
 from pgmest.data.lazy_dataset import LazyDataset
+from pgmest.errors import DomainError, ShapeError
 from pgmest.inference.exact.structural_zeros import Rule
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.models.exact import Model
@@ -20,21 +20,24 @@ from pgmest.queries import Kron, MatrixQuery, compress, identity
 from pgmest.queries.matrices import Grouping, Identity
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Clique, Domain
-from pgmest.transforms.impossible import Recoding, pushed
+from pgmest.transforms.structural_zeros import Recoding, push_rule
 
-LARGEST_READING = 30_000_000
-"""The most cells before a transform that the query of a measurement made after it is materialized for: 0.7 GB."""
+LARGEST_PULLED_BACK = 30_000_000
+"""The largest number of columns of a query that `Transform.pull_back` materializes as a sparse matrix (0.7 GB)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """An attribute after the transform: a function of some attributes before it.
+    """An attribute after the transform, which is a function of some attributes before it.
 
     Attributes:
-        sources: the attributes before.
-        codes: the new code of each of their cells, of the shape of their sizes.
-        size: how many new codes there are; each must be the code of a cell.
-        shares: the probability of each cell given its new code, of the same shape; by default all are equal.
+        sources: the attributes before the transform.
+        codes: the new code of each cell of the sources, an array with one axis for each source.
+        size: the number of new codes; each must be the code of at least one cell.
+        shares: the probability of each cell given its new code, of the shape of `codes`; by default uniform.
+
+    Raises:
+        ShapeError: the codes have another number of axes or leave out a new code, or the shares do not fit.
     """
 
     sources: Clique
@@ -46,12 +49,15 @@ class Column:
         table = np.asarray(codes, dtype=np.int64)
         cells = np.bincount(table.reshape(-1))
         if table.ndim != len(sources) or not cells.all():
-            raise ShapeError(f"codes of {tuple(sources)} must have an axis for each of them and leave out no new code.")
+            raise ShapeError(
+                f"codes of {tuple(sources)} must have one axis for each source, and must use every code from 0 to the "
+                "largest."
+            )
         weights = np.ones(table.shape) if shares is None else np.asarray(shares, dtype=np.float64)
         if weights.shape != table.shape or not (weights >= 0).all():
             raise ShapeError(f"shares of {tuple(sources)} must be non-negative, of shape {table.shape}.")
         sums = np.bincount(table.reshape(-1), weights.reshape(-1), minlength=len(cells))
-        even = np.where(sums[table] > 0, weights, 1.0)  # codes of no weight are shared out evenly
+        even = np.where(sums[table] > 0, weights, 1.0)  # the cells of a code without weight are equally likely
         sums = np.bincount(table.reshape(-1), even.reshape(-1), minlength=len(cells))
         values = {"sources": tuple(sources), "codes": table, "size": len(cells), "shares": even / sums[table]}
         for name, value in values.items():
@@ -59,22 +65,22 @@ class Column:
 
     @classmethod
     def same(cls, name: str, size: int) -> Column:
-        """An attribute that stays as it is."""
+        """Return the column of an unchanged attribute."""
         return cls((name,), np.arange(size))
 
     @property
     def plain(self) -> bool:
-        """Whether the new codes are the cells themselves, in order."""
+        """True if the new codes are the positions of the cells, so that the column merges nothing."""
         return self.size == self.codes.size and bool(np.array_equal(self.codes.reshape(-1), np.arange(self.size)))
 
 
 @dataclass(frozen=True, eq=False)
 class Derived:
-    """An attribute that the transform drops, because it is a function of others that it keeps.
+    """An attribute that the transform drops, because other attributes determine it.
 
     Attributes:
-        of: these others, names before the transform.
-        codes: its code for each of their cells, of the shape of their sizes.
+        of: the attributes before the transform that determine it.
+        codes: its code for each cell of `of`, an array with one axis for each of these attributes.
     """
 
     of: Clique
@@ -83,7 +89,7 @@ class Derived:
 
 @dataclass(frozen=True, eq=False)
 class Transform:
-    """A recoding of the domain, record by record.
+    """A recoding of the domain that maps each record separately.
 
     >>> data = Dataset.from_codes([[0, 1, 3, 3], [0, 1, 1, 0]], {"age": 4, "sex": 2})
     >>> transform = Transform(data.domain, {"age": Column(["age"], [0, 0, 1, 1]), "sex": Column(["sex"], [0, 1])})
@@ -91,13 +97,14 @@ class Transform:
     array([2., 2.])
 
     Args:
-        before: the attributes.
-        columns: the attributes after it, each with the attributes it is made of.
-        derived: the attributes that are dropped. Every attribute is the source of one column, or derived.
+        before: the attributes before the transform.
+        columns: the attributes after the transform, each as a function of attributes before it.
+        derived: the attributes that are dropped. Every attribute is either the source of exactly one column, or
+            derived.
 
     Raises:
-        DomainError: an attribute that is used twice or not at all, or derived from one that is derived itself.
-        ShapeError: codes that do not have the shape of their sources.
+        DomainError: an attribute is used twice or not at all, or is derived from a derived attribute.
+        ShapeError: the codes of a column or of a derived attribute do not have the shape of their sources.
     """
 
     before: Domain
@@ -116,7 +123,9 @@ class Transform:
             )
         for name, rule in self.derived.items():
             if set(rule.of) & set(self.derived):
-                raise DomainError(f"'{name}' is derived from {rule.of}, of which one is derived itself.")
+                raise DomainError(
+                    f"'{name}' is derived from {rule.of}, and one of these is derived, too; derive it from others."
+                )
             if rule.codes.shape != before.project(rule.of).shape or rule.codes.max(initial=0) >= before[name]:
                 raise ShapeError(f"'{name}' needs a code below {before[name]} for each cell of {rule.of}.")
         for column in self.columns.values():
@@ -133,7 +142,7 @@ class Transform:
 
     @cached_property
     def _made_of(self) -> dict[str, Clique]:
-        """Attribute before -> the attributes after that determine it."""
+        """The attributes after the transform that determine each attribute before it."""
         made: dict[str, Clique] = {
             source: (name,) for name, column in self.columns.items() for source in column.sources
         }
@@ -144,26 +153,26 @@ class Transform:
     # -- records ------------------------------------------------------------------------------------------------------
 
     def encode(self, data: Dataset) -> Dataset:
-        """The recoded records.
+        """Return the recoded records.
 
         Raises:
-            DomainError: the records are over another domain.
+            DomainError: the domain of the records is not `before`.
         """
         if data.domain != self.before:
-            raise DomainError(f"the records are over {data.domain!r}, the transform is of {self.before!r}.")
+            raise DomainError(f"the records have the {data.domain!r}, but the transform recodes the {self.before!r}.")
         if isinstance(data, LazyDataset):
             return data.recoded({name: (column.sources, column.codes) for name, column in self.columns.items()})
-        coded = [_looked_up(data, column.sources, column.codes) for column in self.columns.values()]
+        coded = [column.codes[tuple(data.column(name) for name in column.sources)] for column in self.columns.values()]
         return Dataset.from_codes(coded, self.after, data.weights, trusted=True)
 
     def decode(self, records: Dataset, seed: int | np.random.Generator | None = None) -> Dataset:
-        """Records before the transform: cells drawn among those of a code by their shares.
+        """Return records over the attributes before the transform; the cell of a code is drawn by its share.
 
         Raises:
-            DomainError: the records are not over `after`.
+            DomainError: the domain of the records is not `after`.
         """
         if records.domain != self.after:
-            raise DomainError(f"the records are over {records.domain!r}, the transform makes {self.after!r}.")
+            raise DomainError(f"the records have the {records.domain!r}, but the recoded domain is {self.after!r}.")
         rng = np.random.default_rng(seed)
         codes: dict[str, np.ndarray] = {}
         for name, column in self.columns.items():
@@ -176,18 +185,19 @@ class Transform:
     # -- models -------------------------------------------------------------------------------------------------------
 
     def lift(self, model: Model, structural_zeros: Iterable[Rule] = ()) -> Model:
-        """The model over the attributes before, whose cells of one code have the shares of their column.
+        """Return the model over the attributes before the transform, in which a code's cells have their shares.
 
         Args:
-            model: over `after`.
-            structural_zeros: rules of what cannot occur before the transform. The possible cells of a code share what
-                it has, so that marginals after the transform stay, but where several rules are about an attribute.
+            model: a model over `after`.
+            structural_zeros: rules on attributes before the transform. The possible cells of a code share its
+                probability, so that the marginals after the transform do not change, unless several rules concern the
+                same attribute.
 
         Raises:
-            DomainError: the model is not over `after`.
+            DomainError: the domain of the model is not `after`.
         """
         if model.domain != self.after:
-            raise DomainError(f"the model is over {model.domain!r}, the transform makes {self.after!r}.")
+            raise DomainError(f"the model has the {model.domain!r}, but the recoded domain is {self.after!r}.")
         tables: dict[Clique, np.ndarray] = {}
         for clique, factor in model.potentials.items():
             sources, table = self._lifted(clique, factor.values)
@@ -206,13 +216,14 @@ class Transform:
         return Model(potentials, model.total, model.report, total_stddev=model.total_stddev)
 
     def _lifted(self, clique: Clique, table: np.ndarray) -> tuple[Clique, np.ndarray]:
+        """Return the sources of a clique, and a table over the clique as a function of the sources."""
         columns = [self.columns[name] for name in clique]
         cells = table[np.ix_(*(column.codes.reshape(-1) for column in columns))] if columns else table
         shape = [size for column in columns for size in column.codes.shape]
-        return tuple(source for column in columns for source in column.sources), cells.reshape(shape)
+        return self.sources(clique), cells.reshape(shape)
 
     def zeros(self, rules: Iterable[Rule]) -> tuple[Rule, ...]:
-        """What cannot occur after the transform, given rules of what cannot before it.
+        """Return the structural zeros after the transform that follow from rules before it.
 
         >>> from pgmest import zeros
         >>> transform = Transform(Domain({"age": 3}), {"age": Column(["age"], [0, 0, 1])})
@@ -221,75 +232,78 @@ class Transform:
         array([False,  True])
 
         Raises:
-            UnknownAttributeError, CodeRangeError, ShapeError, ArgumentError: rules that do not fit the attributes.
+            UnknownAttributeError, CodeRangeError, ShapeError, ArgumentError: a rule does not fit the attributes.
         """
-        return tuple(pushed(self, rule) for rule in rules)
+        return tuple(push_rule(self, rule) for rule in rules)
 
     # -- workloads and measurements -----------------------------------------------------------------------------------
 
     def clique(self, clique: Iterable[str]) -> Clique:
-        """The attributes after the transform that determine those of a clique before it."""
+        """Return the attributes after the transform that determine those of a clique before it."""
         return tuple(dict.fromkeys(after for name in clique for after in self._made_of[name]))
 
     def merging(self) -> Transform:
-        """What says how the cells of tables are merged: itself."""
+        """Return the object that defines how the cells of tables are merged, which is this transform."""
         return self
 
     def sources(self, clique: Clique) -> Clique:
-        """The attributes before of which some attributes after are made."""
+        """Return the attributes before the transform from which a clique after it is computed."""
         return tuple(source for name in clique for source in self.columns[name].sources)
 
     def cells(self, clique: Clique) -> tuple[Clique, np.ndarray]:
-        """The sources of some attributes after, and for each of their cells, row-major, the cell that it becomes."""
-        columns = [self.columns[name] for name in clique]
+        """Return the sources of a clique after the transform, and the clique's cell for each cell of the sources.
+
+        Both kinds of cells are row-major.
+        """
         index = np.zeros((1,), dtype=np.int64)
-        for column in columns:
+        for column in (self.columns[name] for name in clique):
             index = (index[:, None] * column.size + column.codes.reshape(1, -1)).reshape(-1)
-        return tuple(source for column in columns for source in column.sources), index
+        return self.sources(clique), index
 
     def pull_back(self, measurement: LinearMeasurement) -> LinearMeasurement | None:
-        """A measurement made after the transform, as one of the attributes before: its query reads their cells.
+        """Return a measurement made after the transform as a measurement of attributes before it.
 
-        None where its query is no product of matrices of single attributes and would read more than `LARGEST_READING`
-        cells, as of five attributes of a hundred values that were recoded into two each.
+        Return None if the query is not a product of matrices of single attributes and would have more than
+        `LARGEST_PULLED_BACK` columns, for example on five attributes of a hundred values that were recoded into two
+        each.
 
         Raises:
-            UnknownAttributeError: a clique that is not of attributes after the transform.
+            UnknownAttributeError: the clique has attributes that do not occur after the transform.
         """
         clique, asked = self.after.clique(measurement.clique), measurement.query
         columns = [self.columns[name] for name in clique]
-        sources = tuple(source for column in columns for source in column.sources)
+        sources = self.sources(clique)
         if all(column.plain for column in columns) and (asked is None or asked.attributes is None):
             query: Any = asked
         elif (asked is None or isinstance(asked, Kron)) and all(len(column.sources) == 1 for column in columns):
-            query = self._recoded(
-                Kron({name: identity(self.after[name]) for name in clique}) if asked is None else asked
-            )
-        elif math.prod(column.codes.size for column in columns) > LARGEST_READING:
+            known = Kron({name: identity(self.after[name]) for name in clique}) if asked is None else asked
+            factors = ((self.columns[name], factor) for name, factor in known.factors.items())
+            query = Kron([(column.sources[0], _composed(factor, column)) for column, factor in factors])
+        elif math.prod(column.codes.size for column in columns) > LARGEST_PULLED_BACK:
             return None
         else:
             from scipy import sparse
 
             _, index = self.cells(clique)
             cells = math.prod(column.size for column in columns)
-            reading = sparse.csr_array((np.ones(index.size), (index, np.arange(index.size))), shape=(cells, index.size))
-            query = reading if asked is None else asked.in_order(clique).matrix() @ reading
+            merging = sparse.csr_array((np.ones(index.size), (index, np.arange(index.size))), shape=(cells, index.size))
+            query = merging if asked is None else asked.in_order(clique).matrix() @ merging
         return LinearMeasurement(measurement.values, sources, measurement.stddev, query, measurement.noise)
 
-    def _recoded(self, asked: Kron) -> Kron:
-        """A factored query of attributes after, each made of one before, as one of those."""
-        return Kron([(self.columns[n].sources[0], _composed(f, self.columns[n])) for n, f in asked.factors.items()])
-
     def push(self, measurement: LinearMeasurement) -> LinearMeasurement:
-        """A measured marginal of the sources of some columns, as one of these columns: its cells added up.
+        """Return a measured marginal of the sources of some columns as a marginal of these columns, by summing cells.
 
         Raises:
-            DomainError: it is no plain marginal, or of attributes that are not all the sources of some columns.
+            DomainError: the measurement is not of a plain marginal, or its attributes are not exactly the sources of
+                some columns.
         """
         clique = tuple(name for name, c in self.columns.items() if set(c.sources) & set(measurement.clique))
         sources, index = self.cells(clique)
         if measurement.query is not None or set(sources) != set(measurement.clique):
-            raise DomainError(f"the measurement of {measurement.clique} is none of attributes after the transform.")
+            raise DomainError(
+                f"the measurement of {measurement.clique} cannot be recoded; it must be the marginal of all sources of "
+                "some attributes after the transform."
+            )
         order = [measurement.clique.index(name) for name in sources]
         shape = self.before.project(measurement.clique).shape
         values, variances = (
@@ -303,7 +317,7 @@ class Transform:
 
 
 def _composed(query: MatrixQuery, column: Column) -> MatrixQuery | np.ndarray:
-    """A query of a column's codes as one of the attribute that it is made of."""
+    """Return a query on a column's codes as a query on the column's source."""
     if column.plain:
         return query
     codes = column.codes.reshape(-1)
@@ -314,12 +328,8 @@ def _composed(query: MatrixQuery, column: Column) -> MatrixQuery | np.ndarray:
     return query.matrix()[:, codes]
 
 
-def _looked_up(data: Dataset, sources: Clique, codes: np.ndarray) -> np.ndarray:
-    return codes[tuple(data.column(name) for name in sources)]
-
-
 def _drawn(column: Column, codes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """A cell for each code, drawn by the shares: the inverse of their distribution function, code after code."""
+    """Draw a cell for each code by the shares, by inversion of the cumulative shares of the code's cells."""
     order = np.argsort(column.codes.reshape(-1), kind="stable")
     ends = np.cumsum(column.shares.reshape(-1)[order]) + 1e-12
     starts = np.searchsorted(column.codes.reshape(-1)[order], np.arange(column.size))
@@ -330,7 +340,7 @@ def _drawn(column: Column, codes: np.ndarray, rng: np.random.Generator) -> np.nd
 
 
 def _add(tables: dict[Clique, np.ndarray], clique: Clique, table: np.ndarray) -> None:
-    """Add a table to those of its own clique, or to the first that covers it."""
+    """Add a table to the first table whose clique contains its clique, or insert it."""
     for covering, values in tables.items():
         if set(clique) <= set(covering):
             axes = [clique.index(name) for name in covering if name in clique]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pgmest._base.errors import DataError, FileFormatError
 from pgmest._base.files import atomic_path, read_text, write_atomically
+from pgmest.errors import DataError, FileFormatError
 
 
 def test_text_and_bytes_are_written(tmp_path):

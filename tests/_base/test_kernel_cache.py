@@ -1,4 +1,4 @@
-"""Where compiled kernels are kept: never lost where some folder can be written to, never where others can write."""
+"""The folder of compiled kernels: it survives if any folder is writable, and is never one that others can write to."""
 
 from __future__ import annotations
 

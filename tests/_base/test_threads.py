@@ -1,4 +1,4 @@
-"""How many threads there are, and that tasks run on them."""
+"""The number of threads, and the tasks that run on them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import threading
 import numpy as np
 import pytest
 
-from pgmest._base.errors import ArgumentError
 from pgmest._base.threads import behind, get_threads, idle_threads, run_in_turn, run_together, set_threads
+from pgmest.errors import ArgumentError
 
 
 @pytest.fixture(autouse=True)

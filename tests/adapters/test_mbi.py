@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pgmest as pg
-from pgmest._base.errors import ArgumentError, QueryError
+from pgmest.errors import ArgumentError, QueryError
 
 mbi = pytest.importorskip("mbi")
 

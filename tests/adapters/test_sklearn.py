@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pgmest._base.errors import ArgumentError
+from pgmest.errors import ArgumentError
 
 pytest.importorskip("sklearn")
 

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
+from pgmest import datasets
 from pgmest.cli import demo
-from pgmest.data import datasets
 from pgmest.data.dataset import Dataset
 
 

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from pgmest.cli.main import main
-from pgmest.data.schema import Schema
+from pgmest.schema import Schema
 
 TRAPS = ["", "NA", "7", "-3.5", "1e400", "nan", "2020-02-30", "2020-02-29", "true", "007", '"', "a,b", " x "]
 FIELD = st.sampled_from(TRAPS) | st.text(max_size=6)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from pgmest._base.errors import ArgumentError
 from pgmest.cli.command import make_parser
 from pgmest.cli.main import COMMANDS, main
 from pgmest.cli.paths import ContinuedFile, InputFile, OutputFile, check_files
+from pgmest.errors import ArgumentError
 
 PARSER = make_parser(COMMANDS.values())
 REQUIRED = {
@@ -104,7 +104,7 @@ def test_an_existing_output_is_kept_unless_given_up(command, name, tmp_path, mon
     if name in ("--checkpoint", "--ledger"):
         check_files(options)
         return
-    with pytest.raises(ArgumentError, match=rf"^{name}: private\.csv exists already: name another file, or say --over"):
+    with pytest.raises(ArgumentError, match=rf"^{name}: private\.csv exists already: name another file, or add --over"):
         check_files(options)
     options.overwrite = True
     check_files(options)

@@ -59,7 +59,7 @@ def paths(folder: Path) -> list[str]:
 
 
 def outputs(folder: Path) -> list[str]:
-    names = {"--model": "model.npz", "--ledger": "ledger.json"}
+    names = {"--model": "model.npz", "--spent": "spent.json"}
     return [text for option, name in names.items() for text in (option, str(folder / name))]
 
 
@@ -98,11 +98,11 @@ def test_schema_does_not_overwrite_what_may_have_been_edited(folder, capsys):
     target = folder / "drafted.yaml"
     assert main(["schema", str(folder / "people.csv"), "--out", str(target)]) == 0
     target.write_text("edited")
-    assert "drafted.yaml exists already: name another file, or say --overwrite." in failure(
+    assert "drafted.yaml exists already: name another file, or add --overwrite." in failure(
         ["schema", str(folder / "people.csv"), "--out", str(target)], capsys
     )
     assert target.read_text() == "edited"
-    assert main(["schema", str(folder / "people.csv"), "--out", str(target), "--force"]) == 0
+    assert main(["schema", str(folder / "people.csv"), "--out", str(target), "--overwrite"]) == 0
     assert pg.Schema.load(target).drafted
 
 
@@ -155,15 +155,16 @@ def test_a_mechanism_that_cannot_exclude_the_impossible_says_so(folder, tmp_path
     assert "impossible may occur in the table (not honored: some of the records" in capsys.readouterr().err
 
 
-def test_ledger_and_model_are_written(folder):
-    ledger = json.loads((folder / "ledger.json").read_text())
+def test_the_budget_spent_and_the_model_are_written(folder):
+    ledger = json.loads((folder / "spent.json").read_text())
     assert ledger["budget"] == {"type": "Rho", "rho": 0.5}
     assert ledger["insecure"] is True
     assert pg.load(folder / "model.npz").domain == pg.Schema.load(folder / "people.yaml").domain
 
 
 def test_secure_noise_is_the_default_and_no_seed_fixes_it(folder, tmp_path, capsys):
-    arguments = ["synthesize", *paths(folder), "--epsilon", "1", "--mechanism", "independent", "--seed", "0"]
+    budget = ["--epsilon", "1", "--delta", "0"]
+    arguments = ["synthesize", *paths(folder), *budget, "--mechanism", "independent", "--seed", "0"]
     made = []
     for name in ("one.csv", "two.csv"):
         assert main([*arguments, "--out", str(tmp_path / name), "--json"]) == 0
@@ -171,6 +172,7 @@ def test_secure_noise_is_the_default_and_no_seed_fixes_it(folder, tmp_path, caps
         facts = json.loads(captured.out)
         assert facts["private"] is True
         assert facts["ledger"]["budget"] == {"type": "Epsilon", "epsilon": 1.0}
+        assert (facts["promise"], facts["delta"]) == ("1-differential privacy", 0.0)
         assert "NOT private" not in captured.err
         made.append((tmp_path / name).read_text())
     assert made[0] != made[1]
@@ -205,14 +207,14 @@ def test_pages(folder, tmp_path, capsys):
     files = [str(folder / "people.csv"), "--schema", str(tmp_path / "sex.yaml")]
     assert main(["synthesize", *files, *options, *pages]) == 0
     assert "do NOT publish it" in capsys.readouterr().err
-    assert "without a look at the private data" in (tmp_path / "report.html").read_text()
+    assert "without access to the private data" in (tmp_path / "report.html").read_text()
     assert "do not publish them" in (tmp_path / "PRIVATE.html").read_text()
 
 
 def test_a_private_page_must_be_named_so(folder, tmp_path, capsys):
     pytest.importorskip("matplotlib")
     arguments = ["synthesize", *paths(folder), *TRIAL, "--out", "-", "--owner-report", str(tmp_path / "report.html")]
-    assert "name it so that nobody publishes it, such as PRIVATE-report.html" in wrong_usage(arguments, capsys)
+    assert "its name must contain 'private', such as PRIVATE-report.html" in wrong_usage(arguments, capsys)
 
 
 def test_a_checkpoint_pays_once(folder, tmp_path):
@@ -279,7 +281,7 @@ def test_errors_in_input(folder, capsys, change, message):
 def test_outputs_are_checked_before_any_work(folder, capsys, monkeypatch):
     arguments = ["synthesize", *paths(folder), *TRIAL, "--out"]
     assert "The name must end in .csv, .csv.gz, .tsv, .tsv.gz, .parquet." in wrong_usage([*arguments, "x.xls"], capsys)
-    assert "does not exist; make it first" in wrong_usage([*arguments, str(folder / "nowhere" / "x.csv")], capsys)
+    assert "does not exist; create it first" in wrong_usage([*arguments, str(folder / "nowhere" / "x.csv")], capsys)
     monkeypatch.setattr("pgmest.cli.paths.find_spec", lambda name: None)
     assert "pip install pyarrow" in wrong_usage([*arguments, "x.parquet"], capsys)
     assert "pip install matplotlib" in wrong_usage([*arguments, "x.csv", "--report", "r.html"], capsys)
@@ -370,14 +372,14 @@ def test_compare_codes(tmp_path, capsys):
     files = ["compare", str(tmp_path / "one.csv"), str(tmp_path / "two.csv")]
     assert main([*files, "--domain", str(tmp_path / "domain.json")]) == 0
     assert "  0.2500  a" in capsys.readouterr().out
-    assert "give --schema for raw values, or --domain for codes" in failure(files, capsys)
+    assert "give --schema for raw values, --domain for codes" in failure(files, capsys)
 
 
 # -- audit ----------------------------------------------------------------------------------------------------------
 
 
 def test_audit_does_not_contradict_a_private_mechanism(capsys):
-    options = ["--mechanism", "independent", "--trials", "60", "--json"]
+    options = ["--mechanism", "independent", "--delta", "0", "--trials", "60", "--json"]
     assert main(["audit", *options]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["claim"] == {"type": "Epsilon", "epsilon": 1.0}
@@ -396,22 +398,22 @@ def test_audit_of_the_secure_noise(capsys):
 
 
 def test_audit_refuses_trials_that_cannot_contradict(capsys):
-    assert "must be at least 219, to be able to contradict Epsilon(3)" in failure(
-        ["audit", "--mechanism", "hdmm", "--epsilon", "3", "--trials", "20"], capsys
+    assert "must be at least 219, since fewer cannot contradict Epsilon(3)" in failure(
+        ["audit", "--mechanism", "hdmm", "--epsilon", "3", "--delta", "0", "--trials", "20"], capsys
     )
 
 
 def test_audit_computes_what_an_answer_cost(capsys, monkeypatch):
     exact = pg.privacy.AddRemove.exact_l1
     monkeypatch.setattr(pg.privacy.AddRemove, "exact_l1", lambda self, query=None: exact(self, query) / 2)
-    assert main(["audit", "--mechanism", "independent", "--epsilon", "1", "--trials", "60"]) == 1
-    assert "an answer cost 2 of what was charged" in capsys.readouterr().out
+    assert main(["audit", "--mechanism", "independent", "--epsilon", "1", "--delta", "0", "--trials", "60"]) == 1
+    assert "the loss of an answer was at most 2 of its charge" in capsys.readouterr().out
 
 
 def test_audit_says_when_a_claim_is_false(capsys, monkeypatch):
     found = pg.privacy.AuditReport(epsilon=9.0, delta=0.0, rho=9.0, trials=60, confidence=0.99)
     monkeypatch.setattr(pg.privacy, "audit", lambda *args, **options: found)
-    assert main(["audit", "--mechanism", "independent", "--trials", "60"]) == 1
+    assert main(["audit", "--mechanism", "independent", "--delta", "0", "--trials", "60"]) == 1
     captured = capsys.readouterr()
     assert "lower bound:  epsilon 9, with confidence 0.99, 60 trials each\n" in captured.out
     assert "The claim is FALSE.\n" in captured.out
@@ -489,7 +491,7 @@ class TestOtherClothes:
         capsys.readouterr()
         assert main(["synthesize", table, "--schema", schema, *budget, "--out", out, "--bought", found]) == 0
         printed = capsys.readouterr().out
-        assert "bought of alter: " in printed
+        assert "bought for alter: " in printed
         assert "2 values that are frequent enough" in printed
         assert json.loads(Path(found).read_text(encoding="utf-8"))["columns"]["größe und ort"]["values"] == [
             "Bonn",
@@ -503,7 +505,7 @@ class TestOtherClothes:
         assert "is to be bought first" in failure(["check", table, schema], capsys)
         assert main(["plan", schema, *budget[:6], "--records-expected", "1500"]) == 0
         assert main(["info", schema]) == 0
-        assert "alter: min and max, yet to be bought" in capsys.readouterr().out
+        assert "alter: min and max, not bought yet" in capsys.readouterr().out
 
     def test_an_empty_table_is_refused_before_anything_is_paid(self, semicolons, capsys):
         (semicolons / "e.yaml").write_text("columns:\n  alter: {type: integer, min: 0, max: 99}\n", encoding="utf-8")
@@ -511,5 +513,5 @@ class TestOtherClothes:
         assert "has no rows" in failure(["schema", empty], capsys)
         assert "has no rows" in failure(["check", empty, schema], capsys)
         arguments = ["synthesize", empty, "--schema", schema, "--epsilon", "1", "--out", str(semicolons / "o.csv")]
-        assert "nothing spent" in failure(arguments, capsys)
-        assert "nothing to be bought" in failure([*arguments, "--buy-bounds", "0.1"], capsys)
+        assert "no budget spent" in failure(arguments, capsys)
+        assert "nothing to buy" in failure([*arguments, "--buy-bounds", "0.1"], capsys)

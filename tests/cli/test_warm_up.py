@@ -6,10 +6,10 @@ import os
 
 import pytest
 
-from pgmest._base.errors import PgmestError
 from pgmest._base.kernel_cache import PACKAGE
 from pgmest.cli import warm_up
 from pgmest.cli.main import main
+from pgmest.errors import PgmestError
 
 
 @pytest.mark.parametrize("program", warm_up.USES.values(), ids=warm_up.USES)

@@ -9,8 +9,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from pgmest._base.errors import CodeRangeError, DataError, ShapeError
 from pgmest.data.codes import as_codes, as_weights, code_type, read_only
+from pgmest.errors import CodeRangeError, DataError, ShapeError
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_value_that_is_no_integer_names_column_row_and_value(values, row, shown)
         as_codes(values, "sex", 2)
     assert str(caught.value) == (
         f"column 'sex', row {row}: {shown} is not an integer code. "
-        "Recode the column to integers 0..1; give missing values a code of their own."
+        "Recode the column to integers 0..1; give missing values a separate code."
     )
 
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgmest._base.errors import ModelTooLarge
 from pgmest.data import counting
 from pgmest.data.counting import count_cells, count_tables
+from pgmest.errors import ModelTooLarge
 from pgmest.tables.domain import Domain
 
 

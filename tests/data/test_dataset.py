@@ -14,7 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgmest._base.errors import (
+from pgmest.data import dataset as dataset_module
+from pgmest.data.dataset import Dataset
+from pgmest.errors import (
     ArgumentError,
     CodeRangeError,
     DataError,
@@ -24,8 +26,6 @@ from pgmest._base.errors import (
     ShapeError,
     UnknownAttributeError,
 )
-from pgmest.data import dataset as dataset_module
-from pgmest.data.dataset import Dataset
 from pgmest.tables.domain import Domain
 
 DOMAIN = Domain({"age": 3, "sex": 2, "income": 2})
@@ -279,7 +279,7 @@ def test_value_that_is_no_code_is_named(column, shown, row):
         Dataset.from_frame(frame, {"sex": 2})
     assert str(caught.value) == (
         f"column 'sex', row {row}: {shown} is not an integer code. "
-        "Recode the column to integers 0..1; give missing values a code of their own."
+        "Recode the column to integers 0..1; give missing values a separate code."
     )
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from pgmest._base.errors import ArgumentError
-from pgmest.data import datasets
-from pgmest.evaluation.metrics import total_variation
+from pgmest import datasets
+from pgmest.errors import ArgumentError
+from pgmest.tables.distances import total_variation
 
 
 def test_census_is_a_table_of_the_documented_size():
@@ -43,7 +43,7 @@ def test_every_code_has_a_label():
 
 
 def test_labels_are_those_of_the_published_counts():
-    """Of the source's description: 16,192 women, 15,784 with a high school's degree, 22,379 married, 15 in the army."""
+    """The source says: 16,192 women, 15,784 with a high school's degree, 22,379 married, 15 in the army."""
     census, labels = datasets.load("census"), datasets.labels("census")
 
     def count(name: str, label: str) -> float:

@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pgmest as pg
-from pgmest._base.errors import ArgumentError, CodeRangeError, DataError, ModelTooLarge, UnknownAttributeError
 from pgmest.data import dataset, lazy_dataset
 from pgmest.data.dataset import Dataset
 from pgmest.data.lazy_dataset import LazyDataset, blocks
-from pgmest.data.schema import Schema
+from pgmest.errors import ArgumentError, CodeRangeError, DataError, ModelTooLarge, UnknownAttributeError
+from pgmest.schema import Schema
 
 DOMAIN = pg.Domain({"age": 4, "records": 2, "income>50K": 3, "one": 1})
 

@@ -17,8 +17,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pgmest._base.errors import ArgumentError, FileFormatError, OptionalDependencyError, PgmestError
+from pgmest.data.chunked_reader import read_pieces
 from pgmest.data.frames import OTHER_ENCODING, file_format, read_columns, read_frame, write_frame
+from pgmest.errors import ArgumentError, FileFormatError, OptionalDependencyError, PgmestError
 
 TABLE = {"age": [3, 1], "name, of\nsomeone": ['Zoë "Z"', "O'Neil, Al"], "share": [0.5, 2.25]}
 
@@ -35,6 +36,15 @@ def content(path) -> dict[str, list]:
 def test_what_is_written_is_read(tmp_path, name, library):
     write_frame(library(TABLE), tmp_path / name)
     assert content(tmp_path / name) == TABLE
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv"])
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_texts_with_line_ends_are_written_as_fields(tmp_path, name, library):
+    table = {"a": ["\r", "x\ry", "\n", "\r\n", "z"], "b": ["1", "2", "3", "4", "5"]}
+    write_frame(library(table), tmp_path / name)
+    pieces = [{name: values.array.tolist() for name, values in piece.items()} for piece in read_pieces(tmp_path / name)]
+    assert pieces == [table]
 
 
 def test_narwhals_frames_are_written_as_they_are(tmp_path):

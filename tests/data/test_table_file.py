@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pgmest as pg
-from pgmest._base.errors import ArgumentError, DataError, FileFormatError
 from pgmest.data.chunked_reader import column_names, read_pieces
 from pgmest.data.frames import read_frame, write_frame
-from pgmest.data.schema import Schema, draft
 from pgmest.data.table_file import TableFile, file_format, table_file
+from pgmest.errors import ArgumentError, DataError, FileFormatError
+from pgmest.schema import Schema, draft
 
 HEADER = ["name", "größe", "note"]
 ROWS = [["Jürgen; jr", "1,5", "a\tb"], ["Zoë", "", 'say "x"'], ["", "2", "line\nend"], ["7", "007", " "]]
@@ -215,3 +215,15 @@ class TestWorkbooks:
             list(read_pieces(TableFile(path, sheet=2)))
         with pytest.raises(FileFormatError, match="several columns are named a"):
             column_names(TableFile(book([["a", "a"], [1, 2]], name="twice.xlsx"), sheet=2))
+
+
+@pytest.mark.filterwarnings("error")
+def test_no_cell_of_a_workbook_causes_a_warning(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in (["x", "y"], ["a", 1], [1e10, 2]):
+        book.active.append(row)
+    book.active.cell(3, 1).number_format = "yyyy-mm-dd"
+    book.save(tmp_path / "late.xlsx")
+    (piece,) = read_pieces(tmp_path / "late.xlsx", ["y"])
+    assert piece["y"].array.tolist() == [1, 2]

@@ -9,6 +9,8 @@ import sys
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -87,3 +89,39 @@ assert type(schema.decode(model.sample(5, seed=0), like="polars")).__module__.st
 assert "pandas" not in sys.modules, "pandas was loaded"
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+SIGNALING = np.array([0x7FA00000, 0x40A00000], dtype=np.uint32).view(np.float32)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array(SIGNALING),
+        pl.Series(SIGNALING),
+        pd.Series(pd.arrays.FloatingArray(SIGNALING, np.zeros(2, dtype=bool))),
+        pd.Series(np.array([np.nan, 5], dtype=np.longdouble)),
+        pd.Series(np.array([np.longdouble("1e4000"), 5], dtype=np.longdouble)),
+    ],
+    ids=["pyarrow", "polars", "pandas nullable", "pandas long", "pandas beyond 64 bits"],
+)
+@pytest.mark.filterwarnings("error")
+def test_no_float_causes_a_warning(column):
+    library = pa.table if isinstance(column, pa.Array) else pl.DataFrame if isinstance(column, pl.Series) else None
+    found = values.read_values((library or pd.DataFrame)({"x": column}))["x"]
+    assert found.gaps[0] or np.isinf(found.array[0])
+    assert found.array[1] == 5.0
+
+
+def test_texts_of_polars_that_are_not_utf8_stay_different():
+    offsets = np.array([0, 1, 3, 4], dtype=np.int32).tobytes()
+    bad = pa.Array.from_buffers(pa.string(), 3, [None, pa.py_buffer(offsets), pa.py_buffer(b"a\xff\xfe\xfe")])
+    found = values.read_values(pl.from_arrow(pa.table({"x": bad})))["x"]
+    assert found.array.tolist() == ["a", "\udcff\udcfe", "\udcfe"]
+
+
+@pytest.mark.skipif(not hasattr(pl, "UInt128"), reason="polars without such integers")
+def test_unsigned_integers_of_128_bits():
+    found = values.read_values(pl.DataFrame({"x": pl.Series([5, 2**100, None], dtype=pl.UInt128)}))["x"]
+    assert found.array[:2].tolist() == [5, 2**100]
+    assert found.gaps.tolist() == [False, False, True]

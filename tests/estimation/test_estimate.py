@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pgmest as pg
-from pgmest._base.errors import ArgumentError, MeasurementError, ModelTooLarge, TotalError, UnknownAttributeError
+from pgmest.errors import ArgumentError, MeasurementError, ModelTooLarge, TotalError, UnknownAttributeError
 from pgmest.estimation.arguments import Options
 from pgmest.estimation.estimate import SOLVERS
 from tests.estimation.full_table import fitted_table, least_absolute_optimum, least_squares_optimum, marginal_matrix

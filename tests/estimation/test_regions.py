@@ -7,9 +7,9 @@ import pytest
 from scipy.optimize import minimize
 
 import pgmest as pg
-from pgmest._base.errors import ArgumentError, ModelTooLarge
-from pgmest.evaluation.simulation import simulate_measurements
+from pgmest.errors import ArgumentError, ModelTooLarge
 from pgmest.models.region import ApproximateModel
+from pgmest.simulation import simulate_measurements
 from pgmest.synthesis import LocalSearch
 from tests.estimation.full_table import least_squares_optimum
 
@@ -196,7 +196,7 @@ def test_wrong_arguments():
         pg.estimate(measurements, data.domain, oracle="bethe")
     with pytest.raises(ArgumentError, match="differentiates through the oracle"):
         pg.estimate(measurements, data.domain, oracle="convex", method="lbfgs")
-    support = pg.prior.Support(data)
+    support = pg.priors.Support(data)
     with pytest.raises(ArgumentError, match="with a support as prior"):
         pg.estimate(measurements, data.domain, oracle="convex", prior=support)
 

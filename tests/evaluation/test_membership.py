@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pgmest as pg
-from pgmest._base.errors import ArgumentError, DataError, DomainError
+from pgmest.errors import ArgumentError, DataError, DomainError
 from pgmest.evaluation import MembershipCheck, membership, membership_check, nearest_distances
 
 DOMAIN = pg.Domain({"a": 3, "b": 40, "c": 300, "d": 1})

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import pgmest as pg
-from pgmest._base.errors import DataError, DomainError, UnknownAttributeError
-from pgmest.evaluation.metrics import total_variation
+from pgmest.errors import DataError, DomainError, UnknownAttributeError
+from pgmest.tables.distances import total_variation
 
 
 def test_equal_tables_are_at_zero_and_disjoint_ones_at_one():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pgmest as pg
-from pgmest._base.errors import ArgumentError, DataError
+from pgmest.errors import ArgumentError, DataError
 from pgmest.evaluation import (
     PayGapDeviation,
     density_score,
@@ -156,7 +156,7 @@ def test_mistakes_are_named():
         range_score(data, data, probability=0)
     with pytest.raises(ArgumentError, match="conditions='all'"):
         range_score(data, data, conditions="all")
-    with pytest.raises(ArgumentError, match="others than those of the groups"):
+    with pytest.raises(ArgumentError, match="attributes that are not in groups"):
         k_marginal_score(data, data, ("a",), attributes=("a", "b"))
     with pytest.raises(ArgumentError, match="at least one record"):
         k_marginal_score(empty, empty, ("a",))

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import pgmest as pg
-from pgmest._base.errors import ArgumentError, OptionalDependencyError
-from pgmest.evaluation.plots import (
+from pgmest.errors import ArgumentError, OptionalDependencyError
+from pgmest.plots import (
     History,
     compare_distances,
     compare_marginals,
@@ -155,7 +155,7 @@ def test_errors_by_budget_are_positive(errors):
 
 
 class Seen:
-    """What a callback sees, as far as a history reads it."""
+    """The part of a solver's state that a history reads."""
 
     def __init__(self, iteration: int, loss: float, gap: float):
         self.iteration, self.oracle_calls, self.seconds = iteration, 2 * iteration, 0.1 * iteration

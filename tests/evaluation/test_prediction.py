@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pgmest as pg
-from pgmest._base.errors import ArgumentError, DataError, DomainError, OptionalDependencyError
+from pgmest.errors import ArgumentError, DataError, DomainError, OptionalDependencyError
 from pgmest.evaluation import svm_misclassification, train_on_synthetic
 from pgmest.evaluation.prediction import _indicators
 

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import pgmest as pg
-from pgmest._base.errors import ArgumentError, DomainError, FileFormatError, OptionalDependencyError
+from pgmest.errors import ArgumentError, DomainError, FileFormatError, OptionalDependencyError
 from pgmest.evaluation import report
-from pgmest.evaluation.plots import draw_marginals
 from pgmest.evaluation.reports.comparison import sampling_error
-from pgmest.evaluation.simulation import simulate_measurements
+from pgmest.plots import draw_marginals
+from pgmest.simulation import simulate_measurements
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -29,7 +29,7 @@ MODEL = pg.estimate(simulate_measurements(REAL, [("<b>age</b>", "sex"), ("$pay$"
 
 
 class Reader(html.parser.HTMLParser):
-    """What a browser would see: headings, text, pictures; every tag must be closed."""
+    """The headings, texts and pictures that a browser would show; every tag must be closed."""
 
     def __init__(self, text: str):
         super().__init__()
@@ -83,7 +83,7 @@ def test_the_owners_page(tmp_path):
         "One attribute at a time",
         "Two attributes together",
         "The questions that matter",
-        "Records that cannot be",
+        "Impossible records",
         "Privacy check",
         "What it cost in privacy",
     ]
@@ -112,7 +112,7 @@ def test_a_copy_is_reported(tmp_path):
         pg.Dataset.from_codes(np.stack([rng.integers(0, n, 200) for n in wide.shape], axis=1), wide) for _ in range(2)
     )
     found = read(report(real, real, out=tmp_path / "r.html", holdout=others))
-    assert "more than chance explains: look into it" in found.text
+    assert "more than chance explains: find the reason" in found.text
 
 
 def test_the_public_page_never_sees_the_data(tmp_path):
@@ -121,11 +121,11 @@ def test_the_public_page_never_sees_the_data(tmp_path):
         "What error to expect",
         "What was released",
         "What the release says about each attribute",
-        "What goes together in the release",
+        "Dependences in the release",
         "How well the model fits the noisy answers",
         "What it cost in privacy",
     ]
-    assert "without a look at the private data" in found.text
+    assert "without access to the private data" in found.text
     assert "eyes only" not in found.text
 
 
@@ -185,7 +185,7 @@ SCHEMA = pg.Schema.from_dict(
 
 
 def ticks_of(figure) -> list[list[str]]:
-    """What stands at the first axis of each panel."""
+    """Return the label of the first axis of each panel."""
     panels = [axes for axes in figure.axes if axes.get_visible() and axes.axison]
     return [[label.get_text() for label in axes.get_xticklabels()] for axes in panels]
 
@@ -202,7 +202,7 @@ def test_values_have_the_labels_of_a_schema(tmp_path, monkeypatch, real):
     found = read(report(real, MODEL, out=tmp_path / "r.html", schema=SCHEMA))
     assert "$0, <i>1</i>, a very long description, $3" in found.text
     assert "0..9, 10..19, 20..29, 30..39, 40..49, missing" in found.text
-    assert "Records that cannot be" in found.headings
+    assert "Impossible records" in found.headings
     assert ["F", "M"] in drawn
     assert ["$0", "<i>1</i>", "a very long d…", "$3"] in drawn
     assert ["0..9", "10..19", "20..29", "30..39", "40..49", "missing"] in drawn
@@ -232,7 +232,7 @@ def test_the_owners_page_begins_with_what_the_schema_made_of_the_raw_table(tmp_p
 
     raw = pd.DataFrame({"<b>age</b>": ["x<y"] * 9 + ["7"], "$pay$": ["$0"] * 10, "sex": ["F"] * 10})
     found = read(report(REAL, MODEL, out=tmp_path / "r.html", schema=SCHEMA, check=SCHEMA.check(raw)))
-    assert found.headings[0] == "What the schema made of the raw table"
+    assert found.headings[0] == "How the schema fits the raw table"
     assert "THE SCHEMA DOES NOT FIT THE TABLE in <b>age</b>" in found.text
     assert "'x<y'" in found.text
     without = read(report(REAL, MODEL, out=tmp_path / "r.html", schema=SCHEMA))

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import pgmest as pg
-from pgmest._base.errors import ArgumentError, UnknownAttributeError
-from pgmest.evaluation.simulation import simulate_measurements
+from pgmest.errors import ArgumentError, UnknownAttributeError
+from pgmest.simulation import simulate_measurements
 
 
 @pytest.fixture

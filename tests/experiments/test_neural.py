@@ -43,7 +43,7 @@ def test_the_report_is_made_of_rows(tmp_path, monkeypatch):
     neural.write(pd.DataFrame(rows))
     text = (tmp_path / "flagship_neural.md").read_text()
     assert "| adult | 1 | 0.0400 | 0.0500 | 0.0200 | 0.0200 | 0.50 | 0.90 | 5 | 2 |" in text
-    assert "PGM has 0.77 times its error (geometric mean; 0.50 at 1, 1.20 at 10), at most 1.20 times" in text
-    assert "It is more accurate than PGM on: adult at 10 (1.20)." in text
+    assert "LAMP has 0.77 times its error (geometric mean; 0.50 at 1, 1.20 at 10), at most 1.20 times" in text
+    assert "It is more accurate than LAMP on: adult at 10 (1.20)." in text
     assert "| adult | 1 | 0.2000 | 0.1000 | 0.0200 | 0.0200 | 0.10 | 5 | 1 |" in text
     assert len(pd.read_csv(tmp_path / "flagship_neural.csv")) == 4

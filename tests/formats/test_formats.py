@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from pgmest.errors import FileFormatError
 
 import pgmest as pg
+from pgmest.errors import FileFormatError
 from pgmest.models import archive
 from pgmest.privacy.dataset_ledger import DatasetLedger, adopt_file
 from tests.formats.written import MODELS, answers_of, paid_run

@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from networkx.algorithms.approximation import treewidth_min_degree, treewidth_min_fill_in
 
-from pgmest._base.errors import ArgumentError
+from pgmest.errors import ArgumentError
 from pgmest.graph import kernels
 from pgmest.graph.elimination_order import (
     HEURISTICS,
@@ -141,7 +141,7 @@ def test_scores_kept_current_equal_scores_counted_anew(seed, weighted):
 
 
 def greedy(kernel: _Kernel, rule: _Heuristic, factors: list[float]) -> list[Elimination]:
-    """The same game, with every score counted anew in each step from the graph itself."""
+    """Eliminate as the library does, but count every score from the graph again in each step."""
     graph, steps = list(kernel.graph), []
     alive = set(range(len(graph)))
     weights = kernel.sizes if rule.weighted else [1] * len(graph)

@@ -11,12 +11,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pgmest._base.errors import ArgumentError, DuplicateAttributeError, ModelTooLarge, UnknownAttributeError
-from pgmest.graph.junction_tree import JunctionTree, running_intersection
+from pgmest.errors import ArgumentError, DuplicateAttributeError, ModelTooLarge, UnknownAttributeError
+from pgmest.graph.junction_tree import JunctionTree
 from pgmest.tables.domain import Clique, Domain
 
 SQUARE = Domain({"a": 10, "b": 20, "c": 30, "d": 40})
 SIDES = [("a", "b"), ("b", "c"), ("c", "d"), ("d", "a")]
+
+
+def running_intersection(tree: JunctionTree) -> bool:
+    """Return whether the cliques that hold an attribute are connected in the tree, for each attribute."""
+    excess = dict.fromkeys(tree.domain, 0)  # the cliques that hold the attribute, less the edges both of whose ends do
+    for clique in tree.cliques:
+        for name in clique:
+            excess[name] += 1
+    for parent, child in tree.edges:
+        for name in set(tree.cliques[parent]).intersection(tree.cliques[child]):
+            excess[name] -= 1
+    return all(count == 1 for count in excess.values())
 
 
 @st.composite

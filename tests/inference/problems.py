@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from pgmest import CliqueVector, Domain
 from pgmest.graph.junction_tree import JunctionTree
 from pgmest.inference.exact import belief_propagation as oracles
-from pgmest.inference.exact import plan
+from pgmest.inference.exact import propagation_plan
 from pgmest.inference.exact.belief_propagation import ExactOracle
-from pgmest.inference.exact.brute_force import BruteForceOracle
-from pgmest.inference.exact.plan import Plan
+from pgmest.inference.exact.propagation_plan import PropagationPlan
 from pgmest.tables.clique_vector import Layout
+from tests.inference.brute_force_oracle import BruteForceOracle
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,10 @@ class Problem:
     def possible(self) -> bool:
         return bool(self.joint.any())
 
-    def plan(self) -> Plan:
+    def plan(self) -> PropagationPlan:
         """Compiled on a tree found without a long search."""
-        return Plan.of(self.layout, JunctionTree.from_cliques(self.layout.domain, self.layout.cliques, effort="low"))
+        tree = JunctionTree.from_cliques(self.layout.domain, self.layout.cliques, effort="low")
+        return PropagationPlan.of(self.layout, tree)
 
     def exact(self, threads: int = 1) -> ExactOracle:
         return ExactOracle(self.plan(), threads)
@@ -109,7 +110,7 @@ def limited(limits: dict[str, int]) -> Iterator[None]:
     """Within this context the thresholds have other values."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in limits.items():
-            patch.setattr(oracles if name == "THREADED_CELLS" else plan, name, value)
+            patch.setattr(oracles if name == "THREADED_CELLS" else propagation_plan, name, value)
         yield
 
 

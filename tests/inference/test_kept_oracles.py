@@ -9,10 +9,10 @@ import pytest
 from hypothesis import assume, given, settings
 
 from pgmest import CliqueVector, Domain
-from pgmest._base.errors import ImpossibleModelError, MeasurementError
 from pgmest._base.threads import set_threads
+from pgmest.errors import ImpossibleModelError, MeasurementError
 from pgmest.inference import kept_oracles
-from pgmest.inference.exact.plan import Plan
+from pgmest.inference.exact.propagation_plan import PropagationPlan
 from pgmest.inference.kept_oracles import marginals, marginals_and_log_partition
 from tests.inference.exact.test_belief_propagation import ABCD, EXAMPLES
 from tests.inference.problems import Problem, problems
@@ -26,13 +26,13 @@ quick = settings(max_examples=80, deadline=None)
 def compiled(monkeypatch):
     """The layouts compiled from here on, with nothing kept from before."""
     seen: list[object] = []
-    original = Plan.of.__func__
+    original = PropagationPlan.of.__func__
 
     def counting(cls, layout, *args):
         seen.append(layout)
         return original(cls, layout, *args)
 
-    monkeypatch.setattr(Plan, "of", classmethod(counting))
+    monkeypatch.setattr(PropagationPlan, "of", classmethod(counting))
     monkeypatch.setattr(kept_oracles, "_oracles", type(kept_oracles._oracles)())
     return seen
 

@@ -1,12 +1,12 @@
-"""What an oracle is given to write to."""
+"""The arrays that an oracle is given to write to."""
 
 import numpy as np
 import pytest
 
 import pgmest as pg
-from pgmest._base.errors import ArgumentError, ShapeError
+from pgmest.errors import ArgumentError, ShapeError
 from pgmest.inference.exact.belief_propagation import ExactOracle
-from pgmest.inference.exact.plan import Plan
+from pgmest.inference.exact.propagation_plan import PropagationPlan
 from pgmest.inference.exact.single_precision import SinglePrecisionOracle
 from pgmest.inference.outputs import checked_output
 from pgmest.inference.regions.region_oracle import RegionOracle
@@ -18,8 +18,8 @@ LAYOUT = Layout.of(pg.Domain({"a": 3, "b": 2, "c": 4}), [("a", "b"), ("b", "c"),
 CELLS = LAYOUT.cells
 RECORDS = Support(pg.Dataset.from_codes(np.indices((3, 2, 4)).reshape(3, -1).T, LAYOUT.domain))
 ORACLES = {
-    "exact": lambda: ExactOracle(Plan.of(LAYOUT)),
-    "float32": lambda: SinglePrecisionOracle(Plan.of(LAYOUT)),
+    "exact": lambda: ExactOracle(PropagationPlan.of(LAYOUT)),
+    "float32": lambda: SinglePrecisionOracle(PropagationPlan.of(LAYOUT)),
     "regions": lambda: RegionOracle(LAYOUT),
     "support": lambda: SupportOracle(RECORDS, LAYOUT),
 }

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 import pgmest as pg
 from pgmest import CliqueVector, Dataset, Domain
-from pgmest._base.errors import ArgumentError, ShapeError, UnknownAttributeError
-from pgmest.evaluation.simulation import simulate_dual_query
+from pgmest.errors import ArgumentError, ShapeError, UnknownAttributeError
 from pgmest.losses.dual_query import DualQueryLoss, DualQueryTranscript
+from pgmest.simulation import simulate_dual_query
 
 DOMAIN = Domain({"a": 3, "b": 2, "c": 4})
 CLIQUES = (("a", "b"), ("c", "b"), ("c",))

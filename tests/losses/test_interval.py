@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from pgmest.errors import MeasurementError
 from scipy.stats import norm
 
 import pgmest as pg
+from pgmest.errors import MeasurementError
 from pgmest.losses import IntervalLoss, NegativeLogLikelihood, make_loss
 from pgmest.losses.likelihood import _triangular
 from pgmest.models.uncertainty import redraw

@@ -12,7 +12,7 @@ from scipy import sparse
 from scipy.sparse.linalg import aslinearoperator
 
 from pgmest import Domain, queries
-from pgmest._base.errors import ArgumentError, FileFormatError
+from pgmest.errors import ArgumentError, FileFormatError
 from pgmest.measurements.files import load_measurements, save_measurements
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.queries import Kron
@@ -188,19 +188,19 @@ AGE = {"clique": ["age"], "values": [1.0, 2.0], "stddev": 1.0}
         ),
         (
             {**AGE, "query": "all_range"},
-            ", field 'query': all_range has 15 answers or more here, but there are only 2 values.",
+            ", field 'query': all_range has at least 15 answers here, but there are only 2 values.",
         ),
         (
             {**AGE, "query": {"kind": "compress", "mapping": [0, 0, 1, 1, 1], "count": 10**12}},
-            ", field 'query': compress has 1,000,000,000,000 answers or more here, but there are only 2 values.",
+            ", field 'query': compress has at least 1,000,000,000,000 answers here, but there are only 2 values.",
         ),
         (
             {**AGE, "query": {"kind": "moments", "k": 10**12}},
-            ", field 'query': moments has 1,000,000,000,000 answers or more here, but there are only 2 values.",
+            ", field 'query': moments has at least 1,000,000,000,000 answers here, but there are only 2 values.",
         ),
         (
             {**AGE, "query": {"kind": "sparse", "shape": [10**12, 5], "row": [], "column": [], "value": []}},
-            ", field 'query': sparse has 1,000,000,000,000 answers or more here, but there are only 2 values.",
+            ", field 'query': sparse has at least 1,000,000,000,000 answers here, but there are only 2 values.",
         ),
         (
             {**AGE, "query": {"kind": "sparse", "shape": [2, 4], "row": [], "column": [], "value": []}},
@@ -272,7 +272,7 @@ def test_other_files_are_refused(tmp_path):
         ):
             load_measurements(tmp_path / missing, DOMAIN)
     for use in (lambda name: load_measurements(name, DOMAIN), lambda name: save_measurements(name, [])):
-        with pytest.raises(FileFormatError, match=r"m.csv: ends in neither .json nor .npz. Name a measurement file by"):
+        with pytest.raises(FileFormatError, match=r"m.csv: ends in neither .json nor .npz. Give it one"):
             use(tmp_path / "m.csv")
     with pytest.raises(FileFormatError, match="cannot be written: No such file or directory"):
         save_measurements(tmp_path / "gone" / "m.npz", [])

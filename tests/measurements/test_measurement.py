@@ -10,7 +10,7 @@ from scipy import sparse
 from scipy.sparse.linalg import aslinearoperator
 
 from pgmest import Domain, Factor, queries
-from pgmest._base.errors import (
+from pgmest.errors import (
     ArgumentError,
     DuplicateAttributeError,
     MeasurementError,
@@ -164,13 +164,13 @@ def test_repr_says_what_was_measured():
             lambda: LinearMeasurement([1.0, 2.0], "b", stddev=0),
             MeasurementError,
             "the measurement of ('b',): stddev must be positive (at least 1e-150), got 0.0. "
-            "For exact answers give a small one.",
+            "For exact answers use LinearMeasurement.exact.",
         ),
         (
             lambda: LinearMeasurement([1.0, 2.0], "b", stddev=[1, -1]),
             MeasurementError,
             "the measurement of ('b',): stddev must be positive (at least 1e-150), got -1.0. "
-            "For exact answers give a small one.",
+            "For exact answers use LinearMeasurement.exact.",
         ),
         (
             lambda: LinearMeasurement([1.0, 2.0], "b", stddev=np.inf),
@@ -217,7 +217,7 @@ def test_repr_says_what_was_measured():
         (
             lambda: LinearMeasurement([1.0], (1,)),
             MeasurementError,
-            "a clique must be attribute names, got (1,).",
+            "a clique must consist of attribute names (strings), got (1,).",
         ),
         (
             lambda: LinearMeasurement([1.0], "a", noise="cauchy"),

@@ -1,4 +1,4 @@
-"""What a selection says of what it did not choose: against simulations of the exponential mechanism."""
+"""Selections give information about candidates that were not chosen: compared with simulated exponential mechanisms."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import pgmest as pg
-from pgmest.measurements.selection import MOST_VALUES, PaidSelection, ScoredMarginal, latest
+from pgmest.measurements.selection import MAX_VALUES, PaidSelection, ScoredMarginal, latest
 from pgmest.privacy import Curator, Epsilon, Rho
 from pgmest.privacy.scores import Distance, Distances
 from pgmest.privacy.selection import selection_epsilon
-from pgmest.queries.workloads import Item
 from pgmest.transforms import Column, Transform
+from pgmest.workloads import Item
 
 DOMAIN = pg.Domain({"a": 3, "b": 3, "c": 2})
 PAIRS = [("a", "b"), ("b", "c"), ("a", "c")]
@@ -43,7 +43,7 @@ class TestLaw:
         assert found[3] < 1e-6
 
     def test_which_candidates_win_is_as_the_rate_says(self) -> None:
-        """Of the curator itself, over many selections: with the rate that it keeps."""
+        """The curator's own selections have the rate that it records."""
         data = pg.Dataset.from_codes(np.random.default_rng(0).integers(0, 2, (60, 3)), DOMAIN)
         weights = dict(zip(PAIRS, (1.0, 1.02, 1.05), strict=True))
         tables = {pair: Distance(Item(pair), np.zeros(DOMAIN.size(pair)), weight=weights[pair]) for pair in PAIRS}
@@ -108,6 +108,6 @@ class TestCurator:
             np.testing.assert_allclose(original.scores(tables), after.scores(exact))
 
     def test_only_the_latest_are_kept(self) -> None:
-        large = ScoredMarginal(("a", "b"), np.zeros(MOST_VALUES // 3))
+        large = ScoredMarginal(("a", "b"), np.zeros(MAX_VALUES // 3))
         many = [PaidSelection(large, (), 1.0, 2) for _ in range(7)]
         assert latest(many) == many[-3:]

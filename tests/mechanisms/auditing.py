@@ -29,7 +29,7 @@ def outlier_count(result: Result) -> float:
 
 
 measured = likelihood_ratio(DATA, NEIGHBOUR)
-"""How much better the measurements fit the data than its neighbor: the sharpest statistic for measured marginals."""
+"""Return how much better the measurements fit the data than the neighbor: the sharpest statistic of marginals."""
 
 
 def audit_mechanism(

@@ -15,12 +15,12 @@ ZCDP: dict[str, Any] = {"rho": 0.5, "backend": "simulation"}
 GIVEN: dict[str, dict[str, Any]] = {
     "AIM": {"rounds": 3},
     "DualQuery": {"samples": 20, "steps": 3, "max_iterations": 5},
+    "LAMP": {"records": 200},
     "MWEM": {"rounds": 2},
     "PMWPub": {"public": DATA, "rounds": 2},
     "PPSyn": {"rounds": 3},
-    "PPSynAsPublishedNotPrivate": {"rounds": 3},
 }
-"""What they are given beside a budget."""
+"""The arguments of each mechanism besides its budget."""
 
 EVERY = [name for name in mechanisms.__all__ if name not in NO_MECHANISMS]
 

@@ -10,7 +10,7 @@ from pgmest.mechanisms.adaptive import ROUNDS_PER_ATTRIBUTE, Adaptive, Annealing
 from pgmest.mechanisms.estimation import GraphicalModel, tree_limit
 from pgmest.mechanisms.exponential_selection import Candidate, distances, exponential_selection
 from pgmest.privacy import Curator, Epsilon, Rho
-from pgmest.queries.workloads import Item
+from pgmest.workloads import Item
 from tests.mechanisms.auditing import DATA, DOMAIN
 
 PAIRS = [("a", "b"), ("a", "c"), ("b", "c")]
@@ -42,7 +42,7 @@ def run(schedule, budget, **parts):
 @pytest.mark.parametrize("budget", [Rho(1.0), Epsilon(1.0)])
 @pytest.mark.parametrize("rounds", [1, 4])
 def test_equal_rounds_spend_all_of_the_budget_in_equal_parts(budget, rounds):
-    curator, chosen, offered = run(EqualRounds(rounds), budget, measuring=0.75)
+    curator, chosen, offered = run(EqualRounds(rounds), budget, measuring_share=0.75)
     assert len(chosen) == rounds
     assert curator.remaining / budget < 1e-9
     assert [turn.number for turn in offered] == list(range(1, rounds + 1))
@@ -94,7 +94,7 @@ def test_a_round_that_leaves_too_little_is_the_last():
         curator.charge(spend, label)
         return Priced(item=Item(("a",)))
 
-    curator, chosen, _ = run(AsAsked(), Rho(1.0), measuring=0.5, selection=select)
+    curator, chosen, _ = run(AsAsked(), Rho(1.0), measuring_share=0.5, selection=select)
     assert chosen == [("a",)] * 3
     assert [entry.cost.rho for entry in curator.ledger] == pytest.approx(
         [0.05, 1 / 3, 0.05, 1 / 3, 0.05, 1 - 0.15 - 2 / 3]

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pgmest as pg
-from pgmest._base.errors import ArgumentError, JournalError
+from pgmest.errors import ArgumentError, JournalError
 from pgmest.evaluation import workload_error
 from pgmest.graph.tree_limit import TreeLimit
 from pgmest.mechanisms import AIM, Independent
@@ -78,7 +78,7 @@ def test_a_run_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
     assert resumed.details == whole.details
     assert path.read_text() == "".join(lines)
     with pytest.raises(JournalError, match="this run asks"):
-        AIM(**{**parameters, "measuring": 0.5}).fit(CENSUS, seed=0, progress=False, checkpoint=path)
+        AIM(**{**parameters, "measuring_share": 0.5}).fit(CENSUS, seed=0, progress=False, checkpoint=path)
 
 
 def test_where_the_number_of_records_is_public_it_is_used():
@@ -87,7 +87,7 @@ def test_where_the_number_of_records_is_public_it_is_used():
 
 @pytest.mark.parametrize(
     "parameters",
-    [{"rounds": 0}, {"measuring": 1.0}, {"max_megabytes": 0.0}, {"max_cells": 0}, {"max_iterations": 0}],
+    [{"rounds": 0}, {"measuring_share": 1.0}, {"max_megabytes": 0.0}, {"max_cells": 0}, {"max_iterations": 0}],
 )
 def test_parameters_out_of_range_are_refused(parameters):
     with pytest.raises(ArgumentError, match=next(iter(parameters))):

@@ -10,21 +10,22 @@ from scipy.optimize import approx_fprime
 
 import pgmest as pg
 from pgmest import queries
-from pgmest._base.errors import ArgumentError, ModelTooLarge, QueryError, ShapeError
+from pgmest.errors import ArgumentError, ModelTooLarge, QueryError, ShapeError
 from pgmest.evaluation import workload_error
 from pgmest.mechanisms import HDMM
 from pgmest.privacy import AddRemove, Epsilon, Replace, Rho
 from pgmest.queries import Kron
-from pgmest.queries.workloads import Item, Workload, all_kway, marginals, prefixes, ranges
 from pgmest.strategies import demands_of, p_identity, select_strategy
 from pgmest.strategies.demand import gram
 from pgmest.strategies.p_identity import error_and_gradient, expected_error
+from pgmest.workloads import Item, Workload, all_kway, marginals, prefixes, random_ranges, ranges
 from tests.mechanisms.auditing import DATA, DOMAIN, audit_mechanism
 
 WORKLOADS = {
     "pairs": all_kway(DOMAIN, 2),
     "weighted": marginals([("a", "b"), ("c", "b"), ("a",)], [1, 3, 10]),
     "prefixes": prefixes(DOMAIN, [("a", "b"), ("b", "c")], ["b"]),
+    "a few boxes": random_ranges(DOMAIN, 3, 3, seed=0),
     "ranges and total": ranges(DOMAIN, [("c", "b"), ("b",)]) + marginals([()]),
     "summed out": Workload((Item(("a", "b"), Kron({"a": queries.total(2), "b": queries.prefix(3)})),)),
 }
@@ -155,7 +156,7 @@ def test_pairs_that_overlap_help_each_other():
 
 
 @pytest.mark.parametrize("estimator", ["pgm", "original"])
-@pytest.mark.parametrize("budget", [{"epsilon": 1e3}, {"rho": 1e4}])
+@pytest.mark.parametrize("budget", [{"epsilon": 1e3, "delta": 0}, {"rho": 1e4}])
 @pytest.mark.parametrize("neighbors", [AddRemove(), Replace()])
 def test_without_noise_answers_are_exact(estimator, budget, neighbors):
     workload = prefixes(DOMAIN, [("a", "b"), ("b", "c")], ["b"])
@@ -167,7 +168,7 @@ def test_without_noise_answers_are_exact(estimator, budget, neighbors):
     assert result.project(("c", "b")).values == pytest.approx(result.project(("b", "c")).values.T)
 
 
-@pytest.mark.parametrize("budget", [{"epsilon": 1e3}, {"rho": 1e4}])
+@pytest.mark.parametrize("budget", [{"epsilon": 1e3, "delta": 0}, {"rho": 1e4}])
 @pytest.mark.parametrize("neighbors", [AddRemove(), Replace()])
 def test_local_tables_without_noise_are_exact(budget, neighbors):
     workload = all_kway(DOMAIN, 2)
@@ -203,7 +204,7 @@ def test_residuals_are_measured_where_they_promise_less():
     assert plans["pgm"].strategy.name == "marginals"
     assert plans["original"].strategy.name == plans["local"].strategy.name == "residuals"
     assert plans["local"].expected_error < 0.9 * plans["pgm"].expected_error
-    assert "residuals" not in HDMM(epsilon=1.0, estimator="original").plan(domain).errors
+    assert "residuals" not in HDMM(epsilon=1.0, delta=0, estimator="original").plan(domain).errors
     assert "residuals" not in HDMM(rho=0.5, estimator="original").plan(domain, ranges(domain, ["x0"])).errors
 
 
@@ -217,7 +218,7 @@ def test_pgm_is_closer_than_least_squares_on_the_same_measurements():
     data = pg.datasets.load("census").take(range(3000)).select(["age", "sex", "race", "relationship", "income>50K"])
     workload = all_kway(data.domain, 2)
     pgm, original = (
-        HDMM(epsilon=0.3, estimator=estimator, backend="simulation").fit(data, workload, seed=0)
+        HDMM(epsilon=0.3, delta=0, estimator=estimator, backend="simulation").fit(data, workload, seed=0)
         for estimator in ("pgm", "original")
     )
     assert np.array_equal(pgm.measurements[0].values, original.measurements[0].values)
@@ -226,7 +227,7 @@ def test_pgm_is_closer_than_least_squares_on_the_same_measurements():
 
 
 def test_least_squares_makes_no_records_and_knows_nothing_of_other_attributes():
-    result = HDMM(epsilon=1.0, estimator="original", backend="simulation").fit(DATA, [("a",)], seed=0)
+    result = HDMM(epsilon=1.0, delta=0, estimator="original", backend="simulation").fit(DATA, [("a",)], seed=0)
     with pytest.raises(QueryError, match="no distribution to draw records from"):
         result.sample(3)
     other = result.project(("a", "c")).values
@@ -234,7 +235,7 @@ def test_least_squares_makes_no_records_and_knows_nothing_of_other_attributes():
 
 
 def test_a_plan_prints_what_it_would_measure_before_anything_is_spent():
-    plan = HDMM(epsilon=1.0).plan(DOMAIN, prefixes(DOMAIN, [("a", "b"), ("b", "c")], ["b"]))
+    plan = HDMM(epsilon=1.0, delta=0).plan(DOMAIN, prefixes(DOMAIN, [("a", "b"), ("b", "c")], ["b"]))
     lines = repr(plan).splitlines()
     assert lines[0].startswith("Plan of HDMM for Epsilon(1): ")
     assert "counts a query, root mean squared (marginals" in lines[1]
@@ -243,7 +244,7 @@ def test_a_plan_prints_what_it_would_measure_before_anything_is_spent():
 
 
 def test_seeds_repeat():
-    mechanism = HDMM(epsilon=1.0, backend="simulation")
+    mechanism = HDMM(epsilon=1.0, delta=0, backend="simulation")
     first, again, other = (mechanism.fit(DATA, seed=seed).project("b").values for seed in (0, 0, 1))
     assert np.array_equal(first, again)
     assert not np.array_equal(first, other)
@@ -251,15 +252,15 @@ def test_seeds_repeat():
 
 def test_what_cannot_be_done_is_refused_before_anything_is_spent():
     with pytest.raises(ArgumentError, match="estimator='mle' is not valid"):
-        HDMM(epsilon=1.0, estimator="mle")
+        HDMM(epsilon=1.0, delta=0, estimator="mle")
     with pytest.raises(ArgumentError, match="max_megabytes=0 is not valid"):
-        HDMM(epsilon=1.0, max_megabytes=0)
-    with pytest.raises(QueryError, match="no Kronecker product"):
-        HDMM(epsilon=1.0).plan(DOMAIN, Workload((Item(("a", "b"), np.eye(6)[:2]),)))
+        HDMM(epsilon=1.0, delta=0, max_megabytes=0)
+    with pytest.raises(QueryError, match="not a Kronecker product"):
+        HDMM(epsilon=1.0, delta=0).plan(DOMAIN, Workload((Item(("a", "b"), np.eye(6)[:2]),)))
     with pytest.raises(ArgumentError, match="positive weight"):
-        HDMM(epsilon=1.0).plan(DOMAIN, 0.0 * all_kway(DOMAIN, 1))
+        HDMM(epsilon=1.0, delta=0).plan(DOMAIN, 0.0 * all_kway(DOMAIN, 1))
     with pytest.raises(ModelTooLarge):
-        replace(HDMM(epsilon=1.0, backend="simulation"), max_megabytes=1e-6).fit(DATA)
+        replace(HDMM(epsilon=1.0, delta=0, backend="simulation"), max_megabytes=1e-6).fit(DATA)
     with pytest.raises(ArgumentError, match="order=3 is not valid"):
         p_identity(np.eye(3), order=3)
     with pytest.raises(ArgumentError, match="p=0 is not valid"):
@@ -269,5 +270,5 @@ def test_what_cannot_be_done_is_refused_before_anything_is_spent():
 
 
 def test_audit():
-    mechanism = HDMM(epsilon=1.0, estimator="original", backend="simulation")
+    mechanism = HDMM(epsilon=1.0, delta=0, estimator="original", backend="simulation")
     assert not audit_mechanism(mechanism, trials=25).contradicts(mechanism.budget())

@@ -1,4 +1,4 @@
-"""What all mechanisms share: how a budget is stated, results, interruptions, checkpoints, and the baseline."""
+"""The common part of all mechanisms: budgets, results, interruptions, checkpoints, and the baseline."""
 
 import contextlib
 import pickle
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import pgmest as pg
-from pgmest._base.errors import ArgumentError, JournalError, QueryError, UnknownAttributeError
+from pgmest.errors import ArgumentError, JournalError, QueryError, UnknownAttributeError
 from pgmest.mechanisms import Independent
 from pgmest.mechanisms.mechanism import Mechanism, cliques_of
 from pgmest.mechanisms.result import Outcome
@@ -52,9 +52,10 @@ class Pure(Independent):
     [
         (Pure, {"epsilon": 0.5}, Epsilon(0.5)),
         (Rounds, {"rho": 0.5}, Rho(0.5)),
-        (Rounds, {"epsilon": 1.0, "delta": 1e-9}, Rho.of(1.0, 1e-9)),
-        (Independent, {"epsilon": 0.5}, Epsilon(0.5)),
-        (Independent, {"epsilon": 1, "delta": 1e-9}, GDP.of(1.0, 1e-9)),
+        (Rounds, {"epsilon": 1.0, "delta": 1e-6}, Rho.of(1.0, 1e-6)),
+        (Rounds, {"epsilon": 1.0}, Rho.of(1.0, 1e-9)),
+        (Independent, {"epsilon": 0.5, "delta": 0}, Epsilon(0.5)),
+        (Independent, {"epsilon": 1}, GDP.of(1.0, 1e-9)),
         (Independent, {"rho": 1}, Rho(1.0)),
     ],
 )
@@ -67,11 +68,12 @@ def test_how_a_budget_is_stated(kind, stated, budget):
     [
         (Pure, {}, "needs a privacy budget: give epsilon="),
         (Pure, {"rho": 1.0}, "give epsilon= instead of rho="),
-        (Pure, {"epsilon": 1.0, "delta": 1e-9}, "leave delta= out"),
-        (Rounds, {}, "give rho=, or epsilon= and delta="),
-        (Rounds, {"epsilon": 1.0}, "give delta= too"),
+        (Pure, {"epsilon": 1.0, "delta": 1e-6}, "leave delta= out"),
+        (Rounds, {}, "give epsilon= or rho="),
+        (Rounds, {"epsilon": 1.0, "delta": 0}, "got delta=0, but spends its budget under zCDP"),
         (Rounds, {"delta": 1e-9}, "needs a privacy budget"),
         (Rounds, {"rho": 1.0, "epsilon": 1.0}, "state the budget once"),
+        (Rounds, {"rho": 1.0, "delta": 1e-6}, "state the budget once"),
         (Independent, {"rho": 0.0}, "rho=0.0 is not valid"),
         (Independent, {"epsilon": 0.0}, "epsilon=0.0 is not valid"),
         (Independent, {"epsilon": 1.0, "delta": 1.5}, "delta=1.5 is not valid"),
@@ -97,8 +99,6 @@ def test_a_result_answers_like_its_model():
     kept = pickle.loads(pickle.dumps(result))
     assert str(kept.ledger) == str(result.ledger)
     assert (kept.owner_only.seconds, result.owner_only.seconds > 0) == (None, True)
-    with pytest.warns(DeprecationWarning, match="owner_only"):
-        assert result.seconds == result.owner_only.seconds
     with pytest.raises(UnknownAttributeError):
         result.project("z")
 
@@ -211,7 +211,7 @@ def test_independent_models_each_attribute_alone():
 
 
 @pytest.mark.parametrize("statistic", [measured, outlier_count])
-@pytest.mark.parametrize("budget", [{"epsilon": 1.0}, {"rho": 0.5}], ids=str)
+@pytest.mark.parametrize("budget", [{"epsilon": 1.0, "delta": 0}, {"rho": 0.5}], ids=str)
 def test_independent_costs_no_more_than_it_claims(budget, statistic):
     mechanism = Independent(**budget, backend="simulation")
     assert not audit_mechanism(mechanism, statistic=statistic, trials=50).contradicts(mechanism.budget())

@@ -9,10 +9,11 @@ import pytest
 
 import pgmest as pg
 from pgmest import transforms
-from pgmest._base.errors import ArgumentError
+from pgmest.errors import ArgumentError
 from pgmest.evaluation import workload_error
 from pgmest.mechanisms import MST, Independent, Transformed
-from tests.mechanisms.auditing import audit_mechanism
+from tests.mechanisms.auditing import DATA, audit_mechanism
+from tests.mechanisms.every import EVERY, made
 from tests.privacy.interrupted import interrupted_after
 
 CENSUS = pg.datasets.load("census").select(["age", "sex", "native-country", "relationship", "income>50K"])
@@ -97,7 +98,7 @@ def test_transformed_needs_a_mechanism_and_takes_its_budget(parameters):
 
 
 def test_the_budget_is_not_stated_twice():
-    with pytest.raises(ArgumentError, match="state epsilon"):
+    with pytest.raises(ArgumentError, match="give epsilon="):
         Transformed(mechanism=MST(**BUDGET), rho=1.0)
 
 
@@ -115,3 +116,17 @@ def test_what_is_stated_for_the_recoded_mechanism_holds_for_both():
     for options in ({"neighbors": pg.privacy.Replace()}, {"neighbors": pg.privacy.AddRemove(2)}):
         with pytest.raises(ArgumentError, match="stated in one of the two places"):
             Transformed(mechanism=dataclasses.replace(inside, neighbors=five), **options)
+
+
+@pytest.mark.parametrize("name", sorted(set(EVERY) - {"Transformed"}))
+@pytest.mark.parametrize("estimator", [None, "pgm", "original"])
+def test_a_model_that_cannot_be_recoded_back_is_refused_before_anything_is_paid(name, estimator):
+    try:
+        inside = made(name, **({} if estimator is None else {"estimator": estimator}))
+    except TypeError:
+        return  # the mechanism has one estimator
+    assert inside.graphical == isinstance(inside.fit(DATA, seed=0, progress=False).model, pg.Model)
+    for mechanism in (Transformed(mechanism=inside), Transformed(mechanism=Transformed(mechanism=inside))):
+        if not inside.graphical:
+            with pytest.raises(ArgumentError, match=r"whose model is a pgmest\.Model"):
+                mechanism.fit(DATA, progress=lambda curator: pytest.fail("paid"))

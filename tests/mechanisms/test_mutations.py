@@ -9,9 +9,9 @@ import math
 
 import numpy as np
 import pytest
-from pgmest.errors import ChargeError
 
 import pgmest as pg
+from pgmest.errors import ChargeError
 from pgmest.mechanisms import PMWPub, Transformed
 from pgmest.mechanisms.registry import mechanism_names, named_mechanism
 from pgmest.privacy import AddRemove, Curator, Replace, Rho, requests
@@ -31,9 +31,9 @@ QUICK = {
 }
 NAMES = [*mechanism_names(), "pmwpub", "transformed"]
 MORE = pg.Dataset.from_codes(np.vstack([ALIKE, ALIKE[:20]]), DOMAIN)
-CHOOSE = [name for name in NAMES if name not in ("independent", "hdmm", "priview", "pgm")]
-"""Those that choose what to measure by the records of this table. PGM measures all pairs of so small a one, and has a
-test on a larger one (pgm/test_scores.py)."""
+CHOOSE = [name for name in NAMES if name not in ("independent", "hdmm", "priview", "lamp")]
+"""Those that choose what to measure by the records of this table. LAMP measures all pairs of so small a one, and has a
+test on a larger one (lamp/test_scores.py)."""
 
 
 def made(name, **options):
@@ -42,7 +42,7 @@ def made(name, **options):
         return Transformed(mechanism=made("mst", **options), steps=steps)
     if name == "pmwpub":
         return PMWPub(public=DATA, rho=0.5, backend="simulation", **options)
-    budget = {"epsilon": 1.0} if name in ("mwem", "privbayes") else {"rho": 0.5}
+    budget = {"epsilon": 1.0, "delta": 0} if name in ("mwem", "privbayes") else {"rho": 0.5}
     return named_mechanism(name, **budget, backend="simulation", **QUICK.get(name, {}), **options)
 
 
@@ -54,7 +54,7 @@ def witnessed(name, data=DATA, neighbor=ADDED, **options):
 
 
 def caught(name, **changes):
-    """Whether the guard before a charge, or the witness after it, objects."""
+    """Return whether the guard before a charge, or the witness after it, objects."""
     try:
         return bool(witnessed(name, **changes).excessive)
     except ChargeError:
@@ -137,7 +137,7 @@ def test_an_unstable_transform_is_caught(monkeypatch):
 
 @pytest.mark.parametrize("name", ["mst", "mwem", "dualquery"])
 def test_scores_of_half_the_sensitivity_are_caught(name, monkeypatch):
-    """Of those whose scores the odd record moves by the whole of their sensitivity."""
+    """Return the mechanisms whose scores the extra record moves by their full sensitivity."""
     select, draw = Curator.select, Curator.draw
 
     def halved(self, candidates, scores, sensitivity, spend, **options):

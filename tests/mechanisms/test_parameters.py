@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import pickle
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -14,13 +14,12 @@ import pytest
 
 import pgmest as pg
 from pgmest import mechanisms
-from pgmest._base.errors import ArgumentError, BudgetTypeError, PgmestError, UnknownAttributeError
+from pgmest.errors import ArgumentError, BudgetTypeError, PgmestError, UnknownAttributeError
 from pgmest.estimation.estimate import SOLVERS
-from pgmest.mechanisms import AIM, MST, MWEM, Independent, Mechanism, PrivMRF
+from pgmest.mechanisms import AIM, MST, Independent, Mechanism, PrivMRF
 from pgmest.mechanisms.mechanism import relevant_workload
 from pgmest.mechanisms.parameters import BACKENDS, COUNT, METADATA, METHODS, NEEDING_MORE, SHARE, parameter
-from pgmest.mechanisms.registry import named_mechanism
-from pgmest.privacy import AddRemove, Replace
+from pgmest.privacy import AddRemove
 from pgmest.privacy.noise import make_backend
 from tests.mechanisms.auditing import DATA, DOMAIN
 from tests.mechanisms.every import EVERY, made
@@ -51,7 +50,7 @@ FIELDS = [(name, field.name) for name in EVERY for field in dataclasses.fields(g
 
 
 def refused(name: str, **parameters: Any) -> bool:
-    """Whether the mechanism refuses them at once, with an error that names one of them or says what to state.
+    """Return whether the mechanism refuses them at once, with an error that names one of them or says what to state.
 
     Structural zeros are refused when they meet the domain, but before anything is paid, too.
     """
@@ -221,54 +220,7 @@ def test_other_arguments_of_fit_are_checked_before_anything_is_paid(given, monke
         made("Independent").fit(**{"data": DATA, **given})
 
 
-# -- old names -------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", EVERY)
-def test_the_british_neighbours_are_still_neighbors(name):
-    with pytest.warns(DeprecationWarning, match=r"neighbours=\.\.\.\) is now neighbors="):
-        mechanism = (
-            made(name, neighbours=Replace()) if name != "Transformed" else Independent(rho=1.0, neighbours=Replace())
-        )
-    assert mechanism.neighbors == Replace()
-    with pytest.warns(DeprecationWarning, match="neighbours is now neighbors"):
-        assert mechanism.neighbours == Replace()
-
-
-@pytest.mark.parametrize(
-    ("name", "old", "given", "new", "kept"),
-    [
-        ("AIM", "round_iterations", 7, "max_iterations", 7),
-        ("MWEM", "selection", 0.5, "measuring", 0.5),
-        ("MWEM", "selection", 0.1, "measuring", 0.9),
-        ("PMWPub", "selection", 0.25, "measuring", 0.75),
-        ("PrivMRF", "selecting", 0.1, "measuring", 0.9),
-    ],
-)
-def test_renamed_parameters_are_still_taken(name, old, given, new, kept):
-    with pytest.warns(DeprecationWarning, match=f"{old}=...* is now {new}="):
-        mechanism = made(name, **{old: given})
-    assert getattr(mechanism, new) == kept
-    with pytest.warns(DeprecationWarning, match=f"{old} is now {new}"):
-        assert getattr(mechanism, old) == pytest.approx(given)
-    with pytest.warns(DeprecationWarning, match=old):
-        assert getattr(replace(mechanism, **{old: given}), new) == kept
-    with pytest.raises(ArgumentError, match=f"got {new}= and its old name {old}="):
-        made(name, **{old: given, new: kept})
-    with pytest.raises(ArgumentError, match="not valid"), pytest.warns(DeprecationWarning, match=old):
-        made(name, **{old: "x"})
-
-
-def test_old_names_are_known_to_configurations_too():
-    with pytest.warns(DeprecationWarning, match="selection"):
-        mechanism = named_mechanism("mwem", epsilon=1.0, selection=0.5)
-    assert isinstance(mechanism, MWEM)
-    assert mechanism.measuring == 0.5
-    with pytest.raises(ArgumentError, match="'selektion' is not a parameter of MWEM"):
-        named_mechanism("mwem", epsilon=1.0, selektion=0.5)
-
-
-def test_present_names_warn_of_nothing_and_mechanisms_travel():
+def test_mechanisms_can_be_pickled_without_warnings():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for name in EVERY:
@@ -283,10 +235,13 @@ def test_one_thing_has_one_name_and_one_default():
     for name in EVERY:
         for field in dataclasses.fields(getattr(mechanisms, name)):
             defaults.setdefault(field.name, set()).add(repr(field.default))
-    for one in ("measuring", "method", "theta", "threshold", "tolerance", "replays", "penalty"):
+    for one in ("measuring_share", "method", "theta", "threshold", "tolerance", "replays", "penalty"):
         assert len(defaults[one]) == 1, one
-    assert defaults["max_megabytes"] == {"80.0", "8000.0"}  # trees that grow, and models that are refused
-    assert not {"selection", "selecting", "round_iterations", "neighbours"} & set(defaults)
+    assert defaults["max_megabytes"] == {
+        "8.0",
+        "80.0",
+        "8000.0",
+    }  # LAMP's tree, trees that grow, models that are refused
 
 
 class Unchecked(Mechanism):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import signal
+import sys
 import threading
 import time
 
@@ -11,10 +14,12 @@ import numpy as np
 import pytest
 
 import pgmest as pg
-from pgmest._base.errors import ArgumentError
 from pgmest.cli.main import main
+from pgmest.errors import ArgumentError
+from pgmest.mechanisms import prepared_run
+from pgmest.mechanisms.registry import named_mechanism
 from pgmest.mechanisms.rehearsal import delta_warnings, made_up, rehearse
-from pgmest.mechanisms.stopping import stopped_early
+from pgmest.mechanisms.stopping import Stop, stopped_early
 
 DOMAIN = pg.Domain({"a": 4, "b": 3, "c": 5})
 DATA = made_up(DOMAIN, 500)
@@ -28,7 +33,7 @@ columns:
 
 @pytest.mark.parametrize("name", ["aim", "mst", "independent"])
 def test_the_noise_planned_is_that_of_the_run(name):
-    mechanism = pg.Synthesizer(name, rho=0.2).mechanism
+    mechanism = named_mechanism(name, rho=0.2)
     plan = rehearse(mechanism, DOMAIN, 500)
     again = rehearse(mechanism, DOMAIN, 500)
     assert plan.tables == again.tables
@@ -184,3 +189,52 @@ def test_a_handler_of_another_program_stays(capsys):
         assert signal.getsignal(signal.SIGINT) is not before
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def test_a_time_limit_after_an_interruption_does_not_interrupt_again():
+    curator = pg.privacy.Curator(DATA, pg.privacy.Rho(0.1), backend="simulation")
+    with stopped_early(curator, 0.05, silent=True) as stop:
+        curator.stopped = True
+        time.sleep(0.2)
+    assert (stop.timed_out, stop.early) == (False, False)
+
+
+def test_an_interruption_after_the_run_has_ended_keeps_its_model(monkeypatch):
+    @contextlib.contextmanager
+    def late(curator, limit, silent):
+        yield (stop := Stop(limit))
+        stop.early = curator.stopped = True
+
+    monkeypatch.setattr(prepared_run, "stopped_early", late)
+    monkeypatch.setattr(pg.mechanisms.Independent, "conclude", lambda *_: pytest.fail("the model was thrown away"))
+    assert pg.mechanisms.Independent(rho=0.1, backend="simulation").fit(DATA, seed=0, progress=False).interrupted
+
+
+class ClosedTerminal(io.StringIO):
+    """A terminal that is closed after a few writes."""
+
+    left = 3
+
+    def isatty(self):
+        return True
+
+    def write(self, text):
+        self.left -= 1
+        if self.left < 0:
+            raise BrokenPipeError
+        return len(text)
+
+
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_a_terminal_that_is_closed_during_the_run_loses_no_answer(monkeypatch, interrupted):
+    def interrupt(curator):
+        monkeypatch.setattr(sys, "stderr", ClosedTerminal())
+        sys.stderr.left = 0
+        if len(curator.ledger) == 2:
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(sys, "stderr", ClosedTerminal())
+    mechanism = pg.mechanisms.Independent(rho=0.1, backend="simulation")
+    result = mechanism.fit(DATA, seed=0, progress=interrupt if interrupted else None)
+    assert len(result.measurements) == (1 if interrupted else 3)
+    assert sys.stderr.left < 0

@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 import pgmest as pg
-from pgmest import transforms
-from pgmest._base.errors import ArgumentError, ImpossibleModelError, UnknownAttributeError
+from pgmest import transforms, zeros
+from pgmest.errors import ArgumentError, ImpossibleModelError, UnknownAttributeError
 from pgmest.mechanisms.known_zeros import HONORED, ZEROS
 from pgmest.mechanisms.mechanism import Mechanism
-from pgmest.tables import zeros
 
 DOMAIN = pg.Domain({"age": 8, "stage": 3, "work": 3, "home": 4})
 STAGE = np.array([0, 0, 1, 1, 1, 1, 2, 2])
@@ -36,7 +35,7 @@ DATA = some_records()
 
 
 def broken(records: pg.Dataset) -> int:
-    """How many records break the rules."""
+    """Return the number of records that break the rules."""
     age, stage, work = (records.column(name) for name in ("age", "stage", "work"))
     return int(((STAGE[age] != stage) | RULES[0].mask(DOMAIN)[age, work]).sum())
 
@@ -48,7 +47,7 @@ def made(name: str, **parameters: Any) -> Mechanism:
 
 
 HONEST = [
-    ("PGM", {"records": 5000}),
+    ("LAMP", {"records": 5000}),
     ("AIM", {"rounds": 6}),
     ("AIM", {"rounds": 6, "method": "auto"}),
     ("MST", {}),
@@ -135,7 +134,7 @@ def test_rules_that_cannot_be_are_refused_before_anything_is_spent():
 
 
 def test_what_was_paid_for_is_kept_where_the_rules_make_the_model_too_large(monkeypatch):
-    from pgmest._base.errors import ModelTooLarge
+    from pgmest.errors import ModelTooLarge
     from pgmest.mechanisms import estimation
 
     known = estimation.estimate

@@ -1,4 +1,4 @@
-"""What every kind of distribution offers: the same questions, against one joint table."""
+"""Every kind of distribution answers the same questions, compared with one joint table."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pgmest as pg
-from pgmest._base.errors import ArgumentError, QueryError
+from pgmest.errors import ArgumentError, QueryError
 from pgmest.models.distribution import Distribution
 from pgmest.priors import Support, SupportModel
 
@@ -56,7 +56,7 @@ def test_answers(model):
     for wrong in (lambda: model.answer(prefix), lambda: model.answer(kron, "a"), lambda: model.answer(measured, "a")):
         with pytest.raises(QueryError, match="cannot be answered"):
             wrong()
-    with pytest.raises(QueryError, match="'b' is both asked about and given"):
+    with pytest.raises(QueryError, match="'b' is in both the query and the evidence"):
         model.answer(kron, given={"b": 0})
 
 

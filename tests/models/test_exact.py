@@ -16,7 +16,7 @@ from scipy import sparse
 from scipy.sparse.linalg import aslinearoperator
 
 import pgmest as pg
-from pgmest._base.errors import (
+from pgmest.errors import (
     ArgumentError,
     CodeRangeError,
     DomainError,
@@ -27,7 +27,7 @@ from pgmest._base.errors import (
     QueryError,
     UnknownAttributeError,
 )
-from pgmest.inference.exact.plan import Plan
+from pgmest.inference.exact.propagation_plan import PropagationPlan
 from pgmest.solvers.report import EstimationReport
 from pgmest.solvers.status import Status
 from tests.inference.problems import Problem, problems
@@ -101,7 +101,7 @@ class TestContents:
 
     def test_a_plan_at_hand_is_used(self) -> None:
         potentials = chain().potentials
-        plan = Plan.of(potentials.layout)
+        plan = PropagationPlan.of(potentials.layout)
         assert pg.Model(potentials, 1.0, plan=plan).calibrated.plan is plan
 
     @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
@@ -133,7 +133,7 @@ class TestContents:
 
     def test_a_plan_for_other_cliques(self) -> None:
         with pytest.raises(ArgumentError, match=r"^plan was made for other cliques"):
-            pg.Model(chain().potentials, 1.0, plan=Plan.of(pg.CliqueVector.zeros({"a": 2}, []).layout))
+            pg.Model(chain().potentials, 1.0, plan=PropagationPlan.of(pg.CliqueVector.zeros({"a": 2}, []).layout))
 
 
 class TestMarginals:
@@ -199,7 +199,7 @@ class TestMarginals:
             model.project("a", given={"x": 0})
         with pytest.raises(QueryError) as caught:
             model.project(("a", "b"), given={"b": 0})
-        assert str(caught.value) == "'b' is both asked about and given; leave it out of one of the two."
+        assert str(caught.value) == "'b' is in both the query and the evidence; leave it out of one of the two."
         huge = pg.Model(pg.CliqueVector.zeros(dict.fromkeys("abcde", 100), []), 1.0)
         with pytest.raises(
             ModelTooLarge, match=r"^the answer about a, b, c, d, e needs a table of 10,000,000,000 cells"
@@ -235,7 +235,8 @@ class TestConditioning:
             with pytest.raises(ImpossibleModelError) as caught:
                 model.condition(evidence)
             assert str(caught.value) == (
-                f"the evidence {text} has probability 0 under the model, so nothing can be given it."
+                f"the evidence {text} has probability 0 under the model, so conditional probabilities given it are "
+                "undefined."
             )
 
     def test_bad_evidence(self) -> None:
@@ -382,7 +383,7 @@ class TestAnswers:
             model.answer(pg.Kron({"x": np.eye(2)}))
         with pytest.raises(QueryError, match=r"^the query on 'a': expected 2 columns"):
             model.answer(pg.Kron({"a": np.eye(3)}))
-        with pytest.raises(QueryError, match="both asked about and given"):
+        with pytest.raises(QueryError, match="in both the query and the evidence"):
             model.answer(pg.Kron({"a": np.eye(2)}), given={"a": 0})
         with pytest.raises(QueryError, match="NaN or infinite"):
             model.answer([[np.nan, 0.0]], "a")
@@ -394,8 +395,8 @@ class TestAnswers:
         with pytest.raises(QueryError) as caught:
             model.answer(np.eye(2))
         assert str(caught.value) == (
-            "a query of type ndarray without clique= cannot be answered: give a pg.Kron, a list of these, or a query "
-            "matrix and the clique= that it is about."
+            "a query of type ndarray without clique= cannot be answered: give a pg.Kron, a list of Krons, or a query "
+            "matrix with the clique= of its columns."
         )
         with pytest.raises(QueryError, match=r"^a query of type Kron with clique= cannot be answered"):
             model.answer(pg.Kron({"a": np.eye(2)}), "a")

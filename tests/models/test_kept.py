@@ -1,4 +1,4 @@
-"""What files and pickles keep of a model besides its numbers: what it was estimated from, and what was said of it."""
+"""Files and pickles keep more than a model's numbers: what it was estimated from, and what was said of it."""
 
 import copy
 import json
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pgmest as pg
-from pgmest._base.errors import ArgumentError, FileFormatError
+from pgmest.errors import ArgumentError, FileFormatError
 from pgmest.losses.l2 import L2Loss
 from pgmest.models.archive import MEASURED_MODEL
 
@@ -57,11 +57,11 @@ def test_a_loss_of_ones_own_says_why_there_are_no_error_bars(tmp_path):
     assert model.uncertainty("a", replicates=4).stddev.values.max() > 0
     model.save(tmp_path / "model.npz")
     for kept in (pg.load(tmp_path / "model.npz"), pickle.loads(pickle.dumps(model))):
-        with pytest.raises(ArgumentError, match="a loss of its own"):
+        with pytest.raises(ArgumentError, match="the caller's own loss"):
             kept.uncertainty("a")
     again = pg.load(tmp_path / "model.npz")
     again.save(tmp_path / "again.npz")
-    with pytest.raises(ArgumentError, match="a loss of its own"):
+    with pytest.raises(ArgumentError, match="the caller's own loss"):
         pg.load(tmp_path / "again.npz").uncertainty("a")
 
 

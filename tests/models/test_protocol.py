@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import inspect
 import io
 import json
@@ -18,7 +19,7 @@ from scipy import sparse
 from scipy.sparse.linalg import aslinearoperator
 
 import pgmest as pg
-from pgmest._base.errors import (
+from pgmest.errors import (
     ArgumentError,
     CodeRangeError,
     DomainError,
@@ -70,7 +71,7 @@ def network() -> BayesianNetwork:
 
 
 def hdmm(workload: Any) -> Any:
-    mechanism = pg.mechanisms.HDMM(epsilon=1e3, backend="simulation", estimator="original")
+    mechanism = pg.mechanisms.HDMM(epsilon=1e3, delta=0, backend="simulation", estimator="original")
     return mechanism.fit(records(), workload, seed=0).model
 
 
@@ -95,9 +96,14 @@ def model(request: pytest.FixtureRequest) -> Any:
     return MADE[request.param]
 
 
+def without_seconds(report: Any) -> str:
+    return repr(report if report is None else dataclasses.replace(report, seconds=None))
+
+
 def same_answers(one: Any, other: Any) -> None:
     assert type(one) is type(other)
-    assert (one.domain, one.total, repr(one.report)) == (other.domain, other.total, repr(other.report))
+    assert (one.domain, one.total) == (other.domain, other.total)
+    assert without_seconds(one.report) == without_seconds(other.report)  # files hold no times
     assert one.cliques == other.cliques
     for names in ((), ("a",), ("c", "b"), ("d", "a"), ("a", "b", "c", "d")):
         assert one.project(names).values.tobytes() == other.project(names).values.tobytes()
@@ -144,7 +150,7 @@ def test_evidence_is_a_slice_of_the_joint_marginal(model):
     np.testing.assert_allclose(model.project("c", {"a": 1, "b": 2}).values, expected.values, atol=1e-3)
     with pytest.raises(CodeRangeError, match="a=2"):
         model.project("c", {"a": 2})
-    with pytest.raises(QueryError, match="both asked about and given"):
+    with pytest.raises(QueryError, match="in both the query and the evidence"):
         model.project("c", {"c": 0})
 
 
@@ -312,7 +318,7 @@ def _refused(path: Path, contents: dict[str, bytes], field: str = "") -> None:
 def test_least_squares_refuses_what_does_not_fit_in_memory():
     wide = pg.Domain({f"x{i}": 4 for i in range(26)})
     data = pg.Dataset.from_codes(np.zeros((10, 26), dtype=int), wide)
-    mechanism = pg.mechanisms.HDMM(epsilon=1.0, backend="simulation", estimator="original")
+    mechanism = pg.mechanisms.HDMM(epsilon=1.0, delta=0, backend="simulation", estimator="original")
     model = mechanism.fit(data, [("x0", "x1")], seed=0).model
     assert isinstance(model, LeastSquaresModel)
     with pytest.raises(ModelTooLarge, match=r"26 attributes has 10\^16 cells"):

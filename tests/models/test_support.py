@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import pickle
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pgmest as pg
-from pgmest._base.errors import (
+from pgmest.errors import (
     ArgumentError,
     CodeRangeError,
     DomainError,
@@ -187,7 +188,8 @@ def test_files_give_back_the_same_model(model, tmp_path):
         assert isinstance(loaded, SupportModel)
         np.testing.assert_array_equal(loaded.weights, saved.weights)
         assert loaded.records == saved.records
-        assert loaded.report == saved.report
+        timeless = saved.report and dataclasses.replace(saved.report, seconds=None)  # files hold no times
+        assert loaded.report == timeless
         assert (loaded.total, loaded.total_stddev) == (saved.total, saved.total_stddev)
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pgmest as pg
-from pgmest._base.errors import ArgumentError, DataError, ImpossibleModelError
+from pgmest.errors import ArgumentError, DataError, ImpossibleModelError
 from pgmest.priors import Support, SupportModel, public_model
 from tests.estimation.full_table import fitted_table, least_squares_optimum
 from tests.priors.records import joint, noisy, penalized_optimum, public_problems

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pgmest as pg
-from pgmest._base.errors import ArgumentError, DataError, UnknownAttributeError
+from pgmest.errors import ArgumentError, DataError, UnknownAttributeError
 from pgmest.priors.public_model import dependent_pairs, prior_cliques, public_model, smoothed_marginals
 from tests.estimation.full_table import fitted_table
 from tests.priors.records import joint
@@ -83,5 +83,5 @@ def test_mistakes():
         public_model(data, max_megabytes=-1)
     with pytest.raises(UnknownAttributeError):
         public_model(data, [("z",)])
-    with pytest.raises(DataError, match="says nothing"):
+    with pytest.raises(DataError, match="cannot serve as a prior"):
         public_model(pg.Dataset.from_codes([np.zeros(2, int)] * 4, DOMAIN, [0.0, 0.0]))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import pgmest as pg
-from pgmest._base.errors import ArgumentError, BudgetTypeError, ChargeError
+from pgmest.errors import ArgumentError, BudgetTypeError, ChargeError
 from pgmest.privacy import GDP, AddRemove, ApproxDP, Curator, Epsilon, Replace, Rho, audit, requests, selection
 from pgmest.privacy.audit import least_trials, likelihood_ratio
 from pgmest.privacy.noise import Simulation
@@ -152,7 +152,7 @@ def test_an_audit_says_what_it_could_have_shown_and_refuses_trials_that_cannot_c
     assert "epsilon at least 2.911 (at most 2.911 can be shown)" in str(report)
     for claim in (Epsilon(3.0), Rho(4.0), GDP(50.0)):
         needed = least_trials(claim, 0.99)
-        with pytest.raises(ArgumentError, match=f"at least {needed}: so few can show"):
+        with pytest.raises(ArgumentError, match=f"at least {needed}: fewer show at most"):
             audit(told, FEW, ADDED, trials=needed - 1, confidence=0.99, claim=claim)
         assert audit(told, FEW, ADDED, trials=needed, confidence=0.99, claim=claim).contradicts(claim)
         assert least_trials(claim, 0.99, threshold=True) < needed

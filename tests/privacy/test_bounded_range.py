@@ -87,7 +87,7 @@ def test_two_choices_are_not_below_the_best_of_a_search(epsilon, at):
 
 @pytest.mark.parametrize(("number", "epsilon"), [(13, 0.03), (60, 1e-3), (200, 0.01)])
 def test_many_small_choices_are_hardly_worse_than_a_gaussian_of_their_rho(number, epsilon):
-    """As zCDP has it: rho = epsilon^2 / 8 each. The central limit theorem, and what adaptivity costs."""
+    """zCDP charges rho = epsilon^2 / 8 for each choice. The rest is the central limit theorem and adaptivity."""
     mu = 3 * epsilon * math.sqrt(number)
     both = math.sqrt(mu**2 + number * epsilon**2 / 4)
     at = 4 * both

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgmest._base.errors import ArgumentError, BudgetTypeError
+from pgmest.errors import ArgumentError, BudgetTypeError
 from pgmest.privacy import GDP, ApproxDP, Epsilon, Rho
 
 AMOUNTS = st.floats(1e-9, 1e6)
@@ -48,7 +48,7 @@ def test_arithmetic_by_hand():
 
 @pytest.mark.parametrize("operation", [lambda a, b: a + b, lambda a, b: a - b, lambda a, b: a / b, lambda a, b: a <= b])
 def test_types_do_not_mix(operation):
-    with pytest.raises(BudgetTypeError, match=r"Epsilon\(1\), where a budget of type Rho is needed.*to_rho"):
+    with pytest.raises(BudgetTypeError, match=r"Epsilon\(1\), but must be a budget of type Rho.*to_rho"):
         operation(Rho(1.0), Epsilon(1.0))
 
 

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from pgmest.errors import BudgetExceeded, JournalError
 
 import pgmest as pg
+from pgmest.errors import BudgetExceeded, JournalError
 from pgmest.privacy import Curator, Rho, locks
 from pgmest.privacy.chain import ChainedFile, adopt
 from pgmest.privacy.dataset_ledger import adopt_file
@@ -37,10 +37,10 @@ def test_an_answer_of_none_is_remembered(tmp_path):
     with pytest.raises(BudgetExceeded):
         ask(tmp_path / "run", 5)
     journal = Journal(tmp_path / "own", {})
-    assert journal.replay("x", "d") is UNPAID
+    assert journal.recorded("x", "d") is UNPAID
     journal.append("x", "d", None)
     journal.close()
-    assert Journal(tmp_path / "own", {}).replay("x", "d") is None
+    assert Journal(tmp_path / "own", {}).recorded("x", "d") is None
 
 
 def changed(change):
@@ -97,7 +97,7 @@ def test_a_copy_is_recognized_and_a_file_that_was_moved_is_not_taken_for_one(tmp
 
 
 def test_both_files_of_yesterday_are_not_recognized_from_themselves(tmp_path):
-    """What the documentation says cannot be seen: a limit that is known, so that nobody relies on more."""
+    """The documented limit: this attack cannot be detected, and nobody must rely on that."""
     ask(tmp_path / "run", 1)
     old = {name: (tmp_path / name).read_bytes() for name in ("run", "run.head")}
     ask(tmp_path / "run", 2)

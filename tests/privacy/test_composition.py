@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from pgmest._base.errors import ArgumentError
+from pgmest.errors import ArgumentError
 from pgmest.privacy import ApproxDP, Curator, Epsilon, Rho, best_noise, noise_choices, noise_table
 from pgmest.privacy.composition import advanced_composition
 
@@ -72,7 +72,7 @@ def test_arguments_that_cannot_be():
 def test_the_picture_has_a_line_for_each_way():
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
-    from pgmest.evaluation.plots import draw_noise_choices
+    from pgmest.plots import draw_noise_choices
 
     axes = draw_noise_choices([1, 10, 100], 1.0, 1e-9).axes[0]
     assert [line.get_label() for line in axes.lines][::5] == ["laplace, basic", "gaussian, zcdp"]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pgmest as pg
-from pgmest._base.errors import (
+from pgmest.errors import (
     ArgumentError,
     BudgetExceeded,
     BudgetTypeError,
@@ -21,7 +21,7 @@ from pgmest._base.errors import (
 from pgmest.privacy import GDP, AddRemove, ApproxDP, Curator, Epsilon, Replace, Rho, least_error_weights
 from pgmest.privacy.scores import Distance, Distances, TableScores
 from pgmest.queries import Kron
-from pgmest.queries.workloads import Item
+from pgmest.workloads import Item
 
 DOMAIN = pg.Domain({"a": 3, "b": 4, "c": 2})
 DATA = pg.Dataset.from_codes(np.random.default_rng(0).integers(0, DOMAIN.shape, (500, 3)), DOMAIN)
@@ -375,7 +375,7 @@ def test_scores_that_the_curator_evaluates_are_numbers_of_whatever_records(score
 
 @pytest.mark.parametrize("sensitivity", [1e-320, 5e-324, 1e-305, 0.0, -1.0, math.inf, math.nan])
 def test_a_sensitivity_by_which_scores_cannot_be_divided_is_refused(sensitivity):
-    """Of 1e-320 the steps would be infinite, and a score of 0 times them no number."""
+    """A sensitivity of 1e-320 would make infinite steps, and 0 times these is not a number."""
     asked = seal(curator(Rho(1.0)))
     with pytest.raises(ArgumentError, match="sensitivity"):
         asked.select("xy", lambda data: [0.0, 1.0], sensitivity, Rho(0.25))

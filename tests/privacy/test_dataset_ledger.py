@@ -8,10 +8,10 @@ import sys
 
 import numpy as np
 import pytest
-from pgmest.errors import ArgumentError, BudgetExceeded, BudgetTypeError, LedgerError
 
 import pgmest as pg
 from pgmest.cli.main import main
+from pgmest.errors import ArgumentError, BudgetExceeded, BudgetTypeError, LedgerError
 from pgmest.privacy import GDP, AddRemove, ApproxDP, Curator, DatasetLedger, Epsilon, Replace, Rho
 from tests.privacy.interrupted import interrupted_after
 
@@ -75,7 +75,7 @@ def test_a_crash_keeps_what_was_reserved_until_the_journal_goes_on(path, tmp_pat
 
 
 def test_a_journal_that_was_rolled_back_is_charged_for_its_second_answers(path, tmp_path):
-    """What the journal itself cannot see: the ledger counts every fresh answer of a run."""
+    """The journal itself cannot detect this: the ledger counts every new answer of a run."""
     for fresh in (True, False):
         curator = Curator(DATA, Rho(0.5), ledger=path, journal=tmp_path / "run")
         curator.measure("a", Rho(0.25))
@@ -231,3 +231,14 @@ def test_the_command_makes_a_ledger_with_a_delta(tmp_path, capsys):
     path = tmp_path / "people.ledger"
     assert main(["ledger", "create", str(path), "--rho", "1", "--threshold-delta", "1e-9"]) == 0
     assert "a delta of 1e-09 of 1e-09 for thresholds" in capsys.readouterr().out
+
+
+def test_a_ledger_that_cannot_be_written_at_the_end_loses_no_answer(path):
+    def moved_at_the_last_charge(curator):
+        if len(curator.ledger) == 2:
+            os.rename(path, path.with_name("elsewhere"))
+
+    mechanism = pg.mechanisms.Independent(rho=0.5)
+    with pytest.warns(UserWarning, match="the unspent budget of the run stays reserved: .* was moved"):
+        result = mechanism.fit(DATA, ledger=path, progress=moved_at_the_last_charge)
+    assert len(result.measurements) == 2

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pgmest as pg
-from pgmest._base.errors import BudgetExceeded, FileFormatError, JournalError
+from pgmest.errors import BudgetExceeded, FileFormatError, JournalError
 from pgmest.privacy import AddRemove, Curator, Epsilon, Rho
 
 DATA = pg.Dataset.from_codes(np.random.default_rng(0).integers(0, (3, 4), (500, 2)), {"a": 3, "b": 4})

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgmest._base.errors import ArgumentError, BudgetExceeded, BudgetTypeError
+from pgmest.errors import ArgumentError, BudgetExceeded, BudgetTypeError
 from pgmest.privacy import ApproxDP, Entry, Epsilon, Ledger, Rho
 
 
@@ -75,3 +75,24 @@ def test_it_prints_as_a_table_and_converts_to_json():
     ledger.charge(Entry("more", "charge", Epsilon(0.5)))
     assert len(kept) == 2
     assert str(Ledger(Rho(1.0))) == "Ledger: Rho(0) of Rho(1) spent on 0 requests"
+
+
+@pytest.mark.parametrize(
+    ("budget", "delta"),
+    [
+        (ApproxDP(1.0, 1e-6), 1e-30),
+        (Epsilon(1.0 + 1e-9), 0.0),
+        (Epsilon(1.0), 2e-6),
+        (Rho(1.0), 0.0),
+        (Rho(0.01), 1e-6),
+    ],
+)
+def test_a_promise_that_the_budget_does_not_imply_is_not_stated(budget, delta):
+    promise = ApproxDP(1.0, 1e-6)
+    assert Ledger(budget, delta, promise).promise is None
+    assert "for (1, 1e-06)" not in str(Ledger(budget, delta, promise))
+
+
+def test_a_promise_in_words_is_rounded_up():
+    budget = ApproxDP(1.00000049, 1.00000049e-6)
+    assert "for (1.00001, 1.00001e-06)-differential privacy" in str(Ledger(budget, promise=budget))

@@ -12,7 +12,7 @@ from scipy import sparse
 from scipy.sparse.linalg import aslinearoperator
 
 from pgmest import queries
-from pgmest._base.errors import ArgumentError, QueryError
+from pgmest.errors import ArgumentError, QueryError
 from pgmest.privacy import AddRemove, Replace
 from pgmest.privacy import sensitivity as module
 from pgmest.privacy.grid import on_grid
@@ -35,7 +35,7 @@ QUERIES = [
 
 
 def distances(matrix, relation, records, norm):
-    """How far the answers move for every individual: multisets of `records` or fewer cells, added or replaced."""
+    """Return how far answers move for every individual: multisets of `records` or fewer cells, added or replaced."""
     sizes = range(1, records + 1)
     cells = range(matrix.shape[1])
     people = [matrix[:, list(who)].sum(axis=1) for size in sizes for who in combinations_with_replacement(cells, size)]

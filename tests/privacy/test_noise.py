@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgmest._base.errors import ArgumentError
+from pgmest.errors import ArgumentError
 from pgmest.privacy import AddRemove, ApproxDP, Epsilon, Replace, Rho
 from pgmest.privacy.noise import Noise, OpenDP, Simulation, analytic_gaussian, cost_of, make_backend, noise_for
 

@@ -8,12 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from pgmest.errors import BudgetExceeded, CopyError, ProcessError
 
 import pgmest as pg
+from pgmest.errors import BudgetExceeded, CopyError, ProcessError
 from pgmest.privacy import Curator, DatasetLedger, Entry, Ledger, PlannedRho, Rho
+from pgmest.privacy.charge_plan import ChargePlan, PlannedRun
 from pgmest.privacy.journal import Journal
-from pgmest.privacy.plans import Plan, PlannedRun
+from pgmest.privacy.ledger_runs import Charge
 
 DATA = pg.Dataset.from_codes(np.random.default_rng(0).integers(0, (3, 4), (100, 2)), {"a": 3, "b": 4})
 NAMES = [
@@ -41,7 +42,7 @@ def made(folder):
         "DatasetLedger": book,
         "LedgerRun": curator._run,
         "Payment": curator._payment,
-        "PlannedRun": PlannedRun(Plan(1), PlannedRho(0.5)),
+        "PlannedRun": PlannedRun(ChargePlan(1), PlannedRho(0.5)),
     }
 
 
@@ -56,7 +57,7 @@ def test_what_holds_records_or_a_budget_is_neither_copied_nor_pickled(tmp_path, 
 
 
 def charged_by_threads(charge, threads=8, times=40):
-    """How often each thread was let through."""
+    """Return how often each thread was admitted."""
     together = threading.Barrier(threads)
 
     def work(_):
@@ -93,7 +94,7 @@ def test_eight_threads_ask_a_curator(tmp_path, backend):
 
 
 def in_a_fork(task):
-    """What a forked process says of a task: the name of the error, or "done"."""
+    """Return the result of a task in a forked process: the name of the error, or "done"."""
     read, write = os.pipe()
     child = os.fork()
     if not child:
@@ -127,7 +128,7 @@ def test_a_fork_spends_nothing(tmp_path):
         "recoded": lambda: curator.through(SAME).measure("ab", Rho(0.25)),
         "ledger": lambda: curator.ledger.charge(Entry("x", "charge", Rho(0.25))),
         "journal": lambda: curator._journal.append("x", "y", None),
-        "dataset": lambda: book.charge(curator._run.name, "x", "charge", Rho(0.25)),
+        "dataset": lambda: book.charge(curator._run.name, Charge("x", "charge", Rho(0.25))),
         "run": lambda: curator._run.charge("x", "charge", Rho(0.25)),
     }
     assert {name: in_a_fork(task) for name, task in requests.items()} == dict.fromkeys(requests, ProcessError.__name__)

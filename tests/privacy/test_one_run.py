@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from pgmest.errors import ArgumentError
 from scipy.stats import binom
 
 import pgmest as pg
+from pgmest.errors import ArgumentError
 from pgmest.privacy import Curator, Rho
 from pgmest.privacy.one_run import audit_in_one_run, one_run_epsilon, one_run_p_value
 

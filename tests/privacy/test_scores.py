@@ -8,22 +8,20 @@ import numpy as np
 import pytest
 
 import pgmest as pg
-from pgmest._base.errors import ArgumentError, BudgetExceeded
+from pgmest.errors import ArgumentError, BudgetExceeded
 from pgmest.privacy import Curator, Epsilon, Rho
 from pgmest.privacy import scores as scores_module
 from pgmest.privacy.score_kernels import l1_distances
 from pgmest.privacy.scores import (
     Distance,
     Distances,
-    Prepared,
     Scores,
     TableScores,
     noisy_scores,
-    release_remembering,
     score_noise,
 )
-from pgmest.queries.workloads import Item
 from pgmest.transforms import merge
+from pgmest.workloads import Item
 
 DOMAIN = pg.Domain({"a": 2, "b": 3})
 DATA = pg.Dataset.from_codes(np.array([[0, 0]] * 5 + [[1, 2]] * 4 + [[0, 1]]), DOMAIN)
@@ -196,25 +194,3 @@ def test_noisy_scores_of_real_noise_are_not_insecure():
 
 
 # -- draws -----------------------------------------------------------------------------------------------------------
-
-
-# -- comparisons that are not private --------------------------------------------------------------------------------
-
-
-def test_what_is_prepared_is_prepared_once_and_kept_by_the_curator():
-    prepared = []
-
-    class Total(Prepared):
-        """The number of records, times the question."""
-
-        def prepare(self, data):
-            prepared.append(data.records)
-            return data.records
-
-        def answer(self, prepared, question):
-            return prepared * question
-
-    asked, release = curator(), Total()
-    assert [release_remembering(asked, release, q, Rho(1.0), label="NOT PRIVATE") for q in (1, 2)] == [10, 20]
-    assert prepared == [10]
-    assert [entry.label for entry in asked.ledger] == ["NOT PRIVATE"] * 2

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from pgmest._base.errors import ArgumentError, ScoreError, ShapeError
+from pgmest.errors import ArgumentError, ScoreError, ShapeError
 from pgmest.privacy import ApproxDP, Epsilon, Rho
 from pgmest.privacy.accesses import Choice
 from pgmest.privacy.noise import OpenDP, Simulation

@@ -2,16 +2,18 @@
 takes."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgmest._base.errors import ArgumentError
 from pgmest.data.dataset import Dataset
-from pgmest.privacy import GDP, AddRemove, ApproxDP, Epsilon, Replace, Rho
+from pgmest.errors import ArgumentError
+from pgmest.privacy import GDP, AddRemove, ApproxDP, DatasetLedger, Epsilon, Replace, Rho
 from pgmest.privacy.audit import audit
+from pgmest.privacy.budgets import equal_parts
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.noise import Noise, noise_for
 from pgmest.privacy.thresholds import log_tail, threshold
@@ -40,7 +42,7 @@ def test_tails_are_those_of_the_noise(spend, least):
 
 @given(spend=SPENDS, records=st.integers(1, 6), delta=DELTAS)
 def test_what_one_person_alone_has_stays_hidden(spend, records, delta):
-    """Of all ways to share k records among labels; and three steps less would be too few, so nothing is given away."""
+    """The threshold covers every way to share k records among labels, and three steps less would not."""
     noise = noise_for(spend, AddRemove(records))
     least = threshold(noise, records, delta)
     steps, chances = probabilities(noise)
@@ -143,3 +145,29 @@ def test_an_audit_sees_a_threshold_that_is_too_low(broken, monkeypatch):
     private = privacy_loss(run, data, neighbor, Epsilon(1.0), **options)
     report = audit(private, data, neighbor, trials=300, claim=ApproxDP(1.0, 1e-4), delta=1e-4)
     assert report.contradicts(ApproxDP(1.0, 1e-4)) == broken
+
+
+# -- shares of a delta ------------------------------------------------------------------------------------------------
+
+
+@given(st.floats(1e-300, 0.5), st.integers(1, 60))
+def test_equal_parts_never_exceed_what_is_split(delta, parts):
+    shares = equal_parts(delta, parts)
+    assert len(shares) == parts
+    assert sum(map(Fraction, shares)) <= Fraction(delta)
+    assert shares[0] >= delta / parts * (1 - 1e-15)
+
+
+@pytest.mark.parametrize("parts", [3, 7, 11, 49])
+def test_shares_that_exceed_a_delta_by_rounding_alone_are_cut_to_what_is_left(tmp_path, parts):
+    """Shares of a delta behave like shares of a budget: dividing it by hand is not refused half-way."""
+    ledger = DatasetLedger.create(tmp_path / "l", Rho(10.0), threshold_delta=1e-9)
+    curator = Curator(dataset([1] * 50), Rho(1.0), ledger=ledger, threshold_delta=1e-9)
+    for share in [math.nextafter(1e-9 / parts, 1)] * parts:
+        curator.frequent(labels_of(NAMES), Rho(1 / 64), share, label="x")
+    assert curator.ledger.threshold_delta <= 1e-9
+    with pytest.raises(ArgumentError, match="left for thresholds"):
+        curator.frequent(labels_of(NAMES), Rho(1 / 64), 1e-12, label="x")
+    curator.close()
+    ledger.refresh()
+    assert 0 <= ledger.threshold_delta_left < 1e-20

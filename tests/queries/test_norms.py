@@ -1,4 +1,4 @@
-"""What is known of a matrix is found out once, and again once its numbers are others."""
+"""Properties of a matrix are computed once, and again after its numbers changed."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import pytest
 
 from pgmest.queries import Kron, as_matrix_query
 from pgmest.queries.matrices import DenseQuery
-from pgmest.queries.norms import integer_valued, largest_l1, largest_l2_squared, once_each
+from pgmest.queries.norms import cached_by_entries, integer_valued, largest_l1, largest_l2_squared
 
 
 def test_equal_matrices_are_looked_at_once():
     seen = []
-    noted = once_each(lambda matrix: seen.append(matrix) or len(seen))
+    noted = cached_by_entries(lambda matrix: seen.append(matrix) or len(seen))
     one, other = as_matrix_query([[1.0, 2.0]]), as_matrix_query([[1.0], [2.0]])
     assert [noted(one), noted(other), noted(one), noted(as_matrix_query([[1.0, 2.0]]))] == [1, 2, 1, 1]
 

@@ -8,7 +8,7 @@ from scipy import sparse
 from scipy.sparse.linalg import aslinearoperator
 
 from pgmest import Domain, Factor, queries
-from pgmest._base.errors import DuplicateAttributeError, QueryError, ShapeError, UnknownAttributeError
+from pgmest.errors import DuplicateAttributeError, QueryError, ShapeError, UnknownAttributeError
 from pgmest.queries import Kron, as_query
 
 
@@ -214,7 +214,7 @@ def test_kron_takes_pairs_and_every_kind_of_matrix():
             lambda: Kron({"a": [[1.0, np.nan, 0.0]]}),
             "the query on 'a': the query matrix holds NaN or infinite entries; give finite numbers.",
         ),
-        (lambda: Kron([(1, [[1.0]])]), "the attributes of a Kron must be names, got 1."),
+        (lambda: Kron([(1, [[1.0]])]), "the attributes of a Kron must be strings, got 1."),
     ],
 )
 def test_a_query_that_cannot_be_says_why(make, text):
@@ -241,7 +241,7 @@ def test_a_kron_that_does_not_fit_says_why():
     assert str(error.value) == (
         "the query on 'a': expected 3 columns, one per value, got a matrix of shape (4, 4). Make it for n=3."
     )
-    with pytest.raises(ShapeError, match=r"transposed query is applied to: expected shape \(3, 1\), got \(2,\)"):
+    with pytest.raises(ShapeError, match=r"the array of answers: expected shape \(3, 1\), got \(2,\)"):
         Kron({"a": queries.prefix(3), "b": queries.total(2)}).transpose([1.0, 2.0])
-    with pytest.raises(ShapeError, match=r"axis 0 of what prefix\(3\) is applied to: expected shape of length 3"):
+    with pytest.raises(ShapeError, match=r"axis 0 of the argument of prefix\(3\): expected shape of length 3"):
         queries.prefix(3).apply([1.0])

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import pgmest as pg
-from pgmest._base.errors import JournalError
+from pgmest.errors import JournalError
 from pgmest.measurements.files import load_measurements, save_measurements
 from pgmest.privacy import Curator, Rho
 

@@ -49,7 +49,7 @@ def altered(draw: st.DrawFn, value: Any) -> Any:
 
 
 def places(value: Any) -> list[tuple[Any, Any]]:
-    """Where values stand inside a JSON value: the dict or list, and the key or position."""
+    """Yield the places of values inside a JSON value: the dict or list, and the key or position."""
     keys = list(value) if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
     return [place for key in keys for place in [(value, key), *places(value[key])]]
 
@@ -80,5 +80,5 @@ def header_of(contents: dict[str, bytes]) -> Any:
 
 
 def with_header(contents: dict[str, bytes], header: Any) -> dict[str, bytes]:
-    """The same members with another header."""
+    """Return the members with another header."""
     return contents | {"header.npy": npy(np.frombuffer(json.dumps(header).encode(), dtype=np.uint8))}

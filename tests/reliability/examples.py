@@ -11,11 +11,11 @@ import numpy as np
 
 import pgmest as pg
 from pgmest import queries
-from pgmest.data.schema import Schema
 from pgmest.inference.support.support import Support
 from pgmest.measurements.files import load_measurements, save_measurements
 from pgmest.models.support import SupportModel
 from pgmest.privacy import Curator, Rho
+from pgmest.schema import Schema
 
 DOMAIN = pg.Domain({"age": 5, "sex": 2, "city, state": 3})
 DATA = pg.Dataset.from_codes(np.random.default_rng(0).integers(0, DOMAIN.shape, (40, 3)), DOMAIN)
@@ -70,7 +70,7 @@ def use_model(path: Path) -> None:
 
 
 def run_with_journal(path: Path) -> list[Any]:
-    """What a curator answers to each form of question, with a journal."""
+    """Return a curator's answers to each form of question, with a journal."""
     curator = Curator(DATA, Rho(1.0), backend="simulation", seed=1, journal=path)
     try:
         return [

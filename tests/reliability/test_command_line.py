@@ -38,7 +38,7 @@ OPTIONS = ["--domain", "--schema", "--measurements", "--out", "--total", "--loss
 OPTIONS += ["--max-iterations", "--max-megabytes", "--cliques", "--cliques-file", "--stddev", "--seed", "--rows"]
 OPTIONS += ["--workload", "--workload-file", "--way", "--mechanism", "--epsilon", "--delta", "--rho", "--parameter"]
 OPTIONS += ["--records-per-person", "--worst", "--model", "--ledger", "--checkpoint", "--trials", "--confidence"]
-OPTIONS += ["--force", "--allow-draft", "--help", "--version"]
+OPTIONS += ["--allow-draft", "--help", "--version"]
 
 COMMANDS: dict[str, list[str]] = {
     "estimate": ["--domain", "domain.json", "--measurements", "measurements.json", "--out", "out.npz"],

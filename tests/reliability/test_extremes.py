@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pgmest as pg
-from pgmest._base.errors import MOST_AXES, ArgumentError, MeasurementError, ModelTooLarge, PgmestError
+from pgmest.errors import MOST_AXES, ArgumentError, MeasurementError, ModelTooLarge, PgmestError
 from pgmest.privacy import ApproxDP, Curator, Epsilon, Rho
 
 HUGE = pg.Domain({f"x{i}": 10 for i in range(300)})
@@ -69,7 +69,7 @@ def test_more_attributes_than_an_array_has_axes() -> None:
     data = pg.Dataset.from_codes(np.zeros((2, 70), dtype=int), domain)
     model = pg.estimate([pg.LinearMeasurement([5.0], "x0")], domain)
     for ask in (data.project, model.project):
-        with pytest.raises(ModelTooLarge, match=f"would have 70 axes, and NumPy's have at most {MOST_AXES}"):
+        with pytest.raises(ModelTooLarge, match=f"would have 70 axes, and NumPy's arrays have at most {MOST_AXES}"):
             ask(domain.attributes)
         assert ask(domain.attributes[:MOST_AXES]).values.size == 1
 
@@ -116,7 +116,7 @@ def test_files_of_no_and_of_one_row(tmp_path: Any) -> None:
 
 @pytest.mark.parametrize("value", [1e101, 1e160, 1e308, -1e308])
 def test_numbers_whose_squares_are_infinite_are_refused(value: float) -> None:
-    with pytest.raises(MeasurementError, match="values must be within 1e\\+100"):
+    with pytest.raises(MeasurementError, match="values must be counts of at most 1e\\+100"):
         pg.LinearMeasurement([value, 1.0], "a")
     with pytest.raises(MeasurementError, match="stddev must be"):
         pg.LinearMeasurement([1.0, 1.0], "a", stddev=value)

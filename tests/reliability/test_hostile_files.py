@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import pgmest as pg
-from pgmest._base.errors import FileFormatError, JournalError, ModelTooLarge, PgmestError
 from pgmest._base.npy import read_header
+from pgmest.errors import FileFormatError, JournalError, ModelTooLarge, PgmestError
 from pgmest.measurements.files import load_measurements
 from tests.reliability.damage import header_of, members, npy, with_header, write_members
 from tests.reliability.examples import DOMAIN, READERS, run_with_journal
@@ -79,7 +79,7 @@ def test_members_that_are_no_arrays(examples: Path, name: str, content: bytes) -
 
 
 def test_a_member_that_says_it_is_larger_than_the_file(examples: Path) -> None:
-    """Of a model over so many cells; the directory of the archive has the sizes."""
+    """Return the file of a model over this many cells; the directory of the archive has the sizes."""
     contents = members(examples / "model.npz")
     header = header_of(contents) | {"domain": [["age", 10**11], ["sex", 2]], "cliques": [["age"]]}
     path = examples / "lying.npz"
@@ -118,10 +118,10 @@ def test_a_small_file_that_asks_for_a_huge_table(examples: Path, name: str, valu
 
 
 def test_a_model_of_more_records_than_fit(examples: Path) -> None:
-    for total, problem in ((1e14, "these take"), (1e99, "at most 9,007,199,254,740,992 records")):
+    for total in (1e14, 1e99):
         contents = members(examples / "model.npz")
         write_members(examples / "many.npz", with_header(contents, header_of(contents) | {"total": total}))
-        with pytest.raises(PgmestError, match=problem):
+        with pytest.raises(PgmestError, match="must be stated"):
             pg.load(examples / "many.npz").sample()
         assert pg.load(examples / "many.npz").sample(3, seed=0).records == 3
 

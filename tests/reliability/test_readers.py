@@ -1,4 +1,4 @@
-"""Whatever a file holds, its reader reads it or says with an error of pgmest what is wrong with it."""
+"""Every reader either reads a file, whatever it contains, or says with an error of pgmest what is wrong."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import pgmest as pg
-from pgmest._base.errors import PgmestError
-from pgmest.data.schema import Schema
+from pgmest.errors import PgmestError
 from pgmest.measurements.files import load_measurements
 from pgmest.privacy.journal import check_sum
+from pgmest.schema import Schema
 from tests.reliability.damage import altered, damaged, header_of, members, with_header, write_members
 from tests.reliability.examples import DOMAIN, READERS, SCHEMA, run_with_journal
 

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 import pgmest as pg
-from pgmest._base.errors import FileFormatError
-from pgmest.data.schema import Schema
+from pgmest.errors import FileFormatError
 from pgmest.measurements.files import load_measurements, save_measurements
+from pgmest.schema import Schema
 from tests.reliability.examples import DATA, DOMAIN, READERS, SCHEMA
 
 ROOT = Path(__file__).parents[2]
@@ -26,7 +26,7 @@ TEXTS = ["domain.json", "measurements.json", "schema.yaml", "schema.json", "sche
 PROGRAM = """
 import sys
 import pgmest as pg
-from pgmest.data.schema import Schema
+from pgmest.schema import Schema
 folder = sys.argv[1]
 domain = pg.Domain({"größe": 2, "年": 3})
 domain.save(folder + "/domain.json")

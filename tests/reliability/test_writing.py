@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import pgmest as pg
-from pgmest._base.errors import FileFormatError, JournalError
+from pgmest.errors import FileFormatError, JournalError
 from pgmest.measurements.files import save_measurements
 from pgmest.privacy import Curator, Rho
 from pgmest.sampling import write_samples

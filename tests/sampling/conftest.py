@@ -10,17 +10,17 @@ import pytest
 
 from pgmest.data.dataset import Dataset
 from pgmest.inference.exact.belief_propagation import ExactOracle
-from pgmest.inference.exact.brute_force import BruteForceOracle
-from pgmest.inference.exact.plan import Plan
+from pgmest.inference.exact.propagation_plan import PropagationPlan
 from pgmest.sampling.sampler import Sampler
 from pgmest.tables.clique_vector import CliqueVector, Layout
 from pgmest.tables.domain import Domain
 from pgmest.tables.factor import Factor
+from tests.inference.brute_force_oracle import BruteForceOracle
 
 
 @dataclass(frozen=True)
 class CalibratedModel:
-    """What sampling needs of a model, and the truth to compare with."""
+    """The attributes of a model that sampling needs, and the truth to compare with."""
 
     domain: Domain
     oracle: ExactOracle
@@ -28,7 +28,7 @@ class CalibratedModel:
     total: float
 
     def sample_batches(self, n: int, batch: int, method: str, seed: int | None) -> Iterator[Dataset]:
-        """As a `Model` has it."""
+        """Yield batches of records, as a `Model` does."""
         return Sampler(self.oracle).batches(n, batch, method, seed)
 
     @property
@@ -56,7 +56,7 @@ def calibrated() -> Callable[..., CalibratedModel]:
             values = np.random.default_rng(seed).normal(0.0, spread, layout.cells)
         else:
             values = CliqueVector(layout.domain, theta).flat
-        oracle = ExactOracle(Plan.of(layout), threads=1)
+        oracle = ExactOracle(PropagationPlan.of(layout), threads=1)
         oracle.run(values, total)
         return CalibratedModel(layout.domain, oracle, values, total)
 

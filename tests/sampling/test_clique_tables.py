@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pgmest.sampling.clique_tables import CliqueTable, Places, clique_tables, project
+from pgmest.sampling.clique_tables import CliqueTable, ColumnMap, clique_tables, project
 from pgmest.tables.domain import Domain
 
 
@@ -30,7 +30,7 @@ def test_separators_to_children_come_first_among_the_protected(calibrated):
 
 def test_the_places_of_a_table_among_the_columns():
     domain = Domain({"a": 2, "b": 3, "c": 2, "d": 4})
-    places = Places.of(domain, CliqueTable(0, ("b", "d"), ("c", "a"), np.ones((12, 4)), ()), np.dtype(np.uint8))
+    places = ColumnMap.of(domain, CliqueTable(0, ("b", "d"), ("c", "a"), np.ones((12, 4)), ()), np.dtype(np.uint8))
     assert (places.separator.tolist(), places.strides.tolist()) == ([1, 3], [4, 1])
     assert places.new.tolist() == [2, 0]
     assert places.codes.tolist() == [[0, 0], [0, 1], [1, 0], [1, 1]]

@@ -24,7 +24,7 @@ FILES = sorted(
 
 
 CALLED = [".".join(("pgmest", *Path(name).with_suffix("").parts)) for name in compiled.CALLED]
-"""Whose changes every kernel notices."""
+"""The functions whose changes every kernel notices."""
 
 
 def called_elsewhere(module: str) -> list[str]:
@@ -53,7 +53,7 @@ def test_kernels_call_nothing_compiled_of_another_file(module):
 
 @pytest.mark.parametrize("called", ["pgmest.sampling.kernels._uniform", "pgmest.losses.squares_kernels._weigh"])
 def test_a_call_across_files_would_be_found(called, tmp_path, monkeypatch):
-    """Of a compiled function, and of a loop over a row."""
+    """The call is found in a compiled function, and in a loop over a row."""
     module, name = called.rsplit(".", 1)
     source = (
         "from pgmest._base.compiled import compiled\n"

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pgmest.sampling.clique_tables import CliqueTable, Places
+from pgmest.sampling.clique_tables import CliqueTable, ColumnMap
 from pgmest.sampling.records import IndependentRecords, RoundedRecords
 from pgmest.tables.domain import Domain
 
@@ -14,7 +14,7 @@ def made(kind, weights, n, seed):
     domain = Domain({"a": len(weights)})
     table = CliqueTable(-1, (), ("a",), np.array([weights]), ())
     columns = np.full((1, n), 99, dtype=np.uint8)
-    kind(domain, [table], [Places.of(domain, table, columns.dtype)], n, seed).block(n)(columns, 0)
+    kind(domain, [table], [ColumnMap.of(domain, table, columns.dtype)], n, seed).block(n)(columns, 0)
     return columns[0].tolist()
 
 
@@ -31,7 +31,7 @@ def test_blocks_share_out_the_counts_evenly():
     domain = Domain({"a": 2})
     table = CliqueTable(-1, (), ("a",), np.array([[0.3, 0.7]]), ())
     columns = np.empty((1, 100), dtype=np.uint8)
-    records = RoundedRecords(domain, [table], [Places.of(domain, table, columns.dtype)], 100, 0)
+    records = RoundedRecords(domain, [table], [ColumnMap.of(domain, table, columns.dtype)], 100, 0)
     for first in range(0, 100, 10):
         records.block(10)(columns, first)
     assert (columns.reshape(10, 10) == 0).sum(axis=1).tolist() == [3] * 10

@@ -17,7 +17,7 @@ def state(seed):
 
 
 def is_rounded(count, expected):
-    """Whether each count is its expectation rounded up or down, up to floating point."""
+    """Return whether each count is its expectation rounded up or down, up to floating point."""
     slack = 1e-6 * (1 + np.abs(expected))
     return ((count >= np.floor(expected - slack)) & (count <= np.ceil(expected + slack))).all()
 

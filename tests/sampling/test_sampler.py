@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from pgmest._base.errors import ArgumentError, ImpossibleModelError
 from pgmest._base.threads import set_threads
 from pgmest.data.codes import code_type
 from pgmest.data.dataset import Dataset
+from pgmest.errors import ArgumentError, ImpossibleModelError
 from pgmest.sampling import sampler
 from pgmest.sampling.sampler import Sampler
 

@@ -7,8 +7,8 @@ import sys
 import numpy as np
 import pytest
 
-from pgmest._base.errors import ArgumentError, DataError, FileFormatError, OptionalDependencyError
 from pgmest.data.dataset import Dataset
+from pgmest.errors import ArgumentError, DataError, FileFormatError, OptionalDependencyError
 from pgmest.models.exact import Model
 from pgmest.sampling import write_samples
 from pgmest.tables.clique_vector import CliqueVector

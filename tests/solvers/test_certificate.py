@@ -25,7 +25,7 @@ TINY = pg.Domain({"a": 3, "b": 2, "c": 2})
 @pytest.fixture
 def thorough(monkeypatch):
     """All stages are run, however large the gap."""
-    monkeypatch.setattr(certificate, "HOPELESS", (np.inf, np.inf, np.inf))
+    monkeypatch.setattr(certificate, "OUT_OF_REACH", (np.inf, np.inf, np.inf))
 
 
 def gap_at(problem, magnitude, seed, enough=0.0):
@@ -38,7 +38,7 @@ def gap_at(problem, magnitude, seed, enough=0.0):
 
 
 def queried(domain, measurements, rng):
-    """The same answers, some to prefix sums instead of cells, and some with noise a thousand times as large."""
+    """Return the measurements with prefix sums instead of cells in some, and a thousand times the noise in some."""
     made = []
     for measurement in measurements:
         cells, stddev = domain.size(measurement.clique), measurement.stddev * 10.0 ** rng.uniform(-1, 2)
@@ -57,7 +57,7 @@ def test_it_is_never_below_the_distance_from_the_optimum(drawn, magnitude, seed,
     best, _ = least_squares_optimum(domain, measurements, TOTAL)
     problem = Problem.of(L2Loss(measurements, domain), TOTAL)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(certificate, "HOPELESS", (np.inf, np.inf, np.inf))
+        patch.setattr(certificate, "OUT_OF_REACH", (np.inf, np.inf, np.inf))
         loss, plain, gap = gap_at(problem, magnitude, seed)
     assert gap <= plain + 1e-9 * max(1.0, abs(plain))
     assert gap >= loss - best - 1e-6 * max(1.0, best, loss)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pgmest as pg
-from pgmest._base.errors import ArgumentError
+from pgmest.errors import ArgumentError
 from pgmest.solvers import DualAveraging
 
 DOMAIN = pg.Domain({"a": 2, "b": 3, "c": 2})

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from pgmest.errors import ArgumentError
 
 import pgmest as pg
+from pgmest.errors import ArgumentError
 
 DOMAIN = pg.Domain({"a": 3, "b": 4})
 

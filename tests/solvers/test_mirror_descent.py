@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pgmest as pg
-from pgmest._base.errors import ArgumentError
+from pgmest.errors import ArgumentError
 from pgmest.mechanisms.mwem.multiplicative_weights import MultiplicativeWeights
 from pgmest.solvers import MirrorDescent
 
@@ -161,7 +161,7 @@ def test_with_one_measurement_the_update_of_mwem_itself_is_that_step(seed):
 
 
 def test_iterated_to_convergence_it_solves_the_problem_of_algorithm_2():
-    """What section 4 concludes: measurements that some table gives, updates in cycles, the same distribution."""
+    """Section 4 concludes: consistent measurements and cyclic updates lead to the same distribution."""
     measurements = noisy(3, scale=0.0)
     weights = MultiplicativeWeights(DOMAIN, [DOMAIN.attributes], total=50.0)
     for _ in range(4000):

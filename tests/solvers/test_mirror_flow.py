@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 
 import pgmest as pg
-from pgmest._base.errors import ArgumentError
-from pgmest.evaluation.simulation import simulate_measurements
+from pgmest.errors import ArgumentError
 from pgmest.losses.l2 import L2Loss, WeightedSquares
+from pgmest.simulation import simulate_measurements
 from pgmest.solvers import penalized as solver_of_steps
 from pgmest.solvers.held_out import HeldOut, split_noise
 from pgmest.solvers.independent import independent_potentials, one_way_shares
@@ -100,7 +100,7 @@ def test_the_report_says_where_it_stopped_and_what_that_may_cost():
     assert flow.relative_gap > 1e-3
     assert flow.loss > exact.loss
     text = r"stopped on purpose at time (\S+) of the mirror flow, chosen by held-out answers; "
-    text += r"the loss is at most (\S+) above its optimum, which this method does not look for\."
+    text += r"the loss is at most (\S+) above its optimum, which this method does not aim for\."
     found = re.fullmatch(text, flow.message)
     assert found
     assert float(found[1]) == TIMES[flow.iterations - 2]  # the last iteration was a refusal

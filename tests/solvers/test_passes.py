@@ -13,7 +13,7 @@ import pgmest as pg
 from pgmest.losses import L2Loss
 from pgmest.losses.l2 import WeightedSquares
 from pgmest.solvers.accelerated import AcceleratedMirrorDescent
-from pgmest.solvers.passes import SEPARATE_PASSES, PassesOfSquares
+from pgmest.solvers.passes import SEPARATE_PASSES, FusedSquaresPasses
 from pgmest.solvers.penalty import EntropyPenalty
 from pgmest.solvers.problem import Problem
 from tests.estimation.test_estimate import noisy
@@ -30,9 +30,9 @@ def problem_of(cliques, seed, base=()):
 
 
 class Both:
-    """What three passes do, held against what separate ones do with the same arrays."""
+    """Compare three joint passes with separate ones over the same arrays."""
 
-    def __init__(self, passes: PassesOfSquares):
+    def __init__(self, passes: FusedSquaresPasses):
         self.passes = passes
         self.average = np.empty(0)
 
@@ -75,7 +75,7 @@ def test_are_the_same_steps(cliques, seed, base):
 def test_survive_a_copy():
     solver = pickle.loads(pickle.dumps(AcceleratedMirrorDescent()))
     problem = problem_of(CLIQUES, 0)
-    assert isinstance(solver.start(problem, problem.base).passes, PassesOfSquares)
+    assert isinstance(solver.start(problem, problem.base).passes, FusedSquaresPasses)
 
 
 class Other(WeightedSquares):

@@ -49,7 +49,7 @@ def test_tables_without_common_attributes_share_their_total():
 
 
 def test_beyond_the_limit_small_sets_alone_agree(monkeypatch):
-    monkeypatch.setattr(shared_marginals, "MOST_PARTS", 7)
+    monkeypatch.setattr(shared_marginals, "MAX_SHARED", 7)
     layout = Layout.of(pg.Domain(dict.fromkeys(NAMES, 2)), [("a", "b", "c"), ("b", "c", "d")])
     tables = np.random.default_rng(0).normal(size=16)
     found = SharedMarginals(layout, np.ones(2)).project(tables, np.empty(16)).reshape(2, 2, 2, 2)

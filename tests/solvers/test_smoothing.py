@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import pgmest as pg
-from pgmest._base.errors import ArgumentError
+from pgmest.errors import ArgumentError
 from pgmest.losses import FunctionLoss, L1Loss, NegativeLogLikelihood
 from pgmest.solvers.problem import Problem
 from pgmest.solvers.smoothing import AcceleratedSmoothing

@@ -8,7 +8,7 @@ from scipy import sparse
 from scipy.sparse.linalg import aslinearoperator
 
 from pgmest import Domain, Factor, queries
-from pgmest._base.errors import MeasurementShapeError, TotalError
+from pgmest.errors import MeasurementShapeError, TotalError
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.queries import Kron
 from pgmest.solvers import total as total_module

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pgmest as pg
-from pgmest._base.errors import QueryError
+from pgmest.errors import QueryError
 from pgmest.privacy import AddRemove, Curator, Replace, Rho
 from pgmest.privacy.noise import noise_for
-from pgmest.queries.workloads import Item, Workload, all_kway
 from pgmest.strategies import ResidualStrategy, select_strategy
+from pgmest.workloads import Item, Workload, all_kway
 
 RHO = Rho(0.5)
 

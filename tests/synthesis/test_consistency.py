@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import pgmest as pg
-from pgmest._base.errors import ArgumentError, QueryError
+from pgmest.errors import ArgumentError, QueryError
 from pgmest.synthesis import consistent_tables, norm_sub, shared_sets
 from pgmest.synthesis.kernels import most_negative, onto_simplexes
 

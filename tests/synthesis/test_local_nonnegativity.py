@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import pgmest as pg
-from pgmest._base.errors import MeasurementShapeError, QueryError, UnknownAttributeError
-from pgmest.queries.workloads import all_kway
+from pgmest.errors import MeasurementShapeError, QueryError, UnknownAttributeError
 from pgmest.strategies import ResidualStrategy
 from pgmest.synthesis import consistent_tables, locally_nonnegative
 from pgmest.synthesis.local_nonnegativity import Residuals
+from pgmest.workloads import all_kway
 
 DOMAIN = pg.Domain({"a": 2, "b": 3, "c": 2, "d": 1})
 

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pgmest as pg
-from pgmest._base.errors import ArgumentError
+from pgmest.errors import ArgumentError
 from pgmest.synthesis import GradualUpdate, LocalSearch, local_search, synthesize
-from pgmest.synthesis.local_search import Descent, Goal
+from pgmest.synthesis.local_search import Descent, TargetTable
 from pgmest.synthesis.pair_descent import PairDescent
 
 CENSUS = pg.datasets.load("census").take(slice(0, 10_000))
@@ -54,7 +54,8 @@ def squared(rows, domain, goals, scale):
 def test_no_change_of_one_code_brings_records_closer_and_the_books_are_right(problem, scale):
     domain, cliques, rows, rng = problem
     goals = [
-        Goal(c, rng.gamma(0.7, len(rows) / domain.size(c) + 1, domain.project(c).shape), rng.random()) for c in cliques
+        TargetTable(c, rng.gamma(0.7, len(rows) / domain.size(c) + 1, domain.project(c).shape), rng.random())
+        for c in cliques
     ]
     before = squared(rows, domain, goals, scale)
     descent = Descent.of(rows, domain, goals, scale)
@@ -91,7 +92,7 @@ def test_attribute_after_attribute_no_change_of_one_code_brings_records_closer(p
     tables = [pg.Factor(domain.project(c), rng.gamma(0.7, len(rows), domain.project(c).shape)) for c in sets]
     if not tables:
         return
-    goals = [Goal(table.domain.attributes, table.values) for table in tables]
+    goals = [TargetTable(table.domain.attributes, table.values) for table in tables]
     before = squared(rows, domain, goals, 1.0)
     descent = PairDescent.of(tables, domain, [table.values for table in tables])
     for _ in range(20):

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pgmest as pg
-from pgmest._base.errors import ArgumentError, UnknownAttributeError
+from pgmest.errors import ArgumentError, UnknownAttributeError
 from pgmest.sampling.systematic import random_round, systematic
 from pgmest.synthesis import GradualUpdate, LocalSearch, MinCostFlow, synthesize
-from pgmest.synthesis.appending import _maximal, peel
+from pgmest.synthesis.appending import _maximal, gyo_reduction
 from pgmest.synthesis.gum import SCHEDULES, STEPS, capped_step, loss_rate
 from pgmest.synthesis.min_cost_flow import MOST_CELLS, cheapest_moves
 from pgmest.synthesis.starts import STARTS
@@ -95,7 +95,7 @@ def test_attributes_in_no_table_are_uniform():
 @given(st.lists(st.sampled_from(["ab", "bc", "ca", "cd", "de", "abc", "f", "ef"]), min_size=1, max_size=6))
 @settings(max_examples=50, deadline=None)
 def test_peeling_keeps_every_attribute_once(cliques):
-    core, appended = peel([tuple(clique) for clique in cliques])
+    core, appended = gyo_reduction([tuple(clique) for clique in cliques])
     kept = {name for clique, _ in core for name in clique}
     added = [step.attribute for step in appended]
     assert sorted([*kept, *added]) == sorted(set("".join(cliques)))
@@ -233,7 +233,7 @@ def test_arguments_that_cannot_be_are_refused():
     with pytest.raises(UnknownAttributeError):
         synthesize(PAIRS, {"age": 85}, 10)
     wide = [pg.Factor({a: 600, b: 600}, np.eye(600) + 1e-3) for a, b in itertools.combinations("abc", 2)]
-    with pytest.raises(ArgumentError, match="smaller ones for flows"):
+    with pytest.raises(ArgumentError, match="for method 'mcf'"):
         synthesize(wide, {name: 600 for name in "abc"}, 4 * MOST_CELLS, method="mcf", seed=0)
 
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import pgmest as pg
-from pgmest._base.errors import ArgumentError, SchemaError
+from pgmest.errors import ArgumentError, SchemaError
 from pgmest.privacy import DatasetLedger, Rho
 
 RNG = np.random.default_rng(0)
@@ -87,5 +87,5 @@ def test_bounds_are_charged_to_the_ledger_of_the_dataset_and_a_checkpoint_pays_o
         m.values.tolist() for m in two.result_.measurements
     ]
     assert ledger.committed <= Rho(0.1)
-    assert ledger.runs[0].charges[0][0] == "age: middle"
+    assert ledger.runs[0].charges[0].label == "age: middle"
     ledger.close()

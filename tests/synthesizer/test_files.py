@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import pgmest as pg
-from pgmest._base.errors import ArgumentError, DataError, FileFormatError
 from pgmest.cli.main import main
+from pgmest.errors import ArgumentError, DataError, FileFormatError
 
 SCHEMA = {
     "columns": {

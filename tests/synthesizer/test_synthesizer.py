@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pgmest as pg
-from pgmest._base.errors import ArgumentError, DomainError, ImpossibleModelError, SchemaError
+from pgmest.errors import ArgumentError, DomainError, ImpossibleModelError, SchemaError
 from pgmest.mechanisms.registry import mechanism_names, named_mechanism
 
 SCHEMA = {
@@ -138,10 +138,10 @@ def test_pages(tmp_path):
     owner = made.owner_report(people(100), tmp_path / "owner.html").read_text()
     assert "do not publish them" in owner
     assert "do not publish them" not in public
-    assert "without a look at the private data" in public
+    assert "without access to the private data" in public
     for page in (public, owner):
         assert "0..9, 10..19" in page
-        assert "Records that cannot be" in page
+        assert "Impossible records" in page
 
 
 def test_wrong_use():
@@ -153,7 +153,7 @@ def test_wrong_use():
         synthesizer().fit(people(10), 3)  # type: ignore[arg-type]
     for mechanism, more in ((3, {}), (named_mechanism("mst", rho=1.0), {"rho": 1.0})):
         with pytest.raises(ArgumentError, match="a name, or a mechanism that has all parameters"):
-            pg.Synthesizer(mechanism, **more)  # type: ignore[arg-type]
+            pg.Synthesizer(mechanism, **more).fit(people(10), SCHEMA)  # type: ignore[arg-type]
 
 
 def test_a_mechanism_can_be_given():
@@ -166,8 +166,7 @@ def test_every_name_is_a_mechanism_that_needs_only_a_budget(name):
     mechanism = named_mechanism(name.upper(), epsilon=1.0)
     assert isinstance(mechanism, pg.mechanisms.Mechanism)
     assert mechanism.backend == "opendp"
-    has_delta = mechanism.definition == "zcdp" or mechanism.delta_by_name
-    assert mechanism.delta == (1e-9 if has_delta else None)
+    assert mechanism.delta == 1e-9
 
 
 def test_wrong_names_and_parameters():
@@ -210,7 +209,7 @@ def test_a_relation_that_protects_more_stays_and_replace_is_refused():
 
 
 def test_records_that_were_not_bounded_are_refused():
-    from pgmest.data.schema import Schema
+    from pgmest.schema import Schema
 
     unbounded = Schema.from_dict({"columns": VISITS["columns"]}).encode(visits())
     with pytest.raises(ArgumentError, match="the data were not bounded to 3 records of a person"):
@@ -220,7 +219,7 @@ def test_records_that_were_not_bounded_are_refused():
 
 
 def test_a_mechanism_around_another_follows_the_unit_too():
-    from pgmest.data.schema import Schema
+    from pgmest.schema import Schema
 
     data = Schema.from_dict(VISITS).encode(visits())
     inside = pg.mechanisms.Independent(rho=1.0, backend="simulation")
@@ -230,8 +229,26 @@ def test_a_mechanism_around_another_follows_the_unit_too():
 
 
 def test_a_mark_that_is_left_is_refused():
-    from pgmest.data.schema import Schema, draft
+    from pgmest.schema import Schema, draft
 
     text = draft(people(100)).replace("drafted_from_private_data: true\n", "")
     with pytest.raises(SchemaError, match=r"still says READ FROM THE PRIVATE DATA \(line 2, "):
         synthesizer().fit(people(100), Schema.parse(text))
+
+
+def test_records_that_another_unit_bounds_are_refused():
+    from pgmest.schema import Schema
+
+    houses = visits().assign(house=range(500))  # a person has five houses, each with one row
+    by_house = Schema.from_dict({**VISITS, "unit": {"column": "house", "at_most": 3}}).encode(houses)
+    with pytest.raises(ArgumentError, match="has the unit 'id', but the data were bounded by 'house'"):
+        synthesizer("independent").fit(by_house, VISITS)
+
+
+def test_a_fit_replaces_the_model_of_a_file(tmp_path):
+    pg.Synthesizer("independent", rho=50.0, backend="simulation").fit(visits(), VISITS, seed=0).save(tmp_path / "m.npz")
+    again = pg.Synthesizer.load(tmp_path / "m.npz").set_params(mechanism="independent", rho=0.1, backend="simulation")
+    again.fit(visits(), VISITS, seed=0)
+    assert again.model_ is again.result_.model
+    assert again.ledger_.budget.rho == again.privacy_["rho"] == 0.1
+    assert "fitted" in repr(again)

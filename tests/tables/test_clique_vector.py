@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgmest import CliqueVector, Domain, Factor
-from pgmest._base.errors import ArgumentError, DomainError, ShapeError, UnknownAttributeError, UnknownCliqueError
+from pgmest.errors import ArgumentError, DomainError, ShapeError, UnknownAttributeError, UnknownCliqueError
 from pgmest.tables.clique_vector import Layout
 
 INF = np.inf

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgmest import Domain
-from pgmest._base.errors import (
+from pgmest.errors import (
     ArgumentError,
     DomainError,
     DuplicateAttributeError,

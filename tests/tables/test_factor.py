@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgmest import Domain, Factor
-from pgmest._base.errors import CodeRangeError, DomainError, ShapeError, UnknownAttributeError
+from pgmest.errors import CodeRangeError, DomainError, ShapeError, UnknownAttributeError
 from pgmest.tables.factor import divide, multiply, subtract_logs
 
 INF = np.inf

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import pgmest as pg
 from pgmest import transforms
-from pgmest._base.errors import ArgumentError, DomainError, ShapeError
+from pgmest.errors import ArgumentError, DomainError, ShapeError
 from pgmest.privacy import Curator, Rho
 from pgmest.transforms import Column, Derived, Transform
 

@@ -20,7 +20,7 @@ from experiments.pgm_icml2019.problem import Problem
 from pgmest.data.dataset import Dataset
 from pgmest.graph.junction_tree import JunctionTree
 from pgmest.inference.exact.belief_propagation import ExactOracle
-from pgmest.inference.exact.plan import Plan
+from pgmest.inference.exact.propagation_plan import PropagationPlan
 from pgmest.losses.base import FlatLoss
 from pgmest.tables.clique_vector import CliqueVector, Layout
 
@@ -44,7 +44,7 @@ def steps_paid(records: int, epsilon: float, delta: float, eta: float = ETA, sam
 
 @dataclass(frozen=True, eq=False)
 class Transcript:
-    """What DualQuery publishes, on a workload of n queries and their negations.
+    """The transcript of DualQuery, on a workload of n queries and their negations.
 
     Attributes:
         problem: the workload.
@@ -98,7 +98,7 @@ class _Record:
         self.problem, self.generator = problem, generator
         cliques = [item.clique for item in problem.workload]
         self.layout = Layout.of(problem.domain, cliques)
-        self.oracle = ExactOracle(Plan.of(self.layout, JunctionTree.from_cliques(problem.domain, cliques)))
+        self.oracle = ExactOracle(PropagationPlan.of(self.layout, JunctionTree.from_cliques(problem.domain, cliques)))
         rows = [item.rows(problem.domain) for item in problem.workload]
         self.starts = np.concatenate([[0], np.cumsum(rows)])
 

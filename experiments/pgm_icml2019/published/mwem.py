@@ -18,13 +18,13 @@ import pgmest as pg
 from experiments.pgm_icml2019.problem import Problem
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.queries import Kron, interval
-from pgmest.queries.workloads import Projectable
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
+from pgmest.workloads import Projectable
 
 REPLAYS = 100
 MOST_CELLS = 300_000
-"""Of a component's table. The paper's limit was a machine of 16 GB; this one stops a round or two before."""
+"""The largest number of cells of a component's table; the paper's limit, 16 GB, stops a round or two later."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class BoxQuery:
         return tuple(slice(start, stop) for start, stop in self.bounds)
 
     def kron(self, domain: Domain) -> Kron:
-        """The same as a query of pgmest, with one row."""
+        """Return the query as a query of pgmest, with one row."""
         pairs = zip(self.clique, self.bounds, strict=True)
         return Kron({name: interval(domain[name], *bounds) for name, bounds in pairs})
 
@@ -61,7 +61,7 @@ def query_at(problem: Problem, index: int) -> BoxQuery:
 
 
 class Estimator(Protocol):
-    """What learns from the measured queries; None when it cannot go on."""
+    """A model that learns from the measured queries."""
 
     model: Projectable
 
@@ -116,7 +116,7 @@ class FactoredWeights:
 
     @property
     def model(self) -> Projectable:
-        """What answers: itself."""
+        """The model that answers: itself."""
         return self
 
     def project(self, attributes: Clique) -> Factor:

@@ -1,7 +1,7 @@
 """PrivBayes as PGM section 4 describes it: half of the budget for the network, half for its marginals.
 
-The network and the noisy marginals are those of `pgmest.mechanisms.PrivBayes` with `structure=0.5`; what the paper
-compares is what is made of them. As published: negative counts are set to zero, conditional distributions normalized,
+The network and the noisy marginals are those of `pgmest.mechanisms.PrivBayes` with `structure_share=0.5`. The paper
+compares two uses of them. As published: negative counts are set to zero, conditional distributions normalized,
 and as many records as there are drawn attribute by attribute, from which queries are answered. With PGM: the graphical
 model of the same measurements, which answers queries itself.
 """
@@ -18,7 +18,7 @@ from pgmest.privacy import Replace
 def measure(problem: Problem, epsilon: float, seed: int) -> Result:
     """The network and its noisy marginals; Laplace noise, one replaced record."""
     mechanism = pg.mechanisms.PrivBayes(
-        epsilon=epsilon, structure=0.5, estimator="original", neighbors=Replace(), backend="simulation"
+        epsilon=epsilon, delta=0, structure_share=0.5, estimator="original", neighbors=Replace(), backend="simulation"
     )
     return mechanism.fit(problem.data, seed=seed, progress=False)
 

@@ -1,10 +1,10 @@
-"""mbi (private-pgm) on pgmest: `import pgmest.adapters.mbi as mbi` is enough for code written for it.
+"""The interface of mbi (private-pgm), computed by pgmest: code for mbi needs `import pgmest.adapters.mbi as mbi`.
 
 Domains, records, factors, measurements, losses and constraints are mbi's own types. Estimation, inference, marginals
 and synthetic records are pgmest's: `mbi.estimation`, `mbi.marginal_oracles` and `mbi.MarkovRandomField` below. Every
-other name is passed on to the mbi that is installed; releases 1.1 and 2.0 are what it is tested with.
+other name is that of the installed mbi; the tests run with releases 1.1 and 2.0.
 
-`from_mbi...` and `to_mbi...` convert each type, for code that uses both.
+For code that uses both libraries, `from_mbi...` and `to_mbi...` convert each type.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """What is not here is mbi's own: `Domain`, `Dataset`, `LinearMeasurement`, `callbacks`, `junction_tree`, ..."""
+    """Return mbi's own `Domain`, `Dataset`, `LinearMeasurement`, `callbacks`, `junction_tree`, ..."""
     found = getattr(_peer.mbi, name, None)
     if found is None:
         found = _peer.available(f"mbi.{name}")

@@ -1,4 +1,4 @@
-"""mbi's constraints as structural zeros of ours."""
+"""Conversion of mbi's constraints to structural zeros of pgmest."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from pgmest.adapters.mbi.names import Names
+from pgmest.adapters.mbi.tables import added_up, from_mbi_factor
 from pgmest.tables.clique_vector import CliqueVector
-from pgmest.tables.factor import Factor
-from pgmest.tables.zeros import Function, impossible, only
+from pgmest.zeros import Function, impossible, only
 
 
 def zero_rule(constraint: Any, names: Names) -> Any:
-    """A rule of `pgmest.zeros`."""
+    """Return a constraint as a rule of `pgmest.zeros`."""
     attributes = names.clique(constraint.domain.attributes)
     if constraint.mapping is not None:
         fine, coarse = attributes
@@ -25,13 +25,5 @@ def zero_rule(constraint: Any, names: Names) -> Any:
 
 
 def constraint_tables(constraints: Iterable[Any], names: Names) -> CliqueVector:
-    """Log-potentials of all the constraints: 0 where allowed, -inf elsewhere."""
-    tables: dict[frozenset[str], Factor] = {}
-    for constraint in constraints:
-        clique = names.clique(constraint.domain.attributes)
-        shape = tuple(constraint.domain.shape)
-        values = np.asarray(constraint.potential.values, dtype=np.float64)
-        factor = Factor(dict(zip(clique, shape, strict=True)), values)
-        first = tables.get(frozenset(clique))
-        tables[frozenset(clique)] = factor if first is None else first + factor.transpose(first.domain)
-    return CliqueVector(names.domain, {tuple(factor.domain): factor for factor in tables.values()})
+    """Return the log-potentials of all constraints: 0 for allowed combinations, -inf for the others."""
+    return added_up(names, (from_mbi_factor(constraint.potential, names) for constraint in constraints))

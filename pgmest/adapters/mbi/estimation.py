@@ -1,7 +1,7 @@
-"""`mbi.estimation` on pgmest: its functions and its estimators, with mbi's arguments, minimised by `pgmest.estimate`.
+"""The functions and estimators of `mbi.estimation`, with mbi's arguments, minimized by `pgmest.estimate`.
 
-mbi's estimators differ in the path they take to one and the same optimum. Here all of them go there by the solver that
-`pgmest.estimate(method="auto")` would choose, and stop at a proven distance from it; `method=` chooses another.
+mbi's estimators have the same optimum and take different paths to it. Here all of them use the solver that
+`pgmest.estimate(method="auto")` chooses and stop at a proven distance from the optimum; `method=` chooses another.
 """
 
 from __future__ import annotations
@@ -15,27 +15,30 @@ from typing import Any
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError
 from pgmest.adapters.mbi.constraints import zero_rule
 from pgmest.adapters.mbi.field import EstimatedModel, from_mbi, wrapped
 from pgmest.adapters.mbi.losses import Objective, objective, tolerance_for
 from pgmest.adapters.mbi.measurements import minimum_variance_unbiased_total as minimum_variance_unbiased_total
 from pgmest.adapters.mbi.measurements import total_of
 from pgmest.adapters.mbi.names import Names, from_mbi_dataset
-from pgmest.adapters.mbi.peer import available, installed, mbi
+from pgmest.adapters.mbi.peer import available, done, installed, mbi
 from pgmest.adapters.mbi.tables import clique_vector, from_mbi_potentials
 from pgmest.data.dataset import Dataset
+from pgmest.errors import ArgumentError
 from pgmest.estimation.estimate import estimate as pgmest_estimate
 from pgmest.inference.support.support import Support
 from pgmest.losses import KLLoss
 from pgmest.models.exact import Model
-from pgmest.tables.clique_vector import CliqueVector, Layout
+from pgmest.tables.clique_vector import CliqueVector
 
 CALLBACK_EVERY = getattr(installed("mbi.estimation"), "CALLBACK_EVERY", 50)
-"""A callback is called once for so many iterations, as in mbi."""
+"""The number of iterations between two calls of a callback, as in mbi."""
 
 PASSED_ON = ("prior", "prior_weight", "max_megabytes", "oracle", "loss")
+"""The further arguments of `pgmest.estimate` that `estimate` accepts."""
+
 TOLERANCE = 1e-3
+"""The default relative duality gap, far below the noise of the measurements."""
 
 
 def estimate(
@@ -57,30 +60,30 @@ def estimate(
     stateful: bool = False,
     **options: Any,
 ) -> Any:
-    """`pgmest.estimate` with the arguments of mbi's estimators, from mbi's types to a model in mbi's protocol.
+    """Estimate a model by `pgmest.estimate`, with the arguments and types of mbi's estimators.
 
     Args:
         domain: an `mbi.Domain`.
         loss_fn: a list of `mbi.LinearMeasurement`, or an `mbi.MarginalLossFn`.
-        known_total: the number of records. By default estimated from a list of measurements, of those which determine
-            it and do not say `use_for_total_estimation=False`; as in mbi, 1 where that leaves none, or with a loss
-            function.
-        constraints: `mbi.Constraint` values; what they exclude has probability zero.
-        iters: most iterations; it mostly stops well before, at its gap.
-        callback_fn: called with the marginals on the loss's cliques, an `mbi.CliqueVector`, once for each
-            `CALLBACK_EVERY` of `iters`; without `tol` also after the optimum is reached, with the final ones.
-        warm_start, potentials: a model or potentials of mbi's or ours to start from.
-        tol: the relative duality gap to stop at, by default 1e-3; mbi's is about the change of the loss.
+        known_total: the number of records. The default is an estimate from the measurements that determine the number
+            and do not have `use_for_total_estimation=False`; without such measurements, or with a loss function, it is
+            1, as in mbi.
+        constraints: `mbi.Constraint` values; the combinations they exclude have probability zero.
+        iters: the most iterations; the solver usually stops long before, at its tolerance.
+        callback_fn: called with the marginals on the loss's cliques, an `mbi.CliqueVector`, once per `CALLBACK_EVERY`
+            of `iters`; without `tol` the remaining calls get the final marginals after the optimum is reached.
+        warm_start, potentials: a model, or potentials, of mbi or pgmest to start from.
+        tol: the relative duality gap to stop at, by default 1e-3; in mbi it is the change of the loss.
         method: the solver of `pgmest.estimate`.
-        patience, marginal_oracle, stepsize, mesh, stateful: accepted and not needed: the gap says when to stop, the
-            solver finds its steps, and the oracle is ours.
+        patience, marginal_oracle, stepsize, mesh, stateful: accepted and not used: the solver stops at the gap and
+            chooses its steps, and the oracle is pgmest's.
         options: further arguments of `pgmest.estimate`: `prior`, `prior_weight`, `oracle`, `max_megabytes`, `loss`.
 
     Returns:
         a `MarkovRandomField`; with a `Support` prior a `SupportField`, with `oracle="convex"` `PseudoMarginals`.
 
     Raises:
-        ArgumentError: an argument that is none of these.
+        ArgumentError: there is no such argument.
         QueryError, MeasurementError, ModelTooLarge, ...: as for `pgmest.estimate`.
     """
     unknown = sorted(set(options) - {*PASSED_ON})
@@ -112,12 +115,11 @@ def estimate(
 
 
 class _Listener:
-    """Passes on to mbi's callback what it expects: marginals, once for each `CALLBACK_EVERY` iterations."""
+    """A callback that calls mbi's callback with marginals, once per `CALLBACK_EVERY` iterations."""
 
     def __init__(self, callback: Callable[[Any], Any] | None, goal: Objective, names: Names, total: float):
         self._callback, self._names, self._total = callback, names, total
         self._wanted = [names.clique(clique) for clique in goal.cliques]
-        self._layout: Layout | None = None
         self.calls = 0
 
     def __call__(self, progress: Any) -> None:
@@ -129,7 +131,7 @@ class _Listener:
         self.calls += 1
 
     def finish(self, model: EstimatedModel, calls: int) -> None:
-        """The final marginals, at least once, and as often as is still missing."""
+        """Call mbi's callback with the final marginals, at least once, until it has been called `calls` times."""
         assert self._callback is not None
         marginals = model.marginals
         for _ in range(max(1, calls - self.calls)):
@@ -147,7 +149,7 @@ def _total(known: Any, goal: Objective, names: Names) -> float:
 
 
 def _prior(prior: Any, names: Names) -> Any:
-    """A prior of ours, or records or a model of mbi's."""
+    """Return the prior as pgmest's, from potentials, records or a model of mbi or a prior of pgmest."""
     if isinstance(prior, mbi.CliqueVector):
         return from_mbi_potentials(prior, names)
     if isinstance(prior, mbi.Dataset):
@@ -156,7 +158,7 @@ def _prior(prior: Any, names: Names) -> Any:
 
 
 def _start(start: Any, names: Names) -> Any:
-    """Where to start from: potentials of ours."""
+    """Return the start of the solver, from a model, potentials or marginals of mbi or pgmest."""
     if start is None or isinstance(start, Model | CliqueVector):
         return start
     if isinstance(start, mbi.CliqueVector):
@@ -174,11 +176,11 @@ _SIGNATURE = inspect.signature(estimate)
 
 @dataclass(frozen=True, kw_only=True)
 class Estimator:
-    """An estimator object as mbi 2 has them, for code that calls `estimator.estimate(domain, loss_fn, ...)`.
+    """An estimator object as in mbi 2, for code that calls `estimator.estimate(domain, loss_fn, ...)`.
 
     Args:
         method: the solver of `pgmest.estimate`.
-        marginal_oracle, mesh, stepsize: mbi's, accepted and not needed.
+        marginal_oracle, mesh, stepsize: arguments of mbi, accepted and not used.
         options: further arguments of `pgmest.estimate`, as for `estimate` here.
     """
 
@@ -189,7 +191,7 @@ class Estimator:
     options: dict[str, Any] = field(default_factory=dict)
 
     def estimate(self, domain: Any, loss_fn: Any, *arguments: Any, **options: Any) -> Any:
-        """As the function `estimate` here, with the same arguments; those of this object hold where none is given."""
+        """Call the function `estimate` of this module; the attributes of this object are the default arguments."""
         chosen = {"method": self.method, **self.options, **options}
         given = _SIGNATURE.bind(domain, loss_fn, *arguments, **chosen)
         model = estimate(*given.args, **given.kwargs)
@@ -200,7 +202,7 @@ class Estimator:
         return model
 
     def _loss_value(self, state: Any, loss_fn: Any, known_total: Any, constraints: Any = ()) -> float | None:
-        """mbi's hook: subclasses that return None have no loss to watch."""
+        """Return the loss for mbi's `tol`; subclasses without a loss return None."""
         return None if state.report is None else state.report.loss
 
     def precompile(
@@ -211,15 +213,13 @@ class Estimator:
         extra_cliques: Any = None,
         constraints: Sequence[Any] = (),
     ) -> concurrent.futures.Future[None]:
-        """Nothing is compiled for a set of cliques: a future that is done."""
-        done: concurrent.futures.Future[None] = concurrent.futures.Future()
-        done.set_result(None)
-        return done
+        """Return a future that is done, since pgmest compiles nothing for a set of cliques."""
+        return done()
 
 
 @dataclass(frozen=True)
 class MirrorDescent(Estimator):
-    """mbi's mirror descent: `stepsize` is accepted, the solver finds its own."""
+    """mbi's mirror descent; `stepsize` is accepted and not used, since the solver chooses its steps."""
 
     stepsize: float | None = None
     marginal_oracle: Any = None
@@ -270,7 +270,7 @@ universal_accelerated_method = estimate
 
 
 def mle_from_marginals(marginals: Any, known_total: float, iters: int = 5000, *args: Any, **options: Any) -> Any:
-    """The field of maximum entropy with given marginals, an `mbi.CliqueVector`, in counts."""
+    """Return the field of maximum entropy with given marginals, an `mbi.CliqueVector`, in counts."""
     names = Names(marginals.domain)
     loss = KLLoss(from_mbi_potentials(marginals, names))
     model = pgmest_estimate([], names.domain, total=float(known_total), loss=loss, max_iterations=int(iters))
@@ -282,10 +282,10 @@ def mle_from_marginals(marginals: Any, known_total: float, iters: int = 5000, *a
 
 @dataclass(frozen=True, kw_only=True)
 class ApproxMirrorDescent:
-    """mbi's estimator for cliques whose junction tree would not fit: pseudo-marginals, by convex message passing.
+    """mbi's estimator for cliques whose junction tree is too large: pseudo-marginals by convex message passing.
 
     Args:
-        stepsize, oracle_iters, damping, mesh: mbi's, accepted and not needed.
+        stepsize, oracle_iters, damping, mesh: arguments of mbi, accepted and not used.
     """
 
     stepsize: float | None = None
@@ -303,23 +303,23 @@ class ApproxMirrorDescent:
         iters: int = 1000,
         callback_fn: Callable[[Any], Any] | None = None,
     ) -> Any:
-        """The pseudo-marginals on the loss's cliques, in counts, as an `mbi.CliqueVector`."""
+        """Return the pseudo-marginals on the loss's cliques, in counts, as an `mbi.CliqueVector`."""
         made = estimate(domain, loss_fn, known_total, (), iters, callback_fn, potentials, oracle="convex")
         return made.marginals
 
     def precompile(self, *arguments: Any, **options: Any) -> concurrent.futures.Future[None]:
-        """Nothing is compiled for a set of cliques: a future that is done."""
-        return Estimator().precompile(*arguments, **options)
+        """Return a future that is done, since pgmest compiles nothing for a set of cliques."""
+        return done()
 
 
 def reweighted_records(
     domain: Any, loss_fn: Any, seed_data: Any, known_total: float | None = None, **options: Any
 ) -> Any:
-    """The weights of public records that fit best, as mbi's `ReweightedDatasetEstimator` looks for them.
+    """Return the distribution over public records that fits best, like mbi's `ReweightedDatasetEstimator`.
 
     Args:
         domain, loss_fn, known_total, options: as for `estimate`.
-        seed_data: the records, an `mbi.Dataset` or ours.
+        seed_data: the records, an `mbi.Dataset` or a `pgmest.Dataset`.
     """
     records = seed_data if isinstance(seed_data, Dataset) else from_mbi_dataset(seed_data)
     return estimate(domain, loss_fn, known_total, prior=Support(records), **options)
@@ -329,5 +329,5 @@ _peer = available("mbi.estimation")
 
 
 def __getattr__(name: str) -> Any:
-    """What is not here is mbi's own."""
+    """Return a name of mbi's own module."""
     return getattr(_peer, name)

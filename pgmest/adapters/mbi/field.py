@@ -1,8 +1,8 @@
-"""What estimation returns to code written for mbi: a model of ours that speaks mbi's protocol.
+"""Models of pgmest that follow mbi's protocol, which estimation returns to code written for mbi.
 
 `project`, `supports`, `synthetic_data`, `cliques`, `total`, `potentials`, `marginals`, `domain` and `constraints` are
-as in mbi. Marginals are pgmest's own: no set of attributes is compiled for. `model` is the pgmest model itself, with
-its intervals, conditionals and files, and `report` says how good the estimate is.
+as in mbi. pgmest computes the marginals and compiles nothing for a set of attributes. `model` is the pgmest model, with
+its intervals, conditionals and files, and `report` describes the quality of the estimate.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError
 from pgmest.adapters.mbi.constraints import constraint_tables
 from pgmest.adapters.mbi.names import Names, to_mbi_dataset
 from pgmest.adapters.mbi.peer import clique_list, installed, maximal_subset, mbi
 from pgmest.adapters.mbi.tables import LOWEST, clique_vector, from_mbi_potentials, to_mbi_factor
 from pgmest.data.dataset import Dataset
+from pgmest.errors import ArgumentError
 from pgmest.inference.support.support import Support
 from pgmest.models.distribution import Distribution
 from pgmest.models.exact import Model
@@ -26,16 +26,17 @@ from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Domain
 
 METHODS = {"round": "round", "sample": "multinomial", "multinomial": "multinomial"}
+"""The method of `pgmest.Model.sample` for each of mbi's methods."""
 
 
 class EstimatedModel:
-    """Any distribution of pgmest's as mbi's `Model` protocol has it.
+    """A distribution of pgmest that follows mbi's `Model` protocol.
 
     Args:
         model: a `pgmest.Model`, `SupportModel` or `ApproximateModel`.
-        names: of mbi's domain; by default those of ours.
-        cliques: which cliques `cliques` and `marginals` are on, in mbi's attributes; by default the maximal ones.
-        constraints: mbi's, that the model was fitted under; its probabilities are zero there already.
+        names: the names of mbi's attributes; by default the same as pgmest's.
+        cliques: the cliques of `cliques` and `marginals`, in mbi's attributes; by default the maximal ones.
+        constraints: mbi's constraints of the fit, which the model's probabilities already satisfy.
     """
 
     def __init__(
@@ -71,7 +72,7 @@ class EstimatedModel:
 
     @property
     def cliques(self) -> Any:
-        """The cliques of the loss, in mbi's attributes; those of constraints are not among them."""
+        """The cliques of the loss, without those of constraints, in mbi's attributes."""
         return clique_list(self._cliques)
 
     @property
@@ -86,7 +87,7 @@ class EstimatedModel:
 
     @property
     def report(self) -> Any:
-        """How the estimate was found and how good it is (`pgmest.estimation.report.EstimationReport`)."""
+        """The report on the estimation and its accuracy (`pgmest.estimation.report.EstimationReport`)."""
         return self.model.report
 
     @property
@@ -97,7 +98,7 @@ class EstimatedModel:
         return clique_vector(self._names, zip(wanted, (table.values for table in tables), strict=True))
 
     def project(self, attrs: Any) -> Any:
-        """The marginal on any attributes, in counts, as an `mbi.Factor` of float64.
+        """Return the marginal on any attributes, in counts, as an `mbi.Factor` of float64.
 
         Raises:
             ArgumentError: an attribute is not in the domain.
@@ -105,15 +106,15 @@ class EstimatedModel:
         return to_mbi_factor(self.model.project(self._names.clique(attrs)), self._names)
 
     def supports(self, attrs: Any) -> bool:
-        """Whether all of them are attributes: any set of them can be projected onto."""
+        """Return whether the domain has all of the attributes; the model has the marginal on any set of them."""
         wanted = (attrs,) if isinstance(attrs, str | int) else tuple(attrs)
         return all(attribute in self._names.of for attribute in wanted)
 
     def synthetic_data(self, rows: int | None = None, method: str = "round") -> Any:
-        """Synthetic records, as an `mbi.Dataset`.
+        """Return synthetic records as an `mbi.Dataset`.
 
         Args:
-            rows: how many; by default the total, rounded down, and at least 1.
+            rows: the number of records; by default the total, rounded down, at least 1.
             method: "round" or "sample", as in mbi.
 
         Raises:
@@ -129,7 +130,7 @@ class EstimatedModel:
 
 
 class SupportField(EstimatedModel):
-    """A distribution over public records; `potentials` are what reweights them."""
+    """A distribution over public records, which its potentials reweight."""
 
     @property
     def potentials(self) -> Any:
@@ -138,19 +139,19 @@ class SupportField(EstimatedModel):
 
 
 class PseudoMarginals(EstimatedModel):
-    """Tables that agree with each other, of a model whose junction tree would not fit; it has no potentials."""
+    """The consistent tables of a model whose junction tree would be too large; it has no potentials."""
 
 
 class MarkovRandomField(EstimatedModel, mbi.MarkovRandomField):  # type: ignore[misc, name-defined]
-    """An `mbi.MarkovRandomField` whose answers are pgmest's.
+    """An `mbi.MarkovRandomField` whose answers pgmest computes.
 
-    Made as mbi's is, from potentials, marginals, total and constraints, or by `of` from a `pgmest.Model`.
+    The constructor takes potentials, marginals, total and constraints, as in mbi; `of` takes a `pgmest.Model`.
 
     Args:
         potentials: an `mbi.CliqueVector` of log-potentials.
-        marginals: an `mbi.CliqueVector`; by default those of the potentials.
+        marginals: an `mbi.CliqueVector`; by default the marginals of the potentials.
         total: the number of records.
-        constraints: mbi's; what they exclude has probability zero.
+        constraints: mbi's constraints; the combinations they exclude have probability zero.
     """
 
     def __init__(self, potentials: Any = None, marginals: Any = None, total: Any = 1, constraints: Any = ()):
@@ -164,14 +165,14 @@ class MarkovRandomField(EstimatedModel, mbi.MarkovRandomField):  # type: ignore[
         cliques: Iterable[Sequence[Any]] | None = None,
         constraints: Iterable[Any] = (),
     ) -> MarkovRandomField:
-        """The field of a model of ours; arguments as for `EstimatedModel`."""
+        """Return the field of a `pgmest.Model`; arguments as for `EstimatedModel`."""
         made = cls.__new__(cls)
         object.__setattr__(made, "_given", None)
         made._keep(model, Names.plain(model.domain) if names is None else names, cliques, tuple(constraints))
         return made
 
     def __getattr__(self, name: str) -> Any:
-        """The model is made at the first question: inside a function that JAX traces there is nothing to make it of."""
+        """Create the model at the first use of an attribute, since a function that JAX traces has no numbers for it."""
         if name not in ("model", "_names", "_cliques", "_constraints"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         potentials, _, total, constraints = self._given
@@ -184,7 +185,7 @@ class MarkovRandomField(EstimatedModel, mbi.MarkovRandomField):  # type: ignore[
 
     @property
     def potentials(self) -> Any:
-        """The log-potentials, as an `mbi.CliqueVector`; of constraints they hold nothing."""
+        """The log-potentials, without those of constraints, as an `mbi.CliqueVector`."""
         if self._given is not None:
             return self._given[0]
         return _potentials(
@@ -238,15 +239,15 @@ installed("jax").tree_util.register_pytree_node(
 
 
 def to_mbi(model: Distribution) -> Any:
-    """A model of ours in mbi's protocol: a Model becomes a `MarkovRandomField`, other distributions `EstimatedModel`s.
+    """Return a pgmest model in mbi's protocol: a `MarkovRandomField` of a Model, an `EstimatedModel` of others.
 
-    `mbi.MarkovRandomField(field.potentials, field.marginals, field.total)` is a field of mbi's own.
+    `mbi.MarkovRandomField(field.potentials, field.marginals, field.total)` is a field of mbi's own class.
     """
     return wrapped(model)
 
 
 def wrapped(model: Distribution, names: Names | None = None, cliques: Any = None, constraints: Any = ()) -> Any:
-    """The kind of field that a distribution of ours becomes; arguments as for `EstimatedModel`."""
+    """Return the `EstimatedModel` of the kind that fits a distribution; arguments as for `EstimatedModel`."""
     if isinstance(model, Model):
         return MarkovRandomField.of(model, names, cliques, constraints)
     kind = SupportField if isinstance(model, SupportModel) else PseudoMarginals
@@ -254,14 +255,14 @@ def wrapped(model: Distribution, names: Names | None = None, cliques: Any = None
 
 
 def from_mbi(model: Any) -> Distribution:
-    """A model of mbi's as ours.
+    """Return a model of mbi as a model of pgmest.
 
-    A field becomes a `pgmest.Model` of its potentials; weighted records a `SupportModel`; a mixture of products a Model
-    with one more attribute, the component, named "component": given it all others are independent, and whatever is
-    asked about the others is summed over it.
+    A field becomes a `pgmest.Model` of its potentials, and weighted records become a `SupportModel`. A mixture of
+    products becomes a Model with one more attribute, named "component": given the component, all other attributes are
+    independent, and marginals over the others are summed over it.
 
     Raises:
-        ArgumentError: it is none of these.
+        ArgumentError: `model` has another type.
     """
     if isinstance(model, EstimatedModel):
         return model.model
@@ -299,12 +300,12 @@ def _weighted_records(model: Any) -> SupportModel:
 
 
 def legacy_seed() -> int:
-    """A seed out of NumPy's global generator, which mbi draws from: `np.random.seed` still makes runs repeatable."""
+    """Return a seed from NumPy's global generator, which mbi uses: `np.random.seed` makes runs repeatable here, too."""
     return int(np.random.randint(2**31))  # noqa: NPY002
 
 
 def _potentials(tables: CliqueVector, names: Names, cliques: Sequence[Sequence[Any]]) -> Any:
-    """Potentials on mbi's cliques where these cover them, else on their own."""
+    """Return the potentials as mbi's, on mbi's cliques, and on further cliques if these do not cover all potentials."""
     wanted = list(dict.fromkeys(names.clique(clique) for clique in cliques))
     sets = [set(clique) for clique in wanted]
     if any(not any(set(clique) <= one for one in sets) for clique in tables.cliques):
@@ -321,7 +322,7 @@ def _with_zeros(tables: CliqueVector, constraints: Sequence[Any], names: Names) 
 
 
 def _without_zeros(tables: CliqueVector, names: Names, constraints: Sequence[Any]) -> CliqueVector:
-    """The tables without those that only hold a constraint's zeros."""
+    """Return the tables without those that only have the zeros of a constraint."""
     held = {frozenset(names.clique(constraint.domain.attributes)) for constraint in constraints}
     kept = {
         clique: table

@@ -1,4 +1,4 @@
-"""What mbi's `loss_fn` argument becomes: measurements and the name of a loss, or a loss of ours around its function."""
+"""mbi's `loss_fn` argument as arguments of `pgmest.estimate`: measurements and the name of a loss, or a loss."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError
 from pgmest.adapters.mbi.measurements import from_mbi_measurements
 from pgmest.adapters.mbi.names import Names
 from pgmest.adapters.mbi.peer import double_precision, jax, maximal_subset, mbi
 from pgmest.adapters.mbi.tables import from_mbi_potentials
+from pgmest.errors import ArgumentError
 from pgmest.losses import KLLoss
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.tables.clique_vector import CliqueVector
@@ -22,14 +22,14 @@ from pgmest.tables.domain import Clique
 
 @dataclass(frozen=True)
 class Objective:
-    """What to minimise, in our terms.
+    """The objective as arguments of `pgmest.estimate`.
 
     Attributes:
-        cliques: of mbi's loss, in its attributes: those that the model's potentials are to be on.
-        measurements: of which `loss` is made; () where the loss holds everything itself.
+        cliques: the cliques of mbi's loss, in mbi's attributes, on which the model has potentials.
+        measurements: the measurements of the loss; () if `loss` does not need any.
         loss: the argument `loss` of `pgmest.estimate`.
-        theirs: mbi's measurements, where the loss is made of some.
-        given_as_list: whether the caller gave the measurements themselves, so that they may tell the total.
+        theirs: mbi's measurements of the loss, if any.
+        given_as_list: whether the caller gave a list of measurements, which then may determine the total.
     """
 
     cliques: tuple[tuple[Any, ...], ...]
@@ -40,16 +40,16 @@ class Objective:
 
 
 def objective(loss_fn: Any, names: Names) -> Objective:
-    """mbi's loss in our terms.
+    """Return mbi's loss as arguments of `pgmest.estimate`.
 
     Args:
-        loss_fn: a list of `mbi.LinearMeasurement`, or any `mbi.MarginalLossFn`. Those of mbi's own making, also
-            normalized ones and the likelihood of marginals, get the loss of ours with the same minimum; another
-            function is differentiated by JAX.
-        names: of the domain.
+        loss_fn: a list of `mbi.LinearMeasurement`, or any `mbi.MarginalLossFn`. A loss of mbi, including normalized
+            losses and the likelihood of marginals, becomes a pgmest loss with the same minimum; JAX differentiates
+            other functions.
+        names: the names of the domain's attributes.
 
     Raises:
-        ArgumentError: it is neither.
+        ArgumentError: `loss_fn` is neither.
         QueryError, MeasurementError, ...: as for `from_mbi_measurement`.
     """
     if isinstance(loss_fn, list | tuple):
@@ -69,7 +69,10 @@ def objective(loss_fn: Any, names: Names) -> Objective:
 
 
 def _linear(loss_fn: Any) -> tuple[str, Sequence[Any]] | None:
-    """The norm and the measurements of a loss that `from_linear_measurements` made; normalizing moves no minimum."""
+    """Return the norm and the measurements of a loss that `from_linear_measurements` made, else None.
+
+    A normalized loss has the same minimum.
+    """
     kinds = {"_l2_loss": "l2", "_normalized_l2_loss": "l2", "_l1_loss": "l1", "_normalized_l1_loss": "l1"}
     module = getattr(loss_fn.loss_fn, "__module__", "")
     name = getattr(loss_fn.loss_fn, "__qualname__", "")
@@ -85,7 +88,7 @@ def _linear(loss_fn: Any) -> tuple[str, Sequence[Any]] | None:
 
 
 def _likelihood_target(loss_fn: Any) -> Any | None:
-    """The marginals of a loss that `mle_loss_fn` made, unless two of them are over the same attributes."""
+    """Return the marginals of a loss that `mle_loss_fn` made, None if two of them are over the same attributes."""
     named = getattr(loss_fn.loss_fn, "__qualname__", "").startswith("mle_loss_fn.")
     data: Any = getattr(loss_fn, "data", None)
     if not named or not isinstance(data, mbi.CliqueVector) or set(data.cliques) != set(loss_fn.cliques):
@@ -105,11 +108,11 @@ _compiled = jax.jit(_value_and_gradient)
 class FunctionOfMarginals:
     """Any `mbi.MarginalLossFn` as a loss of `pgmest.estimate`: JAX differentiates it, in float64.
 
-    Nothing is known of its smoothness, so it counts as having kinks, and the universal method minimises it.
+    Its smoothness is unknown. It therefore counts as not smooth, and the universal method minimizes it.
 
     Args:
-        loss_fn: mbi's.
-        names: of the domain.
+        loss_fn: mbi's function.
+        names: the names of the domain's attributes.
     """
 
     lipschitz = None
@@ -124,13 +127,13 @@ class FunctionOfMarginals:
         self.cliques: tuple[Clique, ...] = tuple(first.values())
         self._first = first
         leaves = jax.tree_util.tree_leaves(loss_fn)
-        if any(leaf is loss_fn for leaf in leaves):  # before 2.0 it is no tree of arrays: compiled for itself
+        if any(leaf is loss_fn for leaf in leaves):  # before mbi 2.0 it is not a pytree, and is compiled separately
             self._run = jax.jit(lambda marginals: _value_and_gradient(marginals, loss_fn))
         else:
             self._run = lambda marginals: _compiled(marginals, loss_fn)
 
     def value_and_gradient(self, marginals: CliqueVector) -> tuple[float, dict[Clique, np.ndarray]]:
-        """As `pgmest.loss.Loss` says. Cliques of mbi's that permute each other share one table and its gradient."""
+        """Return the loss and its gradient; mbi's cliques over the same attributes share one table and its gradient."""
         with double_precision():
             value, slopes = self._run(self._tables(marginals))
             gradients = {clique: np.zeros(marginals[clique].values.shape) for clique in self.cliques}
@@ -151,15 +154,18 @@ class FunctionOfMarginals:
 
 
 SIGNAL = 100.0
+"""The mean square of the answers, in variances of their noise, below which the gap to stop at is made smaller."""
+
 UNKNOWN_NOISE = 1e-3
+"""The factor of the gap to stop at if the loss does not say how large the noise is."""
 
 
 def tolerance_for(goal: Objective, tolerance: float) -> float:
-    """The relative gap to stop at: smaller where the stated noise would drown the answers, or nothing is known of it.
+    """Return the relative gap to stop at, which is smaller if the stated noise exceeds the answers, or is unknown.
 
-    mbi's measurements have a stddev of 1 unless one is given, and their values may be fractions. A gap relative to the
-    noise would then call any table good enough. It is made smaller as the answers' mean square, in variances of the
-    noise, falls below 100.
+    mbi's measurements have a stddev of 1 unless one is given, and their values may be fractions. With a gap relative to
+    that noise, any table would be accurate enough. The gap therefore decreases with the answers' mean square, in
+    variances of the noise, below `SIGNAL`.
     """
     if isinstance(goal.loss, FunctionOfMarginals):
         return tolerance * UNKNOWN_NOISE

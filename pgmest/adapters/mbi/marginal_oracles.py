@@ -1,6 +1,6 @@
-"""`mbi.marginal_oracles` on pgmest: marginals of potentials, by one exact oracle whatever the function is called.
+"""The functions of `mbi.marginal_oracles`: all of them use the same exact oracle of pgmest.
 
-Inside a function that JAX traces (`jax.jit`, `jax.grad`) there are no numbers yet, and mbi's own oracle runs.
+A function that JAX traces (`jax.jit`, `jax.grad`) has no numbers yet; there mbi's own oracle runs.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError
 from pgmest.adapters.mbi.field import MarkovRandomField
-from pgmest.adapters.mbi.peer import available, installed, mbi, traced
+from pgmest.adapters.mbi.peer import available, done, installed, mbi, traced
 from pgmest.adapters.mbi.tables import to_mbi_factor
+from pgmest.errors import ArgumentError
 from pgmest.queries import Kron
 
 _peer = installed("mbi.marginal_oracles")
@@ -30,7 +30,7 @@ ORACLES = (
     "brute_force_marginals",
     "einsum_marginals",
 )
-"""The functions of mbi's that give the marginals on the cliques of the potentials."""
+"""The functions of mbi that return the marginals on the cliques of the potentials."""
 
 
 def _field(potentials: Any, total: Any, constraints: Iterable[Any]) -> MarkovRandomField:
@@ -38,7 +38,7 @@ def _field(potentials: Any, total: Any, constraints: Iterable[Any]) -> MarkovRan
 
 
 def marginals(potentials: Any, total: Any = 1.0, *, constraints: Sequence[Any] = ()) -> Any:
-    """The marginals on exactly the cliques of the potentials, as an `mbi.CliqueVector`."""
+    """Return the marginals on exactly the cliques of the potentials, as an `mbi.CliqueVector`."""
     return _many(_field(potentials, total, constraints), potentials.cliques)
 
 
@@ -50,13 +50,12 @@ def _many(field: MarkovRandomField, cliques: Iterable[Sequence[Any]]) -> Any:
 
 
 def _on_pgmest(original: Callable[..., Any]) -> Callable[..., Any]:
-    """mbi's oracle, replaced wherever it is asked for marginals of numbers and nothing else."""
+    """Return mbi's oracle, replaced for calls with numbers that ask for marginals only."""
 
     @functools.wraps(original)
     def oracle(potentials: Any, total: Any = 1.0, *args: Any, constraints: Sequence[Any] = (), **options: Any) -> Any:
         if traced(potentials, total, constraints) or args or options.get("jtree") or options.get("return_messages"):
-            extra = {"constraints": constraints} if constraints else {}
-            return original(potentials, total, *args, **extra, **options)
+            return original(potentials, total, *args, **_unless_empty(constraints), **options)
         return marginals(potentials, total, constraints=constraints)
 
     for attribute in ("lower", "trace", "eval_shape", "clear_cache"):  # a function that JAX has compiled has these
@@ -84,7 +83,7 @@ CONSTRAINED = {
 
 
 EVIDENCE = "_mbi_evidence"
-"""What mbi 1.1 calls the first axis of an answer to evidence that is an array."""
+"""mbi 1.1's name of the first axis of the answer if the evidence is an array."""
 
 
 def variable_elimination(
@@ -96,16 +95,16 @@ def variable_elimination(
     constraints: Sequence[Any] = (),
     mesh: Any = None,
 ) -> Any:
-    """The marginal on any attributes, an `mbi.Factor` that sums to `total`; with evidence, among the records with it.
+    """Return the marginal on any attributes, given the evidence, as an `mbi.Factor` that sums to `total`.
 
     Args:
         potentials, clique, total, constraints: as in mbi.
-        evidence: attribute -> code. As in mbi 1.1 codes may be arrays of one length: the answer then has an axis for
-            their entries first, and sums to `total` for each.
-        mesh: mbi's, accepted and not needed.
+        evidence: attribute -> code. As in mbi 1.1, codes may be arrays of one length: the answer then has a first axis
+            for their entries, and sums to `total` for each entry.
+        mesh: an argument of mbi, accepted and not used.
 
     Raises:
-        QueryError: evidence on attributes asked for.
+        QueryError: the evidence has an attribute of `clique`.
     """
     if traced(potentials, total, evidence, constraints):
         extra = {"evidence": evidence} if evidence else {}
@@ -123,7 +122,7 @@ def variable_elimination(
 def _given_arrays(
     field: MarkovRandomField, clique: tuple[str, ...], codes: Mapping[str, np.ndarray], total: float
 ) -> Any:
-    """The marginal for each entry of the evidence; what is asked twice is computed once."""
+    """Return the marginal for each entry of the evidence; equal entries are computed once."""
     columns = np.stack(np.broadcast_arrays(*codes.values()), axis=-1).reshape(-1, len(codes))
     distinct, places = np.unique(columns, axis=0, return_inverse=True)
     tables = [field.model.project(clique, dict(zip(codes, map(int, row), strict=True))) for row in distinct]
@@ -135,7 +134,7 @@ def _given_arrays(
 def bulk_variable_elimination(
     potentials: Any, marginal_queries: Iterable[Any], total: Any = 1.0, *, constraints: Sequence[Any] = ()
 ) -> Any:
-    """The marginals on many sets of attributes, as an `mbi.CliqueVector`; shared work is done once."""
+    """Return the marginals on many sets of attributes as an `mbi.CliqueVector`; shared work is done once."""
     if traced(potentials, total, constraints):
         return _peer.bulk_variable_elimination(potentials, marginal_queries, total, **_unless_empty(constraints))
     return _many(_field(potentials, total, constraints), marginal_queries)
@@ -149,15 +148,13 @@ def calculate_many_marginals(
     *,
     constraints: Sequence[Any] = (),
 ) -> Any:
-    """As `bulk_variable_elimination`; no oracle needs to be given."""
+    """Call `bulk_variable_elimination`; the oracle argument is not used."""
     return bulk_variable_elimination(potentials, marginal_queries, total, constraints=constraints)
 
 
 def precompile_bulk_variable_elimination(*args: Any, **options: Any) -> concurrent.futures.Future[None]:
-    """Nothing is compiled for a query: a future that is done."""
-    done: concurrent.futures.Future[None] = concurrent.futures.Future()
-    done.set_result(None)
-    return done
+    """Return a future that is done, since pgmest compiles nothing for a query."""
+    return done()
 
 
 def kron_query(
@@ -168,7 +165,7 @@ def kron_query(
     *,
     constraints: Sequence[Any] = (),
 ) -> Any:
-    """The answers to a product of query matrices, an `mbi.Factor` over the attributes with `suffix`.
+    """Return the answers to a product of query matrices, an `mbi.Factor` over the attributes with `suffix`.
 
     Raises:
         ArgumentError: two attributes would get the same name.
@@ -179,7 +176,7 @@ def kron_query(
     answers = field.model.answer(Kron(matrices)).transpose(matrices)
     renamed = [f"{attribute}{suffix}" for attribute in query_factors]
     if len(set(renamed)) != len(renamed):
-        raise ArgumentError.of("suffix", suffix, "a text that keeps the attributes' names apart")
+        raise ArgumentError.of("suffix", suffix, "a text with which the attributes' names stay distinct")
     return mbi.Factor(mbi.Domain(renamed, answers.domain.shape), np.asarray(answers.values))
 
 
@@ -188,5 +185,5 @@ def _unless_empty(constraints: Sequence[Any]) -> dict[str, Any]:
 
 
 def __getattr__(name: str) -> Any:
-    """What is not here is mbi's own."""
+    """Return a name of mbi's own module."""
     return getattr(_peer, name)

@@ -1,4 +1,4 @@
-"""Linear measurements, mbi's to ours and back, and the number of records that they tell."""
+"""Conversion of linear measurements between mbi and pgmest, and the number of records that they determine."""
 
 from __future__ import annotations
 
@@ -7,41 +7,43 @@ from typing import Any
 
 import numpy as np
 
-from pgmest._base.errors import QueryError, TotalError
 from pgmest.adapters.mbi.names import Names
 from pgmest.adapters.mbi.peer import is_plain, mbi
 from pgmest.adapters.mbi.queries import MatrixQuery, from_mbi_query
+from pgmest.errors import QueryError, TotalError
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.solvers.total import estimate_total
 from pgmest.tables.domain import Domain
 
 EXACT_SHARE = 1e-3
-"""What is measured with a stddev of 0 counts as this much more precise than the most precise of the others, in
-standard deviations: an exact answer outweighs a noisy one a million to one."""
+"""The stddev of exact answers (`stddev=0`), as a share of the least stddev of the others.
+
+With this share, an exact answer outweighs a noisy one a million to one.
+"""
 
 ENTRIES = 1 << 26
-"""A query matrix of ours is materialized for mbi up to this many entries (512 MB)."""
+"""The most entries of a query matrix that is materialized for mbi (512 MB)."""
 
 
 def from_mbi_measurement(measurement: Any, domain: Any) -> LinearMeasurement:
-    """An `mbi.LinearMeasurement` as ours; a query that is a function becomes a matrix.
+    """Return an `mbi.LinearMeasurement` as a `pgmest.LinearMeasurement`; a query function becomes a matrix.
 
-    An answer with `stddev=0`, an exact one, gets 1; `from_mbi_measurements` knows what it stands beside.
+    An exact answer (`stddev=0`) gets a stddev of 1; `from_mbi_measurements` takes one relative to the others.
 
     Args:
-        measurement: mbi's.
-        domain: mbi's or ours.
+        measurement: mbi's measurement.
+        domain: a domain of mbi or pgmest.
 
     Raises:
-        QueryError: its query is not linear.
-        MeasurementError: its values are not numbers, or of another shape.
+        QueryError: the query is not linear.
+        MeasurementError: the values are not numbers, or have another shape.
     """
     names = Names.plain(domain) if isinstance(domain, Domain) else Names(domain)
     return _converted(measurement, names, 1.0)
 
 
 def from_mbi_measurements(measurements: Iterable[Any], domain: Any) -> list[LinearMeasurement]:
-    """Measurements of mbi's as ours. Exact ones (`stddev=0`) get a thousandth of the least stddev beside them.
+    """Return mbi's measurements as pgmest's; exact ones (`stddev=0`) get a thousandth of the least stddev of others.
 
     Raises:
         QueryError, MeasurementError: as for `from_mbi_measurement`.
@@ -63,10 +65,10 @@ def _converted(measurement: Any, names: Names, exact: float) -> LinearMeasuremen
 
 
 def to_mbi_measurement(measurement: LinearMeasurement, domain: Domain) -> Any:
-    """Our measurement as an `mbi.LinearMeasurement`; answers of unequal noise are divided by it, and so is the query.
+    """Return a measurement as an `mbi.LinearMeasurement`; if the noise is unequal, answers and query are divided by it.
 
     Raises:
-        QueryError: the matrix of its query would be too large.
+        QueryError: the matrix of the query would be too large.
     """
     from scipy import sparse
 
@@ -85,7 +87,7 @@ def to_mbi_measurement(measurement: LinearMeasurement, domain: Domain) -> Any:
         if measurement.rows * cells > ENTRIES:
             raise QueryError(
                 f"the query measured on {measurement.clique} would be a matrix of {measurement.rows:,} x {cells:,} "
-                "entries; mbi takes functions of a factor, of which you can write one for it."
+                "entries, too many; mbi also takes a function of a factor: write one for this query."
             )
         rows = np.stack([measurement.transpose_cells(row) for row in np.eye(measurement.rows)])
         matrix = rows.reshape(measurement.rows, cells) / scale[:, None]
@@ -93,12 +95,12 @@ def to_mbi_measurement(measurement: LinearMeasurement, domain: Domain) -> Any:
 
 
 def counts_for_total(measurement: Any) -> bool:
-    """Whether mbi's user lets a measurement take part in the estimate of the number of records."""
+    """Return whether a measurement of mbi may be used to estimate the number of records."""
     return bool(getattr(measurement.query, "use_for_total_estimation", True))
 
 
 def total_of(theirs: Iterable[Any], ours: Iterable[LinearMeasurement], domain: Domain) -> float:
-    """The number of records by the measurements that may tell it, at least 1; 1 where none does, as mbi has it."""
+    """Return the estimated number of records, at least 1; 1 if no measurement determines it, as in mbi."""
     used = [mine for their, mine in zip(theirs, ours, strict=True) if counts_for_total(their)]
     try:
         return estimate_total(used, domain).value
@@ -107,7 +109,7 @@ def total_of(theirs: Iterable[Any], ours: Iterable[LinearMeasurement], domain: D
 
 
 def minimum_variance_unbiased_total(measurements: Iterable[Any]) -> float:
-    """mbi's function of this name: the total by its measurements of whole marginals, at least 1; 1 without any."""
+    """Return the total estimated from the measurements of whole marginals, at least 1; 1 without any, as in mbi."""
     used = [m for m in measurements if is_plain(m.query) and counts_for_total(m)]
     found = [(np.asarray(m.noisy_measurement, dtype=np.float64), float(m.stddev)) for m in used]
     exact = [values.sum() for values, stddev in found if stddev == 0]

@@ -1,7 +1,7 @@
-"""Domains, attribute names and records, mbi's to ours and back.
+"""Conversion of domains, attribute names and records between mbi and pgmest.
 
-An attribute of mbi's may be an integer, ours are text: the attribute 3 is called "3" here, or "3'" where mbi has a "3"
-as well. Labels of values stay with mbi's domain, where `labels_of` finds them.
+An attribute of mbi may be an integer, those of pgmest are text: the attribute 3 becomes "3", or "3'" if mbi has a "3",
+too. Labels of values remain in mbi's domain, from which `labels_of` reads them.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError
 from pgmest.adapters.mbi.peer import mbi
 from pgmest.data.dataset import Dataset
+from pgmest.errors import ArgumentError
 from pgmest.tables.domain import Clique, Domain
 
 
@@ -34,12 +34,12 @@ def _names(attributes: tuple[Any, ...]) -> tuple[str, ...]:
 
 
 class Names:
-    """Which attribute of an mbi domain is which of ours.
+    """The names of an mbi domain's attributes in pgmest.
 
     Attributes:
         theirs: the mbi domain.
-        domain: ours.
-        of: mbi's attribute -> our name.
+        domain: the pgmest domain.
+        of: mbi's attribute -> pgmest's name.
     """
 
     def __init__(self, domain: Any):
@@ -51,11 +51,11 @@ class Names:
 
     @classmethod
     def plain(cls, domain: Domain) -> Names:
-        """For one of our domains: the names are the same on both sides."""
+        """Return the names of a pgmest domain, which are the same in mbi."""
         return cls(mbi.Domain(domain.attributes, domain.shape))
 
     def clique(self, attributes: Any) -> Clique:
-        """Our names of mbi's attributes; one attribute counts as a tuple of one.
+        """Return pgmest's names of mbi's attributes; a single attribute counts as a tuple of one.
 
         Raises:
             ArgumentError: there is no such attribute.
@@ -67,24 +67,24 @@ class Names:
             raise ArgumentError.of("the attribute", error.args[0], list(self.of)) from None
 
     def back(self, clique: Iterable[str]) -> tuple[Any, ...]:
-        """mbi's attributes of our names."""
+        """Return mbi's attributes of pgmest's names."""
         return tuple(self._back[name] for name in clique)
 
 
 def from_mbi_domain(domain: Any) -> Domain:
-    """An `mbi.Domain` as ours; attributes that are integers get their digits as names."""
+    """Return an `mbi.Domain` as a `pgmest.Domain`; attributes that are integers get their digits as names."""
     return Names(domain).domain
 
 
 def to_mbi_domain(domain: Domain, labels: Mapping[str, Iterable[Any]] | None = None) -> Any:
-    """Our domain as an `mbi.Domain`.
+    """Return a `pgmest.Domain` as an `mbi.Domain`.
 
     Args:
-        domain: ours.
-        labels: attribute -> what its codes mean, for every attribute.
+        domain: the pgmest domain.
+        labels: attribute -> the labels of its codes, for every attribute.
 
     Raises:
-        ArgumentError: an attribute has no labels, or another number of them than values.
+        ArgumentError: the number of an attribute's labels is not that of its values.
     """
     if labels is None:
         return mbi.Domain(domain.attributes, domain.shape)
@@ -96,16 +96,16 @@ def to_mbi_domain(domain: Domain, labels: Mapping[str, Iterable[Any]] | None = N
 
 
 def labels_of(domain: Any) -> dict[str, tuple[Any, ...]] | None:
-    """What the codes of an `mbi.Domain` mean, by our names of its attributes; None where it does not say."""
+    """Return the labels of the codes of an `mbi.Domain`, by pgmest's names of its attributes; None without labels."""
     labels = getattr(domain, "labels", None)
     return None if labels is None else dict(zip(Names(domain).domain, labels, strict=True))
 
 
 def from_mbi_dataset(dataset: Any) -> Dataset:
-    """An `mbi.Dataset` or `JaxDataset` as ours, with its weights unless all of them are 1.
+    """Return an `mbi.Dataset` or `JaxDataset` as a `pgmest.Dataset`, with its weights unless all of them are 1.
 
     Raises:
-        DataError, CodeRangeError: a value is no code of the domain.
+        DataError, CodeRangeError: a value is not a code of the domain.
     """
     names = Names(dataset.domain)
     columns = dict(dataset.data) if hasattr(dataset, "data") else dataset.to_dict()
@@ -117,14 +117,14 @@ def from_mbi_dataset(dataset: Any) -> Dataset:
 
 
 def to_mbi_dataset(dataset: Dataset, domain: Any = None) -> Any:
-    """Our records as an `mbi.Dataset`.
+    """Return a `pgmest.Dataset` as an `mbi.Dataset`.
 
     Args:
-        dataset: ours.
-        domain: the mbi domain to give it, with its integer names and labels; by default that of our names.
+        dataset: the pgmest dataset.
+        domain: the mbi domain of the result, with integer names and labels; by default that of pgmest's names.
 
     Raises:
-        ArgumentError: the domain is another one than that of the records.
+        ArgumentError: the domain is not that of the records.
     """
     names = Names.plain(dataset.domain) if domain is None else Names(domain)
     if names.domain != dataset.domain:

@@ -1,19 +1,20 @@
-"""The mbi that is installed: one place that imports it, and what differs between its releases."""
+"""The installed mbi: this module alone imports it, and handles the differences between its releases."""
 
 from __future__ import annotations
 
+import concurrent.futures
 import importlib
 from contextlib import AbstractContextManager
 from typing import Any
 
-from pgmest._base.errors import OptionalDependencyError
+from pgmest.errors import OptionalDependencyError
 
 TESTED = ("1.1", "2.0")
 """The releases that the tests run with."""
 
 
 def installed(name: str = "mbi") -> Any:
-    """A module of mbi's, or mbi itself.
+    """Return a module of mbi, or mbi itself.
 
     Raises:
         OptionalDependencyError: mbi is not installed.
@@ -25,7 +26,7 @@ def installed(name: str = "mbi") -> Any:
 
 
 def available(name: str) -> Any | None:
-    """A module that not every release of mbi has, or None."""
+    """Return a module that not every release of mbi has, or None."""
     try:
         return importlib.import_module(name)
     except ImportError:
@@ -38,22 +39,29 @@ maximal_subset: Any = installed("mbi.clique_utils").maximal_subset
 
 
 def clique_list(cliques: Any) -> Any:
-    """Cliques as this release keeps them: a list before mbi 2.0, to which callers add lists, and a tuple since."""
+    """Return cliques in the type of the installed release: a list before mbi 2.0, a tuple since."""
     return mbi.CliqueVector(mbi.Domain([], []), list(cliques)[:0], {}).cliques.__class__(cliques)
 
 
 def double_precision() -> AbstractContextManager[None]:
-    """JAX in float64 for as long as the context lasts, whatever mbi's user has chosen."""
+    """Return a context in which JAX computes in float64, whatever the user of mbi has chosen."""
     module = jax if hasattr(jax, "enable_x64") else importlib.import_module("jax.experimental")
     return module.enable_x64(True)
 
 
+def done() -> concurrent.futures.Future[None]:
+    """Return a future that is done, for mbi's functions that compile in the background, which pgmest does not need."""
+    future: concurrent.futures.Future[None] = concurrent.futures.Future()
+    future.set_result(None)
+    return future
+
+
 def traced(*values: Any) -> bool:
-    """Whether JAX is tracing a function of these: then there are no numbers yet for pgmest to work with."""
+    """Return whether JAX is tracing a function of these values, so that pgmest has no numbers to work with."""
     leaves = jax.tree_util.tree_leaves(values)
     return any(isinstance(leaf, jax.core.Tracer | jax.ShapeDtypeStruct) for leaf in leaves)
 
 
 def is_plain(query: Any) -> bool:
-    """Whether a query of mbi's is the marginal itself."""
+    """Return whether a query of mbi is the marginal itself."""
     return query is None or query == mbi.Factor.datavector or type(query).__name__ == "DatavectorQuery"

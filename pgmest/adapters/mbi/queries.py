@@ -1,7 +1,7 @@
-"""A query of mbi's is a function of a factor. Here it becomes a matrix, sparse where it is, or products of one.
+"""Conversion of mbi's queries, which are functions of a factor, to dense or sparse matrices or linear operators.
 
-JAX differentiates the function: the derivative of a linear function is its matrix, row by row, at the cost of one
-evaluation a row. So a single query on ten thousand cells costs one evaluation, not ten thousand.
+JAX differentiates the function: the derivative of a linear function is its matrix, and each row costs one evaluation.
+A single query on ten thousand cells therefore costs one evaluation, not ten thousand.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from typing import Any
 
 import numpy as np
 
-from pgmest._base.errors import QueryError
 from pgmest.adapters.mbi.names import Names
 from pgmest.adapters.mbi.peer import double_precision, is_plain, jax, mbi
+from pgmest.errors import QueryError
 from pgmest.tables.domain import Clique
 
 BLOCK_ENTRIES = 1 << 22
-"""Rows are found in blocks of at most this number of entries (32 MB)."""
+"""The most entries in a block of rows (32 MB)."""
 
 FEW_CELLS = 1 << 10
-"""On at most this number of cells a function is asked about each, without JAX, which would compile for each query."""
+"""On at most this number of cells, a function is evaluated for each cell, without JAX, which would compile it."""
 
 MOST_WORK = 1 << 31
 MOST_NONZEROS = 1 << 25
-"""A query with more entries, or more of them that are not zero (400 MB), is kept as products."""
+"""A query with more entries, or more nonzero entries (400 MB), becomes a linear operator instead of a matrix."""
 
 
 @dataclass(frozen=True, eq=False)
 class MatrixQuery:
-    """A query matrix as mbi takes it: a function of a factor.
+    """A query matrix in the form that mbi takes: a function of a factor.
 
     Attributes:
         matrix: shape (rows, cells), dense or scipy sparse.
@@ -48,7 +48,7 @@ class MatrixQuery:
         return BCOO.from_scipy_sparse(self.matrix) @ factor.datavector()
 
     def op_norm_sq(self) -> float:
-        """The largest squared singular value, or for a sparse matrix a bound; mbi takes its step size from it."""
+        """Return the largest squared singular value, for a sparse matrix a bound; it determines mbi's step size."""
         if isinstance(self.matrix, np.ndarray):
             return float(np.linalg.norm(self.matrix, 2) ** 2)
         sizes = abs(self.matrix)
@@ -56,10 +56,10 @@ class MatrixQuery:
 
 
 def from_mbi_query(query: Any, clique: Clique, names: Names, rows: int) -> Any:
-    """What `pgmest.LinearMeasurement(query=...)` takes for a query of mbi's.
+    """Return a query of mbi as an argument `query` of `pgmest.LinearMeasurement`.
 
     Raises:
-        QueryError: it is not linear, or answers another number of questions than there are values.
+        QueryError: the query is not linear, or the number of its answers is not that of the values.
     """
     from scipy import sparse
 
@@ -75,14 +75,14 @@ def from_mbi_query(query: Any, clique: Clique, names: Names, rows: int) -> Any:
         return sparse.eye(cells).tocsr()[query.start :]
     if cells <= FEW_CELLS:
         table = names.theirs.project(names.back(clique))
-        with contextlib.suppress(TypeError, AttributeError):  # no hash; or written for arrays of JAX alone
+        with contextlib.suppress(TypeError, AttributeError):  # the query has no hash, or needs arrays of JAX
             return _of_few_cells(query, table, clique, rows)
     return _of_function(query, clique, names, rows)
 
 
 @lru_cache(maxsize=1024)
 def _of_few_cells(query: Callable[[Any], Any], table: Any, clique: Clique, rows: int) -> Any:
-    """The same query is converted again in every round of a mechanism: it is kept."""
+    """Return the matrix of a query on few cells; it is cached, since a mechanism converts it in every round."""
     with double_precision():
         return _of_unit_tables(query, table, clique, rows)
 
@@ -98,7 +98,7 @@ def _of_function(query: Callable[[Any], Any], clique: Clique, names: Names, rows
     with double_precision():
         try:
             answered, transpose = jax.vjp(jax.jit(answer), probe)
-        except (TypeError, ValueError, jax.errors.JAXTypeError):  # written for NumPy: JAX cannot look inside
+        except (TypeError, ValueError, jax.errors.JAXTypeError):  # JAX cannot trace a function written for NumPy
             return _of_unit_tables(query, table, clique, rows)
         _check_rows(len(answered), rows, clique)
         if rows * cells > MOST_WORK:
@@ -119,7 +119,7 @@ def _derivative_blocks(transpose: Callable[..., Any], rows: int, cells: int) -> 
 
 
 def _stacked(blocks: Iterator[np.ndarray], rows: int, cells: int) -> Any:
-    """The blocks of rows as one matrix, dense where most entries are not zero; None where these are too many."""
+    """Return the rows as one matrix, sparse if few entries are nonzero; None if too many are."""
     from scipy import sparse
 
     parts, nonzeros = [], 0
@@ -133,7 +133,7 @@ def _stacked(blocks: Iterator[np.ndarray], rows: int, cells: int) -> Any:
 
 
 def _products(answer: Callable[..., Any], transpose: Callable[..., Any], rows: int, cells: int) -> Any:
-    """The query as a scipy LinearOperator."""
+    """Return the query as a scipy LinearOperator."""
     from scipy.sparse.linalg import LinearOperator
 
     def apply(values: np.ndarray) -> np.ndarray:
@@ -149,7 +149,7 @@ def _products(answer: Callable[..., Any], transpose: Callable[..., Any], rows: i
 
 
 def _of_unit_tables(query: Callable[[Any], Any], table: Any, clique: Clique, rows: int) -> Any:
-    """The matrix of any function, by its answers about the tables with a single 1."""
+    """Return the matrix of any linear function, from its answers on the tables with a single 1."""
     cells = int(np.prod(table.shape, dtype=np.int64))
 
     def answer(values: np.ndarray) -> np.ndarray:
@@ -180,7 +180,7 @@ def _check_rows(found: int, rows: int, clique: Clique) -> None:
 
 
 def _check_linear(matrix: Any, answer: Callable[[np.ndarray], np.ndarray], cells: int, clique: Clique) -> None:
-    """One table other than that of the derivative, and the empty one."""
+    """Raise QueryError if the matrix does not give the function's answers on two further tables, one of them empty."""
     for probe in (np.arange(1.0, cells + 1), np.zeros(cells)):
         expected = answer(probe)
         scale = max(1.0, float(np.abs(expected).max(initial=0.0)))

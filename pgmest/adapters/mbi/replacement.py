@@ -1,4 +1,4 @@
-"""pgmest in mbi's place, for libraries that import mbi themselves."""
+"""The replacement of mbi's functions by pgmest's, for libraries that import mbi themselves."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MISSING = object()
 
 
 def replacements() -> Iterator[tuple[Any, str, Any]]:
-    """Each name of mbi's that pgmest offers: the module that has it, the name, and ours."""
+    """Yield the module, the name and the replacement of each object of mbi that pgmest replaces."""
     peer = installed()
     theirs = installed("mbi.estimation")
     for name in (*ESTIMATORS, *FUNCTIONS):
@@ -53,10 +53,10 @@ def replacements() -> Iterator[tuple[Any, str, Any]]:
 
 @contextmanager
 def replacing_mbi() -> Iterator[None]:
-    """While this lasts, mbi's estimators, oracles and fields are pgmest's, for everybody in this process.
+    """Replace mbi's estimators, oracles and fields by pgmest's, in the whole process, as long as the context lasts.
 
-    For libraries that import mbi themselves and take no estimator. What they took from mbi by `from mbi import ...`
-    before stays mbi's.
+    This is for libraries that import mbi themselves and take no estimator. Names that they imported before by
+    `from mbi import ...` remain mbi's.
     """
     before = [(module, name, getattr(module, name, _MISSING)) for module, name, _ in replacements()]
     for module, name, ours in list(replacements()):

@@ -1,4 +1,4 @@
-"""What a report says by comparing the release with the private data: for the data owner's eyes only."""
+"""The sections of a report that compare the release with the private data, for the data owner only."""
 
 from __future__ import annotations
 
@@ -7,43 +7,46 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pgmest._base.errors import listed, percent_text, plural
 from pgmest.data.dataset import Dataset
+from pgmest.errors import listed, percent_text, plural
 from pgmest.evaluation.membership import membership_check, nearest_distances
 from pgmest.evaluation.reports.page import bullets, notice, paragraph, picture, section, table
 from pgmest.evaluation.workload_error import marginal_errors, workload_error
-from pgmest.queries.workloads import Projectable, Workload
-from pgmest.queries.workloads.answers import marginals
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
+from pgmest.workloads import Projectable, Workload
+from pgmest.workloads.answers import marginals
 
 if TYPE_CHECKING:
-    from pgmest.data.schema.check import TableCheck
+    from pgmest.schema.check import TableCheck
 
 SHOWN = 6
-MATRIX_ATTRIBUTES = 60
+"""The most marginals that a section lists."""
+
+
 CHECKED_RECORDS = 1000
+"""The most records of each kind in the membership check."""
 
 MEANING = (
     "The error of a table is the share of the records that would have to be moved to other cells to make it equal to "
     "the true one (total variation distance): 0 % is a perfect table, 100 % has nothing in common with it. For "
-    "comparison, the sampling error is how far a second survey of as many people would typically be from this one: "
-    "errors of that size are of no account."
+    "comparison, the sampling error is the typical error of a second survey of as many people: errors of that size do "
+    "not matter."
 )
 
 
 def raw_table(check: TableCheck | None) -> str:
-    """What the schema made of the raw table, before anything that compares codes with codes."""
-    heading = "What the schema made of the raw table"
+    """Return the section on how the schema fits the raw table."""
+    heading = "How the schema fits the raw table"
     if check is None:
         text = (
-            "This page compares the release with the table as it was encoded, not with the raw table: it cannot tell "
-            "what the schema clipped, could not read, or put into one bin. `pgmest check TABLE SCHEMA` tells."
+            "This page compares the release with the encoded table, not with the raw table: values that the schema "
+            "clipped, could not read, or put into one bin are not visible here. `pgmest check TABLE SCHEMA` shows them."
         )
         return section(heading, paragraph(text))
     text = (
-        f"Of the values in the raw table {percent_text(check.kept, 1)} are as the schema foresees them. All errors "
-        "further down are of the table after that: what is lost here is lost, however small they are."
+        f"{percent_text(check.kept, 1)} of the values in the raw table fit the schema. All errors below compare with "
+        "the encoded table: they do not include what the encoding has lost."
     )
     remarks = [f"{name}: {remark}" for name, remark, _ in check.remarks()]
     left = f"Not in the schema, so left out: {listed(check.left_out, 20)}." if check.left_out else ""
@@ -58,8 +61,8 @@ def raw_table(check: TableCheck | None) -> str:
 
 
 def one_way(real: Projectable, released: Projectable, domain: Domain, labels: Mapping[str, Sequence[str]]) -> str:
-    """The one-way marginals, worst first, in numbers and pictures."""
-    from pgmest.evaluation.plots import compare_marginals
+    """Return the section on the one-way marginals, the least accurate first, in numbers and pictures."""
+    from pgmest.plots import compare_marginals
 
     errors = marginal_errors(real, released, domain.attributes)
     drawn = _worst_and_best(list(errors), SHOWN - SHOWN % 4 or 4)
@@ -75,19 +78,20 @@ def one_way(real: Projectable, released: Projectable, domain: Domain, labels: Ma
 
 
 def two_way(real: Projectable, released: Projectable, pairs: Workload, labels: Mapping[str, Sequence[str]]) -> str:
-    """The two-way marginals: a matrix of errors, and the worst and best of them side by side."""
-    from pgmest.evaluation.plots import compare_marginals, draw_pair_errors
+    """Return the section on the two-way marginals: a matrix of errors, and the worst and best pairs side by side."""
+    from pgmest.plots import compare_marginals, draw_pair_errors
+    from pgmest.plots.style import MOST_NAMED
 
     errors = marginal_errors(real, released, pairs.cliques)
     values = np.array(list(errors.values()))
     parts = [
         paragraph(
-            "Tables of two attributes show whether the release keeps what belongs together. Of the "
+            "Tables of two attributes show whether the release keeps the dependences of attributes. Of the "
             f"{plural(len(errors), 'pair')} compared, the average error is {_percent(values.mean())}, half are below "
             f"{_percent(np.median(values))}, and the worst is {_percent(values.max())}."
         )
     ]
-    if len({name for clique in errors for name in clique}) <= MATRIX_ATTRIBUTES:
+    if len({name for clique in errors for name in clique}) <= MOST_NAMED:
         parts.append(picture(draw_pair_errors(errors), "The error of each pair of attributes; dark is bad"))
     drawn = _worst_and_best(list(errors), 4)
     parts += [
@@ -103,7 +107,7 @@ def two_way(real: Projectable, released: Projectable, pairs: Workload, labels: M
 
 
 def workload_section(real: Projectable, released: Projectable, workload: Workload) -> str:
-    """The error on the workload in the normalizations that people ask for."""
+    """Return the section on the workload error, in the usual normalizations."""
     in_counts = workload_error(real, released, workload, per="query")
     tv, relative = (workload_error(real, released, workload, norm="tv", per=per) for per in ("record", "answer"))
     rows = [
@@ -122,27 +126,27 @@ def workload_section(real: Projectable, released: Projectable, workload: Workloa
 
 
 def privacy_section(real: Dataset, records: Dataset, holdout: Dataset | None, numeric: Sequence[str], seed: int) -> str:
-    """Whether synthetic records are nearer to the people in the data than to others."""
-    from pgmest.evaluation.plots import compare_distances
+    """Return the section on the membership check: whether released records are nearer to members than to others."""
+    from pgmest.plots import compare_distances
 
     caution = paragraph(
-        "This is a check and not a proof. It finds plain copying. The promise of privacy is the ledger's, and rests on "
-        "how the release was made, not on how it looks."
+        "This is a check and not a proof. It finds plain copies. The promise of privacy is the ledger's; it follows "
+        "from the way the release was made, not from its records."
     )
     if holdout is None:
         rng = np.random.default_rng(seed)
         chosen = real.take(rng.choice(real.records, min(CHECKED_RECORDS, real.records), replace=False))
         copies = float(np.mean(nearest_distances(chosen, records) == 0))
         text = (
-            f"{_percent(copies)} of the real records looked at occur in the release with exactly the same values. "
-            "Where few attributes with few values are released that is natural and harmless. To tell whether it is, "
-            "give holdout= records of the same population that the release was not made from."
+            f"{_percent(copies)} of the real records compared occur in the release with exactly the same values. "
+            "This is natural and harmless if few attributes with few values are released. To find out whether it is "
+            "harmless, give holdout= records of the same population from which the release was not made."
         )
         return section("Privacy check", paragraph(text), caution)
     check = membership_check(real, holdout, records, numeric=numeric, sample=CHECKED_RECORDS, seed=seed)
     surprising = abs(check.auc - 0.5) > 3 * check.auc_stddev
     verdict = (
-        "The two differ by more than chance explains: look into it before releasing anything."
+        "The two differ by more than chance explains: find the reason before you release anything."
         if surprising
         else "The two differ by no more than chance explains: nothing was found."
     )
@@ -153,10 +157,10 @@ def privacy_section(real: Dataset, records: Dataset, holdout: Dataset | None, nu
     return section(
         "Privacy check",
         paragraph(
-            "If the release gave away who was in the data, released records would be nearer to those people (members) "
-            "than to others of the same population. An attacker who guesses by that distance would be right about a "
-            f"pair of a member and another person in {_percent(check.auc)} of the cases; 50 % is guessing, and chance "
-            f"alone makes it vary by ± {_percent(2 * check.auc_stddev)}. {verdict}"
+            "If the release revealed who was in the data, released records would be nearer to those people (members) "
+            "than to others of the same population. An attacker who guesses by this distance would identify the member "
+            f"in a pair of a member and another person in {_percent(check.auc)} of the cases; 50 % is guessing, and "
+            f"chance alone makes the share vary by ± {_percent(2 * check.auc_stddev)}. {verdict}"
         ),
         table(("", "members", "others"), rows),
         picture(compare_distances(check.train, check.holdout), "Distances to the nearest released record"),
@@ -165,16 +169,18 @@ def privacy_section(real: Dataset, records: Dataset, holdout: Dataset | None, nu
 
 
 def _unseen(real: Projectable, released: Projectable, cliques: Sequence[Clique]) -> str:
-    """The released records in cells that are empty in the data."""
+    """Return a paragraph on the released records in cells that are empty in the data."""
     shares = []
     for mine, theirs in zip(marginals(real, cliques), marginals(released, cliques), strict=True):
         share = float(np.maximum(theirs.values[mine.values == 0], 0.0).sum()) / max(float(theirs.values.sum()), 1e-300)
         shares.append(share)
     worst = sorted(zip(shares, cliques, strict=True), reverse=True)[:SHOWN]
     return paragraph(
-        "Combinations of two values that nobody in the data has are not wrong in themselves, but many of them are a "
-        f"sign of noise: on average {_percent(float(np.mean(shares)))} of the released records have one in a given "
-        "pair; most in " + ", ".join(f"{' × '.join(clique)} ({_percent(share)})" for share, clique in worst) + "."
+        "Combinations of two values that nobody in the data has are not errors as such, but many of them are a sign of "
+        f"noise: on average over the pairs, {_percent(float(np.mean(shares)))} of the released records have one; "
+        "the largest shares are in "
+        + ", ".join(f"{' × '.join(clique)} ({_percent(share)})" for share, clique in worst)
+        + "."
     )
 
 
@@ -189,10 +195,10 @@ def _error_table(real: Projectable, errors: Mapping[Clique, float], count: int) 
 
 
 def sampling_error(marginal: Factor) -> float:
-    """About how far, in total variation, as many new records from the same distribution would be.
+    """Return the approximate total variation distance of as many new records from the same distribution.
 
-    Half the sum over cells of E|n / N - p|, which is sqrt(2 p (1 - p) / (pi N)) where N p is large, and never more
-    than 2 p (1 - p).
+    This is half the sum over cells of E|n / N - p|, which is about sqrt(2 p (1 - p) / (pi N)) for large N p, and at
+    most 2 p (1 - p).
 
     >>> round(sampling_error(Factor({"sex": 2}, [5000, 5000])), 4)
     0.004
@@ -204,7 +210,7 @@ def sampling_error(marginal: Factor) -> float:
 
 
 def _worst_and_best(cliques: Sequence[Clique], count: int) -> list[Clique]:
-    """The first and the last, at most `count` in all."""
+    """Return the first and the last cliques, at most `count` in all."""
     if len(cliques) <= count:
         return list(cliques)
     return [*cliques[: count - count // 2], *cliques[len(cliques) - count // 2 :]]

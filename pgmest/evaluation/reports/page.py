@@ -1,4 +1,4 @@
-"""A page of HTML on its own: no script, no outside resource, every text escaped, pictures embedded."""
+"""A self-contained page of HTML: no script, no external resource, every text escaped, pictures embedded."""
 
 from __future__ import annotations
 
@@ -35,32 +35,27 @@ pre { overflow-x: auto; background: #f3f7fa; padding: .8rem; font-size: .85rem; 
 
 
 def paragraph(text: str) -> str:
-    """A paragraph of plain text."""
+    """Return a paragraph of plain text."""
     return f"<p>{html.escape(text)}</p>"
 
 
 def notice(text: str) -> str:
-    """A paragraph that must not be overlooked."""
+    """Return a paragraph in a frame, for warnings."""
     return f'<p class="notice">{html.escape(text)}</p>'
 
 
 def bullets(texts: Iterable[str]) -> str:
-    """A list of plain texts."""
+    """Return a list of plain texts."""
     return "\n".join(["<ul>", *(f"<li>{html.escape(text)}</li>" for text in texts), "</ul>"])
 
 
-def preformatted(text: str) -> str:
-    """Text whose columns line up."""
-    return f"<pre>{html.escape(text)}</pre>"
-
-
 def section(heading: str, *parts: str) -> str:
-    """A section with its heading; `parts` are HTML."""
+    """Return a section with its heading; `parts` are HTML."""
     return f"<section><h2>{html.escape(heading)}</h2>\n" + "\n".join(parts) + "\n</section>"
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]], texts: Sequence[str] = ()) -> str:
-    """A table of texts; the first column is to the left, and those named in `texts`; the others are numbers."""
+    """Return a table of texts: the first column and those named in `texts` are aligned left, numbers right."""
     left = [place == 0 or name in texts for place, name in enumerate(columns)]
 
     def line(cells: Sequence[str], tag: str) -> str:
@@ -73,25 +68,25 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], texts: Sequence
 
 
 def facts(rows: Iterable[tuple[str, str]]) -> str:
-    """Names and what is said of each."""
+    """Return a table of names with a text for each."""
     lines = (f"<tr><th>{html.escape(name)}</th><td>{html.escape(text)}</td></tr>" for name, text in rows)
     return "\n".join(['<table class="facts">', *lines, "</table>"])
 
 
 def picture(figure: Figure, description: str) -> str:
-    """The figure as an embedded image (`plots.style.as_image`); it is closed."""
+    """Return a figure as an embedded image (`plots.style.as_image`), and close it."""
     return f"<p>{_image(figure, description)}</p>"
 
 
 def pictures(figures: Iterable[tuple[Figure, str]]) -> str:
-    """Figures of one size with their descriptions, as many side by side as there is room for."""
-    return "\n".join(['<div class="pictures">', *(_image(figure, said) for figure, said in figures), "</div>"])
+    """Return figures of one size with their descriptions, side by side up to the width of the page."""
+    return "\n".join(['<div class="pictures">', *(_image(figure, text) for figure, text in figures), "</div>"])
 
 
 def _image(figure: Figure, description: str) -> str:
     from matplotlib import pyplot
 
-    from pgmest.evaluation.plots.style import as_image
+    from pgmest.plots.style import as_image
 
     kind, content = as_image(figure)
     pyplot.close(figure)
@@ -100,7 +95,7 @@ def _image(figure: Figure, description: str) -> str:
 
 
 def page(title: str, *parts: str) -> str:
-    """The whole document."""
+    """Return the whole document."""
     return "\n".join(
         [
             "<!DOCTYPE html>",

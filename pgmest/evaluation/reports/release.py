@@ -1,4 +1,4 @@
-"""What a report can say without the private data: what was released, at what cost, and how well it fits its answers."""
+"""The sections of a report that do not need the private data: the release, its privacy cost, and its fit."""
 
 from __future__ import annotations
 
@@ -7,33 +7,37 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pgmest._base.errors import listed, percent_text, plural
-from pgmest.evaluation.expected_error import measured_tables
-from pgmest.evaluation.reports.page import facts, notice, paragraph, picture, pictures, preformatted, section, table
+from pgmest._base.html import html_text
+from pgmest.errors import listed, percent_text, plural
+from pgmest.evaluation.reports.page import facts, notice, paragraph, picture, pictures, section, table
 from pgmest.inference.exact.structural_zeros import StructuralZeros, zero_potentials
+from pgmest.measurements.measured_tables import measured_tables
 from pgmest.models.exact import Model
 from pgmest.models.protocol import EstimatedModel
 from pgmest.privacy.ledger import COLUMNS, Statement
 from pgmest.privacy.statement import PrivacyStatement
-from pgmest.queries.workloads import Projectable
-from pgmest.queries.workloads.answers import marginals
 from pgmest.tables.domain import Domain
+from pgmest.workloads import Projectable
+from pgmest.workloads.answers import marginals
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SHOWN_TABLES = 40
+"""The most tables that a section lists."""
+
 SHOWN_LABELS = 8
+"""The most labels of an attribute that are listed."""
 
 
 def promise(statement: PrivacyStatement) -> str:
-    """What is protected, how strongly, by what and since when: the first thing that a reader sees."""
+    """Return the section on the privacy guarantee: the unit, the guarantee, the mechanism and the date."""
     meaning = [notice(text) for text in statement.caveats] or [paragraph(statement.meaning)]
     return section("The promise of privacy", facts(statement.rows()), *meaning)
 
 
 def expected_errors(source: Any, records: float) -> str:
-    """What the noise on each table that was measured makes of it: the second thing that a reader wants to know."""
+    """Return the section on the error that the noise causes in each measured table."""
     measured = measured_tables(getattr(source, "measurements", None) or (), records)
     if not measured:
         return ""
@@ -49,9 +53,9 @@ def expected_errors(source: Any, records: float) -> str:
     ]
     parts = [
         paragraph(
-            "Each of these tables was measured with noise. The last column is about the share of the records that the "
-            "noise alone would put into a wrong cell of the table; what other tables say makes it less. Tables that "
-            "are not listed were not measured: what the release says about them follows from those that were."
+            "Each of these tables was measured with noise. The last column is the approximate share of the records "
+            "that the noise alone would put into a wrong cell of the table; information from other tables reduces it. "
+            "Tables that are not listed were not measured: the release derives them from the measured ones."
         ),
         table(("table", "cells", "records in a cell", "noise on a cell", "expected error"), rows),
     ]
@@ -65,7 +69,7 @@ def _number(value: float) -> str:
 
 
 def what_was_released(source: Projectable, domain: Domain, labels: Mapping[str, Sequence[str]]) -> str:
-    """The attributes, what their codes stand for where that is known, and the number of records."""
+    """Return the section on the attributes, with the labels of their codes if given, and the number of records."""
     bought = getattr(source, "details", {}).get("bought", {})
     paid = [
         paragraph("Part of the schema was bought from the records for a part of the budget:"),
@@ -83,21 +87,21 @@ def what_was_released(source: Projectable, domain: Domain, labels: Mapping[str, 
 
 
 def cost(ledger: Any) -> str:
-    """The ledger; long, and therefore last."""
+    """Return the section on the ledger, which may be long and is therefore the last one."""
     if ledger is None:
-        text = "No ledger was given, so this page cannot say what the release cost in privacy."
+        text = "No ledger was given, so this page cannot show what the release cost in privacy."
         return section("What it cost in privacy", paragraph(text))
     return section(
         "What it cost in privacy",
-        paragraph("Every question that was put to the private data, in order, and what it cost:"),
+        paragraph("Every question that was put to the private data, in order, with its cost:"),
         *_entries(ledger),
     )
 
 
 def _entries(ledger: Any) -> list[str]:
-    """A statement's summary, and its entries as a table; of anything else its text."""
+    """Return the summary and the entries of a statement, or the text of any other ledger."""
     if not isinstance(ledger, Statement):
-        return [preformatted(str(ledger))]
+        return [html_text(ledger)]
     summary = f"{ledger.total} of {ledger.budget} was spent on {plural(len(ledger), 'request')}."
     delta = f" A delta of {ledger.threshold_delta:.3g} was spent on thresholds." if ledger.delta else ""
     texts = ("what for", "kind", "details")
@@ -112,7 +116,7 @@ def _attributes(domain: Domain, labels: Mapping[str, Sequence[str]]) -> str:
 
 
 def agreement_with_answers(model: Model) -> str:
-    """How far the model is from the noisy answers that it was made from, in units of their noise."""
+    """Return the section on the distances of the model from its noisy answers, in units of their noise."""
     measured = model.measurements or ()
     if not measured:
         return ""
@@ -130,22 +134,22 @@ def agreement_with_answers(model: Model) -> str:
     parts = [
         paragraph(
             "The model was fitted to these noisy answers. The noise is the standard deviation of one answer, in "
-            "records. The last column is how far the model is from the answers, measured in that noise: below or "
-            "around 1 the difference is no more than the noise explains; well above 1 the answers contradict one "
-            "another, or the model left something out."
+            "records. The last column is the distance of the model from the answers, in units of the noise: up to "
+            "about 1, the noise explains the difference; well above 1, the answers contradict one another, or the "
+            "model lacks a dependence."
         ),
         table(("table", "answers", "noise", "distance in noise"), shown),
     ]
     if len(rows) > SHOWN_TABLES:
         parts.append(paragraph(f"{len(rows) - SHOWN_TABLES:,} more tables fit better than these."))
     if model.report is not None:
-        parts.append(preformatted(str(model.report)))
+        parts.append(html_text(model.report.published()))
     return section("How well the model fits the noisy answers", *parts)
 
 
 def released_marginals(source: Projectable, domain: Domain, labels: Mapping[str, Sequence[str]]) -> str:
-    """Pictures of the released one-way marginals."""
-    from pgmest.evaluation.plots import draw_marginals
+    """Return the section with pictures of the released one-way marginals."""
+    from pgmest.plots import draw_marginals
 
     def drawn(name: str) -> tuple[Figure, str]:
         return draw_marginals(source, [name], labels=labels, across=1), f"Released counts of each value of {name}"
@@ -159,24 +163,24 @@ def released_marginals(source: Projectable, domain: Domain, labels: Mapping[str,
 
 
 def released_dependences(source: Projectable, domain: Domain) -> str:
-    """A picture of how strongly each pair of attributes goes together in the release."""
-    from pgmest.evaluation.plots import draw_dependences
+    """Return the section with a picture of the dependence of each pair of attributes in the release."""
+    from pgmest.plots import draw_dependences
 
     pairs = [name for name, size in domain.items() if size > 1]
     if not 2 <= len(pairs) <= SHOWN_TABLES:
         return ""
     return section(
-        "What goes together in the release",
+        "Dependences in the release",
         paragraph(
-            "Dark squares are attributes that tell something about each other in the release: 0 means that they are "
-            "independent there, 1 that one determines the other."
+            "Dark squares are pairs of attributes that depend on each other in the release: 0 means that they are "
+            "independent, 1 that one determines the other."
         ),
         picture(draw_dependences(source, pairs), "The dependence of each pair of attributes in the release"),
     )
 
 
 def impossible_records(source: Projectable, domain: Domain, zeros: StructuralZeros) -> str:
-    """How many released records break the rules given."""
+    """Return the section on the released records with combinations that cannot occur."""
     potentials = zero_potentials(zeros, domain)
     rows, tables = [], marginals(source, potentials.cliques)
     for clique, factor in zip(potentials.cliques, tables, strict=True):
@@ -184,10 +188,10 @@ def impossible_records(source: Projectable, domain: Domain, zeros: StructuralZer
         found = float(factor.values[excluded].sum())
         rows.append((" × ".join(clique), f"{int(excluded.sum()):,}", f"{found:,.1f}"))
     return section(
-        "Records that cannot be",
+        "Impossible records",
         paragraph(
-            "Some combinations of values were declared impossible. The last column is how many released records have "
-            "one of them; it should be 0."
+            "Some combinations of values were declared impossible. The last column is the number of released records "
+            "that have one of them; it should be 0."
         ),
         table(("attributes", "impossible combinations", "released records"), rows),
     )

@@ -7,10 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pgmest._base.errors import ArgumentError, DomainError
 from pgmest._base.files import write_atomically
 from pgmest.data.dataset import Dataset
-from pgmest.evaluation.plots.style import text_drawn_by_reader
+from pgmest.errors import ArgumentError, DomainError
 from pgmest.evaluation.reports.comparison import one_way, privacy_section, raw_table, two_way, workload_section
 from pgmest.evaluation.reports.page import notice, page, paragraph
 from pgmest.evaluation.reports.release import (
@@ -25,26 +24,33 @@ from pgmest.evaluation.reports.release import (
 )
 from pgmest.inference.exact.structural_zeros import StructuralZeros
 from pgmest.models.exact import Model
+from pgmest.plots.style import text_drawn_by_reader
 from pgmest.privacy.statement import PrivacyStatement
-from pgmest.queries.workloads import Projectable, Workload, all_kway, as_workload, random_kway
 from pgmest.tables.domain import Domain
+from pgmest.workloads import Projectable, Workload, all_kway, as_workload, random_kway
 
 if TYPE_CHECKING:
-    from pgmest.data.schema import Schema
-    from pgmest.data.schema.check import TableCheck
+    from pgmest.schema import Schema
+    from pgmest.schema.check import TableCheck
 
 PUBLIC_PAGE, PRIVATE_PAGE = "report.html", "PRIVATE-report.html"
+
 PAIRS = 2000
+"""The most pairs that are compared; of more, a random selection is compared."""
+
 PAIR_CELLS = 1 << 20
+"""Pairs with more cells than this are not compared."""
+
 CHECKED_AGAINST = 50_000
+"""The most records that are sampled from a model for the membership check."""
 
 PRIVATE_NOTICE = (
     "For the data owner's eyes only. This page compares the release with the private data, without noise. The numbers "
     "and pictures below are not protected: do not publish them. report(None, ...) makes a page that may be published."
 )
 PUBLIC_NOTICE = (
-    "This page was made from the release alone, without a look at the private data: it says nothing that the release "
-    "does not, and is as private as that."
+    "This page was made from the release alone, without access to the private data: it reveals nothing that the "
+    "release does not, and is as private as the release."
 )
 
 
@@ -64,36 +70,36 @@ def report(
     title: str = "Report on a synthetic data release",
     seed: int = 0,
 ) -> Path:
-    """Write one self-contained HTML page, with pictures, on how good a release is; in words for non-specialists.
+    """Write a self-contained HTML page with pictures on the accuracy of a release, in words for non-specialists.
 
     **With real records the page is private**: it compares without noise, says so at its top, and is for the data owner
     only. With `real=None` it is made from the release alone and may be published with it.
 
-    With real records: what was released, one-way and two-way marginals (worst, best, heat maps), the workload, records
-    that cannot be, and the membership check. Without: what was released, how well the model fits its noisy answers,
-    its one-way marginals, and records that cannot be.
+    With real records, the page has the release, one-way and two-way marginals (worst, best, heat maps), the workload,
+    impossible records, and the membership check. Without them, it has the release, the fit of the model to its noisy
+    answers, the one-way marginals, and impossible records.
 
     Args:
         real: the private records, or None for the page that may be published.
         synthetic: synthetic records, a model, or a mechanism's result.
-        out: the file; it is written at once, or not at all. By default `PUBLIC_PAGE` without real records and
-            `PRIVATE_PAGE` with them, so that neither is taken for the other.
-        workload: what the release was made for; all pairs by default.
-        ledger: what was spent, of which `str` is a table; by default the result's own, where it has one.
-        holdout: real records of the same population that the release was not made from, for the membership check.
+        out: the file, which is written as a whole or not at all. The default is `PUBLIC_PAGE` without real records and
+            `PRIVATE_PAGE` with them, so that the two are not confused.
+        workload: the queries that matter; all pairs by default.
+        ledger: the ledger, of which `str` is a table; by default that of the result, if it has one.
+        holdout: real records of the same population from which the release was not made, for the membership check.
         structural_zeros: combinations that cannot occur, as for `pg.estimate`; by default the schema's.
-        schema: what the attributes' codes stand for; with it values have their labels, on the page and in pictures.
-        check: with real records, what the schema made of the raw table (`Schema.check`); the page begins with it.
+        schema: the schema, whose labels then replace codes on the page and in pictures.
+        check: with real records, the fit of the schema to the raw table (`Schema.check`), with which the page begins.
         numeric: attributes whose codes have an order, for distances between records.
-        title: of the page.
-        seed: of records drawn for the check, and of the choice among more than 2,000 pairs.
+        title: the title of the page.
+        seed: the seed of the records drawn for the check, and of the choice among more than 2,000 pairs.
 
     Returns:
         the path written.
 
     Raises:
         OptionalDependencyError: matplotlib is not installed.
-        ArgumentError: `synthetic` has no marginals and domain, or `real` or `holdout` is no Dataset.
+        ArgumentError: `synthetic` has no marginals or domain, or `real` or `holdout` is not a Dataset.
         DomainError: the domains differ, or the schema's does.
         FileFormatError: the file cannot be written.
     """
@@ -141,7 +147,7 @@ def _checked_domain(real: Any, synthetic: Any, holdout: Any, check: Any = None) 
         if not isinstance(records, Dataset) or not records.records:
             raise ArgumentError.of(name, records, "a Dataset with at least one record, or None")
         if dict(records.domain) != dict(domain):
-            raise DomainError(f"{name}= and synthetic= are over different attributes; select(...) the same ones.")
+            raise DomainError(f"{name}= and synthetic= have different attributes; select(...) the same ones.")
     if real is None and check is not None:
         raise ArgumentError.of("check", "of a raw table", "None where real is None: it would make the page private")
     if real is None and holdout is not None:
@@ -153,22 +159,22 @@ def _labels(schema: Schema | None, domain: Domain) -> dict[str, list[str]]:
     if schema is None:
         return {}
     if dict(schema.domain) != dict(domain):
-        raise DomainError(f"schema= describes {schema.domain}, but synthetic= is over {domain}.")
+        raise DomainError(f"schema= describes {schema.domain}, but the domain of synthetic= is {domain}.")
     return {name: schema.labels(name) for name in domain}
 
 
 def _statement(released: Any, schema: Schema | None) -> PrivacyStatement | None:
-    """The promise of a mechanism's result; records and models alone do not tell what protects them."""
+    """Return the privacy statement of a mechanism's result, None for records and models, which do not have one."""
     mechanism, ledger = getattr(released, "mechanism", None), getattr(released, "ledger", None)
     if mechanism is None or ledger is None:
         return None
-    # The schema's folder is nobody's business.
+    # The page may be published, so it does not have the folder of the schema.
     source, drafted = (None, False) if schema is None else (Path(schema.source).name, schema.drafted)
     return PrivacyStatement.of(mechanism, ledger, schema=source, drafted=drafted)
 
 
 def _pairs(domain: Domain, seed: int) -> Workload:
-    """The pairs to compare: all whose tables are not too large, or a random selection of them."""
+    """Return the pairs to compare: all whose tables are not too large, or a random selection of them."""
     if len(domain) < 2:
         return Workload(())
     if math.comb(len(domain), 2) <= PAIRS:

@@ -1,8 +1,10 @@
-"""The exact oracle on a graphics processor: the same plan, the same contract, other kernels.
+"""The exact oracle on an NVIDIA GPU: the same plan and the same contract as `ExactOracle`, with other kernels.
 
-What is called with NumPy arrays returns NumPy arrays; the copies to and from the device then take most of the time.
-What is called with arrays on the device (of CuPy, JAX, PyTorch or numba: anything with `__cuda_array_interface__`)
-reads and writes them where they are.
+Experimental: no kernel has run on a device yet. The tests run the kernels in numba's simulator of a device.
+
+Given NumPy arrays, the oracle returns NumPy arrays, and copying to and from the device takes most of the time. Given
+arrays on the device (of CuPy, JAX, PyTorch, numba, or any other type with `__cuda_array_interface__`), the oracle reads
+and writes them in place.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmest._base.errors import (
+from pgmest.errors import (
     ArgumentError,
     ImpossibleModelError,
     MeasurementError,
@@ -25,49 +27,57 @@ from pgmest.inference.device.loading import free_bytes, load_device_kernels
 from pgmest.inference.device.replay import captured
 from pgmest.inference.device.schedule import Schedule
 from pgmest.inference.exact.belief_propagation import ExactOracle
-from pgmest.inference.exact.plan import Plan
+from pgmest.inference.exact.propagation_plan import PropagationPlan
 from pgmest.tables.clique_vector import Layout
 from pgmest.tables.factor import Factor
 
 BLOCK_THREADS = 256
-"""Threads of a block, a power of two; at most kernels.THREADS."""
+"""The number of threads in a block: a power of two, at most kernels.THREADS."""
 
 FUSED_BLOCKS, FUSED_BLOCKS_OF_MANY = 2, 64
-"""A step of at most this many blocks is run by one block, with the steps before and after it in one launch; the second
-number where other vectors keep the device busy meanwhile."""
+"""The number of blocks up to which a step is small. One block runs neighboring small steps one after the other in a
+single launch. The second number applies to batches of at least MANY_VECTORS vectors, where the other vectors keep the
+device busy.
+"""
 
 MANY_VECTORS, MOST_VECTORS = 64, 65_535
-"""From how many vectors the second applies, and how many a launch can take."""
+"""The number of vectors from which FUSED_BLOCKS_OF_MANY applies, and the largest number of vectors in one launch (the
+hardware's limit on the second dimension of a grid).
+"""
 
 REPLAYS = 8
-"""Of how many pairs of arrays the launches are kept as one graph; solvers use a few arrays over and over."""
+"""The largest number of captured CUDA graphs. Each belongs to one pair of arrays; solvers use a few arrays over and
+over.
+"""
 
 SHARE_FOR_BATCHES = 0.5
-"""Of the device's free memory, what a batch of vectors may take; more vectors run in several batches."""
+"""The fraction of the device's free memory that one batch of vectors may take. More vectors run in several batches."""
 
 
 class GpuOracle:
     r"""Belief propagation on an NVIDIA GPU, with the contract of `ExactOracle`.
 
-    In float64 marginals are as exact as those of `ExactOracle`. In float32 each is within about
+    Experimental: no kernel has run on a device yet.
+
+    In float64 the marginals are as exact as those of `ExactOracle`. In float32 the relative error of each marginal is
+    about
 
     .. math:: 2^{-24} (100 + 2 M \cdot \text{depth of the tree})
 
-    of itself, relatively, where M is the largest absolute value that a potential or message takes, and those below
-    1e-37 of the total are 0; the log-partition function is within the same share of M. The same call gives the same
-    bits each time.
+    where M is the largest absolute value of a potential or message. Marginals below 1e-37 of the total become 0. The
+    log-partition function is within the same fraction of M. Repeated calls give identical bits.
 
-    Max-marginals, the most probable record, covariances and tables of tree cliques are computed by `ExactOracle` on the
-    processor, in float64. One oracle serves one thread at a time.
+    `ExactOracle` computes max-marginals, the most probable record, covariances and the tables of tree cliques, on the
+    processor and in float64. One oracle serves one thread at a time.
 
     Attributes:
-        plan: what is run.
+        plan: the compiled junction tree.
         schedule: the plan as passes of the device.
-        calls: how many sweeps have run so far.
-        dtype: of potentials, marginals and the workspace.
+        calls: the number of sweeps so far.
+        dtype: the type of potentials, marginals and the workspace.
 
     Args:
-        plan: compiled as for `ExactOracle`; nothing is compiled for it besides.
+        plan: the compiled junction tree, as for `ExactOracle`.
         dtype: float64 or float32.
 
     Raises:
@@ -75,7 +85,7 @@ class GpuOracle:
         ModelTooLarge: a clique has more than 2^31 cells.
     """
 
-    def __init__(self, plan: Plan, dtype: Any = np.float64):
+    def __init__(self, plan: PropagationPlan, dtype: Any = np.float64):
         if np.dtype(dtype) not in (np.float64, np.float32):
             raise ArgumentError.of("dtype", dtype, "float64 or float32")
         self._kernels = load_device_kernels()
@@ -87,7 +97,7 @@ class GpuOracle:
         self.schedule = Schedule.of(plan, BLOCK_THREADS)
         self._tables: tuple[Any, ...] = ()
         self._buffers: dict[str, Any] = {}
-        self._replays: dict[tuple[int, ...], Callable[[], None] | None] = {}  # None: has run once
+        self._replays: dict[tuple[int, ...], Callable[[], None] | None] = {}  # None: run once, not captured
         self._last: tuple[Any, float] | None = None  # potentials and total of the last run
 
     @cached_property
@@ -96,23 +106,23 @@ class GpuOracle:
         return ExactOracle(self.plan)
 
     def run(self, theta: Any, total: float = 1.0, out: Any = None) -> tuple[Any, float]:
-        """The marginals on the plan's cliques, scaled to `total`, and the log-partition function.
+        """Return the marginals on the plan's cliques, scaled to `total`, and the log-partition function.
 
         Args:
-            theta: flat potentials (logs), of the oracle's dtype, on the device or in NumPy (there float64 is converted
-                to float32); -inf marks impossible cells.
-            total: what each marginal sums to.
-            out: where to write the marginals, on the device or in NumPy; not `theta` itself.
+            theta: the flat potentials (logs), in the oracle's dtype, on the device or in NumPy. A float64 NumPy array
+                is converted to float32 where the oracle needs that. -inf marks impossible cells.
+            total: the sum of each marginal.
+            out: the array that receives the marginals, on the device or in NumPy; it must not be `theta`.
 
         Returns:
-            the marginals, in `out` or else where `theta` is, and the log-partition function.
+            The marginals (`out` if it is given, else an array where `theta` is) and the log-partition function.
 
         Raises:
             ImpossibleModelError: no record has a finite total potential.
-            ModelTooLarge: the device's memory cannot hold the tables; nothing has been allocated.
+            ModelTooLarge: the tables do not fit into the device's memory. Nothing has been allocated.
         """
         thetas = self._checked(theta, "theta", (self.layout.cells,))
-        outs = None if out is None else self._checked(out, "out", (self.layout.cells,), written=True)
+        outs = None if out is None else self._checked(out, "out", (self.layout.cells,))
         mu, logs = self._run(thetas, np.array([total], dtype=np.float64), outs, 1)
         self._last = theta, float(total)
         if not np.isfinite(logs[0]):
@@ -123,29 +133,29 @@ class GpuOracle:
         return (mu if out is None else out), float(logs[0])
 
     def run_many(self, thetas: Any, total: float | np.ndarray = 1.0, out: Any = None) -> tuple[Any, np.ndarray]:
-        """The marginals and the log-partition functions of many parameter vectors, as `run` gives them for each.
+        """Return the marginals and log-partition functions of many parameter vectors, each as `run` returns them.
 
         Args:
-            thetas: potentials, shape (vectors, cells), contiguous; on the device or in NumPy.
-            total: what the marginals of each vector sum to: one number, or one for each vector.
-            out: where to write the marginals, of the shape of `thetas`; not `thetas` itself.
+            thetas: the potentials, shape (vectors, cells), contiguous, on the device or in NumPy.
+            total: the sum of the marginals: one number for all vectors, or one number for each.
+            out: the array that receives the marginals, of the shape of `thetas`; it must not be `thetas`.
 
         Returns:
-            marginals of shape (vectors, cells), and log-partition functions of shape (vectors,), in NumPy.
+            Marginals of shape (vectors, cells), and log-partition functions of shape (vectors,), in NumPy.
 
         Raises:
-            MeasurementError: a potential is NaN or +inf; names the vector, before any is run. (Not checked on arrays
-                that are on the device: there it ends as ImpossibleModelError.)
-            ImpossibleModelError: for one of the vectors no record has a finite total potential; names it.
-            ShapeError: an array of another shape or type.
-            ModelTooLarge: the device's memory cannot hold the tables of one vector; nothing has been allocated.
+            MeasurementError: a potential is NaN or +inf. The message names the vector, and no vector has run. Arrays on
+                the device are not checked; for them the error is ImpossibleModelError.
+            ImpossibleModelError: no record has a finite total potential under one of the vectors. The message names it.
+            ShapeError: an array has another shape or type.
+            ModelTooLarge: the tables of one vector do not fit into the device's memory. Nothing has been allocated.
         """
         if len(thetas.shape) != 2:
             raise ShapeError.of("thetas", f"(vectors, {self.layout.cells})", tuple(thetas.shape))
         vectors = int(thetas.shape[0])
         shape = (vectors, self.layout.cells)
         rows = self._checked(thetas, "thetas", shape)
-        outs = None if out is None else self._checked(out, "out", shape, written=True)
+        outs = None if out is None else self._checked(out, "out", shape)
         if np.shape(total) not in ((), (vectors,)):
             raise ShapeError.of("total", f"() or ({vectors},)", np.shape(total), "Give one total for each vector.")
         if isinstance(rows, np.ndarray) and rows.size and not rows.max() < np.inf:
@@ -163,7 +173,7 @@ class GpuOracle:
         return (mus if out is None else out), logs
 
     def maximum(self, theta: Any) -> float:
-        """The largest total potential of any record, by one max-product sweep on the device."""
+        """Return the largest total potential of any record, by one max-product sweep on the device."""
         theta = self._checked(theta, "theta", (self.layout.cells,))
         self._reserve(1, potentials=isinstance(theta, np.ndarray), marginals=False)
         own = self._on_device(theta, 0, 1)
@@ -172,17 +182,21 @@ class GpuOracle:
         return float(self._logs(1)[0])
 
     def max_marginals(self, theta: Any, out: np.ndarray | None = None) -> np.ndarray:
-        """For each measured cell, the largest total potential of a record that falls into it; on the processor."""
+        """Return, for each measured cell, the largest total potential of a record in that cell; computed on the
+        processor.
+        """
         self.calls += 2
         return self.exact.max_marginals(_on_host(theta), out)
 
     def map_record(self, theta: Any) -> dict[str, int]:
-        """A record of largest total potential, attribute -> code; on the processor."""
+        """Return a record with the largest total potential, attribute -> code; computed on the processor."""
         self.calls += 1
         return self.exact.map_record(_on_host(theta))
 
     def covariance(self, direction: Any, out: np.ndarray | None = None) -> np.ndarray:
-        """The derivative of the marginals along `direction` at the potentials of the last `run`; on the processor.
+        """Return the derivative of the marginals along `direction` at the potentials of the last `run`.
+
+        It is computed on the processor.
 
         Raises:
             ArgumentError: nothing has run yet.
@@ -192,7 +206,7 @@ class GpuOracle:
         return self.exact.covariance(_on_host(direction), out)
 
     def clique_table(self, index: int) -> Factor:
-        """The marginal of the tree's clique `index` after a run, scaled as in that run; on the processor.
+        """Return the marginal of the tree's clique `index`, scaled as in the last run; computed on the processor.
 
         Raises:
             ArgumentError: nothing has run yet.
@@ -201,14 +215,14 @@ class GpuOracle:
         return self.exact.clique_table(index)
 
     def release(self) -> None:
-        """Let go of the potentials of the last run, and of the device's memory."""
+        """Forget the potentials of the last run and free the device's memory."""
         self._last = None
         self._replays.clear()
         self._buffers.clear()
         self._tables = ()
 
     def _repeat(self, what: str) -> None:
-        """The last run once more, on the processor."""
+        """Repeat the last run on the processor."""
         if self._last is None:
             raise ArgumentError(f"{what} needs the marginals of a run: call run(theta) first.")
         theta, total = self._last
@@ -216,8 +230,11 @@ class GpuOracle:
 
     # -- arrays -------------------------------------------------------------------------------------------------------
 
-    def _checked(self, array: Any, name: str, shape: tuple[int, ...], written: bool = False) -> Any:
-        """The array, one on the device as numba's; in NumPy float64 is taken for float32, too."""
+    def _checked(self, array: Any, name: str, shape: tuple[int, ...]) -> Any:
+        """Return the array after checking its shape and type; an array on the device is returned as numba's type.
+
+        A float64 NumPy array is also accepted where the oracle computes in float32.
+        """
         host = isinstance(array, np.ndarray)
         if not host and hasattr(array, "__cuda_array_interface__"):
             array = self._cuda.as_cuda_array(array)
@@ -234,7 +251,7 @@ class GpuOracle:
         return array
 
     def _reserve(self, vectors: int, potentials: bool, marginals: bool) -> None:
-        """See that the tables and the buffers for a batch are on the device.
+        """Allocate the tables and the buffers of a batch on the device, unless they are there already.
 
         Raises:
             ModelTooLarge: they do not fit; nothing has been allocated.
@@ -254,7 +271,7 @@ class GpuOracle:
         }
         if not missing and self._tables:
             return
-        self._replays.clear()  # they write to buffers that are gone
+        self._replays.clear()  # captured graphs write to the old buffers
         for name in missing:
             self._buffers.pop(name, None)
         needed = self.dtype.itemsize * sum(missing.values()) + (0 if self._tables else schedule.nbytes)
@@ -272,7 +289,7 @@ class GpuOracle:
             self._buffers[name] = self._cuda.device_array(size, self.dtype)
 
     def _batch(self, vectors: int, potentials: bool, marginals: bool) -> int:
-        """How many vectors to run at a time."""
+        """Return the number of vectors to run at a time."""
         if vectors <= 1:
             return max(vectors, 1)
         each = self.schedule.work + (potentials + marginals) * self.layout.cells + self.schedule.roots + 1
@@ -281,7 +298,10 @@ class GpuOracle:
         return int(max(1, min(vectors, MOST_VECTORS, room // (each * self.dtype.itemsize))))
 
     def _on_device(self, array: Any, low: int, high: int, name: str = "potentials") -> Any:
-        """Vectors [low, high) as a flat array on the device; of an array in NumPy, the buffer they are copied into."""
+        """Return the vectors [low, high) as a flat array on the device.
+
+        NumPy potentials are copied into a buffer there.
+        """
         cells = self.layout.cells
         if not isinstance(array, np.ndarray):
             return array.reshape(array.size)[low * cells : high * cells]
@@ -317,7 +337,7 @@ class GpuOracle:
         return outs, logs
 
     def _launch(self, theta: Any, mu: Any, totals: np.ndarray, vectors: int, maximize: int) -> None:
-        """One sweep; from the second with the same arrays on as one graph."""
+        """Run one sweep. From the second sweep with the same arrays on, all its launches are one CUDA graph."""
         self._buffers["totals"][:vectors].copy_to_device(totals.astype(self.dtype))
         launch = partial(self._launch_all, theta, mu, vectors, maximize)
         key = (_address(theta), _address(mu), vectors, maximize)
@@ -353,20 +373,20 @@ class GpuOracle:
                 kernel(passes, operands, maps, blocks, first, *arrays)
 
     def _logs(self, vectors: int) -> np.ndarray:
-        """The log-partition functions, once the device is done."""
+        """Return the log-partition functions, after the device has finished."""
         roots = self.schedule.roots
         found = self._buffers["logs"].copy_to_host()[: vectors * roots]
         return found.astype(np.float64).reshape(vectors, roots).sum(axis=1)
 
 
 def _address(array: Any) -> int:
-    """Where an array is on the device."""
+    """Return the address of an array on the device."""
     interface = getattr(array, "__cuda_array_interface__", None)
     return interface["data"][0] if interface is not None else id(array)
 
 
 def _on_host(array: Any) -> np.ndarray:
-    """In NumPy, as contiguous float64."""
+    """Return the array in NumPy, as contiguous float64."""
     if not isinstance(array, np.ndarray):
         array = array.copy_to_host() if hasattr(array, "copy_to_host") else array.get()
     return np.ascontiguousarray(array, dtype=np.float64)

@@ -1,17 +1,19 @@
-"""The kernels that run a schedule (schedule.py), compiled once per device and precision; numba's CUDA target.
+"""The CUDA kernels that run a schedule (schedule.py), compiled once per device and precision by numba's CUDA target.
 
-A block of threads takes some entries of a pass and, of each, some of the cells (`_run_block`). `1 << LANES_LOG` threads
-share an entry; each brings every so many-th of its cells to one number, `UNROLLED` at a time, so that several reads are
-under way at once, and the threads' numbers are combined in shared memory. Nothing is added up in an order that depends
-on timing: the same schedule gives the same bits.
+Experimental: no kernel has run on a device yet.
 
-Sums of exponentials are kept as a peak and a sum relative to it, in one reading: when a larger cell comes, the sum so
-far is scaled. An impossible entry has the peak -inf, no division, and weight 0.
+A block of threads takes some entries of a pass and some of the cells of each entry (`_run_block`). `1 << LANES_LOG`
+threads share an entry. Each of them reduces the cells lane, lane + lanes, lane + 2 lanes, ... to one number, `UNROLLED`
+cells at a time, which keeps several reads in flight. The threads' numbers are then combined in shared memory. No sum
+depends on timing: the same schedule gives the same bits.
 
-Everything is in one file because numba's cache on disk notices changes only in the file a kernel is written in.
+Sums of exponentials are kept as a peak and a sum relative to it, and need one reading of the cells: when a larger cell
+comes, the sum so far is rescaled. An impossible entry has the peak -inf, is never divided, and gets weight 0.
+
+All kernels are in one file because numba's cache on disk notices changes only in the file that defines a kernel.
 """
 
-# numba declares what kernels call by classes of its own, which type checkers take for what they are not.
+# numba declares the functions that kernels call by its own classes, which type checkers misread.
 # pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
 # pyright: reportMissingImports=false, reportOptionalSubscript=false
 
@@ -66,20 +68,20 @@ from pgmest.inference.device.columns import (
 )
 
 THREADS = 256
-"""Of a block, at most."""
+"""The largest number of threads in a block; it fixes the size of the arrays in shared memory."""
 
 UNROLLED = 4
-"""Cells that a thread reads at once."""
+"""The number of cells that a thread reads at once."""
 
 
-try:  # the package numba-cuda has a configuration of its own
+try:  # the package numba-cuda has its own configuration
     from numba.cuda.core import config
 except ImportError:
     from numba.core import config
 
 
 def _cached(function: Any) -> Any:
-    """A kernel, whose machine code is kept on disk where some folder is writable."""
+    """Return the compiled kernel. Its machine code is cached on disk if some folder is writable."""
     try:
         with numba_cache(config):
             return cuda.jit(cache=True)(function)
@@ -89,7 +91,7 @@ def _cached(function: Any) -> Any:
 
 @contextmanager
 def small_grids() -> Iterator[None]:
-    """Within it numba does not warn of launches of few blocks: small steps are meant to be small."""
+    """Silence numba's warnings about launches of few blocks: small steps are meant to be small."""
     before = config.CUDA_LOW_OCCUPANCY_WARNINGS
     config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
     try:
@@ -103,7 +105,7 @@ _inlined = cuda.jit(device=True)
 
 @_inlined
 def _entry_offset(operands, maps, k, entry, high, low):
-    """Where the cells of an entry start in operand `k`."""
+    """Return the position in operand `k` of the first cell of an entry."""
     start = operands[k, START]
     if operands[k, KEPT_STRIDE] >= 0:
         return start + entry * operands[k, KEPT_STRIDE]
@@ -112,7 +114,7 @@ def _entry_offset(operands, maps, k, entry, high, low):
 
 @_inlined
 def _cell_offset(stride, high_map, low_map, maps, cell, low_cells):
-    """How far a cell of an entry is from the entry's start, by an operand's stride or its maps."""
+    """Return the distance of a cell from its entry's start, by an operand's stride or by its maps."""
     if stride >= 0:
         return cell * stride
     high = np.uint32(cell) // np.uint32(low_cells)
@@ -122,7 +124,10 @@ def _cell_offset(stride, high_map, low_map, maps, cell, low_cells):
 
 @_inlined
 def _add_operand(values, array, start, stride, high_map, low_map, maps, base, lanes, most, low_cells):
-    """values[u] += the operand's value of cell `base + u * lanes`, for u up to `most`; further ones get that of it."""
+    """Add to values[u] the operand's value of cell `base + u * lanes`.
+
+    Beyond `most` the last valid cell is read again, so that the loop has a fixed length and no branch.
+    """
     if stride >= 0:
         start += base * stride
         step = lanes * stride
@@ -138,7 +143,7 @@ def _add_operand(values, array, start, stride, high_map, low_map, maps, base, la
 def _log_potentials(
     values, passes, operands, maps, p, entry, high, low, base, lanes, most, theta, theta_at, work, work_at
 ):
-    """values[u] = the log potential of cell `base + u * lanes` of an entry."""
+    """Set values[u] to the log potential of cell `base + u * lanes` of an entry."""
     low_cells = passes[p, REDUCED_LOW]
     for u in range(UNROLLED):
         values[u] = 0.0
@@ -156,7 +161,7 @@ def _log_potentials(
 
 @_inlined
 def _sum_cells(passes, operands, maps, p, entry, high, low, base, end, lanes_log, mu, mu_at, work, work_at):
-    """The sum of an entry's cells from `base` on, in steps of the lanes, of a pass that sums."""
+    """Return the sum of an entry's cells base, base + lanes, base + 2 lanes, ... below `end`."""
     lanes = np.int64(1) << lanes_log
     k, low_cells = np.uint64(passes[p, FIRST]), passes[p, REDUCED_LOW]
     start, stride = _entry_offset(operands, maps, k, entry, high, low), operands[k, REDUCED_STRIDE]
@@ -183,7 +188,7 @@ def _sum_cells(passes, operands, maps, p, entry, high, low, base, end, lanes_log
 
 @_inlined
 def _merge_parts(passes, p, entry, base, end, lanes, work, work_at, maximize):
-    """Peak and sum of the parts of an entry from `base` on, in steps of `lanes`."""
+    """Return the peak and the sum over the parts base, base + lanes, ... of an entry."""
     real = work.dtype.type
     top, found, kept = real(-math.inf), real(0.0), passes[p, KEPT]
     tops = work_at + passes[p, PARTIAL] + entry
@@ -197,7 +202,9 @@ def _merge_parts(passes, p, entry, base, end, lanes, work, work_at, maximize):
             found = found * math.exp(top - larger) + work[np.uint64(sums + base * kept)] * math.exp(other - larger)
             top = larger
         else:
-            found += work[np.uint64(sums + base * kept)]  # 0, or NaN
+            found += work[
+                np.uint64(sums + base * kept)
+            ]  # 0 for an impossible part, or NaN, which must reach the result
         base += lanes
     return top, found
 
@@ -206,7 +213,7 @@ def _merge_parts(passes, p, entry, base, end, lanes, work, work_at, maximize):
 def _log_sum(
     passes, operands, maps, p, entry, high, low, base, end, lanes_log, theta, theta_at, work, work_at, maximize
 ):
-    """Peak and sum of an entry's cells from `base` on, in steps of the lanes."""
+    """Return the peak and the sum relative to it over the cells base, base + lanes, ... of an entry."""
     lanes = np.int64(1) << lanes_log
     real = work.dtype.type
     top, found = real(-math.inf), real(0.0)
@@ -218,7 +225,7 @@ def _log_sum(
         )
         larger = top
         for u in range(UNROLLED):
-            larger = max(larger, values[u])  # beyond `most` they are repeated
+            larger = max(larger, values[u])  # repeated values beyond `most` do not change a maximum
         if larger > real(-math.inf) and not maximize:
             found *= math.exp(top - larger)
             for u in range(UNROLLED):
@@ -226,7 +233,7 @@ def _log_sum(
                     found += math.exp(values[u] - larger)
         else:
             for u in range(UNROLLED):
-                if values[u] != values[u]:  # NaN, which must not pass for an impossible cell
+                if values[u] != values[u]:  # NaN must not be mistaken for an impossible cell
                     found = values[u]
         top = larger
         base += lanes * UNROLLED
@@ -237,7 +244,7 @@ def _log_sum(
 def _spread(
     passes, operands, maps, p, entry, high, low, base, end, lanes_log, theta, theta_at, mu, work, work_at, total
 ):
-    """The sum of the marginals of an entry's cells from `base` on, in steps of the lanes; they are written, too."""
+    """Return the sum of the marginals of the cells base, base + lanes, ..., and write them if there is an output."""
     lanes = np.int64(1) << lanes_log
     real, low_cells = work.dtype.type, passes[p, REDUCED_LOW]
     own = np.uint64(passes[p, OWN])
@@ -285,25 +292,10 @@ def _spread(
 
 @_inlined
 def _run_block(
-    passes,
-    operands,
-    maps,
-    p,
-    tile,
-    part,
-    theta,
-    theta_at,
-    mu,
-    work,
-    work_at,
-    logs,
-    logs_at,
-    total,
-    maximize,
-    tops,
+    passes, operands, maps, p, tile, part, theta, theta_at, mu, work, work_at, logs, logs_at, total, maximize, tops,
     sums,
-):
-    """Part `part` of the entries of tile `tile` of pass `p`."""
+):  # fmt: skip
+    """Compute part `part` of the entries of tile `tile` of pass `p`."""
     thread = np.int64(cuda.threadIdx.x)
     kind, kept = passes[p, KIND], passes[p, KEPT]
     lanes_log, across, strided = passes[p, LANES_LOG], passes[p, ACROSS_LOG], passes[p, STRIDED]
@@ -316,7 +308,7 @@ def _run_block(
     begin = np.int64(part) * passes[p, CHUNK]
     end = min(begin + passes[p, CHUNK], passes[p, REDUCED])
     if entry >= kept:
-        end = begin  # nothing to do but to wait with the others
+        end = begin  # no cells, but the thread must reach every syncthreads below
     high = low = np.int64(0)
     if passes[p, LOOKUP] and entry < kept:
         kept_low = passes[p, KEPT_LOW]
@@ -335,22 +327,9 @@ def _run_block(
             top, found = _merge_parts(passes, p, entry, first, end, lanes, work, work_at, maximize)
         elif kind == LOG_SUM:
             top, found = _log_sum(
-                passes,
-                operands,
-                maps,
-                p,
-                entry,
-                high,
-                low,
-                first,
-                end,
-                lanes_log,
-                theta,
-                theta_at,
-                work,
-                work_at,
-                maximize,
-            )
+                passes, operands, maps, p, entry, high, low, first, end, lanes_log,
+                theta, theta_at, work, work_at, maximize,
+            )  # fmt: skip
         elif kind == TABLE:
             values = cuda.local.array(UNROLLED, work.dtype)
             _log_potentials(
@@ -359,23 +338,9 @@ def _run_block(
             found = values[0]
         else:
             found = _spread(
-                passes,
-                operands,
-                maps,
-                p,
-                entry,
-                high,
-                low,
-                first,
-                end,
-                lanes_log,
-                theta,
-                theta_at,
-                mu,
-                work,
-                work_at,
-                total,
-            )
+                passes, operands, maps, p, entry, high, low, first, end, lanes_log,
+                theta, theta_at, mu, work, work_at, total,
+            )  # fmt: skip
 
     if lanes > 1:
         tops[thread], sums[thread] = top, found
@@ -393,7 +358,7 @@ def _run_block(
                 tops[thread] = larger
             half >>= 1
         top, found = tops[thread], sums[thread]
-        cuda.syncthreads()  # the next block of work writes to them
+        cuda.syncthreads()  # the next block of work overwrites tops and sums
 
     if lane > 0 or entry >= kept:
         return
@@ -428,7 +393,7 @@ def _run_block(
 
 @_cached
 def run_step(passes, operands, maps, blocks, first, theta, mu, cells, work, work_cells, logs, roots, totals, maximize):
-    """One step: a block of threads for each of its blocks (x) and each parameter vector (y)."""
+    """Run one step: one block of threads for each block of work (x) and each parameter vector (y)."""
     tops = cuda.shared.array(THREADS, work.dtype)
     sums = cuda.shared.array(THREADS, work.dtype)
     vector = np.int64(cuda.blockIdx.y)
@@ -439,24 +404,10 @@ def run_step(passes, operands, maps, blocks, first, theta, mu, cells, work, work
 
 @_cached
 def run_steps(
-    passes,
-    operands,
-    maps,
-    blocks,
-    steps,
-    first,
-    last,
-    theta,
-    mu,
-    cells,
-    work,
-    work_cells,
-    logs,
-    roots,
-    totals,
+    passes, operands, maps, blocks, steps, first, last, theta, mu, cells, work, work_cells, logs, roots, totals,
     maximize,
-):
-    """Steps [first, last), small ones, by one block of threads for each parameter vector (y)."""
+):  # fmt: skip
+    """Run the small steps [first, last) with one block of threads for each parameter vector (y)."""
     tops = cuda.shared.array(THREADS, work.dtype)
     sums = cuda.shared.array(THREADS, work.dtype)
     vector = np.int64(cuda.blockIdx.y)

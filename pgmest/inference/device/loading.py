@@ -1,21 +1,25 @@
-"""Finding the device and its kernels, at first use: nothing here is imported with pgmest."""
+"""Finding the GPU and loading its kernels at first use; `import pgmest` imports neither."""
 
 from __future__ import annotations
 
 from functools import cache
 from types import ModuleType
 
-from pgmest._base.errors import DeviceError
+from pgmest.errors import DeviceError
 
 REMEDY = (
-    'pip install "pgmest[gpu]" brings what an NVIDIA GPU needs beside its driver (for CUDA 13: pip install '
-    '"numba-cuda[cu13]"); oracle="exact" runs on the processor.'
+    'pip install "pgmest[gpu]" installs what an NVIDIA GPU needs beside its driver (for CUDA 13: pip install '
+    '"numba-cuda[cu13]"); oracle="exact" runs on the processor. The GPU oracle is experimental: no kernel has run on a '
+    "device yet."
 )
 
 
 @cache
 def load_device_kernels() -> ModuleType:
-    """The kernels; compiled at the first call with arrays of each precision, read from the cache on disk later.
+    """Return the module of the kernels.
+
+    The kernels are compiled at the first call with arrays of each precision, and read from the cache on disk later.
+    They are experimental: no kernel has run on a device yet.
 
     Raises:
         DeviceError: numba's CUDA target is not installed, or finds no device.
@@ -31,7 +35,7 @@ def load_device_kernels() -> ModuleType:
 
 
 def load_device() -> ModuleType:
-    """numba's CUDA target, with a device behind it.
+    """Return numba's CUDA target after checking that there is a device.
 
     Raises:
         DeviceError: there is no device.
@@ -40,7 +44,7 @@ def load_device() -> ModuleType:
 
 
 def free_bytes(cuda: ModuleType) -> float:
-    """The device's free memory, once what numba keeps for a later release is released."""
+    """Return the device's free memory in bytes, after releasing what numba keeps for a later release."""
     context = cuda.current_context()
     pending = getattr(context, "deallocations", None) or getattr(
         getattr(context, "memory_manager", None), "deallocations", None

@@ -1,4 +1,4 @@
-"""A sweep of many launches as one CUDA graph: to launch a kernel from Python takes longer than many a step runs."""
+"""Capturing the launches of a sweep as one CUDA graph: launching a kernel from Python takes longer than most steps."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 
 def captured(cuda: ModuleType, launch: Callable[[Any], None]) -> Callable[[], None] | None:
-    """What does on the default stream all that `launch` does on the stream that it is given.
+    """Return a function that does, on the default stream, everything that `launch` does on the stream it is given.
 
-    The kernels must have run before, as they cannot be loaded meanwhile; arrays are those of now. None where numba
-    cannot capture: in its simulator, and before numba-cuda 0.29.
+    The kernels must have run before, because they cannot be loaded during the capture. The function works on the arrays
+    that `launch` uses now. Return None if numba cannot capture: in its simulator, and before numba-cuda 0.29.
     """
     if not hasattr(cuda.cudadrv.driver, "GraphBuilder"):
         return None

@@ -1,18 +1,21 @@
-"""A plan as a list of passes over its tables, for a processor that runs thousands of threads at once.
+"""A schedule: a plan as a list of passes over its tables, for a device that runs thousands of threads at once.
 
-A pass is one loop over the cells of one table: the axes of the table are *kept* or *reduced*, and for each entry of
-the kept axes the cells of the reduced axes are brought to one number. Upward, a clique's separator is kept and the
-rest reduced by log-sum-exp, in one reading (peak and sum at once). Downward, each child's separator is kept and the
-marginals of the cells are summed; the pass for the first child also writes the marginals of a measured clique, so that
-its potentials are read once and its marginals written once. What a cell is the sum of, its own potential and its
-children's messages, are *operands*: tables over some of the axes, each found at `START` plus an offset for the entry
-plus an offset for the cell. An offset is a multiple where the operand's axes lie as those of the loop, else the sum of
-two short index maps, one for the high and one for the low part of the number.
+A pass is one loop over the cells of one table. The axes of the table are *kept* or *reduced*: for each entry of the
+kept axes, the cells of the reduced axes are reduced to one number. On the upward sweep, a clique's separator is kept,
+and the other axes are reduced by log-sum-exp in one reading (peak and sum at once). On the downward sweep, each child's
+separator is kept, and the marginals of the cells are summed. The pass for the first child also writes the marginals of
+a measured clique, which reads the potentials once and writes the marginals once.
 
-Passes that do not wait for each other make up a *step*. Nothing here is compiled: a schedule is data, as a plan is.
+The log potential of a cell is the sum of its own potential and its children's messages. These are the *operands*:
+tables over some of the axes. The address in an operand is `START` plus an offset for the entry plus an offset for the
+cell. An offset is a multiple of a stride if the operand's axes lie as those of the loop. Otherwise it is the sum of two
+short index maps, one for the high and one for the low part of the number.
 
-Where many small tables meet in one large clique, the table of a group of them comes between (`_Builder.group`): its
-message is the sum of theirs, its marginal is taken from the clique once, and theirs from it.
+Passes that do not depend on each other form a *step*. Nothing is compiled here: a schedule is data, like a plan.
+
+If many small tables meet in one large clique, a table over the axes of several of them is put in between
+(`_Builder.group`). Its message is the sum of their messages. Its marginal is taken from the clique once, and their
+marginals from it.
 """
 
 from __future__ import annotations
@@ -24,34 +27,39 @@ from itertools import pairwise
 
 import numpy as np
 
-from pgmest._base.errors import ModelTooLarge, count_text
+from pgmest.errors import ModelTooLarge, count_text
 from pgmest.inference.device import columns as f
 from pgmest.inference.exact import plan_columns
-from pgmest.inference.exact.plan import MapAxes, Plan, index_map
+from pgmest.inference.exact.propagation_plan import MapAxes, PropagationPlan, index_map
 
 GROUP_RATIO = 64
-"""How many times larger than a group's table the clique must be: a pass over it less, two over the group more."""
+"""The smallest ratio of a clique's cells to a group's cells. A group saves one pass over the clique and adds two over
+the group's table.
+"""
 
 LOW_CELLS = 4096
-"""The low part of an entry's or a cell's number, at most, where several axes can share it."""
+"""The largest number of cells that the low part of an entry's or a cell's number counts, unless one axis alone has
+more. It bounds the length of the index maps.
+"""
 
 CELLS_A_THREAD = 4, 16
-"""How many cells of an entry a thread takes, in a small table and in a large one, where what it looks up first is then
-a small part."""
+"""The number of cells of an entry that one thread takes, in a small and in a large table. More cells per thread make
+the lookup before them a smaller part of the work.
+"""
 
 BUSY_THREADS = 1 << 18
-"""With fewer threads a large device waits for its memory."""
+"""The number of threads that keep a large device busy. With fewer, the device waits for its memory."""
 
 LEAST_CHUNK = 32
-"""Cells of an entry for each thread below which blocks do not share it."""
+"""The smallest number of an entry's cells per thread for which several blocks share the entry."""
 
 LARGEST_CLIQUE = 2**31
-"""Cells of a clique: they are numbered by 32 bits."""
+"""The largest number of cells in a clique: the kernels number cells by 32 bits."""
 
 
 @dataclass
 class _Node:
-    """A node of the plan, without axes of one value."""
+    """A node of the plan, without the axes of size 1."""
 
     axes: tuple[str, ...]
     separator: tuple[str, ...]
@@ -59,7 +67,7 @@ class _Node:
     slot: bool
     base: int = -1  # start of its potentials and marginals in the flat arrays
     children: list[int] = field(default_factory=list)
-    message: int = -1  # start in the workspace, or in the potentials (as `base`) where it is these
+    message: int = -1  # start in the workspace, or in the potentials (as `base`) if message_in_theta
     peak: int = -1
     inverse: int = -1
     weight: int = -1  # of a clique
@@ -67,7 +75,7 @@ class _Node:
 
     @property
     def message_in_theta(self) -> bool:
-        """Whether its message is its potential as it stands."""
+        """True if the node's message is its unchanged potential."""
         return self.slot and not self.children
 
 
@@ -82,18 +90,18 @@ class _Operand:
 
 @dataclass(frozen=True)
 class Schedule:
-    """What a device runs for one plan.
+    """The passes of a device for one plan.
 
     Attributes:
         passes: shape (passes, N_PASS_FIELDS).
         operands: shape (operands, N_OPERAND_FIELDS).
-        maps: the index maps of all operands.
-        blocks: shape (blocks, N_BLOCK_FIELDS): what each block of threads does, step by step.
-        steps: shape (steps + 1,): where the blocks of each step start.
-        upward: how many of the steps are those of the upward sweep.
-        work: cells of the workspace of one run.
-        roots: how many messages sum to the log-partition function.
-        threads: of a block.
+        maps: the index maps of all operands, concatenated.
+        blocks: shape (blocks, N_BLOCK_FIELDS): the work of each block of threads, step by step.
+        steps: shape (steps + 1,): the position in `blocks` where each step starts.
+        upward: the number of steps in the upward sweep; they come first.
+        work: the cells of the workspace of one run.
+        roots: the number of messages whose sum is the log-partition function.
+        threads: the number of threads in a block.
     """
 
     passes: np.ndarray
@@ -107,8 +115,8 @@ class Schedule:
     threads: int
 
     @classmethod
-    def of(cls, plan: Plan, threads: int = 256) -> Schedule:
-        """The schedule of a plan, for blocks of `threads` threads, a power of two.
+    def of(cls, plan: PropagationPlan, threads: int = 256) -> Schedule:
+        """Return the schedule of a plan, for blocks of `threads` threads, a power of two.
 
         Raises:
             ModelTooLarge: a clique has more than 2^31 cells.
@@ -117,14 +125,14 @@ class Schedule:
 
     @property
     def nbytes(self) -> int:
-        """Of the tables."""
+        """The size of the tables in bytes."""
         return sum(array.nbytes for array in (self.passes, self.operands, self.maps, self.blocks, self.steps))
 
     def launches(self, first: int, last: int, fused_blocks: int) -> list[tuple[int, int, bool]]:
-        """Steps [first, last) as launches (from step, to step, fused).
+        """Return the steps [first, last) as launches (from step, to step, fused).
 
-        Neighboring steps of at most `fused_blocks` blocks each are run by one block one after the other: a launch
-        costs more than they do.
+        One block runs neighboring steps of at most `fused_blocks` blocks each, one after the other, because a launch
+        costs more than such a step.
         """
         sizes = np.diff(self.steps)
         found: list[tuple[int, int, bool]] = []
@@ -138,9 +146,9 @@ class Schedule:
 
 
 class _Builder:
-    """The steps of building, in order."""
+    """Builds a schedule: groups the tables, places them in the workspace, and lists the passes of both sweeps."""
 
-    def __init__(self, plan: Plan, threads: int):
+    def __init__(self, plan: PropagationPlan, threads: int):
         self.threads = threads
         self.sizes: dict[str, int] = dict(plan.layout.domain.items())
         self.nodes = _nodes_of(plan)
@@ -148,7 +156,7 @@ class _Builder:
         self.passes: list[list[int]] = []
         self.operands: list[list[int]] = []
         self.maps: list[np.ndarray] = []
-        self.known_maps: dict[MapAxes, int] = {}
+        self.map_starts: dict[MapAxes, int] = {}
         self.steps: list[list[int]] = []
 
     def build(self) -> Schedule:
@@ -208,20 +216,21 @@ class _Builder:
                 node.children.extend(members)
 
     def place(self) -> None:
-        """Where in the workspace each node's messages and marginals lie."""
+        """Place each node's messages and marginals in the workspace."""
         for node in self.nodes:
             entries = self.cells(node.separator)
             if node.message_in_theta:
                 node.message = node.base
             else:
-                node.message = self.room(entries)
+                node.message = self.allocate(entries)
             if not node.slot:
-                node.peak, node.inverse = self.room(entries), self.room(entries)
-                node.weight = self.room(entries) if node.parent >= 0 else -1
+                node.peak, node.inverse = self.allocate(entries), self.allocate(entries)
+                node.weight = self.allocate(entries) if node.parent >= 0 else -1
             elif node.base < 0:
-                node.marginal = self.room(entries)
+                node.marginal = self.allocate(entries)
 
-    def room(self, cells: int) -> int:
+    def allocate(self, cells: int) -> int:
+        """Return the start of new cells in the workspace."""
         start = self.work
         self.work += cells
         return start
@@ -229,7 +238,7 @@ class _Builder:
     # -- sweeps -----------------------------------------------------------------------------------------------------
 
     def upward(self) -> None:
-        """Messages, those first whose children have sent theirs."""
+        """Add the steps that send the messages; a node comes after all its children."""
         heights = [0] * len(self.nodes)
         for index in reversed(self.parents_first()):
             node = self.nodes[index]
@@ -248,7 +257,7 @@ class _Builder:
                 self.steps.append(merges)
 
     def downward(self) -> None:
-        """Marginals, parents first: from each table those of its children's separators."""
+        """Add the steps of the marginals, parents first: each table gives its children's separators their marginals."""
         depths = [0] * len(self.nodes)
         waves: dict[int, list[int]] = {}
         for index in self.parents_first():
@@ -261,13 +270,13 @@ class _Builder:
             self.add_step([p for node in nodes for p in self.further_passes(node)])
 
     def add_step(self, step: list[int]) -> None:
-        """The passes, and those that merge what they leave in parts."""
+        """Add the passes, and the passes that merge their partial results."""
         merges = [self.merge_of_sums(p) for p in step if self.passes[p][f.PARTS] > 1]
         self.steps.extend(each for each in (step, merges) if each)
 
     def parents_first(self) -> list[int]:
         order = [index for index, node in enumerate(self.nodes) if node.parent < 0]
-        for index in order:  # it grows
+        for index in order:  # the list grows during the loop
             order.extend(self.nodes[index].children)
         return order
 
@@ -287,8 +296,11 @@ class _Builder:
         return found
 
     def first_passes(self, node: _Node) -> list[int]:
-        """A slot's children from its marginal; from a clique's potentials its own marginals if it is measured, with
-        the largest of its children, and else all children."""
+        """Return the passes that do not need the node's own marginals to be written first.
+
+        For a slot, one pass per child sums the slot's marginal. For an unmeasured clique, one pass per child computes
+        from the potentials. For a measured clique, one pass writes its marginals and those of its largest child.
+        """
         if node.slot:
             return [self.sum_pass(node, child) for child in node.children]
         if node.base < 0:
@@ -296,7 +308,9 @@ class _Builder:
         return [self.spread_pass(node, self.largest_child(node))]
 
     def further_passes(self, node: _Node) -> list[int]:
-        """The other children of a measured clique, from its marginals once these are written."""
+        """Return the passes for the other children of a measured clique, which sum its marginals once these are
+        written.
+        """
         if node.slot or node.base < 0:
             return []
         return [self.sum_pass(node, child) for child in node.children if child != self.largest_child(node)]
@@ -330,7 +344,10 @@ class _Builder:
         return found
 
     def received(self, child: _Node) -> _Operand:
-        """Where the marginal of a child's separator goes: of a slot to the output, of a clique as its weight."""
+        """Return the table that receives the marginal of a child's separator.
+
+        A measured slot's table is in the output, another slot's in the workspace. A clique receives its weight.
+        """
         if not child.slot:
             return _Operand(child.weight, f.WORK, child.separator)
         return (
@@ -338,11 +355,11 @@ class _Builder:
         )
 
     def factor(self, child: _Node) -> int:
-        """From the weight of a clique, which is its separator's marginal / Z, to 1 / Z."""
+        """Return the distance from a clique's weight (its separator's marginal / Z) to its 1 / Z."""
         return 0 if child.slot else child.inverse - child.weight
 
     def terms(self, node: _Node) -> list[_Operand]:
-        """What the log potential of a cell is the sum of."""
+        """Return the operands whose sum is the log potential of a cell."""
         own = [_Operand(node.base, f.THETA, node.axes)] if node.base >= 0 else []
         children = [self.nodes[child] for child in node.children]
         return own + [_Operand(c.message, f.THETA if c.message_in_theta else f.WORK, c.separator) for c in children]
@@ -373,7 +390,9 @@ class _Builder:
         out: _Operand | None,
         last: Sequence[str] = (),
     ) -> int:
-        """A pass over `kept` and `reduced`; `last` is the axis along which the table's cells are neighbors."""
+        """Add a pass over `kept` and `reduced`; `last` is the axis along which the table's cells are neighbors in
+        memory.
+        """
         row = [-1] * f.N_PASS_FIELDS
         row[f.KIND], row[f.KEPT], row[f.REDUCED] = kind, self.cells(kept), self.cells(reduced)
         row[f.LOOKUP] = row[f.FACTOR] = 0
@@ -392,12 +411,12 @@ class _Builder:
             parts = max(1, min(wanted, row[f.REDUCED] // (lanes * LEAST_CHUNK)))
         self.share(row, strided, parts)
         if row[f.PARTS] > 1:
-            row[f.PARTIAL] = self.room((2 if kind == f.LOG_SUM else 1) * row[f.PARTS] * row[f.KEPT])
+            row[f.PARTIAL] = self.allocate((2 if kind == f.LOG_SUM else 1) * row[f.PARTS] * row[f.KEPT])
         self.passes.append(row)
         return len(self.passes) - 1
 
     def share(self, row: list[int], strided: bool, parts: int) -> None:
-        """How the threads share the entries of a pass and their cells."""
+        """Set how the threads share the entries of a pass and their cells."""
         lanes = self.lanes_log(row, strided)
         row[f.STRIDED], row[f.LANES_LOG] = int(strided), lanes
         row[f.ACROSS_LOG] = self.threads.bit_length() - 1 - lanes
@@ -405,14 +424,14 @@ class _Builder:
         row[f.PARTS] = -(-row[f.REDUCED] // row[f.CHUNK])
 
     def lanes_log(self, row: list[int], strided: bool) -> int:
-        """log2 of how many threads of a block share an entry."""
+        """Return log2 of the number of threads of a block that share an entry."""
         most = self.threads.bit_length() - 1
         fewest, largest = CELLS_A_THREAD
         share = max(fewest, min(row[f.KEPT] * row[f.REDUCED] // BUSY_THREADS, largest))
         needed = max(0, -(-row[f.REDUCED] // share) - 1).bit_length()
         if strided:
             return min(needed, max(0, most - min(4, (row[f.KEPT] - 1).bit_length())))
-        together = min(4, (row[f.REDUCED] - 1).bit_length())  # neighbors that read one stretch of memory
+        together = min(4, (row[f.REDUCED] - 1).bit_length())  # neighboring threads read consecutive memory
         return min(max(needed, together), most)
 
     # -- operands ---------------------------------------------------------------------------------------------------
@@ -428,7 +447,7 @@ class _Builder:
         return len(self.operands) - 1
 
     def offsets(self, axes: tuple[str, ...], strides: dict[str, int]) -> tuple[int, int, int]:
-        """(stride, -1, -1), or -1 and the starts of the high and the low map."""
+        """Return (stride, -1, -1), or -1 and the starts of the high and the low map."""
         key = [(self.sizes[name], strides[name]) for name in axes]
         if all(here == size * after for (_, here), (size, after) in pairwise(key)):
             return (key[-1][1] if key else 0), -1, -1
@@ -436,23 +455,23 @@ class _Builder:
         return -1, self.index_map(tuple(key[:split])), self.index_map(tuple(key[split:]))
 
     def low(self, axes: tuple[str, ...]) -> tuple[str, ...]:
-        """As many of the last axes as number LOW_CELLS cells, at least one."""
+        """Return the last axes whose cells the low part counts: as many as fit into LOW_CELLS, at least one."""
         count = min(1, len(axes))
         while count < len(axes) and self.cells(axes[len(axes) - count - 1 :]) <= LOW_CELLS:
             count += 1
         return axes[len(axes) - count :]
 
     def index_map(self, key: MapAxes) -> int:
-        """Start of the map from cells to offsets; equal maps are kept once."""
-        if key not in self.known_maps:
+        """Return the start of the map from cells to offsets; equal maps are stored once."""
+        if key not in self.map_starts:
             offsets = index_map(key)
-            self.known_maps[key] = 1 + self.maps_length  # one unused entry comes before all maps
+            self.map_starts[key] = 1 + self.maps_length  # one unused entry comes before all maps
             self.maps.append(offsets)
             self.maps_length += len(offsets)
-        return self.known_maps[key]
+        return self.map_starts[key]
 
     def blocks_of(self, step: list[int]) -> np.ndarray:
-        """(pass, tile, part) of each block of threads of a step."""
+        """Return (pass, tile, part) for each block of threads of a step."""
         found = []
         for p in step:
             row = self.passes[p]
@@ -463,7 +482,7 @@ class _Builder:
         return np.concatenate(found)
 
 
-def _nodes_of(plan: Plan) -> list[_Node]:
+def _nodes_of(plan: PropagationPlan) -> list[_Node]:
     sizes = plan.layout.domain
     axes = [tuple(name for name in names if sizes[name] > 1) for names in plan.axes]
     nodes: list[_Node] = []

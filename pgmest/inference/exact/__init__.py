@@ -1,1 +1,1 @@
-"""Belief propagation on a junction tree: the plan, the kernels that run it, and the oracle built on both."""
+"""Belief propagation on a junction tree: the propagation plan, its kernels, and the oracle built on both."""

@@ -1,13 +1,13 @@
 r"""Equivalent potentials whose cliques agree about their maxima, for sweeps that multiply linear numbers.
 
-Cliques that share attributes determine their potentials only together: for any function h of what two of them share,
-:math:`\theta_A + h, \theta_B - h` is the same distribution. Solvers drift along such directions: where one measured
-table says that a value occurs and another that none of its cells does, the first one's potentials grow without end and
-the other one's fall, far beyond what a product of linear numbers can hold, although the sum of the two hardly moves.
+The potentials of a distribution are not unique: if A and B share attributes, then for any function h of these
+attributes :math:`\theta_A + h, \theta_B - h` gives the same distribution. Solvers drift along such directions. If one
+measured table says that a value occurs and another says that it does not, the potentials of one table grow without
+bound and those of the other fall, far beyond the range of a product of linear numbers, while their sum hardly changes.
 
 Max-sum diffusion (Kovalevsky and Koval 1975; Werner 2007, "A linear programming approach to max-sum problem") moves
-such functions between all cliques that share some attributes S, until their max-marginals on S are equal. No record's
-total potential changes; the sum of the cliques' maxima, which bounds the largest of them, falls with every pass.
+such functions between all cliques that share some attributes S, until their max-marginals on S are equal. The total
+potential of each record stays the same; the sum of the cliques' maxima, which bounds it, falls with every pass.
 """
 
 from __future__ import annotations
@@ -21,61 +21,65 @@ import numpy as np
 from pgmest.tables.clique_vector import Layout
 
 PASSES = 5
-"""Over all shared sets of attributes. The first takes away most of the disagreement, five nearly all that goes away."""
+"""The number of diffusion passes over all shared sets of attributes. The first pass removes most of the disagreement,
+and five remove nearly all of it that can be removed."""
 
-PATIENCE, LONGEST_REST = 3, 256
-"""After so many refusals diffusion is tried, for it takes as long as some runs by logarithms. Where it does not help,
-as many runs are not tried at all, then twice as many, up to the second number."""
+PATIENCE, LONGEST_BACKOFF = 3, 256
+"""The number of refused runs before the first diffusion, which takes as long as several runs in logs; and the most runs
+to skip. If diffusion does not help, PATIENCE runs are skipped, then twice as many, up to the second number."""
 
 
 class AgreeingPotentials:
-    """What is added to potentials so that sweeps by contraction accept them; nothing until they have refused some.
+    """A shift of potentials, equivalent to zero, with which sweeps by contraction accept them.
 
-    What helped with some potentials helps with those that a solver finds next, so it is kept.
+    There is no shift until the sweeps have refused some potentials. The shift is kept for later runs, because the next
+    potentials of a solver are similar.
 
     Args:
-        layout: of the potentials.
+        layout: the layout of the potentials.
     """
 
     def __init__(self, layout: Layout):
         self._layout = layout
         self._shift: np.ndarray | None = None
         self._sum: np.ndarray = np.empty(0)
-        self._refusals, self._resting, self._rest = 0, 0, PATIENCE
+        self.accept()
 
-    def rests(self) -> bool:
-        """Whether this run is not to be tried, as those before it were in vain."""
-        rests = self._resting > 0
-        self._resting -= rests
-        return rests
+    def skip(self) -> bool:
+        """Return whether to skip this run, because the runs before it failed (backoff)."""
+        skip = self._to_skip > 0
+        self._to_skip -= skip
+        return skip
 
-    def of(self, theta: np.ndarray) -> np.ndarray:
-        """Potentials of the same distribution, in an array that the next call overwrites, or `theta` itself."""
+    def shifted(self, theta: np.ndarray) -> np.ndarray:
+        """Return shifted potentials, in an array that the next call overwrites; `theta` itself without a shift."""
         if self._shift is None or theta.dtype != np.float64:
             return theta
         return np.add(theta, self._shift, out=self._sum)
 
     def accept(self) -> None:
-        """The potentials of the last call were accepted."""
-        self._refusals, self._resting, self._rest = 0, 0, PATIENCE
+        """Note that the sweeps accepted the last potentials: reset the backoff."""
+        self._refusals, self._to_skip, self._backoff = 0, 0, PATIENCE
 
     def renew(self, theta: np.ndarray) -> bool:
-        """After a refusal: whether `of` now gives other potentials, which may be accepted. Of float32, which rounds off
-        more than a shift is worth, none are looked for."""
+        """Note that the sweeps refused `theta`; return whether there is a new shift with which to try again.
+
+        For float32 there is no shift: rounding errors would be larger than its benefit.
+        """
         self._refusals += 1
         if self._refusals < PATIENCE or theta.dtype != np.float64:
             return False
-        self._resting, self._rest = self._rest, min(2 * self._rest, LONGEST_REST)  # unless these are accepted
-        self._shift, self._sum = self._found(theta), np.empty_like(theta)
+        self._to_skip, self._backoff = self._backoff, min(2 * self._backoff, LONGEST_BACKOFF)  # until `accept`
+        self._shift, self._sum = self._new_shift(theta), np.empty_like(theta)
         return True
 
-    def forget(self) -> None:
-        """As before the first refusal, so that what comes next does not depend on what was asked before."""
+    def reset(self) -> None:
+        """Forget the shift, so that later results do not depend on earlier runs."""
         self._shift = None
         self.accept()
 
-    def _found(self, theta: np.ndarray) -> np.ndarray:
-        """By diffusion from where the cliques agree better: at the potentials themselves, or at these and the shift."""
+    def _new_shift(self, theta: np.ndarray) -> np.ndarray:
+        """Return a shift by diffusion, starting from zero or the present shift, whichever agrees better."""
         begin, starts = self._layout.offsets[:-1], [np.zeros(len(theta))]
         if self._shift is not None:
             starts.append(self._shift)
@@ -88,12 +92,12 @@ class AgreeingPotentials:
 
 
 class Shared:
-    """The cliques that hold some attributes, and their tables with these attributes' axes first.
+    """The cliques that share some attributes, and their tables with the axes of these attributes first.
 
     Args:
-        layout: where the tables lie.
-        attributes: that are shared, in any order.
-        positions: of the cliques in the layout.
+        layout: the layout of the tables.
+        attributes: the shared attributes, in any order.
+        positions: the positions of the cliques in the layout.
     """
 
     def __init__(self, layout: Layout, attributes: frozenset[str], positions: Sequence[int]):
@@ -107,12 +111,12 @@ class Shared:
             self._tables.append((cells, layout.domains[position].shape, order))
 
     def tables(self, flat: np.ndarray) -> list[np.ndarray]:
-        """Views of a flat array."""
+        """Return the tables as views of a flat array."""
         return [flat[cells].reshape(shape).transpose(order) for cells, shape, order in self._tables]
 
 
 def shared_attributes(layout: Layout) -> list[Shared]:
-    """All intersections of two cliques, the larger ones first."""
+    """Return all intersections of two cliques, the larger ones first."""
     sets = [frozenset(clique) for clique in layout.cliques]
     holding: dict[str, set[int]] = {}
     for position, names in enumerate(sets):
@@ -124,27 +128,28 @@ def shared_attributes(layout: Layout) -> list[Shared]:
 
 
 def diffused(theta: np.ndarray, shift: np.ndarray, shared: Sequence[Shared], passes: int = PASSES) -> np.ndarray:
-    """A shift after some passes of diffusion at `theta` from another one.
+    """Return the shift after some passes of diffusion at `theta` that start from another shift.
 
-    The shift is a sum of moves between cliques and of nothing else, so that it leaves the distribution of any other
-    potentials as it is, too.
+    The shift is a sum of moves between cliques, so it does not change the distribution of any potentials.
 
     Args:
-        theta, shift: flat, float64.
+        theta, shift: flat arrays, float64.
         shared: `shared_attributes` of their layout.
+        passes: the number of passes.
     """
     moved, sums = shift.copy(), theta + shift
-    with np.errstate(invalid="ignore"):  # where a potential is NaN or +inf, which is for others to say
+    with np.errstate(invalid="ignore"):  # the caller reports potentials that are NaN or +inf
         for _ in range(passes):
             for some in shared:
-                _let_agree(some.tables(sums), some.tables(moved), some.axes)
+                _equalize_max_marginals(some.tables(sums), some.tables(moved), some.axes)
     return moved
 
 
-def _let_agree(tables: list[np.ndarray], shifts: list[np.ndarray], shared: int) -> None:
-    """Give the tables the mean of their max-marginals on the first `shared` axes; note it in the shifts.
+def _equalize_max_marginals(tables: list[np.ndarray], shifts: list[np.ndarray], shared: int) -> None:
+    """Give the tables the mean of their max-marginals on the first `shared` axes; add the moves to the shifts.
 
-    A value that is impossible in one of them is put as low as any in the others: what they lose goes to that one.
+    If a value is impossible in one table, the other tables get their lowest mean there, and that table takes up the
+    difference.
     """
     maxima = np.stack([table.max(axis=tuple(range(shared, table.ndim))) for table in tables])
     mean, known = maxima.mean(axis=0), np.isfinite(maxima)
@@ -154,7 +159,7 @@ def _let_agree(tables: list[np.ndarray], shifts: list[np.ndarray], shared: int) 
     moves = np.subtract(np.where(possible, mean, mean[possible].min()), maxima, out=np.zeros_like(maxima), where=known)
     takers = maxima.argmin(axis=0)[np.newaxis]
     left = np.take_along_axis(moves, takers, axis=0) - moves.sum(axis=0)
-    np.put_along_axis(moves, takers, left, axis=0)  # so that all moves together are nothing, to the last digit
+    np.put_along_axis(moves, takers, left, axis=0)  # the moves have to add up to exactly zero
     for table, shift, move in zip(tables, shifts, moves, strict=True):
         move = move.reshape(*move.shape, *[1] * (table.ndim - shared))
         table += move

@@ -1,4 +1,4 @@
-"""Where the cells of tables lie: strides of axes, maps of places, and how BLAS can read a table."""
+"""Memory layouts of tables: strides of axes, index maps, and tables as matrices for BLAS."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from pgmest.inference.exact import contraction_columns as f
 from pgmest.inference.marginals.contraction import Labels
 
 INNER_CELLS = 64
-"""One map places the last of some axes, at least this many cells of them; another one places the others."""
+"""The least number of cells of the inner axes: an index map covers the last axes with at least this many cells, and
+another map covers the outer axes, so that both maps are short."""
 
 
 class Axes:
-    """The lengths of axes, by their labels, and the maps of places that steps need, each kept once."""
+    """The lengths of axes, by their labels, and the index maps that steps need, without duplicates."""
 
     def __init__(self, sizes: dict[Any, int]):
         self.sizes: dict[Any, int] = sizes
@@ -26,11 +27,11 @@ class Axes:
         self._end = 0
 
     def cells(self, labels: Iterable[Any]) -> int:
-        """How many cells a table of these axes has."""
+        """Return the number of cells of a table with these axes."""
         return math.prod([self.sizes[label] for label in labels])
 
     def strides(self, labels: Labels) -> dict[Any, int]:
-        """From one value of each axis to the next, in row-major order."""
+        """Return the distance from one value of each axis to the next, in row-major order."""
         found, stride = {}, 1
         for label in reversed(labels):
             found[label] = stride
@@ -38,7 +39,7 @@ class Axes:
         return found
 
     def split(self, labels: Labels) -> int:
-        """How many of a table's axes are outer ones."""
+        """Return the number of outer axes of a table."""
         split, cells = len(labels), 1
         while split and cells < INNER_CELLS:
             split -= 1
@@ -46,7 +47,7 @@ class Axes:
         return split
 
     def map(self, labels: Labels, strides: dict[Any, int]) -> int:
-        """Where a map begins of the places of some axes' cells, which do not depend on axes without a stride."""
+        """Return the start of the map from the cells of some axes to offsets; an axis without a stride adds nothing."""
         key = tuple((self.sizes[label], strides.get(label, 0)) for label in labels)
         if key not in self._starts:
             found = np.zeros(1, dtype=np.int64)
@@ -58,31 +59,34 @@ class Axes:
         return self._starts[key]
 
     def inner_map(self, labels: Labels, strides: dict[Any, int]) -> int:
-        """The map of some cells; -1 where they are consecutive."""
+        """Return the start of the map of some cells, -1 if they are consecutive."""
         return -1 if self._common_stride(labels, strides) == 1 else self.map(labels, strides)
 
     def maps(self) -> np.ndarray:
-        """All maps, one after another."""
+        """Return the concatenation of all maps."""
         return np.concatenate(self._maps) if self._maps else np.zeros(0, dtype=np.int64)
 
     def matrix(self, labels: Labels, kept: Labels, rows: Labels, columns: Labels) -> dict[int, Any] | None:
-        """How BLAS can read a table as a matrix for each kept cell, or None: the columns of a step's side."""
+        """Return the columns of a step's operand by which BLAS reads a table as one matrix for each kept cell.
+
+        The result is None if the rows, or the columns, of the matrix are not evenly spaced in the table.
+        """
         strides = self.strides(labels)
         over, under = (self._common_stride(group, strides) for group in (rows, columns))
         if over is None or under is None:
             return None
         n_rows, n_columns = self.cells(rows), self.cells(columns)
         if under == 1 or n_columns == 1:
-            turned, stride = 0, over if n_rows > 1 else n_columns
+            transposed, stride = 0, over if n_rows > 1 else n_columns
         elif over == 1 or n_rows == 1:
-            turned, stride = 1, under
+            transposed, stride = 1, under
         else:
             return None
         starts = self.map(kept, strides)
-        return {f.STARTS: starts, f.N_STARTS: self.cells(kept), f.STRIDE: stride, f.TRANSPOSED: turned}
+        return {f.STARTS: starts, f.N_STARTS: self.cells(kept), f.STRIDE: stride, f.TRANSPOSED: transposed}
 
     def _common_stride(self, group: Labels, strides: dict[Any, int]) -> int | None:
-        """The step between cells of some axes taken as one axis; None if there is none."""
+        """Return the stride of some axes merged into one axis, None if they cannot be merged."""
         long = [label for label in group if self.sizes[label] > 1]
         for label, following in pairwise(long):
             if strides[label] != strides[following] * self.sizes[following]:

@@ -1,8 +1,7 @@
 """MARGINAL-ORACLE: the marginals of the log-linear model with given potentials (PGM section 3.2).
 
-Three oracles keep the same small contract. `ExactOracle` runs belief propagation on a compiled plan and is what
-everything uses; `ReferenceOracle` (reference.py) runs the same plan in plain NumPy; `BruteForceOracle` (brute_force.py)
-builds the full joint table, and is the truth that small tests compare with.
+`ExactOracle` runs belief propagation on a compiled plan (propagation_plan.py). The tests compare it with the same plan
+in plain NumPy (tests/inference/reference_oracle.py) and with the full joint table (brute_force_oracle.py there).
 """
 
 from __future__ import annotations
@@ -14,9 +13,9 @@ from typing import Protocol
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError, ImpossibleModelError, MeasurementError, ShapeError
 from pgmest._base.memory import check_room
 from pgmest._base.threads import get_threads, run_together
+from pgmest.errors import ArgumentError, ImpossibleModelError, MeasurementError, ShapeError
 from pgmest.inference.exact import plan_columns as f
 from pgmest.inference.exact.contracted_sweeps import ContractedSweeps
 from pgmest.inference.exact.contraction_plan import ContractionPlan
@@ -27,26 +26,26 @@ from pgmest.inference.exact.kernel_loading import (
     load_max_kernels,
 )
 from pgmest.inference.exact.many_runs import ManyRuns, fits, interleaved
-from pgmest.inference.exact.plan import BUFFERS, Plan
+from pgmest.inference.exact.propagation_plan import BUFFERS, PropagationPlan
 from pgmest.inference.outputs import checked_output
 from pgmest.tables.clique_vector import Layout
 from pgmest.tables.factor import Factor
 
 THREADED_CELLS = 1 << 17
-"""A clique of at least this many cells is worth sharing between threads."""
+"""The fewest cells of a clique whose rows are divided between threads; smaller ones take less than waking a thread."""
 
 CONTRACTED_CELLS, LARGEST_CONTRACTED = 1 << 10, 1 << 22
-"""In a tree of at least this many cells contraction is considered; for fewer, its plan takes longer than it saves. Nor
-is it where a measured clique has more than the second number: kernels share its table between threads, and maps of a
-contraction have an entry for each of its rows."""
+"""The fewest cells of a tree, and the most cells of a measured clique, for which contraction is considered. In a tree
+with fewer cells its plan takes longer than it saves. A larger clique is better left to the kernels, which divide its
+table between threads; the maps of a contraction would have an entry for each of its rows."""
 
 NANOSECONDS_A_CELL, NANOSECONDS_A_NODE = 2.6, 350.0
-"""What the kernels take for a cell of the tree and for each of its cliques, up and down; for the choice of a way
-only."""
+"""The time that the kernels take per cell and per clique of the tree for both sweeps. It is an estimate, used only to
+choose between the kernels and contraction."""
 
 
 class MarginalOracle(Protocol):
-    """What a solver needs to know about a model: its marginals, its log-partition function, its best record.
+    """The interface of a model to a solver: its marginals, its log-partition function, its best record.
 
     All arrays are flat, in the order of `layout`.
     """
@@ -55,33 +54,33 @@ class MarginalOracle(Protocol):
     calls: int
 
     def run(self, theta: np.ndarray, total: float = 1.0, out: np.ndarray | None = None) -> tuple[np.ndarray, float]:
-        """The marginals scaled to `total`, and the log-partition function A(theta)."""
+        """Return the marginals scaled to `total`, and the log-partition function A(theta)."""
         ...
 
     def maximum(self, theta: np.ndarray) -> float:
-        """The largest total potential of any record, max_x sum_C theta_C(x_C)."""
+        """Return the largest total potential of any record, max_x sum_C theta_C(x_C)."""
         ...
 
 
 class ExactOracle:
-    """Belief propagation on a plan, with a workspace of its own: nothing is allocated per call.
+    """Belief propagation on a plan, with a workspace that is allocated once.
 
-    One oracle serves one thread at a time. `threads` fixes how many it uses itself (default: `get_threads()` now).
+    Only one thread may call an oracle at a time. The oracle uses `threads` threads itself (default: `get_threads()`).
 
     Attributes:
-        plan: what is run.
-        calls: how many sweeps (up and down, or max) have run so far.
-        contracted: the sweeps by contraction (contracted_sweeps.py), where these promise to be faster; else None, as
-            after the first `covariance`.
+        plan: the propagation plan.
+        calls: the number of sweeps (up and down, or max) so far.
+        contracted: the sweeps by contraction (contracted_sweeps.py) if these are expected to be faster, else None; also
+            None after the first `covariance`.
     """
 
     contracts = True
-    """Whether runs may be by contraction, which leaves no messages in the workspace."""
+    """True if runs may use contraction, which leaves no messages in the workspace."""
 
     dtype: type[np.floating] = np.float64
-    """Of potentials, marginals and the workspace."""
+    """The type of potentials, marginals and the workspace."""
 
-    def __init__(self, plan: Plan, threads: int | None = None):
+    def __init__(self, plan: PropagationPlan, threads: int | None = None):
         self.plan = plan
         self.layout: Layout = plan.layout
         self.threads: int = get_threads() if threads is None else threads
@@ -93,14 +92,15 @@ class ExactOracle:
         wide = (nodes[:, f.CELLS] >= THREADED_CELLS) & (nodes[:, f.SLOT] == 0) & (nodes[:, f.N_OUT] >= self.threads)
         self._wide: list[int] = np.flatnonzero(wide).tolist() if self.threads > 1 else []
         shared = max((int(nodes[i, [f.SEPARATOR, f.SPREAD_SIZE]].max()) for i in self._wide), default=0)
-        self._private = shared + BUFFERS * plan.row  # cells that each further thread has to itself
+        self._private = shared + BUFFERS * plan.row  # cells of private memory of each further thread
         self.contracted: ContractedSweeps | None = self._faster_contraction() if self.contracts else None
-        self._settled = True  # whether the workspace holds what the last run leaves there
+        self._settled = True  # whether the workspace holds the messages of the last run
         self._roots = np.flatnonzero(nodes[:, f.PARENT] < 0)
         self._theta = self._mu = np.empty(0)  # of the last run
         self._many: ManyRuns | None = None
 
     def _faster_contraction(self) -> ContractedSweeps | None:
+        """Return the sweeps by contraction if they are expected to be faster than the kernels."""
         tree, layout = self.plan.tree, self.layout
         largest = max(np.diff(layout.offsets), default=0)
         if tree.total_cells < CONTRACTED_CELLS or not 0 < largest <= LARGEST_CONTRACTED:
@@ -111,7 +111,7 @@ class ExactOracle:
 
     @cached_property
     def _tables(self) -> tuple[np.ndarray, ...]:
-        """The plan, as the kernels take it."""
+        """The arrays of the plan, as the kernels take them."""
         return self.plan.nodes, self.plan.children, self.plan.maps
 
     @cached_property
@@ -122,13 +122,13 @@ class ExactOracle:
         return np.zeros(cells, self.dtype)
 
     def run(self, theta: np.ndarray, total: float = 1.0, out: np.ndarray | None = None) -> tuple[np.ndarray, float]:
-        """The marginals on the plan's cliques, scaled to `total`, and the log-partition function.
+        """Return the marginals on the cliques of the plan, scaled to `total`, and the log-partition function.
 
         Args:
             theta: flat potentials (logs), float64; -inf marks impossible cells.
-            total: what each marginal sums to.
-            out: where to write the marginals; not `theta` itself. Until the next run, `covariance` and
-                `clique_table` read the potentials and the marginals again, so neither may be changed before.
+            total: the sum of each marginal.
+            out: the array for the marginals, other than `theta`. `covariance` and `clique_table` read the potentials
+                and the marginals again, so do not change either before these calls.
 
         Raises:
             ImpossibleModelError: no record has a finite total potential.
@@ -154,23 +154,23 @@ class ExactOracle:
     def run_many(
         self, thetas: np.ndarray, total: float | np.ndarray = 1.0, out: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The marginals and the log-partition function of many parameter vectors, as `run` gives them for each.
+        """Return the marginals and the log-partition function of each of many parameter vectors, as `run` does.
 
-        The vectors are shared between the oracle's threads (many_runs.py). What `covariance` and `clique_table` read
-        is afterwards that of no run.
+        The threads of the oracle share the vectors (many_runs.py). Afterwards `covariance` and `clique_table` need
+        another `run`.
 
         Args:
             thetas: potentials, shape (vectors, cells), contiguous float64.
-            total: what the marginals of each vector sum to: one number, or one for each vector.
-            out: where to write the marginals, of the shape of `thetas`; not `thetas` itself.
+            total: the sum of the marginals: one number, or one for each vector.
+            out: the array for the marginals, of the shape of `thetas` and other than `thetas`.
 
         Returns:
             marginals of shape (vectors, cells), and log-partition functions of shape (vectors,).
 
         Raises:
-            MeasurementError: a potential is NaN or +inf; names the vector, before any is run.
-            ImpossibleModelError: for one of the vectors no record has a finite total potential; names it.
-            ShapeError: an array of another shape or type.
+            MeasurementError: a potential is NaN or +inf; the error names the vector and is raised before any run.
+            ImpossibleModelError: for one of the vectors no record has a finite total potential; names the vector.
+            ShapeError: an array has another shape or type.
         """
         thetas = self._rows(thetas, "thetas")
         if np.shape(total) not in ((), (len(thetas),)):
@@ -223,7 +223,7 @@ class ExactOracle:
         return view
 
     def _settle(self) -> None:
-        """Fill the workspace as the kernels do, after a run by contraction."""
+        """Repeat a run by contraction with the kernels, which leave their messages in the workspace."""
         if not self._settled:
             self._mu = np.empty(self.layout.cells)
             self._upward(self._theta, self._mu)
@@ -231,7 +231,7 @@ class ExactOracle:
             self._settled = True
 
     def maximum(self, theta: np.ndarray) -> float:
-        """The largest total potential of any record, by one max-product sweep."""
+        """Return the largest total potential of any record, by one max-product sweep."""
         theta = self._input(theta, "theta")
         if self.contracted is None:
             return self._maximum_by_kernels(theta)
@@ -239,7 +239,7 @@ class ExactOracle:
         return self.contracted.maximum(theta)
 
     def _maximum_by_kernels(self, theta: np.ndarray) -> float:
-        """The same, which leaves the messages in the workspace."""
+        """Return the largest total potential of any record, and leave the max messages in the workspace."""
         kernels, shift = load_max_kernels(), self.plan.messages
         for low, high, wide in self._schedule(reverse=True):
             if wide:
@@ -252,7 +252,10 @@ class ExactOracle:
         return float(self._arena[self.plan.nodes[self._roots, f.MESSAGE] + shift].sum())
 
     def max_marginals(self, theta: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """For each measured cell, the largest total potential of a record that falls into it (-inf: none can)."""
+        """Return the largest total potential of a record in each measured cell (the cell's max-marginal).
+
+        A cell that no possible record has gets -inf.
+        """
         best = checked_output(out, self.layout.cells, self.dtype)
         theta = self._input(theta, "theta")
         if self.contracted is not None:
@@ -260,23 +263,13 @@ class ExactOracle:
             self.calls += 2
             return best
         plan, top = self.plan, self._maximum_by_kernels(theta)
-        load_max_kernels().downward_max(
-            *self._tables,
-            0,
-            len(plan.nodes),
-            theta,
-            best,
-            self._arena,
-            plan.messages,
-            plan.marginals,
-            plan.scratch,
-            top,
-        )
+        inputs = (theta, best, self._arena, plan.messages, plan.marginals, plan.scratch, top)
+        load_max_kernels().downward_max(*self._tables, 0, len(plan.nodes), *inputs)
         self.calls += 1
         return best
 
     def map_record(self, theta: np.ndarray) -> dict[str, int]:
-        """A record of largest total potential, attribute -> code."""
+        """Return a record of largest total potential, attribute -> code."""
         theta = self._input(theta, "theta")
         self._maximum_by_kernels(theta)
         chosen = np.zeros(len(self.plan.nodes), dtype=np.int64)
@@ -289,12 +282,12 @@ class ExactOracle:
         return {name: codes[name] for name in self.layout.domain}
 
     def covariance(self, direction: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """The derivative of the marginals along `direction` at the potentials of the last `run`.
+        """Return the derivative of the marginals along `direction` at the potentials of the last `run`.
 
-        This is Cov @ direction, with Cov the covariance of the cells' indicators times the total: the Hessian of
+        This is Cov @ direction, with Cov the covariance of the indicators of the cells times the total: the Hessian of
         the log-partition function. It is symmetric, so the same sweep differentiates forwards and backwards (PGM A.3).
 
-        It needs the messages of the kernels, so that after the first one all runs are by these.
+        The sweep needs the messages of the kernels. So all runs after the first call use the kernels, not contraction.
         """
         self._check_has_run("covariance")
         self._settle()
@@ -311,7 +304,7 @@ class ExactOracle:
         return tangent
 
     def clique_table(self, index: int) -> Factor:
-        """The marginal of the tree's clique `index` after a run, scaled as in that run."""
+        """Return the marginal of clique `index` of the tree after a run, scaled as in that run."""
         self._check_has_run("clique_table")
         self._settle()
         node = self.plan.clique_nodes[index]
@@ -321,14 +314,14 @@ class ExactOracle:
         return Factor.owning(domain, table.reshape(domain.shape)).transpose(self.plan.tree.cliques[index])
 
     def release(self) -> None:
-        """Let go of the arrays of the last run, which `covariance` and `clique_table` would read, and start afresh."""
+        """Release the arrays of the last run, and forget the adjustments to potentials of earlier runs."""
         self._theta = self._mu = np.empty(0)
         self._settled = True
         if self.contracted is not None:
-            self.contracted.forget()
+            self.contracted.reset()
 
     def _input(self, array: np.ndarray, name: str) -> np.ndarray:
-        """A read-only view: numba compiles a kernel anew for each kind of argument, so there is to be one kind."""
+        """Return a read-only view of a checked array: numba compiles a kernel for each type, so there is only one."""
         if array.shape != (self.layout.cells,) or array.dtype != self.dtype or not array.flags.c_contiguous:
             raise ShapeError.of(
                 name,
@@ -347,7 +340,7 @@ class ExactOracle:
     # -- sweeps: runs of small nodes in one kernel call each, wide nodes shared between threads ------------------------
 
     def _schedule(self, reverse: bool) -> Iterator[tuple[int, int, bool]]:
-        """(low, high, wide): stretches of nodes in the order of a sweep."""
+        """Yield ranges of nodes (low, high, wide) in the order of a sweep."""
         bounds: list[tuple[int, int, bool]] = []
         low = 0
         for i in [*self._wide, len(self.plan.nodes)]:
@@ -374,26 +367,26 @@ class ExactOracle:
                 self._kernels.downward(*self._tables, low, high, theta, mu, self._arena, self.plan.scratch, total)
 
     def _shares(self, node: int) -> list[tuple[int, int]]:
-        """The rows of a wide node, split evenly."""
+        """Return the rows of a wide node, split evenly."""
         cuts = np.linspace(0, int(self.plan.nodes[node, f.N_OUT]), self.threads + 1).astype(int).tolist()
         return list(pairwise(cuts))
 
-    def _own(self, thread: int) -> tuple[int, int]:
-        """Where a further thread keeps its partial results, and its row buffer."""
+    def _private_cells(self, thread: int) -> tuple[int, int]:
+        """Return the start of the partial results of a further thread, and the start of its row buffer."""
         start = self.plan.arena_cells + (thread - 1) * self._private
         return start, start + self._private - BUFFERS * self.plan.row
 
     def _wide_reduce(self, node: int, target: int, combine: np.ufunc, kernel: partial, inputs: tuple) -> None:
-        """Run a kernel over shares of the rows, each with its own separator entries, and combine these in order."""
+        """Run a kernel over shares of the rows into private separator entries, and combine these in a fixed order."""
         size, arena = int(self.plan.nodes[node, f.SEPARATOR]), self._arena
         tasks = []
         for thread, (begin, end) in enumerate(self._shares(node)):
-            start, buffer = (target, self.plan.scratch) if thread == 0 else self._own(thread)
+            start, buffer = (target, self.plan.scratch) if thread == 0 else self._private_cells(thread)
             tasks.append(partial(kernel, begin, end, *inputs, start, buffer))
         run_together(tasks)
         own = arena[target : target + size]
         for thread in range(1, self.threads):
-            start, _ = self._own(thread)
+            start, _ = self._private_cells(thread)
             combine(own, arena[start : start + size], out=own)
 
     def _wide_upward(self, node: int, theta: np.ndarray, mu: np.ndarray) -> None:
@@ -410,11 +403,11 @@ class ExactOracle:
         spread, size = (int(v) for v in self.plan.nodes[node, [f.SPREAD, f.SPREAD_SIZE]])
         tasks = []
         for thread, (begin, end) in enumerate(self._shares(node)):
-            start, buffer = (spread, self.plan.scratch) if thread == 0 else self._own(thread)
+            start, buffer = (spread, self.plan.scratch) if thread == 0 else self._private_cells(thread)
             arena[start : start + size] = 0.0
             own = (theta, mu, arena, start - spread, buffer)
             tasks.append(partial(kernels.clique_spread, *self._tables, node, begin, end, *own))
         run_together(tasks)
         for thread in range(1, self.threads):
-            start, _ = self._own(thread)
+            start, _ = self._private_cells(thread)
             arena[spread : spread + size] += arena[start : start + size]

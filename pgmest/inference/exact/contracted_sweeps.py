@@ -1,20 +1,21 @@
-"""Both sweeps of belief propagation without the tables of the junction tree: sums of products, contracted.
+"""Both sweeps of belief propagation by tensor contraction, without the tables of the junction tree.
 
-Where many small measured cliques meet in one large clique of the tree, its table costs far more than what is asked
-about it. A message is a sum of a product of small tables, so it can be computed pair by pair (contraction_plan.py),
-mostly as matrix products, without the table of the clique. The downward sweep is the derivative of the upward one: with
-Z = sum_x prod_C f_C(x_C), the marginal on C is f_C dZ/df_C / Z, and each product c = a b of the way up gives
-dZ/da = dZ/dc b^T and dZ/db = a^T dZ/dc on the way down (reverse-mode differentiation; Darwiche 2003).
+If many small measured cliques lie in one large clique of the tree, the table of that clique costs far more than the
+small marginals that are needed. A message is a sum of a product of small tables. So it can be computed pair by pair
+(contraction_plan.py), mostly as matrix products, without the table of the clique. The downward sweep is the derivative
+of the upward sweep: with Z = sum_x prod_C f_C(x_C), the marginal on C is f_C dZ/df_C / Z, and each product c = a b of
+the upward sweep gives dZ/da = dZ/dc b^T and dZ/db = a^T dZ/dc in the downward sweep (reverse-mode differentiation;
+Darwiche 2003).
 
-Everything is linear here, not logarithmic, which saves a maximum and a logarithm for each entry of a message, so that
-it is faster on chains and trees, too. Potentials are shifted to a maximum of 0 and messages kept near 1, so what
-underflows is below exp(-700) of the largest entry. That can matter only where the maxima of the cliques exclude one
-another, and then the sums of the beliefs, which would be near 1 if they agreed, are tiny. `run` sees that, tries
-equivalent potentials that agree better (agreeing_potentials.py), and else gives up, and the caller falls back on the
-kernels, which compute with logarithms where they must.
+The sweeps compute with linear numbers instead of logarithms. This saves a maximum and a logarithm for each entry of a
+message and makes them faster on chains and trees, too. Potentials are shifted to a maximum of 0 and messages are kept
+near 1, so that only terms below exp(-700) of the largest entry underflow. This matters only if the maxima of the
+cliques exclude one another; then the sums of the beliefs, which would be near 1 if the cliques agreed, are tiny. `run`
+detects this and tries equivalent potentials that agree better (agreeing_potentials.py). If these fail, too, it returns
+None, and the caller falls back on the kernels, which use logarithms.
 
-The max-product takes the same steps with the maximum for the sum and the sum for the product, on logarithms
-(max_contraction_kernels.py), and refuses nothing.
+The max-product takes the same steps on logarithms, with the maximum in place of the sum and the sum in place of the
+product (max_contraction_kernels.py). It never refuses potentials.
 """
 
 from __future__ import annotations
@@ -47,19 +48,27 @@ SMALLEST_SUMS: dict[np.dtype[Any], float] = {
     np.dtype(np.float64): math.exp(-300.0),
     np.dtype(np.float32): math.exp(-50.0),
 }
-"""Beliefs whose scaled sum is smaller may have lost terms to underflow; above, those are below exp(-100) in all, in
-float32 below exp(-30)."""
+"""The least scaled sum of beliefs that is accepted, by precision. Beliefs with a smaller sum may have lost terms to
+underflow; above it, all lost terms together are below exp(-100), in float32 below exp(-30)."""
 
 SHARED_OPERATIONS = 1 << 19
-"""Matrix products are shared between threads in parts of at least this many multiplications."""
+"""The least number of multiplications per part when threads share a matrix product."""
 
 WAKING = 2e5
-"""Nanoseconds of work that make it worth waking another thread."""
+"""The nanoseconds of work per thread above which waking another thread pays off."""
 
 
 @dataclass(frozen=True)
 class _Workspace:
-    """Of one precision: the kernels, the address of the product of matrices, the cells, and who runs sweeps in them."""
+    """The resources of one precision.
+
+    Attributes:
+        kernels: the compiled kernels.
+        smallest: the least scaled sum of beliefs that is accepted.
+        blas: the address of the BLAS matrix product.
+        cells: the workspace.
+        sums, maxima: the threads that run sum-product and max-product sweeps in it.
+    """
 
     kernels: ModuleType
     smallest: float
@@ -70,11 +79,11 @@ class _Workspace:
 
 
 class ContractedSweeps:
-    """The steps of both sweeps, with a workspace of their own.
+    """The sweeps of one contraction plan, with their workspace.
 
     Args:
-        plan: what is run.
-        threads: how many threads share large products of matrices.
+        plan: the steps of both sweeps.
+        threads: the number of threads that share subtrees and large matrix products.
     """
 
     def __init__(self, plan: ContractionPlan, threads: int = 1):
@@ -89,33 +98,33 @@ class ContractedSweeps:
         self._agreeing = AgreeingPotentials(plan.layout)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return ContractedSweeps, (self.plan, self.threads)  # a copy makes a workspace of its own
+        return ContractedSweeps, (self.plan, self.threads)  # a copy allocates a new workspace
 
     @classmethod
     def of(cls, layout: Layout, tree: JunctionTree, threads: int = 1) -> ContractedSweeps:
-        """The sweeps on a tree that holds all cliques of the layout."""
+        """Return the sweeps on a tree that holds all cliques of the layout."""
         return cls(ContractionPlan.of(layout, tree, threads), threads)
 
     def run(self, theta: np.ndarray, total: float, out: np.ndarray) -> float | None:
         """Write the marginals of flat potentials, scaled to `total`.
 
         Returns:
-            the log-partition function; None where linear numbers cannot hold what it takes, or could not for the last
-            potentials, and `out` is of no use.
+            the log-partition function; None if linear numbers overflow or underflow, or did so for recent potentials.
+            Then `out` is undefined.
         """
-        if self._agreeing.rests():
+        if self._agreeing.skip():
             return None
-        found = self._both_sweeps(self._agreeing.of(theta), float(total), out)
+        found = self._both_sweeps(self._agreeing.shifted(theta), float(total), out)
         if math.isnan(found) and self._agreeing.renew(theta):
-            found = self._both_sweeps(self._agreeing.of(theta), float(total), out)
+            found = self._both_sweeps(self._agreeing.shifted(theta), float(total), out)
         if math.isnan(found):
             return None
         self._agreeing.accept()
         return self.plan.log_free + found
 
-    def forget(self) -> None:
-        """What was learned from the potentials of earlier runs."""
-        self._agreeing.forget()
+    def reset(self) -> None:
+        """Forget the adjustments to the potentials of earlier runs."""
+        self._agreeing.reset()
 
     def _both_sweeps(self, theta: np.ndarray, total: float, out: np.ndarray) -> float:
         theta, space = _read_only(theta), self._workspace(theta.dtype)
@@ -130,7 +139,7 @@ class ContractedSweeps:
     def _run_together(
         self, theta: np.ndarray, total: float, out: np.ndarray, space: _Workspace, more: tuple[Any, ...]
     ) -> float:
-        """`both_sweeps` by one thread for each share of the subtrees, and by a team for what is above them."""
+        """Run both sweeps, with one thread for each share of the subtrees, and a team for the cliques above them."""
         kernels, tables = space.kernels, self._tables
 
         def upward(low: int, high: int, team: np.ndarray) -> float:
@@ -149,14 +158,14 @@ class ContractedSweeps:
         return found if all(self._together(downward)) else math.nan
 
     def maximum(self, theta: np.ndarray) -> float:
-        """The largest total potential of any record, by one sweep of the max-product; -inf where none is possible."""
+        """Return the largest total potential of any record, by one max-product sweep; -inf if no record is possible."""
         upward, space = self._max_upward(theta), self._workspace(theta.dtype)
         found = math.fsum(self._together(upward))
         with space.maxima as team:
             return found + upward(*self._above, team)
 
     def max_marginals(self, theta: np.ndarray, out: np.ndarray) -> float:
-        """Write the largest total potential of a record through each cell; the largest of all is returned."""
+        """Write the max-marginals (the largest total potential of a record in each cell); return their maximum."""
         upward, space, kernels = self._max_upward(theta), self._workspace(theta.dtype), load_max_contraction_kernels
         theta, downward_max = _read_only(theta), kernels(theta.dtype).downward_max
 
@@ -175,16 +184,19 @@ class ContractedSweeps:
         return top
 
     def _max_upward(self, theta: np.ndarray) -> Callable[[int, int, np.ndarray], float]:
-        """The sweep of the max-product over some steps."""
+        """Return the upward max-product sweep as a function of a range of steps and a team."""
         kernels, theta = load_max_contraction_kernels(theta.dtype), _read_only(theta)
         work = self._workspace(theta.dtype).cells
-        work[ONE_CELL] = 0.0  # its logarithm
+        work[ONE_CELL] = 0.0  # the logarithm of the constant 1
         return lambda low, high, team: kernels.upward_max(*self._tables, low, high, theta, work, team)
 
     def run_many(
         self, thetas: np.ndarray, totals: np.ndarray, outs: np.ndarray, logs: np.ndarray, threads: int
     ) -> None:
-        """`run` for each row, its log-partition function in `logs`; each thread runs some rows by itself."""
+        """Run each row of `thetas`, and write its log-partition function to `logs`; each thread runs some rows alone.
+
+        The entry of `logs` is unchanged for rows that linear numbers cannot represent.
+        """
         from pgmest._base.blas_kernels import gemm_address
         from pgmest._base.team_kernels import alone
 
@@ -230,19 +242,19 @@ class ContractedSweeps:
         return Alone()
 
     def _together(self, sweep: Callable[[int, int, np.ndarray], Any]) -> list[Any]:
-        """A sweep over each share of the subtrees; a thread alone runs one after another."""
+        """Run a sweep over each share of the subtrees, in parallel if there are several threads."""
         with self._alone as array:
             tasks = [partial(sweep, *share, array) for share in self.plan.shares]
         return run_together(tasks) if tasks and self.threads > 1 else [task() for task in tasks]
 
     @cached_property
     def _above(self) -> tuple[int, int]:
-        """(low, high) of the steps after those of all shares."""
+        """The range (low, high) of the steps after those of all shares."""
         return max((high for _, high in self.plan.shares), default=0), len(self.plan.steps)
 
 
 def _read_only(theta: np.ndarray) -> np.ndarray:
-    """A view where need be: numba compiles anew for each kind of argument."""
+    """Return a read-only view of a writable array: numba compiles a kernel for each kind of argument."""
     if not theta.flags.writeable:
         return theta
     view = theta.view()

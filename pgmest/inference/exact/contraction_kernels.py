@@ -1,10 +1,10 @@
 """The compiled kernels of both sweeps by contraction (contracted_sweeps.py), which run a list of steps.
 
-A step is a row of numbers (contraction_columns.py), and so is each of its tables. The tables of measured cliques lie
-in the output, `mu`, which first holds exp(potential - maximum) and at last the marginals; all others, and all
-gradients, in one workspace. Where cells lie is given by maps: entries of one array of integers.
+A step is a row of numbers (contraction_columns.py), and so is each of its tables. The tables of measured cliques lie in
+the output `mu`, which first holds exp(potential - maximum) and in the end the marginals. All other tables, and all
+gradients, lie in one workspace. Index maps, ranges of one array of integers, give the offsets of cells.
 
-The kinds of steps, c the gradient of what a step makes, as it comes back on the way down:
+The kinds of steps, where c is the gradient of the result of a step in the downward sweep:
 
     POTENTIAL         a = exp(potential - maximum)               marginal = a c, scaled
     WEIGHT            r = sum of exp(potential - maximum) b      marginal = a b c, scaled; gradient of b: sum of a c,
@@ -14,7 +14,7 @@ The kinds of steps, c the gradient of what a step makes, as it comes back on the
     PACK              r = sum of a, in another order             gradient: c, in the order of a, repeated
     SCALE_BY_MAXIMUM  r = r / max r; the log is kept             c = c / max c
 
-WEIGHT is nearly all there is in chains and trees: neither the product nor its gradient is ever a table of its own.
+Chains and trees consist almost entirely of WEIGHT steps, which never materialize the product or its gradient.
 """
 
 from __future__ import annotations
@@ -64,16 +64,17 @@ from pgmest.inference.exact.contraction_products import (
 )
 
 LEAST, MOST = 1e-6, 1e6
-"""Messages and gradients with a maximum in this range are not rescaled, if they have more cells than SHORT."""
+"""The range of the maximum of a message or gradient of more than SHORT cells in which it is not rescaled."""
 
 SHORT = 4096
-"""Rescaling a message of up to this many cells costs nothing, and a clique may have hundreds of them, whose maxima
-multiply. Of a longer one the first SHORT cells are looked at: where their maximum is in the range, that of all is not
-smaller. If it is larger, then by no more than sums over cells make it; what overflows is refused in the end."""
+"""The most cells of a message that is always rescaled: this costs almost nothing, and a clique may have hundreds of
+messages, whose maxima multiply. For a longer message, the first SHORT cells are checked: if their maximum is in the
+range above, the maximum of all cells is at least as large. It may be larger by the number of cells that are summed; a
+result that overflows is refused in the end."""
 
 FAR = 1 << 17
-"""So many measured cells do not stay in a core's own cache. With each row of a clique the kernel then fetches the same
-row of the next one, which is elsewhere in memory and which the processor does not expect."""
+"""The number of measured cells from which they exceed the cache of a core. Then, with each row of a clique, the kernel
+prefetches the same row of the next clique, which lies elsewhere in memory, where the processor does not expect it."""
 
 
 # -- measured cliques -----------------------------------------------------------------------------------------------
@@ -91,7 +92,7 @@ def _multiply(row, weight):
 
 @inlined
 def _next_table(steps, sides, i, end, by, mu):
-    """Where the table of the measured clique after step i is, in this direction; -1 if it needs no fetching."""
+    """Return the start of the next measured table after step i in this direction, -1 if no prefetch is needed."""
     if mu.size < FAR:
         return -1
     k = i + by
@@ -104,7 +105,7 @@ def _next_table(steps, sides, i, end, by, mu):
 
 @inlined
 def _potential_up(side, theta, mu):
-    """Exponentiate; the maximum, which is what is left out."""
+    """Write exp(potential - maximum) of a measured clique to `mu` and return the maximum."""
     begin, end = side[AT], side[AT] + side[CELLS]
     peak = largest_of(theta[begin:end])
     if math.isfinite(peak):
@@ -114,7 +115,7 @@ def _potential_up(side, theta, mu):
 
 @inlined
 def _potential_down(side, mu, work, total, smallest):
-    """Make the marginal; False where its sum has become too small to be trusted."""
+    """Compute the marginal of a clique; return False if its sum is too small to be accurate."""
     row = mu[side[AT] : side[AT] + side[CELLS]]
     if side[GRADIENT] >= 0:
         gradient = work[side[GRADIENT] : side[GRADIENT] + side[CELLS]]
@@ -128,6 +129,7 @@ def _potential_down(side, mu, work, total, smallest):
 
 @inlined
 def _weight_up(step, sides, maps, theta, mu, work, ahead):
+    """Multiply a measured table by the second factor and sum, row by row, without a table of the product."""
     table, other, made = sides[step[FIRST]], sides[step[FIRST] + 1], sides[step[FIRST] + 2]
     b, n, kind = mu if other[MEASURED] else work, step[N_IN], step[INNER]
     clear(work[made[AT] : made[AT] + made[CELLS]], 0.0)
@@ -166,12 +168,16 @@ def _own_down(row, c, weight):
 
 @inlined
 def _weight_down(step, sides, maps, mu, work, scales, total, smallest, ahead):
-    """Make the marginal, and the gradient of the second factor; False as for a potential."""
+    """Compute the marginal, and the gradient of the second factor, in one pass; return False as `_potential_down`.
+
+    The sum of the marginal is the inner product of the result and its gradient, so that it is known before the pass and
+    the marginal is scaled as it is written.
+    """
     table, other, made = sides[step[FIRST]], sides[step[FIRST] + 1], sides[step[FIRST] + 2]
     b, n, kind = mu if other[MEASURED] else work, step[N_IN], step[INNER]
     made_end, gradient_end = made[AT] + made[CELLS], made[GRADIENT] + made[CELLS]
     mass = inner_product(work[made[AT] : made_end], work[made[GRADIENT] : gradient_end])
-    if step[SCALE] >= 0:
+    if step[SCALE] >= 0:  # the result was divided by its scale after this step
         mass *= scales[step[SCALE]]
     if not smallest < mass < math.inf:
         return False
@@ -202,7 +208,7 @@ def _weight_down(step, sides, maps, mu, work, scales, total, smallest, ahead):
 
 @inlined
 def _scale(row, smallest):
-    """Divide by the maximum, if it is far from 1, and return what was divided by; 0 where it cannot be trusted."""
+    """Divide a row by its maximum if that is far from 1; return the divisor, 0 if the row is not accurate."""
     if row.size > SHORT and LEAST < largest_of(row[:SHORT]) < MOST:
         return 1.0
     largest = largest_of(row)
@@ -219,7 +225,7 @@ def _scale(row, smallest):
 
 @compiled
 def upward(blas, steps, sides, maps, low, high, theta, mu, work, scales, smallest, team):
-    """Run steps low, ..., high - 1; the log of what all was divided by, NaN where linear numbers cannot hold it."""
+    """Run steps low, ..., high - 1; return the log of the product of all scales, NaN on overflow or underflow."""
     log_scale = 0.0
     for i in range(low, high):
         step = steps[i]
@@ -251,7 +257,7 @@ def upward(blas, steps, sides, maps, low, high, theta, mu, work, scales, smalles
 
 @compiled
 def downward(blas, steps, sides, maps, low, high, mu, work, scales, smallest, total, team):
-    """Run steps high - 1, ..., low backwards; False where linear numbers cannot hold what it takes."""
+    """Run steps high - 1, ..., low backwards; return False on overflow or underflow."""
     for i in range(high - 1, low - 1, -1):
         step = steps[i]
         kind, side = step[KIND], sides[step[FIRST]]
@@ -270,7 +276,7 @@ def downward(blas, steps, sides, maps, low, high, mu, work, scales, smallest, to
             matrices_together(blas, steps, sides, maps, i, 1, mu, work, team)
         elif kind == PACK:
             pack_down(step, sides, maps, work)
-        elif step[ROOT]:
+        elif step[ROOT]:  # the derivative of a root with respect to its own sum
             work[side[GRADIENT]] = 1.0
         elif _scale(work[side[GRADIENT] : side[GRADIENT] + side[CELLS]], smallest) == 0.0:
             return False
@@ -279,7 +285,7 @@ def downward(blas, steps, sides, maps, low, high, mu, work, scales, smallest, to
 
 @compiled
 def both_sweeps(blas, steps, sides, maps, theta, mu, work, scales, smallest, total, team):
-    """All steps upwards, then downwards; what `upward` returns, NaN also where `downward` returns False."""
+    """Run both sweeps over all steps; return the result of `upward`, or NaN if `downward` returns False."""
     found = upward(blas, steps, sides, maps, 0, len(steps), theta, mu, work, scales, smallest, team)
     if math.isnan(found):
         return found
@@ -289,7 +295,7 @@ def both_sweeps(blas, steps, sides, maps, theta, mu, work, scales, smallest, tot
 
 @compiled
 def run_rows(blas, steps, sides, maps, begin, end, thetas, totals, mus, logs, work, scales, smallest, log_free, team):
-    """Both sweeps for parameter vectors begin, ..., end - 1; nothing is written to `logs` where they are refused."""
+    """Run both sweeps for parameter vectors begin, ..., end - 1; leave `logs` unchanged for refused vectors."""
     for k in range(begin, end):
         found = both_sweeps(blas, steps, sides, maps, thetas[k], mus[k], work, scales, smallest, totals[k], team)
         if not math.isnan(found):
@@ -298,5 +304,5 @@ def run_rows(blas, steps, sides, maps, begin, end, thetas, totals, mus, logs, wo
 
 @compiled
 def assist(blas, steps, sides, maps, work, team):
-    """Help another thread with its products of matrices, also of the max-product."""
+    """Help another thread with its matrix products, in the sum-product or the max-product."""
     help_with_matrices(blas, steps, sides, maps, work, team)

@@ -1,6 +1,6 @@
-"""What kernels of contractions call for products of matrices: by BLAS, or of the max-product, shared between threads.
+"""Matrix products of contractions, by BLAS or in the max-product, divided between threads.
 
-As elementary_kernels.py, a file that kernels of others may call.
+Kernels of other files may call these functions, as they may call elementary_kernels.py.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from pgmest.inference.exact.contraction_columns import (
 from pgmest.inference.exact.contraction_products import MAX_PRODUCT, clear, largest_sum, raise_to_sum
 
 LONG_ROW = 8
-"""Rows of so many cells are worth a call each."""
+"""The least length of a row for which a vector operation per row pays off."""
 
 
 @on_rows
@@ -48,39 +48,43 @@ def _raise_to_four(target, one, two, three, four, a, b, c, d):
 
 @inlined
 def _share(units, part, parts):
-    """The first and last of the units that one of some parts gets."""
+    """Return the range of units of one of several parts."""
     return units * part // parts, units * (part + 1) // parts
 
 
 @inlined
 def _multiply_part(
     blas, begin, some, rows, summed, columns,
-    a, a_start, a_step, a_turned, b, b_start, b_step, b_turned, c, c_start, c_step,
+    a, a_start, a_step, a_transposed, b, b_start, b_step, b_transposed, c, c_start, c_step,
 ):  # fmt: skip
-    """Some of the rows of c = a b, or of its columns where these are more: then less is read for each part."""
+    """Compute some of the rows of c = a b, or some of its columns if there are more columns than rows.
+
+    Dividing the longer side means that each part reads less of the undivided factor.
+    """
     if columns > rows:
-        b_start, c_start, columns = b_start + begin * (b_step if b_turned else 1), c_start + begin, some
+        b_start, c_start, columns = b_start + begin * (b_step if b_transposed else 1), c_start + begin, some
     else:
-        a_start, c_start, rows = a_start + begin * (1 if a_turned else a_step), c_start + begin * c_step, some
+        a_start, c_start, rows = a_start + begin * (1 if a_transposed else a_step), c_start + begin * c_step, some
     _multiply(
-        blas, rows, summed, columns, a, a_start, a_step, a_turned, b, b_start, b_step, b_turned, c, c_start, c_step
-    )
+        blas, rows, summed, columns,
+        a, a_start, a_step, a_transposed, b, b_start, b_step, b_transposed, c, c_start, c_step,
+    )  # fmt: skip
 
 
 @inlined
 def _multiply(
-    blas, rows, summed, columns, a, a_start, a_step, a_turned, b, b_start, b_step, b_turned, c, c_start, c_step
+    blas, rows, summed, columns, a, a_start, a_step, a_transposed, b, b_start, b_step, b_transposed, c, c_start, c_step
 ):
-    """As `multiply_matrices`, or the same with the maximum for the sum and the sum for the product."""
+    """Compute c = a b by BLAS; in the max-product, c(r, j) is the maximum over s of a(r, s) + b(s, j)."""
     if blas != MAX_PRODUCT:
         multiply_matrices(
             blas, rows, summed, columns,
-            a, a_start, a_step, a_turned, b, b_start, b_step, b_turned, c, c_start, c_step,
+            a, a_start, a_step, a_transposed, b, b_start, b_step, b_transposed, c, c_start, c_step,
         )  # fmt: skip
-    elif not b_turned:
-        _raise_rows(rows, summed, columns, a, a_start, a_step, a_turned, b, b_start, b_step, c, c_start, c_step)
+    elif not b_transposed:
+        _raise_rows(rows, summed, columns, a, a_start, a_step, a_transposed, b, b_start, b_step, c, c_start, c_step)
     else:
-        down, across = (1, a_step) if a_turned else (a_step, 1)
+        down, across = (1, a_step) if a_transposed else (a_step, 1)
         for r in range(rows):
             for j in range(columns):
                 one, other = a_start + r * down, b_start + j * b_step
@@ -94,9 +98,12 @@ def _multiply(
 
 
 @inlined
-def _raise_rows(rows, summed, columns, a, a_start, a_step, a_turned, b, b_start, b_step, c, c_start, c_step):
-    """c = the maximum over s of a(r, s) + b(s, j): four rows of b at a time."""
-    down, across = (1, a_step) if a_turned else (a_step, 1)
+def _raise_rows(rows, summed, columns, a, a_start, a_step, a_transposed, b, b_start, b_step, c, c_start, c_step):
+    """Set c to the maximum over s of a(r, s) + b(s, j).
+
+    Four rows of b are combined at a time, so that each row of c is read and written a quarter as often.
+    """
+    down, across = (1, a_step) if a_transposed else (a_step, 1)
     for r in range(rows):
         row = c[c_start + r * c_step : c_start + r * c_step + columns]
         clear(row, -np.inf)
@@ -117,6 +124,7 @@ def _raise_rows(rows, summed, columns, a, a_start, a_step, a_turned, b, b_start,
 
 @inlined
 def matrices_up(blas, step, sides, maps, mu, work, part, parts):
+    """Compute one part of the matrix products of a step, one product for each kept cell."""
     left, right, made = sides[step[FIRST]], sides[step[FIRST] + 1], sides[step[FIRST] + 2]
     a, b = mu if left[MEASURED] else work, mu if right[MEASURED] else work
     rows, summed, columns = step[ROWS], step[SUMMED], step[COLUMNS]
@@ -135,19 +143,23 @@ def matrices_up(blas, step, sides, maps, mu, work, part, parts):
 
 @inlined
 def matrices_down(blas, step, sides, maps, mu, work, part, parts):
+    """Compute one part of the gradients of both factors of a step."""
     for gradient_of in range(2):
         _gradient_of_factor(blas, step, sides, maps, mu, work, gradient_of, part, parts)
 
 
 @inlined
 def _gradient_of_factor(blas, step, sides, maps, mu, work, number, part, parts):
-    """Of a it is c b^T, or b c^T where a lies transposed; of b it is a^T c, or c^T a."""
+    """Compute the gradient of factor a (number 0), which is c b^T, or of factor b (number 1), which is a^T c.
+
+    A gradient has the layout of its factor. So for a transposed factor it is the transpose: b c^T, or c^T a.
+    """
     own, other, made = sides[step[FIRST] + number], sides[step[FIRST] + 1 - number], sides[step[FIRST] + 2]
     rows, summed, columns = step[ROWS], step[SUMMED], step[COLUMNS]
     table, size = mu if other[MEASURED] else work, rows * columns
     ends, inner = (columns, rows) if number else (rows, columns)
     gradient_first = number == own[TRANSPOSED]
-    over, under = (ends, summed) if gradient_first else (summed, ends)  # of the gradient as it lies
+    over, under = (ends, summed) if gradient_first else (summed, ends)  # rows and columns of the gradient in memory
     lines = max(over, under)
     begin, end = _share(step[KEPT] * lines, part, parts)
     while begin < end:
@@ -155,15 +167,15 @@ def _gradient_of_factor(blas, step, sides, maps, mu, work, number, part, parts):
         start, gradient = other[AT] + maps[other[STARTS] + k], made[GRADIENT] + k * size
         target = own[GRADIENT] + maps[own[STARTS] + k]
         if gradient_first:  # c b^T or c^T a
-            first, first_at, first_step, first_turned = work, gradient, columns, number
+            first, first_at, first_step, first_transposed = work, gradient, columns, number
             second, second_at, second_step = table, start, other[STRIDE]
-            second_turned = other[TRANSPOSED] ^ (1 - number)
+            second_transposed = other[TRANSPOSED] ^ (1 - number)
         else:  # b c^T or a^T c
-            first, first_at, first_step, first_turned = table, start, other[STRIDE], other[TRANSPOSED] ^ number
-            second, second_at, second_step, second_turned = work, gradient, columns, 1 - number
+            first, first_at, first_step, first_transposed = table, start, other[STRIDE], other[TRANSPOSED] ^ number
+            second, second_at, second_step, second_transposed = work, gradient, columns, 1 - number
         _multiply_part(
             blas, begin % lines, some, over, inner, under,
-            first, first_at, first_step, first_turned, second, second_at, second_step, second_turned,
+            first, first_at, first_step, first_transposed, second, second_at, second_step, second_transposed,
             work, target, own[STRIDE],
         )  # fmt: skip
         begin += some
@@ -171,7 +183,7 @@ def _gradient_of_factor(blas, step, sides, maps, mu, work, number, part, parts):
 
 @inlined
 def matrices_together(blas, steps, sides, maps, i, down, mu, work, team):
-    """Step i on the way up or down, in parts that helpers take, too, where it is worth it."""
+    """Run step i of the upward or downward sweep; helper threads take parts of a large step."""
     step = steps[i]
     parts = parts_of(team, step[ROWS] * step[SUMMED] * step[COLUMNS] * step[KEPT])
     if parts < 2:
@@ -188,7 +200,7 @@ def matrices_together(blas, steps, sides, maps, i, down, mu, work, team):
 
 @inlined
 def help_with_matrices(blas, steps, sides, maps, work, team):
-    """What helpers do until they are to leave."""
+    """Run parts of matrix products that another thread offers, until the team ends."""
     offered, part = wait_for_work(team)
     while part >= 0:
         mu = table_at(team[TABLE], work)

@@ -1,8 +1,8 @@
-"""The steps of a contraction, found for a layout and a junction tree: what contraction_kernels.py runs.
+"""The plan of a contraction: the steps for a layout and a junction tree, which contraction_kernels.py runs.
 
-Clique by clique of the tree, children first, the tables that lie in a clique (measured ones, and messages from below)
-are multiplied pair by pair, each attribute that nothing else needs is summed out as soon as it can be, and what is left
-is the message. opt_einsum finds the pairs.
+For each clique of the tree, children first, the measured tables in the clique and the messages from below are
+multiplied pair by pair. Each attribute that no other table needs is summed out as early as possible; the last table is
+the message to the parent. opt_einsum finds the order of the pairs.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from pgmest.inference.marginals.contraction import Labels, contraction_order
 from pgmest.tables.clique_vector import Layout
 
 FEW_OPERATIONS = 256
-"""Below this many multiplications for each entry of the axes that are kept in both tables, BLAS gains less than it
-costs to call it for each."""
+"""The least number of multiplications per matrix product, one for each cell of the axes that both tables keep, for
+which a call of BLAS pays off."""
 
 LONG_ROW = 8
-"""Rows of so many cells are worth a call each."""
+"""The least length of a row for which a vector operation per row pays off."""
 
 NANOSECONDS = {
     "step": 80.0,
@@ -38,14 +38,15 @@ NANOSECONDS = {
     "operation": 3.4,
     "packed cell": 1.0,
 }
-"""What steps take, up and down, on one thread, as thirty models took them; for the choice of a way only."""
+"""The time that steps take for both sweeps on one thread, measured on thirty models. It is used only to choose between
+the kernels and contraction."""
 
 ONE_CELL, PIECES = 0, 1
-"""How every workspace begins: a constant 1 for products that have no second factor, and room for each share's pieces of
-factors."""
+"""The first cells of every workspace: a constant 1 for products without a second factor, then the space in which each
+share gathers pieces of factors."""
 
 SHARED_NANOSECONDS = 200_000.0
-"""Sweeps of less are not worth waking threads for."""
+"""The least time of a sweep for which waking threads pays off."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,13 +55,15 @@ class ContractionPlan:
 
     Attributes:
         layout: the measured cliques.
-        steps, sides: a row each, of the columns in contraction_columns.py; a step's sides follow one another.
-        maps: where cells lie.
-        cells: of the workspace.
-        scales: how many messages there are.
+        steps, sides: a row for each step and for each of its operands, with the columns of contraction_columns.py; the
+            operands of a step follow one another.
+        maps: the index maps, one after the other.
+        cells: the cells of the workspace.
+        scales: the number of messages, each of which has a scale.
         log_free: the log of the number of joint values of the attributes that no clique has.
-        nanoseconds: about what both sweeps take.
-        shares: (low, high) of the steps of each thread's subtrees, where these are worth it; the others follow.
+        nanoseconds: the estimated time of both sweeps.
+        shares: the ranges (low, high) of the steps of each thread's subtrees, empty if one thread runs all steps; the
+            remaining steps follow.
     """
 
     layout: Layout
@@ -75,18 +78,18 @@ class ContractionPlan:
 
     @classmethod
     def of(cls, layout: Layout, tree: JunctionTree, threads: int = 1) -> ContractionPlan:
-        """The steps on a tree that holds all cliques of the layout, and what each of some threads does of them."""
+        """Return the steps on a tree that holds all cliques of the layout, divided between the threads."""
         return _Builder(layout, tree).build(threads)
 
 
 @dataclass(eq=False)
 class _Table:
-    """A table while the steps are found.
+    """A table during planning.
 
     Attributes:
         labels: its axes, in row-major order.
-        start: of a measured clique, in the output; else -1.
-        values, gradient: where else these lie.
+        start: the start of a measured clique in the output; -1 for other tables.
+        values, gradient: the memory of its values (unless it is measured) and of its gradient.
     """
 
     labels: Labels
@@ -107,12 +110,12 @@ class _Step:
 
     @property
     def pieces(self) -> int:
-        """Cells of room for pieces of its factors, and for their gradients."""
+        """The cells needed for pieces of its factors, and for their gradients."""
         return sum(2 * side[f.N_STARTS] * side[f.N_KEPT_INNER] for _, side in self.sides if f.PIECES in side)
 
 
 class _Builder:
-    """Finds the steps, clique by clique of the tree."""
+    """Plans the steps, clique by clique of the tree."""
 
     def __init__(self, layout: Layout, tree: JunctionTree):
         self.layout, self.tree = layout, tree
@@ -125,7 +128,7 @@ class _Builder:
         self.one = _Table((), values=Buffer(1, start=ONE_CELL))
 
     def build(self, threads: int) -> ContractionPlan:
-        self._hand_out()
+        self._assign_cliques()
         subtrees = self._subtrees(threads)
         self.parents, shares = subtrees.parents, []
         for cliques in (*subtrees.shares, subtrees.above):
@@ -142,13 +145,13 @@ class _Builder:
         return ContractionPlan(self.layout, steps, sides, maps, cells, self.scales, log_free, nanoseconds, divided)
 
     def _subtrees(self, threads: int) -> Subtrees:
-        """Cliques for each thread; all for one where there is little to do."""
+        """Return the division of the tree between threads; small models are left to one thread."""
         weights = [float(sum(self.axes.cells(table.labels) for table in tables)) for tables in self.inputs]
         little = NANOSECONDS["measured cell"] * sum(weights) < SHARED_NANOSECONDS
         return Subtrees.of(self.tree.parents, weights, 1 if little else threads)
 
-    def _hand_out(self) -> None:
-        """Each measured clique to the smallest clique of the tree that holds it."""
+    def _assign_cliques(self) -> None:
+        """Assign each measured clique to the smallest clique of the tree that holds it."""
         holding: dict[Any, list[int]] = {name: [] for name in self.axes.sizes}
         for position, names in enumerate(self.tree.cliques):
             for name in names:
@@ -164,7 +167,7 @@ class _Builder:
             self.inputs[min(holders, key=self.tree.sizes.__getitem__)].append(table)
 
     def _eliminate(self, position: int) -> None:
-        """The products of one clique's tables, and its message."""
+        """Add the steps that multiply the tables of one clique, and those of its message."""
         tables = self.inputs[position]
         if not tables:
             return
@@ -176,7 +179,7 @@ class _Builder:
             tables.append(self._product(first, second, above.union(*(table.labels for table in tables))))
         (table,) = tables
         kept = tuple(label for label in table.labels if label in above)
-        if alone and kept == table.labels:
+        if alone and kept == table.labels:  # the only table lies in the parent entirely: pass it on as it is
             self.inputs[parent].append(table)
             return
         if table.measured:
@@ -188,7 +191,7 @@ class _Builder:
             self.inputs[parent].append(table)
 
     def _scaled(self, table: _Table, root: bool) -> None:
-        """A message is divided by its maximum, which the step that made it may have to know."""
+        """Add the step that divides a message by its maximum; a WEIGHT step that made the message records its scale."""
         if self.steps[-1].columns[f.KIND] == f.WEIGHT:
             self.steps[-1].columns[f.SCALE] = self.scales
         self._add_step({f.KIND: f.SCALE_BY_MAXIMUM, f.SCALE: self.scales, f.ROOT: int(root)}, [(table, {})])
@@ -197,11 +200,11 @@ class _Builder:
     # -- products -----------------------------------------------------------------------------------------------------
 
     def _product(self, left: _Table, right: _Table, wanted: set[Any]) -> _Table:
-        """The product of two tables, summed over what is not wanted."""
+        """Add the steps of the product of two tables, summed over the axes that are not wanted, and return it."""
         for table, other in sorted(((left, right), (right, left)), key=lambda pair: -self.axes.cells(pair[0].labels)):
             if table.measured and set(other.labels) <= set(table.labels):
                 return self._weighted(table, other, wanted, f.WEIGHT)
-        left, right = (self._without_lone(*pair, wanted) for pair in ((left, right), (right, left)))
+        left, right = (self._sum_out_unshared(*pair, wanted) for pair in ((left, right), (right, left)))
         both = set(left.labels).intersection(right.labels)
         kept = tuple(label for label in left.labels if label in both and label in wanted)
         rows = tuple(label for label in left.labels if label not in both)
@@ -212,31 +215,31 @@ class _Builder:
         few = kept and self.axes.cells((*rows, *summed, *columns)) < FEW_OPERATIONS
         smaller, own = (right, rows) if larger is left else (left, columns)
         if few or self.axes.matrix(larger.labels, kept, own, summed) is None:
-            _, split = self._rows_of(larger, smaller, wanted)
+            _, split = self._inner_axes(larger, smaller, wanted)
             if self.axes.cells(larger.labels[split:]) >= LONG_ROW and set(smaller.labels) <= set(larger.labels):
                 return self._weighted(larger, smaller, wanted, f.TIMES)
         if few:
             return self._small(left, right, (rows, summed, columns), kept)
         return self._matrices(left, right, (rows, summed, columns), kept)
 
-    def _without_lone(self, table: _Table, other: _Table, wanted: set[Any]) -> _Table:
-        """With the axes summed out that nothing else has."""
+    def _sum_out_unshared(self, table: _Table, other: _Table, wanted: set[Any]) -> _Table:
+        """Return the table summed over the axes that are neither wanted nor in the other table."""
         used = tuple(label for label in table.labels if label in wanted or label in other.labels)
         if used == table.labels:
             return self._exponentiated(table)
         return self._packed(table, used)
 
     def _exponentiated(self, table: _Table) -> _Table:
-        """A measured clique's exponentials, for other steps than its own."""
+        """Return the table; a measured clique gets a POTENTIAL step, so that other steps can read its exponentials."""
         if table.measured and table.gradient is None:
             table.gradient = Buffer(self.axes.cells(table.labels))
             self._add_step({f.KIND: f.POTENTIAL}, [(table, {})])
         return table
 
     def _weighted(self, table: _Table, other: _Table, wanted: set[Any], step: int) -> _Table:
-        """A table times one of some of its axes, summed; by WEIGHT a measured clique's exponentials."""
+        """Add a WEIGHT or TIMES step: a table times another with some of its axes, summed; return the product."""
         other = self._in_order(self._exponentiated(other), [label for label in table.labels if label in other.labels])
-        inner, split = self._rows_of(table, other, wanted)
+        inner, split = self._inner_axes(table, other, wanted)
         made = self._new(label for label in table.labels if label in wanted)
         rows = table.labels[:split]
         columns = {
@@ -251,8 +254,8 @@ class _Builder:
         self._add_step(columns, [(table, {}), (other, {}), (made, {})])
         return made
 
-    def _rows_of(self, table: _Table, other: _Table, wanted: set[Any]) -> tuple[int, int]:
-        """What the last axes of a table are that are all of one kind, and where they begin."""
+    def _inner_axes(self, table: _Table, other: _Table, wanted: set[Any]) -> tuple[int, int]:
+        """Return the class of the last axes of a table that are all of one class, and the first of these axes."""
         kind = (f.ALONE, f.OWN, f.SHARED, f.COMMON)
         of = [kind[(label in wanted) + 2 * (label in other.labels)] for label in table.labels]
         split = len(of)
@@ -261,6 +264,7 @@ class _Builder:
         return of[-1], split
 
     def _small(self, left: _Table, right: _Table, groups: tuple[Labels, Labels, Labels], kept: Labels) -> _Table:
+        """Add a SMALL step, whose kept axes come last so that it works on rows of kept cells; return the product."""
         rows, summed, columns = groups
         made = self._new((*rows, *columns, *kept))
         split = self.axes.split(kept)
@@ -275,12 +279,13 @@ class _Builder:
                 f.KEPT_INNER: self.axes.inner_map(inner, strides),
                 f.N_KEPT_INNER: self.axes.cells(inner),
             }
-            side[f.PIECES] = sum(2 * one[f.N_STARTS] * one[f.N_KEPT_INNER] for _, one in sides)  # from the share's on
+            side[f.PIECES] = sum(2 * one[f.N_STARTS] * one[f.N_KEPT_INNER] for _, one in sides)  # relative to the share
             sides.append((table, side))
         self._add_step({f.KIND: f.SMALL, **self._counts(groups, kept)}, [*sides, (made, {})])
         return made
 
     def _matrices(self, left: _Table, right: _Table, groups: tuple[Labels, Labels, Labels], kept: Labels) -> _Table:
+        """Add a MATRICES step, with a PACK step before it for a factor that BLAS cannot read; return the product."""
         rows, summed, columns = groups
         sides = []
         for table, over, under in ((left, rows, summed), (right, summed, columns)):
@@ -290,7 +295,7 @@ class _Builder:
                 table = self._in_order(table, (*kept, *under, *over) if last in over else (*kept, *over, *under))
                 side = self.axes.matrix(table.labels, kept, over, under)
             sides.append((table, side))
-        if all(side[f.TRANSPOSED] for _, side in sides):  # the max-product has no fast way for that
+        if all(side[f.TRANSPOSED] for _, side in sides):  # the max-product is slow if both factors are transposed
             smaller = min((0, 1), key=lambda number: self.axes.cells(sides[number][0].labels))
             over, under = ((rows, summed), (summed, columns))[smaller]
             table = self._in_order(sides[smaller][0], (*kept, *over, *under))
@@ -302,7 +307,7 @@ class _Builder:
     # -- other steps ---------------------------------------------------------------------------------------------------
 
     def _in_order(self, table: _Table, labels: Sequence[Any]) -> _Table:
-        """With its axes in this order; those of one value do not matter."""
+        """Return the table with its axes in this order; axes of one value need no step."""
         long = [[label for label in some if self.axes.sizes[label] > 1] for some in (table.labels, labels)]
         if long[0] != long[1]:
             return self._packed(table, tuple(labels))
@@ -311,7 +316,7 @@ class _Builder:
         return _Table(tuple(labels), table.start, table.values, table.gradient)
 
     def _packed(self, table: _Table, labels: Labels) -> _Table:
-        """With these axes in this order, the others summed out."""
+        """Add a PACK step, which sums out all but these axes and brings them into this order; return the result."""
         self._exponentiated(table)
         strides, split, made = self.axes.strides(table.labels), self.axes.split(labels), self._new(labels)
         last = len(table.labels)
@@ -332,7 +337,7 @@ class _Builder:
         return made
 
     def _new(self, labels: Iterable[Any]) -> _Table:
-        """A table that the next step makes."""
+        """Return a new table for the result of the next step."""
         labels = tuple(labels)
         cells = self.axes.cells(labels)
         return _Table(labels, values=Buffer(cells), gradient=Buffer(cells))
@@ -342,7 +347,7 @@ class _Builder:
         self.steps.append(_Step(columns, sides, nanoseconds))
 
     def _work(self, columns: dict[int, Any], cells: int) -> float:
-        """Nanoseconds of a step, by the cells of its first table."""
+        """Return the nanoseconds of a step, given the cells of its first table."""
         kind = columns[f.KIND]
         if kind in (f.POTENTIAL, f.WEIGHT, f.TIMES):
             cell = NANOSECONDS["weighed cell" if kind == f.TIMES else "measured cell"]
@@ -358,9 +363,10 @@ class _Builder:
     # -- the plan's arrays ---------------------------------------------------------------------------------------------
 
     def _place(self, shares: list[tuple[int, int]]) -> int:
-        """Place all buffers, as long as they are needed: step i goes up at time i and down at time last - i.
+        """Place all buffers by their lifetimes, and return the cells of the workspace.
 
-        Shares run at the same time, so what is used by one alone lies apart from all others.
+        Step i runs at time i in the upward sweep and at time last - i in the downward sweep. Shares run in parallel, so
+        buffers that only one share uses lie apart from those of all others.
         """
         last, users = 2 * len(self.steps) - 1, dict[Buffer, set[int]]()
         for share, (low, high) in enumerate(shares):
@@ -378,7 +384,7 @@ class _Builder:
         return end
 
     def _uses(self, number: int, last: int) -> Iterator[tuple[Buffer, tuple[int, ...]]]:
-        """The buffers that a step uses, and at which times."""
+        """Yield the buffers that a step uses, with the times of use."""
         step = self.steps[number]
         kind, made = step.columns[f.KIND], len(step.sides) - 1
         for position, (table, _) in enumerate(step.sides):
@@ -386,7 +392,7 @@ class _Builder:
                 continue
             if table.values is not None:
                 read_again = kind == f.WEIGHT or (kind in (f.MATRICES, f.SMALL, f.TIMES) and position != made)
-                read_again |= bool(step.columns.get(f.ROOT))  # by the max-product
+                read_again |= bool(step.columns.get(f.ROOT))  # the max-product reads the sum of a root again
                 yield table.values, (number, last - number) if read_again else (number,)
             if table.gradient is not None:
                 yield table.gradient, (last - number,)

@@ -1,7 +1,8 @@
-"""What kernels of contractions call for steps that make a table of two others, or of one in another order.
+"""Steps of contractions that multiply two tables, or sum out and transpose the axes of one.
 
-In the sum-product c = sum of a b, in the max-product c = max of (a + b), of logarithms. Gradients are of the same kind:
-what is best, or the sum of all, outside. As elementary_kernels.py, a file that kernels of others may call.
+In the sum-product c = sum of a b; in the max-product, on logarithms, c = max of (a + b). A gradient is the same kind of
+table: the sum, or the maximum, over everything outside the table. Kernels of other files may call these functions, as
+they may call elementary_kernels.py.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pgmest.inference.exact.contraction_columns import (
     CELLS,
     COLUMN,
     COLUMNS,
+    COMMON,
     FIRST,
     GRADIENT,
     INNER,
@@ -41,7 +43,7 @@ from pgmest.inference.exact.contraction_columns import (
 )
 
 MAX_PRODUCT = 0
-"""In place of the address of BLAS: the max-product is asked for."""
+"""The value of the argument `blas`, else the address of BLAS, that selects the max-product."""
 
 
 @on_rows
@@ -70,8 +72,8 @@ def clear(row, value):
 
 
 @inlined
-def _nothing(blas):
-    """What a sum, or a maximum, begins with."""
+def _identity(blas):
+    """Return the identity element of the sum, or of the maximum."""
     return -np.inf if blas == MAX_PRODUCT else 0.0
 
 
@@ -100,10 +102,14 @@ def _own_down_max(row, gradient, other, c):
 
 @inlined
 def times_up(blas, step, sides, maps, mu, work):
+    """Multiply a table by another with some of its axes, row by row, summed over the axes that are not kept.
+
+    The max-product uses this for WEIGHT steps, too; only these have rows that are summed out whole (ALONE).
+    """
     table, other, made = sides[step[FIRST]], sides[step[FIRST] + 1], sides[step[FIRST] + 2]
     a, b = mu if table[MEASURED] else work, mu if other[MEASURED] else work
     n, kind = step[N_IN], step[INNER]
-    clear(work[made[AT] : made[AT] + made[CELLS]], _nothing(blas))
+    clear(work[made[AT] : made[AT] + made[CELLS]], _identity(blas))
     for i in range(step[N_OUT]):
         row = a[table[AT] + i * n : table[AT] + (i + 1) * n]
         place, start = made[AT] + maps[step[OUTER] + i], other[AT] + maps[step[OTHER] + i]
@@ -113,8 +119,10 @@ def times_up(blas, step, sides, maps, mu, work):
                 work[place] = max(work[place], largest_sum(row, cells))
             elif kind == OWN:
                 raise_to_sum(same, row, b[start])
-            else:
+            elif kind == COMMON:
                 raise_to_sum(same, row, cells)
+            else:
+                work[place] = max(work[place], largest_of(row) + b[start])
         elif kind == SHARED:
             work[place] += inner_product(row, cells)
         elif kind == OWN:
@@ -125,10 +133,11 @@ def times_up(blas, step, sides, maps, mu, work):
 
 @inlined
 def times_down(blas, step, sides, maps, mu, work):
+    """Compute the gradients of both factors of `times_up` in one pass over the table."""
     table, other, made = sides[step[FIRST]], sides[step[FIRST] + 1], sides[step[FIRST] + 2]
     a, b = mu if table[MEASURED] else work, mu if other[MEASURED] else work
     n, kind = step[N_IN], step[INNER]
-    clear(work[other[GRADIENT] : other[GRADIENT] + other[CELLS]], _nothing(blas))
+    clear(work[other[GRADIENT] : other[GRADIENT] + other[CELLS]], _identity(blas))
     for i in range(step[N_OUT]):
         row = a[table[AT] + i * n : table[AT] + (i + 1) * n]
         gradient = work[table[GRADIENT] + i * n : table[GRADIENT] + (i + 1) * n]
@@ -150,12 +159,12 @@ def times_down(blas, step, sides, maps, mu, work):
             _common_down(row, gradient, cells, its_gradient, c)
 
 
-# -- small products and other orders -----------------------------------------------------------------------------------
+# -- small products and transpositions ---------------------------------------------------------------------------------
 
 
 @inlined
 def _read(table, start, maps, inner, row):
-    """Some cells of a table, consecutive where `inner` is -1, into a row."""
+    """Copy cells of a table, consecutive if `inner` is -1, into a row."""
     if inner < 0:
         cells = table[start : start + row.size]
         for j in range(row.size):
@@ -168,6 +177,7 @@ def _read(table, start, maps, inner, row):
 
 @inlined
 def _write(row, maps, inner, start, table):
+    """Copy a row to cells of a table, consecutive if `inner` is -1."""
     if inner < 0:
         cells = table[start : start + row.size]
         for j in range(row.size):
@@ -180,7 +190,10 @@ def _write(row, maps, inner, start, table):
 
 @inlined
 def _read_pieces(side, maps, i, table, work, piece):
-    """Some kept cells of each group of a factor's cells, a row each."""
+    """Copy one block of kept cells of a factor to `piece`, a row for each group of its other cells.
+
+    The products then work on contiguous rows, whatever the layout of the factor.
+    """
     start, n = side[AT] + maps[side[KEPT_OUTER] + i], side[N_KEPT_INNER]
     for g in range(side[N_STARTS]):
         row = work[piece + g * n : piece + (g + 1) * n]
@@ -189,6 +202,7 @@ def _read_pieces(side, maps, i, table, work, piece):
 
 @inlined
 def _write_pieces(side, maps, i, work, piece):
+    """Copy the rows at `piece` to the gradient of a factor."""
     start, n = side[GRADIENT] + maps[side[KEPT_OUTER] + i], side[N_KEPT_INNER]
     for g in range(side[N_STARTS]):
         row = work[piece + g * n : piece + (g + 1) * n]
@@ -197,9 +211,10 @@ def _write_pieces(side, maps, i, work, piece):
 
 @inlined
 def small_up(blas, step, sides, maps, mu, work):
+    """Multiply two tables and sum over few cells, with vector operations along the kept cells."""
     left, right, made = sides[step[FIRST]], sides[step[FIRST] + 1], sides[step[FIRST] + 2]
     columns, summed, kept, n = step[COLUMNS], step[SUMMED], step[KEPT], left[N_KEPT_INNER]
-    a, b, nothing = left[PIECES], right[PIECES], _nothing(blas)
+    a, b, identity = left[PIECES], right[PIECES], _identity(blas)
     for i in range(left[N_KEPT_OUTER]):
         _read_pieces(left, maps, i, mu if left[MEASURED] else work, work, a)
         _read_pieces(right, maps, i, mu if right[MEASURED] else work, work, b)
@@ -207,7 +222,7 @@ def small_up(blas, step, sides, maps, mu, work):
             for c in range(columns):
                 start = made[AT] + (r * columns + c) * kept + i * n
                 row = work[start : start + n]
-                clear(row, nothing)
+                clear(row, identity)
                 for s in range(summed):
                     one, other = a + (r * summed + s) * n, b + (s * columns + c) * n
                     if blas == MAX_PRODUCT:
@@ -218,15 +233,16 @@ def small_up(blas, step, sides, maps, mu, work):
 
 @inlined
 def small_down(blas, step, sides, maps, mu, work):
+    """Compute the gradients of both factors of `small_up`."""
     left, right, made = sides[step[FIRST]], sides[step[FIRST] + 1], sides[step[FIRST] + 2]
     columns, summed, kept, n = step[COLUMNS], step[SUMMED], step[KEPT], left[N_KEPT_INNER]
     a, b, a_size, b_size = left[PIECES], right[PIECES], left[N_STARTS] * n, right[N_STARTS] * n
-    nothing = _nothing(blas)
+    identity = _identity(blas)
     for i in range(left[N_KEPT_OUTER]):
         _read_pieces(left, maps, i, mu if left[MEASURED] else work, work, a)
         _read_pieces(right, maps, i, mu if right[MEASURED] else work, work, b)
-        clear(work[a + a_size : a + 2 * a_size], nothing)
-        clear(work[b + b_size : b + 2 * b_size], nothing)
+        clear(work[a + a_size : a + 2 * a_size], identity)
+        clear(work[b + b_size : b + 2 * b_size], identity)
         for r in range(step[ROWS]):
             for c in range(columns):
                 start = made[GRADIENT] + (r * columns + c) * kept + i * n
@@ -246,6 +262,7 @@ def small_down(blas, step, sides, maps, mu, work):
 
 @inlined
 def pack_up(blas, step, sides, maps, mu, work):
+    """Sum a table over some axes and write the others in another order."""
     source, made = sides[step[FIRST]], sides[step[FIRST] + 1]
     table, n, run = mu if source[MEASURED] else work, step[N_IN], step[RUN]
     for i in range(step[N_OUT]):
@@ -254,7 +271,7 @@ def pack_up(blas, step, sides, maps, mu, work):
         if step[OTHERS] == 1 and run == 1:
             _read(table, start, maps, step[COLUMN], row)
             continue
-        clear(row, _nothing(blas))
+        clear(row, _identity(blas))
         for k in range(step[OTHERS]):
             first = start + maps[step[OTHER] + k]
             for j in range(n):
@@ -267,6 +284,7 @@ def pack_up(blas, step, sides, maps, mu, work):
 
 @inlined
 def pack_down(step, sides, maps, work):
+    """Copy the gradient of the result of `pack_up` to every cell of the source that contributed to it."""
     source, made = sides[step[FIRST]], sides[step[FIRST] + 1]
     n, run = step[N_IN], step[RUN]
     for i in range(step[N_OUT]):

@@ -1,8 +1,8 @@
 """The compiled kernels of the derivative of the marginals, on the plans that kernels.py describes.
 
-mu is the gradient of the log-partition function, so its derivative along a direction v is Cov @ v. Upward, the
-message's tangent is the conditional mean of v below: sum_r mu(r, s) dT(r, s) / mu(s). Downward, each cell's log
-marginal changes by delta = dT - d(message) + d(log marginal of the separator). Entries without mass change nothing.
+mu is the gradient of the log-partition function, so its derivative along a direction v is Cov @ v. Upward, the tangent
+of a message is the conditional mean of v below: sum_r mu(r, s) dT(r, s) / mu(s). Downward, the log marginal of each
+cell changes by delta = dT - d(message) + d(log marginal of the separator). Entries without mass have tangent 0.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from pgmest.inference.exact.plan_columns import (
 
 @inlined
 def _weights_row(nodes, children, maps, i, o, theta, mu, arena, buffer):
-    """Put row `o` of the marginal into the row buffer."""
+    """Write row `o` of the marginal to the row buffer."""
     n_in, base = nodes[i, N_IN], nodes[i, BASE]
     row = arena[buffer : buffer + n_in]
     if base >= 0:
@@ -47,7 +47,7 @@ def _weights_row(nodes, children, maps, i, o, theta, mu, arena, buffer):
 
 @compiled
 def covariance_upward(nodes, children, maps, low, high, theta, mu, direction, arena, shift, buffer, buffer2):
-    """Tangents of the log messages along `direction`, in the copy of the messages at `shift`."""
+    """Compute the tangents of the log messages along `direction`, in the copy of the messages at `shift`."""
     for i in range(high - 1, low - 1, -1):
         if nodes[i, SLOT]:
             slot_message(nodes, children, maps, i, direction, arena, shift, buffer)
@@ -68,7 +68,7 @@ def covariance_upward(nodes, children, maps, low, high, theta, mu, direction, ar
 
 @inlined
 def _separator_change(nodes, i, arena, shift, marginal_shift):
-    """Per separator entry: the change of its log marginal, less that of the message already counted in dT."""
+    """Compute, per separator entry, the change of its log marginal less that of the message, which dT contains."""
     message, marginal = nodes[i, MESSAGE] + shift, nodes[i, MARGINAL]
     for s in range(nodes[i, SEPARATOR]):
         mass = arena[marginal + s]
@@ -82,7 +82,7 @@ def _separator_change(nodes, i, arena, shift, marginal_shift):
 def covariance_downward(
     nodes, children, maps, low, high, theta, mu, direction, tangent, arena, shift, marginal_shift, buffer, buffer2
 ):
-    """tangent = Cov @ direction on the measured cliques; the separators' tangents go to their own copy."""
+    """Compute Cov @ direction on the measured cliques; tangents of separators go to the copy at `marginal_shift`."""
     for i in range(low, high):
         spread = nodes[i, SPREAD] + marginal_shift
         set_all(arena[spread : spread + nodes[i, SPREAD_SIZE]], 0.0)

@@ -14,19 +14,20 @@ from typing import Any
 import numpy as np
 
 from pgmest._base.kernel_cache import kernels_are_kept
-from pgmest.inference.exact.plan import Plan
+from pgmest.inference.exact import contraction_columns as f
+from pgmest.inference.exact.propagation_plan import PropagationPlan
 from pgmest.tables.clique_vector import Layout
 from pgmest.tables.domain import Domain
 
 COMPILES = 4.0
-"""Seconds of a processor that loading kernels does not take, and compiling them does."""
+"""The seconds of processor time that tell compiling kernels from loading them, which takes less."""
 
 
 @contextmanager
 def compile_notice() -> Iterator[None]:
-    """Say what takes so long, should the block compute for long: kernels are compiled at their first use, then cached.
+    """Print a notice if the block compiles kernels, which happens at their first use; later they are cached.
 
-    By the clock, a busy machine may take as long to read them from the disk, which is nothing to speak of.
+    The test uses processor time, because a busy machine may take seconds of wall time to read kernels from disk.
     """
     text = "pgmest: compiling its kernels, once per installation (10 to 25 s; `pgmest warm-up` does it beforehand)..."
     if not kernels_are_kept():
@@ -54,10 +55,10 @@ def _say_once(text: str) -> None:
 
 
 class _Tiny:
-    """The smallest plan and its arrays, to run each kernel once."""
+    """The smallest plan and its arrays, on which each kernel is run once to compile it."""
 
     def __init__(self, dtype: type[np.floating] = np.float64) -> None:
-        plan = Plan.of(Layout.of(Domain({"a": 2}), [("a",)]))
+        plan = PropagationPlan.of(Layout.of(Domain({"a": 2}), [("a",)]))
         self.tables = (plan.nodes, plan.children, plan.maps)
         self.nodes = (0, len(plan.nodes))
         self.theta, self.mu, self.arena = (np.zeros(cells, dtype) for cells in (2, 2, plan.arena_cells))
@@ -68,7 +69,7 @@ class _Tiny:
 
 @cache
 def load_kernels() -> ModuleType:
-    """The kernels of the sum-product, compiled or read from the cache on disk."""
+    """Return the kernels of the sum-product, compiled or read from the cache on disk."""
     with compile_notice():
         from pgmest.inference.exact import kernels
 
@@ -79,7 +80,7 @@ def load_kernels() -> ModuleType:
 
 @cache
 def load_max_kernels() -> ModuleType:
-    """The same of the max-product."""
+    """Return the kernels of the max-product."""
     with compile_notice():
         from pgmest.inference.exact import max_kernels
 
@@ -89,7 +90,7 @@ def load_max_kernels() -> ModuleType:
 
 
 def _sums() -> dict[str, Callable[[], Any]]:
-    """Each kernel of the sum-product, run once on the smallest plan."""
+    """Return functions that run each kernel of the sum-product once on the smallest plan."""
     from pgmest.inference.exact import kernels
 
     t = _Tiny()
@@ -101,7 +102,7 @@ def _sums() -> dict[str, Callable[[], Any]]:
 
 
 def _maxima() -> dict[str, Callable[[], Any]]:
-    """The same of the max-product."""
+    """Return functions that run each kernel of the max-product once on the smallest plan."""
     from pgmest.inference.exact import max_kernels
 
     t = _Tiny()
@@ -114,13 +115,13 @@ def _maxima() -> dict[str, Callable[[], Any]]:
 
 
 def compile_sweep(name: str) -> None:
-    """Compile one kernel of the sweeps into the cache; several processes may do so for several kernels."""
+    """Compile one kernel of the sweeps into the cache; several processes may compile different kernels in parallel."""
     {**_sums(), **_maxima()}[name]()
 
 
 @cache
 def load_covariance_kernels() -> ModuleType:
-    """The same for the covariance, which few need."""
+    """Return the kernels of the covariance, which few callers need."""
     with compile_notice():
         from pgmest.inference.exact import covariance_kernels as kernels
 
@@ -134,7 +135,7 @@ def load_covariance_kernels() -> ModuleType:
 
 @cache
 def load_many_kernels() -> None:
-    """The same for runs of many vectors."""
+    """Load the kernels for runs of many vectors."""
     with compile_notice():
         kernels, t = load_kernels(), _Tiny()
         thetas, (mus, columns, marginals) = np.zeros((1, 2)), np.zeros((3, 1, 2))
@@ -145,19 +146,24 @@ def load_many_kernels() -> None:
         kernels.run_batches(*rows, columns.reshape(2, 1), marginals.reshape(2, 1), t.arena, t.buffer)
 
 
+def _contraction_tables() -> tuple[np.ndarray, ...]:
+    """Return the arrays of a contraction without steps."""
+    shapes = (0, f.N_STEP), (0, f.N_SIDE), 1
+    steps, sides, maps = (np.zeros(shape, dtype=np.int64) for shape in shapes)
+    return steps, sides, maps
+
+
 @cache
 def load_contraction_kernels(dtype: np.dtype[Any], together: bool) -> ModuleType:
-    """The kernel of sweeps by contraction, and those that several threads run together."""
+    """Return the kernels of sweeps by contraction, with those that several threads run together if asked for."""
     with compile_notice():
         from pgmest._base.team_kernels import alone
-        from pgmest.inference.exact import contraction_columns as f
         from pgmest.inference.exact import contraction_kernels as kernels
 
-        steps, sides = np.zeros((1, f.N_STEP), dtype=np.int64), np.zeros((3, f.N_SIDE), dtype=np.int64)
-        tables = 0, steps, sides, np.zeros(1, dtype=np.int64)
+        tables = 0, *_contraction_tables()
         theta, mu, work = (np.zeros(1, dtype) for _ in range(3))
         theta.flags.writeable = False
-        kernels.both_sweeps(0, steps[:0], *tables[2:], theta, mu, work, np.zeros(1), 0.0, 1.0, alone())
+        kernels.both_sweeps(*tables, theta, mu, work, np.zeros(1), 0.0, 1.0, alone())
         if together:
             kernels.upward(*tables, 0, 0, theta, mu, work, np.zeros(1), 0.0, alone())
             kernels.downward(*tables, 0, 0, mu, work, np.zeros(1), 0.0, 1.0, alone())
@@ -167,31 +173,26 @@ def load_contraction_kernels(dtype: np.dtype[Any], together: bool) -> ModuleType
 
 @cache
 def load_many_contraction_kernels() -> ModuleType:
-    """The same for many vectors at one call."""
+    """Return the kernels of sweeps by contraction, with the one for many vectors in one call."""
     with compile_notice():
         from pgmest._base.team_kernels import alone
-        from pgmest.inference.exact import contraction_columns as f
 
         kernels = load_contraction_kernels(np.dtype(np.float64), together=False)
-        steps, sides = np.zeros((0, f.N_STEP), dtype=np.int64), np.zeros((0, f.N_SIDE), dtype=np.int64)
         thetas, mus = np.zeros((2, 0, 1))
         thetas.flags.writeable = False
-        tables = 0, steps, sides, np.zeros(1, dtype=np.int64)
         rows = 0, 0, thetas, np.ones(1), mus, np.ones(1)
-        kernels.run_rows(*tables, *rows, np.ones(1), np.ones(1), 0.0, 0.0, alone())
+        kernels.run_rows(0, *_contraction_tables(), *rows, np.ones(1), np.ones(1), 0.0, 0.0, alone())
     return kernels
 
 
 @cache
 def load_max_contraction_kernels(dtype: np.dtype[Any]) -> ModuleType:
-    """The same for the max-product."""
+    """Return the kernels of the max-product by contraction."""
     with compile_notice():
         from pgmest._base.team_kernels import alone
-        from pgmest.inference.exact import contraction_columns as f
         from pgmest.inference.exact import max_contraction_kernels as kernels
 
-        steps, sides = np.zeros((1, f.N_STEP), dtype=np.int64), np.zeros((3, f.N_SIDE), dtype=np.int64)
-        tables = steps, sides, np.zeros(1, dtype=np.int64)
+        tables = _contraction_tables()
         theta, best, work = (np.zeros(1, dtype) for _ in range(3))
         theta.flags.writeable = False
         kernels.upward_max(*tables, 0, 0, theta, work, alone())
@@ -201,7 +202,7 @@ def load_max_contraction_kernels(dtype: np.dtype[Any]) -> ModuleType:
 
 @cache
 def load_single_kernels() -> ModuleType:
-    """The kernels, with the sum-product in float32 compiled besides."""
+    """Return the kernels, compiled for float32 as well."""
     with compile_notice():
         kernels, t = load_kernels(), _Tiny(np.float32)
         kernels.upward(*t.tables, *t.nodes, t.theta, t.mu, t.arena, t.buffer)

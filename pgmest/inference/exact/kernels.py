@@ -1,36 +1,36 @@
-"""The compiled kernels that run an inference plan.
+"""The compiled kernels that run a propagation plan.
 
-A plan (plan.py) describes one problem by numbers alone: a row of `nodes` per node of its tree, index maps, and one
+A plan (propagation_plan.py) describes one problem by arrays: a row of `nodes` per node of its tree, index maps, and one
 float64 arena for all intermediate tables. These kernels are compiled once per installation and run every plan.
 
 Each node holds a table over its attributes. A *clique* node sums its residual attributes R out onto its separator S;
 a *slot* node has no residual: it is a measured clique inside a larger one, and its message is its table. A table is
-walked in rows: `N_OUT` rows of `N_IN` consecutive cells. For a node over (x, y, s) with separator (s):
+processed in rows: `N_OUT` rows of `N_IN` consecutive cells. For a node over (x, y, s) with separator (s):
 
     table  (LAST: separator axes last)     message to the parent, and marginal from it
     row 0: x0 y0 | s0 s1 s2 s3             s0 s1 s2 s3      one entry per column
     row 1: x0 y1 | s0 s1 s2 s3
-    row 2: x1 y0 | s0 s1 s2 s3             FIRST is the other way round: separator axes first,
-    row 3: x1 y1 | s0 s1 s2 s3             a whole row belongs to one separator entry
+    row 2: x1 y0 | s0 s1 s2 s3             FIRST: separator axes first; then a whole row
+    row 3: x1 y1 | s0 s1 s2 s3             belongs to one separator entry
 
 and the arena of that node and its neighbors:
 
     | messages of all nodes (x 3) | marginals of all separators (x 2) | weight | table | ... | row buffers |
 
-A child's message is added to a row in one of a few ways (plan_columns.py): the entry is the same for the whole row, or
-the entries are consecutive, or in the worst case they are looked up: entry `outer[row] + inner[column]`. Both maps are
+A child's message is added to a row in one of a few ways (plan_columns.py): the whole row takes one entry, or the
+entries are consecutive, or in the worst case they are looked up: entry `outer[row] + inner[column]`. Both maps are
 short, because they hold one entry per row and one per column rather than one per cell.
 
 Upward, children first: T = potential + sum of messages; m(s) = max_r T; table = exp(T - m) in [0, 1];
 Z(s) = sum_r table >= 1; log message = m + log Z. Downward, parents first: weight(s) = marginal(s) / Z(s) and the
-marginal of the clique is table * weight: conditional times marginal, no division and no second exponential. Every
-shift is per separator entry, so no potentials, however large, make it underflow where it matters, and -inf stays
-an exact zero. A table lies in one of three places. Where the clique is itself measured it lies in `mu`, the output,
-which first holds exp(T - m) and then, multiplied in place, the marginal. Otherwise it lies in the arena; or nowhere:
-the rows of a node that is streamed (TABLE and BASE are -1) are computed again whenever they are needed.
+marginal of the clique is table * weight: conditional times marginal, without a division or a second exponential. The
+shift m is per separator entry, so potentials of any size do not underflow where it matters, and -inf stays an exact
+zero. A table is stored in one of three ways. The table of a measured clique lies in the output `mu`, which first holds
+exp(T - m) and then, multiplied in place, the marginal. Other tables lie in the arena. The table of a streamed node
+(TABLE and BASE are -1) is not stored: its rows are recomputed whenever they are needed.
 
-What these kernels do to one row of a node is in node_row_kernels.py; the max-product in max_kernels.py, the derivative
-of the marginals in covariance_kernels.py.
+The operations on one row of a node are in node_row_kernels.py, the max-product in max_kernels.py, and the derivative of
+the marginals in covariance_kernels.py.
 """
 
 from __future__ import annotations
@@ -73,12 +73,12 @@ from pgmest.inference.exact.plan_columns import (
     WEIGHT,
 )
 
-# -- one clique, rows [begin, end): the work that is shared between threads -----------------------------------------
+# -- rows [begin, end) of one clique: the work that is divided between threads --------------------------------------
 
 
 @compiled
 def clique_max(nodes, children, maps, i, begin, end, theta, mu, arena, largest, buffer):
-    """T into the table; arena[largest + s] = its maximum over the residual."""
+    """Write T to the table, and its maximum over the residual to arena[largest + s]."""
     n_in, base = nodes[i, N_IN], nodes[i, BASE]
     set_all(arena[largest : largest + nodes[i, SEPARATOR]], -np.inf)
     for o in range(begin, end):
@@ -90,7 +90,7 @@ def clique_max(nodes, children, maps, i, begin, end, theta, mu, arena, largest, 
 
 @compiled
 def clique_sum(nodes, children, maps, i, begin, end, theta, mu, arena, sums, buffer):
-    """table = exp(T - m); arena[sums + s] = its sum over the residual."""
+    """Write exp(T - m) to the table, and its sum over the residual to arena[sums + s]."""
     n_in, base, streamed = nodes[i, N_IN], nodes[i, BASE], is_streamed(nodes, i)
     set_all(arena[sums : sums + nodes[i, SEPARATOR]], 0.0)
     for o in range(begin, end):
@@ -109,7 +109,7 @@ def clique_sum(nodes, children, maps, i, begin, end, theta, mu, arena, sums, buf
 
 @compiled
 def clique_spread(nodes, children, maps, i, begin, end, theta, mu, arena, shift, buffer):
-    """The clique's marginal, row by row, onto its children; in `mu` the table becomes the marginal in place."""
+    """Sum the marginal of a clique onto its children, row by row; in `mu` the table becomes the marginal in place."""
     n_in, base = nodes[i, N_IN], nodes[i, BASE]
     for o in range(begin, end):
         if base >= 0:
@@ -123,7 +123,7 @@ def clique_spread(nodes, children, maps, i, begin, end, theta, mu, arena, shift,
 
 @compiled
 def clique_table(nodes, children, maps, i, theta, mu, arena, buffer, out):
-    """out = the whole marginal of clique node `i` after a run, in the node's own axis order."""
+    """Write the marginal of clique node `i` after a run to `out`, in the axis order of the node."""
     n_in, base = nodes[i, N_IN], nodes[i, BASE]
     if base >= 0:
         set_sum(out, mu[base : base + out.size], 0.0)
@@ -137,7 +137,7 @@ def clique_table(nodes, children, maps, i, theta, mu, arena, buffer, out):
 
 @compiled
 def settle_peaks(nodes, i, arena):
-    """An impossible separator entry has m = -inf; any finite shift leaves its cells at exp(-inf) = 0."""
+    """Replace m = -inf of impossible separator entries by 0: their cells stay exp(-inf) = 0, but never become NaN."""
     peaks = arena[nodes[i, PEAK] : nodes[i, PEAK] + nodes[i, SEPARATOR]]
     for s in range(peaks.size):
         peaks[s] = 0.0 if peaks[s] == -np.inf else peaks[s]
@@ -145,7 +145,7 @@ def settle_peaks(nodes, i, arena):
 
 @compiled
 def send_message(nodes, i, arena):
-    """log message = m + log Z; Z becomes 1 / Z (0 where the entry is impossible)."""
+    """Write the log message m + log Z, and replace Z by 1 / Z (0 for impossible entries)."""
     n = nodes[i, SEPARATOR]
     z = arena[nodes[i, WEIGHT] : nodes[i, WEIGHT] + n]
     peaks = arena[nodes[i, PEAK] : nodes[i, PEAK] + n]
@@ -159,11 +159,11 @@ def send_message(nodes, i, arena):
 
 @compiled
 def weigh(nodes, i, arena, total):
-    """weight = marginal / Z, ready to spread."""
+    """Compute the weight marginal / Z of each separator entry."""
     n = nodes[i, SEPARATOR]
     marginal = arena[nodes[i, MARGINAL] : nodes[i, MARGINAL] + n]
     if nodes[i, PARENT] < 0:
-        set_all(marginal, total)  # one entry, or one for each parameter vector of a batch
+        set_all(marginal, total)  # a single entry, or one for each parameter vector of a batch
     weight = arena[nodes[i, WEIGHT] : nodes[i, WEIGHT] + n]
     multiply(weight, weight, marginal)
 
@@ -173,7 +173,7 @@ def weigh(nodes, i, arena, total):
 
 @compiled
 def upward(nodes, children, maps, low, high, theta, mu, arena, buffer):
-    """Messages of the sum-product, children before parents."""
+    """Compute the messages of the sum-product, children before parents."""
     for i in range(high - 1, low - 1, -1):
         if nodes[i, SLOT]:
             slot_message(nodes, children, maps, i, theta, arena, 0, buffer)
@@ -187,7 +187,7 @@ def upward(nodes, children, maps, low, high, theta, mu, arena, buffer):
 
 @compiled
 def downward(nodes, children, maps, low, high, theta, mu, arena, buffer, total):
-    """Marginals, parents before children; those of the measured cliques are written into `mu`."""
+    """Compute the marginals, parents before children, and write those of the measured cliques to `mu`."""
     for i in range(low, high):
         set_all(arena[nodes[i, SPREAD] : nodes[i, SPREAD] + nodes[i, SPREAD_SIZE]], 0.0)
         if nodes[i, SLOT]:
@@ -202,7 +202,7 @@ def downward(nodes, children, maps, low, high, theta, mu, arena, buffer, total):
 
 @compiled
 def run_rows(nodes, children, maps, roots, begin, end, thetas, totals, mus, logs, arena, buffer):
-    """Marginals and log-partition function of rows [begin, end) of `thetas`, one after the other."""
+    """Compute the marginals and the log-partition functions of rows [begin, end) of `thetas`, one after the other."""
     for k in range(begin, end):
         upward(nodes, children, maps, 0, nodes.shape[0], thetas[k], mus[k], arena, buffer)
         logs[k] = 0.0
@@ -217,7 +217,10 @@ _TILE = 8  # cells of one cache line
 
 @inlined
 def _interleave(thetas, begin, end, columns):
-    """columns[cell, k] = thetas[begin + k, cell]; the last row again where there are fewer rows than columns."""
+    """Set columns[cell, k] to thetas[begin + k, cell]; repeat the last row if there are fewer rows than columns.
+
+    Cells are copied in tiles of a cache line, so that neither array is read or written with large strides only.
+    """
     cells, count = columns.shape
     for start in range(0, cells, _TILE):
         for k in range(count):
@@ -228,7 +231,7 @@ def _interleave(thetas, begin, end, columns):
 
 @inlined
 def _separate(columns, begin, end, totals, mus):
-    """mus[begin + k, cell] = totals[begin + k] * columns[cell, k]."""
+    """Set mus[begin + k, cell] to totals[begin + k] * columns[cell, k]."""
     cells = columns.shape[0]
     for start in range(0, cells, _TILE):
         for k in range(end - begin):
@@ -239,7 +242,7 @@ def _separate(columns, begin, end, totals, mus):
 
 @compiled
 def run_batches(nodes, children, maps, roots, begin, end, thetas, totals, mus, logs, columns, marginals, arena, buffer):
-    """The same on a plan of `columns.shape[1]` vectors at once (Plan.batched)."""
+    """Do the same as `run_rows` on a plan for `columns.shape[1]` vectors at once (PropagationPlan.batched)."""
     count, n = columns.shape[1], nodes.shape[0]
     for low in range(begin, end, count):
         high = min(low + count, end)

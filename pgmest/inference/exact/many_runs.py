@@ -1,9 +1,9 @@
 """The marginals of many parameter vectors on one plan: replicates, posterior draws, candidates.
 
-What one run costs beside its arithmetic is a call from Python and, where the tables are small, the start of many
-short rows. Here the threads share the vectors, each with a workspace of its own, and stay in compiled code; on small
-models each takes several vectors at once, interleaved, so that rows are long (Plan.batched). Where contraction is
-faster than these kernels, or their workspaces would be large, the vectors are not run here (ContractedSweeps.run_many).
+The overhead of one run is a call from Python and, if the tables are small, the start of many short rows. Here each
+thread runs its share of the vectors in its own workspace and stays in compiled code. On small models a thread runs
+several interleaved vectors at once, which makes the rows longer (PropagationPlan.batched). If contraction is faster
+than these kernels, or if their workspaces would be large, ContractedSweeps.run_many runs the vectors instead.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ import numpy as np
 from pgmest._base.memory import check_room
 from pgmest._base.threads import run_together
 from pgmest.inference.exact import plan_columns as f
-from pgmest.inference.exact.plan import Plan
+from pgmest.inference.exact.propagation_plan import PropagationPlan
 
 WORKSPACE_CELLS = 1 << 24
-"""Workspaces of all threads together, at most (128 MB)."""
+"""The most cells of the workspaces of all threads together (128 MB)."""
 
 INTERLEAVED_CELLS = 1 << 17
-"""Workspace, potentials and marginals of interleaved vectors, at most (1 MB, a second-level cache)."""
+"""The most cells of the workspace, potentials and marginals of interleaved vectors (1 MB, a second-level cache)."""
 
 THREAD_CELLS = 1 << 15
-"""Cells of junction trees that make it worth waking another thread."""
+"""The cells of junction trees per thread above which waking another thread pays off."""
 
 FEWEST, MOST = 8, 64
-"""How many vectors are interleaved: with fewer, rows are too short for it to pay; with more nothing is gained."""
+"""The fewest and the most interleaved vectors: with fewer, rows are too short; with more there is no further gain."""
 
 
-def interleaved(plan: Plan, vectors: int, threads: int) -> int:
-    """How many vectors to run at once on one thread: 1 where that is fastest."""
+def interleaved(plan: PropagationPlan, vectors: int, threads: int) -> int:
+    """Return the number of vectors that one thread interleaves, 1 if interleaving does not pay off."""
     each = plan.arena_cells + 2 * plan.layout.cells
     most = min(MOST, INTERLEAVED_CELLS // max(each, 1), -(-vectors // threads))
     return 1 << (most.bit_length() - 1) if most >= FEWEST else 1
 
 
-def fits(plan: Plan, threads: int) -> bool:
-    """Whether each thread may have a workspace of its own."""
+def fits(plan: PropagationPlan, threads: int) -> bool:
+    """Return whether the workspaces of all threads stay within the limit."""
     return threads * plan.arena_cells <= WORKSPACE_CELLS
 
 
@@ -47,19 +47,19 @@ class ManyRuns:
     """The workspaces of `threads` threads for runs of many vectors on one plan.
 
     Attributes:
-        count: how many vectors a thread runs at once.
-        plan: the plan that is run, for `count` vectors.
+        count: the number of vectors that a thread interleaves.
+        plan: the plan for `count` vectors.
     """
 
-    def __init__(self, plan: Plan, kernels: Any, count: int, threads: int):
+    def __init__(self, plan: PropagationPlan, kernels: Any, count: int, threads: int):
         self.count: int = count
-        self.plan: Plan = plan.batched(count) if count > 1 else plan
+        self.plan: PropagationPlan = plan.batched(count) if count > 1 else plan
         self._kernels, self._threads, self._cells = kernels, threads, plan.layout.cells
         self._roots = np.flatnonzero(self.plan.nodes[:, f.PARENT] < 0)
         self._workspaces: list[tuple[np.ndarray, ...]] = []
 
     def run(self, thetas: np.ndarray, totals: np.ndarray, mus: np.ndarray, logs: np.ndarray) -> None:
-        """Fill `mus` and `logs`; where a log-partition function is not finite its marginals mean nothing.
+        """Fill `mus` and `logs`; the marginals of a vector are undefined if its log-partition function is not finite.
 
         Args:
             thetas: shape (vectors, cells), contiguous and read-only.

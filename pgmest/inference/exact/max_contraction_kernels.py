@@ -1,13 +1,13 @@
-"""The compiled kernels of the max-product by contraction: the same steps as contraction_kernels.py on logarithms.
+"""The compiled kernels of the max-product by contraction: the steps of contraction_kernels.py on logarithms.
 
-A table holds the largest sum of the potentials below it, for each of its cells, and a gradient the largest sum outside.
-Potentials are read where they are given; nothing overflows, so that nothing is scaled:
+For each cell, a table holds the largest sum of the potentials below it, and its gradient the largest sum of all other
+potentials. Potentials are read in place. Logarithms do not overflow, so nothing is scaled:
 
     POTENTIAL         a = potential                      max-marginal = a + c
     WEIGHT            r = max of (a + b)                 max-marginal = a + b + c; gradient of b: max of (a + c)
     MATRICES, SMALL   r = max of (a + b)                 gradients: max of (b + c), max of (a + c)
     PACK              r = max of a, in another order     gradient: c, in the order of a, repeated
-    SCALE_BY_MAXIMUM  nothing; of a root: its value      of a root, read again: c = the largest of the other roots
+    SCALE_BY_MAXIMUM  nothing; of a root: its value      of a root: c = the sum of the values of the other roots
 """
 
 from __future__ import annotations
@@ -44,10 +44,8 @@ from pgmest.inference.exact.contraction_matrices import matrices_together
 from pgmest.inference.exact.contraction_products import (
     MAX_PRODUCT,
     clear,
-    largest_sum,
     pack_down,
     pack_up,
-    raise_to_sum,
     small_down,
     small_up,
     times_down,
@@ -73,25 +71,8 @@ def _own_down(best, row, c, b):
 
 
 @inlined
-def _weight_up(step, sides, maps, theta, work):
-    table, other, made = sides[step[FIRST]], sides[step[FIRST] + 1], sides[step[FIRST] + 2]
-    b, n, kind = theta if other[MEASURED] else work, step[N_IN], step[INNER]
-    clear(work[made[AT] : made[AT] + made[CELLS]], -np.inf)
-    for i in range(step[N_OUT]):
-        row = theta[table[AT] + i * n : table[AT] + (i + 1) * n]
-        place, start = made[AT] + maps[step[OUTER] + i], other[AT] + maps[step[OTHER] + i]
-        if kind == SHARED:
-            work[place] = max(work[place], largest_sum(row, b[start : start + n]))
-        elif kind == OWN:
-            raise_to_sum(work[place : place + n], row, b[start])
-        elif kind == COMMON:
-            raise_to_sum(work[place : place + n], row, b[start : start + n])
-        else:
-            work[place] = max(work[place], largest_of(row) + b[start])
-
-
-@inlined
 def _weight_down(step, sides, maps, theta, best, work):
+    """Compute the max-marginal, and the gradient of the second factor, in one pass over the table."""
     table, other, made = sides[step[FIRST]], sides[step[FIRST] + 1], sides[step[FIRST] + 2]
     b, n, kind = theta if other[MEASURED] else work, step[N_IN], step[INNER]
     constant = other[GRADIENT] < 0
@@ -119,19 +100,17 @@ def _weight_down(step, sides, maps, theta, best, work):
 
 @compiled
 def upward_max(steps, sides, maps, low, high, theta, work, team):
-    """Run steps low, ..., high - 1; the largest sums of the potentials of their roots, added up."""
+    """Run steps low, ..., high - 1; return the sum over their roots of the largest total potential."""
     top = 0.0
     for i in range(low, high):
         step = steps[i]
         kind, side = step[KIND], sides[step[FIRST]]
         if kind == POTENTIAL:
-            if side[GRADIENT] < 0:  # of no attribute
+            if side[GRADIENT] < 0:  # an empty clique
                 top += theta[side[AT]]
-        elif kind == WEIGHT:
-            _weight_up(step, sides, maps, theta, work)
         elif kind == SMALL:
             small_up(MAX_PRODUCT, step, sides, maps, theta, work)
-        elif kind == TIMES:
+        elif kind in (WEIGHT, TIMES):
             times_up(MAX_PRODUCT, step, sides, maps, theta, work)
         elif kind == MATRICES:
             matrices_together(MAX_PRODUCT, steps, sides, maps, i, 0, theta, work, team)

@@ -44,7 +44,7 @@ from pgmest.inference.exact.plan_columns import (
 
 @compiled
 def clique_max_message(nodes, children, maps, i, begin, end, theta, arena, shift, largest, buffer):
-    """arena[largest + s] = max of T over the residual, on the copy of the messages at `shift`; no table is kept."""
+    """Set arena[largest + s] to the max of T over the residual, with the messages at `shift`, without storing T."""
     row = arena[buffer : buffer + nodes[i, N_IN]]
     set_all(arena[largest : largest + nodes[i, SEPARATOR]], -np.inf)
     for o in range(begin, end):
@@ -54,7 +54,7 @@ def clique_max_message(nodes, children, maps, i, begin, end, theta, arena, shift
 
 @compiled
 def upward_max(nodes, children, maps, low, high, theta, arena, shift, buffer):
-    """Messages of the max-product, in their own copy of the messages, so that the marginals' state survives."""
+    """Compute the messages of the max-product at `shift`, so that those of the sum-product stay valid."""
     for i in range(high - 1, low - 1, -1):
         if nodes[i, SLOT]:
             slot_message(nodes, children, maps, i, theta, arena, shift, buffer)
@@ -94,7 +94,7 @@ def _raise_children(nodes, children, maps, i, o, row, arena, shift):
 
 @inlined
 def _outside_potential(nodes, i, arena, shift, marginal_shift, top):
-    """Per separator entry: the best potential outside the clique, its max-marginal less its own max message."""
+    """Compute, per separator entry, the best potential outside the clique: its max-marginal less its max message."""
     message, marginal = nodes[i, MESSAGE] + shift, nodes[i, MARGINAL] + marginal_shift
     for s in range(nodes[i, SEPARATOR]):
         whole = top if nodes[i, PARENT] < 0 else arena[marginal + s]
@@ -103,9 +103,9 @@ def _outside_potential(nodes, i, arena, shift, marginal_shift, top):
 
 @compiled
 def downward_max(nodes, children, maps, low, high, theta, best, arena, shift, marginal_shift, buffer, top):
-    """Max-marginals, after upward_max: the largest total potential of a record through each measured cell.
+    """Compute the max-marginals, the largest total potential of a record in each measured cell, after `upward_max`.
 
-    `top` is the largest over all records. The max messages are used up.
+    `top` is the largest total potential of all records. The max messages are overwritten.
     """
     for i in range(low, high):
         spread = nodes[i, SPREAD] + marginal_shift
@@ -126,7 +126,7 @@ def downward_max(nodes, children, maps, low, high, theta, best, arena, shift, ma
 
 @inlined
 def _entry_from_parent(nodes, maps, i, chosen):
-    """The separator entry of node `i` that its parent's chosen cell belongs to."""
+    """Return the separator entry of node `i` that belongs to the chosen cell of its parent."""
     p = nodes[i, PARENT]
     if p < 0:
         return 0
@@ -136,7 +136,10 @@ def _entry_from_parent(nodes, maps, i, chosen):
 
 @compiled
 def best_cells(nodes, children, maps, theta, arena, shift, buffer, chosen):
-    """chosen[i] = the cell of node i in a record of largest potential, once the max messages are there."""
+    """Set chosen[i] to the cell of node i in a record of largest potential, after `upward_max`.
+
+    Parents choose first; each node then takes its best cell among those that agree with its parent.
+    """
     for i in range(nodes.shape[0]):
         entry = _entry_from_parent(nodes, maps, i, chosen)
         chosen[i] = entry

@@ -1,6 +1,6 @@
-"""What the kernels of all sweeps do to one row of a node, and to the nodes that have no residual.
+"""Operations of all sweeps on one row of a node, and on slot nodes, which have no residual.
 
-A plan's nodes, rows and arena are described in kernels.py.
+The nodes, rows and arena of a plan are described in kernels.py.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def multiply(row, values, weights):
 
 @inlined
 def _add_entries(row, values, kind, block, inner):
-    """Add to each cell of a row the separator entry it belongs to."""
+    """Add to each cell of a row its separator entry."""
     if kind == CONTIGUOUS:
         add(row, values)
     elif kind == REPEATED:
@@ -133,7 +133,7 @@ def _add_entries(row, values, kind, block, inner):
 
 @inlined
 def _set_entries(row, base, constant, values, kind, block, inner):
-    """row = base + constant + the separator entry of each cell: the first message of a row costs no pass of its own."""
+    """Set a row to base + constant + the separator entry of each cell, so the first message needs no extra pass."""
     if kind == CONTIGUOUS:
         _set_sum_of_three(row, base, values, constant)
     elif kind == REPEATED:
@@ -151,7 +151,7 @@ def _set_entries(row, base, constant, values, kind, block, inner):
 
 @inlined
 def _sum_entries(values, row, kind, block, inner):
-    """Add each cell of a row onto the separator entry it belongs to."""
+    """Add each cell of a row to its separator entry."""
     if kind == CONTIGUOUS:
         add(values[: row.size], row)
     elif kind == REPEATED:
@@ -167,7 +167,7 @@ def _sum_entries(values, row, kind, block, inner):
 
 @inlined
 def _run_end(nodes, children, k, end):
-    """The end of the run of children from `k` on whose entries lie along the row in the same blocks."""
+    """Return the end of the run of children from `k` on whose entries have the same blocks along the row."""
     c = children[k]
     last = k + 1
     if nodes[c, UP_KIND] == REPEATED or nodes[c, UP_KIND] == TILED:
@@ -182,16 +182,16 @@ def _run_end(nodes, children, k, end):
 
 @inlined
 def _entries_of_row(nodes, i, c):
-    """How many entries of child `c` a row meets: one for each block (REPEATED) or cell of a block (TILED)."""
+    """Return the number of entries of child `c` in a row: one for each block (REPEATED) or cell of a block (TILED)."""
     block = nodes[c, UP_BLOCK]
     return nodes[i, N_IN] // block if nodes[c, UP_KIND] == REPEATED else block
 
 
 @inlined
 def fill_row(nodes, children, maps, i, o, theta, arena, shift, row, buffer):
-    """row = the log potential of row `o` of node `i`, its children's messages included.
+    """Set a row to the log potential of row `o` of node `i` plus the messages of its children.
 
-    Children whose entries lie in the same blocks are summed entry by entry first, and added to the cells once.
+    Children whose entries have the same blocks are summed entry by entry first, and added to the cells once.
     """
     n_in, end = nodes[i, N_IN], nodes[i, CHILDREN_END]
     shared = buffer + 2 * nodes[i, ROW]
@@ -201,7 +201,7 @@ def fill_row(nodes, children, maps, i, o, theta, arena, shift, row, buffer):
         if nodes[c, UP_KIND] == CONSTANT:
             entry = nodes[c, MESSAGE] + maps[nodes[c, UP_OUTER] + o]
             constant += theta[entry] if nodes[c, MESSAGE_IN_THETA] else arena[entry + shift]
-    waiting = nodes[i, BASE] >= 0  # the base is read together with the first message
+    waiting = nodes[i, BASE] >= 0  # the potential is read together with the first message, which saves a pass
     base = theta[nodes[i, BASE] + o * n_in :] if waiting else theta
     if not waiting:
         set_all(row, constant)
@@ -235,7 +235,7 @@ def fill_row(nodes, children, maps, i, o, theta, arena, shift, row, buffer):
 
 @inlined
 def spread_row(nodes, children, maps, i, o, row, arena, shift, buffer):
-    """Add row `o` of the marginal of node `i` onto the marginals of its children, summing once per kind of block."""
+    """Add row `o` of the marginal of node `i` to the marginals of its children, with one sum per kind of block."""
     total, end, shared = np.nan, nodes[i, CHILDREN_END], buffer + 2 * nodes[i, ROW]
     k = nodes[i, CHILDREN]
     while k < end:
@@ -262,7 +262,7 @@ def spread_row(nodes, children, maps, i, o, row, arena, shift, buffer):
 
 @inlined
 def separator_entry(nodes, i, o):
-    """Where row `o` meets the separator: its one entry (FIRST), or the entry of its first cell (LAST)."""
+    """Return the separator entry of row `o`: its only entry (FIRST), or the entry of its first cell (LAST)."""
     if nodes[i, FIRST]:
         return (o * nodes[i, N_IN]) // nodes[i, RESIDUAL]
     return (o * nodes[i, N_IN]) % nodes[i, SEPARATOR]
@@ -270,7 +270,7 @@ def separator_entry(nodes, i, o):
 
 @inlined
 def exponentiate_row(nodes, i, o, arena, row):
-    """row = exp(row - m), with m the peak of each cell's separator entry."""
+    """Set a row to exp(row - m), where m is the peak of each cell's separator entry."""
     peak = nodes[i, PEAK] + separator_entry(nodes, i, o)
     if nodes[i, FIRST]:
         _exponentiate(row, arena[peak])
@@ -280,18 +280,19 @@ def exponentiate_row(nodes, i, o, arena, row):
 
 @inlined
 def is_streamed(nodes, i):
+    """Return whether the table of a node is not stored."""
     return nodes[i, TABLE] < 0 and nodes[i, BASE] < 0
 
 
 @inlined
 def arena_start(nodes, i, o, buffer):
-    """Where row `o` of a table in the arena starts; the row buffer where the table is not stored."""
+    """Return the start of row `o` of a table in the arena, or the row buffer if the table is not stored."""
     return nodes[i, TABLE] + o * nodes[i, N_IN] if nodes[i, TABLE] >= 0 else buffer
 
 
 @inlined
 def weigh_row(nodes, i, o, arena, source, start, row):
-    """row = source times the entries at `start` of each cell's separator entry."""
+    """Set a row to `source` times the value at `start` of each cell's separator entry."""
     entry = start + separator_entry(nodes, i, o)
     if nodes[i, FIRST]:
         multiply(row, source, arena[entry])
@@ -301,7 +302,7 @@ def weigh_row(nodes, i, o, arena, source, start, row):
 
 @inlined
 def raise_separator(nodes, i, o, row, arena, start):
-    """Raise the separator entries at `start` to the row's largest cells."""
+    """Raise the separator entries at `start` to the largest cells of the row."""
     entry = start + separator_entry(nodes, i, o)
     if nodes[i, FIRST]:
         arena[entry] = max(arena[entry], largest_of(row))
@@ -311,7 +312,7 @@ def raise_separator(nodes, i, o, row, arena, start):
 
 @inlined
 def sum_row(nodes, i, o, row, arena, start):
-    """Add the row onto the separator entries at `start`."""
+    """Add the cells of the row to the separator entries at `start`."""
     entry = start + separator_entry(nodes, i, o)
     if nodes[i, FIRST]:
         arena[entry] += sum_of(row)
@@ -331,7 +332,7 @@ def add_separator(nodes, i, o, row, arena, start):
 
 @inlined
 def marginal_row(nodes, children, maps, i, o, theta, arena, row, buffer):
-    """row = the marginal of row `o` of a node whose table is not in `mu`."""
+    """Set a row to the marginal of row `o` of a node whose table is not in `mu`."""
     source = row
     if is_streamed(nodes, i):
         fill_row(nodes, children, maps, i, o, theta, arena, 0, row, buffer)
@@ -347,7 +348,7 @@ def marginal_row(nodes, children, maps, i, o, theta, arena, row, buffer):
 
 @inlined
 def slot_message(nodes, children, maps, i, theta, arena, shift, buffer):
-    """A slot's message is its potential plus its children's messages; without children it stays where it is."""
+    """Compute the message of a slot: its potential plus the messages of its children; without children, do nothing."""
     if nodes[i, MESSAGE_IN_THETA]:
         return
     n_in = nodes[i, N_IN]
@@ -358,7 +359,7 @@ def slot_message(nodes, children, maps, i, theta, arena, shift, buffer):
 
 @inlined
 def slot_spread(nodes, children, maps, i, mu, arena, shift, buffer):
-    """A slot hands the marginal it received to `mu` and on to its children."""
+    """Write the marginal that a slot received to `mu`, and sum it onto its children."""
     n_in, start = nodes[i, N_IN], nodes[i, MARGINAL] + shift
     if nodes[i, BASE] >= 0:
         set_sum(mu[nodes[i, BASE] : nodes[i, BASE] + nodes[i, CELLS]], arena[start:], 0.0)

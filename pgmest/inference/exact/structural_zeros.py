@@ -1,7 +1,7 @@
-"""Structural zeros in the model: potentials of -inf where nothing can be, and fewer cells where one attribute follows.
+"""Structural zeros in the model: potentials of -inf for impossible cells, and fewer cells for functional dependencies.
 
-An attribute that is a function of another is held in one small clique of the two. Wherever else it was measured, the
-other may stand for it (functional_dependencies.py); which ones do is decided by the cells of the junction tree.
+An attribute that is a function of another is kept in one small clique of the two. In all other cliques it may be
+substituted by the other attribute (functional_dependencies.py), if that makes the junction tree smaller.
 """
 
 from __future__ import annotations
@@ -11,26 +11,26 @@ from typing import Any
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError
+from pgmest.errors import ArgumentError
 from pgmest.graph.junction_tree import JunctionTree
 from pgmest.inference.exact.belief_propagation import ExactOracle
 from pgmest.inference.exact.functional_dependencies import Collapse, CollapsedOracle, Source
-from pgmest.inference.exact.plan import Plan
+from pgmest.inference.exact.propagation_plan import PropagationPlan
 from pgmest.tables.clique_vector import CliqueVector, Layout
 from pgmest.tables.domain import Clique, Domain
-from pgmest.tables.zeros import Combinations, Function, impossible
+from pgmest.zeros import Combinations, Function, impossible
 
 Rule = Combinations | Function
 
 StructuralZeros = Mapping[Any, Any] | Iterable[Rule] | Rule
-"""Rules from `pgmest.zeros`, or one; or attributes -> impossible combinations, as `zeros.impossible` takes them."""
+"""One rule from `pgmest.zeros` or several; or attributes -> impossible combinations, as `zeros.impossible` takes."""
 
 
 def zero_rules(zeros: StructuralZeros | None) -> list[Rule]:
-    """The rules one by one.
+    """Return the rules as a list.
 
     Raises:
-        ArgumentError: something is no rule.
+        ArgumentError: an entry is not a rule.
     """
     if zeros is None or isinstance(zeros, Rule):
         return [] if zeros is None else [zeros]
@@ -45,7 +45,7 @@ def zero_rules(zeros: StructuralZeros | None) -> list[Rule]:
 
 
 def zero_potentials(zeros: StructuralZeros | None, domain: Domain) -> CliqueVector:
-    """Potentials of -inf at the impossible combinations and 0 elsewhere, one table per set of attributes.
+    """Return potentials of -inf at the impossible combinations and 0 elsewhere, one table per set of attributes.
 
     >>> zero_potentials({("sex", "pregnant"): [(0, 1)]}, Domain({"sex": 2, "pregnant": 2}))[("sex", "pregnant")].values
     array([[  0., -inf],
@@ -53,7 +53,7 @@ def zero_potentials(zeros: StructuralZeros | None, domain: Domain) -> CliqueVect
 
     Raises:
         UnknownAttributeError: an attribute is not in the domain.
-        CodeRangeError, ShapeError, ArgumentError: combinations or codes that do not fit the attributes.
+        CodeRangeError, ShapeError, ArgumentError: combinations or codes do not fit the attributes.
     """
     masks: dict[Clique, np.ndarray] = {}
     for rule in zero_rules(zeros):
@@ -65,19 +65,19 @@ def zero_potentials(zeros: StructuralZeros | None, domain: Domain) -> CliqueVect
 
 
 def collapse(layout: Layout, zeros: StructuralZeros | None) -> Collapse | None:
-    """Which cliques stand for which, so that functions make the junction tree no wider than they must.
+    """Return the substitutions of cliques by which functional dependencies make the junction tree smallest.
 
-    One function after the other is put to use everywhere for as long as that makes the tree smaller.
+    The search is greedy: it substitutes one attribute everywhere at a time, as long as the tree becomes smaller.
 
     Args:
-        layout: the cliques that are measured or restricted, those of the functions among them.
-        zeros: the rules; of several functions for one attribute the first stands for it.
+        layout: the cliques that are measured or restricted, including those of the functions.
+        zeros: the rules; if an attribute has several functions, the first is used.
 
     Returns:
-        the replacements; None where nothing is to be replaced.
+        the substitutions; None if nothing is substituted.
 
     Raises:
-        ArgumentError: functions that go in a circle.
+        ArgumentError: the functions form a cycle.
     """
     rules = [rule for rule in zero_rules(zeros) if isinstance(rule, Function)]
     functions: dict[str, Source] = {}
@@ -85,7 +85,7 @@ def collapse(layout: Layout, zeros: StructuralZeros | None) -> Collapse | None:
         functions.setdefault(rule.attribute, (rule.of, rule.table(layout.domain)))
     if not functions:
         return None
-    _check_for_circles(functions)
+    _check_for_cycles(functions)
     kept = frozenset(frozenset(rule.attributes) for rule in rules)
 
     def replacing(names: Iterable[str]) -> Collapse:
@@ -107,18 +107,24 @@ def oracle_with_functions(
     layout: Layout,
     zeros: StructuralZeros,
     max_megabytes: float | None = None,
-    make: Callable[[Plan], Any] = ExactOracle,
+    make: Callable[[PropagationPlan], Any] = ExactOracle,
 ) -> Any:
-    """The exact oracle of the cliques, or of those that stand for them; `make` makes it of a plan.
+    """Return the exact oracle of the cliques, with functional dependencies substituted if that saves cells.
+
+    Args:
+        layout: the cliques.
+        zeros: the rules.
+        max_megabytes: the most memory that the tables of the tree may take.
+        make: creates the oracle of a plan.
 
     Raises:
-        ModelTooLarge: the tree's tables exceed `max_megabytes`; nothing has been allocated.
-        ArgumentError: functions that go in a circle.
+        ModelTooLarge: the tables of the tree exceed `max_megabytes`; nothing has been allocated.
+        ArgumentError: the functions form a cycle.
     """
     found = collapse(layout, zeros)
     inner = layout if found is None else found.inner
     tree = JunctionTree.from_cliques(layout.domain, inner.cliques, max_megabytes=max_megabytes)
-    exact = make(Plan.of(inner, tree))
+    exact = make(PropagationPlan.of(inner, tree))
     return exact if found is None else CollapsedOracle(exact, found)
 
 
@@ -126,13 +132,13 @@ def _cells(candidate: Collapse) -> int:
     return JunctionTree.from_cliques(candidate.outer.domain, candidate.cliques, effort="low").total_cells
 
 
-def _check_for_circles(functions: Mapping[str, Source]) -> None:
+def _check_for_cycles(functions: Mapping[str, Source]) -> None:
     for start in functions:
         path = [start]
         while path[-1] in functions and path[-1] not in path[:-1]:
             path.append(functions[path[-1]][0])
         if path[-1] in path[:-1]:
             raise ArgumentError(
-                f"structural_zeros has functions that go in a circle ({' of '.join(path)}). Leave one out: a relation "
-                "that is one to one is a function and zeros.impossible(...) for what the other way rules out."
+                f"structural_zeros has functions that form a cycle ({' of '.join(path)}). Leave one out: a one-to-one "
+                "relation is one function, and zeros.impossible(...) for the combinations that its inverse rules out."
             )

@@ -1,4 +1,4 @@
-"""Subtrees of a junction tree for several threads: each sends its messages up by itself, the rest follows them."""
+"""Division of a junction tree into subtrees for several threads, and the cliques above them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 FEW_ABOVE = 0.1
-"""A subtree is divided only if at most this share of all weight comes to lie above the parts."""
+"""The largest share of the total weight that may lie above the subtrees, where one thread works alone."""
 
 
 @dataclass(frozen=True)
@@ -14,9 +14,9 @@ class Subtrees:
     """The cliques of a tree, divided between threads.
 
     Attributes:
-        parents: of each clique, -1 at a root. The root is in the middle, so that there is something to divide.
+        parents: the parent of each clique, -1 at a root. The root is in the middle, so that the tree can be divided.
         shares: the cliques of each thread, children first.
-        above: those that come after all of these, children first.
+        above: the cliques that follow those of all threads, children first.
     """
 
     parents: tuple[int, ...]
@@ -25,7 +25,7 @@ class Subtrees:
 
     @classmethod
     def of(cls, parents: Sequence[int], weights: Sequence[float], threads: int) -> Subtrees:
-        """Divide a tree (or several) of cliques that take this long; with one thread everything is above.
+        """Divide a forest of cliques with these weights (times); with one thread, all cliques are above.
 
         >>> path = Subtrees.of([-1, 0, 1, 2, 3], [5.0, 5.0, 1.0, 5.0, 5.0], threads=2)
         >>> path.parents, path.shares, path.above
@@ -47,7 +47,7 @@ class Subtrees:
 
 
 class _Forest:
-    """A forest with the weight of each subtree; -1 stands for what is above all roots."""
+    """A forest with the weight of each subtree; node -1 is the parent of all roots."""
 
     def __init__(self, parents: Sequence[int], weights: Sequence[float]):
         self.parents = list(parents)
@@ -60,7 +60,7 @@ class _Forest:
             self.total[self.parents[clique]] += self.total[clique]
 
     def below(self, root: int) -> list[int]:
-        """The cliques of a subtree, children first."""
+        """Return the cliques of a subtree, children first."""
         order, waiting = [], [root] if root >= 0 else list(self.children.get(-1, ()))
         while waiting:
             clique = waiting.pop()
@@ -69,8 +69,10 @@ class _Forest:
         return order[::-1]
 
     def divided(self, threads: int) -> tuple[list[int], set[int]]:
-        """Roots of subtrees, none of which takes longer than a thread's share where that can be had, and what is above
-        them."""
+        """Return the roots of subtrees, and the cliques above them.
+
+        The heaviest subtree is divided until it takes no longer than a thread's share, or cannot be divided.
+        """
         roots, above, weight = list(self.children.get(-1, ())), set[int](), 0.0
         while roots:
             heaviest = max(roots, key=lambda root: (self.total[root], root))
@@ -93,8 +95,8 @@ class _Forest:
 
 
 def _rooted_in_the_middle(parents: Sequence[int], weights: Sequence[float]) -> list[int]:
-    """The same trees, each with the root whose heaviest subtree is lightest."""
-    forest, turned = _Forest(parents, weights), list(parents)
+    """Return the parents in the same forest, where each root is the clique whose heaviest subtree is lightest."""
+    forest, rerooted = _Forest(parents, weights), list(parents)
     for root in forest.children.get(-1, ()):
         whole, at = forest.total[root], root
         while True:
@@ -102,6 +104,6 @@ def _rooted_in_the_middle(parents: Sequence[int], weights: Sequence[float]) -> l
             heaviest = max(below, key=lambda child: (forest.total[child], child), default=-1)
             if heaviest < 0 or forest.total[heaviest] <= whole / 2:
                 break
-            turned[at], turned[heaviest] = heaviest, -1
+            rerooted[at], rerooted[heaviest] = heaviest, -1
             at = heaviest
-    return turned
+    return rerooted

@@ -1,4 +1,4 @@
-"""Where tables lie in one workspace: large ones that are never needed at the same time share their place."""
+"""Allocation of tables in one workspace: large tables that are never needed at the same time share memory."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 LARGE = 4096
-"""Smaller tables each get a place of their own; finding one to share would take longer than it is worth."""
+"""The fewest cells of a table that shares memory; a search for shared memory would cost more than smaller tables."""
 
 
 @dataclass(eq=False)
 class Buffer:
-    """Room for a table, from the first time that it is used to the last.
+    """The memory of a table, which is needed from its first use to its last.
 
     Attributes:
-        cells: how many.
-        first, last: these times; at first there are none.
-        start: its place, once it has one.
+        cells: the number of cells.
+        first, last: the times of the first and the last use; inf and -inf before any use.
+        start: its first cell in the workspace, -1 before it is placed.
     """
 
     cells: int
@@ -25,12 +25,12 @@ class Buffer:
     start: int = -1
 
     def use(self, time: int) -> None:
-        """It is needed at this time, and so between this and all others."""
+        """Extend the lifetime to include this time."""
         self.first, self.last = min(self.first, time), max(self.last, time)
 
 
 def place(buffers: Iterable[Buffer], begin: int = 0) -> int:
-    """Give each buffer its place from cell `begin` on; the end of all places.
+    """Place each buffer from cell `begin` on, and return the end of all of them.
 
     >>> a, b, c = Buffer(5000, 0, 1), Buffer(6000, 1, 2), Buffer(4500, 2, 3)
     >>> place([a, b, c]), a.start, b.start, c.start
@@ -51,7 +51,7 @@ def place(buffers: Iterable[Buffer], begin: int = 0) -> int:
 
 
 def _first_gap(taken: list[Buffer], cells: int, start: int) -> int:
-    """The lowest place from `start` on with this many free cells."""
+    """Return the lowest position from `start` on with this many free cells."""
     for one in taken:
         if start + cells <= one.start:
             break

@@ -1,1 +1,1 @@
-"""Marginals beyond the cliques of a model: the calibrated tree, variable elimination, contraction, batches."""
+"""Marginals beyond the cliques of a model: the calibrated tree, variable elimination, contraction, and batches."""

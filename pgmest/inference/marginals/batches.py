@@ -1,7 +1,8 @@
-"""Many factored queries at once: what they have in common is computed once.
+"""Answers to many factored queries at once, which share common intermediate results.
 
-Queries of one row each on the same attributes are answered together, by one contraction. Others share the marginal of
-their attributes where that is small, and the tables and contraction orders that elimination keeps where it is not.
+Queries of one row each on the same attributes are answered together, by one contraction. Other queries share the
+marginal of their attributes if it is small; otherwise they share the tables and contraction orders that variable
+elimination caches.
 """
 
 from __future__ import annotations
@@ -18,27 +19,27 @@ from pgmest.queries import Kron
 from pgmest.queries.matrices import dense
 
 SHARED_CELLS = 1 << 17
-"""A marginal of at most this many cells is made and queried sooner than a contraction is run."""
+"""The most cells of a marginal for which computing and querying it is faster than a contraction."""
 
 FEW = 4
-"""So few queries of one row are not worth stacking."""
+"""The most queries of one row that are answered separately; stacking them does not pay off."""
 
 TOGETHER = 256
-"""Queries of one row answered in one contraction."""
+"""The most queries of one row that one contraction answers, which bounds its memory."""
 
 
 def answer_all(
     calibrated: CalibratedTree, queries: Sequence[Kron], evidence: Mapping[str, int] | None = None
 ) -> list[np.ndarray]:
-    """The answers to factored queries about probabilities; each an array of the query's shape.
+    """Return the answers to factored queries about probabilities, each an array of the shape of its query.
 
     Args:
         calibrated: the model.
-        queries: each fits the model's domain and asks about none of the evidence's attributes.
-        evidence: attribute -> code; only records with these codes count. Not normalized.
+        queries: the queries, which fit the domain of the model and do not use attributes of the evidence.
+        evidence: attribute -> code; only records with these codes count. The answers are not normalized.
 
     Raises:
-        ModelTooLarge: an answer, or every way to it, has too many cells.
+        ModelTooLarge: an answer, or an intermediate table of every way to compute it, has too many cells.
     """
     answers: dict[int, np.ndarray] = {}
     on_marginals: list[int] = []
@@ -63,7 +64,7 @@ def _by_attributes(queries: Iterable[Kron]) -> dict[frozenset[str], list[int]]:
 
 
 def _on_marginals(calibrated: CalibratedTree, queries: Mapping[int, Kron]) -> dict[int, np.ndarray]:
-    """Each query applied to the marginal of its attributes; marginals that several ask about are made once."""
+    """Apply each query to the marginal of its attributes; a marginal of several queries is computed once."""
     tables = propagate(calibrated, [query.attributes for query in queries.values()])
     return {position: query.apply(table) for (position, query), table in zip(queries.items(), tables, strict=True)}
 
@@ -71,7 +72,7 @@ def _on_marginals(calibrated: CalibratedTree, queries: Mapping[int, Kron]) -> di
 def _in_rows(
     calibrated: CalibratedTree, queries: Mapping[int, Kron], evidence: Mapping[str, int] | None
 ) -> dict[int, np.ndarray]:
-    """Queries of one row on the same attributes, a stack of them at a time."""
+    """Answer queries of one row on the same attributes, a stack of queries at a time."""
     positions = list(queries)
     answers: dict[int, np.ndarray] = {}
     for start in range(0, len(positions), TOGETHER):

@@ -1,8 +1,8 @@
-"""CalibratedTree: a model's junction tree after one run of the oracle, from which any marginal can be read.
+"""CalibratedTree: the junction tree of a model after one run of the oracle, from which any marginal can be computed.
 
-On a calibrated tree the joint distribution is the product over cliques of P(clique | separator), and everything there
-is a probability in [0, 1]: whatever the potentials were, answers are sums of products of such numbers. A clique too
-large to materialize is kept as its *factors* (its potentials and the messages it received), whose product it is.
+On a calibrated tree the joint distribution is the product over cliques of P(clique | separator). All these numbers are
+probabilities in [0, 1], for any potentials, and answers are sums of products of them. A clique too large to materialize
+is kept as its *factors* (its potentials and the messages that it received), whose product is the clique's marginal.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ import numpy as np
 from pgmest.graph.junction_tree import JunctionTree
 from pgmest.inference.exact import plan_columns as f
 from pgmest.inference.exact.belief_propagation import ExactOracle
-from pgmest.inference.exact.plan import Plan
+from pgmest.inference.exact.propagation_plan import PropagationPlan
 from pgmest.inference.marginals.contraction import Table, contraction, sum_axes
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor, divide
 
 KEPT_CELLS = 1 << 25
-"""Tables kept for the next question hold at most this many cells together (256 MB)."""
+"""The most cells of all cached tables together (256 MB)."""
 
 MATERIALIZED_CELLS = 1 << 20
-"""A clique of at least this many cells is materialized only where no cheaper way is known."""
+"""The fewest cells of a clique that is materialized only if no cheaper way is known."""
 
 CELLS_PER_OPERATION = 4
-"""Writing a cell of a clique and reading it again takes as long as this many multiplications of a contraction."""
+"""The number of multiplications of a contraction that take as long as writing and reading a cell of a clique."""
 
 SAFE_EXPONENT = 700.0
-"""exp(-700) is still far from underflow."""
+"""The largest log scale of a product of factors: exp(-700) is still far from underflow."""
 
 
 class Factors(NamedTuple):
@@ -46,15 +46,15 @@ class Factors(NamedTuple):
 
 
 class _Messages(ExactOracle):
-    """The exact oracle, with what its last run left in the workspace: the messages and the separators' marginals.
+    """An exact oracle that gives access to the messages and separator marginals of its last run.
 
-    "Above" and "below" are the plan's, which roots its tree elsewhere than the junction tree.
+    Here "above" and "below" refer to the plan, whose roots differ from those of the junction tree.
     """
 
     contracts = False
 
     def log_factors(self, position: int) -> list[Factor]:
-        """Logs of tables whose product is the marginal of a clique: its potentials and the messages it received."""
+        """Return the logs of tables whose product is the marginal of a clique: its potentials and received messages."""
         received = self._on_separator(position, f.MARGINAL).log() - self._on_separator(position, f.MESSAGE)
         return [
             *(self._potential(node) for node in self._hosts.get(position, ())),
@@ -64,7 +64,7 @@ class _Messages(ExactOracle):
 
     @cached_property
     def _clique_of_node(self) -> list[int]:
-        """For each node of the plan, the clique of the tree that it belongs to."""
+        """The clique of the tree to which each node of the plan belongs."""
         positions = {node: position for position, node in enumerate(self.plan.clique_nodes)}
         found: list[int] = []
         for node, parent in enumerate(self.plan.nodes[:, f.PARENT].tolist()):
@@ -73,7 +73,7 @@ class _Messages(ExactOracle):
 
     @cached_property
     def _hosts(self) -> dict[int, list[int]]:
-        """For each clique, the nodes that bring a potential into it."""
+        """The nodes with a potential that belong to each clique."""
         hosts = defaultdict(list)
         for node in np.flatnonzero(self.plan.nodes[:, f.BASE] >= 0).tolist():
             hosts[self._clique_of_node[node]].append(node)
@@ -81,7 +81,7 @@ class _Messages(ExactOracle):
 
     @cached_property
     def _below(self) -> dict[int, list[int]]:
-        """For each clique, those that send it a message."""
+        """The cliques that send a message to each clique."""
         below = defaultdict(list)
         for position, node in enumerate(self.plan.clique_nodes):
             parent = int(self.plan.nodes[node, f.PARENT])
@@ -96,7 +96,7 @@ class _Messages(ExactOracle):
         return Factor.owning(domain, self._theta[base : base + domain.size()].reshape(domain.shape))
 
     def _on_separator(self, position: int, field: int) -> Factor:
-        """What the workspace holds for each value of the separator above a clique: log message, or marginal."""
+        """Return a field of the separator above a clique from the workspace: its log message, or its marginal."""
         node = self.plan.clique_nodes[position]
         start, cells, parent = (int(value) for value in self.plan.nodes[node, [field, f.SEPARATOR, f.PARENT]])
         shared = set(self.plan.axes[parent]) if parent >= 0 else set()
@@ -105,7 +105,7 @@ class _Messages(ExactOracle):
 
 
 class _Tables:
-    """Tables by (clique, attributes, ...), those not used for longest dropped where they would be too many cells."""
+    """A cache of tables by (clique, attributes, ...) that evicts the least recently used tables beyond a size limit."""
 
     def __init__(self, most_cells: int):
         self.most_cells = most_cells
@@ -131,27 +131,27 @@ class _Tables:
             self.cells -= dropped.size
 
     def covering(self, position: int, attributes: frozenset[str]) -> Iterator[tuple[frozenset[str], np.ndarray]]:
-        """The tables of a clique that have all these attributes."""
+        """Yield the tables of a clique that have all these attributes."""
         for names, values in self.of_clique[position].items():
             if attributes <= names:
                 yield names, values
 
 
 class CalibratedTree:
-    """Probabilities of the cliques of a junction tree, computed once; tables are made when asked for.
+    """The probabilities of the cliques of a junction tree, computed once; tables are computed on demand and cached.
 
-    All tables have their axes in domain order. Several threads may ask at the same time.
+    All tables have their axes in domain order. Several threads may call the methods at the same time.
 
     Attributes:
-        plan: the plan that ran; its tree's cliques are numbered as in `plan.tree`.
-        oracle: holds the result of the run. Use it under `lock` only, and leave the state of its last `run` alone.
+        plan: the propagation plan; cliques are numbered as in `plan.tree`.
+        oracle: the oracle with the result of the run. Use it under `lock` only, and do not run it again.
         probabilities: the marginals of the measured cliques.
         log_partition: A(theta).
         rank: the position of each attribute in the domain.
     """
 
-    def __init__(self, potentials: CliqueVector, plan: Plan | None = None):
-        self.plan: Plan = Plan.of(potentials.layout) if plan is None else plan
+    def __init__(self, potentials: CliqueVector, plan: PropagationPlan | None = None):
+        self.plan: PropagationPlan = PropagationPlan.of(potentials.layout) if plan is None else plan
         self.tree: JunctionTree = self.plan.tree
         self.domain: Domain = potentials.domain
         self.potentials = potentials
@@ -173,20 +173,20 @@ class CalibratedTree:
 
     @cached_property
     def separators(self) -> tuple[Clique, ...]:
-        """What each clique shares with its parent in `tree.parents`; () for a root."""
+        """The attributes that each clique shares with its parent in `tree.parents`; () for a root."""
         shared = dict(zip((child for _, child in self.tree.edges), self.tree.separators, strict=True))
         return tuple(shared.get(position, ()) for position in range(len(self.tree.cliques)))
 
     def ordered(self, attributes: Iterable[str]) -> Clique:
-        """The attributes in domain order."""
+        """Return the attributes in domain order."""
         return tuple(sorted(attributes, key=self.rank.__getitem__))
 
     def cells(self, attributes: Iterable[str]) -> int:
-        """The number of cells of the table over these attributes."""
+        """Return the number of cells of the table over these attributes."""
         return math.prod([self.domain[name] for name in attributes])
 
     def marginal(self, position: int, attributes: Iterable[str]) -> np.ndarray:
-        """The probabilities of some attributes of the clique at `position`."""
+        """Return the probabilities of some attributes of the clique at `position`."""
         key = (position, frozenset(attributes))
         with self.lock:
             found = self._tables.get(key)
@@ -196,7 +196,7 @@ class CalibratedTree:
         return found
 
     def conditional(self, position: int, attributes: Iterable[str], given: Iterable[str]) -> np.ndarray:
-        """P(attributes | given) for attributes of one clique that include the given ones; 0 where that is 0/0."""
+        """Return P(attributes | given) for attributes of one clique that include the given ones; 0/0 gives 0."""
         names, given = self.ordered(attributes), frozenset(given)
         if not given:
             return self.marginal(position, names)
@@ -212,7 +212,7 @@ class CalibratedTree:
     # -- tables -------------------------------------------------------------------------------------------------
 
     def _make(self, position: int, attributes: frozenset[str]) -> np.ndarray:
-        """From the smallest table at hand that covers the attributes, or from the clique itself."""
+        """Return the marginal, summed from the smallest available table with these attributes, else from the clique."""
         cells = self.tree.sizes[position]
         source = self._smallest_cover(position, attributes)
         if source is None and cells >= MATERIALIZED_CELLS:
@@ -233,7 +233,7 @@ class CalibratedTree:
     # -- cliques too large to materialize -----------------------------------------------------------------------
 
     def _from_factors(self, position: int, attributes: frozenset[str]) -> np.ndarray | None:
-        """A marginal of a wide clique contracted from its factors, where that is safe and cheaper."""
+        """Return a marginal contracted from the factors of a clique, None if that is inaccurate or slower."""
         factors = self.factors(position)
         if factors is None:
             return None
@@ -248,10 +248,10 @@ class CalibratedTree:
         return program.run([table.values for table in factors.tables]) * math.exp(factors.log_scale)
 
     def factors(self, position: int, given: Clique = ()) -> Factors | None:
-        """The clique's probabilities, divided by the marginal of `given`, as a product of small tables.
+        """Return the probabilities of a clique, divided by the marginal of `given`, as a product of small tables.
 
-        `given` is () or what the clique shares with a neighbor. Every table is scaled to a largest entry of 1, and
-        what underflows then is below exp(-744) a term. None where that many such terms, scaled back, could matter.
+        `given` is () or the separator from a neighbor. Every table is scaled to a largest entry of 1, so that terms
+        below exp(-744) underflow. The result is None if the sum of such terms, scaled back, could matter.
         """
         with self.lock:
             logs = self._log_factors(position)
@@ -271,13 +271,13 @@ class CalibratedTree:
         return Factors(tables, log_scale)
 
     def _log_factors(self, position: int) -> list[Factor]:
-        """Logs of the factors, each multiplied into a larger one where one has all its attributes."""
+        """Return the logs of the factors, each merged into a larger factor that has all its attributes, if any."""
         found = self._logs.get(position)
         if found is None:
             found = []
             logs = self.oracle.log_factors(position)
             free = set(self.tree.cliques[position]).difference(*(factor.domain for factor in logs))
-            logs += [Factor.zeros(self.domain.project((name,))) for name in sorted(free)]  # so that it is summed
+            logs += [Factor.zeros(self.domain.project((name,))) for name in sorted(free)]  # each needs a table
             for factor in sorted(logs, key=lambda factor: -len(factor.domain)):
                 found = _multiplied_in(found, factor.transpose(self.ordered(factor.domain)))
             self._logs[position] = found
@@ -285,7 +285,7 @@ class CalibratedTree:
 
 
 def _multiplied_in(logs: list[Factor], factor: Factor) -> list[Factor]:
-    """The factor added to the smallest one that has all its attributes, or on its own if none has."""
+    """Return the logs with a factor added to the smallest one that has all its attributes, else appended."""
     covering = [other for other in logs if set(factor.domain) <= set(other.domain)]
     if not covering:
         return [*logs, factor]

@@ -1,8 +1,8 @@
 """Sums of products of labeled tables, contracted pair by pair in an order that opt_einsum finds.
 
-An axis is labeled by any hashable value, and a label that two tables share is the same variable. Each pair is
-brought to (shared and kept, own, summed) axes and multiplied by BLAS, which numpy's einsum does not do when some
-shared axes are kept. The order depends only on the labels and sizes, so it is found once and cached.
+An axis is labeled by any hashable value; equal labels of two tables denote the same variable. Each pair is transposed
+to axes (shared and kept, own, summed) and multiplied by BLAS, which numpy's einsum does not do when some shared axes
+are kept. The order depends only on the labels and sizes, so it is found once and cached.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ Label = Hashable
 Labels = tuple[Label, ...]
 
 EXACT_SEARCH = 8
-"""Up to this many tables the best order is searched for by dynamic programming, in a millisecond; beyond, a greedy one
-is taken. Of twelve the search takes longer than what it saves, on average over the pairs of wide tables."""
+"""The most tables for which dynamic programming finds the best order, in a millisecond; for more tables the order is
+greedy. For twelve tables the search takes longer than the time it saves, on average over the pairs of wide tables."""
 
 UNSHARED_PRODUCT = 1 << 18
-"""OpenBLAS uses one thread for a product of at most this many multiplications."""
+"""The most multiplications of a product for which OpenBLAS uses one thread."""
 
 _LEAST_ROWS = 16
-"""Pieces of fewer rows would leave BLAS little to work with."""
+"""The fewest rows of a piece of a product; with fewer, BLAS is slow."""
 
 _LONG_ROW = 32
-"""Rows at least this long are added at the speed of memory."""
+"""The least length of rows that numpy adds at the speed of memory."""
 
 _TINY_PRODUCT = 256
-"""Below this many multiplications per entry of the kept axes, calling BLAS for each entry costs more than it saves."""
+"""The number of multiplications per entry of the kept axes below which calling BLAS for each entry does not pay off."""
 
 
 class Table(NamedTuple):
-    """An array with a label per axis."""
+    """An array with a label for each axis."""
 
     labels: Labels
     values: np.ndarray
@@ -47,7 +47,7 @@ class Table(NamedTuple):
 
 
 def contract(tables: Sequence[Table], output: Iterable[Label]) -> np.ndarray:
-    """The product of the tables, summed over every label that is not in `output`; axes in the order of `output`.
+    """Return the product of the tables, summed over every label that is not in `output`, with axes as in `output`.
 
     >>> contract([Table(("a", "b"), np.eye(2)), Table(("b",), np.array([3.0, 4.0]))], ("b", "a"))
     array([[3., 0.],
@@ -61,13 +61,14 @@ def contract(tables: Sequence[Table], output: Iterable[Label]) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Contraction:
-    """The steps of a contraction, worked out for tables of given labels and shapes.
+    """The steps of a contraction of tables with given labels and shapes.
 
     Attributes:
-        steps: which two tables each step takes off the list, and how it multiplies them; the result is appended.
-        last: the transposition of the last table into the output's order.
-        operations: multiplications in all.
-        largest: cells of the largest table on the way.
+        steps: the products. Each takes two tables off a list and appends its result.
+        lone_sum: the axes of the last table that are summed out at the end.
+        last: the transposition of the last table into the order of the output.
+        operations: the number of multiplications.
+        largest: the cells of the largest intermediate table.
     """
 
     steps: tuple[_Step, ...]
@@ -77,7 +78,7 @@ class Contraction:
     largest: int
 
     def run(self, arrays: Sequence[np.ndarray]) -> np.ndarray:
-        """The result for arrays of those shapes."""
+        """Return the result for arrays of these shapes."""
         stack = list(arrays)
         for step in self.steps:
             right = stack.pop(step.right)
@@ -89,9 +90,9 @@ class Contraction:
 
 @dataclass(frozen=True)
 class _Side:
-    """How one of two tables is brought into three groups of axes."""
+    """The rearrangement of one factor into three groups of axes."""
 
-    summed: tuple[int, ...]  # axes that only this table has and nobody wants
+    summed: tuple[int, ...]  # axes that neither the other factor nor the result has
     order: tuple[int, ...]
     shape: tuple[int, int, int]
 
@@ -103,8 +104,10 @@ class _Side:
 
 @dataclass(frozen=True)
 class _Step:
-    """One product of two tables: positions left < right on the list, left as (kept, own, summed), right as
-    (kept, summed, own)."""
+    """A product of the tables at positions left < right of the list.
+
+    The left table is rearranged to axes (kept, own, summed), the right table to (kept, summed, own).
+    """
 
     left: int
     right: int
@@ -128,10 +131,10 @@ class _Step:
 
 
 def matrix_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """a @ b in pieces that BLAS does not share between threads, unless it is a long piece of work.
+    """Return a @ b, computed in pieces for which BLAS uses one thread, unless the pieces would be too short.
 
-    Waking threads for a product of a millisecond saves little, and where other processes keep the processors busy it
-    costs many milliseconds, as each thread waits for its turn.
+    Waking threads for a product of a millisecond saves little, and costs many milliseconds if other processes keep the
+    processors busy, because each thread waits for its turn.
     """
     rows, summed, columns = a.shape[0], a.shape[1], b.shape[1]
     if rows < columns:
@@ -147,14 +150,14 @@ def matrix_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def _for_blas(array: np.ndarray) -> np.ndarray:
-    """The array itself where its matrices have consecutive rows or columns, as BLAS needs, else a copy."""
+    """Return the array itself if its matrices have contiguous rows or columns, as BLAS needs, else a copy."""
     step = array.itemsize
     return array if step in array.strides[1:] else np.ascontiguousarray(array)
 
 
 @lru_cache(maxsize=4096)
 def contraction(labels: tuple[Labels, ...], shapes: tuple[tuple[int, ...], ...], output: Labels) -> Contraction:
-    """The contraction of tables with these labels and shapes: cheap to ask for again."""
+    """Return the contraction of tables with these labels and shapes, from a cache if possible."""
     sizes = {
         label: size for axes, shape in zip(labels, shapes, strict=True) for label, size in zip(axes, shape, strict=True)
     }
@@ -176,7 +179,7 @@ def contraction(labels: tuple[Labels, ...], shapes: tuple[tuple[int, ...], ...],
 
 
 def contraction_order(labels: Sequence[Labels], output: Labels, sizes: Mapping[Label, int]) -> list[tuple[int, int]]:
-    """Pairs (left < right) of positions to contract, each result going to the end of the list."""
+    """Return the pairs (left < right) of positions to contract; each result is appended to the list."""
     if len(labels) < 2:
         return []
     if len(labels) == 2:
@@ -194,7 +197,7 @@ def contraction_order(labels: Sequence[Labels], output: Labels, sizes: Mapping[L
     found = [sorted(step) for step in search(inputs, wanted, lengths)]
     pairs: list[tuple[int, int]] = []
     count = len(labels)
-    for step in found:  # a lone step sums a table's own axes, which the next pair does anyway
+    for step in found:  # a step of one table sums its unshared axes, which the next pair does anyway
         while len(step) > 1:
             pairs.append((step[0], step[1]))
             count -= 1
@@ -208,7 +211,7 @@ _PAIRS_OF_THREE = ((0, 1), (0, 2), (1, 2))
 def _work_of_three(
     labels: Sequence[Labels], pair: tuple[int, int], output: Labels, sizes: Mapping[Label, int]
 ) -> tuple[int, int]:
-    """Multiplications when this pair of three tables is contracted first, and the cells of what it leaves."""
+    """Return the multiplications if this pair of three tables is contracted first, and the cells of its result."""
     (other,) = {0, 1, 2}.difference(pair)
     joined, third = set(labels[pair[0]]).union(labels[pair[1]]), set(labels[other])
     left = joined & third.union(output)
@@ -250,7 +253,10 @@ def _cells(labels: Iterable[Label], sizes: Mapping[Label, int]) -> int:
 
 
 def sum_axes(array: np.ndarray, axes: Sequence[int]) -> np.ndarray:
-    """The sum over some axes: outer ones first, where numpy adds whole rows; for short inner ones einsum is faster."""
+    """Return the sum over some axes.
+
+    Outer axes go first, for which numpy adds whole rows; for the remaining axes with short rows einsum is faster.
+    """
     left = sorted(axes)
     while left and array[(0,) * (left[0] + 1)].size >= _LONG_ROW:
         array = np.add.reduce(array, axis=left.pop(0))

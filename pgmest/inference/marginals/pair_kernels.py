@@ -1,16 +1,16 @@
-"""The compiled kernels of pairs.py: where each pair of attributes is computed, and how its table is copied out."""
+"""The compiled kernels of pairs.py: find the clique at which each pair is computed, and copy its table."""
 
 from __future__ import annotations
 
 from pgmest._base.compiled import compiled, inlined
 
 ELIMINATED, INSIDE, JOINED = 0, 1, 2
-"""How a pair is computed: by variable elimination, from one clique, or where two parts of the tree are joined."""
+"""The ways to compute a pair: by variable elimination, from one clique, or by joining two branches of the tree."""
 
 
 @inlined
 def _smallest_holder(one, other, members, cells):
-    """The first of the smallest cliques that hold both attributes, -1 if none does."""
+    """Return the first of the smallest cliques that hold both attributes, -1 if no clique does."""
     found = -1
     for q in range(len(cells)):
         if members[q, one] and members[q, other] and (found < 0 or cells[q] < cells[found]):
@@ -20,7 +20,7 @@ def _smallest_holder(one, other, members, cells):
 
 @inlined
 def _lowest_cover(one, other, home, parents, first, last, members):
-    """The lowest clique that has each attribute in itself or below itself, -1 where no tree has both.
+    """Return the lowest clique that has both attributes in itself or below, -1 if no tree has both.
 
     `one` is the attribute whose home is deeper.
     """
@@ -32,7 +32,7 @@ def _lowest_cover(one, other, home, parents, first, last, members):
 
 @inlined
 def _branch(attribute, top, home, parents, members):
-    """The clique below `top` towards an attribute; -1 for an attribute of `top` itself."""
+    """Return the child of `top` towards an attribute, -1 for an attribute of `top` itself."""
     if top >= 0 and members[top, attribute]:
         return -1
     q = home[attribute]
@@ -43,7 +43,7 @@ def _branch(attribute, top, home, parents, members):
 
 @inlined
 def _largest_message(attribute, branch, home, parents, separators, size):
-    """Cells of the largest message that carries an attribute up from its home, through `branch`."""
+    """Return the cells of the largest message of an attribute from its home up to `branch`."""
     if branch < 0:
         return 0.0
     q, largest = home[attribute], 0.0
@@ -57,21 +57,21 @@ def _largest_message(attribute, branch, home, parents, separators, size):
 @compiled
 def find(pairs, home, parents, depth, first, last, members, cells, separators, sizes, most, limits, way, place,
          branches, highest):  # fmt: skip
-    """Where each pair is computed.
+    """Find the way to compute each pair, and the clique at which it is computed.
 
     Args:
-        pairs: attributes, shape (pairs, 2).
-        home: of each attribute the topmost clique that holds it.
-        parents, depth: of each clique; -1 above a root.
-        first, last: the cliques at and below clique q are those with first[q] <= first[.] < last[q].
+        pairs: the attributes, shape (pairs, 2).
+        home: the topmost clique that holds each attribute.
+        parents, depth: the parent (-1 for a root) and the depth of each clique.
+        first, last: preorder numbers: the cliques at and below clique q have first[q] <= first[.] < last[q].
         members: whether a clique holds an attribute, shape (cliques, attributes).
-        cells, separators: of each clique the cells of its table, and of what it shares with its parent.
-        sizes: of each attribute.
-        most: a table of more cells is left to variable elimination.
-        limits: messages of at most limits[0] cells are always sent, and those of limits[1] times the pair's cells.
-        way, place, branches: written for each pair. JOINED: at clique `place`, of the branches below it, -1 for an
-            attribute of its own. INSIDE: of clique `place`.
-        highest: written for each attribute: the highest clique that sends it up, -1 if none does.
+        cells, separators: the cells of each clique, and of its separator from its parent.
+        sizes: the number of values of each attribute.
+        most: the most cells of a pair; larger tables are left to variable elimination.
+        limits: a message may have at most limits[0] cells, or limits[1] times the cells of the pair.
+        way, place, branches: the output for each pair. For INSIDE, `place` is the clique that holds it. For JOINED,
+            `place` is the clique that joins the two `branches`, its children; -1 for an attribute of the clique itself.
+        highest: the output for each attribute: the highest clique that sends it up, -1 if no clique does.
     """
     highest[:] = -1
     for p in range(len(pairs)):
@@ -103,7 +103,7 @@ def find(pairs, home, parents, depth, first, last, members, cells, separators, s
 
 @compiled
 def copy_out(product, rows, columns, heights, widths, starts, flipped, flat):
-    """Copy tables out of a product that holds many, each row-major or, where flipped, column-major."""
+    """Copy tables out of a product that contains many of them, each row-major, or column-major if flipped."""
     for p in range(len(rows)):
         at, r, c = starts[p], rows[p], columns[p]
         if flipped[p]:

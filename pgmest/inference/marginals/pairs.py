@@ -1,13 +1,14 @@
 """The marginals of very many pairs of attributes, all written into one flat array.
 
-What propagation.py does for any sets of attributes is done here for pairs alone, whose work list is short: a clique
-sends up nothing but single attributes. A compiled kernel finds where each pair is computed (routes.py says where that
-is), and one product for each two separators of a clique makes all pairs of attributes below the one and the other:
+This is propagation.py specialized to pairs, for which cliques send up only single attributes. A compiled kernel finds
+the clique at which each pair is computed (by the rules of routes.py). Then one product for each two separators of a
+clique computes all pairs of attributes below them:
 
-- *Stacks.* The children of a clique with one separator S are a *branch*. Its stack has the rows P(x | S) of all
-  attributes x below it that are asked for above it.
-- *Joins.* Attributes below one branch: stack diag(P(S)) stack^T; below two: stack P(S, S') stack'^T; of the clique
-  itself, and below a branch: P(x, S) stack^T. The kernel copies each pair's table out of the product.
+- *Stacks.* The children of a clique with one separator S form a *branch*. Its stack has the rows P(x | S) of all
+  attributes x below it that are needed above it.
+- *Joins.* For attributes below one branch, the product is stack diag(P(S)) stack^T; below two branches, it is
+  stack P(S, S') stack'^T; for an attribute x of the clique itself and one below a branch, it is P(x, S) stack^T. A
+  kernel copies the table of each pair out of the product.
 """
 
 from __future__ import annotations
@@ -29,20 +30,20 @@ from pgmest.inference.marginals.variable_elimination import eliminate
 from pgmest.tables.domain import Clique
 
 MANY_PAIRS = 64
-"""From this many pairs the kernels are worth loading."""
+"""The fewest pairs for which loading the kernels pays off."""
 
 LARGEST_PAIR = 1 << 20
-"""Tables of more cells are long enough to be made one by one."""
+"""The most cells of a pair that is computed here; larger tables are long enough to be computed one by one."""
 
 WASTED = 4
-"""A product of at most this many times the cells asked for is made of whole stacks."""
+"""The largest ratio of the cells of a product to those asked for with which whole stacks are multiplied."""
 
 ROWS, COLUMNS = -1, -2
-"""Labels of the axes along which the rows of stacks lie."""
+"""The labels of the axes of the rows of a left and of a right stack."""
 
 
 def small_pairs(calibrated: CalibratedTree, cliques: Iterable[Clique]) -> dict[Clique, tuple[int, int]]:
-    """The pairs to be made here, as positions in the domain: none if they are few, or some clique can have no table."""
+    """Return the pairs to compute here, as positions in the domain; {} if they are few, or a clique is too large."""
     if max(calibrated.tree.sizes, default=1) > routes.LARGEST_LOCAL:
         return {}
     rank, shape = calibrated.rank, calibrated.domain.shape
@@ -55,18 +56,18 @@ def small_pairs(calibrated: CalibratedTree, cliques: Iterable[Clique]) -> dict[C
 
 
 def propagate_pairs(calibrated: CalibratedTree, pairs: np.ndarray, total: float) -> tuple[np.ndarray, np.ndarray]:
-    """The marginals of pairs, scaled to `total`.
+    """Return the marginals of pairs, scaled to `total`.
 
     Args:
-        calibrated: the model, of cliques that have tables (`small_pairs`).
+        calibrated: the model, whose cliques are small enough for tables (`small_pairs`).
         pairs: positions in the domain, two different ones in each row.
-        total: what each marginal sums to.
+        total: the sum of each marginal.
 
     Returns:
-        all tables one after the other, row-major, and where each begins, with the end of the last.
+        all tables one after the other, row-major, and the start of each table, followed by the end of the last.
 
     Raises:
-        ModelTooLarge: a marginal, or every way to it, has too many cells.
+        ModelTooLarge: a marginal, or an intermediate table of every way to compute it, has too many cells.
     """
     return _Pairs(calibrated, pairs, total).run()
 
@@ -76,9 +77,9 @@ class Branch:
     """The children of a clique that have the same separator.
 
     Attributes:
-        clique: the clique above them; -1 where they are the roots of unconnected trees.
-        separator: in domain order.
-        children: their positions.
+        clique: the parent of the children; -1 for the roots of unconnected trees.
+        separator: the attributes of the common separator, in domain order.
+        children: the positions of the children.
     """
 
     clique: int
@@ -88,7 +89,7 @@ class Branch:
 
 @dataclass(frozen=True)
 class RootedTree:
-    """A junction tree in the arrays that the kernel reads; see `pair_kernels.find`."""
+    """The arrays of a junction tree that the kernel reads; `pair_kernels.find` explains them."""
 
     home: np.ndarray
     parents: np.ndarray
@@ -103,7 +104,7 @@ class RootedTree:
 
     @classmethod
     def of(cls, tree: JunctionTree) -> RootedTree:
-        """The arrays of a tree."""
+        """Return the arrays of a tree."""
         domain, count = tree.domain, len(tree.cliques)
         rank = {name: position for position, name in enumerate(domain)}
         members = np.zeros((count, len(domain)), dtype=np.bool_)
@@ -116,7 +117,7 @@ class RootedTree:
         for position in reversed(range(count)):
             if tree.parents[position] >= 0:
                 below[tree.parents[position]] += below[position]
-        next_free, roots = first.copy(), 0  # numbers in the order of a walk from the roots down
+        next_free, roots = first.copy(), 0  # preorder numbers
         for position, parent in enumerate(tree.parents):
             first[position] = next_free[parent] if parent >= 0 else roots
             if parent >= 0:
@@ -149,7 +150,7 @@ class RootedTree:
         found = np.zeros(len(self.parents) + 1, dtype=np.int64)
         for number, branch in enumerate(self.branches):
             found[list(branch.children)] = number
-        found[-1] = len(self.branches)  # of no branch: an attribute of the clique itself
+        found[-1] = len(self.branches)  # clique -1, without a branch: an attribute of the joining clique itself
         return found
 
     @cached_property
@@ -163,18 +164,18 @@ class RootedTree:
 
 @lru_cache(maxsize=4)
 def rooted(tree: JunctionTree) -> RootedTree:
-    """The arrays of a tree, kept."""
+    """Return the arrays of a tree, from a cache if possible."""
     return RootedTree.of(tree)
 
 
 @dataclass(frozen=True)
 class Stack:
-    """Rows of some attributes, one column for each cell of a separator.
+    """The rows of some attributes, with a column for each cell of a separator.
 
     Attributes:
-        values: shape (rows, cells).
-        attributes: in the order of their rows.
-        starts: of each attribute of the domain the first row, -1 where it has none.
+        values: the probabilities, shape (rows, cells).
+        attributes: the attributes, in the order of their rows.
+        starts: the first row of each attribute of the domain, -1 if it has no rows.
     """
 
     values: np.ndarray
@@ -182,7 +183,7 @@ class Stack:
     starts: np.ndarray
 
     def only(self, wanted: np.ndarray, sizes: np.ndarray) -> Stack:
-        """The rows of these attributes, which are some of those that it has."""
+        """Return the stack of some of its attributes."""
         if len(wanted) == len(self.attributes):
             return self
         rows = np.concatenate(
@@ -191,16 +192,16 @@ class Stack:
         return Stack(self.values[rows], wanted, _starts(wanted, sizes))
 
     def rows(self, wanted: np.ndarray, sizes: np.ndarray) -> tuple[list[int], list[int]]:
-        """The first row of each of these attributes, and how many it has."""
+        """Return the first row and the number of rows of each of these attributes."""
         return self.starts[wanted].tolist(), sizes[wanted].tolist()
 
 
 class Asked(NamedTuple):
-    """Pairs that one product of two stacks makes.
+    """The pairs that one product of two stacks computes.
 
     Attributes:
-        numbers: of the pairs.
-        rows, columns: the attribute of each among the rows of the left and of the right stack.
+        numbers: the numbers of the pairs.
+        rows, columns: the attribute of each pair in the left and in the right stack.
         flipped: whether the pair names the attribute of the right stack first.
     """
 
@@ -210,11 +211,11 @@ class Asked(NamedTuple):
     flipped: np.ndarray
 
     def only(self, some: np.ndarray) -> Asked:
-        """Some of them."""
+        """Return some of the pairs."""
         return Asked(self.numbers[some], self.rows[some], self.columns[some], self.flipped[some])
 
     def sorted(self, starts: np.ndarray) -> Asked:
-        """The same pairs, with the attribute of the lower row among the rows, where both are of one stack."""
+        """Return pairs of one stack with the attribute of the lower rows as the row attribute."""
         swap = starts[self.rows] > starts[self.columns]
         rows, columns = np.where(swap, self.columns, self.rows), np.where(swap, self.rows, self.columns)
         return Asked(self.numbers, rows, columns, self.flipped != swap)
@@ -235,7 +236,7 @@ class _Pairs:
 
     @cached_property
     def sizes(self) -> np.ndarray:
-        """Of each attribute."""
+        """The number of values of each attribute."""
         return np.array(self.calibrated.domain.shape, dtype=np.int64)
 
     @cached_property
@@ -249,7 +250,7 @@ class _Pairs:
         return rooted(self.calibrated.tree)
 
     def run(self) -> tuple[np.ndarray, np.ndarray]:
-        """See `propagate_pairs`."""
+        """Return the flat tables and their starts; `propagate_pairs` explains them."""
         from pgmest.inference.marginals.pair_kernels import ELIMINATED, INSIDE, JOINED, find
 
         tree, count = self.tree, len(self.pairs)
@@ -270,18 +271,18 @@ class _Pairs:
         return self.flat, self.offsets
 
     def pair(self, number: int) -> Clique:
-        """A pair as names."""
+        """Return a pair as names."""
         one, other = self.pairs[number].tolist()
         return self.names[one], self.names[other]
 
     def inside(self, clique: int, number: int) -> np.ndarray:
-        """The marginal of a pair that a clique holds."""
+        """Return the marginal of a pair that a clique holds."""
         pair = self.pair(number)
         table = self.calibrated.marginal(clique, pair)
         return table.T if self.pairs[number, 0] > self.pairs[number, 1] else table
 
     def write(self, number: int, table: np.ndarray) -> None:
-        """Write one pair's probabilities."""
+        """Write the marginal of one pair, scaled to the total."""
         np.multiply(
             table, self.total, out=self.flat[self.offsets[number] : self.offsets[number + 1]].reshape(table.shape)
         )
@@ -289,7 +290,7 @@ class _Pairs:
     # -- stacks ---------------------------------------------------------------------------------------------------
 
     def stacks(self, highest: np.ndarray) -> list[Stack | None]:
-        """The stack of each branch; None where nothing is asked for. `highest` is what the kernel found."""
+        """Return the stack of each branch, None without rows; `highest` is the highest clique of each attribute."""
         tree = self.tree
         top = np.where(highest >= 0, tree.depth[highest], len(tree.parents))
         at_home: dict[int, list[int]] = defaultdict(list)
@@ -316,7 +317,7 @@ class _Pairs:
         return found
 
     def carried(self, stack: Stack, branch: Branch, clique: int) -> Stack:
-        """A branch's stack as rows on what the clique shares with its own parent."""
+        """Return the stack of a branch as rows over the separator of the clique from its parent."""
         separator = self.calibrated.separators[clique]
         local = self.calibrated.ordered({*branch.separator, *separator})
         conditional = Table(local, self.calibrated.conditional(clique, local, separator))
@@ -324,7 +325,7 @@ class _Pairs:
         return Stack(values.reshape(len(stack.values), -1), stack.attributes, stack.starts)
 
     def own(self, clique: int, attributes: Sequence[int], given: Clique, above: bool = False) -> Stack:
-        """P(x, given) of attributes of the clique itself; `above`: P(x | given)."""
+        """Return P(x, given) of attributes x of the clique itself, or P(x | given) if `above`."""
         rows = []
         for attribute in attributes:
             name = self.names[attribute]
@@ -335,21 +336,17 @@ class _Pairs:
                 table = self.calibrated.marginal(clique, labels)
             rows.append(np.moveaxis(table, labels.index(name), 0).reshape(self.sizes[attribute], -1))
         found = np.array(attributes, dtype=np.int64)
-        return Stack(np.concatenate(rows), found, self.starts(found))
+        return Stack(np.concatenate(rows), found, _starts(found, self.sizes))
 
     def stacked(self, parts: Sequence[Stack]) -> Stack | None:
-        """Stacks on one separator as one."""
+        """Return stacks over one separator as one stack."""
         if len(parts) < 2:
             return parts[0] if parts else None
         attributes = np.concatenate([part.attributes for part in parts])
-        return Stack(np.concatenate([part.values for part in parts]), attributes, self.starts(attributes))
-
-    def starts(self, attributes: np.ndarray) -> np.ndarray:
-        """Where the rows of attributes begin that are stacked in this order."""
-        return _starts(attributes, self.sizes)
+        return Stack(np.concatenate([part.values for part in parts]), attributes, _starts(attributes, self.sizes))
 
     def labeled(self, stack: Stack, branch: Branch, label: int) -> Table:
-        """A stack as a table with an axis for its rows and one for each attribute of the separator."""
+        """Return a stack as a table with an axis for its rows and one for each attribute of the separator."""
         shape = [self.calibrated.domain[name] for name in branch.separator]
         return Table((label, *branch.separator), stack.values.reshape(-1, *shape))
 
@@ -367,7 +364,7 @@ class _Pairs:
             self.join(asked.only(some), int(low[some[0]]), int(high[some[0]]), stacks)
 
     def join(self, asked: Asked, one: int, other: int, stacks: Sequence[Stack | None]) -> None:
-        """Write pairs of an attribute below one branch and one below another, or of the clique above itself."""
+        """Write pairs of an attribute below one branch and one below another, or one of the clique itself."""
         left, branch = stacks[one], self.tree.branches[one]
         assert left is not None
         right = left
@@ -383,7 +380,7 @@ class _Pairs:
             self.copy(self.product(upper, lower, one, other), some, upper, lower)
 
     def blocks(self, asked: Asked, left: Stack, right: Stack) -> Iterator[tuple[Asked, Stack, Stack]]:
-        """The pairs in parts, each with the rows of the stacks that it needs, of a size that fits into a cache."""
+        """Yield the pairs in parts whose products fit into a cache, with the rows of both stacks for each part."""
         whole = len(left.values) * len(right.values)
         wanted = int((self.sizes[asked.rows] * self.sizes[asked.columns]).sum())
         if whole <= min(WASTED * wanted, routes.MARGINAL_BLOCK):
@@ -403,7 +400,7 @@ class _Pairs:
             waiting += [some.only(np.arange(count // 2)), some.only(np.arange(count // 2, count))]
 
     def product(self, left: Stack, right: Stack, one: int, other: int) -> np.ndarray:
-        """The marginals of all rows of the one with all rows of the other."""
+        """Return the marginals of all rows of the left with all rows of the right stack."""
         branch = self.tree.branches[one]
         if other == len(self.tree.branches):
             return (left.values * self.total) @ right.values.T
@@ -420,7 +417,7 @@ class _Pairs:
         )
 
     def copy(self, product: np.ndarray, asked: Asked, left: Stack, right: Stack) -> None:
-        """Write the tables of pairs that a product holds."""
+        """Write the tables of the pairs that a product contains."""
         from pgmest.inference.marginals.pair_kernels import copy_out
 
         copy_out(
@@ -430,7 +427,7 @@ class _Pairs:
 
 
 def _starts(attributes: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Of each attribute of the domain the first row, where the rows of these are stacked; -1 of others."""
+    """Return the first row of each attribute of the domain in a stack of these attributes, -1 if it has no rows."""
     starts = np.full(len(sizes), -1, dtype=np.int64)
     ends = np.cumsum(sizes[attributes])
     starts[attributes] = ends - sizes[attributes]
@@ -438,5 +435,5 @@ def _starts(attributes: np.ndarray, sizes: np.ndarray) -> np.ndarray:
 
 
 def _distinct(attributes: np.ndarray) -> np.ndarray:
-    """Each once, in order of appearance."""
+    """Return the distinct attributes, in order of appearance."""
     return np.array(list(dict.fromkeys(attributes.tolist())), dtype=np.int64)

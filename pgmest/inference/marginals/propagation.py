@@ -1,8 +1,8 @@
 """Many marginals at once, measured or not, by propagation on the calibrated tree.
 
-A marginal inside one clique is summed from that clique. Any other is computed at the lowest clique that has each of
-its attributes in itself or below itself. Let K be the attributes that it has below a child E. The upward message of E
-for them is P(K | separator of E); routes.py lists the K of each clique, and here all its messages are stacked:
+A marginal inside one clique is summed from that clique. Any other marginal is computed at the lowest clique that has
+each of its attributes in itself or below. Let K be those of its attributes that lie below a child E. The upward message
+of E for K is P(K | separator of E). routes.py lists the sets K of each clique; here all messages of E are stacked:
 
                        s0  s1  s2      one column per value of the separator
     K = (a)     a0  |   .   .   .      one row per value of K
@@ -10,8 +10,8 @@ for them is P(K | separator of E); routes.py lists the K of each clique, and her
     K = (a, b) a0 b0|   .   .   .
                ...
 
-One product carries a whole stack one clique up, and one product joins the stacks of two branches, so that marginals
-share both the work and the calls. Very many pairs have a way of their own, in pairs.py.
+One product moves a whole stack one clique up, and one product joins the stacks of two branches, so that marginals share
+both the work and the calls. pairs.py computes very many pairs in a specialized way.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from pgmest.tables.domain import Clique
 
 
 def propagate(calibrated: CalibratedTree, cliques: Sequence[Clique], total: float = 1.0) -> list[np.ndarray]:
-    """The marginals of the cliques, each scaled to `total`, with axes in the order of the clique.
+    """Return the marginals of the cliques, each scaled to `total`, with axes in the order of the clique.
 
-    The arrays may be read-only, and may be parts of larger ones.
+    The arrays may be read-only, and may be views of larger arrays.
 
     Raises:
-        ModelTooLarge: a marginal, or every way to it, has too many cells.
+        ModelTooLarge: a marginal, or an intermediate table of every way to compute it, has too many cells.
     """
     pairs, others = _cells_of_pairs(calibrated, cliques, total)
     if not pairs:
@@ -48,7 +48,7 @@ def propagate(calibrated: CalibratedTree, cliques: Sequence[Clique], total: floa
 
 
 def propagate_cells(calibrated: CalibratedTree, cliques: Sequence[Clique], total: float = 1.0) -> list[np.ndarray]:
-    """The same marginals, their cells row-major in the order of the clique, shape (cells,).
+    """Return the marginals of `propagate` as flat arrays, row-major in the order of the clique, shape (cells,).
 
     Raises:
         ModelTooLarge: as for `propagate`.
@@ -63,7 +63,7 @@ def propagate_cells(calibrated: CalibratedTree, cliques: Sequence[Clique], total
 def _cells_of_pairs(
     calibrated: CalibratedTree, cliques: Sequence[Clique], total: float
 ) -> tuple[dict[Clique, np.ndarray], list[Clique]]:
-    """The marginals of the pairs that are made together, where they are many, and the other cliques."""
+    """Return the marginals of pairs, if they are many and so computed together, and all other cliques."""
     pairs = small_pairs(calibrated, cliques)
     if not pairs:
         return {}, list(cliques)
@@ -74,7 +74,7 @@ def _cells_of_pairs(
 
 
 def _shared(calibrated: CalibratedTree, cliques: Sequence[Clique], total: float) -> list[np.ndarray]:
-    """The marginals of any cliques, by way of routes.py."""
+    """Return the marginals of any cliques, by the work list of routes.py."""
     routes = find_routes(calibrated.tree, tuple(frozenset(clique) for clique in cliques))
     found: dict[frozenset[str], Table] = {}
     for names, position in routes.inside:
@@ -94,7 +94,7 @@ def _arranged(table: Table, clique: Clique) -> np.ndarray:
 
 @dataclass(frozen=True)
 class _Branch:
-    """The label of the axis along which the rows of a clique's stack lie."""
+    """The label of the axis of the rows of a clique's stack."""
 
     clique: int
 
@@ -105,7 +105,7 @@ class _Propagation:
     routes: Routes
 
     def run(self, total: float) -> dict[frozenset[str], Table]:
-        """The marginals that span several cliques."""
+        """Return the marginals that span several cliques."""
         stacks: dict[int, np.ndarray] = {}
         for clique, blocks in self.routes.upward:
             rows = [self.rows(block, self.multiply(block, stacks, clique)) for block in blocks]
@@ -122,7 +122,10 @@ class _Propagation:
         return found
 
     def paired(self, pairing: Pairing, stacks: dict[int, np.ndarray], scale: float) -> np.ndarray:
-        """P(left, right) = sum over the separator s of P(left | s) P(s) P(right | s), for all rows of both stacks."""
+        """Return P(left, right) = sum over s of P(left | s) P(s) P(right | s), for all rows of both stacks.
+
+        Here s runs over the values of the common separator.
+        """
         left, right = (
             np.concatenate([stacks[child][rows] for child, rows in side]) for side in (pairing.left, pairing.right)
         )
@@ -131,14 +134,14 @@ class _Propagation:
         return (left * scale) @ right.T
 
     def multiply(self, block: Block, stacks: dict[int, np.ndarray], up: int | None, scale: float = 1.0) -> np.ndarray:
-        """The block's rows of the stacks of its branches joined by the clique's own table.
+        """Return the rows of a block: the stacks of its branches times the table of its clique.
 
-        Axes: the rows of each branch, the clique's own attributes, and going up the cells of the separator.
+        The axes are the rows of each branch, the clique's own attributes, and for an upward message its separator.
         """
         calibrated = self.calibrated
         separator = () if up is None else calibrated.separators[up]
         output: list[Label] = [_Branch(child) for child, _ in block.branches]
-        output += [*block.own, *(name for name in separator)]
+        output += [*block.own, *separator]
         tables = [self.stack(child, stacks[child], rows) for child, rows in block.branches]
         if block.clique >= 0:
             local = calibrated.conditional(block.clique, block.local, separator)
@@ -148,13 +151,13 @@ class _Propagation:
         return contract(tables, output)
 
     def stack(self, child: int, stack: np.ndarray, rows: slice | np.ndarray) -> Table:
-        """Some rows of a branch's stack, with an axis for each attribute of the separator."""
+        """Return rows of a branch's stack, with an axis for each attribute of the separator."""
         separator = self.calibrated.separators[child]
         shape = [self.calibrated.domain[name] for name in separator]
         return Table((_Branch(child), *separator), stack[rows].reshape(-1, *shape))
 
     def rows(self, block: Block, values: np.ndarray) -> np.ndarray:
-        """The block as rows of the stack going up, in the order that the routes assigned to them."""
+        """Return a block as rows of the stack of an upward message, in the order of its parts."""
         cells = self.calibrated.cells(self.calibrated.separators[block.clique])
         if len(block.branches) < 2:
             return values.reshape(-1, cells)

@@ -1,7 +1,7 @@
-"""The schedule of propagation.py: at which clique of a junction tree each of many marginals is computed, and from what.
+"""The work list of propagation.py: the clique at which each of many marginals is computed, and the messages it needs.
 
-It depends on the tree and on the attribute sets asked for, not on any probabilities, so it is made once and kept.
-Sets of attributes are masks here: bit i stands for the attribute at rank i of the domain.
+The work list depends on the tree and on the attribute sets asked for, not on any probabilities, so it is cached.
+Sets of attributes are bit masks here: bit i is the attribute at rank i of the domain.
 """
 
 from __future__ import annotations
@@ -22,23 +22,24 @@ from pgmest.graph.triangulation import bits
 from pgmest.tables.domain import Clique
 
 MARGINAL_BLOCK = 1 << 20
-"""Marginals are made in blocks of about this many cells, which fit into a cache."""
+"""The approximate number of cells of a block of marginals, which fits into a cache."""
 
 LARGEST_LOCAL = 1 << 22
-"""A marginal for which a clique would need a larger table than this is left to variable elimination."""
+"""The most cells of a table of a clique that joins messages; larger joins are left to variable elimination."""
 
 MESSAGE_RATIO = 8
-"""So is one whose largest upward message has more cells than this many times its own."""
+"""The largest ratio of the cells of an upward message to those of the marginal that needs it; a marginal with larger
+messages is left to variable elimination."""
 
 LEAST_PAIRED = 0.1
-"""Sets of two branches are made together where they are at least this many for each pair of children."""
+"""The least number of attribute sets per pair of children for which a pairing computes the sets of two branches."""
 
 SMALL_MESSAGE = 1 << 16
-"""Upward messages of fewer cells than this are always sent."""
+"""The number of cells below which an upward message is sent whatever its ratio."""
 
 
 class Part(NamedTuple):
-    """Where in a block one attribute set lies: an index, the shape to give it, and the attributes of its axes."""
+    """The position of one attribute set in a block: its index, its shape, and the attributes of its axes."""
 
     index: tuple[slice, ...]
     shape: tuple[int, ...]
@@ -47,14 +48,14 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Block:
-    """Attribute sets that one product makes.
+    """Attribute sets that one product computes.
 
     Attributes:
-        clique: where; -1 where branches of unconnected trees are joined.
+        clique: the clique that computes it; -1 for a product of branches of unconnected trees.
         own: the clique's own attributes in each of the sets.
-        local: the attributes of the clique's table in the product: own ones and separators.
-        branches: (child, which rows of its stack).
-        parts: each set, and where it lies in the result.
+        local: the attributes of the clique's table in the product: its own ones and those of separators.
+        branches: the children with the rows of their stacks.
+        parts: the sets with their positions in the result.
     """
 
     clique: int
@@ -66,13 +67,13 @@ class Block:
 
 @dataclass(frozen=True)
 class Pairing:
-    """Attribute sets of two branches each, all with one separator: one matrix product of their stacks makes them all.
+    """Attribute sets of two branches each, where all branches have one separator, computed by one matrix product.
 
     Attributes:
-        clique: where; -1 where branches of unconnected trees are joined.
-        separator: the attributes of the branches' separator.
-        left, right: (child, rows of its stack), to be stacked.
-        parts: each set, and where it lies in the result.
+        clique: the clique that computes it; -1 for branches of unconnected trees.
+        separator: the attributes of the common separator.
+        left, right: the children with the rows of their stacks; the rows of each side are stacked.
+        parts: the sets with their positions in the result.
     """
 
     clique: int
@@ -84,14 +85,14 @@ class Pairing:
 
 @dataclass(frozen=True)
 class Routes:
-    """The work list.
+    """The work list of many marginals.
 
     Attributes:
-        inside: attribute sets with the clique that holds them.
-        by_elimination: attribute sets that variable elimination answers with less work, one at a time.
-        upward: (clique, blocks): the upward message of each clique to its parent, children first.
-        joined: the blocks that make the other attribute sets.
-        paired: the pairings that make those that are made together.
+        inside: the attribute sets inside a clique, with this clique.
+        by_elimination: the attribute sets that variable elimination answers with less work, one at a time.
+        upward: the cliques with the blocks of their upward messages, children first.
+        joined: the blocks that compute other attribute sets.
+        paired: the pairings that compute the remaining attribute sets.
     """
 
     inside: tuple[tuple[frozenset[str], int], ...]
@@ -103,12 +104,12 @@ class Routes:
 
 @lru_cache(maxsize=32)
 def find_routes(tree: JunctionTree, asked: tuple[frozenset[str], ...]) -> Routes:
-    """The work list for these attribute sets, each made once."""
+    """Return the work list for these attribute sets, each of which is computed once."""
     return _Router(tree).routes(asked)
 
 
 class _Source(NamedTuple):
-    """What an attribute set is made of at a clique: attributes of its own, and a set from each of some children."""
+    """The parts of an attribute set at a clique: the clique's own attributes, and sets from some of its children."""
 
     own: int
     branches: tuple[tuple[int, int], ...]
@@ -116,7 +117,7 @@ class _Source(NamedTuple):
 
 @dataclass(frozen=True)
 class _Rows:
-    """Where one attribute set lies in the upward message of a clique."""
+    """The rows of one attribute set in the upward message of a clique."""
 
     start: int
     stop: int
@@ -124,13 +125,13 @@ class _Rows:
 
 
 class _Router:
-    """Finds the routes; the clique -1 is a root above all trees of the forest, without attributes."""
+    """Builds the work list; clique -1 is a root above all trees of the forest, without attributes."""
 
     def __init__(self, tree: JunctionTree):
         self.tree = tree
         self.names = tree.domain.attributes
         self.sizes = dict(tree.domain.items())
-        self.known_cells: dict[int, int] = {}
+        self.cells_of_mask: dict[int, int] = {}
         self.rank = {name: position for position, name in enumerate(self.names)}
         self.cliques = {position: self.mask(clique) for position, clique in enumerate(tree.cliques)} | {-1: 0}
         self.separators = {
@@ -149,22 +150,22 @@ class _Router:
         self.rows: dict[tuple[int, int], _Rows] = {}
 
     def mask(self, names: Iterable[str]) -> int:
-        """Names as a mask."""
+        """Return names as a mask."""
         return sum([1 << self.rank[name] for name in names])
 
     def labels(self, mask: int) -> Clique:
-        """A mask as names, in domain order."""
+        """Return a mask as names, in domain order."""
         return tuple(self.names[position] for position in bits(mask))
 
     def cells(self, mask: int) -> int:
-        """Cells of the table over these attributes."""
-        found = self.known_cells.get(mask)
+        """Return the cells of the table over these attributes."""
+        found = self.cells_of_mask.get(mask)
         if found is None:
-            found = self.known_cells[mask] = math.prod([self.tree.domain.shape[position] for position in bits(mask)])
+            found = self.cells_of_mask[mask] = math.prod([self.tree.domain.shape[position] for position in bits(mask)])
         return found
 
     def routes(self, asked: Iterable[frozenset[str]]) -> Routes:
-        """The work list for these attribute sets."""
+        """Return the work list for these attribute sets."""
         inside, by_elimination = [], []
         tops: dict[tuple[int, int], None] = {}
         widest = max(map(self.cells, self.separators.values()), default=1)  # no message has more columns
@@ -191,17 +192,20 @@ class _Router:
         joined: list[Block] = []
         paired: list[Pairing] = []
         for position, masks in _by_clique(tops).items():
-            alone, together = self.sorted_out(position, masks)
-            joined += self.join(position, alone)
-            paired += [pairing for pairs in together for pairing in self.pairings(position, pairs)]
+            single, by_separator = self.divide(position, masks)
+            joined += self.join(position, single)
+            paired += [pairing for pairs in by_separator for pairing in self.pairings(position, pairs)]
         return Routes(tuple(inside), tuple(by_elimination), upward, tuple(joined), tuple(paired))
 
-    # -- which attribute sets are needed where ----------------------------------------------------------------------
+    # -- the attribute sets that each clique needs ------------------------------------------------------------------
 
     def lowest_cover(self, mask: int) -> int:
-        """The lowest clique that has each attribute in itself or below itself; -1 where no tree has them all."""
+        """Return the lowest clique that has each attribute in itself or below; -1 if no tree has them all."""
         path = max((self.paths[self.home[attribute]] for attribute in bits(mask)), key=len)
-        low, high = 0, len(path)  # path[low] covers them, and what is covered shrinks along the path
+        low, high = (
+            0,
+            len(path),
+        )  # bisection: path[low] covers the set, and the covered attributes shrink along the path
         while high - low > 1:
             middle = (low + high) // 2
             covered = self.below[path[middle]] | self.separators[path[middle]]
@@ -209,7 +213,7 @@ class _Router:
         return path[low]
 
     def source(self, position: int, mask: int) -> _Source:
-        """How a clique makes an attribute set whose other attributes are all below it."""
+        """Return the parts of an attribute set at a clique that has all other attributes of the set below it."""
         found = self.sources.get((position, mask))
         if found is None:
             depth = len(self.paths[position])
@@ -221,10 +225,10 @@ class _Router:
         return found
 
     def message_cells(self, position: int, mask: int) -> float:
-        """The cells of the largest message that computes a set at this clique; inf where a table is too large."""
+        """Return the cells of the largest message for a set at this clique; inf if a joining table is too large."""
         source = self.source(position, mask)
         stack, order = list(source.branches), []
-        while stack:  # depth first, because trees can be deeper than Python's own stack
+        while stack:  # an explicit stack, because trees can be deeper than Python's recursion limit
             pair = stack.pop()
             if pair not in self.largest_message:
                 order.append(pair)
@@ -232,25 +236,25 @@ class _Router:
         for child, below in reversed(order):
             self.largest_message[child, below] = max(
                 self.cells(below) * self.cells(self.separators[child]),
-                self.largest_below(self.source(child, below), child, self.separators[child]),
+                self.largest_below(self.source(child, below), self.separators[child]),
             )
-        return self.largest_below(source, position, 0)
+        return self.largest_below(source, 0)
 
-    def largest_below(self, source: _Source, position: int, up: int) -> float:
-        """The cells of the largest message in the branches, if the clique's table that joins them is not too large."""
+    def largest_below(self, source: _Source, up: int) -> float:
+        """Return the cells of the largest message in the branches; inf if the table that joins them is too large."""
         if self.cells(self.local(source, up)) > LARGEST_LOCAL:
             return math.inf
         return max((self.largest_message[pair] for pair in source.branches), default=0)
 
     def local(self, source: _Source, up: int) -> int:
-        """The attributes of a clique that take part in a product."""
+        """Return the attributes of a clique that take part in a product."""
         mask = source.own | up
         for child, _ in source.branches:
             mask |= self.separators[child]
         return mask
 
     def needed(self, tops: Iterable[tuple[int, int]]) -> dict[int, list[int]]:
-        """The attribute sets in the upward message of each clique."""
+        """Return the attribute sets in the upward message of each clique."""
         needed: dict[int, dict[int, None]] = defaultdict(dict)
         stack = [pair for top in tops for pair in self.source(*top).branches]
         while stack:
@@ -263,7 +267,7 @@ class _Router:
     # -- blocks -----------------------------------------------------------------------------------------------------
 
     def upward_message(self, position: int, masks: Iterable[int]) -> Iterator[Block]:
-        """The blocks that a clique stacks for its parent; notes which rows each attribute set has."""
+        """Yield the blocks that a clique stacks for its parent, and record the rows of each attribute set."""
         start = 0
         for own, chosen in self.products(position, masks):
             block = self.block(position, own, chosen, self.separators[position])
@@ -274,18 +278,18 @@ class _Router:
             yield block
 
     def join(self, position: int, masks: Iterable[int]) -> Iterator[Block]:
-        """The blocks of results at a clique."""
+        """Yield the blocks of results at a clique."""
         for own, chosen in self.products(position, masks):
             for fewer in self.split(chosen, self.cells(own)):
                 yield self.block(position, own, fewer, 0)
 
-    def sorted_out(self, position: int, masks: Iterable[int]) -> tuple[list[int], list[dict[int, _Source]]]:
-        """The sets of a clique that are to be made by blocks, and those to be made by pairings, separator by separator.
+    def divide(self, position: int, masks: Iterable[int]) -> tuple[list[int], list[dict[int, _Source]]]:
+        """Divide the sets of a clique into those computed by blocks, and those computed by pairings, by separator.
 
-        Blocks share the work of sets with the same children. Where many children have one separator (a star, or trees
-        that are not connected) there are as many blocks as pairs of children, and a pairing makes them all at once.
+        Blocks share the work of sets with the same children. If many children have one separator (a star, or trees that
+        are not connected), there would be as many blocks as pairs of children; a pairing computes them all at once.
         """
-        alone: list[int] = []
+        single: list[int] = []
         by_separator: dict[int, dict[int, _Source]] = defaultdict(dict)
         for mask in masks:
             source = self.source(position, mask)
@@ -293,18 +297,18 @@ class _Router:
             if len(source.branches) == 2 and not source.own and len(separators) == 1:
                 by_separator[separators.pop()][mask] = source
             else:
-                alone.append(mask)
-        together: list[dict[int, _Source]] = []
+                single.append(mask)
+        paired: list[dict[int, _Source]] = []
         for pairs in by_separator.values():
             children = len({child for source in pairs.values() for child, _ in source.branches})
             if children > 2 and len(pairs) >= children * children * LEAST_PAIRED:
-                together.append(pairs)
+                paired.append(pairs)
             else:
-                alone += pairs
-        return alone, together
+                single += pairs
+        return single, paired
 
     def pairings(self, position: int, pairs: dict[int, _Source]) -> Iterator[Pairing]:
-        """Pairings that make these sets, each of at most MARGINAL_BLOCK cells where that is possible."""
+        """Yield pairings that compute these sets, each of at most MARGINAL_BLOCK cells if possible."""
         partners: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
         for source in pairs.values():
             partners[source.branches[0]].append(source.branches[1])
@@ -332,7 +336,7 @@ class _Router:
         right: list[tuple[int, int]],
         partners: dict[tuple[int, int], list[tuple[int, int]]],
     ) -> Pairing:
-        """The pairing of some branches with those that others of them pair with."""
+        """Return the pairing of the sets of two sides, for the pairs of sets in `partners`."""
         index = dict(zip(right, self.slices(right), strict=True))
         parts: list[tuple[frozenset[str], Part]] = []
         for one, rows in zip(left, self.slices(left), strict=True):
@@ -348,12 +352,12 @@ class _Router:
         return Pairing(position, separator, stacked[0], stacked[1], tuple(parts))
 
     def slices(self, pairs: Iterable[tuple[int, int]]) -> list[slice]:
-        """Where the rows of each lie when they are stacked."""
+        """Return the slice of the rows of each set in a stack of these sets."""
         ends = np.cumsum([0, *(self.cells(below) for _, below in pairs)]).tolist()
         return [slice(*pair) for pair in pairwise(ends)]
 
     def products(self, position: int, masks: Iterable[int]) -> Iterator[tuple[int, dict[int, list[int]]]]:
-        """The attribute sets in groups: one own part, joined with each combination of chosen sets of some children."""
+        """Yield groups of attribute sets: an own part, with all combinations of chosen sets of some children."""
         groups: dict[tuple[int, tuple[int, ...]], list[tuple[int, ...]]] = defaultdict(list)
         for mask in masks:
             source = self.source(position, mask)
@@ -364,7 +368,7 @@ class _Router:
                 yield own, dict(zip(children, chosen, strict=True))
 
     def split(self, chosen: dict[int, list[int]], cells: int) -> Iterator[dict[int, list[int]]]:
-        """The same combinations in parts of at most MARGINAL_BLOCK, where they can be split."""
+        """Yield the combinations in parts of at most MARGINAL_BLOCK cells if they can be split."""
         sizes = {child: sum(map(self.cells, masks)) for child, masks in chosen.items()}
         child = max(chosen, key=lambda child: (len(chosen[child]) > 1, sizes[child]))
         masks = chosen[child]
@@ -375,7 +379,7 @@ class _Router:
             yield from self.split({**chosen, child: half}, cells)
 
     def block(self, position: int, own: int, chosen: dict[int, list[int]], up: int) -> Block:
-        """The block of all combinations of the chosen sets of the children with the clique's own attributes."""
+        """Return the block of all combinations of the chosen sets of the children with the clique's own attributes."""
         branches, options = [], []
         for child, masks in chosen.items():
             rows = [self.rows[child, mask] for mask in sorted(masks, key=lambda mask: self.rows[child, mask].start)]
@@ -393,7 +397,7 @@ class _Router:
 
 
 def full_products(combinations: Iterable[tuple[int, ...]]) -> Iterator[tuple[list[int], ...]]:
-    """Lists, one per place, such that their products are together the combinations, each once.
+    """Yield tuples of lists whose Cartesian products together give each combination exactly once.
 
     >>> list(full_products([(1, 5), (1, 6), (2, 5), (2, 6), (3, 6)]))
     [([1, 2], [5, 6]), ([3], [6])]
@@ -413,7 +417,7 @@ def full_products(combinations: Iterable[tuple[int, ...]]) -> Iterator[tuple[lis
 
 
 def _selection(rows: Sequence[_Rows]) -> slice | np.ndarray:
-    """These rows of a stack: a slice where they are consecutive."""
+    """Return the index of these rows in a stack, a slice if they are consecutive."""
     if all(before.stop == after.start for before, after in pairwise(rows)):
         return slice(rows[0].start, rows[-1].stop)
     return np.concatenate([np.arange(row.start, row.stop) for row in rows])

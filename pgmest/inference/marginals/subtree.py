@@ -1,7 +1,6 @@
 """The part of a junction tree that a query needs: the smallest subtree that connects its attributes.
 
-Marginalizing a junction tree onto such a subtree leaves a junction tree: everything else is summed out already in
-the marginals of its cliques.
+Such a subtree is a junction tree of its attributes: in the marginals of its cliques all others are already summed out.
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ from pgmest.tables.domain import Clique
 
 @dataclass(frozen=True)
 class Subtree:
-    """Cliques of a junction tree that connect some attributes; several unconnected parts in a forest.
+    """The cliques of a junction tree that connect some attributes; in a forest they may form several parts.
 
     Attributes:
-        cliques: positions in the tree, parents before children.
-        parents: the index in `cliques` of each one's parent, -1 for a root.
-        separators: what each shares with its parent, () for a root.
-        kept: the attributes of each that are asked for or shared with a neighbor, in domain order.
+        cliques: the positions of the cliques in the tree, parents before children.
+        parents: the index in `cliques` of the parent of each clique, -1 for a root.
+        separators: the attributes that each clique shares with its parent, () for a root.
+        kept: the attributes of each clique that are asked for or shared with a neighbor, in domain order.
     """
 
     cliques: tuple[int, ...]
@@ -33,7 +32,7 @@ class Subtree:
 
 @lru_cache(maxsize=1024)
 def connecting_subtree(tree: JunctionTree, asked: frozenset[str]) -> Subtree:
-    """The smallest subtree for the attributes, each part rooted at the clique that keeps the most cells."""
+    """Return the smallest subtree for the attributes; the root of each part is the clique that keeps the most cells."""
     single = tree.containing(asked)
     if single is not None:
         return Subtree((single,), (-1,), ((),), (tree.domain.ordered(asked),))
@@ -64,7 +63,7 @@ def connecting_subtree(tree: JunctionTree, asked: frozenset[str]) -> Subtree:
 
 
 def _pruned(tree: JunctionTree, asked: frozenset[str]) -> dict[int, set[int]]:
-    """The neighbors of each clique in the subtree: paths up from the attributes' cliques, less the idle ends."""
+    """Return the neighbors of each clique in the subtree: paths up from the attributes, without idle ends."""
     neighbors: dict[int, set[int]] = {}
     for name in asked:
         position = tree.containing((name,))

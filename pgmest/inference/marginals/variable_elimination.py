@@ -1,9 +1,9 @@
-"""Variable elimination: one marginal or factored query, the table that it is about not materialized (PGM Algorithm 3).
+"""Variable elimination: one marginal or factored query, without materializing the table of the query (PGM Algorithm 3).
 
-Only the subtree that connects the attributes takes part. Each of its cliques contributes P(clique | separator),
-summed down to what is asked or shared; a query matrix is one more table, which takes its attribute away and leaves its
-rows; opt_einsum orders the contraction. A clique too large to be materialized contributes its factors instead,
-where that is cheaper.
+Only the subtree that connects the attributes takes part. Each of its cliques contributes P(clique | separator), summed
+over the attributes that are neither asked for nor shared. A query matrix is one more table, whose axes are its
+attribute and its rows. opt_einsum orders the contraction. A clique too large to be materialized contributes its factors
+instead, if that is cheaper.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from functools import cached_property
 
 import numpy as np
 
-from pgmest._base.errors import MOST_AXES, ModelTooLarge
 from pgmest._base.memory import LARGEST_TABLE
+from pgmest.errors import MOST_AXES, ModelTooLarge
 from pgmest.inference.marginals.calibrated_tree import (
     CELLS_PER_OPERATION,
     MATERIALIZED_CELLS,
@@ -37,10 +37,10 @@ from pgmest.queries import MatrixQuery
 from pgmest.queries.matrices import Identity
 
 SMALL_CELLS = 1 << 14
-"""A marginal of so few cells, inside one clique, is the quickest way to any query about it."""
+"""The most cells of a marginal inside one clique for which applying the query to the marginal is the fastest way."""
 
 DENSE_ENTRIES = 1 << 20
-"""A query matrix of more entries is not materialized; its products are taken instead."""
+"""The most entries of a query matrix that is materialized; a larger matrix is applied to the result by its products."""
 
 
 def eliminate(
@@ -48,18 +48,19 @@ def eliminate(
     queries: Mapping[str, MatrixQuery | None],
     evidence: Mapping[str, int] | None = None,
 ) -> np.ndarray:
-    """The answers to a factored query about probabilities.
+    """Return the answers to a factored query about probabilities.
 
     Args:
         calibrated: the model.
-        queries: attribute -> its query matrix, or None for the attribute itself. The others are summed out.
-        evidence: attribute -> code, for other attributes: only records with these codes count. Not normalized.
+        queries: attribute -> its query matrix, or None for the identity. All other attributes are summed out.
+        evidence: attribute -> code, for other attributes: only records with these codes count. The answers are not
+            normalized.
 
     Returns:
         an array with one axis per query, in their order.
 
     Raises:
-        ModelTooLarge: the answer, or every way to it, has too many cells.
+        ModelTooLarge: the answer, or an intermediate table of every way to compute it, has too many cells.
     """
     return _Elimination(calibrated, dict(queries), dict(evidence or {})).answer()
 
@@ -67,12 +68,12 @@ def eliminate(
 def eliminate_rows(
     calibrated: CalibratedTree, queries: Mapping[str, MatrixQuery], evidence: Mapping[str, int] | None = None
 ) -> np.ndarray:
-    """The answers to many factored queries of one row each, all in one contraction.
+    """Return the answers to many factored queries of one row each, in one contraction.
 
     Args:
         calibrated: the model.
         queries: attribute -> a matrix with a row for each of the queries.
-        evidence: as for `eliminate`.
+        evidence: attribute -> code, as for `eliminate`.
 
     Returns:
         an array with one answer for each row.
@@ -82,7 +83,7 @@ def eliminate_rows(
 
 @dataclass(frozen=True)
 class _QueryRows:
-    """The label of the axis along which the rows of query matrices lie: of one attribute's, or of all alike (None)."""
+    """The label of the axis of query rows: the rows of one attribute's matrix, or the common rows of all (None)."""
 
     attribute: str | None
 
@@ -91,7 +92,7 @@ class _QueryRows:
 class _Elimination:
     """A query about some attributes of a calibrated tree, with evidence on others.
 
-    With `together`, row r of the answer is about row r of every matrix, not about each combination of rows.
+    With `together`, entry r of the answer combines row r of every matrix, instead of all combinations of rows.
     """
 
     calibrated: CalibratedTree
@@ -100,7 +101,7 @@ class _Elimination:
     together: bool = False
 
     def answer(self) -> np.ndarray:
-        """The answer, one axis per query: from the marginal itself where that is small, else by contraction."""
+        """Return the answer, one axis per query: from the marginal if it is small, else by contraction."""
         shape = [query.rows if query else self.calibrated.domain[name] for name, query in self.queries.items()]
         if math.prod(shape) > LARGEST_TABLE:
             raise ModelTooLarge.of_answer(self.queries, math.prod(shape))
@@ -115,49 +116,49 @@ class _Elimination:
 
     @cached_property
     def subtree(self) -> Subtree:
-        """The cliques that take part."""
+        """The subtree of cliques that take part."""
         return connecting_subtree(self.calibrated.tree, frozenset([*self.queries, *self.evidence]))
 
     @cached_property
     def open(self) -> set[str]:
-        """Attributes that keep their own axis in the contraction: no query, or one too large to be materialized."""
+        """The attributes that keep their axis in the contraction: without a query, or with a query too large for it."""
         return {
             name
             for name, query in self.queries.items()
             if query is None
-            or (not self.together and (isinstance(query, Identity) or query.rows * query.columns > DENSE_ENTRIES))
+            or (not self.together and (isinstance(query, Identity) or query.rows * query.cells > DENSE_ENTRIES))
         }
 
     def label(self, name: str) -> Label:
-        """The label of an attribute's axis in the result of the contraction."""
+        """Return the label of the axis of an attribute in the result of the contraction."""
         if name in self.open:
             return name
         return _QueryRows(None if self.together else name)
 
     def restricted(self, table: Table) -> Table:
-        """The slice of a table that agrees with the evidence."""
+        """Return the slice of a table that agrees with the evidence."""
         if self.evidence.keys().isdisjoint(table.labels):
             return table
         index = tuple(self.evidence.get(str(name), slice(None)) for name in table.labels)
         return Table(self.without_evidence(table.labels), table.values[index])
 
     def without_evidence(self, labels: Labels) -> Labels:
-        """The labels that a slice at the evidence keeps."""
+        """Return the labels that a slice at the evidence keeps."""
         return tuple(label for label in labels if label not in self.evidence)
 
     def apply_in_turn(self, table: Table, queries: Mapping[str, MatrixQuery | None]) -> np.ndarray:
-        """Queries along the axes of a table of all the attributes, those that shrink it most first."""
+        """Apply queries along the axes of a table of all the attributes, those that shrink it most first."""
         names = tuple(self.queries)
         cells = table.values.transpose([table.labels.index(name) for name in names])
         matrices = [(names.index(name), query) for name, query in queries.items() if query]
-        for axis, query in sorted(matrices, key=lambda pair: pair[1].rows / pair[1].columns):
+        for axis, query in sorted(matrices, key=lambda pair: pair[1].rows / pair[1].cells):
             cells = query.apply(cells, axis)
         return cells
 
     # -- contraction --------------------------------------------------------------------------------------------
 
     def contract(self) -> np.ndarray:
-        """The subtree's tables contracted with the query matrices."""
+        """Contract the tables of the subtree with the query matrices."""
         factored = self.factored()
         schedule = self.schedule(factored)
         if schedule.largest > LARGEST_TABLE:
@@ -166,7 +167,10 @@ class _Elimination:
         return schedule.run(self.tables(factored)) * scale
 
     def factored(self) -> dict[int, Factors]:
-        """The cliques (as indices in the subtree) to be contracted from their factors, where that is cheaper."""
+        """Return the factors of cliques (by index in the subtree) to contract instead of tables, if that is cheaper.
+
+        Underflow is excluded: if the factors of any wide clique are not accurate enough, all cliques use tables.
+        """
         calibrated, tree = self.calibrated, self.subtree
         wide = [
             index
@@ -183,7 +187,7 @@ class _Elimination:
         return safe if self.schedule(safe).operations < self.schedule({}).operations + tables else {}
 
     def schedule(self, factored: Mapping[int, Factors]) -> EliminationSchedule:
-        """The contraction, with those cliques as their factors and the others as one table each."""
+        """Return the schedule of the contraction, with factors for those cliques and one table for each other one."""
         tree = self.subtree
         labels: list[list[Labels]] = [
             [table.labels for table in factored[index].tables] if index in factored else [kept]
@@ -200,7 +204,7 @@ class _Elimination:
         )
 
     def tables(self, factored: Mapping[int, Factors]) -> list[list[np.ndarray]]:
-        """The arrays that the schedule contracts."""
+        """Return the arrays that the schedule contracts."""
         tree = self.subtree
         arrays: list[list[np.ndarray]] = []
         for index, position in enumerate(tree.cliques):
@@ -218,7 +222,7 @@ class _Elimination:
 
     @cached_property
     def query_homes(self) -> list[tuple[int, str]]:
-        """For each query matrix that takes part, the clique nearest the root that has its attribute."""
+        """The clique nearest the root that has the attribute of each query matrix that takes part."""
         tree = self.subtree
         homes = {
             name: index
@@ -229,21 +233,21 @@ class _Elimination:
 
     @cached_property
     def sizes(self) -> dict[Label, int]:
-        """The length of every axis that may occur."""
+        """The length of every axis by its label."""
         rows = {self.label(name): query.rows for name, query in self.queries.items() if query and name not in self.open}
         return {**self.calibrated.domain, **rows}
 
 
 @dataclass(frozen=True)
 class EliminationSchedule:
-    """A contraction over a tree: all at once where there are few tables, else clique by clique, children first.
+    """A contraction over a tree: all tables at once if they are few, else clique by clique, children first.
 
     Attributes:
-        programs: for each part (a clique, or everything), the contraction of its tables and its children's results;
-            the last one joins the results of the roots.
-        parents: the part that takes each one's result; the last program for a root.
-        operations: multiplications in all.
-        largest: cells of the largest table on the way.
+        programs: for each part (a clique, or all tables), the contraction of its tables and the results of its
+            children; the last program joins the results of the roots.
+        parents: the part that receives the result of each part; the last program for a root.
+        operations: the number of multiplications.
+        largest: the cells of the largest intermediate table.
     """
 
     programs: tuple[Contraction, ...]
@@ -260,11 +264,11 @@ class EliminationSchedule:
         output: Labels,
         sizes: Mapping[Label, int],
     ) -> EliminationSchedule:
-        """The schedule for tables with these labels.
+        """Return the schedule for tables with these labels.
 
         Args:
-            parts: labels of each clique's tables, parents before children.
-            parents, separators: each clique's parent (-1 for a root), and the labels it shares with it.
+            parts: the labels of the tables of each clique, parents before children.
+            parents, separators: the parent of each clique (-1 for a root), and the labels that both share.
             output: the labels to keep.
             sizes: the length of each axis.
         """
@@ -288,7 +292,7 @@ class EliminationSchedule:
         )
 
     def run(self, parts: Sequence[Sequence[np.ndarray]]) -> np.ndarray:
-        """The result for the parts' arrays, in the order of the labels given."""
+        """Return the result for the arrays of the parts, in the order of the labels given."""
         if len(self.parents) == 1:
             parts = [[array for part in parts for array in part]]
         received: list[list[np.ndarray]] = [[] for _ in range(len(self.parents) + 1)]

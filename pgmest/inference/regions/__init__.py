@@ -1,1 +1,1 @@
-"""Approximate marginals where no junction tree fits: message passing on region graphs."""
+"""Approximate marginals of models whose junction tree is too large: message passing on region graphs."""

@@ -1,9 +1,9 @@
-"""RegionGraph: cliques that overlap in loops, their intersections, and how often the entropy counts each of them.
+"""RegionGraph: cliques that overlap in loops, their intersections, and the counting numbers of the entropy.
 
-Where a junction tree would be too wide, marginals are kept on the *outer* regions (the maximal cliques) and made to
-agree on the *inner* ones (all intersections of outer regions, and measured cliques inside them). Tables that agree
-there are the local polytope: every distribution gives such tables, but not all such tables come from a distribution.
-Its entropy is approximated by the sum of c_r H(tau_r) over regions, with counting numbers c_r.
+If a junction tree would be too wide, marginals are kept on the *outer* regions (the maximal cliques) and made to agree
+on the *inner* regions (all intersections of outer regions, and the measured cliques inside them). The tables that agree
+form the local polytope: every distribution gives such tables, but not all such tables come from a distribution. The
+entropy is approximated by the sum of c_r H(tau_r) over regions r, with counting numbers c_r.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError
+from pgmest.errors import ArgumentError
 from pgmest.graph.junction_tree import JunctionTree
 from pgmest.tables.clique_vector import Layout
 from pgmest.tables.domain import Clique, Domain
@@ -22,15 +22,16 @@ from pgmest.tables.domain import Clique, Domain
 COUNTINGS = ("convex", "loopy")
 
 VALID_WEIGHT = 30.0
-"""How much more it matters that each attribute is counted once than that a counting number is near Kikuchi's."""
+"""The weight, in the least squares for counting numbers, of counting each attribute once against closeness to
+Kikuchi's numbers; large, because the entropy of independent attributes is exact only if each counts once."""
 
 LEAST_OUTER = 0.05
-"""Outer regions are counted at least so often: dividing potentials by less would make tables too peaked."""
+"""The least counting number of an outer region: dividing potentials by a smaller one would make tables too peaked."""
 
 
 @dataclass(frozen=True, eq=False)
 class RegionGraph:
-    """Two layers of regions, attributes in domain order.
+    """Two layers of regions, with attributes in domain order.
 
     >>> domain = Domain({"a": 2, "b": 2, "c": 2})
     >>> graph = RegionGraph.of(Layout.of(domain, [("a", "b"), ("b", "c"), ("a", "c")]), "loopy")
@@ -40,11 +41,11 @@ class RegionGraph:
     array([-1., -1., -1.])
 
     Attributes:
-        outer: the maximal regions; each attribute is in one.
-        inner: the regions inside at least two outer ones, and measured cliques inside one; smaller ones later.
+        outer: the maximal regions; each attribute is in at least one.
+        inner: the regions inside at least two outer regions, and the measured cliques inside one; largest first.
         counting: "loopy" or "convex".
-        holders: for each inner region the positions of the outer ones that contain it.
-        is_tree: whether the regions form a junction tree, so that everything here is exact.
+        holders: for each inner region, the positions of the outer regions that contain it.
+        is_tree: whether the regions form a junction tree, so that message passing is exact.
     """
 
     domain: Domain
@@ -56,16 +57,16 @@ class RegionGraph:
 
     @classmethod
     def of(cls, layout: Layout, counting: str) -> RegionGraph:
-        """The regions of a layout's cliques.
+        """Return the regions of the cliques of a layout.
 
         Args:
             layout: the cliques, which may repeat, nest, be empty, or leave attributes out.
-            counting: "loopy": Kikuchi's counting numbers, c_r = 1 - sum of c_s over the regions s above r (Yedidia,
-                Freeman and Weiss 2005); Bethe's where cliques meet in single attributes. The entropy need not be
-                concave. "convex": the nearest ones whose entropy is provably concave on the local polytope.
+            counting: "loopy" for Kikuchi's counting numbers, c_r = 1 - sum of c_s over the regions s above r (Yedidia,
+                Freeman and Weiss 2005), which are Bethe's if cliques meet in single attributes; the entropy need not
+                be concave. "convex" for the nearest numbers whose entropy is provably concave on the local polytope.
 
         Raises:
-            ArgumentError: another counting.
+            ArgumentError: the counting has another name.
         """
         if counting not in COUNTINGS:
             raise ArgumentError.of("counting", counting, COUNTINGS)
@@ -81,12 +82,12 @@ class RegionGraph:
 
     @property
     def inner_counts(self) -> np.ndarray:
-        """Those of the inner regions."""
+        """The counting numbers of the inner regions."""
         return self._counts[1]
 
     @cached_property
     def _counts(self) -> tuple[np.ndarray, np.ndarray]:
-        """Found when they are first read: the dual of least squares needs none."""
+        """The counting numbers, computed when they are first read: the dual of least squares does not need them."""
         kikuchi = np.array(_kikuchi(self.outer, self.inner), dtype=np.float64)
         if self.counting == "convex" and not self.is_tree:
             return _nearest_convex(self.domain, self.outer, self.inner, self.holders, kikuchi)
@@ -94,12 +95,12 @@ class RegionGraph:
 
     @property
     def cells(self) -> int:
-        """Cells of all regions."""
+        """The number of cells of all regions."""
         return sum(map(self.domain.size, (*self.outer, *self.inner)))
 
 
 def _regions(domain: Domain, cliques: Iterable[Clique]) -> tuple[tuple[Clique, ...], tuple[Clique, ...]]:
-    """The maximal sets of attributes, and what is inside: intersections of these, and the other cliques."""
+    """Return the maximal cliques, and the inner regions: the intersections of these and all other cliques."""
     measured = dict.fromkeys(frozenset(clique) for clique in cliques if clique)
     covered = frozenset().union(*measured)
     measured |= dict.fromkeys(frozenset((name,)) for name in domain if name not in covered)
@@ -115,7 +116,7 @@ def _regions(domain: Domain, cliques: Iterable[Clique]) -> tuple[tuple[Clique, .
 
 
 def _kikuchi(outer: tuple[Clique, ...], inner: tuple[Clique, ...]) -> list[float]:
-    """c_r = 1 - sum of c_s over s above r, for the inner regions, larger ones first."""
+    """Return c_r = 1 - sum of c_s over the regions s above r, for the inner regions, which lie largest first."""
     counts: dict[frozenset[str], float] = {frozenset(clique): 1.0 for clique in outer}
     for clique in inner:
         region = frozenset(clique)
@@ -124,7 +125,10 @@ def _kikuchi(outer: tuple[Clique, ...], inner: tuple[Clique, ...]) -> list[float
 
 
 def _acyclic(domain: Domain, outer: tuple[Clique, ...]) -> bool:
-    """Whether the regions are the cliques of a junction tree: no edges to fill, no larger clique as in a triangle."""
+    """Return whether the regions are the cliques of a junction tree.
+
+    They are not if triangulation adds a fill edge, or if three regions form a triangle, which is a larger clique.
+    """
     tree = JunctionTree.from_cliques(domain, outer, effort="low")
     return {frozenset(clique) for clique in tree.cliques if clique} == {frozenset(clique) for clique in outer}
 
@@ -136,11 +140,11 @@ def _nearest_convex(
     holders: tuple[tuple[int, ...], ...],
     kikuchi: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    r"""The counting numbers nearest to Kikuchi's for which the entropy is a sum of concave terms.
+    r"""Return the counting numbers nearest to Kikuchi's for which the entropy is a sum of concave terms.
 
     With weights w >= 0 the entropy is $\sum_o w_o H(o) + \sum_i w_i H(i) + \sum_{i \subset o} w_{io} H(o | i)$, each
-    concave on the local polytope (Heskes 2006). Least squares in c under w >= 0 as in Meshi, Jaimovich, Globerson and
-    Friedman 2009, where each attribute is to be counted once, as the product of independent attributes needs.
+    concave on the local polytope (Heskes 2006). As in Meshi, Jaimovich, Globerson and Friedman 2009, c solves a least
+    squares problem under w >= 0 that also asks each attribute to be counted once, as independent attributes require.
     """
     from scipy.optimize import lsq_linear
     from scipy.sparse import csr_array, vstack

@@ -1,4 +1,4 @@
-r"""Approximate marginals where the junction tree is too wide: message passing on a region graph.
+r"""Approximate marginals of models whose junction tree is too wide: message passing on a region graph.
 
 The pseudo-marginals tau maximize <theta, tau> + sum_r c_r H(tau_r) over the local polytope (`region_graph`). Setting
 the gradient of the Lagrangian to zero gives, with multipliers n_{io} for "outer region o agrees with inner region i",
@@ -6,10 +6,10 @@ the gradient of the Lagrangian to zero gives, with multipliers n_{io} for "outer
     tau_o  is proportional to  exp[(theta_o + sum_i n_io) / c_o],
     tau_i  is proportional to  exp[(phi_i + sum_o (c_o log s_o - n_io)) / (c_i + sum_o c_o)],   s_o = tau_o summed to i.
 
-A step takes one inner region, sets tau_i so, and rescales each tau_o around it by tau_i / s_o, as iterative
-proportional fitting does, which moves n_io by c_o log(tau_i / s_o): one step of norm-product (Hazan and Shashua 2010).
-A sweep is a step for each inner region. With Bethe's counting numbers the fixed points are those of loopy belief
-propagation.
+A step updates tau_i of one inner region by this formula, and rescales each tau_o around it by tau_i / s_o, as iterative
+proportional fitting does. This changes n_io by c_o log(tau_i / s_o) and is one step of norm-product (Hazan and Shashua
+2010). A sweep is a step for each inner region. With Bethe's counting numbers the fixed points are those of loopy
+belief propagation.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from functools import cached_property
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError, ImpossibleModelError
+from pgmest.errors import ArgumentError, ImpossibleModelError
 from pgmest.inference.outputs import checked_output
 from pgmest.inference.regions.region_graph import RegionGraph
 from pgmest.inference.regions.region_tables import Edge, RegionTables, Tables
@@ -27,31 +27,34 @@ from pgmest.tables.clique_vector import Layout
 MOST_SWEEPS = 400
 BOUND_SWEEPS = 10
 SLOW = 20
-"""Where the disagreement has not halved in this many sweeps, steps are made shorter."""
+"""The number of sweeps in which the disagreement has to halve; otherwise steps are damped more."""
 
 LARGEST_MOVE = 30.0
-"""After a step by more than this (logs) a table is computed afresh, as cells may have underflowed."""
+"""The largest change of a log message for which a table is rescaled; after a larger change it is recomputed from the
+potentials, because cells may have underflowed."""
 
 LEAST_SUM = 1e-250
-"""Sums of a table's cells below this are taken again in logs: the terms may have underflowed."""
+"""The least sum of cells of a table that is used; a smaller one is recomputed in logs, because terms may have
+underflowed."""
 
 
 class RegionOracle:
-    """Pseudo-marginals by message passing on a region graph; a `MarginalOracle` that is exact on trees only.
+    """A `MarginalOracle` of pseudo-marginals by message passing on a region graph, exact on trees only.
 
     Messages are kept from run to run, so that a run at nearby potentials takes few sweeps.
 
     Args:
         layout: the cliques whose marginals are asked for.
-        counting: "convex" (one fixed point, whatever the start) or "loopy" (Kikuchi's: several, or it may not settle).
-        tolerance: a run stops when no table disagrees with a neighbor by more than this (L1, of tables that sum to 1).
-        sweeps: or after at most this many sweeps.
+        counting: "convex" (a unique fixed point) or "loopy" (Kikuchi's numbers: there may be several fixed points, and
+            the sweeps may not converge).
+        tolerance: the disagreement between neighboring tables at which a run stops (L1, of tables that sum to 1).
+        sweeps: the most sweeps of a run.
 
     Attributes:
-        graph, tables: the regions, and where their cells lie.
-        calls: how many runs and bounds so far.
-        sweeps_run: how many sweeps these took.
-        inconsistency: the largest L1 disagreement left by the last run.
+        graph, tables: the regions, and the positions of their cells.
+        calls: the number of runs and bounds so far.
+        sweeps_run: the number of sweeps of all runs so far.
+        inconsistency: the largest L1 disagreement that the last run left.
     """
 
     def __init__(self, layout: Layout, counting: str = "convex", tolerance: float = 1e-8, sweeps: int = MOST_SWEEPS):
@@ -67,23 +70,23 @@ class RegionOracle:
         self.inconsistency: float = 0.0
         self._messages = [[np.zeros(edge.shape) for edge in edges] for edges in self.tables.edges]
         self._bounding = [[np.zeros(edge.shape) for edge in edges] for edges in self.tables.edges]
-        self._shortening = 0.0
+        self._damping = 0.0
 
     @cached_property
-    def _hats(self) -> np.ndarray:
-        """By inner region, its counting number and those of the outer ones around it."""
+    def _total_counts(self) -> np.ndarray:
+        """The counting number of each inner region plus those of the outer regions around it."""
         counts, inner = self.graph.outer_counts, self.graph.inner_counts
         return np.array([c + counts[list(above)].sum() for c, above in zip(inner, self.graph.holders, strict=True)])
 
     def reset(self) -> None:
-        """Forget the messages: the next run starts as the first one did."""
+        """Forget the messages, so that the next run starts like the first one."""
         for messages in (*self._messages, *self._bounding):
             for message in messages:
                 message.fill(0.0)
-        self._shortening = 0.0
+        self._damping = 0.0
 
     def run(self, theta: np.ndarray, total: float = 1.0, out: np.ndarray | None = None) -> tuple[np.ndarray, float]:
-        """The pseudo-marginals scaled to `total`, and the approximate log-partition function.
+        """Return the pseudo-marginals scaled to `total`, and the approximate log-partition function.
 
         Raises:
             ImpossibleModelError: a table has no possible cell.
@@ -95,8 +98,8 @@ class RegionOracle:
         for _ in range(self.sweeps):
             worst = 0.0
             for i, phi in enumerate(inner):
-                logs[i], apart = self._step(i, phi, outer, tables, logs[i])
-                worst = max(worst, apart)
+                logs[i], distance = self._step(i, phi, outer, tables, logs[i])
+                worst = max(worst, distance)
             residuals.append(worst)
             self.sweeps_run += 1
             if worst <= self.tolerance:
@@ -104,7 +107,7 @@ class RegionOracle:
             if len(residuals) % SLOW == 0:
                 tables, log_sums = self._tables(outer)
                 if len(residuals) > SLOW and worst > 0.5 * residuals[-SLOW]:
-                    self._shortening = min(self._shortening + 0.5, 4.0)
+                    self._damping = min(self._damping + 0.5, 4.0)
         beliefs = list(map(np.exp, logs))
         self.calls += 1
         self.inconsistency = self.tables.disagreement(tables, beliefs)
@@ -113,10 +116,10 @@ class RegionOracle:
         return mu, self._free_energy(inner, beliefs, log_sums) + self.tables.constant(theta)
 
     def potentials(self, outer: Tables, inner: Tables) -> np.ndarray:
-        """Flat potentials of which these tables of the regions, if they agree, are the pseudo-marginals; A is 0 there.
+        """Return flat potentials whose pseudo-marginals are these tables (if they agree) and whose A is 0.
 
-        The gradient of minus the entropy, sum_r c_r log tau_r, with the part of each inner region shared out among the
-        outer ones around it; -inf where a table is zero.
+        They are the gradient of minus the entropy, sum_r c_r log tau_r; the term of each inner region is split evenly
+        among the outer regions around it. Cells where a table is zero get -inf.
         """
         graph, spaces = self.graph, self.tables
         with np.errstate(divide="ignore"):
@@ -134,17 +137,13 @@ class RegionOracle:
         return flat
 
     def covariance(self, direction: np.ndarray) -> np.ndarray:
-        """Not known: the fixed point is not differentiated.
-
-        Raises:
-            ArgumentError: always.
-        """
+        """Raise ArgumentError: this oracle does not differentiate its fixed point."""
         raise ArgumentError(
             'method="lbfgs" differentiates through the oracle, which only oracle="exact" can; use method="auto".'
         )
 
     def maximum(self, theta: np.ndarray) -> float:
-        """An upper bound on the largest total potential of any record, by max-product message passing (MPLP).
+        """Return an upper bound on the largest total potential of any record, by max-product messages (MPLP).
 
         It bounds <theta, tau> over the local polytope, hence over all distributions, after any number of sweeps.
         """
@@ -152,7 +151,7 @@ class RegionOracle:
         return float(sum(table.max() for table in (*outer, *inner))) + self.tables.constant(theta)
 
     def max_marginals(self, theta: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """For each cell of the layout, an upper bound on the total potential of the records that fall into it."""
+        """Return, for each cell of the layout, an upper bound on the total potential of the records in that cell."""
         outer, inner = self._maximized(theta)
         top = float(sum(table.max() for table in (*outer, *inner)))
         best = checked_output(out, self.layout.cells)
@@ -167,7 +166,7 @@ class RegionOracle:
     # -- sum-product --------------------------------------------------------------------------------------------------
 
     def _tables(self, outer: Tables) -> tuple[Tables, list[float]]:
-        """The outer tables at the present messages, each summing to one, and the logs of what they summed to."""
+        """Return the outer tables at the present messages, each normalized to one, and the logs of their sums."""
         tables, log_sums = [], []
         for o, theta in enumerate(outer):
             table = self._logs(o, theta)
@@ -184,7 +183,7 @@ class RegionOracle:
         return tables, log_sums
 
     def _logs(self, o: int, theta: np.ndarray) -> np.ndarray:
-        """(theta_o + sum_i n_io) / c_o."""
+        """Return (theta_o + sum_i n_io) / c_o."""
         logs = theta.copy()
         for i, position in self.tables.inside[o]:
             logs += self.tables.edges[i][position].spread(self._messages[i][position])
@@ -194,7 +193,7 @@ class RegionOracle:
     def _step(
         self, i: int, phi: np.ndarray, outer: Tables, tables: Tables, old: np.ndarray
     ) -> tuple[np.ndarray, float]:
-        """Set tau_i and rescale the tables around it; log tau_i, and how far they were from it (L1)."""
+        """Update tau_i and rescale the tables around it; return log tau_i, and the largest L1 distance before."""
         edges, messages, counts = self.tables.edges[i], self._messages[i], self.graph.outer_counts
         sums = [edge.project(tables[edge.outer]) for edge in edges]
         with np.errstate(divide="ignore"):
@@ -203,19 +202,19 @@ class RegionOracle:
                 for edge, s in zip(edges, sums, strict=True)
             ]
             pull = phi + sum(counts[edge.outer] * log - n for edge, log, n in zip(edges, logs, messages, strict=True))
-            weight, hat = max(self._hats[i], 0.1), self._hats[i]
-            shorter = self._shortening * counts[list(self.graph.holders[i])].sum() + weight - hat
-            if shorter and old.size:
-                pull = pull + shorter * old
-                hat += shorter
-            elif hat <= 0:
-                hat = weight
-            belief = pull / hat
+            weight, total = max(self._total_counts[i], 0.1), self._total_counts[i]
+            damping = self._damping * counts[list(self.graph.holders[i])].sum() + weight - total
+            if damping and old.size:  # damp towards the old belief, at least so much that the divisor is positive
+                pull = pull + damping * old
+                total += damping
+            elif total <= 0:
+                total = weight
+            belief = pull / total
         belief -= belief.max()
         belief -= np.log(np.exp(belief).sum())
-        apart = 0.0
+        distance = 0.0
         for edge, log, s, message in zip(edges, logs, sums, messages, strict=True):
-            apart = max(apart, float(np.abs(np.exp(belief) - s).sum()))
+            distance = max(distance, float(np.abs(np.exp(belief) - s).sum()))
             move = np.subtract(belief, log, out=np.zeros_like(log), where=np.isfinite(belief) & np.isfinite(log))
             message += counts[edge.outer] * move
             if s.min() > LEAST_SUM and np.abs(move).max() < LARGEST_MOVE:
@@ -224,10 +223,10 @@ class RegionOracle:
                 table = self._logs(edge.outer, outer[edge.outer])
                 np.exp(table - table.max(), out=table)
                 tables[edge.outer] = table / table.sum()
-        return belief, apart
+        return belief, distance
 
     def _log_sum(self, edge: Edge, theta: np.ndarray) -> np.ndarray:
-        """log of the table's sums, from logs."""
+        """Return the log of the sums of a table, computed from its logs."""
         logs = self._logs(edge.outer, theta)
         top = logs.max()
         peak = edge.project(logs, np.maximum.reduce)
@@ -236,7 +235,7 @@ class RegionOracle:
         return sums - (top + np.log(np.exp(logs - top).sum()))
 
     def _free_energy(self, inner: Tables, beliefs: Tables, log_sums: list[float]) -> float:
-        """The Lagrangian: its error is of second order in that of the messages."""
+        """Return the Lagrangian, whose error is of second order in the error of the messages."""
         value = float(self.graph.outer_counts @ np.array(log_sums))
         for phi, belief, messages, count in zip(inner, beliefs, self._messages, self.graph.inner_counts, strict=True):
             possible = belief > 0
@@ -247,7 +246,7 @@ class RegionOracle:
     # -- max-product --------------------------------------------------------------------------------------------------
 
     def _maximized(self, theta: np.ndarray) -> tuple[Tables, Tables]:
-        """Potentials that sum to those of `theta` for each record, reparametrised so that their maxima are small."""
+        """Return a reparametrization of `theta` (the same total for each record) with small maxima of the tables."""
         self.calls += 1
         outer, inner = self.tables.split(theta)
         for o, table in enumerate(outer):

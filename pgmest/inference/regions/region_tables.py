@@ -1,4 +1,4 @@
-"""The tables of a region graph: how those of the inner regions lie in the outer ones, and both in flat arrays."""
+"""The tables of a region graph: the positions of inner regions in outer ones, and of both in flat arrays."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pgmest._base.errors import ShapeError
+from pgmest.errors import ShapeError
 from pgmest.inference.regions.region_graph import RegionGraph
 from pgmest.tables.clique_vector import Layout
 from pgmest.tables.domain import Clique
@@ -17,7 +17,7 @@ Tables = list[np.ndarray]
 
 
 class Edge:
-    """An inner region in the outer one at position `outer`; both have their axes in domain order."""
+    """An inner region inside the outer region at position `outer`; both have their axes in domain order."""
 
     def __init__(self, outer: int, clique: Clique, region: Clique, shape: tuple[int, ...]):
         self.outer = outer
@@ -26,16 +26,16 @@ class Edge:
         self._index = tuple(slice(None) if name in region else None for name in clique)
 
     def project(self, table: np.ndarray, reduce: Callable[..., np.ndarray] = np.add.reduce) -> np.ndarray:
-        """The outer table reduced to the inner region."""
+        """Return the outer table reduced to the inner region."""
         return reduce(table, axis=self._dropped)
 
     def spread(self, values: np.ndarray) -> np.ndarray:
-        """A table of the inner region, as a view that broadcasts over the outer one."""
+        """Return a view of a table of the inner region that broadcasts over the outer region."""
         return values[self._index]
 
 
 class _Host(NamedTuple):
-    """The region of a clique, the region's axes in the clique, and where the clique's table lies."""
+    """The region of a clique, the axes of the region in the clique, and the position of the clique's table."""
 
     region: int
     axes: tuple[int, ...]
@@ -45,12 +45,12 @@ class _Host(NamedTuple):
 
 
 class RegionTables:
-    """The regions of a layout's cliques as tables.
+    """The regions of the cliques of a layout as tables.
 
     Attributes:
         layout, graph: the cliques and their regions.
-        edges: for each inner region, the edges to the outer ones around it.
-        inside: for each outer region its edges, as (inner region, position among that region's edges).
+        edges: for each inner region, the edges to the outer regions around it.
+        inside: for each outer region, its edges as (inner region, position among the edges of that region).
     """
 
     def __init__(self, layout: Layout, graph: RegionGraph):
@@ -66,7 +66,7 @@ class RegionTables:
                 self.inside[o].append((i, position))
 
     def split(self, flat: np.ndarray) -> tuple[Tables, Tables]:
-        """Tables of the outer and of the inner regions, each the sum of those of its cliques in a flat array."""
+        """Return the tables of the outer and the inner regions, each the sum of the tables of its cliques."""
         if flat.shape != (self.layout.cells,):
             raise ShapeError.of("the flat array", (self.layout.cells,), flat.shape)
         domain, graph = self.graph.domain, self.graph
@@ -76,20 +76,20 @@ class RegionTables:
         return regions[: len(graph.outer)], regions[len(graph.outer) :]
 
     def constant(self, flat: np.ndarray) -> float:
-        """The sum of what the array holds for empty cliques."""
+        """Return the sum of the entries of empty cliques."""
         starts = zip(self.layout.cliques, self.layout.offsets.tolist(), strict=False)
         return float(sum(flat[start] for clique, start in starts if not clique))
 
     def write(self, flat: np.ndarray, outer: Sequence[np.ndarray], inner: Sequence[np.ndarray], scale: float) -> None:
-        """Fill a flat array with the tables of the layout's cliques, times `scale`."""
-        flat[:] = scale  # which stays, for an empty clique
+        """Fill a flat array with the tables of the cliques, times `scale`."""
+        flat[:] = scale  # the value of an empty clique; the loop overwrites all others
         regions = (*outer, *inner)
         for host in self._hosts:
             table = regions[host.region].transpose(np.argsort(host.axes))
             np.multiply(table, scale, out=flat[host.start : host.end].reshape(host.shape))
 
     def disagreement(self, outer: Sequence[np.ndarray], inner: Sequence[np.ndarray]) -> float:
-        """The largest L1 distance between an inner region's table and the sums of an outer one around it."""
+        """Return the largest L1 distance between the table of an inner region and the sums of an outer one."""
         distances = (
             float(np.abs(edge.project(outer[edge.outer]) - table).sum())
             for edges, table in zip(self.edges, inner, strict=True)
@@ -99,7 +99,7 @@ class RegionTables:
 
     @cached_property
     def measured(self) -> tuple[list[bool], list[bool]]:
-        """Which outer and which inner regions are cliques of the layout."""
+        """Flags of the outer and of the inner regions that are cliques of the layout."""
         hosts = {host.region for host in self._hosts}
         n = len(self.graph.outer)
         return [o in hosts for o in range(n)], [n + i in hosts for i in range(len(self.graph.inner))]

@@ -1,4 +1,4 @@
-"""Which regions of a wide model fit into a junction tree of bounded size."""
+"""Select the regions of a wide model that fit into a junction tree of bounded size."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pgmest.tables.information import mutual_information
 
 
 def fitting_cliques(domain: Domain, ranked: Iterable[Clique], max_cells: int, most: int | None = None) -> list[Clique]:
-    """Cliques taken in order, each if the junction tree of those taken still has at most `max_cells` cells.
+    """Return cliques taken in order, each if the junction tree of those taken then has at most `max_cells` cells.
 
     >>> domain = Domain(dict.fromkeys("abc", 10))
     >>> fitting_cliques(domain, [("a", "b"), ("b", "c"), ("a", "c")], max_cells=200)
@@ -29,14 +29,14 @@ def fitting_cliques(domain: Domain, ranked: Iterable[Clique], max_cells: int, mo
 
 
 def pairs_of(cliques: Sequence[Clique]) -> list[Clique]:
-    """All pairs of attributes in the cliques, each once."""
+    """Return all pairs of attributes that share a clique, without duplicates."""
     return list(dict.fromkeys(pair for clique in cliques for pair in itertools.combinations(clique, 2)))
 
 
 def dependence(table: Factor) -> float:
-    """The mutual information of its pairs of attributes, summed, in nats: what independence would lose.
+    """Return the sum of the mutual information over the pairs of attributes of a table, in nats.
 
-    Pairs, because in the cells of a larger table noise would pass for dependence.
+    It uses pairs because noise in the cells of a larger table would look like dependence.
     """
     total = 0.0
     for pair in itertools.combinations(table.domain, 2):

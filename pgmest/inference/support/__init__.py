@@ -1,1 +1,1 @@
-"""Marginals of a distribution over given records: the same contract as over all records, by sweeps over them."""
+"""Marginals of a distribution over given records: a marginal oracle that sweeps over the records."""

@@ -1,20 +1,19 @@
-"""The compiled kernels of the support model: potentials gathered for each record, weights scattered into tables.
+"""The compiled kernels of the support model: gather potentials for each record, scatter weights into tables.
 
-A record is a row of codes. What it meets in the tables is described by numbers alone, a *table* being a set of
-attributes with a stretch of one flat array:
+A record is a row of codes. A *table* is a set of attributes with a range of one flat array; arrays describe the tables:
 
     first[t] .. first[t + 1]    the entries of `axis` and `size` that belong to table t
-    axis, size                  which row of `codes` an attribute is, and how many values it has
-    offset[t]                   where the table starts in the flat array, row-major
+    axis, size                  the row of `codes` that holds an attribute, and its number of values
+    offset[t]                   the start of the table in the flat array, row-major
 
-Records are taken in blocks that stay in cache. For each the cells of a block are computed once from the codes, one byte
-each in the common case, instead of being read from an index array four times as wide per table: `cells[t, i]` is where
-record i of the block falls in table t. The potentials of these cells are gathered and summed to the record's score.
-Then its weight, the exponential of the score, is scattered to the same cells, record by record so that neighboring
-records, which are often alike, do not wait for each other's additions.
+The kernels process records in blocks that stay in cache. They compute the cells of a block once from the codes, which
+take one byte each in the common case; an index array would be four times as wide per table. `cells[t, i]` is the cell
+of record i of the block in table t. The potentials of these cells are gathered and summed to the score of the record.
+Then its weight, the exponential of the score, is scattered to the same cells. The outer loop is over records, because
+neighboring records are often similar and consecutive additions to one cell would wait for each other.
 
-One pass is enough: weights are relative to the largest score so far, and what was scattered before is rescaled when a
-larger one turns up. Each kernel serves a stretch of records, so that threads can share them.
+One pass is enough: weights are relative to the largest score so far, and the tables are rescaled when a larger score
+appears. Each kernel processes a range of records, so that threads can share the work.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ import numpy as np
 from pgmest._base.compiled import compiled, inlined
 
 RECORDS_AT_ONCE = 512
-"""Records at a time."""
+"""The number of records in a block."""
 
 
 @inlined
 def _score_block(codes, first, axis, size, offset, theta, logs, start, count, cells, scores):
-    """Fill cells[t, i] and scores[i] for records start .. start + count; the largest score, -inf for none."""
+    """Fill cells[t, i] and scores[i] for records start .. start + count; return the largest score (-inf if empty)."""
     for i in range(count):
         scores[i] = logs[start + i]
     for t in range(len(offset)):
@@ -53,7 +52,7 @@ def _score_block(codes, first, axis, size, offset, theta, logs, start, count, ce
 
 @compiled
 def accumulate(codes, first, axis, size, offset, theta, logs, start, stop, cells, scores, mass, peak):
-    """Weights exp(score - shift), scattered into `mass`; peak[0] = shift, peak[1] = their sum (shift -inf: none)."""
+    """Scatter the weights exp(score - shift) into `mass`; peak[0] = shift (-inf if all are 0), peak[1] = their sum."""
     shift, total = -np.inf, 0.0
     for i in range(len(mass)):
         mass[i] = 0.0
@@ -62,7 +61,7 @@ def accumulate(codes, first, axis, size, offset, theta, logs, start, stop, cells
         largest = _score_block(codes, first, axis, size, offset, theta, logs, low, count, cells, scores)
         if largest == -np.inf:
             continue
-        if largest > shift:
+        if largest > shift:  # rescale the earlier weights, so that no exponential overflows
             factor = math.exp(shift - largest)
             total *= factor
             for i in range(len(mass)):
@@ -78,7 +77,7 @@ def accumulate(codes, first, axis, size, offset, theta, logs, start, stop, cells
 
 @compiled
 def score(codes, first, axis, size, offset, theta, logs, start, stop, cells, scores, out):
-    """The score of each record, written to `out`."""
+    """Write the score of each record to `out`."""
     for low in range(start, stop, RECORDS_AT_ONCE):
         count = min(RECORDS_AT_ONCE, stop - low)
         _score_block(codes, first, axis, size, offset, theta, logs, low, count, cells, scores)
@@ -87,8 +86,8 @@ def score(codes, first, axis, size, offset, theta, logs, start, stop, cells, sco
 
 
 @compiled
-def spread(codes, first, axis, size, offset, theta, logs, weights, start, stop, cells, scores, mass):
-    """Given weights (theta and logs are not used but to find the cells), scattered into `mass`."""
+def scatter(codes, first, axis, size, offset, theta, logs, weights, start, stop, cells, scores, mass):
+    """Scatter given weights into `mass`; theta and logs only serve to compute the cells."""
     for i in range(len(mass)):
         mass[i] = 0.0
     for low in range(start, stop, RECORDS_AT_ONCE):
@@ -101,7 +100,7 @@ def spread(codes, first, axis, size, offset, theta, logs, weights, start, stop, 
 
 @compiled
 def largest(codes, first, axis, size, offset, theta, logs, start, stop, cells, scores, peak):
-    """peak[0] = the largest score of a record."""
+    """Write the largest score of a record to peak[0]."""
     best = -np.inf
     for low in range(start, stop, RECORDS_AT_ONCE):
         count = min(RECORDS_AT_ONCE, stop - low)
@@ -111,7 +110,7 @@ def largest(codes, first, axis, size, offset, theta, logs, start, stop, cells, s
 
 @compiled
 def largest_by_cell(codes, first, axis, size, offset, theta, logs, start, stop, cells, scores, best):
-    """The largest score of a record in each cell, -inf where no record falls."""
+    """Write the largest score of a record in each cell to `best`, -inf for a cell without records."""
     for i in range(len(best)):
         best[i] = -np.inf
     for low in range(start, stop, RECORDS_AT_ONCE):

@@ -1,8 +1,8 @@
-"""Which tables a sweep over records gathers from and scatters to: the cliques, joined where that saves work.
+"""The tables that a sweep over records gathers from and scatters to: cliques, merged if that saves work.
 
-A sweep costs a look-up and an addition for each record and table. Cliques inside others, and cliques whose union has
-few cells, are therefore read through one joint table; what that table holds is summed to the cliques afterwards, at a
-cost that does not depend on the number of records.
+A sweep costs a look-up and an addition for each record and table. So cliques inside other cliques, and cliques whose
+union has few cells, share one joint table. That table is summed to the cliques afterwards, at a cost that does not
+depend on the number of records.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from pgmest.tables.clique_vector import Layout
 from pgmest.tables.domain import Clique, Domain
 
 JOINT_CELLS = 1 << 14
-"""Cliques are joined up to this many cells: potentials and sums of such tables lie in the the second level of cache."""
+"""The most cells of a joint table; potentials and sums of such tables fit into the second-level cache."""
 
 CELLS_PER_RECORD = 0.02
-"""And up to this many cells per record, because summing the tables should cost less than the sweep."""
+"""The most cells of a joint table per record, so that summing the tables costs less than the sweep."""
 
 
 @dataclass(frozen=True)
 class RecordTables:
-    """The tables of a sweep, and how they give and take the values of a layout's cliques.
+    """The joint tables of a sweep, and the conversions between these and the cliques of a layout.
 
     Attributes:
         layout: the cliques.
-        hosts: the tables' attributes, in domain order.
-        places: for each clique the position of the host that holds its attributes.
+        hosts: the attributes of each joint table, in domain order.
+        places: for each clique, the position of the host table that holds its attributes.
     """
 
     layout: Layout
@@ -38,7 +38,7 @@ class RecordTables:
 
     @classmethod
     def of(cls, layout: Layout, records: int) -> RecordTables:
-        """Join the cliques first come, first served, largest first; each goes where the union stays smallest."""
+        """Merge the cliques greedily, largest first: each goes to the table with which its union is smallest."""
         domain, limit = layout.domain, min(JOINT_CELLS, CELLS_PER_RECORD * records)
         order = sorted(range(len(layout.cliques)), key=lambda c: (-layout.sizes[c], sorted(layout.cliques[c])))
         hosts: list[frozenset[str]] = []
@@ -60,14 +60,14 @@ class RecordTables:
 
     @cached_property
     def joint(self) -> Layout:
-        """Where the tables lie in the flat array of a sweep."""
+        """The layout of the joint tables in the flat array of a sweep."""
         return Layout(self.layout.domain, self.hosts)
 
     @cached_property
-    def _ways(self) -> tuple[_Way, ...]:
-        """For each clique how its table lies in its host's."""
+    def _embeddings(self) -> tuple[_Embedding, ...]:
+        """The position of the table of each clique in its host table."""
         return tuple(
-            _Way.of(
+            _Embedding.of(
                 clique,
                 self.joint.domains[place],
                 slice(*map(int, self.layout.offsets[c : c + 2])),
@@ -77,34 +77,33 @@ class RecordTables:
         )
 
     def join(self, theta: np.ndarray, out: np.ndarray) -> np.ndarray:
-        """The potentials of the cliques, added up in the tables."""
+        """Write the sums of the potentials of the cliques in each joint table to `out`, and return it."""
         out.fill(0.0)
-        for way in self._ways:
-            table = theta[way.cells].reshape(way.shape).transpose(way.to_host).reshape(way.spread_shape)
-            hosted = out[way.hosted].reshape(way.host_shape)
-            hosted += table
+        for e in self._embeddings:
+            hosted = out[e.hosted].reshape(e.host_shape)
+            hosted += theta[e.cells].reshape(e.shape).transpose(e.to_host).reshape(e.broadcast_shape)
         return out
 
     def split(self, mass: np.ndarray, combine: np.ufunc, out: np.ndarray) -> np.ndarray:
-        """What the tables hold, reduced to each clique's cells by `combine` (np.add or np.maximum)."""
-        for way in self._ways:
-            table = mass[way.hosted].reshape(way.host_shape)
-            if way.summed:
-                table = combine.reduce(table, axis=way.summed)
-            out[way.cells] = table.transpose(way.to_clique).reshape(-1)
+        """Reduce the joint tables to the cells of each clique by `combine` (np.add or np.maximum) into `out`."""
+        for e in self._embeddings:
+            table = mass[e.hosted].reshape(e.host_shape)
+            if e.summed:
+                table = combine.reduce(table, axis=e.summed)
+            out[e.cells] = table.transpose(e.to_clique).reshape(-1)
         return out
 
 
 @dataclass(frozen=True)
-class _Way:
-    """Between a clique's table and its host's.
+class _Embedding:
+    """The position of the table of a clique in its host table.
 
     Attributes:
-        cells, hosted: where the two tables lie in their flat arrays.
-        shape, host_shape: theirs.
-        to_host, to_clique: transpositions from the clique's order of axes to the host's, and back.
-        spread_shape: the clique's, in the host's order, with 1 for each axis that it lacks.
-        summed: these axes.
+        cells, hosted: the ranges of the two tables in their flat arrays.
+        shape, host_shape: the shapes of the two tables.
+        to_host, to_clique: the transpositions from the axis order of the clique to that of the host, and back.
+        broadcast_shape: the shape of the clique in the axis order of the host, with 1 for each axis that it lacks.
+        summed: the axes that the clique lacks.
     """
 
     cells: slice
@@ -113,11 +112,12 @@ class _Way:
     host_shape: tuple[int, ...]
     to_host: tuple[int, ...]
     to_clique: tuple[int, ...]
-    spread_shape: tuple[int, ...]
+    broadcast_shape: tuple[int, ...]
     summed: tuple[int, ...]
 
     @classmethod
-    def of(cls, clique: Clique, host: Domain, cells: slice, hosted: slice) -> _Way:
+    def of(cls, clique: Clique, host: Domain, cells: slice, hosted: slice) -> _Embedding:
+        """Return the embedding of a clique in a host with these ranges of their flat arrays."""
         kept = [name for name in host if name in clique]
         return cls(
             cells,
@@ -126,6 +126,6 @@ class _Way:
             host_shape=host.shape,
             to_host=tuple(clique.index(name) for name in kept),
             to_clique=tuple(kept.index(name) for name in clique),
-            spread_shape=tuple(size if name in clique else 1 for name, size in host.items()),
+            broadcast_shape=tuple(size if name in clique else 1 for name, size in host.items()),
             summed=tuple(axis for axis, name in enumerate(host) if name not in clique),
         )

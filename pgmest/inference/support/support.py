@@ -1,4 +1,4 @@
-"""Support: public records as a prior, each with a weight, that a distribution may be spread over."""
+"""Support: weighted public records as a prior for a distribution over these records."""
 
 from __future__ import annotations
 
@@ -7,22 +7,23 @@ from functools import cached_property
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError, DataError, plural
 from pgmest.data.codes import code_type, read_only
 from pgmest.data.dataset import Dataset
+from pgmest.errors import ArgumentError, DataError, plural
 from pgmest.tables.domain import Domain
 
 LARGEST_KEY = 2**62
+"""The limit on record keys, which keeps them and their products within int64."""
 
 
 class Support:
-    """Distinct records with positive weights: the prior of a distribution that gives mass to nothing else.
+    """Distinct records with positive weights: the prior of a distribution that gives mass to these records only.
 
-    Duplicates are merged, and their weights added; records of weight 0 are left out. `pg.estimate(..., prior=support)`
-    reweights the records so that their marginals match the measurements, and stays as close as it can, in relative
+    Duplicates are merged and their weights added; records of weight 0 are left out. `pg.estimate(..., prior=support)`
+    reweights the records so that their marginals match the measurements, and stays as close as possible, in relative
     entropy, to the weights given here.
 
-    What no public record has, such a distribution excludes: private records outside the support are invisible to it.
+    Such a distribution excludes every value that no public record has, even if private records have it.
 
     >>> data = Dataset.from_codes(np.array([[0, 1], [2, 1], [0, 1]]), {"age": 3, "sex": 2})
     >>> Support(data)
@@ -31,11 +32,11 @@ class Support:
     array([2., 1.])
 
     Args:
-        records: the public table; weights, where it has some, count.
+        records: the public table, with or without weights.
 
     Raises:
         DataError: no record has a positive weight.
-        ArgumentError: `records` is no Dataset.
+        ArgumentError: `records` is not a Dataset.
     """
 
     def __init__(self, records: Dataset):
@@ -61,16 +62,16 @@ class Support:
 
     @cached_property
     def log_weights(self) -> np.ndarray:
-        """The log of each record's share of the weight, shape (records,)."""
+        """The log of the share of each record in the total weight, shape (records,)."""
         return read_only(np.log(self.weights / self.weights.sum()))
 
     @cached_property
-    def no_weights(self) -> np.ndarray:
-        """Zeros, shape (records,)."""
+    def zero_logs(self) -> np.ndarray:
+        """The logs of unit weights: zeros, shape (records,)."""
         return read_only(np.zeros(len(self)))
 
     def weighted(self, weights: np.ndarray) -> Dataset:
-        """The records with other weights, shape (records,)."""
+        """Return the records with other weights, shape (records,)."""
         return Dataset(self.domain, self._columns, len(self), read_only(weights))
 
     @property
@@ -96,10 +97,10 @@ class Support:
 
 
 def record_keys(columns: Sequence[np.ndarray], shape: Sequence[int]) -> np.ndarray:
-    """An integer per record, the same for equal records only, and in lexicographic order; shape (records,).
+    """Return an integer per record, equal for equal records only and in lexicographic order; shape (records,).
 
-    The row-major cell number in the joint table, as far as it fits into 62 bits; before it would not, the numbers are
-    replaced by their ranks.
+    It is the row-major cell number in the joint table if that fits into 62 bits. Otherwise the numbers so far are
+    replaced by their ranks before they would exceed the limit.
     """
     keys = np.zeros(len(columns[0]) if columns else 1, dtype=np.int64)
     span = 1
@@ -113,7 +114,7 @@ def record_keys(columns: Sequence[np.ndarray], shape: Sequence[int]) -> np.ndarr
 
 
 def _merge(keys: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """One position for each distinct key of positive weight, in the order of the keys, and the sum of its weights."""
+    """Return one position for each distinct key of positive weight, in key order, and the sum of its weights."""
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
     starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))

@@ -1,4 +1,4 @@
-"""The MARGINAL-ORACLE of a distribution over given records: the same contract as over all records, by sweeps."""
+"""The MARGINAL-ORACLE of a distribution over given records, computed by sweeps over the records."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from pgmest._base.errors import ImpossibleModelError, ShapeError
 from pgmest._base.threads import get_threads, run_together
+from pgmest.errors import ImpossibleModelError, ShapeError
 from pgmest.inference.exact.kernel_loading import compile_notice
 from pgmest.inference.outputs import checked_output
 from pgmest.inference.support.record_tables import RecordTables
@@ -19,18 +19,19 @@ from pgmest.inference.support.support import Support
 from pgmest.tables.clique_vector import Layout
 
 SMALLEST_SHARE = 1 << 15
-"""Records worth a thread."""
+"""The fewest records per thread: a sweep over fewer records takes less time than waking a thread."""
 
 
 class SupportOracle:
     r"""Marginals of $p(i) \propto w_i \exp(\sum_C \theta_C(x_{i,C}))$ over the records $x_i$ of a support.
 
-    A sweep reads the codes once. One oracle serves one thread at a time, and uses up to `get_threads()` itself.
+    A sweep reads the codes once. Only one thread may call an oracle at a time; the oracle uses up to `get_threads()`
+    threads itself.
 
     Attributes:
         support: the records, with their prior weights w.
         layout: the cliques.
-        calls: how many sweeps have run so far.
+        calls: the number of sweeps so far.
     """
 
     def __init__(self, support: Support, layout: Layout):
@@ -57,7 +58,7 @@ class SupportOracle:
         self._masses = [np.empty(joint.cells) for _ in self._shares]
 
     def run(self, theta: np.ndarray, total: float = 1.0, out: np.ndarray | None = None) -> tuple[np.ndarray, float]:
-        r"""The marginals scaled to `total`, and $A = \log \sum_i w_i \exp(\ldots)$, 0 at theta = 0.
+        r"""Return the marginals scaled to `total`, and $A = \log \sum_i w_i \exp(\ldots)$, which is 0 at theta = 0.
 
         Raises:
             ImpossibleModelError: every record of the support has some potential of -inf.
@@ -80,21 +81,21 @@ class SupportOracle:
         return self.tables.split(mass, np.add, mu), float(shift + np.log(mass_sum))
 
     def maximum(self, theta: np.ndarray) -> float:
-        """The largest total potential of a record of the support: exact, by looking at all of them."""
+        """Return the largest total potential of a record of the support, exactly, by a sweep over all of them."""
         peaks = [np.empty(1) for _ in self._shares]
-        self._sweep(self._kernels.largest, theta, self.support.no_weights, [(peak,) for peak in peaks])
+        self._sweep(self._kernels.largest, theta, self.support.zero_logs, [(peak,) for peak in peaks])
         return float(max(peak[0] for peak in peaks))
 
     def max_marginals(self, theta: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """For each measured cell, the largest total potential of a record that falls into it (-inf: none does)."""
-        self._sweep(self._kernels.largest_by_cell, theta, self.support.no_weights, [(m,) for m in self._masses])
+        """Return the largest total potential of a record in each measured cell, -inf for a cell without records."""
+        self._sweep(self._kernels.largest_by_cell, theta, self.support.zero_logs, [(m,) for m in self._masses])
         for other in self._masses[1:]:
             np.maximum(self._masses[0], other, out=self._masses[0])
         best = checked_output(out, self.layout.cells)
         return self.tables.split(self._masses[0], np.maximum, best)
 
     def probabilities(self, theta: np.ndarray) -> np.ndarray:
-        """p, shape (records,), summing to one."""
+        """Return p, shape (records,), which sums to one."""
         logs = self.scores(theta, self.support.log_weights)
         shift = float(logs.max())
         _check_possible(shift)
@@ -104,17 +105,17 @@ class SupportOracle:
         return logs
 
     def scores(self, theta: np.ndarray, logs: np.ndarray) -> np.ndarray:
-        """logs[i] + sum_C theta_C(x_i) for each record i."""
+        """Return logs[i] + sum_C theta_C(x_i) for each record i."""
         scores = np.empty(len(self.support))
         self._sweep(self._kernels.score, theta, logs, [(scores,)] * len(self._shares))
         return scores
 
     def covariance(self, direction: np.ndarray) -> np.ndarray:
-        """The derivative of the marginals along `direction` at the potentials of the last `run`."""
-        slopes = self.scores(direction, self.support.no_weights)
+        """Return the derivative of the marginals along `direction` at the potentials of the last `run`."""
+        slopes = self.scores(direction, self.support.zero_logs)
         weights = self.probabilities(self._last)
         weights *= slopes - np.dot(weights, slopes)
-        kernel = partial(self._kernels.spread, *self._inputs, self._zeros, self.support.no_weights, weights)
+        kernel = partial(self._kernels.scatter, *self._inputs, self._zeros, self.support.zero_logs, weights)
         self._share(kernel, [(mass,) for mass in self._masses])
         for other in self._masses[1:]:
             self._masses[0] += other
@@ -127,7 +128,7 @@ class SupportOracle:
         self.calls += 1
 
     def _share(self, kernel: Callable[..., None], outputs: list[Any]) -> None:
-        """Run a kernel on each thread's records, with its own buffers."""
+        """Run a kernel over the records in parallel; each thread has a range of records and separate buffers."""
         run_together(
             partial(kernel, *share, cells, scores, *output)
             for share, cells, scores, output in zip(self._shares, self._cells, self._scores, outputs, strict=True)
@@ -144,7 +145,7 @@ def _check_possible(largest: float) -> None:
 
 @cache
 def load_kernels(code_type: str) -> ModuleType:
-    """The kernels, compiled or read from the cache on disk for one type of codes."""
+    """Return the kernels for one type of codes, compiled or read from the cache on disk."""
     from pgmest.inference.support import kernels
 
     one, none = np.zeros(1), np.zeros(0, dtype=np.int32)
@@ -159,5 +160,5 @@ def load_kernels(code_type: str) -> ModuleType:
         kernels.largest(*inputs, logs, *buffers, np.zeros(1))
         kernels.largest_by_cell(*inputs, logs, *buffers, np.zeros(1))
         kernels.score(*inputs, logs, *buffers, np.zeros(1))
-        kernels.spread(*inputs, logs, np.zeros(1), *buffers, np.zeros(1))
+        kernels.scatter(*inputs, logs, np.zeros(1), *buffers, np.zeros(1))
     return kernels

@@ -1,7 +1,7 @@
-"""Measurements in files: JSON to be read and written by people and other tools, npz where they are large.
+"""Files of measurements: JSON for people and other tools, npz for large measurements.
 
-The ending of the path, .json or .npz, chooses. A JSON file is one object; every measurement in it names its clique,
-its noisy answers in counts, and its noise:
+The ending of the path, .json or .npz, determines the format. A JSON file is one object. Each measurement in it has a
+clique, noisy answers in counts, and the noise:
 
 >>> EXAMPLE = '''
 ... {
@@ -35,12 +35,13 @@ its noisy answers in counts, and its noise:
 Fields of a measurement:
 
 - "clique": attribute names, in the order of the table's axes; [] for the number of records.
-- "values": the noisy answers, in counts. A flat list, or nested as the table (or, for a kron, its answers) is shaped.
+- "values": the noisy answers, in counts: a flat list, or a nested one with the shape of the table (or, for a kron, of
+  its answers).
 - "noise": "gaussian" (the default), "laplace", "discrete_gaussian" or "discrete_laplace".
-- "stddev" or "scale": the noise's standard deviation, or its own parameter (sigma for Gaussian noise; for Laplace noise
-  b, where probability falls as exp(-|k| / b)). A number, or one for each value.
-- "query": what the values answer; the whole table ("identity") when left out. A query is an object with a "kind", or
-  the kind alone where it needs nothing else:
+- "stddev" or "scale": the noise's standard deviation, or its parameter (sigma for Gaussian noise; b for Laplace noise,
+  whose probability is proportional to exp(-|k| / b)). One number, or one for each value.
+- "query": the query that the values answer; by default "identity", the whole table. A query is an object with a "kind",
+  or the kind alone if no other field is needed:
   "identity", "total", "prefix", "all_range", "haar"; "hierarchical" ("branching", 2 if absent); "point" ("code");
   "interval" ("start", "stop", exclusive); "subset" ("members"); "compress" ("mapping", optional "count"); "mean"
   (optional "values"); "moments" ("k", optional "values"), all as in `pgmest.queries`; "matrix" ("rows", a list of
@@ -48,15 +49,17 @@ Fields of a measurement:
   ("factors": [attribute, query] pairs, whose order is the order of the answers).
   Queries other than a kron weigh the cells of the clique's table, row-major.
 
-Published tables without noise have, instead of noise and its scale, one of (from version 2 of the format on):
+Published tables without noise have one of the following fields instead of "noise" and its scale (from version 2 of the
+format on):
 
-- "exact": true. The values are what they are.
-- "rounded": the base, of whole numbers rounded to its multiples; with "random": true to the one above or below at
-  random.
-- "percent_of": the count that is 100 %, or one for each value, of percentages rounded to "decimals" (0).
-- "suppressed": the threshold; in the values null stands for a count below it, "complementary" for one that was hidden
-  to protect others. "least" is the smallest count that is hidden (0; 1 where zeros are published).
-- "low" and "high" instead of values: the ends of each answer; null as an upper end is none.
+- "exact": true, for exact values.
+- "rounded": the base, for whole numbers that were rounded to its multiples. With "random": true, each was rounded to
+  the multiple above or below at random.
+- "percent_of": the count that is 100 %, or one for each value, for percentages rounded to "decimals" (default 0).
+- "suppressed": the threshold, for counts of which smaller ones were hidden. In the values, null is a hidden count below
+  the threshold, "complementary" a count that was hidden to protect others. "least" is the smallest hidden count
+  (default 0; 1 if zeros are published).
+- "low" and "high" instead of "values": the ends of each answer; null as an upper end means that there is no upper end.
 
 >>> PUBLISHED = '''
 ... {"format": "pgmest-measurements", "version": 2, "measurements": [
@@ -72,8 +75,8 @@ LinearMeasurement(age, sex: 6 answers, identity, between ends 18 apart)
 LinearMeasurement(age: 3 answers, identity, between ends 0 to inf apart)
 LinearMeasurement(age: 3 answers, identity, between ends 9 to inf apart)
 
-An .npz file holds the same object as UTF-8 text in the member "header", where any list of numbers may be replaced by
-{"array": name}, the name of another member (used once). No pickled objects are written or read.
+An .npz file contains the same object as UTF-8 text in the member "header". Any list of numbers in it can be replaced by
+{"array": name}, where name is another member, which may be used once. No pickled objects are written or read.
 """
 
 from pgmest.measurements.files.read import load_measurements

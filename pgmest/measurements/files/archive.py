@@ -1,4 +1,4 @@
-"""Numeric arrays of an npz file, read only after their declared sizes have been checked."""
+"""Reading of numeric arrays from an npz file, after their declared sizes have been checked."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import IO
 
 import numpy as np
 
-from pgmest._base.errors import FileFormatError, listed, memory_text
 from pgmest._base.npy import read_header
+from pgmest.errors import FileFormatError, listed, memory_text
 
-# What zipfile and numpy raise on a damaged file.
+# The exceptions that zipfile and numpy raise for damaged files.
 DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
@@ -30,14 +30,14 @@ ARCHIVE_REMEDY = "Write the file again with save_measurements."
 
 
 class Archive:
-    """The members of an npz file; each may be taken once, so that no file grows by naming one often.
+    """The members of an npz file. Each can be read once, so that a file cannot name one large array many times.
 
     Args:
-        path: the file.
-        max_bytes: the most that the members may hold together, uncompressed.
+        path: the path of the file.
+        max_bytes: the largest total size of the members, uncompressed, in bytes.
 
     Raises:
-        FileFormatError: not an npz file, or larger than `max_bytes`.
+        FileFormatError: the file is not an npz file, or larger than `max_bytes`.
     """
 
     def __init__(self, path: Path, max_bytes: int):
@@ -55,14 +55,14 @@ class Archive:
             raise FileFormatError.of(
                 path,
                 f"holds {memory_text(size)}, more than the {memory_text(max_bytes)} allowed.",
-                "If you trust it, pass max_bytes=.",
+                "If you trust the file, pass a larger max_bytes=.",
             )
 
     def take(self, name: str) -> np.ndarray:
-        """The array `name`, which cannot be taken again.
+        """Read and remove the array `name`.
 
         Raises:
-            ValueError: there is no such member, or it is not a plain numeric array, or it is damaged.
+            ValueError: there is no such member, it is not a numeric array, or it is damaged.
         """
         info = self._members.pop(name, None)
         if info is None:
@@ -71,7 +71,7 @@ class Archive:
             )
         try:
             if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                raise ValueError("compressed in an unknown way")
+                raise ValueError("it is compressed by an unsupported method")
             with self._file.open(info) as member:
                 return _read_array(member, info.file_size)
         except (OSError, *DAMAGE) as error:
@@ -83,7 +83,7 @@ class Archive:
 
 
 def _read_array(member: IO[bytes], size: int) -> np.ndarray:
-    """The array in a stream of `size` bytes, allocated only if the stream is long enough for it."""
+    """Read the array in a stream of `size` bytes; memory is allocated only after the size has been checked."""
     shape, fortran_order, dtype = read_header(member)
     if dtype.kind not in "iufb":
         raise ValueError(f"holds {dtype}, not numbers")

@@ -1,4 +1,4 @@
-"""Queries as JSON values, and back."""
+"""The conversion of queries to JSON values and back."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from pgmest import queries
-from pgmest._base.errors import ArgumentError, QueryError, listed
+from pgmest.errors import ArgumentError, QueryError, listed
 from pgmest.queries import Kron, LinearQuery, MatrixQuery, as_matrix_query
 
-# What each kind of query takes: its constructor, the fields it needs, and those it may have.
+# For each kind of query: its constructor, its required fields, and its optional fields.
 KINDS: dict[str, tuple[Callable[..., MatrixQuery], tuple[str, ...], tuple[str, ...]]] = {
     "identity": (queries.identity, (), ()),
     "total": (queries.total, (), ()),
@@ -32,10 +32,10 @@ KINDS: dict[str, tuple[Callable[..., MatrixQuery], tuple[str, ...], tuple[str, .
 
 
 def encode_query(query: LinearQuery, store: Callable[[np.ndarray], Any]) -> dict[str, Any]:
-    """A query as a JSON object; `store` says what stands in it for an array.
+    """Convert a query to a JSON object; `store` converts the arrays in it.
 
     Raises:
-        ArgumentError: a LinearOperator, whose entries are not known.
+        ArgumentError: the query is a LinearOperator, whose entries are not known.
     """
     spec = dict(query.spec)
     if spec["kind"] == "kron":
@@ -49,17 +49,17 @@ def encode_query(query: LinearQuery, store: Callable[[np.ndarray], Any]) -> dict
 
 
 def decode_query(spec: Any, sizes: Mapping[str, int], cells: int, answers: int, load: Callable[[Any], Any]) -> Any:
-    """A query from a JSON value.
+    """Convert a JSON value to a query.
 
     Args:
-        spec: the value.
+        spec: the JSON value.
         sizes: the number of values of each attribute.
         cells: the number of cells of the clique's table.
-        answers: how many values were measured; no query that would have more is built.
-        load: turns what stands for an array into the array.
+        answers: the number of measured values; queries with more answers are refused before they are built.
+        load: converts the JSON value of an array to the array.
 
     Raises:
-        QueryError: it is not a query, or not one that fits.
+        QueryError: the value is not a query, or the query does not fit the table or the answers.
     """
     spec = {"kind": spec} if isinstance(spec, str) else spec
     if not isinstance(spec, dict) or not isinstance(spec.get("kind"), str):
@@ -79,6 +79,7 @@ def decode_query(spec: Any, sizes: Mapping[str, int], cells: int, answers: int, 
 
 
 def _decode_factor(spec: dict[str, Any], n: int, answers: int, load: Callable[[Any], Any]) -> MatrixQuery:
+    """Convert a JSON object to a query on n cells, which is not a Kron."""
     kind = spec["kind"]
     if kind not in KINDS:
         raise QueryError(f"unknown kind {kind!r}; it must be one of {listed([*KINDS, 'kron'], 20)}.")
@@ -86,7 +87,7 @@ def _decode_factor(spec: dict[str, Any], n: int, answers: int, load: Callable[[A
     fields = {name: load(value) for name, value in _fields(spec, required, optional).items()}
     rows = _least_rows(kind, n, fields)
     if rows > answers:
-        raise QueryError(f"{kind} has {rows:,} answers or more here, but there are only {answers:,} values.")
+        raise QueryError(f"{kind} has at least {rows:,} answers here, but there are only {answers:,} values.")
     try:
         return constructor(n, **fields)
     except (TypeError, ValueError, OverflowError) as error:
@@ -94,6 +95,7 @@ def _decode_factor(spec: dict[str, Any], n: int, answers: int, load: Callable[[A
 
 
 def _fields(spec: dict[str, Any], required: tuple[str, ...], optional: tuple[str, ...]) -> dict[str, Any]:
+    """Return the fields of a query; raise QueryError if one is missing or unknown."""
     fields = {name: value for name, value in spec.items() if name != "kind"}
     missing = [name for name in required if name not in fields]
     unknown = [name for name in fields if name not in (*required, *optional)]
@@ -105,7 +107,7 @@ def _fields(spec: dict[str, Any], required: tuple[str, ...], optional: tuple[str
 
 
 def _least_rows(kind: str, n: int, fields: Mapping[str, Any]) -> int:
-    """A lower bound on the rows of a query, so that a short file cannot ask for a huge one."""
+    """Return a lower bound on the rows of a query, so that a short file cannot request a huge query."""
     declared = {"moments": "k", "compress": "count"}.get(kind, "")
     if declared in fields:
         return _integer(fields[declared], declared)

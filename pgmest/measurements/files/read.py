@@ -1,4 +1,4 @@
-"""Reading measurement files, which may be anything."""
+"""Reading of measurement files. Their content is not trusted: it is checked before arrays and queries are built."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from pgmest._base.errors import MOST_AXES, FileFormatError, PgmestError, listed, memory_text
 from pgmest._base.files import read_text
 from pgmest._base.memory import LARGEST_TABLE
+from pgmest.errors import MOST_AXES, FileFormatError, PgmestError, listed, memory_text
 from pgmest.measurements.files.archive import Archive
 from pgmest.measurements.files.query_format import decode_query
 from pgmest.measurements.files.write import FORMAT, VERSION, file_kind
@@ -28,22 +28,23 @@ EXACT_KINDS: dict[str, tuple[str, ...]] = {
     "percent_of": ("values", "decimals"),
     "low": ("high",),
 }
-"""Fields that make a measurement one without noise, and those that go with them, besides clique, query and comment."""
+"""The fields that mark a measurement without noise, each with the fields that it allows besides clique, query and
+comment."""
 
 
 def load_measurements(
     path: str | Path, domain: Domain | Mapping[str, int], max_bytes: int = 2**30
 ) -> list[LinearMeasurement]:
-    """Read the measurements of a JSON or npz file, as its name ends, and check them against the domain.
+    """Read the measurements of a JSON or npz file, and check them against the domain.
 
     Args:
-        path: ends in .json or .npz.
-        domain: the attributes.
-        max_bytes: refuse a larger file (for npz, larger once uncompressed).
+        path: the path of the file, which ends in .json or .npz.
+        domain: the domain of the measurements.
+        max_bytes: the largest accepted size of the file in bytes (for npz, uncompressed).
 
     Raises:
-        FileFormatError: the file cannot be read, is not such a file, or holds a measurement that cannot be used; it
-            says which, counted from 0, and which field.
+        FileFormatError: the file cannot be read, has another format, or contains an invalid measurement. The message
+            names its position, counted from 0, and the invalid field.
     """
     path, domain = Path(path), as_domain(domain)
     if file_kind(path) == ".json":
@@ -56,6 +57,7 @@ def load_measurements(
 
 
 def _read_json(path: Path, max_bytes: int) -> str:
+    """Return the text of the file after checking its size."""
     try:
         size = path.stat().st_size
     except OSError as error:
@@ -64,12 +66,13 @@ def _read_json(path: Path, max_bytes: int) -> str:
         raise FileFormatError.of(
             path,
             f"holds {memory_text(size)}, more than the {memory_text(max_bytes)} allowed.",
-            "If you trust it, pass max_bytes=.",
+            "If you trust the file, pass a larger max_bytes=.",
         )
     return read_text(path)
 
 
 def _header(archive: Archive) -> str:
+    """Return the JSON text in the archive's member "header"."""
     try:
         return archive.take("header").astype(np.uint8).tobytes().decode("utf-8")
     except ValueError as error:
@@ -77,7 +80,7 @@ def _header(archive: Archive) -> str:
 
 
 def _parse(path: Path, text: str) -> list[Any]:
-    """The list of measurements in the text, after checking what is around it."""
+    """Return the list of measurements in the text, after checking the format, the version and the other fields."""
     try:
         document = json.loads(text, object_pairs_hook=_object)
     except ValueError as error:
@@ -97,6 +100,7 @@ def _parse(path: Path, text: str) -> list[Any]:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object as a dict; raise ValueError if a name appears twice, of which json would keep the last."""
     names = [name for name, _ in pairs]
     if len(set(names)) != len(names):
         repeated = next(name for name in names if names.count(name) > 1)
@@ -109,12 +113,13 @@ def _refuse_arrays(name: str) -> np.ndarray:
 
 
 class _FieldError(Exception):
-    """What is wrong with one field of a measurement."""
+    """An error in one field of a measurement."""
 
 
 def _decode_all(
     path: Path, entries: list[Any], domain: Domain, take: Callable[[str], np.ndarray]
 ) -> list[LinearMeasurement]:
+    """Convert JSON objects to measurements; `take` reads the arrays of an archive."""
     measurements = []
     for position, entry in enumerate(entries):
         try:
@@ -125,6 +130,7 @@ def _decode_all(
 
 
 def _decode(entry: Any, domain: Domain, take: Callable[[str], np.ndarray]) -> LinearMeasurement:
+    """Convert a JSON object to a measurement."""
     if not isinstance(entry, dict):
         raise _FieldError(" is not an object.")
     kind = next((name for name in EXACT_KINDS if name in entry), None)
@@ -152,7 +158,7 @@ def _decode(entry: Any, domain: Domain, take: Callable[[str], np.ndarray]) -> Li
 def _decode_between(
     kind: str, entry: dict[str, Any], domain: Domain, take: Callable[[str], np.ndarray]
 ) -> LinearMeasurement:
-    """A measurement without noise: exact, rounded, suppressed, or between two ends."""
+    """Convert a JSON object to a measurement without noise: exact, rounded, suppressed, or between two ends."""
     known = ("clique", "query", "comment", kind, *EXACT_KINDS[kind])
     unknown = [name for name in entry if name not in known]
     if unknown:
@@ -169,6 +175,7 @@ def _decode_between(
 
 
 def _between(kind: str, entry: dict[str, Any], low: Any, values: np.ndarray, clique: Any, query: Any) -> Any:
+    """Make a measurement without noise from its decoded fields."""
     if kind == "low":
         return LinearMeasurement.between(low, values, clique, query)
     setting = entry[kind]
@@ -191,7 +198,7 @@ def _between(kind: str, entry: dict[str, Any], low: Any, values: np.ndarray, cli
 
 
 def _ends(value: Any, take: Callable[[str], np.ndarray], null: float) -> np.ndarray:
-    """Numbers; null stands for a value that was left out, "complementary" for one hidden to protect others."""
+    """Return an array of numbers, with `null` for JSON's null, and inf for "complementary"."""
     if value is None:
         raise ValueError("is missing")
     value = _loaded(value, take)
@@ -201,13 +208,14 @@ def _ends(value: Any, take: Callable[[str], np.ndarray], null: float) -> np.ndar
 
 
 def _without_null(value: Any, null: float, depth: int) -> Any:
+    """Replace null and "complementary" in nested lists; deeper ones are left to the check of the array."""
     if isinstance(value, list) and depth < MOST_AXES:
         return [_without_null(one, null, depth + 1) for one in value]
     return null if value is None else np.inf if value == "complementary" and np.isnan(null) else value
 
 
 def _in_field(field: str, read: Callable[[], Any]) -> Any:
-    """What `read` returns; its complaints name the field."""
+    """Return the result of `read`; convert its errors to errors that name the field."""
     try:
         return read()
     except (PgmestError, ValueError) as error:
@@ -232,7 +240,7 @@ def _required(entry: dict[str, Any]) -> Any:
 
 
 def _numbers(value: Any, take: Callable[[str], np.ndarray]) -> np.ndarray:
-    """A number, a (nested) list of numbers, or the array that stands for it."""
+    """Return the array of a number, a (nested) list of numbers, or a reference to an array."""
     value = _loaded(value, take)
     try:
         array = np.asarray(value)
@@ -257,7 +265,7 @@ def _query(entry: dict[str, Any], sizes: Domain, answers: int, take: Callable[[s
 
 
 def _loaded(value: Any, take: Callable[[str], np.ndarray]) -> Any:
-    """The value, or the array that {"array": name} stands for."""
+    """Return the array that {"array": name} refers to; return other values unchanged."""
     if isinstance(value, dict):
         if list(value) != ["array"] or not isinstance(value["array"], str):
             raise ValueError(f"must be numbers, got an object with {listed(value) or 'no fields'}")

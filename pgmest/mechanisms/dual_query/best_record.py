@@ -1,4 +1,4 @@
-"""The record with the most of a few wanted cells and the fewest of unwanted ones: DualQuery's hard step."""
+"""The record with the largest total weight of its cells: the NP-hard step of DualQuery."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pgmest.tables.domain import Clique, Domain
 
 @dataclass(frozen=True)
 class WeightedCell:
-    """A cell of a marginal, and what a record in it gains (or loses, where negative).
+    """A cell of a marginal with the weight that a record in the cell gains.
 
     Attributes:
         clique: the attributes.
-        codes: a code for each of them.
-        weight: not zero.
+        codes: the code of each attribute.
+        weight: the gain, negative for an unwanted cell, never 0.
     """
 
     clique: Clique
@@ -26,7 +26,7 @@ class WeightedCell:
 
 
 def gain(cells: Sequence[WeightedCell], record: dict[str, int]) -> float:
-    """The sum of the weights of the cells that a record is in."""
+    """Return the sum of the weights of the cells that contain a record."""
     inside = (all(record[name] == code for name, code in zip(c.clique, c.codes, strict=True)) for c in cells)
     return float(sum(cell.weight for cell, hit in zip(cells, inside, strict=True) if hit))
 
@@ -34,10 +34,10 @@ def gain(cells: Sequence[WeightedCell], record: dict[str, int]) -> float:
 def best_record(
     domain: Domain, cells: Sequence[WeightedCell], rng: np.random.Generator, time_limit: float
 ) -> tuple[dict[str, int], bool]:
-    """The record of the largest gain, by mixed-integer programming (HiGHS), and whether it is proven to be that.
+    """Return the record with the largest gain, by mixed-integer programming (HiGHS), and whether that is proven.
 
-    Attributes and codes that no cell names are drawn uniformly. Where time runs out, the record is the better of the
-    solver's best one so far and of a greedy one, improved an attribute at a time.
+    Attributes and codes that occur in no cell are drawn uniformly. After the time limit, the record is the better one
+    of the solver's best record and of a greedy record, which is improved one attribute at a time.
 
     >>> wanted = [WeightedCell(("a", "b"), (0, 1), 2.0), WeightedCell(("a",), (1,), 1.0)]
     >>> cells = [*wanted, WeightedCell(("b",), (1,), -0.5)]
@@ -46,9 +46,9 @@ def best_record(
 
     Args:
         domain: the attributes.
-        cells: what to gain; not many, such as the queries sampled in one step.
-        rng: of the codes that do not matter.
-        time_limit: in seconds.
+        cells: the weighted cells, such as the queries sampled in one step. The time grows with their number.
+        rng: the source of the codes that do not affect the gain.
+        time_limit: the time limit of the solver, in seconds.
     """
     named = {name: sorted({c.codes[c.clique.index(name)] for c in cells if name in c.clique}) for name in domain}
     neutral = {name: _unnamed(domain[name], codes, rng) for name, codes in named.items()}
@@ -62,7 +62,7 @@ def best_record(
 
 
 def _unnamed(size: int, codes: Sequence[int], rng: np.random.Generator) -> int | None:
-    """A random code besides those given, None where there is none."""
+    """Return a random code that is not among `codes`; None if `codes` contains all."""
     others = np.setdiff1d(np.arange(size), codes, assume_unique=True)
     return int(rng.choice(others)) if others.size else None
 
@@ -70,10 +70,11 @@ def _unnamed(size: int, codes: Sequence[int], rng: np.random.Generator) -> int |
 def _by_integer_programming(
     cells: Sequence[WeightedCell], named: dict[str, list[int]], neutral: dict[str, int | None], time_limit: float
 ) -> tuple[dict[str, int] | None, bool]:
-    """Binary z[a, v]: attribute a has code v; u[c] in [0, 1]: the record is in cell c.
+    """Solve the mixed-integer program; return its record, None without one, and whether the record is optimal.
 
-    A wanted cell has u[c] <= z for each of its codes; an unwanted one u[c] >= sum z - (attributes - 1). With binary z
-    the best u are binary, too.
+    The binary variable z[a, v] states that attribute a has code v, and u[c] in [0, 1] that the record is in cell c.
+    A cell of positive weight has the constraints u[c] <= z for each of its codes, a cell of negative weight
+    u[c] >= sum z - (attributes - 1). With binary z the optimal u are binary.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import coo_array
@@ -99,7 +100,7 @@ def _by_integer_programming(
         else:
             constrain([(place, -1.0), *((column, 1.0) for column in columns)], -np.inf, len(columns) - 1.0)
     rows, columns, values = zip(*entries, strict=True)
-    where = np.array([rows, columns], dtype=np.int32)  # scipy 1.12 passes them on to HiGHS, which takes no others
+    where = np.array([rows, columns], dtype=np.int32)  # HiGHS accepts int32 only; scipy 1.12 does not convert
     matrix = coo_array((values, tuple(where)), shape=(len(lower), first + len(cells))).tocsr()
     solved = milp(
         np.concatenate([np.zeros(first), [-cell.weight for cell in cells]]),
@@ -118,7 +119,7 @@ def _by_integer_programming(
 def _greedy(
     cells: Sequence[WeightedCell], named: dict[str, list[int]], neutral: dict[str, int | None]
 ) -> dict[str, int]:
-    """From each wanted cell in turn, the best code of one attribute after the other until none is better."""
+    """Return the best record of coordinate ascent, started from each cell of positive weight."""
     options = {name: [*codes, code] if (code := neutral[name]) is not None else codes for name, codes in named.items()}
     base = {name: codes[-1] for name, codes in options.items()}
     starts = [{**base, **dict(zip(cell.clique, cell.codes, strict=True))} for cell in cells if cell.weight > 0]
@@ -126,6 +127,7 @@ def _greedy(
 
 
 def _climb(cells: Sequence[WeightedCell], record: dict[str, int], options: dict[str, list[int]]) -> dict[str, int]:
+    """Change one attribute at a time, each time to the largest gain, until no change raises the gain."""
     value = gain(cells, record)
     while True:
         moves = [{**record, name: code} for name, codes in options.items() if len(codes) > 1 for code in codes]

@@ -1,4 +1,4 @@
-"""DualQuery: synthetic records found against queries that are sampled privately (Gaboardi et al. 2014)."""
+"""DualQuery: find synthetic records that answer privately sampled queries (Gaboardi et al. 2014)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError
 from pgmest.data.dataset import Dataset
+from pgmest.errors import ArgumentError
 from pgmest.estimation.estimate import estimate
 from pgmest.graph.junction_tree import JunctionTree
 from pgmest.inference.exact.structural_zeros import Rule
@@ -37,42 +37,44 @@ from pgmest.privacy.budgets import Budget, Epsilon, Rho
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.exponential import LEAST_POWER, MOST_CANDIDATES
 from pgmest.privacy.scores import CountExponents
-from pgmest.queries.workloads import Workload
 from pgmest.tables.clique_vector import CliqueVector, Layout
+from pgmest.workloads import Workload
 
-RATE_BITS, ROUNDING = 28, 3e-9
-"""Of the learning rate as an integer; by how much it is lowered, so that rounding never raises a cost."""
+RATE_BITS = 28
+"""The bits of the integer learning rate: rounding lowers the rate by at most a hundred-millionth."""
+
+ROUNDING = 3e-9
+"""The relative amount subtracted from the learning rate before rounding, so that float errors never raise a cost."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DualQuery(Mechanism):
-    r"""A game: one player samples marginals' cells that the records so far get wrong, the other adds a good record.
+    r"""DualQuery (Gaboardi et al. 2014): a game between a query player and a data player.
 
-    The workload is every cell of its marginals and the negation of each; items with queries of their own count as the
-    marginals that they are about. At step t = 0, 1, ..., T - 1 a cell (or negation) q is drawn `samples` times from
+    The query player samples cells that the records so far answer badly; the data player adds a record. The workload
+    consists of every cell of its marginals and the negation of each cell; an item with other queries counts as its
+    marginal. At step t = 0, 1, ..., T - 1 a query (cell or negation) q is drawn `samples` times from
 
-    .. math:: Q^{(t)}_q \propto \exp\Bigl(\eta \sum_{s<t} (a_q - q(x_s))\Bigr)
+    .. math:: Q^{(t)}_q \propto \exp\Bigl(\eta \sum_{s<t} (a_q - q(x_s))\Bigr),
 
-    with a the true answers divided by N, and then the record x_t with the largest sum of the sampled queries' answers
-    is found, by mixed-integer programming (`pgmest.mechanisms.dual_query.best_record`).
+    where a are the true answers divided by N. Mixed-integer programming then finds the record x_t with the largest sum
+    of answers to the sampled queries (`pgmest.mechanisms.dual_query.best_record`).
 
-    *Privacy.* Only the sampling sees the data; the records follow from what was sampled. N is public, or a noisy count
-    that 2 % of the budget pays, fixed before the first step. An individual of k records moves each a_q by at most k / N
-    in either direction, so each exponent of step t by at most eta t k / N, and those of two queries against one another
-    by at most b_t = 2 eta t k / N. A draw with probabilities proportional to such exponentials has bounded range b_t:
-    it is b_t-DP and b_t^2 / 8-zCDP (Cesar, Rogers 2021), as the exponential mechanism with epsilon = b_t. Composed:
+    *Privacy.* Only the sampling reads the data; the records are functions of the samples. N is public, or a noisy count
+    that costs 2 % of the budget, fixed before the first step. An individual of k records moves each a_q by at most
+    k / N, so each exponent of step t by at most eta t k / N, and the difference of two exponents by at most
+    b_t = 2 eta t k / N. A draw with probabilities proportional to such exponentials has bounded range b_t: it is b_t-DP
+    and b_t^2 / 8-zCDP (Cesar, Rogers 2021), like the exponential mechanism with epsilon = b_t. The composition is:
 
     - pure: epsilon = samples * sum_t b_t = eta samples T (T - 1) k / N, the paper's own bound;
     - zCDP: rho = samples * sum_t b_t^2 / 8 = eta^2 samples (T - 1) T (2 T - 1) k^2 / (12 N^2), which implies more
       steps for the same (epsilon, delta) than the paper's advanced composition.
 
-    The draws are exact (`pgmest.privacy.exponential`): exponents are integers in units so fine that the rate is lowered
-    by less than a hundred-millionth, and no probability is rounded.
+    The draws are exact (`pgmest.privacy.exponential`): exponents are integers in a unit that lowers the rate by less
+    than a hundred-millionth, and no probability is rounded.
 
-    estimator="original" has the records themselves as its answer, scaled to N. estimator="pgm" fits a graphical model
-    to the likelihood of all that was sampled (PGM C.3, `pgmest.losses.dual_query`).
-
-    All that was sampled is public: `result.details["transcript"]`.
+    estimator="original" returns the records, scaled to N. estimator="pgm" fits a graphical model to the likelihood of
+    all samples (PGM C.3, `pgmest.losses.dual_query`). The samples are public: `result.details["transcript"]`.
 
     >>> import pgmest as pg
     >>> data = pg.datasets.load("census").select(["sex", "race", "income>50K"])
@@ -81,20 +83,20 @@ class DualQuery(Mechanism):
     (0, True)
 
     Args:
-        samples: the queries drawn in each step.
-        eta: the learning rate to aim at. As many steps are made as the budget pays for, two at least, and what is
-            left over raises the rate a little; where it does not pay for two, the rate is lower.
-        steps: the number of steps T, at least 2; the rate then is what the budget pays for, and `eta` is not used.
+        samples: the number of queries drawn in each step.
+        eta: the least learning rate. The number of steps is the largest that the budget affords at this rate, at least
+            2, and the actual rate spends the whole budget. It is below `eta` if the budget does not afford two steps.
+        steps: the number of steps T, at least 2. The budget then determines the rate, and `eta` has no effect.
         estimator: "pgm" or "original".
-        max_iterations: of the "pgm" estimate, each some fifty passes over the cells. More of them bring the model
-            nearer to the most likely one, which need not be nearer to the truth.
-        max_megabytes: of "pgm": larger junction trees are refused.
-        time_limit: seconds for finding one record, after which a greedy search may take its place;
-            `result.details["greedy_records"]` says how often that happened.
+        max_iterations: the most iterations of the "pgm" estimate, each about fifty passes over the cells. More
+            iterations approach the maximum of the likelihood, which need not be closer to the truth.
+        max_megabytes: the largest junction tree of "pgm", 8 bytes a cell.
+        time_limit: the seconds for finding one record, after which a greedy search may replace it;
+            `result.details["greedy_records"]` counts the replaced records.
 
     Raises:
-        ArgumentError: a parameter that is not valid.
-        ModelTooLarge: the marginals' junction tree is too large for "pgm"; before anything is spent.
+        ArgumentError: if a parameter is not valid or the workload has too many cells.
+        ModelTooLarge: before anything is spent, if the junction tree of "pgm" exceeds `max_megabytes`.
     """
 
     samples: int = parameter(50, COUNT)
@@ -136,12 +138,12 @@ class DualQuery(Mechanism):
         return Outcome(self._estimate(transcript, curator.structural_zeros), details)
 
     def schedule(self, budget: Budget, total: float, records: int = 1) -> tuple[int, float]:
-        """The number of steps and the learning rate that spend exactly this budget.
+        """Return the number of steps and the learning rate that spend exactly this budget.
 
         Args:
             budget: an Epsilon or a Rho.
-            total: N.
-            records: k, how many of them one individual contributes.
+            total: N, the number of records.
+            records: k, the most records of one individual.
         """
         scaled = total / records
         if self.steps is not None:
@@ -152,16 +154,16 @@ class DualQuery(Mechanism):
         return steps, _rate(budget, steps, self.samples, scaled)
 
     def _cost(self, curator: Curator, eta: float, step: int, total: float) -> Budget:
-        """Of the draws of one step."""
+        """Return the cost of the draws of one step."""
         bounded_range = 2 * eta * step * curator.neighbors.records / total
         if isinstance(curator.budget, Epsilon):
             return Epsilon(self.samples * bounded_range)
         return Rho(self.samples * bounded_range**2 / 8)
 
     def _sample(self, curator: Curator, game: _Game, spend: Budget, rng: np.random.Generator) -> np.ndarray:
-        if not game.queries:  # uniform, and free
+        """Draw the queries of the next step. The first step draws uniformly, which costs nothing."""
+        if not game.queries:
             return rng.integers(2 * game.layout.cells, size=self.samples)
-
         made = len(game.queries)
         moved = game.rate * made * curator.neighbors.records
         candidates, label = 2 * game.layout.cells, f"step {made}: {self.samples} queries"
@@ -187,9 +189,9 @@ class DualQuery(Mechanism):
 
 
 def _near_records(transcript: DualQueryTranscript, rules: Sequence[Rule], max_megabytes: float) -> Model:
-    """A model that fits the records' marginals as if they were samples: near enough to start from.
+    """Return a starting point: a model fitted to the records' marginals as if the records were a sample.
 
-    The likelihood is steep far from the truth; from a uniform start it takes some fifty iterations to come as near.
+    The likelihood is steep far from the truth; a uniform start takes about fifty more iterations.
     """
     share = transcript.total / transcript.records.records
     stddev = transcript.total / math.sqrt(transcript.records.records)
@@ -210,7 +212,7 @@ def _near_records(transcript: DualQueryTranscript, rules: Sequence[Rule], max_me
 
 
 def _rate(budget: Budget, steps: int, samples: int, total: float) -> float:
-    """The learning rate for which this number of steps costs the budget."""
+    """Return the learning rate for which this number of steps costs the budget."""
     if isinstance(budget, Epsilon):
         return budget.epsilon * total / (samples * steps * (steps - 1))
     assert isinstance(budget, Rho)
@@ -218,16 +220,16 @@ def _rate(budget: Budget, steps: int, samples: int, total: float) -> float:
 
 
 def _layout(curator: Curator, workload: Workload | None) -> Layout:
-    """The marginals of the workload, each set of attributes once."""
+    """Return the marginals of the workload, each set of attributes once."""
     cliques = cliques_of(workload, curator.domain)
     return Layout.of(curator.domain, {frozenset(clique): clique for clique in reversed(cliques)}.values())
 
 
 class _Game:
-    """The players' moves so far: queries sampled and records made.
+    """The state of the game: the sampled queries and the synthetic records of all steps.
 
-    The exponents eta (t a_q - sum_s q(x_s)) are integers in units of 2^unit_power: `rate` of them for each step and
-    record, which is eta / N rounded down, and N times that for each record made.
+    The exponents eta (t a_q - sum_s q(x_s)) are integers in units of 2^unit_power. `rate`, which is eta / N rounded
+    down, counts for each step and each private record in the cell of q, and N times `rate` for each synthetic record.
     """
 
     def __init__(self, layout: Layout, eta: float, total: float, steps: int):
@@ -237,15 +239,15 @@ class _Game:
         self.rate = max(1, math.floor(math.ldexp(eta / total, -self.unit_power) * (1 - ROUNDING)))
         self._eta, self._total = math.ldexp(self.rate, self.unit_power) * total, total
         self._records: list[list[int]] = []
-        self._taken = np.zeros(layout.cells, dtype=np.int64)  # how many of the records are in each cell
+        self._taken = np.zeros(layout.cells, dtype=np.int64)  # the number of synthetic records in each cell
 
     def exponents(self) -> CountExponents:
-        """Of the queries for the next step: the cells, then their negations."""
+        """Return the exponents of the next step's queries: the cells, then their negations."""
         taken = round(self.rate * self._total) * self._taken
         return CountExponents(self.layout.cliques, self.rate * len(self._records), taken)
 
     def cells(self, queries: np.ndarray) -> list[WeightedCell]:
-        """The cells sampled, with how often; negations count against."""
+        """Return the sampled cells, weighted by their number of samples minus that of their negations."""
         signs = np.where(queries < self.layout.cells, 1.0, -1.0)
         places, inverse = np.unique(queries % self.layout.cells, return_inverse=True)
         weights = np.bincount(inverse.reshape(-1), signs)
@@ -258,13 +260,13 @@ class _Game:
         return WeightedCell(clique, tuple(int(code) for code in codes), float(weight))
 
     def play(self, queries: np.ndarray, record: dict[str, int]) -> None:
-        """A step is over."""
+        """Record the sampled queries and the synthetic record of a step."""
         self.queries.append(queries)
         self._records.append([record[name] for name in self.layout.domain])
         self._taken[cells_of_records(self._dataset(self._records[-1:]), self.layout)] += 1
 
     def transcript(self) -> DualQueryTranscript:
-        """All that may be published."""
+        """Return the public outcome of the game."""
         queries = np.array(self.queries)
         return DualQueryTranscript(
             self._dataset(self._records), self.layout.cliques, queries, self._eta, self._total, negations=True

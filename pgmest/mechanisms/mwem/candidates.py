@@ -1,4 +1,4 @@
-"""Candidates of MWEM: what measuring an item of a workload would cost and bring, computed without the data."""
+"""Candidates of MWEM: the items of a workload with the expected error of measuring each, computed without the data."""
 
 from __future__ import annotations
 
@@ -12,40 +12,40 @@ from pgmest.privacy.budgets import Budget
 from pgmest.privacy.neighbors import Neighbors
 from pgmest.privacy.noise import noise_for
 from pgmest.queries import LinearQuery
-from pgmest.queries.workloads import Item
 from pgmest.tables.domain import Domain
+from pgmest.workloads import Item
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MeasurableItem(Candidate):
-    """An item of a workload, and how it would be measured.
+    """An item of a workload, and the query that would measure the item.
 
-    Its score is weight * (l1 error of the model - expected error) / norm, with the largest l1 norm of a column of the
-    item's queries.
+    The score is weight * (l1 error of the model - expected error) / norm, where norm is the largest l1 norm of a column
+    of the item's queries.
 
     Attributes:
-        query: to be asked on the item's clique; None for the marginal's cells.
+        query: the query on the item's clique; None for the marginal's cells.
     """
 
     query: LinearQuery | None
 
     @property
     def measured(self) -> LinearQuery | None:
-        """The query."""
+        """The query that measures the item; None for the marginal's cells."""
         return self.query
 
 
 def candidates_of(
     items: Iterable[Item], domain: Domain, spend: Budget, neighbors: Neighbors, penalty: bool
 ) -> list[MeasurableItem]:
-    """A candidate for each item with a weight and with a query that is not zero.
+    """Return a candidate for each item that has a positive weight and a nonzero query.
 
     Args:
-        items: the workload.
+        items: the items of the workload.
         domain: the attributes.
-        spend: what each measurement would cost.
-        neighbors: which datasets must be hard to tell apart.
-        penalty: whether to expect an error; without, scores do not depend on the noise.
+        spend: the cost of each measurement.
+        neighbors: the neighboring relation.
+        penalty: whether the scores subtract the expected error of the noise.
     """
     found = []
     for item in filter(measurable, items):
@@ -64,15 +64,15 @@ def candidates_of(
 
 
 def measurable(item: Item) -> bool:
-    """Whether an item has a weight, and a query that is not zero."""
+    """Return whether an item has a positive weight and a nonzero query."""
     return item.weight > 0 and item.max_column_norm(1) > 0
 
 
 def _measured(item: Item, domain: Domain, spend: Budget, neighbors: Neighbors) -> tuple[LinearQuery | None, float]:
-    """The better of the marginal's cells and the item's own queries, and its expected l1 error in the answers.
+    """Return the query with the less expected error, cells (None) or the item's queries, and its expected l1 error.
 
-    Noise of standard deviation sigma on cells leaves sigma ||w||_2 in a query w, and a normal error is sqrt(2 / pi)
-    standard deviations on average.
+    Noise of standard deviation sigma on the cells gives a query w the standard deviation sigma ||w||_2. The mean
+    absolute value of a normal error is sqrt(2 / pi) standard deviations.
     """
     cells, scale = noise_for(spend, neighbors).stddev, MEAN_ABSOLUTE
     if item.query is None:

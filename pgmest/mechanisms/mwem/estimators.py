@@ -1,4 +1,4 @@
-"""What MWEM estimates with as it was published: multiplicative weights, factored or basic."""
+"""The estimators of MWEM as published: multiplicative weights, factored or basic."""
 
 from __future__ import annotations
 
@@ -20,17 +20,22 @@ from pgmest.tables.factor import Factor
 
 
 class LimitedEstimator(RoundEstimator, Protocol):
-    """One that says for which cliques it has room."""
+    """A round estimator with a limit on the size of its tables."""
 
     def admissible(self, cliques: Iterable[Clique]) -> list[Clique]:
-        """Those that could be measured next without the tables outgrowing the limit."""
+        """Return the cliques whose measurement keeps the tables within the limit."""
         ...
 
 
 class ReplayedWeights:
-    """Factored multiplicative weights: in each round all measurements so far are gone through several times.
+    """Factored multiplicative weights: each round updates several times with all measurements so far.
 
-    It begins with a uniform distribution, and with what was measured already.
+    The weights start uniform and learn the measurements that the curator already has.
+
+    Args:
+        curator: the curator with the measurements.
+        max_megabytes: the largest size of the components' tables.
+        replays: the number of passes over the measurements in a round.
     """
 
     def __init__(self, curator: Curator, max_megabytes: float, replays: int):
@@ -41,12 +46,12 @@ class ReplayedWeights:
         self.learn(curator, last=False)
 
     def admissible(self, cliques: Iterable[Clique]) -> list[Clique]:
-        """Those that can be measured while the components' tables stay within the limit."""
+        """Return the cliques whose measurement keeps the components' tables within the limit."""
         cells = {clique: self._weights.cells_with(clique) for clique in cliques}
         return [clique for clique in cells if cells[clique] * MEGABYTES_PER_CELL <= self._limit]
 
     def learn(self, curator: Curator, last: bool) -> None:
-        """Replay everything."""
+        """Update `replays` times with every measurement."""
         about = [measurement for measurement in curator.measurements if measurement.clique]
         for _ in range(self._replays):
             for measurement in about:
@@ -55,9 +60,9 @@ class ReplayedWeights:
 
 
 class AveragedWeights:
-    """Basic multiplicative weights on the vector of all cells: one update a round, and at the end the average.
+    """Basic multiplicative weights on the vector of all cells: one update per round; the result is the average.
 
-    It begins with a uniform distribution, and with what was measured already.
+    The weights start uniform and learn the measurements that the curator already has.
     """
 
     def __init__(self, curator: Curator):
@@ -68,11 +73,11 @@ class AveragedWeights:
         self.learn(curator, last=True)
 
     def admissible(self, cliques: Iterable[Clique]) -> list[Clique]:
-        """All: the vector of all cells holds every marginal."""
+        """Return all cliques: the vector of all cells contains every marginal."""
         return list(dict.fromkeys(cliques))
 
     def learn(self, curator: Curator, last: bool) -> None:
-        """One update with each new measurement."""
+        """Update once with each new measurement; after the last round, average the weights of all updates."""
         about = [measurement for measurement in curator.measurements if measurement.clique]
         for measurement in about[self._learned :]:
             self._weights.update(measurement)

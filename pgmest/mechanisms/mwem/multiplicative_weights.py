@@ -1,8 +1,8 @@
-"""Multiplicative weights on tables of independent components: the estimator of MWEM as it was published.
+"""Multiplicative weights on tables of independent components: the estimator of MWEM as published.
 
-A component is a set of attributes whose joint distribution is one table; components are independent of one another.
-With all attributes in one component it is the basic algorithm, exponential in their number; starting from single
-attributes and joining only what a measurement connects, it is the factored one (Hardt, Ligett, McSherry 2012, 3.3).
+A component is a set of attributes whose joint distribution is one table; the components are independent. With all
+attributes in one component this is the basic algorithm, exponential in their number. The factored algorithm starts from
+single attributes and joins only the components that a measurement connects (Hardt, Ligett, McSherry 2012, 3.3).
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
 
-LEAST = 1e-300
-"""No probability falls below this, so that later updates can raise it again."""
+LEAST_PROBABILITY = 1e-300
+"""The lower bound of a cell's probability. An underflow to 0 would be final, as updates multiply."""
 
-HARSH = 0.5
-"""Updates that multiply no cell by less than this are not checked for it, which would take another pass."""
+SAFE_FACTOR = 0.5
+"""An update whose factors are all at least this skips the check against `LEAST_PROBABILITY`, which takes a pass."""
 
 
 class MultiplicativeWeights:
-    """A product of independent components, each a table of probabilities that updates reweigh.
+    """A product of independent components, each a table of probabilities that measurements update.
 
     >>> weights = MultiplicativeWeights(Domain({"a": 2, "b": 2, "c": 3}), [("a",), ("b",), ("c",)], total=100)
     >>> for _ in range(200):
@@ -40,7 +40,7 @@ class MultiplicativeWeights:
 
     Args:
         domain: the attributes.
-        components: disjoint sets of attributes that cover the domain; uniform to begin with.
+        components: disjoint sets of attributes that cover the domain; their tables start uniform.
         total: the number of records.
     """
 
@@ -53,16 +53,16 @@ class MultiplicativeWeights:
         self.tables: list[np.ndarray] = [np.full(shape, 1.0 / size) for shape, size in zip(shapes, sizes, strict=True)]
 
     def cells_with(self, clique: Clique) -> int:
-        """The cells of all tables once the components that `clique` connects have become one."""
+        """Return the cells of all tables after the components that `clique` connects are joined."""
         joined = joined_component(self.components, self.domain, clique)
         rest = [component for component in self.components if not set(component) & set(joined)]
         return sum(map(self.domain.size, [joined, *rest]))
 
     def update(self, measurement: LinearMeasurement) -> None:
-        r"""One step: $p \leftarrow p \cdot \exp(Q^T (y - n Q p) / (2 n c))$, normalized.
+        r"""Update with a measurement: $p \leftarrow p \cdot \exp(Q^T (y - n Q p) / (2 n c))$, normalized.
 
-        With c = 1 that is the published step, for queries with entries in [0, 1] of which at most one weighs a
-        record. For others c is the largest squared l2 norm of a column of Q, for which the step still descends.
+        With c = 1 this is the published step, for queries with entries in [0, 1] of which at most one is nonzero in a
+        cell. Otherwise c is the largest squared l2 norm of a column of Q, so that the step still descends.
         """
         place = self._component(measurement.clique)
         table, component = self.tables[place], self.domain.project(self.components[place])
@@ -75,17 +75,17 @@ class MultiplicativeWeights:
         factors = np.exp(exponents - exponents.max())
         factors = Factor(marginal.domain, factors / np.sum(factors * marginal.values)).transpose(names).values
         table *= np.expand_dims(factors, others)
-        if factors.min() < HARSH:
-            np.maximum(table, LEAST, out=table)
+        if factors.min() < SAFE_FACTOR:
+            np.maximum(table, LEAST_PROBABILITY, out=table)
 
     def model(self) -> Model:
-        """The product as a graphical model whose cliques are the components."""
+        """Return the product as a graphical model whose cliques are the components."""
         pairs = zip(self.components, self.tables, strict=True)
         logs = {clique: Factor(self.domain.project(clique), np.log(table)) for clique, table in pairs}
         return Model(CliqueVector(self.domain, logs), self.total)
 
     def _component(self, clique: Clique) -> int:
-        """The place of the table that covers a clique; components are joined where more than one is needed."""
+        """Return the index of the component that covers a clique, after joining the components that it connects."""
         touched = [place for place, component in enumerate(self.components) if set(component) & set(clique)]
         if len(touched) > 1:
             joined = joined_component(self.components, self.domain, clique)
@@ -99,6 +99,6 @@ class MultiplicativeWeights:
 
 
 def joined_component(components: Iterable[Clique], domain: Domain, clique: Clique) -> Clique:
-    """The attributes of the components that `clique` connects, in domain order."""
+    """Return the attributes of the components that `clique` connects, in domain order."""
     names = {name for component in components if set(component) & set(clique) for name in component}
     return domain.ordered(names)

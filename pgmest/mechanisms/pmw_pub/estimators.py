@@ -1,4 +1,4 @@
-"""What PMW-Pub estimates with between rounds: public records, reweighted by multiplicative weights or by estimation."""
+"""The estimators of PMW-Pub: public records, reweighted by multiplicative weights or by maximum likelihood."""
 
 from __future__ import annotations
 
@@ -18,38 +18,38 @@ from pgmest.tables.domain import Clique
 from pgmest.tables.factor import Factor
 
 TOLERANCE, FINAL_TOLERANCE = 1e-2, 1e-3
-"""How exactly the weights are fitted between rounds, and at the end."""
+"""The relative tolerance of the weights between rounds, where a coarse fit ranks the items, and in the last fit."""
 
 
 class PublicRecords:
-    """A support with its own weights, before anything about an attribute is measured."""
+    """The public records with their public weights: the model before the first measurement."""
 
     def __init__(self, support: Support, curator: Curator):
         self.support: Support = support
         self.model: Any = _weighted(support, np.exp(support.log_weights), known_total(curator))
 
     def admissible(self, cliques: Iterable[Clique]) -> list[Clique]:
-        """All: tables of public records take no more memory than the records."""
+        """Return all cliques: the size of the model does not depend on the measurements."""
         return list(dict.fromkeys(cliques))
 
 
 class EstimatedWeights(PublicRecords):
-    """The weights that fit all measurements best, and of these the nearest to the public ones (`pgmest.estimate`)."""
+    """The weights that fit all measurements best and, among equal fits, are nearest to the public weights."""
 
     def learn(self, curator: Curator, last: bool) -> None:
-        """Estimate with what was measured since.
+        """Fit the weights to all measurements.
 
         Raises:
-            KeyboardInterrupt: Ctrl-C.
+            KeyboardInterrupt: if the user interrupts.
         """
         tolerance = FINAL_TOLERANCE if last else TOLERANCE
         self.model: Any = estimate_measured(curator, self.model, prior=self.support, tolerance=tolerance)
 
 
 class ReplayedPublicWeights(PublicRecords):
-    """Multiplicative weights: in each round all measurements so far are gone through several times.
+    """Multiplicative weights: each round updates several times with all measurements so far.
 
-    It begins with the public records' own weights, and with what was measured already.
+    The weights start at the public weights and learn the measurements that the curator already has.
     """
 
     def __init__(self, support: Support, curator: Curator, replays: int):
@@ -60,7 +60,7 @@ class ReplayedPublicWeights(PublicRecords):
         self.learn(curator, last=False)
 
     def learn(self, curator: Curator, last: bool) -> None:
-        """Replay everything."""
+        """Update `replays` times with every measurement."""
         about = [measurement for measurement in curator.measurements if measurement.clique]
         records = self.support.records
         for measurement in about[len(self._cells) :]:
@@ -72,7 +72,7 @@ class ReplayedPublicWeights(PublicRecords):
         self.model: Any = _weighted(self.support, self._p, self.model.total)
 
     def _update(self, measurement: LinearMeasurement, cells: np.ndarray) -> None:
-        """p <- p exp(Q^T (y - n Q p) / (2 n c)), as `MultiplicativeWeights.update` has it for tables."""
+        """Update p <- p exp(Q^T (y - n Q p) / (2 n c)), as `MultiplicativeWeights.update` does for tables."""
         domain, total = self.support.domain.project(measurement.clique), self.model.total
         fractions = np.bincount(cells, self._p, minlength=domain.size()).reshape(domain.shape)
         residual = measurement.values.reshape(-1) - total * measurement.answer(Factor(domain, fractions))
@@ -83,5 +83,5 @@ class ReplayedPublicWeights(PublicRecords):
 
 
 def _weighted(support: Support, p: np.ndarray, total: float) -> SupportModel:
-    """The records of a support with these probabilities."""
+    """Return the records of a support with the probabilities p."""
     return SupportModel(Support(support.weighted(p)), CliqueVector.zeros(support.domain, []), total)

@@ -1,4 +1,4 @@
-"""PMW-Pub: MWEM on public records, which are reweighted until they answer as the private ones do."""
+"""PMW-Pub: MWEM with a model that reweights public records (Liu et al. 2021)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from pgmest._base.errors import DomainError
 from pgmest.data.dataset import Dataset
+from pgmest.errors import DomainError
 from pgmest.inference.support.support import Support
 from pgmest.mechanisms.mwem.estimators import LimitedEstimator
 from pgmest.mechanisms.mwem.mwem import SelectAndMeasure
@@ -17,39 +17,39 @@ from pgmest.mechanisms.parameters import COUNT, ESTIMATOR, METADATA, instance, p
 from pgmest.mechanisms.pmw_pub.estimators import EstimatedWeights, ReplayedPublicWeights
 from pgmest.mechanisms.result import Outcome
 from pgmest.privacy.curator import Curator
-from pgmest.queries.workloads import Workload
+from pgmest.workloads import Workload
 
 
 @dataclass(frozen=True, kw_only=True)
 class PMWPub(SelectAndMeasure):
     """Private multiplicative weights with public data (Liu et al. 2021).
 
-    As `MWEM`, in each round the item of the workload that the model gets most wrong is selected and measured; but the
-    model is a distribution over the distinct records of a public dataset, and starts as that dataset. It needs few
-    rounds, and its size does not depend on the domain. What no public record has, it cannot represent: with a public
-    dataset that lacks much of the private one, more budget does not help.
+    The rounds are those of `MWEM`. The model is a distribution over the distinct records of a public dataset and starts
+    at that dataset, so it needs few rounds, and its size does not depend on the domain. The model cannot represent
+    combinations of values that no public record has: if the public dataset lacks many of them, more budget does not
+    help.
 
-    estimator="original" goes through all measurements several times in each round with multiplicative weights.
-    estimator="pgm" finds the weights that fit all measurements best (`pgmest.estimate` with prior=Support(public)).
+    estimator="original" updates the weights with all measurements several times in each round (multiplicative weights).
+    estimator="pgm" fits the weights to all measurements (`pgmest.estimate` with prior=Support(public)).
 
     >>> import pgmest as pg
     >>> data = pg.datasets.load("census").select(["sex", "race", "income>50K", "relationship"])
     >>> public, private = data.take(slice(0, 200)), data.take(slice(200, None))
-    >>> result = PMWPub(public=public, epsilon=0.1, rounds=3, backend="simulation").fit(private, seed=0)
+    >>> result = PMWPub(public=public, epsilon=0.1, delta=0, rounds=3, backend="simulation").fit(private, seed=0)
     >>> result.model.domain == data.domain, result.ledger.remaining / result.ledger.budget < 1e-9
     (True, True)
 
     Args:
-        public: public records over the same attributes as the private ones; their weights, where they have some, count.
-        rounds: by default as many as there are items or attributes, whichever are fewer.
-        estimator: "pgm" or "original".
-        replays: for "original", how often the measurements are gone through in each round.
-        measuring, penalty: see `MWEM`.
+        public: public records over the same attributes as the private ones, with their weights.
+        rounds: the number of rounds, by default the number of items or of attributes, whichever is less.
+        estimator: "original" or "pgm".
+        replays: the passes of "original" over all measurements in each round.
+        measuring_share, penalty: as for `MWEM`.
 
     Raises:
-        ArgumentError: a parameter that is not valid.
-        DataError: no public record has a positive weight.
-        DomainError: when fitted, before anything is spent: the private records are over other attributes.
+        ArgumentError: if a parameter is not valid.
+        DataError: if no public record has a positive weight.
+        DomainError: by `fit`, before anything is spent, if the private records have another domain.
     """
 
     public: Dataset = dataclasses.field(metadata={METADATA: instance(Dataset, "a Dataset of public records")})
@@ -68,13 +68,17 @@ class PMWPub(SelectAndMeasure):
             )
         return super().run(curator, workload, rng)
 
+    @property
+    def graphical(self) -> bool:
+        return False
+
     def conclude(self, curator: Curator) -> Any:
         if curator.public_total is None and not curator.measurements:
-            raise KeyboardInterrupt
+            return None
         return ReplayedPublicWeights(Support(self.public), curator, self.replays).model
 
     def make_estimator(self, curator: Curator) -> LimitedEstimator:
-        """The public records with their weights."""
+        """Return the estimator of the public records' weights."""
         support = Support(self.public)
         if self.estimator == "pgm":
             return EstimatedWeights(support, curator)

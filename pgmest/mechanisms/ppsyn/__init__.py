@@ -1,1 +1,1 @@
-"""PPSyn (Zhang, Deng, Yin): made private, and as published."""
+"""PPSyn (Zhang, Deng, Yin), made private."""

@@ -1,7 +1,7 @@
 """Partitions of a marginal's cells into boxes that are measured as sums (PPSyn).
 
-Along one attribute neighboring codes are merged; in several, the attribute whose bucket is heaviest is split next.
-Both are paths: computed once, and then a partition of any fineness is read off.
+A merging path joins neighboring codes of one attribute; a splitting path of a marginal splits the attribute with the
+heaviest bucket next. A path is computed once and contains partitions of every fineness.
 """
 
 from __future__ import annotations
@@ -19,36 +19,36 @@ from pgmest.queries import MatrixQuery, compress
 from pgmest.tables.domain import Clique
 
 BUCKET_PENALTY = 4.0
-"""What a bucket costs in `denoised`, in variances of the noise. On the marginals of Adult and loans 4 to 9 are better
-than 2 for any noise, and much better for much noise."""
+"""The cost of a bucket in `denoised`, in variances of the noise. On the marginals of Adult and loans, 4 to 9 are better
+than 2 for any noise, and much better for large noise."""
 
 MergeCost = Callable[[np.ndarray, np.ndarray], np.ndarray]
-"""What merging each bucket with the next costs, (k - 1,), from the buckets' sums and widths, each of shape (k,)."""
+"""A function of the buckets' sums and widths, each of shape (k,), to the cost of merging each bucket with the next, of
+shape (k - 1,)."""
 
 
 def joint_mass(sums: np.ndarray, widths: np.ndarray) -> np.ndarray:
-    """The sum of both buckets: the lightest are merged first."""
+    """Return the sum of both buckets, so that the lightest buckets are merged first."""
     return sums[:-1] + sums[1:]
 
 
 def squared_error(sums: np.ndarray, widths: np.ndarray) -> np.ndarray:
-    """By how much the squared error of assuming uniform buckets grows (Ward's criterion)."""
+    """Return the increase of the squared error of uniform buckets (Ward's criterion)."""
     means = sums / widths
     return np.square(means[1:] - means[:-1]) * widths[1:] * widths[:-1] / (widths[1:] + widths[:-1])
 
 
 @dataclass(frozen=True, eq=False)
 class MergingPath:
-    """Nested partitions of the codes of an attribute into intervals, from each code by itself to all in one.
+    """Nested partitions of an attribute's codes into intervals, from one interval per code to a single interval.
 
     >>> path = MergingPath.of([5.0, 1.0, 2.0, 9.0], joint_mass)
     >>> path.groups(2).tolist(), path.costs.tolist()
     ([0, 0, 0, 1], [3.0, 8.0, 17.0])
 
     Attributes:
-        boundaries: the boundaries (c for the one between code c and c + 1) in the order in which merging removes them,
-            shape (n - 1,).
-        costs: what each merge cost, shape (n - 1,).
+        boundaries: the boundaries in the order of merging, shape (n - 1,); c is the boundary between codes c and c + 1.
+        costs: the cost of each merge, shape (n - 1,).
     """
 
     boundaries: np.ndarray
@@ -56,10 +56,10 @@ class MergingPath:
 
     @classmethod
     def of(cls, values: np.ndarray | list[float], cost: MergeCost) -> MergingPath:
-        """Merge the two neighbors that cost least, again and again.
+        """Merge the two neighbors with the least cost until one interval is left.
 
         Args:
-            values: a number for each code, shape (n,).
+            values: the count of each code, shape (n,).
             cost: `joint_mass` or `squared_error`.
         """
         sums = np.array(values, dtype=np.float64)
@@ -83,19 +83,19 @@ class MergingPath:
         return len(self.boundaries) + 1
 
     def groups(self, buckets: int) -> np.ndarray:
-        """The bucket of each code, shape (n,), where 1 <= buckets <= n."""
+        """Return the bucket of each code, shape (n,), in the partition into 1 <= buckets <= n buckets."""
         kept = np.zeros(self.codes, dtype=np.int64)
         kept[self.boundaries[self.codes - buckets :] + 1] = 1
         return np.cumsum(kept)
 
 
 def splitting_path(paths: Mapping[str, MergingPath], clique: Clique) -> Iterator[tuple[int, ...]]:
-    """Ever finer grids of a marginal: the number of buckets along each attribute, from one to all codes.
+    """Yield finer and finer grids of a marginal: the number of buckets along each attribute, from one to all codes.
 
-    The bucket split next is the one whose halves merging joined at the highest cost.
+    The next split reverses the merge with the highest cost.
 
     Args:
-        paths: for each attribute, with costs as shares of the records.
+        paths: the merging path of each attribute, with costs as fractions of the records.
         clique: the attributes of the marginal.
     """
     counts = [1] * len(clique)
@@ -111,22 +111,12 @@ def splitting_path(paths: Mapping[str, MergingPath], clique: Clique) -> Iterator
         yield tuple(counts)
 
 
-def finest_grid(paths: Mapping[str, MergingPath], clique: Clique, buckets: float) -> tuple[int, ...]:
-    """The finest grid on the splitting path with at most `buckets` buckets; at least the coarsest one."""
-    found = tuple(1 for _ in clique)
-    for counts in splitting_path(paths, clique):
-        if math.prod(counts) > buckets:
-            break
-        found = counts
-    return found
-
-
 @dataclass(frozen=True, eq=False)
 class Partition:
     """A partition of a marginal's cells into boxes.
 
     Attributes:
-        boxes: of each cell, row-major, shape (cells,): 0..count-1.
+        boxes: the box of each cell, from 0 to count - 1, in row-major order, shape (cells,).
         count: the number of boxes.
     """
 
@@ -135,7 +125,7 @@ class Partition:
 
     @classmethod
     def of_grid(cls, paths: Mapping[str, MergingPath], clique: Clique, counts: tuple[int, ...]) -> Partition:
-        """The boxes of a grid, from the number of buckets along each attribute."""
+        """Return the boxes of a grid with these numbers of buckets along the attributes."""
         boxes = np.zeros(1, dtype=np.int64)
         for name, count in zip(clique, counts, strict=True):
             boxes = (boxes[:, None] * count + paths[name].groups(count)).reshape(-1)
@@ -143,24 +133,15 @@ class Partition:
 
     @property
     def query(self) -> MatrixQuery | None:
-        """The sums of the marginal over the boxes; None where every cell is a box of its own."""
+        """The query of the sums over boxes; None if every cell is a box."""
         return None if self.count == len(self.boxes) else compress(len(self.boxes), self.boxes.tolist())
-
-    def sums(self, cells: np.ndarray) -> np.ndarray:
-        """The sum of each box, shape (count,)."""
-        return np.bincount(self.boxes, cells.reshape(-1), self.count)
-
-    def uniform_within(self, cells: np.ndarray) -> np.ndarray:
-        """The marginal under the uniformity assumption, each box's sum shared equally; of the shape of `cells`."""
-        shares = self.sums(cells) / np.bincount(self.boxes, minlength=self.count)
-        return shares[self.boxes].reshape(cells.shape)
 
 
 class Grids:
-    """The grids of many marginals on the same merging paths, each made once.
+    """The grids of all marginals on the same merging paths, each computed once.
 
     Args:
-        paths: of each attribute.
+        paths: the merging path of each attribute.
     """
 
     def __init__(self, paths: Mapping[str, MergingPath]):
@@ -169,10 +150,10 @@ class Grids:
         self._partitions: dict[Clique, tuple[tuple[int, ...], Partition]] = {}
 
     def finest(self, clique: Clique, buckets: float) -> Partition:
-        """The partition by the finest grid with at most so many buckets (`finest_grid`)."""
+        """Return the partition by the finest grid with at most `buckets` buckets, or else by the coarsest grid."""
         found = self._paths_of.get(clique)
         if found is None:
-            path = [tuple(1 for _ in clique), *splitting_path(self._paths, clique)]
+            path = list(splitting_path(self._paths, clique))
             found = self._paths_of[clique] = [math.prod(counts) for counts in path], path
         counts = found[1][max(bisect_right(found[0], buckets) - 1, 0)]
         kept = self._partitions.get(clique)
@@ -182,16 +163,15 @@ class Grids:
 
 
 def denoised(measurement: LinearMeasurement) -> LinearMeasurement:
-    r"""The noisy answers of a one-way marginal, with neighbors merged that noise cannot tell apart.
+    r"""Return a one-way measurement with neighboring codes merged if the noise hides their difference.
 
-    Of the partitions on the merging path into buckets b of the noisy answers y, whose noise has variance s^2, the one
-    that minimizes
+    The partition is the one on the merging path of the noisy answers y, of noise variance s^2, that minimizes
 
     .. math:: \sum_b \sum_{x \in b} (y_x - \bar y_b)^2 + \text{penalty} \cdot s^2 \cdot \text{buckets}
 
-    is taken. (At a penalty of 2 that is Stein's unbiased estimate of the squared error, for a partition that does not
-    depend on the noise. This one does, and merging more is better.) The answers are then sums over buckets, with the
-    noise that sums have. It reads nothing but the noisy answers.
+    over its buckets b. (With a penalty of 2 and a partition that does not depend on the noise, this is Stein's unbiased
+    estimate of the squared error. This partition does depend on the noise, so a larger penalty is better:
+    `BUCKET_PENALTY`.) The result measures the sums over buckets. It is a function of the noisy answers alone.
     """
     stddev = measurement.uniform_stddev
     assert stddev is not None

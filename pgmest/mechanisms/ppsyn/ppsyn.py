@@ -1,4 +1,4 @@
-"""PPSyn, made private: measure marginals as sums over boxes that are only as fine as the noise allows."""
+"""PPSyn, made private: measure marginals as sums over boxes, as fine as the noise allows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pgmest.mechanisms.mechanism import Mechanism
 from pgmest.mechanisms.parameters import (
     CELLS,
     COUNT,
-    MEASURING,
+    MEASURING_SHARE,
     MEGABYTES,
     NOT_NEGATIVE,
     POSITIVE,
@@ -35,25 +35,25 @@ from pgmest.privacy.budgets import Rho
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.noise import noise_for
 from pgmest.queries import LinearQuery
-from pgmest.queries.workloads import Item, Workload
 from pgmest.tables.domain import Clique
+from pgmest.workloads import Item, Workload
 
 UP_TO_ONE = number("a number above 0, and at most 1", lambda value: 0 < value <= 1)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PartitionedMarginal(Candidate):
-    """A marginal that would be measured as sums over boxes.
+    """A candidate marginal that is measured as sums over boxes.
 
     Attributes:
-        partition: the boxes.
+        partition: the partition of the cells into boxes.
     """
 
     partition: Partition
 
     @property
     def measured(self) -> LinearQuery | None:
-        """The sums over the boxes."""
+        """The query of the sums over boxes; None if every cell is a box."""
         return self.partition.query
 
     @property
@@ -64,33 +64,31 @@ class PartitionedMarginal(Candidate):
 
 @dataclass(frozen=True, kw_only=True)
 class PPSyn(Mechanism):
-    r"""Partition-based synthesis (Zhang, Deng, Yin; Algorithms 1-4), with partitions that cost no privacy.
+    r"""Partition-based synthesis (Zhang, Deng, Yin; Algorithms 1-4), with partitions computed from released answers.
 
-    1. The one-way marginals are measured, with shares of the budget proportional to c^(2/3) for c cells. Neighboring
-       codes are merged where the noisy answers themselves say that this brings them closer to the truth, and the sums
-       are what the model is fitted to.
-    2. From the model's one-way marginals a merging path is made for each attribute, and from these a splitting path for
-       each candidate marginal: ever finer grids, heavy buckets split first.
-    3. In each round every candidate r has the finest grid P_r whose boxes hold `fineness` times the noise's standard
-       deviation on average. The candidate that contributes most per unit of budget is selected: all would cost the
-       round budget, so that is the largest
+    1. The one-way marginals are measured, with budget shares proportional to c^(2/3) for c cells. Neighboring codes are
+       merged if the noisy answers indicate that the merge lowers the error (`denoised`), and the model is fitted to the
+       sums.
+    2. The model's one-way marginals determine a merging path for each attribute, and the merging paths a splitting path
+       for each candidate marginal: a sequence of finer grids that splits heavy buckets first.
+    3. Each round gives every candidate r the finest grid P_r whose mean box count is at least `fineness` standard
+       deviations of the noise. All candidates cost the round budget, so the largest contribution per unit of budget is
+       the largest
 
-       .. math:: w_r \, (\lVert P_r (M_r(x) - M_r(\hat x)) \rVert_1 - \sqrt{2 / \pi} \, \sigma \lvert P_r \rvert).
+       .. math:: w_r \, (\lVert P_r (M_r(x) - M_r(\hat x)) \rVert_1 - \sqrt{2 / \pi} \, \sigma \lvert P_r \rvert),
 
-       Its sums over boxes are measured, as the linear measurement that they are: boxes are not
-       assumed to be uniform in the model, which other measurements shape inside of them.
-    4. When the noise of a measurement is more than `eta` times what it changed, later rounds cost four times as much.
+       which the exponential mechanism selects. The sums over boxes are measured and used as a linear measurement; the
+       model need not be uniform inside a box.
+    4. If the noise of a measurement exceeds `eta` times the change of the model, later rounds cost four times as much.
 
-    **Why it is private.** As published, the partition of a marginal and the budget asked for it are computed from the
-    true marginal and used without noise, and the score that selects it is an error divided by that budget, which no
-    sensitivity bounds. Here the records are read by the curator alone, in two ways. (a) `measure`: queries and spends
-    are functions of the domain, the workload and of answers that were paid for before: the paths come from the first
-    model, the fineness from the round budget, the round budget from the model's changes; so each is the Gaussian
-    mechanism chosen by post-processing. (b) `select`: the scores are those above. P_r sums disjoint cells, so
-    ||P_r v||_1 <= ||v||_1, and
-    the model and P_r are the same for neighbors: one record moves a score by at most w_r, and the largest w_r is what
-    the exponential mechanism is calibrated to. Both compose adaptively under zCDP, and the curator refuses what the
-    budget does not cover.
+    **Privacy.** The published algorithm computes the partition of a marginal and its required budget from the true
+    marginal, without noise, and its score divides an error by that budget, so no sensitivity bounds the score. Here the
+    curator reads the records in two ways. (a) `measure`: queries and costs are functions of the domain, the workload
+    and released answers. The paths follow from the first model, the fineness from the round budget, and the round
+    budget from the changes of the model. So each measurement is a Gaussian mechanism chosen by post-processing.
+    (b) `select`: the scores are those above. P_r sums disjoint cells, so ||P_r v||_1 <= ||v||_1, and the model and P_r
+    are the same for neighbors. So one record moves a score by at most w_r, and the exponential mechanism is calibrated
+    to the largest w_r. Both compose adaptively under zCDP.
 
     >>> import pgmest as pg
     >>> data = pg.datasets.load("census").select(["age", "sex", "income>50K"])
@@ -99,29 +97,30 @@ class PPSyn(Mechanism):
     True
 
     Args:
-        dimensions: the most attributes of a marginal that is measured (d). Without a workload all pairs matter.
-        eta: how much noise a measurement may have, as a share of what it changes. At 1 as in AIM; below 1 the rounds
-            are fewer and more accurate.
-        fineness: how full boxes are, in standard deviations of the noise; 0 measures every cell.
-        rounds: how many rounds the first round budgets are made for, by default 16 per attribute. There will be fewer.
-        one_way: the share of the budget for the one-way marginals.
-        measuring: the share of a round that pays for the measurement; the rest pays for the selection.
+        dimensions: the most attributes of a measured marginal (d). Without a workload the candidates are all pairs.
+        eta: the largest noise of a measurement, as a fraction of the change of the model. 1 is AIM's rule; a smaller
+            eta makes fewer and more accurate rounds.
+        fineness: the least mean count of a box, in standard deviations of the noise; 0 measures every cell.
+        rounds: the number of rounds that the first round budget is planned for, by default 16 per attribute. Annealing
+            makes the actual number smaller.
+        one_way_share: the share of the budget for the one-way marginals.
+        measuring_share: the share of a round's budget for the measurement; the rest pays for the selection.
         max_megabytes: the largest junction tree, 8 bytes a cell.
-        max_cells: marginals with more cells are not measured.
-        tolerance: of the solver in each round; a tenth of it in the last.
-        max_iterations: of the solver in each round; ten times as many in the last. (Sums over boxes have no sharp
-            certificate, so that most rounds end here.)
+        max_cells: the most cells of a marginal of several attributes.
+        tolerance: the relative tolerance of the solver in each round; a tenth of it in the last round.
+        max_iterations: the most iterations of the solver in each round; ten times as many in the last round. Most
+            rounds end at this limit, as sums over boxes have no sharp certificate.
 
     Raises:
-        ArgumentError: a parameter out of its range.
+        ArgumentError: if a parameter is out of its range.
     """
 
     dimensions: int = parameter(3, COUNT)
     eta: float = parameter(1.0, UP_TO_ONE)
     fineness: float = parameter(4.0, NOT_NEGATIVE)
     rounds: int | None = parameter(None, optional(COUNT))
-    one_way: float = parameter(0.1, SHARE)
-    measuring: float = parameter(MEASURING, SHARE)
+    one_way_share: float = parameter(0.1, SHARE)
+    measuring_share: float = parameter(MEASURING_SHARE, SHARE)
     max_megabytes: float = parameter(TREE_MEGABYTES, MEGABYTES)
     max_cells: float = parameter(1e6, CELLS)
     tolerance: float = parameter(1e-2, POSITIVE)
@@ -136,15 +135,15 @@ class PPSyn(Mechanism):
         paths = merging_paths(estimator.model)
         first = curator.remaining / planned_rounds(self.rounds, curator.domain)
         candidates = partial(self._candidates, curator, relevance, Grids(paths), estimator, {})
-        chosen = Adaptive(candidates, Annealing(first, self.eta), estimator, self.measuring).run(curator)
+        chosen = Adaptive(candidates, Annealing(first, self.eta), estimator, self.measuring_share).run(curator)
         return Outcome(estimator.model, {"chosen": chosen})
 
     def _started(self, curator: Curator, relevance: Mapping[Clique, float]) -> GraphicalModel:
-        """The model of the one-way marginals, measured with budgets proportional to c^(2/3), and neighbors merged."""
+        """Return the model of the one-way marginals, measured with c^(2/3) shares and denoised."""
         one_way = [clique for clique in relevance if len(clique) == 1]
         limit = tree_limit(curator, one_way, self.max_megabytes)
         weights = least_error_weights(curator.domain, one_way, Rho)
-        measured = curator.measure_all(one_way, curator.budget * self.one_way, weights=weights)
+        measured = curator.measure_all(one_way, curator.budget * self.one_way_share, weights=weights)
         return GraphicalModel(
             curator,
             limit,
@@ -165,12 +164,18 @@ class PPSyn(Mechanism):
         turn: Round,
         model: Distribution,
     ) -> Sequence[Candidate]:
-        """The marginals for which there is room, each on the grid on which this round's noise lets it be measured.
+        """Return the candidates that fit into the junction tree, each with the finest grid that the noise allows.
 
         Args:
-            made: the candidates of rounds before; those that have not changed are offered again.
+            curator: the curator of the records.
+            relevance: the relevance of each marginal.
+            grids: the grids of all marginals.
+            estimator: the model and the limit on its junction tree.
+            made: the candidates of earlier rounds, which are returned again if they have not changed.
+            turn: the round.
+            model: the current estimate.
         """
-        stddev = noise_for(turn.budget * self.measuring, curator.neighbors).stddev
+        stddev = noise_for(turn.budget * self.measuring_share, curator.neighbors).stddev
         buckets = model.total / (self.fineness * stddev) if self.fineness else np.inf
         moved = curator.neighbors.l1_sensitivity()
         noise = MEAN_ABSOLUTE * stddev
@@ -191,5 +196,5 @@ class PPSyn(Mechanism):
 
 
 def merging_paths(model: Distribution) -> dict[str, MergingPath]:
-    """A path for each attribute that merges the lightest neighbors first, with costs as shares of the records."""
+    """Return the path of each attribute that merges the lightest neighbors first, with costs as fractions."""
     return {name: MergingPath.of(model.project((name,)).values / model.total, joint_mass) for name in model.domain}

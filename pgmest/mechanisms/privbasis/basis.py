@@ -1,8 +1,8 @@
-"""Basis sets: itemsets of bounded size in which frequent items and pairs, and so frequent itemsets, are contained.
+"""Basis sets: itemsets of bounded size that together contain the frequent items and pairs, and so frequent itemsets.
 
-If all pairs inside a frequent itemset are frequent, it is in a clique of the graph of frequent pairs, so the maximal
-cliques are a basis set. Cliques are then merged where that makes the answers about frequent items and pairs less noisy:
-a larger basis adds up more cells for an answer, but leaves fewer bases to share the budget.
+All pairs inside a frequent itemset are frequent, so the itemset is in a clique of the graph of frequent pairs, and the
+maximal cliques are a basis set. Cliques are then merged if that lowers the noise of the answers about frequent items
+and pairs: a larger basis sums more cells for an answer, but fewer bases divide the budget.
 """
 
 from __future__ import annotations
@@ -15,24 +15,25 @@ import networkx as nx
 Basis = frozenset[str]
 
 LARGEST = 12
-"""At most this many items in a basis, whose marginal has 2^12 cells."""
+"""The default of the most items in a basis; a marginal then has at most 2^12 cells."""
 
-APART = 3
-"""Items without a frequent pair are put into bases of at most this size, before any are merged."""
+SINGLES_PER_BASIS = 3
+"""The most items without a frequent pair in an initial basis, before bases are merged."""
 
 
 def basis_set(
     items: Sequence[str], pairs: Iterable[frozenset[str]], power: float = 1.0, largest: int = LARGEST
 ) -> list[Basis]:
-    """Bases that hold every item and every pair.
+    """Return bases that contain every item and every pair.
 
     >>> sorted(map(sorted, basis_set("abcdefgh", [frozenset(pair) for pair in ("ab", "bc", "ac", "gh")])))
     [['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']]
 
     Args:
         items: the frequent items.
-        pairs: the frequent pairs of them.
-        power: with w bases the variance of each answer grows with w^power: 1 under zCDP, 2 under pure DP.
+        pairs: the frequent pairs of items.
+        power: the exponent p with which w bases multiply the variance of each answer by w^p: 1 under zCDP, 2 under
+            pure DP.
         largest: the most items in a basis.
     """
     wanted = [frozenset(pair) for pair in pairs]
@@ -40,7 +41,7 @@ def basis_set(
         return [frozenset(items)] if items else []
     bases = [part for clique in _maximal_cliques(wanted) for part in _covering(clique, largest)]
     apart = [item for item in items if not any(item in basis for basis in bases)]
-    together = min(APART, largest)
+    together = min(SINGLES_PER_BASIS, largest)
     bases += [frozenset(apart[place : place + together]) for place in range(0, len(apart), together)]
     bases = [basis for basis in bases if not any(basis < other for other in bases)]
     asked = [frozenset([item]) for item in items] + wanted
@@ -48,12 +49,12 @@ def basis_set(
 
 
 def merged(bases: list[Basis], asked: Sequence[frozenset[str]], power: float, largest: int) -> list[Basis]:
-    """Two bases made one, the two that this helps most, until it helps no more.
+    """Merge the two bases that lower the average variance the most, until no merge lowers it.
 
     Args:
-        bases: what to merge.
-        asked: the itemsets whose average variance counts.
-        power, largest: see `basis_set`.
+        bases: the bases to merge.
+        asked: the itemsets whose average variance is minimized.
+        power, largest: as for `basis_set`.
     """
     error = average_variance(bases, asked, power)
     while True:
@@ -68,9 +69,9 @@ def merged(bases: list[Basis], asked: Sequence[frozenset[str]], power: float, la
 
 
 def average_variance(bases: Sequence[Basis], asked: Sequence[frozenset[str]], power: float) -> float:
-    """The average variance of the answers about some itemsets, in units of that of a cell of a single basis.
+    """Return the average variance of the supports of itemsets, in units of the variance of a cell of a single basis.
 
-    An itemset X in a basis B sums 2^(|B| - |X|) noisy cells; what several bases say is averaged.
+    The support of an itemset X sums 2^(|B| - |X|) noisy cells of a basis B; the answers of several bases are averaged.
 
     >>> average_variance([frozenset("abc"), frozenset("cd")], [frozenset("ab"), frozenset("a")], 1.0)
     6.0
@@ -90,7 +91,7 @@ def _maximal_cliques(pairs: Iterable[frozenset[str]]) -> list[Basis]:
 
 
 def _covering(clique: Basis, largest: int) -> list[Basis]:
-    """A clique that is too large, as bases that hold all of its pairs: unions of two parts."""
+    """Return bases that contain all pairs of a clique: unions of two parts if the clique is too large."""
     if len(clique) <= largest:
         return [clique]
     names, half = sorted(clique), max(1, largest // 2)

@@ -1,4 +1,4 @@
-"""Frequent itemsets under differential privacy: which items, which pairs, and the noisy counts of a basis set."""
+"""Frequent itemsets under differential privacy: select items and pairs, then measure the marginals of a basis set."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError, DomainError
 from pgmest.data.dataset import Dataset
+from pgmest.errors import ArgumentError, DomainError
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.mechanisms.privbasis.basis import LARGEST, Basis, basis_set
 from pgmest.privacy.budgets import Budget, Epsilon
@@ -20,24 +20,24 @@ from pgmest.tables.domain import Clique
 
 Itemset = frozenset[str]
 
-SHARES = (0.05, 0.05, 0.4, 0.5)
-"""Of the budget: the number of records; how many items and pairs are frequent; which; and the basis set. The paper has
-0.1, 0.4 and 0.5 for the last three, and takes the number of records as known."""
+BUDGET_SHARES = (0.05, 0.05, 0.4, 0.5)
+"""The shares of the budget for the number of records, the numbers of frequent items and pairs, their selection, and the
+basis set. The paper has 0.1, 0.4 and 0.5 for the last three and assumes that the number of records is public."""
 
 MOST_PAIRS = 4096
-"""At most this many pairs are looked at; more items than that allows are not selected."""
+"""The most candidate pairs, which bounds the number of selected items by the square root of twice this number."""
 
 
 @dataclass(frozen=True, eq=False)
 class FrequentItemsets:
-    """What was found.
+    """The frequent itemsets found by `frequent_itemsets`.
 
     Attributes:
-        supports: the estimated number of records with each frequent itemset, largest first.
-        stddevs: the standard deviation of the noise on each.
-        threshold: what counts as frequent, in records.
-        items: the items selected.
-        pairs: the pairs of them selected.
+        supports: the noisy support of each frequent itemset in records, largest first.
+        stddevs: the standard deviation of the noise of each support, in records.
+        threshold: the least support of a frequent itemset, in records.
+        items: the selected items.
+        pairs: the selected pairs of items.
         bases: the basis set.
         measurements: the noisy marginal of each basis.
     """
@@ -54,19 +54,20 @@ class FrequentItemsets:
 def frequent_itemsets(
     curator: Curator, spend: Budget, theta: float, *, largest: int = LARGEST, max_items: int | None = None
 ) -> FrequentItemsets:
-    r"""The itemsets that at least the share theta of the records contain, with their noisy supports (PrivBasis).
+    r"""Find the itemsets whose support is at least a fraction theta of the records (PrivBasis, Li et al. 2012).
 
-    Items are attributes with two codes, and a record contains an item whose code is 1.
+    Items are attributes with two codes; a record contains an item if the code is 1.
 
-    1. lambda, the number of frequent items, by the exponential mechanism: j scores by how close the supports of the
-       j-th and the next most frequent item are to theta N. Then lambda items one after the other, each by its support.
-    2. With more than `largest` items the same for pairs of them: an itemset is frequent only if all its subsets are.
-    3. The basis set (`basis_set`), whose marginals are measured. The support of an itemset in a basis is the sum of the
-       cells that have all of its items; bases that share it are averaged by the inverse of their variances. Itemsets
-       that no basis holds, of more than `largest` items if not fewer, are not found.
+    1. The exponential mechanism selects lambda, the number of frequent items: the score of j is high if the supports of
+       the j-th and the next most frequent item enclose theta N. It then selects lambda items one by one by support.
+    2. If there are more than `largest` items, pairs of the selected items are selected in the same way: an itemset is
+       frequent only if all its subsets are.
+    3. The marginals of a basis set (`basis_set`) are measured. The support of an itemset is the sum of the cells of a
+       basis that contain all of its items; several bases are averaged, weighted by their inverse variances. Itemsets
+       outside all bases are not found.
 
-    A record changes each support by at most one, and so each score; all is read through the curator, which charges it.
-    Under `AddRemove` supports move in one direction, which halves the noise of selecting by them.
+    A record changes each support, and so each score, by at most one. Under `AddRemove` the supports of neighbors all
+    move in one direction, which halves the noise of the selection.
 
     >>> from pgmest.privacy import Rho
     >>> rng = np.random.default_rng(0)
@@ -79,26 +80,26 @@ def frequent_itemsets(
     [['bread'], ['bread', 'butter'], ['butter']]
 
     Args:
-        curator: has the records.
-        spend: for everything, of the budget's type.
-        theta: the share of the records, above 0 and at most 1.
-        largest: the most items in a basis.
-        max_items: the most items to select; by default as many as have `MOST_PAIRS` pairs.
+        curator: the curator of the records.
+        spend: the total cost, of the budget's type.
+        theta: the least support as a fraction of the records, above 0 and at most 1.
+        largest: the most items in a basis, from 2 to 20.
+        max_items: the most items to select; by default the number of items with `MOST_PAIRS` pairs.
 
     Raises:
-        ArgumentError: a share or number that cannot be.
-        DomainError: an attribute with other than two codes.
+        ArgumentError: if `theta` or `largest` is out of its range.
+        DomainError: if an attribute does not have two codes.
         BudgetExceeded, BudgetTypeError: as for `Curator.measure`.
     """
     if isinstance(theta, bool) or not 0 < theta <= 1:
-        raise ArgumentError.of("theta", theta, "a share of the records, above 0 and at most 1")
+        raise ArgumentError.of("theta", theta, "a fraction of the records, above 0 and at most 1")
     if not isinstance(largest, int) or not 2 <= largest <= 20:
         raise ArgumentError.of("largest", largest, "an integer from 2 to 20")
     other = [name for name, size in curator.domain.items() if size != 2]
     if other:
         raise DomainError(f"items are attributes with the codes 0 and 1; {other[0]!r} has {curator.domain[other[0]]}.")
-    number, how_many, which, rest = spend.split(SHARES)
-    threshold = theta * _records(curator, number)
+    number, how_many, which, rest = spend.split(BUDGET_SHARES)
+    threshold = theta * float(curator.public_total or max(1.0, float(curator.count(number).values.item())))
     names = list(curator.domain.attributes)
     most = min(len(names), max_items or len(names), int(math.sqrt(2 * MOST_PAIRS)))
     two_stages = most > largest
@@ -129,10 +130,10 @@ def frequent_itemsets(
 
 
 def support(itemset: Iterable[str], measured: Sequence[LinearMeasurement]) -> tuple[float, float]:
-    """The number of records with all of some items, from the marginals of bases, and its standard deviation.
+    """Return the noisy support of an itemset in records and its standard deviation, from the marginals of bases.
 
     Raises:
-        ArgumentError: no basis holds the items.
+        ArgumentError: if no basis contains the itemset.
     """
     items = set(itemset)
     values, precisions = [], []
@@ -149,23 +150,23 @@ def support(itemset: Iterable[str], measured: Sequence[LinearMeasurement]) -> tu
 
 @dataclass(frozen=True, eq=False)
 class Supports(Scores[Clique]):
-    """Scores that are the supports of itemsets."""
+    """The scores of itemsets by their support."""
 
     def evaluate(self, data: Dataset, candidates: Sequence[Clique]) -> list[float]:
-        """See `Scores`."""
+        """Return the exact support of each candidate, for the curator alone."""
         return supports_of(data, candidates).tolist()
 
 
 @dataclass(frozen=True, eq=False)
-class HowMany(Scores[int]):
-    r"""How well j is the number of itemsets with at least a threshold of records.
+class FrequentCount(Scores[int]):
+    r"""The scores of j as the number of itemsets whose support is at least a threshold t.
 
-    With the supports in descending order $s_1, s_2, \dots$ the score is $-\max(t - s_j, s_{j + 1} - t, 0)$, which is 0
-    for the right number. (PrivBasis scores $-|s_j - t|$, which may prefer a number with an itemset far below t.)
-    Neighbors that move every support by at most one move the j-th largest by at most one, and so each score.
+    For supports $s_1 \ge s_2 \ge \dots$ the score is $-\max(t - s_j, s_{j + 1} - t, 0)$, which is 0 for the exact
+    number. (PrivBasis scores $-|s_j - t|$, which may prefer a number with an itemset far below t.) If no support
+    changes by more than one between neighbors, neither does the j-th largest support, nor the score.
 
     Attributes:
-        itemsets: whose supports.
+        itemsets: the itemsets that are counted.
         threshold: t, in records.
     """
 
@@ -173,7 +174,7 @@ class HowMany(Scores[int]):
     threshold: float
 
     def evaluate(self, data: Dataset, candidates: Sequence[int]) -> list[float]:
-        """See `Scores`."""
+        """Return the exact score of each number, for the curator alone."""
         descending = np.sort(supports_of(data, self.itemsets))[::-1]
         too_many = np.concatenate([[-np.inf], self.threshold - descending])
         too_few = np.concatenate([descending - self.threshold, [-np.inf]])
@@ -182,14 +183,9 @@ class HowMany(Scores[int]):
 
 
 def supports_of(data: Dataset, itemsets: Sequence[Clique]) -> np.ndarray:
-    """The exact number of records with all items of each itemset, shape (itemsets,): for the curator alone."""
+    """Return the exact support of each itemset in records, shape (itemsets,), for the curator alone."""
     tables = data.project_many(list(itemsets))
     return np.array([float(table.values.reshape(-1)[-1]) for table in tables])
-
-
-def _records(curator: Curator, spend: Budget) -> float:
-    """The number of records: public, or measured, at least 1."""
-    return float(curator.public_total or max(1.0, float(curator.count(spend).values.item())))
 
 
 def _selected(
@@ -201,9 +197,9 @@ def _selected(
     most: int,
     what: str,
 ) -> list[Clique]:
-    """About as many itemsets as are frequent, the most frequent ones: by the exponential mechanism (steps 1 and 2)."""
-    moved = float(curator.neighbors.records)  # also of Replace: a support falls or rises by one for each record
-    closest = HowMany(tuple(options), threshold)
+    """Select the number of frequent itemsets and then that many itemsets by support (steps 1 and 2)."""
+    moved = float(curator.neighbors.records)  # under Replace, too: a replaced record moves a support by at most one
+    closest = FrequentCount(tuple(options), threshold)
     count = curator.select(list(range(most + 1)), closest, moved, how_many, label=f"how many {what} are frequent")
     left, found = list(options), list[Clique]()
     monotone, scores = curator.public_total is None, Supports()
@@ -215,7 +211,7 @@ def _selected(
 
 
 def _inside(bases: Iterable[Basis]) -> list[Itemset]:
-    """All itemsets that are parts of bases, but the empty one."""
+    """Return all nonempty subsets of the bases."""
     found: dict[Itemset, None] = {}
     for basis in bases:
         names = sorted(basis)

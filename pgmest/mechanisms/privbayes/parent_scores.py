@@ -1,17 +1,17 @@
-r"""How good a set of parents is for an attribute: the three scores of PrivBayes, and how far one individual moves them.
+r"""The three scores of PrivBayes for an attribute and its parents, and their sensitivities.
 
-Scores are of the (|X|, |Pi|) table of counts of an attribute and its parents, and are in counts, not fractions, so
-that their sensitivity does not depend on the number of records, which is private under `AddRemove`.
+A score is a function of the (|X|, |Pi|) table of counts of an attribute and its parents. Scores are in counts, not
+fractions, so their sensitivity does not depend on the number of records, which is private under `AddRemove`.
 
 ======  =========================================================================================================
-score   what it is (Zhang et al. 2017, section 4)
+score   definition (Zhang et al. 2017, section 4)
 ======  =========================================================================================================
 I       mutual information, n I(X; Pi) / g(n) with g(n) = (n + 1) log(n + 1) - n log n, about 1 + log n
 F       -n/2 times the l1 distance to the nearest distribution of greatest mutual information; X binary
 R       n/2 times the l1 distance of the joint distribution from the product of its marginals
 ======  =========================================================================================================
 
-For neighbors that differ in one record, n of them (in the larger dataset, c counts, a and b their sums):
+The bounds for neighbors that differ in one record, with counts c, their row and column sums a and b, and n records:
 
 - **R, a record added.** With p = a / n, q = b / n and the new record's unit vectors e, f, the matrix c - a b^T / n
   changes by n / (n + 1) (e - p)(f - q)^T, whose l1 norm is at most 4 n / (n + 1). So R changes by less than 2.
@@ -19,12 +19,12 @@ For neighbors that differ in one record, n of them (in the larger dataset, c cou
 - **F.** With each code of Pi assigned to a code of X, F is minus the least
   (n/2 - K_0)_+ + (n/2 - K_1)_+ over assignments, with K_x the records that agree with it. For one assignment an
   added record raises n/2 by 1/2 in both terms and one of the K by at most 1: the sum changes by at most 1. A replaced
-  record changes each K by at most 1, in opposite directions: at most 1, as published.
+  record changes each K by at most 1, in opposite directions, so the sum changes by at most 1, as published.
 - **I, a record added.** n I = S(c) + S(n) - S(a) - S(b) with S the sum of t log t, and each increment of t log t
-  is increasing and concave. Hence n I rises by at most g(n), and falls by at most 2 g(n / 2) - g(n); divided by g,
-  which itself grows, the score changes by at most 1. **Replaced**: as published, divided by g(n).
+  is increasing and concave. Hence n I rises by at most g(n) and falls by at most 2 g(n / 2) - g(n). Divided by g,
+  which increases, the score changes by at most 1. **Replaced**: as published, divided by g(n).
 
-An individual of several records moves each score that many times as far.
+The sensitivity for an individual of k records is k times as large.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from pgmest.privacy.neighbors import Neighbors
 from pgmest.tables.domain import Clique
 
 Family = Clique
-"""An attribute, and then its parents."""
+"""An attribute, followed by its parents."""
 
 
 def mutual_information_score(table: np.ndarray) -> float:
-    """I; natural logs."""
+    """Return I, the mutual information in natural logarithms."""
     total = table.sum()
     if total <= 0:
         return 0.0
@@ -51,22 +51,22 @@ def mutual_information_score(table: np.ndarray) -> float:
 
 
 def nearest_dependence_score(table: np.ndarray) -> float:
-    """F; 0 for an attribute that never varies and has no second row."""
+    """Return F. The score of a table with one row, an attribute with a single value, is 0."""
     counts = table.astype(np.int64)
     half = counts.sum() / 2
     agreeing = np.where(counts[0] >= counts[-1], counts[0], 0), np.where(counts[0] < counts[-1], counts[-1], 0)
     larger = int(agreeing[1].sum() > agreeing[0].sum())
     excess, missing = agreeing[larger].sum() - half, half - agreeing[1 - larger].sum()
     if excess <= 0:
-        return -float(missing - excess)  # all agree as well as they can, and neither has too many
+        return -float(missing - excess)  # the best assignment of every column leaves no excess
     movable = (agreeing[larger] > 0) & (counts[larger - 1] > 0)
     return -_least_shortfall(counts[larger][movable], counts[larger - 1][movable], excess, missing)
 
 
 def _least_shortfall(lost: np.ndarray, gained: np.ndarray, excess: float, missing: float) -> float:
-    """min over subsets of (sum of lost - excess)_+ + (missing - sum of gained)_+, by dynamic programming."""
+    """Return the minimum over subsets of (sum of lost - excess)_+ + (missing - sum of gained)_+ (dynamic program)."""
     most = int(min(gained.sum(), math.ceil(missing)))
-    cost = np.full(most + 1, np.inf)  # cost[g]: the least that is lost where g, or for the last at least g, is gained
+    cost = np.full(most + 1, np.inf)  # cost[g]: the least loss for a gain of g (the last: at least g)
     cost[0] = 0.0
     for loss, gain in zip(lost.tolist(), gained.tolist(), strict=True):
         step = min(gain, most)
@@ -78,7 +78,7 @@ def _least_shortfall(lost: np.ndarray, gained: np.ndarray, excess: float, missin
 
 
 def dependence_score(table: np.ndarray) -> float:
-    """R."""
+    """Return R, half the l1 distance from independence."""
     independent = np.outer(table.sum(axis=1), table.sum(axis=0)) / max(table.sum(), 1.0)
     return 0.5 * float(np.abs(table - independent).sum())
 
@@ -91,18 +91,19 @@ SCORES: dict[str, Callable[[np.ndarray], float]] = {
 
 
 def information_scale(records: float) -> float:
-    """g(n) = (n + 1) log(n + 1) - n log n: the most that the n + 1st record adds to n I."""
+    """Return g(n) = (n + 1) log(n + 1) - n log n, the most that record n + 1 adds to n I."""
     return float(_xlogx(np.array(records + 1.0)) - _xlogx(np.array(float(records))))
 
 
 def sensitivity(score: str, neighbors: Neighbors, public_total: int | None, binary: bool) -> float:
-    """The most that an individual moves a score; derived at the top of this module.
+    """Return the sensitivity of a score, derived at the top of this module.
 
     Args:
         score: "I", "F" or "R".
-        neighbors: the relation.
+        neighbors: the neighboring relation.
         public_total: the number of records under `Replace`, None under `AddRemove`.
-        binary: whether in every family the attribute or its parents have at most two codes; I moves less then.
+        binary: whether in every family the attribute or its parents have at most two codes, which makes the sensitivity
+            of I smaller.
     """
     if public_total is None:
         return neighbors.records * {"I": 1.0, "F": 1.0, "R": 2.0}[score]

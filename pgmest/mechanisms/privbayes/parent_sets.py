@@ -1,4 +1,4 @@
-"""Sets of parents that are as large as their table may be: what PrivBayes chooses among."""
+"""Maximal parent sets: the candidates of PrivBayes."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from pgmest.tables.domain import Clique, Domain
 def maximal_parent_sets(
     domain: Domain, attributes: Sequence[str], max_cells: float, limit: int, rng: np.random.Generator
 ) -> list[Clique]:
-    """The sets of attributes with at most `max_cells` cells, to which no other can be added (Zhang et al., Alg. 5).
+    """Return the maximal sets of attributes with at most `max_cells` cells (Zhang et al. 2017, Algorithm 5).
 
-    They are all of them, or where there are more than `limit`, that many drawn at random; each in domain order.
+    If there are more than `limit` sets, at most `limit` are drawn at random. Each set is in domain order.
 
     >>> domain = Domain({"a": 2, "b": 3, "c": 4})
     >>> maximal_parent_sets(domain, ["a", "b", "c"], 8, 10, np.random.default_rng(0))
@@ -33,12 +33,12 @@ def maximal_parent_sets(
 
 
 def _enumerate(sizes: Sequence[int], max_cells: float) -> Iterator[tuple[int, ...]]:
-    """All maximal sets, as positions; `sizes` falls."""
+    """Yield all maximal sets as positions in `sizes`, which must be descending."""
     rest = [math.prod(sizes[start:]) for start in range(len(sizes) + 1)]
 
     def extend(start: int, chosen: tuple[int, ...], cells: int, excluded: float) -> Iterator[tuple[int, ...]]:
         if cells * rest[start] * excluded <= max_cells:
-            return  # even with all that are left, the smallest one left out would still fit
+            return  # not maximal: the smallest excluded attribute fits beside all that remain
         if start == len(sizes):
             yield chosen
             return
@@ -50,7 +50,7 @@ def _enumerate(sizes: Sequence[int], max_cells: float) -> Iterator[tuple[int, ..
 
 
 def _draw(sizes: Sequence[int], max_cells: float, rng: np.random.Generator) -> tuple[int, ...]:
-    """One maximal set: attributes in random order, each that still fits."""
+    """Return one maximal set, which adds each attribute that fits, in random order."""
     cells, chosen = 1, []
     for place in rng.permutation(len(sizes)):
         if cells * sizes[place] <= max_cells:

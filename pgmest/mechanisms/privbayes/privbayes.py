@@ -1,4 +1,4 @@
-"""PrivBayes: a Bayesian network chosen greedily and privately, and noisy marginals of its families."""
+"""PrivBayes: select a Bayesian network greedily and privately, then measure the marginals of its families."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError
+from pgmest.errors import ArgumentError
 from pgmest.graph.junction_tree import JunctionTree
 from pgmest.mechanisms.estimation import estimate_measured
 from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE
@@ -31,55 +31,57 @@ from pgmest.mechanisms.privbayes.parent_sets import maximal_parent_sets
 from pgmest.mechanisms.result import Outcome
 from pgmest.models.bayesian_network import BayesianNetwork
 from pgmest.privacy.budgets import Budget
+from pgmest.privacy.charge_plan import ChargePlan
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.neighbors import Replace
 from pgmest.privacy.noise import Noise, noise_for
-from pgmest.privacy.plans import Plan
 from pgmest.privacy.scores import TableScores
-from pgmest.queries.workloads import Workload
 from pgmest.solvers.total import estimate_total
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
+from pgmest.workloads import Workload
 
 
 @dataclass(frozen=True, kw_only=True)
 class PrivBayes(Mechanism):
     r"""PrivBayes (Zhang, Cormode, Procopiuc, Srivastava, Xiao, TODS 2017).
 
-    A first attribute at random; then, in each round, an attribute and its parents among those that the network has
-    already, selected by a score of their dependence. Parents are sets as large as they may be: a table of c cells is
-    theta-useful if the average count, n / c, is at least theta times the average noise. Then the marginals of each
-    attribute with its parents are measured, with equal shares of the budget; one that another contains is not measured,
-    but summed from that.
+    The network starts with a random attribute. Each round selects an attribute and its parents among the attributes of
+    the network by the exponential mechanism, with a score of their dependence (Algorithm 4). The candidates are the
+    maximal theta-useful parent sets: a table of c cells is theta-useful if the mean count n / c is at least theta times
+    the mean absolute noise. The marginals of each attribute with its parents are then measured with equal budgets. A
+    marginal inside another one is summed from it.
 
-    estimator="original" takes the conditional distributions from the noisy marginals, without their negative counts;
-    its records are drawn attribute by attribute. estimator="pgm" estimates a graphical model of the same measurements.
+    estimator="original" computes the conditional distributions from the noisy marginals, with negative counts set to
+    zero, and draws records attribute by attribute. estimator="pgm" estimates a graphical model of the same
+    measurements.
 
-    It learns the joint distribution; a workload makes no difference to it. Published for epsilon-DP with Laplace noise
-    and the exponential mechanism; here also under zCDP, with Gaussian noise.
+    The workload has no effect. The paper has epsilon-DP with Laplace noise; zCDP with Gaussian noise works, too.
 
     >>> import pgmest as pg
     >>> data = pg.datasets.load("census").select(["sex", "race", "income>50K", "relationship"])
-    >>> result = PrivBayes(epsilon=1.0, backend="simulation").fit(data, seed=0)
+    >>> result = PrivBayes(epsilon=1.0, delta=0, backend="simulation").fit(data, seed=0)
     >>> len(result.details["parents"]), result.ledger.remaining / result.ledger.budget < 1e-9
     (4, True)
 
     Args:
         estimator: "pgm" or "original".
-        theta: how useful a table must be.
-        structure: the share of the budget that chooses the network (beta of the paper).
+        theta: the least mean count of a family's table, in units of the mean absolute noise.
+        structure_share: the share of the budget that selects the network (beta of the paper).
         score: "I", "F" (binary domains) or "R" (`pgmest.mechanisms.privbayes.parent_scores`); "auto" is F where all
             attributes are binary, else R.
-        max_candidates: the most families to choose among in a round; where there are more, some at random.
-        max_megabytes: the largest junction tree. A network with a larger one loses parents before it is measured.
+        max_candidates: the most candidate families in a round; a larger set is sampled.
+        max_megabytes: the largest junction tree, 8 bytes a cell. Parents are removed from a network with a larger one
+            before it is measured.
 
     Raises:
-        ArgumentError: a parameter that is not valid; before anything is spent, score="F" on other domains.
+        ArgumentError: if a parameter is not valid or, before anything is spent, if the score "F" is asked for and an
+            attribute has more than two values.
     """
 
     estimator: str = parameter("pgm", ESTIMATOR)
     theta: float = parameter(4.0, POSITIVE)
-    structure: float = parameter(0.3, SHARE)
+    structure_share: float = parameter(0.3, SHARE)
     score: str = parameter("auto", choice(("auto", *SCORES)))
     max_candidates: int = parameter(2000, COUNT)
     max_megabytes: float = parameter(TREE_MEGABYTES, MEGABYTES)
@@ -87,12 +89,12 @@ class PrivBayes(Mechanism):
     definition: ClassVar[str] = "either"
     accountings: ClassVar[tuple[str, ...]] = ACCOUNTINGS
 
-    def plan(self, domain: Domain, workload: Workload | None) -> Plan:
+    def plan(self, domain: Domain, workload: Workload | None) -> ChargePlan:
         rest = 1.0 if isinstance(self.neighbors, Replace) else 1 - COUNT_SHARE
         choices = len(domain) - 1
         if not choices:
-            return Plan(1)
-        return Plan(1 - rest * self.structure, choices, rest * self.structure / choices)
+            return ChargePlan(1)
+        return ChargePlan(1 - rest * self.structure_share, choices, rest * self.structure_share / choices)
 
     def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
         domain = curator.domain
@@ -100,11 +102,12 @@ class PrivBayes(Mechanism):
         records = float(curator.public_total or 0)
         if curator.public_total is None:
             records = max(1.0, float(curator.count(curator.budget * COUNT_SHARE).values.item()))
-        choosing = curator.remaining * self.structure
+        choosing = curator.remaining * self.structure_share
         noise = noise_for((curator.remaining - choosing) / len(domain), curator.neighbors)
         max_cells = records / (self.theta * mean_absolute(noise))
         network = self._network(curator, choosing, score, max_cells, rng)
-        parents = within(domain, network, self.max_megabytes, [rule.attributes for rule in curator.structural_zeros])
+        ruled = [rule.attributes for rule in curator.structural_zeros]
+        parents = limit_parents(domain, network, self.max_megabytes, ruled)
         measured = _maximal([frozenset((name, *given)) for name, given in parents.items()])
         cliques = [domain.ordered(members) for members in measured]
         curator.measure_all(cliques, curator.remaining)
@@ -119,7 +122,7 @@ class PrivBayes(Mechanism):
     def _network(
         self, curator: Curator, choosing: Budget, score: str, max_cells: float, rng: np.random.Generator
     ) -> dict[str, Clique]:
-        """Attribute -> parents, in the order in which they were chosen (Algorithm 4)."""
+        """Return the parents of each attribute, in the order of selection (Algorithm 4)."""
         domain = curator.domain
         rest = list(domain)
         parents: dict[str, Clique] = {rest.pop(int(rng.integers(len(rest)))): ()}
@@ -137,6 +140,7 @@ class PrivBayes(Mechanism):
     def _candidates(
         self, domain: Domain, inside: list[str], rest: list[str], max_cells: float, rng: np.random.Generator
     ) -> list[Family]:
+        """Return the families of an attribute of `rest` with a maximal parent set of `inside`."""
         limit = max(1, self.max_candidates // len(rest))
         by_size = {
             size: maximal_parent_sets(domain, inside, max_cells / size, limit, rng)
@@ -162,18 +166,22 @@ class PrivBayes(Mechanism):
 
 
 def mean_absolute(noise: Noise) -> float:
-    """The mean absolute value of noise, in counts: sigma sqrt(2 / pi) for Gaussian, stddev / sqrt(2) for Laplace."""
+    """Return the mean absolute noise in counts: sigma sqrt(2 / pi) for Gaussian, stddev / sqrt(2) for Laplace noise."""
     return noise.stddev * (MEAN_ABSOLUTE if "gaussian" in noise.kind else math.sqrt(0.5))
 
 
-def within(
+def limit_parents(
     domain: Domain, parents: Mapping[str, Clique], max_megabytes: float, others: Sequence[Clique] = ()
 ) -> dict[str, Clique]:
-    """The same network, or where its junction tree exceeds the limit, with fewer parents, the last ones dropped first.
+    """Return the network without the last parents of attributes that make the junction tree exceed the limit.
 
-    `others` are cliques that the tree holds, too.
+    The network is public already, so the change costs no privacy.
 
-    It only reads what is public already, the network, so it costs nothing.
+    Args:
+        domain: the attributes.
+        parents: the parents of each attribute.
+        max_megabytes: the largest junction tree, 8 bytes a cell.
+        others: further cliques of the junction tree.
     """
 
     def megabytes(network: Mapping[str, Clique], effort: str = "low") -> float:
@@ -191,6 +199,6 @@ def within(
 
 
 def _maximal(sets: list[frozenset[str]]) -> list[frozenset[str]]:
-    """Those that no other contains, each once."""
+    """Return the maximal sets, each once."""
     distinct = list(dict.fromkeys(sets))
     return [members for members in distinct if not any(members < other for other in distinct)]

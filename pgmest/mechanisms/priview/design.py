@@ -1,4 +1,4 @@
-"""Views: few marginals of bounded size that together hold every pair, or every triple, of attributes."""
+"""Covering designs: few marginals of bounded size (views) that together contain every pair or triple of attributes."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ import numpy as np
 from pgmest.mechanisms.priview.planes import pair_designs
 from pgmest.tables.domain import Clique, Domain
 
-LIMITS = tuple(2**power for power in range(4, 17))
-"""The sizes of views that `best_cover` compares, largest first."""
+VIEW_SIZES = tuple(2**power for power in range(4, 17))
+"""The size limits that `best_cover` compares, in cells."""
 
-PAST = 2
-"""After so many that are worse than the one before them it compares no more."""
+PATIENCE = 2
+"""The number of consecutive size limits with a larger error after which `best_cover` stops."""
 
 
 def subsets_of(cliques: Iterable[Clique], domain: Domain, strength: int) -> list[frozenset[str]]:
-    """The sets of `strength` attributes inside the cliques, and the cliques smaller than that, each once."""
+    """Return the sets of `strength` attributes inside the cliques, and the cliques with fewer attributes, each once."""
     found = (
         frozenset(part) for clique in cliques for part in itertools.combinations(clique, min(strength, len(clique)))
     )
@@ -30,12 +30,12 @@ def subsets_of(cliques: Iterable[Clique], domain: Domain, strength: int) -> list
 
 
 def cover(domain: Domain, wanted: Sequence[frozenset[str]], max_cells: float) -> list[Clique]:
-    """Views that hold each wanted set, found greedily: a covering design for attributes of any sizes.
+    """Return views that contain each wanted set: a covering design for attributes of any sizes, found greedily.
 
-    A view starts with the largest set that is not covered, and takes in, as long as it keeps to `max_cells`, the
-    attribute that covers the most further sets, of these the one with the fewest values. A set larger than that is a
-    view by itself. Where all pairs of some attributes are wanted, and a plane covers them with fewer views, these are
-    taken (`plane_cover`).
+    A view starts with the largest uncovered set. While the view has at most `max_cells` cells, it takes in the
+    attribute that covers the most further sets, and of several the one with the fewest values. A set with more cells is
+    a view by itself. If all pairs are wanted and a finite plane needs fewer views, its views are returned
+    (`plane_cover`).
 
     >>> domain = Domain({name: 2 for name in "abcd"})
     >>> cover(domain, subsets_of([tuple("abcd")], domain, 2), 8)
@@ -54,11 +54,11 @@ def cover(domain: Domain, wanted: Sequence[frozenset[str]], max_cells: float) ->
 
 
 def plane_cover(domain: Domain, attributes: Sequence[str], max_cells: float) -> list[Clique] | None:
-    """Views that hold each pair of some attributes, from a plane; None where no plane has small enough views.
+    """Return views from a finite plane that contain each pair of the attributes; None if all planes exceed `max_cells`.
 
-    The attributes are put into as many groups as the plane has points, groups of about equal numbers of cells, and a
-    line is the view of its groups. Planes of more points than attributes leave points empty. Of those whose views keep
-    to `max_cells` the one with the fewest views is taken.
+    The attributes are divided into as many groups as the plane has points, with about equal numbers of cells; a line
+    becomes the view of its groups. Points of a plane with more points than attributes are empty. Of the planes whose
+    views have at most `max_cells` cells, the one with the fewest views is taken.
 
     >>> domain = Domain({f"a{place}": 2 for place in range(64)})
     >>> len(plane_cover(domain, domain.attributes, 2**8))
@@ -68,9 +68,9 @@ def plane_cover(domain: Domain, attributes: Sequence[str], max_cells: float) -> 
     return list(min(small, key=len)) if small else None
 
 
-@lru_cache(maxsize=1)  # for all limits that `best_cover` compares
+@lru_cache(maxsize=1)  # serves all limits that `best_cover` compares
 def _plane_designs(domain: Domain, attributes: Clique) -> list[tuple[int, list[Clique]]]:
-    """The views of each plane, of all their sizes, after the cells of its largest one."""
+    """Return, for each plane, the cells of the largest view and all views."""
     found = []
     for points, blocks in pair_designs():
         if points > 4 * len(attributes):
@@ -82,7 +82,7 @@ def _plane_designs(domain: Domain, attributes: Clique) -> list[tuple[int, list[C
 
 
 def _groups(domain: Domain, attributes: Sequence[str], points: int) -> list[list[str]]:
-    """Attributes in groups, the largest first and always into the group with the fewest cells."""
+    """Divide attributes into groups: each in turn, the largest first, joins the group with the fewest cells."""
     groups: list[list[str]] = [[] for _ in range(points)]
     heap = [(1, place) for place in range(points)]
     for name in sorted(attributes, key=lambda name: -domain[name]):
@@ -93,39 +93,40 @@ def _groups(domain: Domain, attributes: Sequence[str], points: int) -> list[list
 
 
 def _distinct(domain: Domain, blocks: Sequence[Sequence[str]]) -> list[Clique]:
-    """The blocks as cliques, without those inside another one and those of a single attribute beside others."""
+    """Return the maximal blocks as cliques, in domain order."""
     member = np.unique(_incidence(domain, [block for block in blocks if block]), axis=0)
     views = [tuple(itertools.compress(domain, view)) for view in _maximal(member)]
     return sorted(views, key=domain.axes)
 
 
 def best_cover(domain: Domain, wanted: Sequence[frozenset[str]], power: float) -> list[Clique]:
-    r"""The cover, among those for several limits, with the least expected error by noise in the wanted sets.
+    r"""Return the cover with the least expected error of the wanted sets, among the covers for several size limits.
 
-    Under zCDP a view v of $c_v$ cells, measured for a share $s_v$ of the budget, gives a set S inside it of $c_S$ cells
-    an l1 error proportional to $\sqrt{c_v c_S / s_v}$; where several views hold S their answers are averaged.
+    Under zCDP a view v of $c_v$ cells that is measured with a share $s_v$ of the budget gives a set S of $c_S$ cells
+    inside it an l1 error proportional to $\sqrt{c_v c_S / s_v}$; the answers of several views that contain S are
+    averaged.
 
     Args:
         domain: the attributes.
         wanted: the sets to cover.
-        power: the shares are proportional to cells**power, as `least_error_weights` has them.
+        power: the exponent of the budget shares, which are proportional to cells**power (`least_error_weights`).
     """
     smallest = min(domain.size(tuple(part)) for part in wanted)
     tried: list[tuple[float, list[Clique]]] = []
-    for limit in sorted((limit for limit in LIMITS if limit >= smallest), reverse=True) or [0]:
+    for limit in sorted((limit for limit in VIEW_SIZES if limit >= smallest), reverse=True) or [0]:
         views = cover(domain, wanted, limit)
         tried.append((_expected_error(domain, wanted, views, power), views))
-        if len(tried) > PAST and all(error > tried[-PAST - 1][0] for error, _ in tried[-PAST:]):
-            break  # smaller views, of which there are ever more, have only made it worse
+        if len(tried) > PATIENCE and all(error > tried[-PATIENCE - 1][0] for error, _ in tried[-PATIENCE:]):
+            break
     return min(reversed(tried), key=lambda found: found[0])[1]
 
 
 def random_views(
     domain: Domain, attributes: Sequence[str], max_cells: float, count: int, generator: np.random.Generator
 ) -> list[Clique]:
-    """At least `count` views of random attributes: random orders of all of them, each cut where the limit is reached.
+    """Return at least `count` views of random attributes: random orders of all attributes, cut at the size limit.
 
-    Every attribute is in one view of each order, so the last one is completed.
+    Every attribute is in one view of each order, so the last order is completed.
     """
     views: list[Clique] = []
     while len(views) < count:
@@ -141,7 +142,7 @@ def random_views(
 
 
 def _incidence(domain: Domain, sets: Sequence[Iterable[str]]) -> np.ndarray:
-    """Which attributes are in each set: booleans, a row for each set."""
+    """Return the membership of attributes in sets as booleans, shape (sets, attributes)."""
     place = {name: axis for axis, name in enumerate(domain)}
     members = [[place[name] for name in names] for names in sets]
     member = np.zeros((len(sets), len(domain)), dtype=bool)
@@ -151,16 +152,16 @@ def _incidence(domain: Domain, sets: Sequence[Iterable[str]]) -> np.ndarray:
 
 
 def _cells(domain: Domain, member: np.ndarray) -> np.ndarray:
-    """The cells of each row's table."""
+    """Return the number of cells of each row's marginal."""
     return np.prod(np.where(member, np.array(domain.shape, dtype=np.float64), 1.0), axis=1)
 
 
 class _Uncovered:
-    """The sets that no view holds yet, and what each attribute could do for them in the view that is being made.
+    """The uncovered sets, and for the view under construction the number of sets that each attribute would complete.
 
     Attributes:
-        member: which attributes are in each set.
-        waiting: which sets are not covered.
+        member: the membership of attributes in sets, shape (sets, attributes).
+        waiting: True for each uncovered set, shape (sets,).
     """
 
     def __init__(self, domain: Domain, wanted: Sequence[frozenset[str]]):
@@ -174,11 +175,11 @@ class _Uncovered:
         self._waiting_with = self.member.sum(axis=0)
 
     def greedy_view(self, first: int, max_cells: float) -> np.ndarray:
-        """The view that starts with a set, which attributes it has; the sets that it holds wait no more."""
+        """Return the attributes of the greedy view that starts with a set, and mark the covered sets."""
         self._view = np.zeros(len(self._shape), dtype=bool)
-        self._held = np.zeros(len(self.member), dtype=np.int64)  # how many attributes of each set it has
-        self._lacking = self._places.copy()  # the sum of the places of those that it lacks
-        self._completed = np.zeros(len(self._shape), dtype=np.int64)  # how many sets each attribute would complete
+        self._held = np.zeros(len(self.member), dtype=np.int64)  # the number of attributes of each set in the view
+        self._lacking = self._places.copy()  # the sum of the indices of the missing attributes
+        self._completed = np.zeros(len(self._shape), dtype=np.int64)  # sets that each attribute would complete
         self._lack_one(self._alone[self._sizes[self._alone] == 1])
         for place in np.flatnonzero(self.member[first]):
             self._take(int(place))
@@ -190,7 +191,7 @@ class _Uncovered:
         return self._view
 
     def _take(self, place: int) -> None:
-        """The view has one more attribute."""
+        """Add an attribute to the view."""
         self._view[place] = True
         rows = self._with[place]
         self._held[rows] += 1
@@ -199,13 +200,16 @@ class _Uncovered:
         self._completed[place] = 0
 
     def _lack_one(self, rows: np.ndarray) -> None:
-        """These sets lack only one attribute; it would complete those that wait."""
+        """Count the uncovered sets among these rows for the single attribute that each misses."""
         waiting = rows[self.waiting[rows]]
         self._completed += np.bincount(self._lacking[waiting], minlength=len(self._shape))
 
     def _best(self, room: float) -> int | None:
-        """Of the attributes with at most `room` values the one that would complete the most sets, or, where no set
-        lacks only one, bring closer; of these the one with the fewest values."""
+        """Return the attribute of at most `room` values that completes the most sets, or None.
+
+        If no attribute completes a set, the attribute in the most uncovered sets is returned. Ties go to the attribute
+        with the fewest values.
+        """
         gains = self._completed if self._completed.any() else np.where(self._view, 0, self._waiting_with)
         options = np.flatnonzero((gains > 0) & (self._shape <= room))
         if not options.size:
@@ -214,14 +218,14 @@ class _Uncovered:
         return int(best[np.argmin(self._shape[best])])
 
     def _cover(self) -> None:
-        """The view holds its sets."""
+        """Mark the sets that the view contains as covered."""
         covered = np.flatnonzero(self.waiting & (self._held == self._sizes))
         self.waiting[covered] = False
         self._waiting_with -= self.member[covered].sum(axis=0)
 
 
 def _maximal(views: np.ndarray) -> np.ndarray:
-    """The rows that are not part of another one."""
+    """Return the rows that are no proper subset of another row."""
     sizes = views.sum(axis=1)
     shared = views.astype(np.float32) @ views.T
     inside = (shared == sizes[:, None]) & (sizes[:, None] < sizes)
@@ -229,16 +233,17 @@ def _maximal(views: np.ndarray) -> np.ndarray:
 
 
 def _expected_error(domain: Domain, wanted: Sequence[frozenset[str]], views: Sequence[Clique], power: float) -> float:
+    """Return the sum of the expected l1 errors of the wanted sets, up to a constant factor."""
     from scipy.sparse import csr_array
 
     member, parts = _incidence(domain, views), _incidence(domain, wanted)
     cells = _cells(domain, member)
     shares = cells**power / np.sum(cells**power)
-    # A share buys a standard deviation of share**-1/2 under zCDP (power 2/3), and of share**-1 under pure DP (1/2).
+    # The standard deviation is share**-1/2 under zCDP (power 2/3) and share**-1 under pure DP (power 1/2).
     precisions = shares ** (1.0 if power > 0.6 else 2.0) / cells
     incidence: Any = csr_array(parts, dtype=np.int64)
     shared = (incidence @ csr_array(member.T, dtype=np.int64)).tocoo()
     held = shared.data == parts.sum(axis=1)[shared.row]
     found = np.bincount(shared.row[held], precisions[shared.col[held]], minlength=len(wanted))
-    found[~parts.any(axis=1)] = precisions.sum()  # every view holds the empty set
+    found[~parts.any(axis=1)] = precisions.sum()  # every view contains the empty set
     return float(np.sum(np.sqrt(_cells(domain, parts) / found)))

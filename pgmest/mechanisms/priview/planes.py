@@ -1,9 +1,9 @@
-"""Covering designs for pairs from finite planes: blocks that hold every pair of points, with few points each.
+"""Covering designs for pairs from finite planes: small blocks of points that contain every pair of points.
 
-In an affine plane of order q any two of its q^2 points are on one of q^2 + q lines of q points; in a projective plane
-q^2 + q + 1 points are on as many lines of q + 1. So 64 points need 72 blocks of 8, the design of PriView (DPSyn section
-3.2), and none has fewer. A plane with groups of attributes in place of its points covers more of them: 12 attributes
-in three groups of 4 need 3 blocks of 8, 32 in 16 groups of 2 need 20.
+In an affine plane of order q any two of the q^2 points are on exactly one of q^2 + q lines of q points. In a projective
+plane q^2 + q + 1 points are on as many lines of q + 1 points. So 72 blocks of 8 cover 64 points, the design of PriView
+(DPSyn section 3.2), and no design has fewer blocks. A plane whose points are groups covers more attributes: 3 blocks of
+8 cover 12 attributes in three groups of 4, and 20 blocks of 8 cover 32 attributes in 16 groups of 2.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 ORDERS = (2, 3, 4, 5, 7, 8, 9, 11, 13, 16)
-"""The prime powers up to 16: the orders of the planes that are tried."""
+"""The orders of the planes that are tried: the prime powers up to 16."""
 
 _POWERS = {4: (2, (1, 1, 1)), 8: (2, (1, 1, 0, 1)), 9: (3, (2, 1, 1)), 16: (2, (1, 1, 0, 0, 1))}
-"""q -> the prime p, and an irreducible polynomial over the integers mod p, lowest coefficient first."""
+"""The prime p of each q, and an irreducible polynomial over the integers mod p, lowest coefficient first."""
 
 Block = tuple[int, ...]
 
 
 def field_tables(q: int) -> tuple[list[list[int]], list[list[int]]]:
-    """Sums and products in the field of q elements, which are numbered 0 (zero), 1 (one), ..., q - 1.
+    """Return the addition and multiplication tables of the field of q elements, numbered 0 (zero), 1 (one), ..., q - 1.
 
     >>> field_tables(4)[1]
     [[0, 0, 0, 0], [0, 1, 2, 3], [0, 2, 3, 1], [0, 3, 1, 2]]
@@ -42,7 +42,7 @@ def field_tables(q: int) -> tuple[list[list[int]], list[list[int]]]:
         found = [0] * (2 * degree)
         for i, j in itertools.product(range(degree), repeat=2):
             found[i + j] += digits(a)[i] * digits(b)[j]
-        for place in range(2 * degree - 1, degree - 1, -1):  # x^degree is what the monic modulus says
+        for place in range(2 * degree - 1, degree - 1, -1):  # reduce x^degree by the monic modulus
             for i, coefficient in enumerate(modulus[:-1]):
                 found[place - degree + i] -= found[place] * coefficient
             found[place] = 0
@@ -56,7 +56,7 @@ def field_tables(q: int) -> tuple[list[list[int]], list[list[int]]]:
 
 
 def affine_plane(q: int) -> list[Block]:
-    """The lines of the affine plane of order q, over points 0..q^2 - 1: each two points are on one of them.
+    """Return the lines of the affine plane of order q over the points 0, ..., q^2 - 1.
 
     >>> affine_plane(2)
     [(0, 2), (1, 3), (0, 3), (1, 2), (0, 1), (2, 3)]
@@ -67,7 +67,7 @@ def affine_plane(q: int) -> list[Block]:
 
 
 def projective_plane(q: int) -> list[Block]:
-    """The lines of the projective plane of order q, over points 0..q^2 + q.
+    """Return the lines of the projective plane of order q over the points 0, ..., q^2 + q.
 
     >>> projective_plane(2)
     [(0, 2, 4), (1, 3, 4), (0, 3, 5), (1, 2, 5), (0, 1, 6), (2, 3, 6), (4, 5, 6)]
@@ -78,10 +78,8 @@ def projective_plane(q: int) -> list[Block]:
 
 
 def pair_designs() -> Iterator[tuple[int, list[Block]]]:
-    """Designs whose blocks hold every two points: the number of points, and the blocks.
-
-    Planes; and all pairs of few points, which are designs, too.
-    """
+    """Yield covering designs for pairs, as the number of points and the blocks: finite planes, and all pairs of 2 to 7
+    points."""
     for points in range(2, 8):
         yield points, [tuple(pair) for pair in itertools.combinations(range(points), 2)]
     for q in ORDERS:

@@ -1,4 +1,4 @@
-"""PriView: a few views that cover all pairs or triples, made consistent; any other marginal is reconstructed."""
+"""PriView: measure views that cover all pairs or triples, make them consistent, reconstruct other marginals."""
 
 from __future__ import annotations
 
@@ -28,44 +28,46 @@ from pgmest.models.view import RECONSTRUCTIONS, ViewModel, clipped
 from pgmest.privacy.allocation import least_error_weights
 from pgmest.privacy.budgets import Epsilon
 from pgmest.privacy.curator import Curator
-from pgmest.queries.workloads import Workload
 from pgmest.solvers.total import estimate_total
 from pgmest.synthesis import consistent_tables
 from pgmest.tables.domain import Clique
+from pgmest.workloads import Workload
 
 DESIGNS = ("cover", "random")
 
 
 @dataclass(frozen=True, kw_only=True)
 class PriView(Mechanism):
-    """Practical views (Qardaji, Yang, Li 2014), for attributes of any number of values.
+    """Practical views (Qardaji, Yang, Li 2014) for attributes of any number of values.
 
-    The views are marginals of at most `max_cells` cells, chosen without looking at the data, that together hold every
-    set of `strength` attributes. All are measured at once; the budget is shared so that the sum of their expected
-    errors is least. They are then made consistent and non-negative, which also averages what they share.
+    The views are marginals of at most `max_cells` cells that together contain every set of `strength` attributes. They
+    are a function of the domain and the workload. All views are measured, with the budget divided so that the sum of
+    their expected l1 errors is least. The views are then made consistent and non-negative, which averages their common
+    marginals.
 
-    estimator="original" reads a marginal from the views or reconstructs it from their marginals. estimator="pgm" fits a
-    graphical model to the same measurements, or where its junction tree exceeds `max_megabytes`, which is usual with
-    covers of all pairs, tables that agree (`pgmest.estimate` with oracle="convex").
+    estimator="original" reads a marginal from a view that contains it, or reconstructs the marginal from the marginals
+    of the views. estimator="pgm" fits a graphical model to the same measurements. If the junction tree exceeds
+    `max_megabytes`, which covers of all pairs usually do, "pgm" fits locally consistent tables (`pgmest.estimate` with
+    oracle="convex").
 
     >>> import pgmest as pg
     >>> data = pg.datasets.load("census").select(["sex", "race", "income>50K", "relationship"])
-    >>> result = PriView(epsilon=1.0, max_cells=64, backend="simulation").fit(data, seed=0)
+    >>> result = PriView(epsilon=1.0, delta=0, max_cells=64, backend="simulation").fit(data, seed=0)
     >>> result.details["views"]
     [('sex', 'race', 'relationship'), ('sex', 'income>50K', 'relationship'), ('race', 'income>50K')]
 
     Args:
-        strength: how many attributes each set has that a view must hold: 2, 3, ...; with a workload, only sets inside
-            its cliques. Attributes that it does not name are uniform.
-        max_cells: the largest view, which a set that is larger itself may exceed; by default that for which the
-            expected error of the covered sets by noise is least, a function of the domain alone.
-        design: "cover", or "random": as many views of random attributes as the cover would have, or a few more.
-        reconstruction: of "original": "maxent", "least_norm" or "lp"; see `ViewModel`.
+        strength: the number of attributes in each set that a view must contain. With a workload, only sets inside its
+            cliques are covered, and attributes that the workload does not name are uniform.
+        max_cells: the most cells of a view, except for a set that has more itself. By default the limit with the least
+            expected error of the covered sets.
+        design: "cover", a covering design, or "random", about the same number of views of random attributes.
+        reconstruction: the reconstruction of "original": "maxent", "least_norm" or "lp"; see `ViewModel`.
         estimator: "original" or "pgm".
-        max_megabytes: of "pgm": the largest junction tree for exact inference.
+        max_megabytes: the largest junction tree of "pgm", 8 bytes a cell.
 
     Raises:
-        ArgumentError: a parameter out of its range.
+        ArgumentError: if a parameter is out of its range.
     """
 
     strength: int = parameter(2, COUNT)
@@ -87,7 +89,7 @@ class PriView(Mechanism):
 
     def conclude(self, curator: Curator) -> Any:
         if not curator.measurements:
-            raise KeyboardInterrupt
+            return None
         return self._original(curator)
 
     def _views(self, curator: Curator, workload: Any, rng: np.random.Generator) -> list[Clique]:

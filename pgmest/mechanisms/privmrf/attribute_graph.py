@@ -1,4 +1,4 @@
-"""The attribute graph of PrivMRF: which attributes depend on each other, and small marginals of its cliques."""
+"""The attribute graph of PrivMRF: an edge joins dependent attributes; marginals are chosen inside its cliques."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from pgmest.mechanisms.privbayes.parent_sets import maximal_parent_sets
 from pgmest.tables.domain import Clique, Domain
 
 Dependence = Mapping[frozenset[str], float]
-"""For each pair of attributes how far it is from independent: about the total variation distance, with noise."""
+"""The noisy total variation distance of each pair of attributes from independence."""
 
 PARENT_SETS = 200
-"""At most this many sets of parents are compared for each attribute."""
+"""The most parent sets compared for an attribute, which bounds the time of dense cliques; more are sampled."""
 
 
 def attribute_graph(domain: Domain, dependence: Dependence, least: float, max_megabytes: float) -> tuple[Clique, ...]:
-    """The maximal cliques of a triangulated graph: dependent pairs joined, the most dependent first, while they fit.
+    """Return the maximal cliques of a triangulated graph that joins pairs, the most dependent first, while they fit.
 
     Args:
         domain: the attributes.
-        dependence: of each pair that may be joined.
-        least: pairs below it are not joined.
+        dependence: the dependence of each pair that may be joined.
+        least: the least dependence of a joined pair.
         max_megabytes: the largest junction tree, 8 bytes a cell.
     """
     limit = TreeLimit(domain, [(name,) for name in domain], max_megabytes)
@@ -41,18 +41,18 @@ def attribute_graph(domain: Domain, dependence: Dependence, least: float, max_me
 def initial_marginals(
     domain: Domain, cliques: Iterable[Clique], dependence: Dependence, max_cells: float, rng: np.random.Generator
 ) -> list[Clique]:
-    """Marginals that explain each attribute by others of its clique: a Bayesian network inside every clique.
+    """Return the families of a Bayesian network inside every clique, the highest score first.
 
-    Inside a clique attributes are appended one by one, each time the one with the best parents among those before it,
-    by the score of correlation-based feature selection: sum of D(a, p) over parents p, over the root of the number of
-    parents plus the sum of D(p, q) over pairs of parents. The best marginals come first.
+    Each step adds the attribute of the clique with the best parent set among the attributes added before it. The score
+    is that of correlation-based feature selection: the sum of D(a, p) over the parents p, divided by the square root of
+    the number of parents plus the sum of D(p, q) over pairs of parents.
 
     Args:
         domain: the attributes.
-        cliques: of the attribute graph.
+        cliques: the cliques of the attribute graph.
         dependence: D.
-        max_cells: the most cells that a marginal may have.
-        rng: breaks ties, and draws parents where there are very many sets of them.
+        max_cells: the most cells of a marginal.
+        rng: draws the first attribute of each network, and parent sets if there are more than `PARENT_SETS`.
     """
     found: dict[Clique, float] = {}
     for clique in cliques:
@@ -63,7 +63,7 @@ def initial_marginals(
 
 
 def useful_marginals(domain: Domain, cliques: Iterable[Clique], size: int, max_cells: float) -> list[Clique]:
-    """The marginals of two to `size` attributes of at most `max_cells` cells inside the cliques; smallest first."""
+    """Return the marginals of 2 to `size` attributes and at most `max_cells` cells inside the cliques, small first."""
     found: dict[Clique, None] = {}
     for clique in cliques:
         level: set[Clique] = {(name,) for name in clique}
@@ -74,7 +74,7 @@ def useful_marginals(domain: Domain, cliques: Iterable[Clique], size: int, max_c
 
 
 def _extended(domain: Domain, clique: Clique, level: Iterable[Clique]) -> Iterator[Clique]:
-    """Each marginal with one more attribute of the clique, in domain order."""
+    """Yield each marginal with one more attribute of the clique, in domain order."""
     for marginal in level:
         for name in set(clique).difference(marginal):
             yield tuple(one for one in domain if one == name or one in marginal)
@@ -89,7 +89,7 @@ def _network(
     chosen = [rest.pop(int(rng.integers(len(rest))))]
     while rest:
         best: tuple[float, str, Clique] | None = None
-        by_size: dict[int, _ParentSets] = {}  # attributes of one size have the same sets of parents
+        by_size: dict[int, _ParentSets] = {}  # attributes of equal size have the same parent sets
         for name in rest:
             size = domain[name]
             if size not in by_size:
@@ -107,7 +107,7 @@ def _network(
 
 
 def _matrix(clique: Clique, dependence: Dependence) -> np.ndarray:
-    """D of the pairs of a clique, (k, k); pairs whose dependence is not known count as independent."""
+    """Return D of the pairs of a clique, shape (k, k), which is 0 for pairs without a measured dependence."""
     found = np.zeros((len(clique), len(clique)))
     for (i, one), (j, other) in combinations(enumerate(clique), 2):
         found[i, j] = found[j, i] = dependence.get(frozenset((one, other)), 0.0)
@@ -116,12 +116,12 @@ def _matrix(clique: Clique, dependence: Dependence) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class _ParentSets:
-    """Sets of parents, with what their score of correlation-based feature selection is divided by.
+    """Parent sets with the denominators of their scores (correlation-based feature selection).
 
     Attributes:
-        sets: not empty ones.
-        members: (sets, attributes of the clique): 1 for a parent.
-        roots: the root of the number of parents plus their overlap.
+        sets: the parent sets, none of them empty.
+        members: the 0/1 membership of each attribute of the clique, shape (sets, attributes).
+        roots: the square root of the number of parents plus their overlap, shape (sets,).
     """
 
     sets: list[Clique]
@@ -137,7 +137,7 @@ class _ParentSets:
         return cls(sets, members, np.sqrt(np.maximum(members.sum(axis=1), 1.0) + overlap))
 
     def best(self, dependence: np.ndarray) -> tuple[float, Clique]:
-        """The best set for an attribute with this dependence on the others, and its score; none if there are none."""
+        """Return the score and the best parent set of an attribute with this dependence; -inf and () without sets."""
         if not self.sets:
             return -math.inf, ()
         scores = (self.members @ dependence) / self.roots

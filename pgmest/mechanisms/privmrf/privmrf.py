@@ -1,4 +1,4 @@
-"""PrivMRF: a graph of dependent attributes, and marginals inside its cliques that the noise leaves useful."""
+"""PrivMRF: select marginals inside the cliques of a graph of dependent attributes (Cai, Lei, Wei, Xiao 2021)."""
 
 from __future__ import annotations
 
@@ -10,24 +10,22 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError
 from pgmest.mechanisms.adaptive import Adaptive, EqualRounds, Round
 from pgmest.mechanisms.estimation import GraphicalModel, estimate_measured
 from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE, Candidate
 from pgmest.mechanisms.mechanism import Mechanism, cliques_of
 from pgmest.mechanisms.parameters import (
     COUNT,
-    MEASURING,
+    MEASURING_SHARE,
     MEGABYTES,
     METHOD,
     NOT_NEGATIVE,
     POSITIVE,
     SHARE,
     TREE_MEGABYTES,
-    Renaming,
     integer,
     parameter,
-    share_of_selection,
+    require_rest,
 )
 from pgmest.mechanisms.privmrf.attribute_graph import attribute_graph, initial_marginals, useful_marginals
 from pgmest.mechanisms.result import Outcome
@@ -37,45 +35,45 @@ from pgmest.privacy.budgets import Budget, Rho
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.noise import noise_for
 from pgmest.privacy.scores import Distance, Distances, noisy_scores, score_noise
-from pgmest.queries.workloads import Item, Workload
 from pgmest.solvers.solver import Solver
 from pgmest.tables.domain import Clique, Domain
+from pgmest.workloads import Item, Workload
 
 MOST_CANDIDATES = 4096
-"""Marginals compared in one round; what the records say has no part in which these are."""
+"""The most marginals that one round scores. A larger set is sampled uniformly, independently of the records."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PrivMRF(Mechanism):
     r"""Differentially private Markov random fields (Cai, Lei, Wei, Xiao 2021).
 
-    1. The one-way marginals, for `one_way` of the budget.
-    2. For every pair of attributes its dependence, the l1 distance between its marginal and the product of the measured
-       one-way marginals, all with noise, for `graph` of the budget. Pairs are joined, the most dependent first, while
-       the triangulated graph stays within its limit. A marginal is theta-useful when its cells hold `theta` standard
-       deviations of noise on average, n / (theta sigma) cells at most; only pairs that are can be joined.
-    3. Inside each clique of that graph a Bayesian network of theta-useful marginals is made from the noisy dependence.
-       The best of them, at most one for each attribute, are measured.
-    4. As often as `adaptive` times the number of attributes: among the one-way marginals and the theta-useful ones
-       inside the cliques, the one that the model gets most wrong is selected and measured, and the model estimated
-       again. Where there are more than 4,096 of them each round draws as many at random.
+    1. The one-way marginals are measured with `one_way_share` of the budget.
+    2. The dependence of every pair of attributes is measured with `graph_share` of the budget: the l1 distance between
+       the pair's marginal and the product of the measured one-way marginals. Pairs are joined, the most dependent
+       first, while the junction tree of the triangulated graph stays within `max_megabytes`. Only theta-useful pairs
+       can be joined. A marginal is theta-useful if the mean count of its cells is at least `theta` standard deviations
+       of the noise, so if it has at most n / (theta sigma) cells.
+    3. Inside each clique of the graph a Bayesian network of theta-useful marginals is built from the noisy dependence.
+       The best marginals, at most one per attribute, are measured.
+    4. Each round selects, among the one-way marginals and the theta-useful marginals inside the cliques, the one that
+       the model approximates worst; it is measured and the model is estimated again. There are
+       `rounds_per_attribute` rounds per attribute. A round scores at most 4,096 marginals, drawn at random.
 
-    **Where the budget goes.** The published code adds noise for constants (a sensitivity divided by the number of
-    records, a number of marginals, shares beta) that do not add up to the budget that it states. Here every step is
-    charged for what it costs in rho:
+    **Budget.** The published code scales its noise by constants (a sensitivity divided by the number of records, a
+    number of marginals, shares beta) that do not add up to the stated budget. Here every step is charged in rho:
 
-    - Step 1: discrete Gaussian noise, c^(2/3) shares; step 3 and the measurements of step 4: one budget for each,
-      so that one theta fits all.
-    - Step 2: the vector of all m distances ||M_ab(x) - M_a M_b / n||_1, whose product comes from noisy answers that
-      were paid for and is the same for neighbors. One record changes one cell of each marginal by one, hence each
-      distance by at most 1 (2 when a record is replaced) and their vector by sqrt(m) in l2, and Gaussian noise of
-      sigma^2 = m / (2 rho) makes it rho-zCDP. (With the true one-way marginals in the product each distance could
-      change by 4.) The distances are rounded to a fine grid first, for which the noise is made, too
+    - Step 1 is discrete Gaussian noise with c^(2/3) shares. Step 3 and the measurements of step 4 have equal budgets,
+      so one theta serves for both.
+    - Step 2 releases the vector of all m distances ||M_ab(x) - M_a M_b / n||_1. The product is computed from released
+      answers, so it is the same for neighbors. One record changes one cell of each marginal by one, hence each
+      distance by at most 1 (2 if a record is replaced) and their vector by sqrt(m) in l2. Gaussian noise of
+      sigma^2 = m / (2 rho) makes the release rho-zCDP. (With the true one-way marginals in the product each distance
+      could change by 4.) The distances are rounded to a fine grid first, and the noise accounts for the rounding
       (`pgmest.privacy.scores.score_noise`).
-    - Step 4: the exponential mechanism, on scores ||M_r(x) - M_r(model)||_1
-      - sqrt(2 / pi) sigma c_r, of sensitivity 1.
+    - Step 4 is the exponential mechanism on the scores ||M_r(x) - M_r(model)||_1 - sqrt(2 / pi) sigma c_r, of
+      sensitivity 1.
 
-    The hierarchies of values that the published code can use need more than a domain, and are not here.
+    The value hierarchies of the published code are not implemented: they need more than a domain.
 
     >>> import pgmest as pg
     >>> data = pg.datasets.load("census").select(["age", "sex", "income>50K"])
@@ -84,24 +82,27 @@ class PrivMRF(Mechanism):
     True
 
     Args:
-        theta: how useful a marginal must be.
-        one_way, graph: shares of the budget for steps 1 and 2.
-        adaptive: how many marginals step 4 adds, for each attribute (t).
-        measuring: the share of a round of step 4 that pays for the measurement; the rest pays for the selection.
+        theta: the least mean count of a marginal's cells, in standard deviations of the noise.
+        one_way_share: the share of the budget for step 1.
+        graph_share: the share of the budget for step 2.
+        rounds_per_attribute: the rounds of step 4, per attribute (t).
+        measuring_share: the share of a round's budget for the measurement; the rest pays for the selection.
         max_attributes: the most attributes of a marginal.
         max_megabytes: the largest junction tree, 8 bytes a cell.
-        method: the solver of the last estimate. "mirror_flow", stopped early, is closer to the truth than the optimum.
-        tolerance, max_iterations: of the solver in each round before.
+        method: the solver of the last estimate. "mirror_flow" stops early, which is closer to the truth than the
+            optimum.
+        tolerance: the relative tolerance of the solver in all rounds but the last.
+        max_iterations: the most iterations of the solver in all rounds but the last.
 
     Raises:
-        ArgumentError: a parameter out of its range.
+        ArgumentError: if a parameter is out of its range.
     """
 
     theta: float = parameter(4.0, POSITIVE)
-    one_way: float = parameter(0.2, SHARE)
-    graph: float = parameter(0.1, SHARE)
-    adaptive: float = parameter(0.8, NOT_NEGATIVE)
-    measuring: float = parameter(MEASURING, SHARE)
+    one_way_share: float = parameter(0.2, SHARE)
+    graph_share: float = parameter(0.1, SHARE)
+    rounds_per_attribute: float = parameter(0.8, NOT_NEGATIVE)
+    measuring_share: float = parameter(MEASURING_SHARE, SHARE)
     max_attributes: int = parameter(5, integer(2))
     max_megabytes: float = parameter(TREE_MEGABYTES, MEGABYTES)
     method: str | Solver[Any] = parameter("mirror_flow", METHOD)
@@ -110,12 +111,10 @@ class PrivMRF(Mechanism):
 
     definition: ClassVar[str] = "zcdp"
     accountings: ClassVar[tuple[str, ...]] = ("auto", "zcdp", "gdp")
-    old_names: ClassVar[Mapping[str, Renaming]] = {"selecting": Renaming("measuring", share_of_selection)}
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.one_way + self.graph < 1:
-            raise ArgumentError.of("graph", self.graph, "a share that leaves something beside one_way")
+        require_rest(self, "one_way_share", "graph_share")
 
     def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
         named = {name for clique in cliques_of(workload, curator.domain) for name in clique}
@@ -124,11 +123,11 @@ class PrivMRF(Mechanism):
         if len(domain) < 2:
             curator.measure_all(ones, curator.budget)
             return Outcome(estimate_measured(curator, method=self.method), {"graph": ones})
-        curator.measure_all(ones, curator.budget * self.one_way, weights=least_error_weights(domain, ones, Rho))
+        curator.measure_all(ones, curator.budget * self.one_way_share, weights=least_error_weights(domain, ones, Rho))
         effort = {"tolerance": self.tolerance, "max_iterations": self.max_iterations}
         model = estimate_measured(curator, **effort)
         dependence = self._dependence(curator, model, list(combinations(domain.attributes, 2)))
-        rounds = math.ceil(self.adaptive * len(domain))
+        rounds = math.ceil(self.rounds_per_attribute * len(domain))
         cells = self._useful_cells(curator, model.total, curator.remaining / (len(domain) + rounds))
         graph = self._graph(curator, domain, model, dependence, cells)
         initial = initial_marginals(domain, graph, dependence, cells, rng)[: len(domain)]
@@ -140,23 +139,23 @@ class PrivMRF(Mechanism):
         def candidates(turn: Round, model: Any) -> list[Candidate]:
             return self._candidates(curator, some_of(useful, MOST_CANDIDATES, rng), turn)
 
-        chosen = Adaptive(candidates, EqualRounds(rounds), estimator, self.measuring).run(curator)
+        chosen = Adaptive(candidates, EqualRounds(rounds), estimator, self.measuring_share).run(curator)
         return Outcome(estimator.model, {"graph": list(graph), "initial": initial, "chosen": chosen})
 
     def _dependence(self, curator: Curator, model: Model, pairs: Sequence[Clique]) -> dict[frozenset[str], float]:
-        """Step 2: for each pair about the total variation distance from independence, with noise."""
+        """Return the noisy total variation distance of each pair from independence (step 2)."""
         independent = model.project_many(pairs)
         distances = {
             pair: Distance(Item(pair), marginal.datavector()) for pair, marginal in zip(pairs, independent, strict=True)
         }
-        spend, label = curator.budget * self.graph, f"dependence of {len(pairs)} pairs"
+        spend, label = curator.budget * self.graph_share, f"dependence of {len(pairs)} pairs"
         sensitivity = curator.neighbors.l1_sensitivity()
         noisy = noisy_scores(curator, pairs, Distances(distances), sensitivity, spend, label=label)
         return {frozenset(pair): float(d) / (2 * model.total) for pair, d in zip(pairs, noisy, strict=True)}
 
     def _useful_cells(self, curator: Curator, total: float, budget: Budget) -> float:
-        """The most cells of a theta-useful marginal, for a round budget."""
-        return total / (self.theta * noise_for(budget * self.measuring, curator.neighbors).stddev)
+        """Return the most cells of a theta-useful marginal that is measured with a round's budget."""
+        return total / (self.theta * noise_for(budget * self.measuring_share, curator.neighbors).stddev)
 
     def _graph(
         self,
@@ -166,15 +165,15 @@ class PrivMRF(Mechanism):
         dependence: Mapping[frozenset[str], float],
         cells: float,
     ) -> tuple[Clique, ...]:
-        """The attribute graph: pairs that are theta-useful and whose dependence stands out from its noise."""
+        """Return the attribute graph of the theta-useful pairs whose dependence exceeds the noise."""
         useful = {pair: found for pair, found in dependence.items() if domain.size(tuple(pair)) <= cells}
-        sensitivity, spend = curator.neighbors.l1_sensitivity(), curator.budget * self.graph
+        sensitivity, spend = curator.neighbors.l1_sensitivity(), curator.budget * self.graph_share
         spread = score_noise(sensitivity, len(dependence), spend).stddev / (2 * model.total)
         return attribute_graph(domain, useful, spread, self.max_megabytes)
 
     def _candidates(self, curator: Curator, cliques: Sequence[Clique], turn: Round) -> list[Candidate]:
-        """Step 4: the marginals, with the error to expect of measuring them in this round."""
-        noise = MEAN_ABSOLUTE * noise_for(turn.budget * self.measuring, curator.neighbors).stddev
+        """Return the candidates of step 4, with the expected error of measuring them in this round."""
+        noise = MEAN_ABSOLUTE * noise_for(turn.budget * self.measuring_share, curator.neighbors).stddev
         moved = curator.neighbors.l1_sensitivity()
         return [
             Candidate(item=Item(clique), expected_error=noise * curator.domain.size(clique), sensitivity=moved)
@@ -183,7 +182,7 @@ class PrivMRF(Mechanism):
 
 
 def some_of(cliques: Sequence[Clique], most: int, rng: np.random.Generator) -> list[Clique]:
-    """The cliques, or where there are more than `most` that many of them drawn at random, in their order."""
+    """Return at most `most` of the cliques in their order, drawn at random if there are more."""
     if len(cliques) <= most:
         return list(cliques)
     return [cliques[place] for place in np.sort(rng.choice(len(cliques), most, replace=False)).tolist()]

@@ -1,4 +1,4 @@
-"""How PrivSyn chooses what to measure: how dependent two attributes are, noisily, against what a measurement costs."""
+"""Selection of marginals in PrivSyn: the noisy dependence of each pair against the noise of measuring the pair."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from pgmest.privacy.scores import TableScores, noisy_scores
 from pgmest.tables.domain import Clique, Domain
 
 MOST_CLIQUES = 1 << 14
-"""At most this many cliques of each size are looked at when pairs are combined."""
+"""The most cliques of each size considered when pairs are combined; bounds memory for dense graphs."""
 
 
 def independent_difference(table: np.ndarray) -> float:
-    r"""InDif: how far a table of counts is from independence, $\sum_{ij} |M_{ij} - M_{i.} M_{.j} / N|$, in counts.
+    r"""Return InDif, the l1 distance of a table from independence, $\sum_{ij} |M_{ij} - M_{i.} M_{.j} / N|$, in counts.
 
     >>> independent_difference(np.array([[2.0, 0.0], [0.0, 2.0]]))
     4.0
@@ -32,11 +32,11 @@ def independent_difference(table: np.ndarray) -> float:
 
 
 def difference_sensitivity(neighbors: Neighbors, total: int | None = None) -> float:
-    r"""The most that `independent_difference` changes between neighbors: 4 for each record more or less.
+    r"""Return the sensitivity of `independent_difference`: 4 for each record added or removed.
 
     Let p and q be the one-way marginals as fractions. A record in cell (i, j) changes the table of differences by
-    exactly $\frac{N}{N + 1} (e_i - p)(e_j - q)^T$, whose l1 norm is $\frac{N}{N + 1} \, 2(1 - p_i) \, 2(1 - q_j) < 4$;
-    it is approached where values are rare, so 4 is the least bound.
+    exactly $\frac{N}{N + 1} (e_i - p)(e_j - q)^T$, whose l1 norm is $\frac{N}{N + 1} \, 2(1 - p_i) \, 2(1 - q_j) < 4$.
+    The norm approaches 4 for rare values, so no smaller bound holds.
 
     A record that moves from cell (i, j) to (k, l) leaves N as it is, and changes the table by
 
@@ -44,12 +44,12 @@ def difference_sensitivity(neighbors: Neighbors, total: int | None = None) -> fl
 
         e_k e_l^T - e_i e_j^T - \frac{1}{N} \bigl( r (e_l - e_j)^T + (e_k - e_i) c^T + (e_k - e_i)(e_l - e_j)^T \bigr)
 
-    with row sums r and column sums c, which are N in l1: by 2 + 2 + 2 + 4 / N at most. That is 6 + 4 / N instead of the
-    8 of one record less and one more.
+    with row sums r and column sums c, whose l1 norms are N. The change is at most 2 + 2 + 2 + 4 / N = 6 + 4 / N, less
+    than the 8 of removing one record and adding another.
 
     Args:
-        neighbors: the relation.
-        total: N, where it is public, as under `Replace`.
+        neighbors: the neighboring relation.
+        total: N if it is public, as under `Replace`.
     """
     if isinstance(neighbors, Replace) and total:
         return neighbors.records * min(8.0, math.nextafter(6 + 4 / total, math.inf))
@@ -57,7 +57,7 @@ def difference_sensitivity(neighbors: Neighbors, total: int | None = None) -> fl
 
 
 def noisy_differences(curator: Curator, pairs: Sequence[Clique], spend: Budget) -> np.ndarray:
-    """InDif of each pair with Gaussian noise, in counts."""
+    """Return InDif of each pair with Gaussian noise, in counts."""
     moved = difference_sensitivity(curator.neighbors, curator.public_total)
     label = f"how dependent {len(pairs)} pairs are"
     return noisy_scores(curator, pairs, TableScores(independent_difference), moved, spend, label=label)
@@ -70,18 +70,19 @@ def choose_pairs(
     noise: float,
     admissible: Callable[[Clique], bool] = lambda pair: True,
 ) -> list[Clique]:
-    r"""The pairs worth measuring (PrivSyn Algorithm 1).
+    r"""Return the pairs to measure (PrivSyn Algorithm 1).
 
-    A pair that is left out costs its dependency error, the InDif; those measured cost noise error. With a budget shared
-    in proportion to $c^{2/3}$ for c cells, the latter is $\sqrt{2 / \pi} \, \sigma (\sum c^{2/3})^{3/2}$ in all. Pairs
-    are added one by one, each time the one that lowers the sum the most, until none does.
+    A pair that is left out costs its dependency error, the InDif; the measured pairs cost noise error. If the budget is
+    divided in proportion to $c^{2/3}$ for c cells, the total noise error is
+    $\sqrt{2 / \pi} \, \sigma (\sum c^{2/3})^{3/2}$. The algorithm adds the pair that lowers the sum of both errors
+    the most, until no pair lowers it.
 
     Args:
         pairs: the candidates.
-        differences: their noisy InDif, in counts.
+        differences: the noisy InDif of each candidate, in counts.
         domain: the attributes.
         noise: sigma, the standard deviation of a single measurement with the whole budget.
-        admissible: asked about each pair when its turn comes; others are left out.
+        admissible: returns whether a pair may be added; called once, when the pair is the best.
     """
     parts = np.array([domain.size(pair) for pair in pairs]) ** (2 / 3)
     scale, taken = MEAN_ABSOLUTE * noise, 0.0
@@ -99,10 +100,10 @@ def choose_pairs(
 
 
 def combine_pairs(pairs: Sequence[Clique], domain: Domain, max_cells: float) -> list[Clique]:
-    """Larger marginals in place of pairs that connect all their attributes with each other (PrivSyn Algorithm 2).
+    """Return marginals that combine the pairs: cliques of the graph of pairs (PrivSyn Algorithm 2).
 
-    The cliques of the graph of pairs are taken largest first, if they have at most `max_cells` cells and at most two
-    attributes in common with all those taken so far. Pairs inside none of them stay.
+    Cliques are taken largest first if they have at most `max_cells` cells and share at most two attributes with the
+    cliques taken before. Pairs outside the taken cliques remain.
 
     >>> domain = Domain({"a": 2, "b": 2, "c": 2, "d": 90})
     >>> combine_pairs([("a", "b"), ("b", "c"), ("a", "c"), ("c", "d")], domain, 100)
@@ -119,7 +120,7 @@ def combine_pairs(pairs: Sequence[Clique], domain: Domain, max_cells: float) -> 
 
 
 def _cliques(pairs: Sequence[Clique], domain: Domain, max_cells: float) -> list[list[Clique]]:
-    """The cliques of three attributes, of four, and so on, with at most `max_cells` cells."""
+    """Return the cliques with at most `max_cells` cells, by their number of attributes from three on."""
     level = [domain.ordered(pair) for pair in pairs]
     later: dict[str, set[str]] = {name: set() for pair in level for name in pair}
     for first, second in level:

@@ -1,15 +1,14 @@
-"""PrivSyn: dependent pairs chosen privately, measured, made consistent, and turned into records."""
+"""PrivSyn: select dependent pairs privately, measure them, make them consistent and synthesize records."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmest.graph.tree_limit import TreeLimit
 from pgmest.inference.support.support import Support
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.mechanisms.estimation import estimate_measured, lifted, tree_limit
@@ -24,6 +23,7 @@ from pgmest.mechanisms.parameters import (
     Check,
     choice,
     parameter,
+    require_rest,
 )
 from pgmest.mechanisms.privsyn.pairs import choose_pairs, combine_pairs, noisy_differences
 from pgmest.mechanisms.result import Outcome
@@ -32,7 +32,6 @@ from pgmest.privacy.allocation import least_error_weights
 from pgmest.privacy.budgets import Budget, Rho
 from pgmest.privacy.curator import Curator
 from pgmest.privacy.noise import noise_for
-from pgmest.queries.workloads import Workload
 from pgmest.solvers.total import estimate_total
 from pgmest.synthesis import consistent_tables, synthesize
 from pgmest.synthesis.synthesize import SYNTHESIS_METHODS, SynthesisMethod
@@ -40,20 +39,13 @@ from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Clique
 from pgmest.transforms.learned import rare_values
 from pgmest.transforms.transform import Transform
-
-
-def _shares(value: Any) -> tuple[float, ...]:
-    shares = tuple(SHARE("shares", share) for share in value)
-    if isinstance(value, str | Mapping) or len(shares) != 3 or abs(sum(shares) - 1) > 1e-9:
-        raise ValueError
-    return shares
+from pgmest.workloads import Workload
 
 
 def _synthesis(value: Any) -> Any:
     return value if isinstance(value, SynthesisMethod) else choice(SYNTHESIS_METHODS)("synthesis", value)
 
 
-SHARES = Check("three positive numbers that sum to 1", _shares)
 SYNTHESIS = Check(
     f"a GradualUpdate, a LocalSearch, a MinCostFlow, or one of {', '.join(map(repr, SYNTHESIS_METHODS))}", _synthesis
 )
@@ -61,18 +53,18 @@ SYNTHESIS = Check(
 
 @dataclass(frozen=True, kw_only=True)
 class PrivSyn(Mechanism):
-    r"""Dense marginals and records made from them (Zhang et al. 2021; DPSyn section 4).
+    r"""Marginals of dependent attributes, and records synthesized from them (Zhang et al. 2021; DPSyn section 4).
 
-    1. One-way marginals, for the first of the `shares` of the budget. An attribute's values whose noisy count is below
-       `threshold` standard deviations become one value, which is shared out again at the end.
-    2. For the second share the dependence of all pairs of attributes, by InDif with noise. What to measure then is
-       decided greedily: the dependence that a pair left out loses against the noise that it would add.
-    3. Pairs that connect all their attributes are combined into one marginal, and for the rest of the budget all are
-       measured, each for a part in proportion to $c^{2/3}$ of its c cells.
-    4. The tables are made consistent and non-negative, and records are made from them.
+    1. The one-way marginals are measured with `one_way_share` of the budget. The values of an attribute whose noisy
+       counts are below `threshold` standard deviations are merged into one value, and split again in the records.
+    2. The dependence of every pair of attributes (InDif) is measured with `selection_share` of the budget. A greedy
+       search then selects the pairs: a pair that is left out costs its dependence, a selected pair costs noise.
+    3. Selected pairs that connect all their attributes are combined into one marginal. The rest of the budget measures
+       the marginals, in proportion to $c^{2/3}$ for c cells.
+    4. The tables are made consistent and non-negative, and records are synthesized from them.
 
-    estimator="original" has these records, as many as were estimated, as its answer. estimator="pgm" fits a graphical
-    model to the same measurements; pairs that would make its junction tree exceed `max_megabytes` are not chosen.
+    estimator="original" returns these records; their number is the estimated total. estimator="pgm" fits a graphical
+    model to the same measurements, without pairs that would make the junction tree larger than `max_megabytes`.
 
     >>> import pgmest as pg
     >>> data = pg.datasets.load("census").select(["age", "sex", "income>50K", "relationship"])
@@ -80,24 +72,26 @@ class PrivSyn(Mechanism):
     >>> result.ledger.remaining / result.ledger.budget < 1e-9
     True
 
-    With a workload, only pairs within its cliques are candidates, and attributes that it does not name are uniform.
+    With a workload, the candidates are the pairs within its cliques, and attributes without a query are uniform.
 
     Args:
         estimator: "original" or "pgm".
-        synthesis: of "original": "gum", as published, "local_search", which ends closer to the tables, "mcf", or an
-            object such as `pgmest.synthesis.GradualUpdate(iterations=100)`.
-        shares: of the budget, for one-way marginals, for the selection, and for the chosen marginals.
-        threshold: see above; -inf combines no values.
-        max_cells: the most cells of a marginal that pairs are combined into.
-        max_megabytes: of "pgm": the largest junction tree, 8 bytes a cell.
+        synthesis: the method of "original": "gum", as published; "local_search", which ends closer to the tables;
+            "mcf"; or an object such as `pgmest.synthesis.GradualUpdate(iterations=100)`.
+        one_way_share: the share of the budget that measures the one-way marginals.
+        selection_share: the share of the budget that selects pairs; the rest measures the selected marginals.
+        threshold: the least noisy count of a value that is not merged, in standard deviations; -inf merges no values.
+        max_cells: the most cells of a combined marginal.
+        max_megabytes: the largest junction tree of "pgm", 8 bytes a cell.
 
     Raises:
-        ArgumentError: a parameter out of its range.
+        ArgumentError: if a parameter is out of its range.
     """
 
     estimator: str = parameter("original", ESTIMATOR)
     synthesis: str | SynthesisMethod = parameter("gum", SYNTHESIS)
-    shares: tuple[float, float, float] = parameter((0.1, 0.1, 0.8), SHARES)
+    one_way_share: float = parameter(0.1, SHARE)
+    selection_share: float = parameter(0.1, SHARE)
     threshold: float = parameter(3.0, DEVIATIONS)
     max_cells: float = parameter(5000, CELLS)
     max_megabytes: float = parameter(TREE_MEGABYTES, MEGABYTES)
@@ -105,49 +99,49 @@ class PrivSyn(Mechanism):
     definition: ClassVar[str] = "zcdp"
     gaussian_only: ClassVar[bool] = True
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_rest(self, "one_way_share", "selection_share")
+
     def run(self, curator: Curator, workload: Workload | None, rng: np.random.Generator) -> Outcome:
         cliques = cliques_of(workload, curator.domain)
         pairs = list({frozenset(pair): pair for clique in cliques for pair in combinations(clique, 2)}.values())
         names = [(name,) for name in curator.domain if any(name in clique for clique in cliques)]
-        first, second, _ = (curator.budget * share for share in self.shares)
         weights = least_error_weights(curator.domain, names, Rho)
-        one_way = curator.measure_all(names, first if pairs else curator.remaining, weights=weights)
+        spend = curator.budget * self.one_way_share if pairs else curator.remaining
+        one_way = curator.measure_all(names, spend, weights=weights)
         transform = rare_values(curator.domain, one_way, self.threshold)
         recoded = curator.through(transform)
         measured = [transform.push(measurement) for measurement in one_way]
         chosen: list[Clique] = []
         if pairs:
-            chosen = self._choose(recoded, pairs, second)
+            chosen = self._choose(recoded, pairs, curator.budget * self.selection_share)
             marginals = combine_pairs(chosen, recoded.domain, self.max_cells) or names
             weights = least_error_weights(recoded.domain, marginals, Rho)
             measured += recoded.measure_all(marginals, recoded.remaining, weights=weights)
-        return Outcome(
-            self._model(curator, recoded, transform, measured, rng), {"pairs": chosen, **_described(measured)}
-        )
+        details = {"pairs": chosen, "marginals": [one.clique for one in measured if len(one.clique) > 1]}
+        return Outcome(self._model(curator, recoded, transform, measured, rng), details)
 
     def conclude(self, curator: Curator) -> Any:
-        """A graphical model of the one-way marginals, or of whatever was measured."""
-        limit = self._limit(curator)
-        fitting = [m for m in curator.measurements if limit.fitting([m.clique]) and limit.add(m.clique) is None]
+        """Return a graphical model of the measurements that fit into the junction tree."""
+        admit = self._admission(curator)
+        fitting = [measurement for measurement in curator.measurements if admit(measurement.clique)]
         if not fitting:
-            raise KeyboardInterrupt
+            return None
         return estimate_measured(curator, measurements=fitting)
 
     def _choose(self, curator: Curator, pairs: list[Clique], spend: Budget) -> list[Clique]:
-        """The pairs to measure, which with "pgm" fit into the junction tree."""
+        """Return the pairs to measure; with "pgm" they fit into the junction tree."""
         differences = noisy_differences(curator, pairs, spend)
         noise = noise_for(curator.remaining, curator.neighbors).stddev
         if self.estimator == "original":
             return choose_pairs(pairs, differences, curator.domain, noise)
-        limit = self._limit(curator)
+        return choose_pairs(pairs, differences, curator.domain, noise, self._admission(curator))
 
-        def admissible(pair: Clique) -> bool:
-            return bool(limit.fitting([pair])) and limit.add(pair) is None
-
-        return choose_pairs(pairs, differences, curator.domain, noise, admissible)
-
-    def _limit(self, curator: Curator) -> TreeLimit:
-        return tree_limit(curator, [], self.max_megabytes)
+    def _admission(self, curator: Curator) -> Callable[[Clique], bool]:
+        """Return a function that adds a clique to a junction tree if it fits, and returns whether it did."""
+        limit = tree_limit(curator, [], self.max_megabytes)
+        return lambda clique: bool(limit.fitting([clique])) and limit.add(clique) is None
 
     def _model(
         self,
@@ -166,7 +160,3 @@ class PrivSyn(Mechanism):
         records = synthesize(tables, domain, max(1, round(total)), method=self.synthesis, seed=rng)
         decoded = transform.decode(records, rng)
         return SupportModel(Support(decoded), CliqueVector.zeros(curator.domain, []), total)
-
-
-def _described(measured: list[LinearMeasurement]) -> dict[str, Any]:
-    return {"marginals": [measurement.clique for measurement in measured if len(measurement.clique) > 1]}

@@ -1,10 +1,10 @@
-"""Bounds: what any table compatible with the measurements can have, without a model.
+"""Bounds: the least and the largest answer of any table compatible with the measurements, without a model.
 
-`Model.bounds` and `table_bounds` give them. polytope.py has the constraints, program.py the certified linear programs,
-ends.py how far noisy answers may be from the truth, contradiction.py which answers no table can have together.
+polytope.py has the constraints, program.py the certified linear programs, ends.py the confidence boxes of noisy
+answers, contradiction.py the search for answers that no table can have together.
 """
 
-from pgmest.models.bounds.bounds import TableBounds
+from pgmest.models.bounds.bounds import TableBounds, bounds_of
 from pgmest.models.bounds.ends import answer_ends
 
-__all__ = ["TableBounds", "answer_ends"]
+__all__ = ["TableBounds", "answer_ends", "bounds_of"]

@@ -7,29 +7,28 @@ from typing import Any
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError, QueryError
+from pgmest.errors import QueryError
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.models.bounds.contradiction import check_compatible
 from pgmest.models.bounds.ends import answer_ends
 from pgmest.models.bounds.polytope import TablePolytope
 from pgmest.models.bounds.program import finite_ends, proven_minimum
-from pgmest.models.intervals import Interval, check_level
+from pgmest.models.intervals import WHOLE, Interval, check_level
+from pgmest.models.refittable import Refittable, estimated_from
 from pgmest.queries import Kron, MatrixQuery, as_query
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Clique, Domain, as_domain
 from pgmest.tables.evidence import checked_evidence
 from pgmest.tables.factor import Factor
 
-WHOLE = 1e-6
-"""Ends of counts are moved to whole numbers inside, if they are further than this from one."""
-
 
 class TableBounds:
-    """The tables compatible with measurements: true answers between the ends that were published, or, where there is
-    noise, inside boxes that hold them all at once with probability `level`.
+    """The tables compatible with measurements.
 
-    It takes no model: bounds hold for every table of at least 0 in each cell, however its attributes depend on each
-    other. They are proven by the duals of linear programs, two for each number asked for.
+    The true answers of a compatible table lie between the ends that were published, and inside boxes around noisy
+    answers that contain all true answers at once with probability `level`. No model is assumed: the bounds hold for
+    every table of non-negative counts, however its attributes depend on each other. They are proven by the duals of
+    linear programs, two for each number of an answer.
 
     >>> published = LinearMeasurement.rounded([[5, 10], [0, 5]], ("age", "sex"), base=5)
     >>> totals = LinearMeasurement.exact([11, 8], "age")
@@ -40,9 +39,9 @@ class TableBounds:
 
     Args:
         measurements: the answers.
-        domain: the attributes.
-        level: the probability that noisy answers are as close to the truth as is assumed.
-        total: the number of records, where it is known.
+        domain: all attributes.
+        level: the probability that the boxes contain all true answers.
+        total: the number of records, if it is known.
         zeros: potentials whose -inf cells are impossible.
         max_megabytes: refuse junction trees whose tables would need more.
 
@@ -74,12 +73,12 @@ class TableBounds:
     def of(
         self, query: Any, clique: Iterable[str] | str | None = None, given: Mapping[str, int] | None = None
     ) -> Interval:
-        """The least and largest answers, in counts; arguments as for `Model.answer` and `Model.project`, one query.
+        """Return the least and the largest answer, in counts; arguments as for `Model.answer`, but one query only.
 
-        Counts of a marginal are whole numbers, and the ends are moved to these.
+        The counts of a marginal are whole numbers, so their ends are moved inwards to whole numbers.
 
         Raises:
-            InconsistentMeasurementsError: no table is compatible; it names answers that contradict each other.
+            InconsistentMeasurementsError: no table is compatible; the error names answers that contradict each other.
             ModelTooLarge: the tables of the query and the measurements together need too much memory.
             ArgumentError: nothing bounds the number of records.
             QueryError: a query that does not fit, or a function of a model.
@@ -105,15 +104,15 @@ class TableBounds:
         return Interval(below, above, self.level, "bounds", basis="tables")
 
     def check(self) -> None:
-        """See that some table is compatible.
+        """Check that some table is compatible.
 
         Raises:
-            InconsistentMeasurementsError: none is.
+            InconsistentMeasurementsError: no table is.
         """
         self._polytope(())
 
     def _polytope(self, asked: Clique) -> tuple[TablePolytope, np.ndarray]:
-        """The constraints, with the attributes asked about inside one table; kept."""
+        """Return the constraints, with the query's attributes inside one table, and finite upper ends."""
         key = tuple(sorted(asked))
         if key not in self._polytopes:
             polytope = TablePolytope.of(
@@ -130,7 +129,7 @@ class TableBounds:
         return self._polytopes[key]
 
     def _rows(self, query: Any, clique: Any) -> tuple[Clique, dict[str, int], Iterator[np.ndarray], bool]:
-        """The attributes that a query reads, the axes of its answer, its rows, and whether these are counts."""
+        """Return the attributes that a query reads, the axes of its answer, its rows, and whether these are counts."""
         if clique is None and isinstance(query, LinearMeasurement):
             query, clique = query.query, query.clique
             if query is None:
@@ -147,28 +146,20 @@ class TableBounds:
                 raise QueryError("a Kron names its attributes itself: leave clique= out.")
             one_row = not isinstance(query, MatrixQuery) and np.ndim(query) == 1
             matrix = as_query([query] if one_row else query)
-            if matrix.columns != self.domain.size(names):
-                raise QueryError(
-                    f"the query on {names}: expected {self.domain.size(names):,} columns, one per cell, got a matrix "
-                    f"of shape {matrix.shape}."
-                )
-            return (
-                names,
-                {",".join(names) or "total": matrix.rows},
-                (matrix.transpose(unit) for unit in _units(matrix.rows)),
-                False,
-            )
+            matrix.check(self.domain, names)
+            rows = (matrix.transpose(unit) for unit in _units(matrix.rows))
+            return names, {",".join(names) or "total": matrix.rows}, rows, False
         if isinstance(query, str | list | tuple) and not any(isinstance(one, Kron) for one in query):
             names = self.domain.clique((query,) if isinstance(query, str) else query)
             return names, dict(self.domain.project(names)), _units(self.domain.size(names)), True
         raise QueryError(
-            "bounds are of linear queries, one at a time: give attributes, a pg.Kron, or a query matrix and the "
-            "clique= that it is about."
+            "bounds exist for linear queries, one at a time: give attributes, a pg.Kron, or a query matrix with the "
+            "clique= of its columns."
         )
 
 
 def _units(count: int) -> Iterator[np.ndarray]:
-    """The rows of the identity, one at a time."""
+    """Yield the rows of the identity, one at a time."""
     for index in range(count):
         unit = np.zeros(count)
         unit[index] = 1.0
@@ -176,20 +167,34 @@ def _units(count: int) -> Iterator[np.ndarray]:
 
 
 def _whole(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Whole numbers between the ends, where there are any: a table of other numbers keeps its ends."""
+    """Move the ends inwards to whole numbers.
+
+    Ends between which there is no whole number stay as they are, as a table of non-integer counts has them.
+    """
     inner, outer = np.ceil(low - WHOLE), np.floor(high + WHOLE)
     whole = inner <= outer
     return np.where(whole, np.maximum(inner, 0.0), np.maximum(low, 0.0)), np.where(whole, outer, high)
 
 
-def check_bounded(refit: Any, measurements: Any) -> None:
-    """See that a model knows what was measured.
+def bounds_of(
+    model: Refittable,
+    query: Any,
+    clique: Iterable[str] | str | None = None,
+    given: Mapping[str, int] | None = None,
+    *,
+    level: float = 0.95,
+    max_megabytes: float = 100.0,
+) -> Interval:
+    """Return the least and the largest answer that any table compatible with a model's measurements gives, in counts.
 
-    Raises:
-        ArgumentError: it does not.
+    This is `Model.bounds`, with its arguments and errors, for every kind of model that can be estimated again.
     """
-    if refit is None or measurements is None:
-        raise ArgumentError(
-            "this model does not know what it was estimated from, so there are no bounds: ask the model that "
-            "pg.estimate returned, or pgmest.models.bounds.TableBounds with the measurements."
-        )
+    refit, measurements = estimated_from(
+        model, "bounds", "or pgmest.models.bounds.TableBounds with the measurements, which needs no model"
+    )
+    total = refit.objective.total
+    known = float(total) if isinstance(total, int | float | np.number) else None
+    compatible = TableBounds(
+        measurements, model.domain, level=level, total=known, zeros=refit.start, max_megabytes=max_megabytes
+    )
+    return compatible.of(query, clique, given)

@@ -1,4 +1,4 @@
-"""Which answers no table can have together: an infeasible set from the dual, made irreducible by deletion."""
+"""Answers that no table can have together: an infeasible set from the dual program, made irreducible by deletion."""
 
 from __future__ import annotations
 
@@ -8,23 +8,26 @@ from dataclasses import replace
 import numpy as np
 from scipy import sparse
 
-from pgmest._base.errors import InconsistentMeasurementsError
+from pgmest.errors import InconsistentMeasurementsError
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.models.bounds.polytope import TablePolytope
 from pgmest.models.bounds.program import INFEASIBLE, solve
 
 TOUCHED = 1e-9
+"""Multipliers above this belong to the infeasible set."""
 FEASIBLE = 1e-7
-"""Of the largest finite end: answers that have to move by less are compatible."""
+"""The total violation, as a share of the largest finite end, below which answers count as compatible."""
 
 SHOWN = 12
+"""The largest number of answers that the error lists."""
 
 
 def check_compatible(polytope: TablePolytope, measurements: Sequence[LinearMeasurement]) -> None:
-    """See that there is a compatible table.
+    """Check that there is a compatible table.
 
     Raises:
-        InconsistentMeasurementsError: there is none; it has an irreducible set of answers that contradict each other.
+        InconsistentMeasurementsError: no table is compatible; the error has an irreducible set of answers that
+            contradict each other.
     """
     found = solve(np.zeros(len(polytope.low)), polytope)
     if found.status != INFEASIBLE:
@@ -39,7 +42,7 @@ def check_compatible(polytope: TablePolytope, measurements: Sequence[LinearMeasu
 
 
 def _elastic(polytope: TablePolytope) -> tuple[TablePolytope, np.ndarray]:
-    """The polytope with answers that may leave their ends, and the objective: by how much in all (phase 1)."""
+    """Return the phase-1 program: answers may leave their ends, and the objective is the sum of the violations."""
     count, variables = len(polytope.answers), len(polytope.low)
     rows = np.arange(len(polytope.right) - count, len(polytope.right))
     shape = (len(polytope.right), count)
@@ -54,7 +57,7 @@ def _elastic(polytope: TablePolytope) -> tuple[TablePolytope, np.ndarray]:
 
 
 def _infeasible_support(polytope: TablePolytope) -> np.ndarray:
-    """The answers with a multiplier in the phase-1 dual: by Farkas' lemma these alone are infeasible."""
+    """Return the answers with a multiplier in the phase-1 dual, which by Farkas' lemma are infeasible together."""
     wide, objective = _elastic(polytope)
     found = solve(objective, wide)
     finite = polytope.high[np.isfinite(polytope.high)]
@@ -66,7 +69,7 @@ def _infeasible_support(polytope: TablePolytope) -> np.ndarray:
 
 
 def _irreducible(polytope: TablePolytope, chosen: np.ndarray) -> list[int]:
-    """Leave out one answer after the other for good, where the rest is still infeasible (Chinneck, Dravnieks 1991)."""
+    """Drop one answer after the other if the rest is still infeasible (deletion filter; Chinneck, Dravnieks 1991)."""
     kept = chosen.tolist()
     for one in chosen.tolist():
         rest = [other for other in kept if other != one]

@@ -1,4 +1,4 @@
-"""How far the true answers of a measurement may be from the noisy ones, at a level: confidence boxes."""
+"""Confidence boxes: the ends between which the true answers of noisy measurements lie, at a level."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.measurements.noise import noise_scale
 
 LARGEST_GRID = 64.0
-"""Discrete Gaussian noise of at most this scale has its tail summed; above, it is the normal one and one more."""
+"""The tail of discrete Gaussian noise is summed up to this scale; above it, the normal quantile + 1 is a bound."""
 
 
 def answer_ends(measurements: Sequence[LinearMeasurement], level: float) -> list[tuple[np.ndarray, np.ndarray]]:
-    """The ends of the true answers of each measurement; together they all hold with probability `level`.
+    """Return the ends of the true answers of each measurement; all hold together with probability `level`.
 
-    Noise is independent, so that of k noisy answers each is given the probability level^(1/k) (Sidak 1967). Answers
-    between two ends have these.
+    As noise is independent, each of k noisy answers gets the probability level^(1/k) (Sidak 1967). Interval
+    measurements keep their published ends.
     """
     noisy = sum(measurement.rows for measurement in measurements if measurement.noisy)
     each = level ** (1.0 / max(noisy, 1))
@@ -34,7 +34,7 @@ def answer_ends(measurements: Sequence[LinearMeasurement], level: float) -> list
 
 
 def noise_reach(measurement: LinearMeasurement, level: float) -> np.ndarray:
-    """The least t with P(|noise| <= t) >= level, for each answer or for all."""
+    """Return the least t with P(|noise| <= t) >= level, one for each answer or one for all."""
     scale = np.asarray(noise_scale(measurement.noise, measurement.stddev), dtype=np.float64)
     tail = max(-math.expm1(math.log(level)), np.finfo(float).tiny)
     if measurement.noise == "laplace":
@@ -49,7 +49,7 @@ def noise_reach(measurement: LinearMeasurement, level: float) -> np.ndarray:
 
 
 def _discrete_reach(sigma: float, near: float, tail: float) -> float:
-    """Of discrete Gaussian noise, by summing its tail from the outside in."""
+    """Return the reach of discrete Gaussian noise, summing its tail from the outside in to keep small terms."""
     if sigma > LARGEST_GRID:
         return math.ceil(near) + 1.0
     steps = np.arange(0, math.ceil(near + 12.0 * sigma) + 12)

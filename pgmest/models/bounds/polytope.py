@@ -1,8 +1,8 @@
-"""The tables compatible with answers between ends, as linear constraints on a junction tree's tables.
+"""The tables compatible with answers between ends, as linear constraints on the tables of a junction tree.
 
 Tables on the cliques of a junction tree that agree on its separators are the marginals of some table over all
-attributes, so nothing is lost: the constraints are exact for real-valued tables. Every answer is a variable, too, tied
-to the tables by an equation; then each constraint is either an equation or the two ends of a variable.
+attributes. Therefore the constraints are exact for real-valued tables. Every answer is a variable, too, and an equation
+ties it to the tables; so each constraint is either an equation or the two ends of a variable.
 """
 
 from __future__ import annotations
@@ -22,15 +22,17 @@ from pgmest.tables.domain import Clique, Domain
 
 @dataclass(frozen=True, eq=False)
 class TablePolytope:
-    """{(x, s): equations (x, s) = 0 but for the total's, low <= (x, s) <= high}.
+    """The set {(x, s): equations (x, s) = right, low <= (x, s) <= high}.
 
     x are the cells of the tree's tables, s the answers of all measurements, one after the other.
 
     Attributes:
-        equations: a sparse matrix, a column for each x, then for each s.
-        right: its right-hand side.
-        low, high: the ends of all variables; inf where there is none.
+        tree: the junction tree of the measured cliques and of the query's.
+        equations: a sparse matrix with a column for each x, then for each s.
+        right: the right-hand side, which is 0 except for the total's equation.
+        low, high: the ends of all variables; -inf and inf for unbounded ones.
         answers: for each s, the position of its measurement and its row there.
+        offsets: the first cell of each clique's table, and the number of cells.
     """
 
     tree: JunctionTree
@@ -53,19 +55,19 @@ class TablePolytope:
         extra: Iterable[Clique] = (),
         max_megabytes: float | None = None,
     ) -> TablePolytope:
-        """The constraints.
+        """Build the constraints.
 
         Args:
-            domain: the attributes.
-            measurements: checked against the domain.
-            ends: of the answers of each.
-            total: the number of records, where it is known.
+            domain: all attributes.
+            measurements: measurements that fit the domain.
+            ends: the ends of the answers of each measurement.
+            total: the number of records, if it is known.
             zeros: potentials whose -inf cells are impossible.
-            extra: cliques that are asked about, to be inside one of the tree's.
+            extra: the cliques of queries, each of which will be inside a clique of the tree.
             max_megabytes: refuse trees whose tables would take more.
 
         Raises:
-            ModelTooLarge: they would.
+            ModelTooLarge: the tables would take more.
         """
         cliques = [*(m.clique for m in measurements), *(zeros.cliques if zeros is not None else ()), *extra]
         tree = JunctionTree.from_cliques(domain, cliques, max_megabytes=max_megabytes)
@@ -77,7 +79,7 @@ class TablePolytope:
         for other in roots[1:]:
             blocks.equate(roots[0], other, ())
         if total is not None and roots:
-            blocks.fix_total(roots[0], total)
+            blocks.add(blocks.marginal(roots[0], ()), np.array([total]))
         for measurement in measurements:
             blocks.answer(measurement)
         low = np.zeros(blocks.columns)
@@ -97,14 +99,14 @@ class TablePolytope:
         return int(self.offsets[-1])
 
     def total_row(self) -> np.ndarray:
-        """The objective whose value is the number of records."""
+        """Return the objective whose value is the number of records."""
         row = np.zeros(len(self.low))
         if len(self.offsets) > 1:
             row[: self.offsets[1]] = 1.0
         return row
 
     def objective(self, names: Clique, weights: np.ndarray) -> np.ndarray:
-        """The objective that weighs the cells of the marginal on `names`, row-major, inside a clique of the tree."""
+        """Return the objective that weighs the cells of the marginal on `names`, row-major, inside a clique."""
         position = self.tree.containing(names)
         assert position is not None
         row = np.zeros(len(self.low))
@@ -114,7 +116,7 @@ class TablePolytope:
 
 
 def cell_index(domain: Domain, clique: Clique, names: Clique) -> np.ndarray:
-    """For each cell of the clique's table, row-major, the cell of the marginal on `names` that it belongs to."""
+    """Return, for each cell of the clique's table, row-major, its cell in the marginal on `names`."""
     codes = dict(zip(clique, np.indices(domain.project(clique).shape, sparse=True), strict=True))
     index = np.zeros(domain.project(clique).shape, dtype=np.int64)
     for name in names:
@@ -123,7 +125,7 @@ def cell_index(domain: Domain, clique: Clique, names: Clique) -> np.ndarray:
 
 
 class _Blocks:
-    """The equations, collected."""
+    """The equations of a polytope while they are collected."""
 
     def __init__(self, domain: Domain, tree: JunctionTree, offsets: np.ndarray, answers: int):
         self.domain, self.tree, self.offsets = domain, tree, offsets
@@ -134,26 +136,25 @@ class _Blocks:
         self._next_answer = int(offsets[-1])
 
     def marginal(self, position: int, names: Clique) -> sparse.csr_array:
-        """The matrix that sums a clique's table to its marginal on `names`, in the columns of all variables."""
+        """Return the matrix that sums a clique's table to its marginal on `names`, in the columns of all variables."""
         index = cell_index(self.domain, self.tree.cliques[position], names)
         columns = np.arange(self.offsets[position], self.offsets[position + 1])
         return sparse.csr_array((np.ones(len(index)), (index, columns)), shape=(self.domain.size(names), self.columns))
 
     def add(self, matrix: Any, right: np.ndarray) -> None:
+        """Append equations."""
         entries = matrix.tocoo()
         self._entries.append((entries.row + self._rows, entries.col, entries.data))
         self._right.append(right)
         self._rows += len(right)
 
     def equate(self, one: int, other: int, names: Clique) -> None:
+        """Require that two tables have the same marginal on `names`."""
         difference = self.marginal(one, names) - self.marginal(other, names)
         self.add(sparse.csr_array(difference), np.zeros(self.domain.size(names)))
 
-    def fix_total(self, root: int, total: float) -> None:
-        self.add(self.marginal(root, ()), np.array([total]))
-
     def answer(self, measurement: LinearMeasurement) -> None:
-        """Q mu - s = 0."""
+        """Tie the answers of a measurement to the tables: Q mu - s = 0."""
         position = self.tree.containing(measurement.clique)
         assert position is not None
         rows = measurement.rows
@@ -164,6 +165,7 @@ class _Blocks:
         self.add(sparse.csr_array(answers - own), np.zeros(rows))
 
     def assembled(self) -> tuple[sparse.csr_array, np.ndarray]:
+        """Return the matrix and the right-hand side."""
         rows, columns, values = (
             np.concatenate([np.zeros(0), *(entry[part] for entry in self._entries)]) for part in range(3)
         )
@@ -174,7 +176,7 @@ class _Blocks:
 
 
 def query_matrix(measurement: LinearMeasurement) -> sparse.csr_array:
-    """Q, a column for each cell of the clique's table, row-major in the clique's order."""
+    """Return Q, with a column for each cell of the clique's table, row-major in the clique's order."""
     if measurement.query is None:
         return sparse.csr_array(sparse.eye_array(measurement.cells))
     dense = np.stack([measurement.transpose_cells(unit) for unit in np.eye(measurement.rows)])
@@ -182,7 +184,7 @@ def query_matrix(measurement: LinearMeasurement) -> sparse.csr_array:
 
 
 def _impossible(blocks: _Blocks, zeros: CliqueVector) -> np.ndarray:
-    """Which cells of the tree's tables are impossible."""
+    """Return which cells of the tree's tables are impossible."""
     found = np.zeros(int(blocks.offsets[-1]), dtype=bool)
     for clique, factor in zeros.items():
         barred = np.isneginf(factor.datavector())

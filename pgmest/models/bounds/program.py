@@ -1,11 +1,11 @@
-r"""Linear programs over a polytope of tables, whose bounds are proven by their dual and do not rest on the solver.
+r"""Linear programs over a polytope of tables, with bounds that their duals prove independently of the solver.
 
 For any multipliers y of the equations $A z = b$ and any z between its ends,
 
 .. math:: c^T z = b^T y + (c - A^T y)^T z \ge b^T y + \sum_j \min(d_j l_j, d_j u_j) , \qquad d = c - A^T y ,
 
-so the right-hand side is a lower bound, whatever y is (Neumaier, Shcherbina 2004). HiGHS only suggests y; what is
-returned is that bound, less what rounding may have added.
+so the right-hand side is a lower bound for every y (Neumaier, Shcherbina 2004). HiGHS only suggests y. The result is
+this bound minus a bound on the rounding error.
 """
 
 from __future__ import annotations
@@ -16,18 +16,19 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linprog
 
-from pgmest._base.errors import ArgumentError
+from pgmest.errors import ArgumentError
 from pgmest.models.bounds.polytope import TablePolytope
 
 ROUNDING = 1e-12
-"""Of the sum of the magnitudes of all terms; far above the error of summing them in floats."""
+"""The bound on the rounding error, as a share of the summed magnitudes of all terms; far above the true error."""
 
 INFEASIBLE, UNBOUNDED = 2, 3
+"""The status codes of `scipy.optimize.linprog`."""
 
 
 @dataclass(frozen=True)
 class Solution:
-    """What HiGHS found: a status, a point and the multipliers of the equations, where it has them."""
+    """The result of HiGHS: a status, and if it has them, a point and the multipliers of the equations."""
 
     status: int
     point: np.ndarray | None
@@ -35,7 +36,7 @@ class Solution:
 
 
 def solve(objective: np.ndarray, polytope: TablePolytope, high: np.ndarray | None = None) -> Solution:
-    """Minimize an objective; `high` takes the place of the polytope's upper ends."""
+    """Minimize an objective over the polytope; `high` replaces its upper ends."""
     ends = np.stack([polytope.low, polytope.high if high is None else high], axis=1)
     found: Any = linprog(objective, A_eq=polytope.equations, b_eq=polytope.right, bounds=ends, method="highs")
     multipliers = None if found.eqlin is None or found.x is None else np.asarray(found.eqlin.marginals)
@@ -43,12 +44,12 @@ def solve(objective: np.ndarray, polytope: TablePolytope, high: np.ndarray | Non
 
 
 def proven_minimum(objective: np.ndarray, polytope: TablePolytope, high: np.ndarray) -> float:
-    """A lower bound on the objective, as close to its minimum as the solver's multipliers are to the best.
+    """Return a lower bound on the objective, which is tight if the solver's multipliers are optimal.
 
     Args:
         objective: a weight for each variable.
-        polytope: not empty.
-        high: finite upper ends that every point of the polytope keeps to.
+        polytope: a polytope that is not empty.
+        high: finite upper ends for all points of the polytope.
     """
     multipliers = solve(objective, polytope, high).multipliers
     y = np.zeros(len(polytope.right)) if multipliers is None else multipliers
@@ -59,7 +60,7 @@ def proven_minimum(objective: np.ndarray, polytope: TablePolytope, high: np.ndar
 
 
 def finite_ends(polytope: TablePolytope, total: float | None) -> np.ndarray:
-    """Upper ends that every compatible table keeps to: no cell exceeds the number of records.
+    """Return upper ends for every compatible table, as no cell exceeds the number of records.
 
     Raises:
         ArgumentError: nothing bounds the number of records.
@@ -74,10 +75,15 @@ def finite_ends(polytope: TablePolytope, total: float | None) -> np.ndarray:
 
 
 def _largest_total(polytope: TablePolytope) -> float:
+    """Return an upper bound on the number of records of compatible tables.
+
+    Raises:
+        ArgumentError: the number is unbounded.
+    """
     found = solve(-polytope.total_row(), polytope)
     if found.status == UNBOUNDED or found.point is None:
         raise ArgumentError(
-            "nothing bounds the number of records, so there are no bounds: give total= to estimate, or measure it, as "
-            "with a whole marginal, or LinearMeasurement.between(0, most, clique=())."
+            "nothing bounds the number of records, so there are no bounds: give total= to estimate, or measure the "
+            "total, by a whole marginal or by LinearMeasurement.between(0, most, clique=())."
         )
     return float(polytope.total_row() @ found.point) * (1.0 + 1e-9) + 1.0

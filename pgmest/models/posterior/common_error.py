@@ -1,29 +1,29 @@
-r"""Errors that cells have in common: draws of sums, moved and widened by what unbiased answers say of them.
+r"""Errors that cells have in common: draws of sums, shifted and widened by the evidence of unbiased answers.
 
-A posterior knows how far each cell may be off, and takes the errors of different cells for nearly independent. Its
-prior may be wrong about all of them alike: where thousands of empty cells are given one record each, a sum of them is
-off by thousands, and its posterior spread is a hundred. So of the posterior the spreads $s_i$ of single cells are
-believed, and their independence is not. A query $q = w \cdot \mu$ of posterior mean m and variance $s^2$ may have,
-besides, an error b common to its cells, with all of them aligned at most
+A posterior has the error of each cell, and the errors of different cells are nearly independent in it. But its prior
+may be wrong about all cells in the same way: if thousands of empty cells get one record each, their sum is off by
+thousands, while its posterior deviation is a hundred. Therefore the deviations $s_i$ of single cells are trusted, and
+their independence is not. A query $q = w \cdot \mu$ of posterior mean m and variance $s^2$ may have an additional error
+b that is common to its cells. Its variance is at most that of aligned errors,
 
 .. math:: \beta^2 = \big( \textstyle\sum_i |w_i| s_i \big)^2 - s^2 ,
 
-0 for a single cell. The noisy tables themselves have an unbiased answer x of variance $\sigma^2$ (`UnbiasedAnswers`).
-Its difference from a posterior mean that is right has the variance $\sigma^2 - s^2$ (as in Hausman's test: the error
-of what is best does not correlate with its difference from anything else), so that
+which is 0 for a single cell. The noisy tables have an unbiased answer x of variance $\sigma^2$ (`UnbiasedAnswers`). The
+variance of its difference from a correct posterior mean is $\sigma^2 - s^2$, because the error of an efficient estimate
+is not correlated with its difference from another estimate (Hausman's test). Hence
 
 .. math:: x - m \sim N(b, v), \quad v = \sigma^2 - s^2, \quad b \sim N(0, \beta^2) \quad \Rightarrow \quad
           q \sim N \big( m + g (x - m), \; s^2 + g v \big), \quad g = \beta^2 / (\beta^2 + v) .
 
-Where cells are large against the noise, v is nearly 0 and draws stay what they are. For sums of many cells below the
-noise $g$ is nearly 1 and the answer that of the noisy tables. In between nothing is chosen: the variance is never more
-than $\sigma^2$, nor less than $s^2$.
+If cells are large compared with the noise, v is nearly 0 and draws do not change. For sums of many cells below the
+noise $g$ is nearly 1, and the answer is that of the noisy tables. In between the transition is smooth: the variance is
+never more than $\sigma^2$ and never less than $s^2$.
 
-A function of a table is taken for linear around the posterior mean to find w; then whole tables are moved along
-$\mathrm{sign}(w_i) \, s_i$, cut off before zero, and asked, so that ratios and coefficients stay in their range.
+A function of a table is linearized around the posterior mean to find w. Then whole tables are moved along
+$\mathrm{sign}(w_i) \, s_i$, kept above zero, and evaluated, so that ratios and coefficients stay in their range.
 
-Hausman 1978, Specification tests in econometrics. Armstrong, Kolesar 2020, Simple and honest confidence intervals (on
-intervals that know of a bias and its bound).
+Hausman 1978, Specification tests in econometrics. Armstrong, Kolesar 2020, Simple and honest confidence intervals (for
+estimates with a bounded bias).
 """
 
 from __future__ import annotations
@@ -41,28 +41,29 @@ Answer = Callable[[np.ndarray], np.ndarray]
 """From a table, shape (*domain.shape), to numbers, flat."""
 
 ENTRIES = 2**22
-"""Weights of at most this number of cells, over all queries, are at hand at a time."""
+"""The number of weights, over all queries and cells, that are held at a time."""
 
 HALVINGS = 32
-"""Until a table has moved as far as it should."""
+"""The number of bisection steps that move a table by the wanted amount."""
 FURTHEST = 1e3
-"""Spreads that a cell is moved at most."""
+"""The largest move of a cell, in standard deviations."""
 LEFT = 1e-3
-"""The share of a cell that stays at least, so that functions which divide by sums of cells have some to divide by."""
+"""The share of a cell that is left at least, so that functions which divide by sums of cells stay finite."""
 SMALLEST_STEP = 1e-9
+"""Smaller steps and divisors, in counts, are replaced by this."""
 
 
 @dataclass(frozen=True, eq=False)
 class CommonError:
-    """The draws of one table, and what may be wrong with sums of its cells.
+    """The draws of one table, and the error that its cells may have in common.
 
     Attributes:
-        names: its attributes.
-        domain: of these.
-        tables: draws, in counts, shape (draws, cells).
-        spreads: of each measured clique that holds these attributes, the sum of its cells' standard deviations over
-            the cells that make up one of these, shape (cells,).
-        unbiased: the measured tables.
+        names: the attributes of the table.
+        domain: the domain of these attributes.
+        tables: the draws, in counts, shape (draws, cells).
+        spreads: for each measured clique that contains these attributes, the sum of the standard deviations of its
+            cells over the cells that make up one of these, shape (cells,).
+        unbiased: the answers of the measured tables.
     """
 
     names: Clique
@@ -74,12 +75,12 @@ class CommonError:
     def linear(
         self, weights_of: Callable[[range], np.ndarray], values: np.ndarray, generator: np.random.Generator
     ) -> np.ndarray:
-        """Draws of linear queries, moved and widened, shape (draws, queries).
+        """Return draws of linear queries, shifted and widened, shape (draws, queries).
 
         Args:
-            weights_of: the weights on the cells of some of the queries, shape (queries, cells).
-            values: their draws.
-            generator: of what is added.
+            weights_of: returns the weights of some of the queries on the cells, shape (queries, cells).
+            values: the posterior's draws of the queries.
+            generator: the generator of the added noise.
         """
         found = values.copy()
         step = max(1, ENTRIES // self.domain.size())
@@ -92,12 +93,12 @@ class CommonError:
         return found
 
     def function(self, answer: Answer, generator: np.random.Generator, drawn: Answer | None = None) -> np.ndarray:
-        """Draws of a function of a table, shape (draws, numbers).
+        """Return draws of a function of a table, shape (draws, numbers).
 
         Args:
             answer: the function.
-            generator: of what is added.
-            drawn: the function of a table drawn around the one given, for populations.
+            generator: the generator of the added noise.
+            drawn: for populations, the function of a table drawn around its argument.
         """
         weights, drawn = self._gradient(answer), answer if drawn is None else drawn
         moves = self._moves(weights, generator)
@@ -113,9 +114,9 @@ class CommonError:
         return found
 
     def _moves(self, weights: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-        """What is added to each draw of each query, shape (draws, queries)."""
+        """Return the shift of each draw of each query, shape (draws, queries)."""
         mean, count = self.tables.mean(axis=0), len(self.tables)
-        weights = np.where(mean > 0, weights, 0.0)  # structural zeros have no error, and noisy answers
+        weights = np.where(mean > 0, weights, 0.0)  # structural zeros have noisy answers, but no error
         used = np.flatnonzero(weights.any(axis=0))
         own = np.var(self.tables[:, used] @ weights[:, used].T, axis=0)
         aligned = np.max([(np.abs(weights) @ spread) ** 2 for spread in self.spreads], axis=0)
@@ -123,12 +124,13 @@ class CommonError:
         known = np.isfinite(variances)
         common, v = np.maximum(aligned - own, 0.0), np.where(known, np.maximum(variances - own, 0.0), 0.0)
         gain = np.where(known, common / np.maximum(common + v, 1e-300), 0.0)
+        # Normal scores in random order, rather than draws, so that quantiles have no Monte Carlo error.
         levels = ndtri((np.arange(count) + 0.5) / count)
         scores = generator.permuted(np.repeat(levels[:, None], len(weights), axis=1), axis=0)
         return gain * (answers - weights @ mean) + np.sqrt(gain * v) * scores
 
     def _gradient(self, answer: Answer) -> np.ndarray:
-        """Differences of the function across one standard deviation of each cell, shape (numbers, cells)."""
+        """Return differences of the function across one standard deviation of each cell, shape (numbers, cells)."""
         mean, spread = self.tables.mean(axis=0), self.tables.std(axis=0)
         columns = []
         for cell, step in enumerate(np.minimum(mean, spread) + SMALLEST_STEP):
@@ -143,11 +145,10 @@ class CommonError:
 
 
 def _moved(tables: np.ndarray, weights: np.ndarray, spreads: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Tables without negative counts, each moved along the spreads, signed as the weights are, until the weighted sum
-    has changed by its length.
+    """Move tables along the deviations, signed as the weights, until each weighted sum has changed by its length.
 
-    Cells that grow are not held up by zero: so the way is at least what all cells together would need, and at most what
-    those that grow need alone.
+    Counts stay positive. Cells that grow are not limited by zero. Therefore the bisection starts between the distance
+    that all cells together would need, and the distance that the growing cells alone would need.
     """
     along, target, sign = np.sign(weights) * spreads, np.abs(lengths), np.sign(lengths)[:, None]
     growing = np.where(sign > 0, np.maximum(weights, 0.0), np.maximum(-weights, 0.0)) @ spreads

@@ -1,16 +1,17 @@
-r"""The posterior density of the potentials and the total, by the marginal oracle.
+r"""The posterior density of the potentials and the total, computed by the marginal oracle.
 
-With the marginals $\mu(\theta)$ of total 1, their covariance $C(\theta)$, N records and the likelihood's L,
+Let $\mu(\theta)$ be the marginals of total 1, $C(\theta)$ their covariance, N the number of records, and L minus the
+log-likelihood. Then
 
 .. math:: U(\theta, \log N) = L(N \mu(\theta)) + |\theta - b|^2 / 2 s^2 + U_0(\log N) , \qquad
           \nabla_\theta U = N C \nabla L + (\theta - b) / s^2 ,
 
-is minus the log-density. A gradient is two sweeps over the junction tree: one for the marginals, one for the covariance
-times a vector. Two more give the product with the Gauss-Newton Hessian $N^2 C W C + I / s^2$, where W is the Fisher
-information of the answers about the marginals.
+is minus the log-density. A gradient takes two sweeps over the junction tree: one for the marginals, one for the
+covariance times a vector. Two more sweeps give the product with the Gauss-Newton Hessian $N^2 C W C + I / s^2$, where W
+is the Fisher information of the answers about the marginals.
 
-Points are flat arrays: $\theta - b$ on the problem's cliques, the prior's own log scales, then log N. Cells that are
-structural zeros never move.
+Points are flat arrays: $\theta - b$ on the problem's cliques, the prior's log scales, then log N. Structural zeros
+never move.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError
 from pgmest.losses.base import cell_positions, dot
 from pgmest.losses.likelihood import NegativeLogLikelihood
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.models.posterior.prior import CellPrior, InteractionPrior, NormalPrior
 from pgmest.models.posterior.strength import independent_center
+from pgmest.models.refittable import Refittable
 from pgmest.solvers.refit import Refit
 from pgmest.tables.clique_vector import Layout
 from pgmest.tables.domain import Clique
@@ -34,42 +35,45 @@ from pgmest.tables.domain import Clique
 if TYPE_CHECKING:
     from pgmest.inference.exact.belief_propagation import ExactOracle
     from pgmest.inference.exact.functional_dependencies import CollapsedOracle
-    from pgmest.models.exact import Model
 
 LARGEST_LOG_TOTAL = 200.0
-"""A total beyond e^200 has no likelihood; without a bound its marginals overflow before that is seen."""
+"""Log totals beyond this have density zero: their marginals would overflow before the likelihood rejects them."""
 
 GRID_CELLS = 4096
+"""The number of cells whose one-dimensional densities are evaluated on a grid at a time."""
 GRID_NEAR, GRID_FAR = np.linspace(-4.0, 4.0, 60), np.linspace(-4.0, 4.0, 60)
-"""The one-dimensional densities of this number of cells at a time are evaluated on points within four standard
-deviations of the curvature, and of the prior."""
+"""The grid points, in standard deviations of the curvature and of the prior."""
 
 LARGEST_LOG_SCALE = 30.0
+"""Log scales of the prior beyond this have density zero, against overflow."""
 SMALLEST_PULL = 1e-12
+"""Smaller informations and variances count as zero in divisions."""
 LARGEST_COUNT = 1e15
+"""Counts on the grid are clipped here, against overflow."""
 
 
 def _positions(layout: Layout, cliques: Sequence[Clique]) -> np.ndarray | slice:
-    """Where the cells that a likelihood reads lie in the layout, whose cliques may be in another order."""
+    """Return the positions in the layout of a likelihood's cells, whose cliques may be in another order."""
     index = np.arange(layout.cells)
     found = np.concatenate([index[:0], *(index[cell_positions(layout, clique)] for clique in cliques)])
     return slice(0, layout.cells) if np.array_equal(found, index) else found
 
 
 class PosteriorDensity:
-    """U, its gradient and its curvature, for one thread.
+    """The energy U (minus the log-density), its gradient and its curvature, for one thread.
 
     Args:
-        refit: what the model was estimated with.
+        refit: the recipe of the model's estimate.
         measurements: the answers.
-        prior: of potentials and total.
-        log_total: of the estimate; the total stays there if it is known.
-        center: where the potentials' prior is centered, without the base; by default 0.
-        scatters: whether the prior is of a table of that many records, whose small counts scatter by themselves.
+        prior: the prior of potentials and total.
+        log_total: the log of the estimated total; the total stays there if it is known.
+        center: the center of the potentials' prior, without the base; by default 0.
+        scatters: whether the prior is for a table of that many records, whose small counts have their own sampling
+            error.
 
     Attributes:
         size: the length of a point.
-        evaluations: how many gradients have been computed.
+        evaluations: the number of gradients computed so far.
     """
 
     def __init__(
@@ -105,14 +109,15 @@ class PosteriorDensity:
     @classmethod
     def around(
         cls,
-        model: Model,
+        model: Refittable,
         refit: Refit,
         measurements: Sequence[LinearMeasurement],
         prior: NormalPrior | InteractionPrior,
     ) -> PosteriorDensity:
-        """That of an estimated model; interactions are centered on independent attributes with its marginals.
+        """Return the density around an estimated model, with interactions centered on independent attributes.
 
-        Where the estimate had potentials of its own (`prior=`), these are the center.
+        The independent attributes have the model's one-way marginals. If the estimate had base potentials (`prior=`),
+        these are the center instead.
         """
         base = refit.start
         center = None
@@ -122,28 +127,28 @@ class PosteriorDensity:
         return cls(refit, measurements, prior, float(np.log(model.total)), center)
 
     def twin(self) -> PosteriorDensity:
-        """The same with an oracle of its own, for another thread."""
+        """Return the same density with a separate oracle, for another thread."""
         return PosteriorDensity(
             self.refit, self.measurements, self.prior, self.log_total, self.cell_prior.center, self.scatters
         )
 
     def likely_scales(self, point: np.ndarray) -> np.ndarray:
-        """The point with the prior's own parameters where they are likeliest, given potentials as uncertain as here."""
+        """Return the point with the prior's likeliest scales, given potentials as uncertain as the curvature says."""
         variances = 1.0 / self.curvature(point).diagonal[: self.cells]
         found = point.copy()
         found[self.cells : -1] = self.cell_prior.likely_scales(point[: self.cells], variances)
         return found
 
     def start(self) -> np.ndarray:
-        """The prior's center, with the estimated total."""
+        """Return the prior's center, with the estimated total."""
         return np.concatenate([self.cell_prior.center, self.cell_prior.log_scales, [self.log_total]])
 
     def marginals(self, point: np.ndarray) -> np.ndarray:
-        """The marginals at a point, in counts, on the problem's cliques."""
+        """Return the marginals at a point, in counts, on the problem's cliques."""
         return self.oracle.run(self.base + point[: self.cells], math.exp(point[-1]))[0]
 
     def energy(self, point: np.ndarray, tempering: float = 1.0) -> tuple[float, np.ndarray]:
-        """U and its gradient; the likelihood counts `tempering` times."""
+        """Return U and its gradient; the likelihood has the weight `tempering`."""
         value, gradient = self.gradient(point, tempering)
         if not math.isfinite(value):
             return math.inf, gradient
@@ -152,7 +157,7 @@ class PosteriorDensity:
         return tempering * value + prior + total, gradient
 
     def gradient(self, point: np.ndarray, tempering: float = 1.0) -> tuple[float, np.ndarray]:
-        """The gradient of U, without its value: with minus the log-likelihood, infinite where there is no gradient."""
+        """Return minus the log-likelihood, which is infinite where there is no gradient, and the gradient of U."""
         self.evaluations += 1
         gradient, cells = np.empty(self.size), self.cells
         if not (abs(point[-1]) < LARGEST_LOG_TOTAL and np.all(np.abs(point[cells:-1]) < LARGEST_LOG_SCALE)):
@@ -170,17 +175,24 @@ class PosteriorDensity:
         gradient[-1] = 0.0 if self.total_known else slope + tempering * dot(slopes, counts)
         return value, gradient
 
-    def held(self, step: np.ndarray) -> np.ndarray:
-        """A step without what tables that overlap can make up for, which nothing holds back (`CellPrior.held`)."""
-        return np.append(self.cell_prior.held(step[: self.cells]), step[self.cells :])
+    def identified(self, step: np.ndarray) -> np.ndarray:
+        """Return a step without its components along directions that no answer identifies (`CellPrior.identified`)."""
+        return np.append(self.cell_prior.identified(step[: self.cells]), step[self.cells :])
 
     def curvature(self, point: np.ndarray, tempering: float = 1.0) -> Curvature:
-        """The Gauss-Newton Hessian at a point; the density may not be evaluated while it is used."""
+        """Return the Gauss-Newton Hessian at a point; do not evaluate the density while using it."""
         return Curvature(self, point, tempering)
 
 
 class Curvature:
-    """The Gauss-Newton Hessian of U at one point, as products with vectors, and what approximates its diagonal."""
+    """The Gauss-Newton Hessian of U at one point, as products with vectors.
+
+    Attributes:
+        diagonal: an approximation of the diagonal, for preconditioning.
+        counts: the marginals at the point, in counts.
+        log_total: the log total at the point.
+        cell_information: the information of the answers about the count of each cell.
+    """
 
     def __init__(self, density: PosteriorDensity, point: np.ndarray, tempering: float):
         self._density, self._tempering, cells = density, tempering, density.cells
@@ -201,11 +213,10 @@ class Curvature:
         self.diagonal: np.ndarray = diagonal
         self.log_total: float = float(point[-1])
         self.cell_information: np.ndarray = np.zeros(cells)
-        """Of the answers, about the count of each cell."""
         self.cell_information[self._read] = tempering * information
 
     def product(self, direction: np.ndarray) -> np.ndarray:
-        """The Hessian times a vector."""
+        """Return the Hessian times a vector."""
         density, product, cells = self._density, np.empty(self._density.size), self._density.cells
         moved = density.oracle.covariance(np.ascontiguousarray(direction[:cells]))
         if not density.total_known:
@@ -224,7 +235,7 @@ class Curvature:
         return product
 
     def block(self, coordinates: np.ndarray) -> np.ndarray:
-        """The Hessian of some coordinates, a product for each, shape (k, k)."""
+        """Return the Hessian of some coordinates, by a product for each, shape (k, k)."""
         found = np.empty((len(coordinates), len(coordinates)))
         unit = np.zeros(self._density.size)
         for row, coordinate in enumerate(coordinates):
@@ -234,7 +245,7 @@ class Curvature:
         return 0.5 * (found + found.T)
 
     def noise(self, generator: np.random.Generator) -> np.ndarray:
-        """A normal vector whose covariance is the Hessian."""
+        """Draw a normal vector whose covariance is the Hessian."""
         density = self._density
         answers = density.likelihood.standard_noise(self._weights, generator)
         weights = np.zeros(density.cells)
@@ -248,11 +259,11 @@ class Curvature:
         return found
 
     def scales(self, point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Of each coordinate, with all others held fixed: its standard deviation, and its cell's mean count.
+        """Return each coordinate's standard deviation given all others, and its cell's mean count.
 
-        The count of a cell that is not many standard deviations of the noise above zero has a log with a long tail
-        to the left, which the curvature at one point does not show. So the density of each potential alone is
-        integrated on a grid, its answers taken to be about its own cell.
+        The log of a count that is few standard deviations of the noise above zero has a long left tail, which the
+        curvature at one point does not show. So the density of each potential alone is integrated on a grid, as if the
+        answers were about its cell alone.
         """
         density, cells = self._density, self._density.cells
         found, moved = 1.0 / np.sqrt(self.diagonal), np.zeros(density.size)
@@ -263,7 +274,8 @@ class Curvature:
             part = slice(start, min(start + GRID_CELLS, cells))
             theta, counts, weights = potentials[part], self.counts[part], self.cell_information[part]
             force = pull[part] / np.maximum(weights * counts, SMALLEST_PULL)
-            target = counts + np.where(counts * weights > SMALLEST_PULL, force, 0.0)  # where the gradient is zero
+            # The target is the count at which the gradient is zero.
+            target = counts + np.where(counts * weights > SMALLEST_PULL, force, 0.0)
             near = theta + GRID_NEAR[:, None] * found[part]
             far = location[part] + spreads[part] * GRID_FAR[:, None]
             grid = np.sort(np.concatenate([near, far]), axis=0)
@@ -278,7 +290,7 @@ class Curvature:
         return found, moved
 
     def solve(self, target: np.ndarray, tolerance: float = 1e-4, most: int = 400) -> np.ndarray:
-        """Conjugate gradients with the diagonal as preconditioner, until the residual has fallen by `tolerance`."""
+        """Solve by conjugate gradients, preconditioned by the diagonal, until the residual falls by `tolerance`."""
         found, residual = np.zeros_like(target), target.copy()
         scaled = residual / self.diagonal
         direction, size = scaled.copy(), dot(residual, scaled)
@@ -295,19 +307,3 @@ class Curvature:
             direction *= size / before
             direction += scaled
         return found
-
-
-def check_answers(
-    refit: Refit | None, measurements: Sequence[LinearMeasurement] | None
-) -> tuple[Refit, Sequence[LinearMeasurement]]:
-    """What a model was estimated with and from.
-
-    Raises:
-        ArgumentError: the model does not know.
-    """
-    if refit is None or measurements is None:
-        raise ArgumentError(
-            "this model does not know what it was estimated from, so it has no posterior: ask the model that "
-            "pg.estimate returned, not one that was loaded, conditioned or put together."
-        )
-    return refit, measurements

@@ -1,10 +1,10 @@
-"""Dependence that was not measured: tables around a draw's model, with interactions of their own.
+"""Unmeasured dependence: tables around a draw's model, with random interactions of pairs that were not measured.
 
-A model takes attributes for as independent as its measured cliques allow. A draw of a posterior must not: for a
-question about attributes that no clique holds together, each pair of them that was not measured is given interactions,
-as strong as measured cliques have turned out to be (`pgmest.models.posterior.strength`), and an attribute that was not
-measured at all any marginal. Attributes that link a pair are taken into the table, which is then raked to what the draw
-says of the measured cliques' shares of it (iterative proportional fitting).
+A model makes attributes as independent as its measured cliques allow; a draw of a posterior must not. For a query about
+attributes that no clique contains together, each unmeasured pair of them gets interactions as strong as those of the
+measured cliques (`pgmest.models.posterior.strength`), and an attribute that was not measured at all gets a random
+marginal. Attributes that link a pair are added to the table. The table is then raked (iterative proportional fitting)
+to the draw's marginals on the parts of the measured cliques in it.
 """
 
 from __future__ import annotations
@@ -21,41 +21,42 @@ from pgmest.models.posterior.strength import Strengths
 from pgmest.tables.domain import Clique, Domain
 
 MOST_LINKED_CELLS = 2048
-"""Attributes that link a pair are taken in while the table has at most this number of cells."""
+"""Attributes that link a pair are added while the table has at most this number of cells."""
 
 PROPOSALS = 4
-"""Tables from which one is chosen for each draw where selections were lost."""
+"""The number of tables from which one is chosen for each draw if there are lost selections."""
 
 SWEEPS = 40
+"""The largest number of raking sweeps."""
 CLOSE = 1e-4
-"""Of a table's counts: raking it ends where its steps are below this, far below what interactions are."""
+"""Raking stops once a sweep changes less than this share of a table's counts, far less than interactions do."""
 LARGEST_INTERACTION = 12.0
-"""Nats; Student's t may say more, which floats and raking do not bear."""
+"""Interactions are clipped here, in nats: Student's t draws larger ones, which overflow floats and stall raking."""
 
 
 @dataclass(frozen=True, eq=False)
 class UnmeasuredDependence:
-    """What makes tables of attributes that were not all measured together.
+    """Tables of attributes that were not all measured together.
 
     Attributes:
-        cliques: the measured ones.
-        strengths: how strong interactions are; without them there are none.
+        cliques: the measured cliques.
+        strengths: the distribution of the strength of interactions; None for no interactions.
     """
 
     cliques: tuple[Clique, ...]
     strengths: Strengths | None
 
     def pairs(self, names: Sequence[str]) -> list[Clique]:
-        """The pairs of these attributes that no measured clique holds."""
+        """Return the pairs of these attributes that no measured clique contains."""
         together = [set(clique) for clique in self.cliques]
         return [
             pair for pair in itertools.combinations(names, 2) if not any(set(pair) <= clique for clique in together)
         ]
 
     def linked(self, names: Clique, domain: Domain) -> Clique:
-        """With other attributes that were measured with both of an unmeasured pair, as far as the table stays small.
+        """Add attributes that were measured with both of an unmeasured pair, while the table stays small.
 
-        Through them the pair depends as the measurements say; what is drawn is the dependence that is left given them.
+        Through them the pair depends as the measurements say; the drawn interactions are the dependence given them.
         """
         found = list(names)
         partners = {name: {other for clique in self.cliques if name in clique for other in clique} for name in names}
@@ -68,7 +69,7 @@ class UnmeasuredDependence:
         return tuple(found)
 
     def shared(self, names: Sequence[str]) -> list[Clique]:
-        """What the measured cliques say about these attributes: the largest sets; () where they say nothing."""
+        """Return the largest sets of these attributes inside measured cliques; [()] if no clique contains any."""
         found = {frozenset(clique) & frozenset(names) for clique in self.cliques} | {frozenset[str]()}
         largest = [one for one in found if not any(one < other for other in found)]
         return sorted(tuple(name for name in names if name in one) for one in largest)
@@ -82,19 +83,19 @@ class UnmeasuredDependence:
         scatters: bool = False,
         part: tuple[float, float] = (0.0, 1.0),
     ) -> np.ndarray:
-        """Tables, in counts, with interactions drawn for unmeasured pairs, and the same measured marginals.
+        """Return tables, in counts, with random interactions of unmeasured pairs and unchanged measured marginals.
 
         Args:
             expected: one table for each draw, shape (draws, *domain.shape).
             domain: the axes of a table.
-            generator: of the interactions.
-            scatters: whether tables are of as many independent records, raked to the measured marginals.
+            generator: the generator of the interactions.
+            scatters: whether tables consist of that many independent records, raked to the measured marginals.
             part: strengths are drawn from between these quantiles of their distribution.
         """
         found = self._with_interactions(expected, domain, generator, part)
         if not scatters:
             return found
-        found = np.stack([scattered(table, generator) for table in found])
+        found = np.stack([multinomial_counts(table, generator) for table in found])
         return raked(found, expected, domain, self.shared(domain.attributes))
 
     def likely(
@@ -107,12 +108,13 @@ class UnmeasuredDependence:
         *,
         scatters: bool = False,
     ) -> np.ndarray:
-        """`tables` that would have lost the selections that they lost: one of several proposals for each draw.
+        """Return `tables` weighted by the evidence of lost selections: one of several proposals for each draw.
 
-        Each is of another part of the strengths' distribution, so that a weak one is among them where only weak ones
-        could have lost.
+        Each proposal is from another part of the strengths' distribution, so that one with weak interactions is among
+        them if only such a table could have lost.
 
         Args:
+            expected, domain, generator, scatters: as for `tables`.
             lost: the selections.
             draws: the number of each table's draw.
         """
@@ -120,6 +122,7 @@ class UnmeasuredDependence:
         for index in range(PROPOSALS):
             part = (index / PROPOSALS, (index + 1) / PROPOSALS)
             proposed = self.tables(expected, domain, generator, scatters=scatters, part=part)
+            # Gumbel noise makes the largest log weight a draw with probability in proportion to the weight.
             weights = lost.log_likelihood(proposed, domain, draws) + generator.gumbel(size=len(expected))
             better = (weights > best).reshape(-1, *(1,) * (proposed.ndim - 1))
             kept, best = np.where(better, proposed, kept), np.maximum(best, weights)
@@ -128,6 +131,7 @@ class UnmeasuredDependence:
     def _with_interactions(
         self, expected: np.ndarray, domain: Domain, generator: np.random.Generator, part: tuple[float, float]
     ) -> np.ndarray:
+        """Multiply the tables by random interactions and rake them to their measured marginals."""
         names, draws = domain.attributes, len(expected)
         if self.strengths is None:
             return expected
@@ -146,8 +150,8 @@ class UnmeasuredDependence:
         return raked(expected * np.exp(shift - top), expected, domain, self.shared(names))
 
 
-def scattered(table: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-    """Counts of independent records around expected ones."""
+def multinomial_counts(table: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    """Draw the counts of independent records with the expected counts of a table."""
     expected = np.maximum(table.reshape(-1), 0.0)
     whole = expected.sum()
     drawn = generator.multinomial(max(1, round(whole)), expected / whole)
@@ -155,7 +159,7 @@ def scattered(table: np.ndarray, generator: np.random.Generator) -> np.ndarray:
 
 
 def raked(values: np.ndarray, target: np.ndarray, domain: Domain, cliques: Sequence[Clique]) -> np.ndarray:
-    """Tables scaled until their marginals are the target's (iterative proportional fitting); shape (draws, *shape)."""
+    """Scale tables until their marginals are the target's (iterative proportional fitting); shape (draws, *shape)."""
     names = domain.attributes
     others = [tuple(axis + 1 for axis, name in enumerate(names) if name not in clique) for clique in cliques]
     wanted = [target.sum(axis=axes, keepdims=True) for axes in others]

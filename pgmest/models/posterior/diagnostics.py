@@ -1,7 +1,7 @@
-"""Whether chains have mixed: rank-normalized split R-hat and effective sample sizes (Vehtari et al. 2021).
+"""Diagnostics of mixing: rank-normalized split R-hat and effective sample sizes (Vehtari et al. 2021).
 
-Gelman, Rubin 1992 for the ratio of variances, Geyer 1992 for where to cut autocorrelations. Arrays are of shape
-(chains, draws, quantities); a quantity that does not move has R-hat 1 and as many effective draws as there are draws.
+The ratio of variances is by Gelman and Rubin (1992), the truncation of autocorrelations by Geyer (1992). Arrays are of
+shape (chains, draws, quantities). A constant quantity has R-hat 1, and all its draws are effective.
 """
 
 from __future__ import annotations
@@ -11,28 +11,30 @@ from scipy.special import ndtri
 from scipy.stats import rankdata
 
 TAILS = (0.05, 0.95)
+"""The quantiles to which `tail_ess` refers."""
 FEWEST_DRAWS = 4
+"""The fewest draws of a chain from which diagnostics can be computed."""
 
 
 def r_hat(draws: np.ndarray) -> np.ndarray:
-    """The larger of R-hat of the normal scores of ranks, and of those of distances from the median, per quantity."""
+    """Return, for each quantity, the larger R-hat of normal scores of ranks and of distances from the median."""
     folded = np.abs(draws - np.median(draws, axis=(0, 1)))
     return np.maximum(_ratio(_normal_scores(_split(draws))), _ratio(_normal_scores(_split(folded))))
 
 
 def bulk_ess(draws: np.ndarray) -> np.ndarray:
-    """How many independent draws give as good a mean, per quantity."""
+    """Return the number of independent draws that would give as good a mean, for each quantity."""
     return _effective(_normal_scores(_split(draws)))
 
 
 def tail_ess(draws: np.ndarray) -> np.ndarray:
-    """How many independent draws give as good a 5 % or 95 % quantile, whichever is worse, per quantity."""
+    """Return the number of independent draws that would give as good a 5 % or 95 % quantile, the worse of the two."""
     ends = np.quantile(draws, TAILS, axis=(0, 1))
     return np.minimum(*(_effective(_split((draws <= end).astype(np.float64))) for end in ends))
 
 
 def _split(draws: np.ndarray) -> np.ndarray:
-    """Each chain as two: so that a chain which drifts disagrees with itself."""
+    """Split each chain into halves, so that a drifting chain disagrees with itself."""
     half = draws.shape[1] // 2
     return np.concatenate([draws[:, :half], draws[:, draws.shape[1] - half :]])
 
@@ -44,7 +46,7 @@ def _normal_scores(draws: np.ndarray) -> np.ndarray:
 
 
 def _variances(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The mean variance within chains, and the estimate of the variance over all, per quantity."""
+    """Return the mean variance within chains, and the estimate of the variance over all, for each quantity."""
     length = draws.shape[1]
     within = draws.var(axis=1, ddof=1).mean(axis=0)
     return within, (length - 1) / length * within + draws.mean(axis=1).var(axis=0, ddof=1)

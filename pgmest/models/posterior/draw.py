@@ -1,4 +1,4 @@
-"""Drawing from a posterior density: by Laplace's approximation where it holds, else by Hamiltonian Monte Carlo."""
+"""Draws from a posterior density, by Laplace's approximation if it holds, else by Hamiltonian Monte Carlo."""
 
 from __future__ import annotations
 
@@ -12,52 +12,55 @@ from typing import Any
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError, at_least
+from pgmest.errors import ArgumentError, at_least
 from pgmest.losses.base import dot
 from pgmest.models.posterior.density import PosteriorDensity
+from pgmest.models.posterior.diagnostics import FEWEST_DRAWS
 from pgmest.models.posterior.hmc import Chain
 from pgmest.models.posterior.metric import Metric
-from pgmest.models.posterior.mode import find_mode, settled
+from pgmest.models.posterior.mode import find_mode, refined_mode
 from pgmest.models.posterior.report import PosteriorReport
 from pgmest.models.posterior.unidentified import Unidentified
 
 FIRST_TRIALS, TRIALS = 2, 16
+"""The numbers of draws by which Laplace's approximation is tested: a first look, and the whole test."""
 HOLDS = 0.5
-"""Laplace's approximation holds where the log of the true density over its own varies by at most so many nats (standard
-deviation) over so many draws from it: then a difference of 1 in the density is two of these."""
+"""Laplace's approximation holds if the log of the density ratio varies by at most this many nats (standard deviation)
+over draws from it: a difference of 1 nat is then two standard deviations."""
 
 HOPELESS = 50 * HOLDS
-"""Where the first draws differ by more than this no further ones are made, nor is the mode made exact."""
+"""If the first draws vary by more nats than this, the test stops and the mode is not refined."""
 
 SOLVED = 1e-3
+"""The relative residual to which conjugate gradients solve for a Laplace draw."""
 THREADED_CELLS = 4096
 """With fewer cells a gradient takes so little time that threads would wait for each other."""
 
 REPORTED = 2000
-"""Diagnostics are of the counts of at most this number of cells, chosen at random."""
+"""The largest number of cells, chosen at random, whose counts the diagnostics use."""
 
 
 METHODS = ("auto", "laplace", "hmc")
-FEWEST_EACH = 4
-"""Diagnostics need so many draws of each chain."""
+"""The methods of `posterior_of`."""
 
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """Points of a posterior, shape (chains, draws, size), and how they were made."""
+    """Points of a posterior, shape (chains, draws, size), and the report on them."""
 
     points: np.ndarray
     report: PosteriorReport
 
 
 def check_settings(draws: Any, chains: Any, warm_up: Any, method: Any) -> None:
-    """See that a posterior can be drawn so.
+    """Check the numbers of draws, chains and transitions, and the method.
 
     Raises:
-        ArgumentError: numbers that are not positive integers, fewer than four draws a chain, or no such method.
+        ArgumentError: a number is not a positive integer, there are fewer than four draws a chain, or the method is
+            unknown.
     """
     at_least("chains", chains, 1)
-    at_least("draws", draws, FEWEST_EACH * chains)
+    at_least("draws", draws, FEWEST_DRAWS * chains)
     at_least("warm_up", warm_up, 1)
     if method not in METHODS:
         raise ArgumentError.of("method", method, METHODS)
@@ -66,7 +69,7 @@ def check_settings(draws: Any, chains: Any, warm_up: Any, method: Any) -> None:
 def draw(
     density: PosteriorDensity, draws: int, chains: int, warm_up: int, method: str, seed: int | np.random.Generator
 ) -> Draws:
-    """Draw from the density; arguments as `Model.posterior` has checked them."""
+    """Draw from the density; the arguments are those of `posterior_of`, checked."""
     started = time.perf_counter()
     generator = np.random.default_rng(seed)
     mode = find_mode(density)
@@ -74,7 +77,7 @@ def draw(
     if method in ("auto", "laplace"):
         misfit = laplace_misfit(density, mode, generator)
         if method == "laplace" or misfit <= HOPELESS:
-            exact = settled(density, mode)
+            exact = refined_mode(density, mode)
             misfit, mode = (misfit if exact is mode else laplace_misfit(density, exact, generator)), exact
         if method == "laplace" or misfit <= HOLDS:
             found = _laplace(density, mode, chains, -(-draws // chains), generator)
@@ -90,9 +93,9 @@ def draw(
 
 
 def laplace_misfit(density: PosteriorDensity, mode: np.ndarray, generator: np.random.Generator) -> float:
-    """The standard deviation of the log of the density over its Laplace approximation's, over draws from that.
+    """Return the standard deviation of log(density / Laplace approximation), over draws from the latter, in nats.
 
-    Of the first draws only where these say that it is nowhere near.
+    If the first draws already show a misfit above HOPELESS, only they are used.
     """
     differences: list[float] = []
     for count in (FIRST_TRIALS, TRIALS - FIRST_TRIALS):
@@ -109,7 +112,7 @@ def laplace_misfit(density: PosteriorDensity, mode: np.ndarray, generator: np.ra
 def _laplace_steps(
     density: PosteriorDensity, mode: np.ndarray, count: int, generator: np.random.Generator
 ) -> list[tuple[np.ndarray, float]]:
-    """Draws from N(0, H^-1) and their energies step^T H step / 2: H step = noise, by conjugate gradients."""
+    """Draw steps from N(0, H^-1) by solving H step = noise, and return them with their energies step^T H step / 2."""
     curvature, moves, found = density.curvature(mode), _moves(density, scales=False), []
     for _ in range(count):
         noise = np.where(moves, curvature.noise(generator), 0.0)
@@ -121,12 +124,13 @@ def _laplace_steps(
 def _laplace(
     density: PosteriorDensity, mode: np.ndarray, chains: int, each: int, generator: np.random.Generator
 ) -> np.ndarray:
+    """Draw from Laplace's approximation, shape (chains, each, size)."""
     steps = _laplace_steps(density, mode, chains * each, generator)
     return np.stack([mode + step for step, _ in steps]).reshape(chains, each, density.size)
 
 
 def _moves(density: PosteriorDensity, scales: bool = True) -> np.ndarray:
-    """Which coordinates move; for Laplace's approximation the prior's own parameters stay where they are likely."""
+    """Return which coordinates move; in Laplace's approximation the prior's scales stay at their likeliest values."""
     own = np.full(density.size - density.cells - 1, scales)
     return np.concatenate([density.open, own, [not density.total_known]])
 
@@ -134,7 +138,7 @@ def _moves(density: PosteriorDensity, scales: bool = True) -> np.ndarray:
 def _chains(
     density: PosteriorDensity, mode: np.ndarray, chains: int, each: int, warm_up: int, generator: np.random.Generator
 ) -> tuple[np.ndarray, dict[str, Any]]:
-    """Chains in threads, each with its own oracle and stream of random numbers, from points around the mode."""
+    """Run chains in threads, each with its own oracle and stream of random numbers, from points around the mode."""
     metric, unidentified = Metric.of(density, mode, _moves(density), generator), Unidentified.of(density)
     points = np.empty((chains, each, density.size))
     stop = threading.Event()
@@ -142,7 +146,7 @@ def _chains(
     def run(index: int, stream: np.random.Generator) -> tuple[Chain, int]:
         own = density.twin()
         energy, gradient = _stoppable(own.energy, stop), _stoppable(own.gradient, stop)
-        chain = Chain(energy, gradient, unidentified.draw, own.held, metric, stream)
+        chain = Chain(energy, gradient, unidentified.draw, own.identified, metric, stream)
         start = mode + 0.5 * metric.velocity(metric.momentum(stream))
         row = iter(range(each))
 
@@ -171,6 +175,8 @@ Energy = Callable[[np.ndarray], tuple[float, np.ndarray]]
 
 
 def _stoppable(energy: Energy, stop: threading.Event) -> Energy:
+    """Return the energy as a function that raises InterruptedError once the event is set."""
+
     def watched(point: np.ndarray) -> tuple[float, np.ndarray]:
         if stop.is_set():
             raise InterruptedError
@@ -180,7 +186,7 @@ def _stoppable(energy: Energy, stop: threading.Event) -> Energy:
 
 
 def _counts(density: PosteriorDensity, points: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-    """The counts of some measured cells at each point, shape (chains, draws, cells)."""
+    """Return the counts of some measured cells at each point, shape (chains, draws, cells)."""
     cells = np.flatnonzero(density.open)
     if len(cells) > REPORTED:
         cells = np.sort(generator.choice(cells, REPORTED, replace=False))

@@ -1,9 +1,11 @@
-"""Hamiltonian Monte Carlo with lengths drawn from where trajectories turned (Wu, Stoehr, Robert 2018, eHMC).
+"""Hamiltonian Monte Carlo with trajectory lengths drawn from the times at which trajectories turn (eHMC; Wu, Stoehr,
+Robert 2018).
 
-A chain adapts the step size by dual averaging (Hoffman, Gelman 2014), then records after how many steps trajectories
-begin to return, and draws the lengths of all later ones from parts of these: an order of NUTS without its doubling,
-every trajectory an ordinary Metropolis proposal. Steps are the two-stage splitting of least energy error (Blanes,
-Casas, Sanz-Serna 2014), which is more exact than two leapfrogs of half the length for the same two gradients.
+A chain adapts the step size by dual averaging (Hoffman, Gelman 2014). Then it records after how many steps trajectories
+turn back, and draws the lengths of all later trajectories from fractions of these numbers. So trajectories are about
+as long as those of NUTS, without its doubling, and each is an ordinary Metropolis proposal. Steps are the two-stage
+splitting of least energy error (Blanes, Casas, Sanz-Serna 2014), which is more exact than two leapfrog steps of half
+the length, for the same two gradients.
 """
 
 from __future__ import annotations
@@ -18,34 +20,42 @@ from pgmest.losses.base import dot
 from pgmest.models.posterior.metric import Metric
 
 Energy = Callable[[np.ndarray], tuple[float, np.ndarray]]
+"""From a point to its energy and gradient."""
 
 TWO_STAGE = 0.21178
-"""The share of a step that its first kick takes; 1/4 would be two leapfrogs."""
+"""The share of a step that its first kick takes (Blanes, Casas, Sanz-Serna 2014); 1/4 would be two leapfrog steps."""
 
 TARGET_ACCEPTANCE = 0.8
+"""The acceptance probability to which the step size is adapted, as in NUTS."""
 FIRST_STEP = 0.1
+"""The step size before adaptation, in scaled coordinates."""
 DIVERGENT = 1000.0
-"""A trajectory whose energy is off by more is counted as divergent."""
+"""A trajectory whose energy error is larger than this, in nats, counts as divergent."""
 
 PART_OF_TURN = (0.25, 0.75)
-"""Of the way to where it turns. Where all directions are equally long a whole turn ends opposite to its start, as far
-from the center as before, so that spreads would not mix; a quarter of the circle forgets the start."""
+"""The trajectory length as a fraction of the U-turn time, uniform between these. If all directions are equally long, a
+whole turn ends opposite to its start, as far from the center as before, so that spreads would not mix; a quarter of the
+circle forgets the start."""
 
 LONGEST = 1024
+"""The largest number of steps of a trajectory whose turn is measured."""
 TURNS = 15
-"""So many trajectories say when they turn; none is followed for more than LONGEST steps."""
+"""The number of trajectories whose turns are measured."""
 
 TURNED = 0.05
-"""Of the largest product of way and momentum: less says that it has turned."""
+"""A trajectory has turned once the product of displacement and momentum is below this share of its maximum."""
 
 LONGER = 2.0
-"""Trajectories that turn only after so many times the median number of steps end then: few are, and cost most."""
+"""U-turn times are cut off at this multiple of their median: later turns are rare and cost the most."""
 
 WARM_UP_LENGTH = 16
+"""The number of steps of a trajectory before turns are measured."""
 
 
 @dataclass
 class _State:
+    """A point with its energy and gradient."""
+
     point: np.ndarray
     energy: float
     gradient: np.ndarray
@@ -53,23 +63,25 @@ class _State:
 
 @dataclass
 class Chain:
-    """One Markov chain, with a generator and a density of its own.
+    """One Markov chain, with its own generator and density.
 
     Attributes:
-        energy: of a point, with its gradient.
-        gradient: that, with anything that is finite where the energy is, which costs less.
-        redrawn: a point with new values along directions that no answer identifies, given everything else.
-        held: a step without these directions.
+        energy: returns the energy and the gradient at a point.
+        gradient: returns any number that is finite where the energy is, and the gradient; it costs less.
+        redrawn: draws new values along the directions that no answer identifies, given everything else.
+        identified: removes these directions from a step.
+        metric: the mass matrix.
+        generator: the chain's random numbers.
         step: the step size, in scaled coordinates.
-        lengths: numbers of steps, of which every trajectory draws one.
-        divergent: how many trajectories lost their energy, after the warm-up.
-        acceptance: the mean acceptance probability, after the warm-up.
+        lengths: numbers of steps, one of which each trajectory draws.
+        divergent: the number of divergent trajectories after the warm-up.
+        acceptance: the mean acceptance probability after the warm-up.
     """
 
     energy: Energy
     gradient: Energy
     redrawn: Callable[[np.ndarray, np.random.Generator], np.ndarray]
-    held: Callable[[np.ndarray], np.ndarray]
+    identified: Callable[[np.ndarray], np.ndarray]
     metric: Metric
     generator: np.random.Generator
     step: float = FIRST_STEP
@@ -78,7 +90,7 @@ class Chain:
     acceptance: float = 0.0
 
     def warm_up(self, point: np.ndarray, count: int) -> np.ndarray:
-        """Find the step size and the lengths; the last point."""
+        """Adapt the step size and the lengths over `count` transitions, and return the last point."""
         state = _State(point, *self.energy(point))
         self.lengths = [WARM_UP_LENGTH]
         for turns in (TURNS // 3, TURNS):
@@ -89,7 +101,7 @@ class Chain:
         return state.point
 
     def draw(self, point: np.ndarray, count: int, keep: Callable[[np.ndarray], None]) -> None:
-        """Make `count` transitions and hand each point to `keep`."""
+        """Make `count` transitions and pass each point to `keep`."""
         state, accepted = _State(point, *self.energy(point)), 0.0
         for _ in range(count):
             state, probability, lost = self._transition(state, self.step, self._length())
@@ -100,11 +112,12 @@ class Chain:
         self.acceptance = accepted / max(count, 1)
 
     def _length(self) -> int:
+        """Draw the number of steps of a trajectory."""
         share = self.generator.uniform(*PART_OF_TURN)
         return max(1, round(share * int(self.generator.choice(self.lengths))))
 
     def _adapt(self, state: _State, count: int) -> _State:
-        """Dual averaging of the step size's log."""
+        """Make transitions while dual averaging adapts the log of the step size."""
         center, drift, average = math.log(2.0 * self.step), 0.0, math.log(self.step)
         for n in range(1, count + 1):
             state, probability, _ = self._transition(self._redraw(state), self.step, self._length())
@@ -116,11 +129,14 @@ class Chain:
         return state
 
     def _redraw(self, state: _State) -> _State:
+        """Draw new values along unidentified directions, a Gibbs step."""
         point = self.redrawn(state.point, self.generator)
         return _State(point, *self.energy(point))
 
     def _transition(self, state: _State, step: float, length: int) -> tuple[_State, float, bool]:
-        """A Metropolis step along a trajectory: the new state, its acceptance probability, whether it diverged."""
+        """Make a Metropolis step along a trajectory; return the state, the acceptance probability, and whether it
+        diverged.
+        """
         momentum = self.metric.momentum(self.generator)
         before = state.energy + self.metric.kinetic(momentum)
         step *= self.generator.uniform(0.9, 1.1)
@@ -135,7 +151,7 @@ class Chain:
         return chosen, probability, not gain > -DIVERGENT
 
     def _move(self, state: _State, momentum: np.ndarray, step: float, last: bool = False) -> tuple[_State, np.ndarray]:
-        """One two-stage step: kick, drift, kick, drift, kick; with the energy itself only after the last one."""
+        """Make one two-stage step (kick, drift, kick, drift, kick), with the energy itself only after the last one."""
         metric = self.metric
         momentum = momentum - TWO_STAGE * step * metric.force(state.gradient)
         point = state.point + 0.5 * step * metric.velocity(momentum)
@@ -150,7 +166,7 @@ class Chain:
         return _State(point, energy, gradient), momentum
 
     def _turn(self, state: _State) -> int:
-        """After how many steps a trajectory begins to return to where it started."""
+        """Return the number of steps after which a trajectory turns back towards its start."""
         momentum, moved, largest = self.metric.momentum(self.generator), state, 0.0
         scale = self.metric.scale
         inverse = np.divide(1.0, scale, out=np.zeros(len(scale)), where=scale > 0)
@@ -158,7 +174,7 @@ class Chain:
             moved, momentum = self._move(moved, momentum, self.step)
             if not math.isfinite(moved.energy):
                 return length
-            away = dot(self.held(moved.point - state.point) * inverse, momentum[: len(inverse)])
+            away = dot(self.identified(moved.point - state.point) * inverse, momentum[: len(inverse)])
             if away < TURNED * largest:
                 return length
             largest = max(largest, away)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from pgmest._base.compiled import compiled, inlined, reduction
+from pgmest._base.compiled import compiled, reducing, reduction
 
 START, CELLS, AXIS, AXES, WHOLE, NUMBER = range(6)
-"""Columns of a table of cliques: the first cell and how many, the first axis and how many, the row of the effect of the
-clique as a whole, and the number of its scale."""
+"""The columns of a table of cliques: the first cell and the number of cells, the first axis and the number of axes, the
+row of the effect of the whole clique, and the number of its scale."""
 
 
 @reduction
 def _outer(means, sizes, places, axis, axes, digits):
-    """The effects of a row: the sum over all axes but the last."""
+    """Return the sum of a row's effects over all axes but the last, which are constant along the row."""
     found = 0.0
     for k in range(axes - 1):
         found += means[places[axis + k] + digits[k]]
@@ -20,6 +20,7 @@ def _outer(means, sizes, places, axis, axes, digits):
 
 @reduction
 def _next_row(sizes, axis, axes, digits):
+    """Advance the codes of all axes but the last to the next row, like an odometer."""
     for k in range(axes - 2, -1, -1):
         digits[k] += 1
         if digits[k] < sizes[axis + k]:
@@ -29,13 +30,14 @@ def _next_row(sizes, axis, axes, digits):
 
 @reduction
 def _add_to_sums(value, places, axis, axes, digits, sums):
+    """Add a row's sum to the sums of its codes, for all axes but the last."""
     for k in range(axes - 1):
         sums[places[axis + k] + digits[k]] += value
 
 
 @reduction
 def _row_sums(values, sums):
-    """The sum of a row, whose values are added to those of the last axis."""
+    """Return the sum of a row, and add its values to the sums of the last axis."""
     total = 0.0
     for j in range(len(values)):
         total += values[j]
@@ -43,9 +45,9 @@ def _row_sums(values, sums):
     return total
 
 
-@inlined
+@reducing
 def _sums(values, start, cells, width, last, sizes, places, axis, axes, digits, sums):
-    """The sum of a clique's cells, which are added to the sums of each value of each of its axes."""
+    """Return the sum of a clique's cells, and add the cells to the sums of each value of each axis."""
     digits[:] = 0
     total = 0.0
     for row in range(start, start + cells, width):
@@ -58,13 +60,14 @@ def _sums(values, start, cells, width, last, sizes, places, axis, axes, digits, 
 
 @reduction
 def _row_interactions(away, outer, means, found):
+    """Write the interactions of a row: the cells without the effects."""
     for j in range(len(found)):
         found[j] = away[j] - outer - means[j]
 
 
 @reduction
 def _pulls(variance, scatter, share, possible, degrees, pull):
-    """Interactions become the pulls on them; the sum of their derivatives in the log of the scale."""
+    """Replace interactions by the derivatives of their energy; return the sum of the derivatives in the log scale."""
     moment = 0.0
     for cell in range(len(pull)):
         inside = pull[cell]
@@ -78,6 +81,7 @@ def _pulls(variance, scatter, share, possible, degrees, pull):
 
 @reduction
 def _add_row(outer, last, pull):
+    """Add the effects' part of the derivative to a row."""
     for j in range(len(pull)):
         pull[j] += outer + last[j]
 
@@ -87,18 +91,19 @@ def student_gradient(
     cliques, sizes, places, away, variances, scatter, share, possible, degrees, precision, means, sums, digits, pull,
     moments,
 ):  # fmt: skip
-    """The derivative of the energy of Student interactions and normal effects, in potentials and log scales.
+    """Compute the derivative of the energy of Student interactions and normal effects, in potentials and log scales.
 
     Args:
-        cliques: shape (cliques, 6), see `START` and what follows.
-        sizes, places: of each axis of each clique, its length and its first row among the effects.
-        away: the potentials less their center.
-        variances: of each scale, its square; the last is that of cliques that have none of their own.
-        scatter, share, possible: of each cell, see `StudentCells`.
-        degrees: of freedom; precision: of every effect.
-        means, sums: a number for each effect, digits: one for each axis of a clique; all of these are overwritten.
-        pull: the derivative in the potentials is written to it.
-        moments: that in the log scales, without the prior of these.
+        cliques: the table of cliques, shape (cliques, 6), with the columns START to NUMBER.
+        sizes, places: for each axis of each clique, its length and its first row among the effects.
+        away: the potentials minus their center.
+        variances: the square of each scale; the last is for cliques without a scale that is drawn.
+        scatter, share, possible: for each cell, see `StudentCells`.
+        degrees: the degrees of freedom.
+        precision: the prior precision of every effect.
+        means, sums, digits: work arrays, with a number for each effect, and for each axis of a clique.
+        pull: receives the derivative in the potentials.
+        moments: receives the derivative in the log scales, without the prior of the log scales.
     """
     means[:] = 0.0
     sums[:] = 0.0
@@ -141,6 +146,7 @@ def student_gradient(
 
 @reduction
 def _dot(one, other):
+    """Return the inner product."""
     found = 0.0
     for k in range(len(one)):
         found += one[k] * other[k]
@@ -149,7 +155,7 @@ def _dot(one, other):
 
 @reduction
 def _add_row_and_dot(row, values, value, found):
-    """The product of a row with values, while `value` times the row is added to `found`."""
+    """Return the product of a row with values, and add `value` times the row to `found`."""
     total = 0.0
     for k in range(len(row)):
         total += row[k] * values[k]
@@ -157,9 +163,9 @@ def _add_row_and_dot(row, values, value, found):
     return total
 
 
-@inlined
+@reducing
 def _symmetric_product(triangle, values, found):
-    """A symmetric matrix times a vector, from its lower triangle row after row: half of the memory is read."""
+    """Multiply a symmetric matrix by a vector, from its lower triangle by rows, which halves the memory traffic."""
     found[:] = 0.0
     at = 0
     for i in range(len(values)):
@@ -173,10 +179,12 @@ def add_shared(pointers, columns, entries, shares, starts, total, weights, trian
     """Add G^T C G values to `found`, for the shared marginals of `SharedRoot`.
 
     Args:
-        pointers, columns, entries: J D by rows.
+        pointers, columns, entries: J D by rows (CSR).
         shares, starts, total, weights: see `SharedRoot`.
-        triangle: C's lower triangle, row after row.
-        moved, inside: room for a number for each row.
+        triangle: the lower triangle of C, row after row.
+        values: the vector.
+        moved, inside: work arrays, with a number for each row.
+        found: the array to which the product is added.
     """
     rows, size = len(weights), len(values)
     for i in range(rows):
@@ -207,7 +215,7 @@ def add_shared(pointers, columns, entries, shares, starts, total, weights, trian
 
 @compiled
 def add_along(rows, weights, values, found):
-    """Add R^T diag(weights) R values for a few long rows."""
+    """Add R^T diag(weights) R values to `found`, for a few long rows R."""
     for i in range(len(rows)):
         row = rows[i]
         amount = weights[i] * _dot(row, values)

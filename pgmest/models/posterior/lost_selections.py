@@ -1,7 +1,7 @@
-"""What selections that were paid for say of tables that were not measured: how likely each would have lost.
+"""The evidence of paid selections about tables that were not measured: how likely each table would have lost.
 
-The law is in `pgmest.measurements.selection`. A drawn table of an unmeasured pair that is further from what the
-mechanism's model expected than the marginals it chose to measure would hardly have lost to them.
+The probability of a selection is in `pgmest.measurements.selection`. A drawn table of an unmeasured pair that differs
+more from the mechanism's model than the marginals that the mechanism chose would rarely have lost to them.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
 
 TablesOf = Callable[[Clique], tuple[Domain, np.ndarray]]
+"""From a measured clique to its domain and the tables of all draws."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,8 +24,8 @@ class LostSelections:
     """The evidence about tables of some attributes.
 
     Attributes:
-        lost: marginals inside the table that lost and were not measured, with the selection.
-        chosen: the score of what was chosen there, of each draw.
+        lost: the marginals inside the table that lost and were not measured, each with its selection.
+        chosen: for each of these, the score of the chosen marginal in each draw.
     """
 
     lost: tuple[tuple[ScoredMarginal, PaidSelection], ...]
@@ -32,18 +33,15 @@ class LostSelections:
 
     @classmethod
     def about(
-        cls,
-        selections: Sequence[PaidSelection],
-        names: Clique,
-        measured: Callable[[Clique], bool],
-        tables_of: TablesOf,
+        cls, selections: Sequence[PaidSelection], names: Clique, measured: Callable[[Clique], bool], tables_of: TablesOf
     ) -> LostSelections:
-        """That about these attributes, of selections whose winner was measured.
+        """Collect the evidence about these attributes from selections whose winner was measured.
 
         Args:
+            selections: the selections.
             names: the attributes of the tables.
-            measured: whether one measured clique holds attributes.
-            tables_of: the tables of all draws on a measured clique.
+            measured: returns whether one measured clique contains attributes.
+            tables_of: returns the tables of all draws on a measured clique.
         """
         lost, chosen = [], []
         for selection in selections:
@@ -65,7 +63,7 @@ class LostSelections:
         return bool(self.lost)
 
     def log_likelihood(self, tables: np.ndarray, domain: Domain, draws: np.ndarray) -> np.ndarray:
-        """Of tables, shape (tables, *domain.shape), each in the draw of that number."""
+        """Return the log-likelihood of tables, shape (tables, *domain.shape), each in the draw with its number."""
         found = np.zeros(len(tables))
         for (marginal, selection), scores in zip(self.lost, self.chosen, strict=True):
             own = np.stack([Factor(domain, table).project(marginal.clique).datavector() for table in tables])

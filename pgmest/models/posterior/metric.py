@@ -1,23 +1,22 @@
-r"""The metric of Hamiltonian Monte Carlo: in which units, and along which directions, a posterior moves.
+r"""The metric (mass matrix) of Hamiltonian Monte Carlo: the units and the directions in which a posterior moves.
 
-Coordinates are divided by their own scale (`Curvature.scales`), D. What is left of the Hessian has large eigenvalues
-where many cells move one well-known number together: the rows of tables that share attributes, above all. The marginals
-that several cliques share, as functions of the coordinates, have the derivative J (a cell moves its row by its mean
-count, and all rows a little the other way), and their answers the information K. So the mass matrix is
+Coordinates are divided by their scale (`Curvature.scales`), D. The rest of the Hessian has large eigenvalues where many
+cells move one well-known number together, above all the rows of tables that share attributes. As functions of the
+coordinates, the marginals that several cliques share have the derivative J (a cell moves its row by its mean count, and
+all rows a little the other way), and the answers about them have the information K. So the mass matrix is
 
 .. math:: D^{-1} (I + G^T G) D^{-1} , \qquad G = K^{1/2} J D ,
 
-whose inverse and root need the eigenvectors of $G G^T$ only: as many rows as shared marginals have cells. Where a
-problem is small its whole Hessian is made by covariance products instead. What either leaves is found by a randomized
-subspace iteration and scaled down.
+whose inverse and root need only the eigenvectors of $G G^T$, which has a row for each cell of the shared marginals. For
+a small problem the whole Hessian is computed by covariance products instead. Large eigenvalues that remain are found by
+a randomized subspace iteration and scaled down.
 
-A value that few records have may have any count that is small: its log has a long tail to the left, along which all
-cells of its row move together, and these are many. So such rows have momenta of their own: with one column of B for
-each, a row in proportion to how far it may go, positions move by
+The log count of a rare value has a long left tail, along which all cells of its row move together. Such rows get
+separate momenta: with a column of B for each, in proportion to the row's uncertainty, positions move by
 
 .. math:: \dot\theta = M^{-1} p + B q , \qquad \dot p = -\nabla U , \qquad \dot q = -B^T \nabla U ,
 
-q standard normal: what Hamilton's equations are in coordinates of which these are more than needed.
+where q is standard normal. These are Hamilton's equations in redundant coordinates.
 """
 
 from __future__ import annotations
@@ -36,57 +35,62 @@ from pgmest.models.posterior.density import Curvature, PosteriorDensity
 from pgmest.models.posterior.student_cells import EFFECT_SCALE
 
 MOST_DENSE = 1000
-"""Up to this number of coordinates the whole Hessian is factorized: 8 MB, and half a millisecond a product."""
+"""The largest number of coordinates for which the whole Hessian is factorized: 8 MB, and half a millisecond a
+product."""
 MOST_ROWS = 1000
-"""Cells of shared marginals: 8 MB, and half a millisecond a product; those about which the answers say most."""
+"""The largest number of cells of shared marginals, the best measured first: 8 MB, and half a millisecond a product."""
 WORTH_KEEPING = 0.1
 """Eigenvalues of G G^T below this are left out."""
 
 WIDEST = 0.6
-"""Of the scales of cells. Those of cells that may be nearly empty are longer, to the left, where their counts hardly
-change; where they are not empty a shorter one is right, and all steps are as short as that needs."""
+"""The largest scale of a cell, in nats. Cells that may be nearly empty have longer scales, because of a left tail in
+which their counts hardly change. Where they are not empty a shorter scale is right, and it limits all steps."""
 
 DIRECTIONS = 20
+"""The number of directions of the subspace iteration."""
 PASSES = 3
-"""Each pass of the subspace iteration takes a product with the Hessian for each direction."""
+"""The passes of the subspace iteration, each of which takes a product with the Hessian for each direction."""
 
 WORTH_SCALING = 3.0
-"""Directions whose curvature is below this, in units of the rest of the metric, are left alone."""
+"""Directions whose curvature is below this multiple of the rest of the metric are not scaled."""
 
 RIDGE = 1e-8
+"""The number added to the diagonal of the Hessian, in scaled coordinates, so that it can be factorized."""
 
 UNSHARED = 8192
-"""Entries of a matrix whose product with a vector BLAS does not share between threads, which would wait for each other
-while chains run in threads of their own."""
+"""The largest number of entries of a matrix whose product with a vector BLAS computes in one thread. Shared products
+would make threads wait for each other, because chains run in threads already."""
 
 
 class Root(Protocol):
-    """L, of the inverse mass matrix L L^T in scaled coordinates, on the last axis of arrays."""
+    """L, the root of the inverse mass matrix L L^T in scaled coordinates; it acts on the last axis of arrays."""
 
     def forward(self, values: np.ndarray) -> np.ndarray:
-        """L times these."""
+        """Return L times the vectors."""
         ...
 
     def transposed(self, values: np.ndarray) -> np.ndarray:
-        """L^T times these."""
+        """Return L^T times the vectors."""
         ...
 
     def inverse(self, values: np.ndarray) -> np.ndarray:
-        """L L^T times one vector."""
+        """Return L L^T times one vector."""
         ...
 
     def momentum(self, values: np.ndarray) -> np.ndarray:
-        """L^-T times these."""
+        """Return L^-T times the vectors."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class DenseRoot:
-    """From the factor of the whole Hessian: see `Root`.
+    """The root from the factor of the whole Hessian; see `Root`.
 
     Attributes:
         chosen: the coordinates that move.
-        factor: its Cholesky factor, lower triangular, which is L^-T.
+        factor: the Hessian's Cholesky factor, lower triangular, which is L^-T.
+        root: L.
+        product: L L^T.
     """
 
     chosen: np.ndarray
@@ -96,7 +100,7 @@ class DenseRoot:
 
     @classmethod
     def of(cls, curvature: Curvature, scale: np.ndarray) -> DenseRoot:
-        """Of the coordinates with a scale."""
+        """Factorize the Hessian of the coordinates with a scale."""
         chosen = np.flatnonzero(scale)
         matrix = scale[chosen, None] * curvature.block(chosen) * scale[chosen]
         matrix[np.diag_indices(len(chosen))] += RIDGE
@@ -105,39 +109,36 @@ class DenseRoot:
         return cls(chosen, factor, root, root @ root.T)
 
     def _on(self, matrix: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Apply a matrix to the coordinates that move."""
         found = values.copy()
         found[..., self.chosen] = _product(matrix, values[..., self.chosen])
         return found
 
     def forward(self, values: np.ndarray) -> np.ndarray:
-        """See `Root`."""
         return self._on(self.root, values)
 
     def transposed(self, values: np.ndarray) -> np.ndarray:
-        """See `Root`."""
         return self._on(self.root.T, values)
 
     def inverse(self, values: np.ndarray) -> np.ndarray:
-        """See `Root`."""
         return self._on(self.product, values)
 
     def momentum(self, values: np.ndarray) -> np.ndarray:
-        """See `Root`."""
         return self._on(self.factor, values)
 
 
 @dataclass(frozen=True, eq=False)
 class SharedRoot:
-    """From the shared marginals: L = (I + G^T G)^(-1/2), symmetric; see `Root`.
+    """The root from the shared marginals, L = (I + G^T G)^(-1/2), which is symmetric; see `Root`.
 
     Attributes:
-        rows: J D, rows of shared marginals by coordinates, before they are centered.
-        shares: of each row, its share of its marginal.
-        starts: where each marginal's rows begin.
-        total: D times the counts of the rows: what the log of the number of records moves.
-        weights: the root of K, of each row.
-        root, back: the cores, in the rows' space, of L and of L^-1.
-        triangle: that of L L^T, its lower triangle row after row.
+        rows, columns: J D, rows of shared marginals by coordinates, before they are centered; and its transpose.
+        shares: the share of each row in its marginal.
+        starts: the first row of each marginal.
+        total: D times the counts of the rows: their derivative in the log of the number of records.
+        weights: the root of K, for each row.
+        root, back: the cores, in the space of rows, of L and of L^-1.
+        triangle: the core of L L^T, its lower triangle row after row.
     """
 
     rows: sparse.csr_array
@@ -152,7 +153,7 @@ class SharedRoot:
 
     @classmethod
     def of(cls, curvature: Curvature, density: PosteriorDensity, scale: np.ndarray, moved: np.ndarray) -> SharedRoot:
-        """From the information of the answers, and how far each coordinate moves its cell's count."""
+        """Build the root from the information of the answers, and how far each coordinate moves its cell's count."""
         shared = _SharedMarginals.of(curvature, density, scale * moved)
         rows = shared.rows
         total, weights = scale[-1] * shared.counts, np.sqrt(shared.information)
@@ -171,14 +172,14 @@ class SharedRoot:
         return replace(found, root=root, back=back, triangle=product[np.tril_indices(len(product))])
 
     def _centered(self, values: np.ndarray) -> np.ndarray:
-        """Rows less their share of their marginal's sum, on the last axis."""
+        """Subtract from each row its share of its marginal's sum, on the last axis."""
         if not len(self.starts):
             return values
         sums = np.add.reduceat(values, self.starts, axis=-1)
         return values - self.shares * np.repeat(sums, np.diff(self.starts, append=values.shape[-1]), axis=-1)
 
     def _add(self, core: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """(I + G^T core G) times values."""
+        """Return (I + G^T core G) times the vectors."""
         if not len(self.weights):
             return values
         moved = self._centered((self.rows @ values.T).T) + values[..., -1:] * self.total
@@ -190,13 +191,11 @@ class SharedRoot:
         return found
 
     def forward(self, values: np.ndarray) -> np.ndarray:
-        """See `Root`."""
         return self._add(self.root, values)
 
     transposed = forward
 
     def inverse(self, values: np.ndarray) -> np.ndarray:
-        """See `Root`."""
         from pgmest.models.posterior.kernels import add_shared
 
         found, count = values.copy(), len(self.weights)
@@ -207,19 +206,18 @@ class SharedRoot:
         return found
 
     def momentum(self, values: np.ndarray) -> np.ndarray:
-        """See `Root`."""
         return self._add(self.back, values)
 
 
 @dataclass(frozen=True, eq=False)
 class _SharedMarginals:
-    """The marginals that several cliques share, each row a cell of one.
+    """The marginals that several cliques share, with a row for each of their cells.
 
     Attributes:
-        rows: what each coordinate moves a row by, in units of its scale.
-        counts, shares: of the rows, and as shares of the number of records.
-        starts: where each marginal's rows begin.
-        information: of the answers about each row.
+        rows: the change of each row with each coordinate, in units of the coordinate's scale.
+        counts, shares: the counts of the rows, and the same as shares of the number of records.
+        starts: the first row of each marginal.
+        information: the information of the answers about each row.
     """
 
     rows: sparse.csr_array
@@ -230,10 +228,12 @@ class _SharedMarginals:
 
     @classmethod
     def of(cls, curvature: Curvature, density: PosteriorDensity, moved: np.ndarray) -> _SharedMarginals:
-        """Of the cliques of a density, the most informed marginals first, as far as there is room.
+        """Collect the shared marginals of a density's cliques, the best measured first, up to MOST_ROWS rows.
 
         Args:
-            moved: by how much each coordinate moves its cell's count, in units of its scale.
+            curvature: the curvature of the density.
+            density: the density.
+            moved: the change of each cell's count with its coordinate, in units of the coordinate's scale.
         """
         found = list(_shared_tables(curvature, density, moved))
         found.sort(key=lambda one: -float(one[1].max(initial=0.0)))
@@ -253,7 +253,9 @@ class _SharedMarginals:
 def _shared_tables(
     curvature: Curvature, density: PosteriorDensity, moved: np.ndarray
 ) -> Iterator[tuple[np.ndarray, ...]]:
-    """For each intersection of cliques: counts, strength in units of its cells, information, row and column of each."""
+    """Yield, for each intersection of cliques: counts, strength in units of its cells, information, and row and column
+    of each entry.
+    """
     layout, counts, cells = density.layout, curvature.counts, curvature.cell_information
     sets = [frozenset(clique) for clique in layout.cliques]
     shared = {one & other for one, other in itertools.combinations(sets, 2)} - {frozenset()}
@@ -282,10 +284,10 @@ def _shared_tables(
 
 @dataclass(frozen=True, eq=False)
 class Metric:
-    r"""Momenta: the inverse mass matrix $D L (I + V \mathrm{diag}(w) V^T) L^T D$, and further ones for rows.
+    r"""The inverse mass matrix $D L (I + V \mathrm{diag}(w) V^T) L^T D$, and separate momenta for rare rows.
 
     Attributes:
-        scale: the diagonal of D, shape (size,); 0 where a coordinate does not move.
+        scale: the diagonal of D, shape (size,); 0 for a coordinate that does not move.
         root: L.
         directions: V, orthonormal rows.
         outward: L V, as rows.
@@ -305,7 +307,7 @@ class Metric:
     def of(
         cls, density: PosteriorDensity, point: np.ndarray, moves: np.ndarray, generator: np.random.Generator
     ) -> Metric:
-        """From the curvature at a point; `moves` says which coordinates do."""
+        """Build the metric from the curvature at a point; `moves` are the coordinates that move."""
         curvature = density.curvature(point)
         rows = _rare_rows(density, curvature)
         rare = rows, sparse.csr_array(rows.T)
@@ -320,8 +322,10 @@ class Metric:
         return flat._with_directions(curvature, count, generator) if count else flat
 
     def _with_directions(self, curvature: Curvature, count: int, generator: np.random.Generator) -> Metric:
+        """Add the directions of the largest eigenvalues that remain, by randomized subspace iteration."""
+
         def product(rows: np.ndarray) -> np.ndarray:
-            """L^T D H D L on rows."""
+            """Return L^T D H D L times the rows."""
             out = self.root.forward(rows)
             return self.root.transposed(np.stack([self.scale * curvature.product(self.scale * row) for row in out]))
 
@@ -336,7 +340,7 @@ class Metric:
         return replace(self, directions=directions, outward=outward, weights=floor / values[kept] - 1.0)
 
     def velocity(self, momentum: np.ndarray) -> np.ndarray:
-        """How fast a point moves; shape (size,)."""
+        """Return the velocity of a point, shape (size,)."""
         own, rest = self._parts(momentum)
         found = self._inverse(own)
         found *= self.scale
@@ -345,11 +349,11 @@ class Metric:
         return found
 
     def force(self, gradient: np.ndarray) -> np.ndarray:
-        """How fast a gradient takes momentum away; shape (size + rows,)."""
+        """Return the decrease of the momentum along a gradient, shape (size + rows,)."""
         return np.concatenate([self.scale * gradient, self.rows @ gradient])
 
     def kinetic(self, momentum: np.ndarray) -> float:
-        """The energy of a momentum."""
+        """Return the kinetic energy of a momentum."""
         own, rest = self._parts(momentum)
         return 0.5 * (dot(own, self._inverse(own)) + dot(rest, rest))
 
@@ -357,7 +361,7 @@ class Metric:
         return momentum[: len(self.scale)], momentum[len(self.scale) :]
 
     def _inverse(self, momentum: np.ndarray) -> np.ndarray:
-        """L (I + V diag(w) V^T) L^T times a vector."""
+        """Return L (I + V diag(w) V^T) L^T times a vector."""
         from pgmest.models.posterior.kernels import add_along
 
         found = self.root.inverse(momentum)
@@ -365,7 +369,9 @@ class Metric:
         return found
 
     def momentum(self, generator: np.random.Generator) -> np.ndarray:
-        """Normal, with the mass matrix as covariance in scaled coordinates, and standard for rows; (size + rows,)."""
+        """Draw a momentum: in scaled coordinates normal with the mass matrix as covariance, standard normal for rare
+        rows; shape (size + rows,).
+        """
         from pgmest.models.posterior.kernels import add_along
 
         drawn = generator.standard_normal(len(self.scale)) * (self.scale > 0)
@@ -374,9 +380,10 @@ class Metric:
 
 
 def _rare_rows(density: PosteriorDensity, curvature: Curvature) -> sparse.csr_array:
-    """Of each value so rare that its log count is uncertain by more than WIDEST: its cells in the smallest clique.
+    """Return the rows of values so rare that their log count is uncertain by more than WIDEST, in the smallest clique
+    of each.
 
-    Each row of the matrix is as large as that uncertainty, by the answers about the value and its effect's prior.
+    The entries of a row are that uncertainty, from the answers about the value and the prior of its effect.
     """
     layout, counts, known = density.layout, curvature.counts, curvature.cell_information
     rows: list[tuple[np.ndarray, float]] = []
@@ -401,7 +408,7 @@ def _rare_rows(density: PosteriorDensity, curvature: Curvature) -> sparse.csr_ar
 
 
 def _product(matrix: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """The matrix times vectors on the last axis of an array; it has rows of a length that BLAS does not share."""
+    """Multiply vectors on the last axis by a matrix, in blocks so small that BLAS stays in one thread."""
     if values.ndim > 1 or not matrix.size:
         return values @ matrix.T
     piece = max(1, UNSHARED // max(matrix.shape[1], 1))
@@ -413,5 +420,5 @@ def _product(matrix: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 
 def _orthonormal(rows: np.ndarray) -> np.ndarray:
-    """An orthonormal basis of the rows' span, as rows."""
+    """Return an orthonormal basis of the rows' span, as rows."""
     return np.ascontiguousarray(np.linalg.qr(rows.T)[0].T)

@@ -1,4 +1,4 @@
-"""The mode of a posterior density, by a truncated Newton method on a likelihood that is taken in by degrees."""
+"""The mode of a posterior density, by a truncated Newton method on a likelihood whose weight grows in steps."""
 
 from __future__ import annotations
 
@@ -8,25 +8,30 @@ from pgmest.losses.base import dot
 from pgmest.models.posterior.density import PosteriorDensity
 
 TEMPERINGS = (1e-4, 1e-3, 1e-2, 0.1, 1.0)
-"""The likelihood's weights, one after the other. From the prior's center straight to sharp answers, steps would leave
-the region where the quadratic model holds at once."""
+"""The weights of the likelihood, one after the other. From the prior's center straight to sharp answers, the first step
+would leave the region in which the quadratic model holds."""
 
 STEPS = 30
+"""The largest number of Newton steps at each weight."""
 ENOUGH = 0.05
-"""A level ends after so many steps, or where a step gains less of the energy than this, in nats."""
+"""Newton steps at a weight stop when one gains less energy than this, in nats."""
 ROUGH = 1e-4
-"""Of a rough mode: or less than this for each coordinate. Where chains run, energies differ by half a nat for each."""
+"""Newton steps towards a rough mode also stop below this gain for each coordinate, in nats. Chains run at energies that
+differ by half a nat for each coordinate, so a better start is of no use."""
 
 INNER_TOLERANCE = 0.03
+"""The relative residual to which conjugate gradients solve for a Newton step."""
 ROUNDS, SETTLED = 6, 0.15
-"""The scales of the prior and the mode given these take turns so many times, or until the logs of the scales stay.
-Together they have no useful mode: without interactions, and with scales of zero, a density is infinite."""
+"""The prior's scales and the mode given these scales are updated in turn, at most this many times, or until no log
+scale changes by more than SETTLED. Their joint mode is useless: at scales of zero without interactions, the density is
+infinite."""
 
 SUFFICIENT, SHORTEST = 1e-4, 1e-4
+"""The Armijo condition of the line search, and the shortest step that it tries."""
 
 
 def find_mode(density: PosteriorDensity) -> np.ndarray:
-    """A point where the density is nearly largest: a place for chains to start; `settled` makes it Laplace's center."""
+    """Return a rough mode, from which chains can start; `refined_mode` makes it the center for Laplace draws."""
     point, enough = density.start(), _rough(density)
     for tempering in TEMPERINGS:
         point = _climb(density, point, tempering, enough)
@@ -39,17 +44,18 @@ def find_mode(density: PosteriorDensity) -> np.ndarray:
     return point
 
 
-def settled(density: PosteriorDensity, mode: np.ndarray) -> np.ndarray:
-    """A rough mode made an exact one."""
+def refined_mode(density: PosteriorDensity, mode: np.ndarray) -> np.ndarray:
+    """Return the exact mode, refined from a rough one."""
     return mode if _rough(density) == ENOUGH else _climb(density, mode, 1.0, ENOUGH)
 
 
 def _rough(density: PosteriorDensity) -> float:
+    """Return the gain of energy at which a rough mode is good enough, in nats."""
     return max(ENOUGH, ROUGH * density.size)
 
 
 def _climb(density: PosteriorDensity, point: np.ndarray, tempering: float, enough: float) -> np.ndarray:
-    """Steps until they gain little."""
+    """Take Newton steps until one gains less than `enough`."""
     for _ in range(STEPS):
         point, gain = _step(density, point, tempering)
         if gain < enough:
@@ -58,9 +64,9 @@ def _climb(density: PosteriorDensity, point: np.ndarray, tempering: float, enoug
 
 
 def _step(density: PosteriorDensity, point: np.ndarray, tempering: float) -> tuple[np.ndarray, float]:
-    """A Newton step with a line search; and by how much the energy fell."""
+    """Take a Newton step with a line search; return the point and the decrease of the energy."""
     energy, gradient = density.energy(point, tempering)
-    gradient[density.cells : -1] = 0.0  # the prior's own parameters stay
+    gradient[density.cells : -1] = 0.0  # the prior's scales are not optimized here, see ROUNDS
     direction = density.curvature(point, tempering).solve(-gradient, INNER_TOLERANCE)
     slope, length = dot(gradient, direction), 1.0
     if density.total_known:

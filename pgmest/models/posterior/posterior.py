@@ -1,4 +1,4 @@
-"""Posterior: draws of models that the answers allow, and what they say about any question."""
+"""Posterior: draws of the models that the answers allow, and the answers of these draws to any query."""
 
 from __future__ import annotations
 
@@ -10,38 +10,32 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError, OptionalDependencyError, at_least, plural
 from pgmest._base.memory import check_room
 from pgmest.data.dataset import Dataset
-from pgmest.models.intervals import Interval, check_level
+from pgmest.errors import ArgumentError, OptionalDependencyError, at_least, plural
+from pgmest.models.intervals import WHOLE, Interval, check_level
 from pgmest.models.posterior.common_error import CommonError
 from pgmest.models.posterior.density import PosteriorDensity
-from pgmest.models.posterior.dependence import UnmeasuredDependence, scattered
+from pgmest.models.posterior.dependence import UnmeasuredDependence, multinomial_counts
 from pgmest.models.posterior.lost_selections import LostSelections
 from pgmest.models.posterior.prior import InteractionPrior, NormalPrior
 from pgmest.models.posterior.report import PosteriorReport
 from pgmest.models.posterior.strength import Strengths
 from pgmest.models.posterior.table_query import answer_table, attributes_of, is_names, weights_of
 from pgmest.models.posterior.unbiased import UnbiasedAnswers
+from pgmest.models.refittable import AnsweringModel, MakeModel
 from pgmest.models.uncertainty import ask
-from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.evidence import checked_evidence
 from pgmest.tables.factor import Factor
 
 if TYPE_CHECKING:
-    from pgmest.inference.exact.plan import Plan
     from pgmest.measurements.selection import PaidSelection
-    from pgmest.models.exact import Model
 
 About = Literal["table", "population"]
-MakeModel = Callable[[CliqueVector, float, "Plan"], "Model"]
 
 CELLS_AT_ONCE = 2**21
-"""Tables of draws are raked together as far as they have at most this number of cells."""
-
-CLOSE = 1e-6
-"""Ends of intervals of whole numbers are rounded outwards, but not for a rounding error."""
+"""The tables of several draws are raked together up to this number of cells."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -50,29 +44,28 @@ class Posterior:
 
     The likelihood is that of each measurement's own noise, the prior an `InteractionPrior`. `Model.posterior` makes it.
 
-    What an interval is about:
+    An interval is about one of two things:
 
-    - `about="table"`: the table that was measured. For what lies inside a measured clique the only doubt is the noise,
-      and a draw's marginals are what the table may have.
-    - `about="population"`: what tables of that many records from the same population would have on average: as far from
-      the table as one sample from it is.
+    - `about="table"`: the table that was measured. Inside a measured clique, only the noise makes its cells uncertain,
+      and a draw's marginals are possible marginals of the table.
+    - `about="population"`: the expected counts of tables of that many records from the same population, which are as
+      far from the table as a sample is.
 
-    For attributes that no measured clique holds together a draw's own table is not all there is to know: pairs of them
-    may depend on each other in ways that were not measured. They are given interactions as strong as those of the
-    measured cliques turned out to be (`strengths`), and counts of N records around them are drawn; where a mechanism
-    compared them with its models and measured others, such that would hardly have lost are rare (`selections`). That
-    rests on the unmeasured pairs being no more dependent than the measured ones; `Model.bounds` has what holds without
-    any model.
+    For attributes that no measured clique contains together, a draw's own table is not enough: pairs of them may depend
+    on each other in ways that were not measured. Such pairs are given interactions as strong as those of the measured
+    cliques (`strengths`), and counts of N records are drawn around them. If a mechanism compared such pairs with its
+    models and chose others, interactions that would rarely have lost become rare (`selections`). This assumes that
+    unmeasured pairs are no more dependent than measured ones; `Model.bounds` assumes nothing.
 
     Args:
         points: theta minus base, the prior's log scales and the log total, shape (chains, draws, density.size).
-        density: what they were drawn from.
+        density: the density from which they were drawn.
         report: the diagnostics.
-        make_model: a model of potentials, a total and the plan that runs them.
-        seed: of the records and tables drawn around the models.
-        learn: says how strongly measured cliques depend, when it is first asked for.
-        selections: which marginals a mechanism compared with its models and did not choose. Tables drawn for
-            attributes that were not measured together are weighted by how likely they would have lost.
+        make_model: builds a model from potentials, a total and a propagation plan.
+        seed: the seed of the records and tables that are drawn around the models.
+        learn: computes the strengths of the measured cliques' dependence, at the first use.
+        selections: the marginals that a mechanism compared with its models and did not choose. Tables drawn for
+            attributes that were not measured together are weighted by the probability that they would have lost.
     """
 
     points: np.ndarray
@@ -86,12 +79,12 @@ class Posterior:
 
     @cached_property
     def strengths(self) -> Strengths | None:
-        """How strong dependence is, by the measured cliques; None: unmeasured pairs are as the models have them."""
+        """The strengths of the measured cliques' dependence; None leaves unmeasured pairs as the models have them."""
         return None if self.learn is None else self.learn()
 
     @property
     def domain(self) -> Domain:
-        """All the attributes."""
+        """All attributes."""
         return self.density.layout.domain
 
     @property
@@ -101,7 +94,7 @@ class Posterior:
 
     @property
     def prior(self) -> NormalPrior | InteractionPrior:
-        """What was thought before the answers."""
+        """The prior of potentials and total."""
         return self.density.prior
 
     def __len__(self) -> int:
@@ -117,8 +110,8 @@ class Posterior:
         """The posterior mean of the number of records."""
         return float(self.totals.mean())
 
-    def models(self) -> Iterator[Model]:
-        """The draws, chain after chain, as ordinary models."""
+    def models(self) -> Iterator[AnsweringModel]:
+        """Yield the draws, chain after chain, as ordinary models."""
         refit = self.density.refit
         for point, total in zip(self.points.reshape(len(self), -1), self.totals, strict=True):
             yield self.make_model(
@@ -135,17 +128,18 @@ class Posterior:
         *,
         about: About = "table",
     ) -> tuple[Domain, np.ndarray]:
-        """The answer of every draw: its axes, and an array of shape (draws, *axes), in counts.
+        """Return the answer of every draw: its axes, and an array of shape (draws, *axes), in counts.
 
-        These are the posterior's own. Of sums of many small cells `interval` knows more: what they may have in common.
+        Sums of many small cells are too certain here: `interval` adds the error that these cells may have in common.
 
         Args:
             query: as for `Model.answer`, but one query only; or attributes, for their marginal; or, with `clique=`, a
-                function that makes a Factor or a number of a table of counts, a Factor over that clique: a mean, a
-                ratio, a coefficient. Without `clique=` a function of a Model, which knows of no unmeasured dependence.
+                function that makes a Factor or a number of a table of counts, a Factor over that clique, such as a
+                mean, a ratio or a coefficient. Without `clique=`, a function of a Model, which lacks unmeasured
+                dependence.
             clique, given: as for `Model.answer` and `Model.project`.
-            about: "table" or "population"; see the class. For a function of a model "population" is refused: name its
-                attributes by `clique=`.
+            about: "table" or "population"; see the class. A function of a model cannot be about the population: name
+                its attributes by `clique=`.
 
         Raises:
             ArgumentError: `about` is neither, or cannot be answered.
@@ -157,8 +151,8 @@ class Posterior:
         if names is None:
             if about == "population":
                 raise ArgumentError(
-                    "intervals of a function of a model are about the table: name the attributes that it reads by "
-                    "clique=, and make it a function of their table, for the population, too."
+                    "a function of a model can only be about the table: for the population, name the attributes by "
+                    "clique=, and make it a function of their table."
                 )
             answers = [ask(model, query, clique, given) for model in self.models()]
         elif not given and self.measured(names):
@@ -170,13 +164,13 @@ class Posterior:
         return answers[0].domain, np.stack([answer.values for answer in answers])
 
     def project(self, attributes: Iterable[str] | str, given: Mapping[str, int] | None = None) -> Factor:
-        """The posterior mean of the marginal on any attributes, in counts; as `Model.project`."""
+        """Return the posterior mean of the marginal on any attributes, in counts; arguments as for `Model.project`."""
         return self.answer(self.domain.clique(attributes), given=given)
 
     def answer(
         self, query: Any, clique: Iterable[str] | str | None = None, given: Mapping[str, int] | None = None
     ) -> Factor:
-        """The posterior mean of an answer; arguments and errors as for `draws`."""
+        """Return the posterior mean of an answer; arguments and errors as for `draws`."""
         domain, values = self.draws(query, clique, given)
         return Factor(domain, values.mean(axis=0))
 
@@ -189,13 +183,13 @@ class Posterior:
         level: float = 0.95,
         about: About = "table",
     ) -> Interval:
-        """Equal-tailed credible intervals, in counts.
+        """Return equal-tailed credible intervals, in counts.
 
-        For attributes inside a measured clique they know, besides what the draws do, of errors that cells may have in
-        common, as far as unbiased answers leave room for these: `pgmest.models.posterior.common_error`. So sums of many
-        small cells are as certain as the noise allows, and not more.
+        For attributes inside a measured clique, the intervals also cover errors that cells may have in common, as far
+        as unbiased answers leave room for such errors (`pgmest.models.posterior.common_error`). Therefore sums of many
+        small cells are as certain as the noise allows, and no more.
 
-        Marginals of the table itself are whole numbers, and ends are rounded outwards to these.
+        Marginals of the table itself are whole numbers, so their ends are rounded outwards.
 
         Args:
             level: the posterior probability inside.
@@ -212,7 +206,7 @@ class Posterior:
             values = self._with_common_error(values, query, clique, given or {}, about)
         low, high = np.quantile(values, (0.5 - 0.5 * level, 0.5 + 0.5 * level), axis=0)
         if about == "table" and clique is None and is_names(query):
-            low, high = np.floor(low + CLOSE), np.ceil(high - CLOSE)
+            low, high = np.floor(low + WHOLE), np.ceil(high - WHOLE)
         return Interval(Factor(domain, low), Factor(domain, high), level, "posterior", about, basis)
 
     # -- records ----------------------------------------------------------------------------------------------------
@@ -226,16 +220,16 @@ class Posterior:
         about: About = "population",
         seed: int | np.random.Generator | None = None,
     ) -> list[Dataset]:
-        """m synthetic tables, each of another draw, for analyses whose results `pgmest.inference.combine` joins.
+        """Draw m synthetic tables, each from another draw, for analyses whose results `pgmest.inference.combine` joins.
 
         Args:
-            m: how many, at most as many as there are draws; taken evenly from all chains.
-            n: the records of each; by default the draw's own number.
-            attributes: those that the analysis reads. Where they were not all measured together, their tables then
-                depend on each other in ways that were not measured, too, each in its own way, so that the combined
-                standard error of a coefficient knows of it. By default all, as the draws' models have them.
+            m: the number of tables, at most the number of draws; they are taken evenly from all chains.
+            n: the number of records of each table; by default the draw's own number.
+            attributes: the attributes that the analysis reads. If they were not all measured together, each table then
+                has other unmeasured dependence, so that the combined standard error of a coefficient covers it. By
+                default all attributes, as the draws' models have them.
             about: "population": independent records, as the combining rules for populations need them; "table": records
-                as close to the draw as whole numbers are, so that tables differ by noise alone.
+                as close to the draw as whole numbers can be, so that the tables differ by the noise alone.
             seed: the same seed gives the same tables.
 
         Raises:
@@ -256,7 +250,7 @@ class Posterior:
         return [model.sample(n, method, generator) for model in models]
 
     def to_inference_data(self) -> Any:
-        """The draws of totals and of the measured marginals as ArviZ's InferenceData (DataTree from ArviZ 1 on).
+        """Return the draws of totals and of measured marginals as ArviZ's InferenceData (a DataTree from ArviZ 1 on).
 
         Raises:
             OptionalDependencyError: ArviZ is not installed.
@@ -278,14 +272,15 @@ class Posterior:
             return arviz.from_dict(posterior=found, dims=dims, coords=coords)
         return arviz.from_dict({"posterior": found}, dims=dims, coords=coords)
 
-    # -- how ---------------------------------------------------------------------------------------------------------
+    # -- draws of tables ---------------------------------------------------------------------------------------------
 
     def measured(self, names: Iterable[str]) -> bool:
-        """Whether one measured clique holds all these attributes, so that only noise makes them uncertain."""
+        """Return whether one measured clique contains all these attributes, so that only noise makes them uncertain."""
         wanted = set(names)
         return any(wanted <= set(clique) for clique in self.cliques)
 
     def _basis(self, query: Any, clique: Any, given: Mapping[str, int] | None) -> str:
+        """Return the `basis` of an interval about a query."""
         names = attributes_of(query, clique, self.domain)
         if names is None:
             return "model"
@@ -296,7 +291,7 @@ class Posterior:
     def _with_common_error(
         self, values: np.ndarray, query: Any, clique: Any, given: Mapping[str, int], about: About
     ) -> np.ndarray:
-        """Draws of an answer about a measured clique with the error that cells may have in common, in their shape."""
+        """Return draws of an answer about a measured clique, with the error that its cells may have in common."""
         names = attributes_of(query, clique, self.domain)
         assert names is not None
         evidence = checked_evidence(self.domain, given, names)
@@ -304,7 +299,7 @@ class Posterior:
         holding = [index for index, one in enumerate(self.density.layout.cliques) if set(asked) <= set(one)]
         function = clique is not None and callable(query)
         if is_names(query) and not function and all(len(self.density.layout.cliques[i]) == len(asked) for i in holding):
-            return values  # single cells
+            return values  # the answers are single cells, which have no error in common
         known = float(np.exp(self.density.log_total)) if self.density.total_known else None
         domain, tables = self._tables(asked)
         error = CommonError(
@@ -323,7 +318,7 @@ class Posterior:
                 return answer_table(Factor(wanted, whole), query, clique).datavector()
 
             def drawn(table: np.ndarray) -> np.ndarray:
-                return answer(scattered(table, generator) if about == "population" else table)
+                return answer(multinomial_counts(table, generator) if about == "population" else table)
 
             return error.function(answer, generator, drawn).reshape(values.shape)
 
@@ -336,7 +331,7 @@ class Posterior:
 
     @cached_property
     def _spreads(self) -> np.ndarray:
-        """The standard deviations of all cells of the layout, in counts."""
+        """The standard deviations over the draws of all cells of the layout, in counts."""
         mean, squares = np.zeros(self.density.cells), np.zeros(self.density.cells)
         for count, point in enumerate(self.points.reshape(len(self), -1), start=1):
             away = self.density.marginals(point) - mean
@@ -345,13 +340,13 @@ class Posterior:
         return np.sqrt(squares / len(self))
 
     def _spread(self, index: int, names: Clique) -> np.ndarray:
-        """The standard deviations of one clique's cells, summed over those that make up a cell of these attributes."""
+        """Return, for each cell of a marginal of one clique, the sum of its cells' standard deviations."""
         start, stop = (int(end) for end in self.density.layout.offsets[index : index + 2])
         domain = self.density.layout.domains[index]
         return Factor(domain, self._spreads[start:stop].reshape(domain.shape)).project(names).datavector()
 
     def _tables(self, names: Clique) -> tuple[Domain, np.ndarray]:
-        """The marginals of all draws on attributes inside a measured clique, shape (draws, *shape); kept."""
+        """Return, and keep, all draws' marginals on attributes inside a measured clique, shape (draws, *shape)."""
         holding = min((c for c in self.cliques if set(names) <= set(c)), key=self.domain.size)
         domain = self.domain.project(names)
         if names not in self._answers:
@@ -367,10 +362,10 @@ class Posterior:
         return domain, self._answers[names]
 
     def _answered(self, tables: np.ndarray, domain: Domain, query: Any, clique: Any, scatters: bool) -> list[Factor]:
-        """A query about attributes whose marginals are at hand."""
+        """Answer a query from the marginals of all draws."""
         generator = np.random.default_rng(self.seed)
         return [
-            answer_table(Factor(domain, scattered(table, generator) if scatters else table), query, clique)
+            answer_table(Factor(domain, multinomial_counts(table, generator) if scatters else table), query, clique)
             for table in tables
         ]
 
@@ -382,7 +377,15 @@ class Posterior:
         generator: np.random.Generator,
         chosen: Container[int] | None = None,
     ) -> Iterator[Factor]:
-        """Tables of counts on these attributes, around all draws or some, of records with certain codes of others."""
+        """Yield tables of counts on these attributes, one around each draw.
+
+        Args:
+            names: the attributes.
+            given: attribute -> code, for other attributes: count only the records with these codes.
+            about: "table" or "population".
+            generator: the generator of interactions and records.
+            chosen: the numbers of the draws to use; None for all.
+        """
         evidence = checked_evidence(self.domain, given, names)
         dependence = UnmeasuredDependence(self.cliques, self.strengths)
         known = self.measured((*names, *evidence))
@@ -402,7 +405,7 @@ class Posterior:
             else:
                 found = dependence.tables(expected, wanted, generator, scatters=about == "table")
             if about == "population":
-                found = np.stack([scattered(table, generator) for table in found])
+                found = np.stack([multinomial_counts(table, generator) for table in found])
             for whole in found:
                 table = whole.sum(axis=links)
                 yield Factor(self.domain.project(names), table[(..., *evidence.values())] if evidence else table)
@@ -417,7 +420,7 @@ class Posterior:
 
 
 def _records(table: Factor, n: int | None, about: About, generator: np.random.Generator) -> Dataset:
-    """Records of a table: independent ones, or as close to it as whole numbers are."""
+    """Return records of a table: independent ones, or for about="table" as close to it as whole numbers can be."""
     expected = np.maximum(table.datavector(), 0.0)
     total = max(1, round(float(expected.sum()))) if n is None else at_least("n", n, 1)
     shares = expected / expected.sum()

@@ -6,15 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pgmest._base.errors import plural
+from pgmest.errors import plural
 from pgmest.models.posterior.diagnostics import bulk_ess, r_hat, tail_ess
 
 GOOD_R_HAT = 1.05
+"""The largest R-hat at which chains count as mixed. Vehtari et al. (2021) recommend 1.01 for final results."""
 MOST_DIVERGENT = 0.02
-"""A trajectory that loses its energy is rejected, which is right; a larger share hints at places not reached."""
+"""The largest acceptable share of divergent trajectories; more of them hint at regions that are not reached."""
 
 FEW = 100.0
-"""Effective draws per quantile asked for: below it a Monte Carlo error is worth a word."""
+"""With fewer effective draws than this, the report warns of the Monte Carlo error of quantiles."""
 
 
 @dataclass(frozen=True)
@@ -22,17 +23,17 @@ class PosteriorReport:
     """Diagnostics of the counts of measured cells and of the total.
 
     Attributes:
-        method: "hmc", or "laplace", whose draws are independent of each other.
-        chains, draws: how many, draws over all chains.
-        bulk_ess, tail_ess: effective sample sizes, at the 5 % of quantities that mix worst, for means and quantiles.
+        method: "hmc", or "laplace", whose draws are independent.
+        chains, draws: the number of chains, and of draws over all chains.
+        bulk_ess, tail_ess: the effective sample sizes for means and quantiles, at the 5 % of quantities that mix worst.
         median_ess: the effective sample size for means at the median quantity.
-        r_hat: that which 95 % of the quantities stay below.
-        total_r_hat, total_ess: of the number of records; 1 and the number of draws where it is known.
-        divergent: how many trajectories lost their energy.
+        r_hat: the 95 % quantile of R-hat over the quantities.
+        total_r_hat, total_ess: those of the number of records; 1 and the number of draws if the total is known.
+        divergent: the number of trajectories that diverged.
         acceptance: the mean acceptance probability.
-        misfit: of Laplace's approximation: the standard deviation of the log of the true density over its own, in nats.
-        gradients: of the log-density, over all chains, the warm-up included.
-        seconds: in all.
+        misfit: for Laplace's approximation, the standard deviation of the log of the ratio of the densities, in nats.
+        gradients: the number of gradients of the log-density, over all chains and the warm-up.
+        seconds: the total time.
     """
 
     method: str
@@ -52,7 +53,7 @@ class PosteriorReport:
 
     @classmethod
     def of(cls, counts: np.ndarray, totals: np.ndarray, **facts: object) -> PosteriorReport:
-        """From draws of counts, shape (chains, draws, quantities), and of totals, shape (chains, draws)."""
+        """Compute the diagnostics from counts, shape (chains, draws, quantities), and totals, shape (chains, draws)."""
         bulk, ratio = bulk_ess(counts), r_hat(counts)
         return cls(
             chains=counts.shape[0],
@@ -68,7 +69,7 @@ class PosteriorReport:
 
     @property
     def reliable(self) -> bool:
-        """Whether chains agree with each other, and nearly no trajectory lost its energy."""
+        """True if the chains agree and hardly any trajectory diverged."""
         return max(self.r_hat, self.total_r_hat) <= GOOD_R_HAT and self.divergent <= MOST_DIVERGENT * self.draws
 
     def __str__(self) -> str:

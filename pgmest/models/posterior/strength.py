@@ -1,33 +1,34 @@
-r"""How strongly attributes depend on each other beyond a model: learned from the cliques that were measured.
+r"""The strength of dependence beyond a model, learned from the cliques that were measured.
 
-Each measured clique in turn is left out, all but its one-way marginals, and the others are estimated again. Its answers
-then are those of a table
+Each measured clique in turn is left out, except for its one-way marginals, and a model is estimated from the others.
+The answers that were left out are those of a table
 
 .. math:: \mu(x) = \hat\mu(x) \, e^{s z(x)} / c , \qquad z \sim t_4 ,
 
-around what the others say, with the counts' own scatter and the noise. A part of z goes with the codes of both
-attributes, a trend: from cell to cell it adds up, as in a correlation or a coefficient. How large that part is, the
-correlations that were left out say. That gives a likelihood of the strength s. The
-strengths of all cliques come from one log-normal distribution, whose mean and spread are integrated over a grid: so a
-clique that the noise hides borrows from the others, and a pair of attributes that nobody measured has a distribution
-of strengths, too, with as heavy a tail as n cliques leave room for: 1 / (n + 1) of it is beyond the strongest. For
-adaptive mechanisms, which measure what a model gets most wrong, that distribution is of the strongest: intervals made
-of it are wide rather than narrow.
+around that model's table, with the sampling error of counts and the noise. This gives a likelihood of the strength s. A
+part of z is a trend, in proportion to the codes of both attributes. It adds up over cells, as in a correlation or a
+coefficient; the correlations that were left out give its share.
+
+The strengths of all cliques come from one log-normal distribution, whose mean and spread are integrated over a grid. So
+a clique that is hidden by noise borrows from the others, and an unmeasured pair of attributes has a distribution of
+strengths, too. Its tail is as heavy as n cliques allow: a probability of 1 / (n + 1) is beyond the strongest clique.
+Adaptive mechanisms measure the marginals that a model gets most wrong, so that the distribution is of strong ones:
+intervals made from it are wide rather than narrow.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
 
 import numpy as np
 
 from pgmest.losses import make_loss
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.models.posterior.student_cells import DEGREES
+from pgmest.models.refittable import MakeModel
 from pgmest.queries import Kron
 from pgmest.queries.matrices import Grouping, Identity
 from pgmest.solvers.problem import Problem
@@ -37,33 +38,35 @@ from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
 
 GRID = np.geomspace(0.02, 4.0, 48)
-"""Strengths, in nats."""
+"""The grid of strengths, in nats."""
 TRENDS = np.array([0.0, 0.01, 0.03, 0.1, 0.2, 0.35, 0.5, 0.7, 0.9])
-"""Shares of the squares of interactions that go with the codes of both attributes, as those of ordered ones do."""
+"""The grid of the trend's share in the squares of interactions. Ordered attributes have a large share."""
 NODES = 41
-"""Quantiles of Student's t for which a cell's likelihood is computed."""
+"""The number of quantiles of Student's t over which a cell's likelihood is averaged."""
 
 CENTER, SPREADS = (math.log(0.5), 1.5), np.array([0.15, 0.3, 0.5, 0.75, 1.0, 1.4])
-"""Before any clique: the log of the typical strength is normal with this mean and standard deviation; how much the logs
-of strengths vary is one of these, the smaller ones as likely as half a normal distribution of scale one half says."""
+"""The prior of strengths: the log of the typical strength is normal with this mean and standard deviation. The standard
+deviation of the logs of strengths is one of SPREADS, weighted by half a normal distribution of scale one half."""
 
 MOST_REFITS = 60
-"""So many cliques are left out in turn, at most; the others have what the first ones say."""
+"""The largest number of cliques that are left out in turn; the others get the predictive distribution."""
 LOOSE, MOST_ITERATIONS = 1e-2, 500
+"""The tolerance and the largest number of iterations of the estimates without a clique."""
 FEWEST_CLIQUES = 3
-"""With fewer measured cliques of several attributes nothing is said about pairs that were not measured."""
+"""With fewer measured cliques of several attributes, unmeasured pairs have no distribution of strengths."""
 LEAST_COUNT = 0.1
+"""Smaller expected counts are raised to this, in records."""
 
 
 @dataclass(frozen=True, eq=False)
 class Strengths:
-    """What is known of how strongly attributes depend on each other.
+    """The posterior of how strongly attributes depend on each other.
 
     Attributes:
         of: the posterior median strength of each clique of several attributes that was measured as a whole.
-        predictive: the probability of each strength of `GRID` for a pair that was not measured.
-        evidence: how many cliques said so.
-        trend: the probability of each of `TRENDS`, shares of interactions that are a trend.
+        predictive: the probability of each strength of `GRID` for an unmeasured pair.
+        evidence: the number of cliques on which this rests.
+        trend: the probability of each share of `TRENDS`.
     """
 
     of: Mapping[Clique, float]
@@ -73,11 +76,11 @@ class Strengths:
 
     @property
     def identified(self) -> bool:
-        """Whether enough cliques were measured to say something about others."""
+        """True if enough cliques were measured to predict others."""
         return self.evidence >= FEWEST_CLIQUES
 
     def draw(self, generator: np.random.Generator, size: int, part: tuple[float, float] = (0.0, 1.0)) -> np.ndarray:
-        """Strengths of pairs that were not measured, from between two quantiles of their distribution."""
+        """Draw strengths of unmeasured pairs from between two quantiles of their distribution."""
         levels = generator.uniform(*part, size)
         drawn = np.minimum(np.searchsorted(np.cumsum(self.predictive), levels), len(GRID) - 1)
         half = 0.5 * math.log(GRID[1] / GRID[0])
@@ -91,11 +94,12 @@ class Strengths:
         pair: Clique,
         part: tuple[float, float] = (0.0, 1.0),
     ) -> np.ndarray:
-        """Interactions of a pair that was not measured, shape (draws, *domain.project(pair).shape), in nats.
+        """Draw interactions of an unmeasured pair, shape (draws, *domain.project(pair).shape), in nats.
 
         Args:
-            expected: the table of each draw, of which the codes' means and spreads are.
-            domain: of these tables.
+            generator: the generator.
+            expected: the table of each draw, from which the codes are standardized.
+            domain: the domain of these tables.
             pair: two of their attributes.
             part: as for `draw`.
         """
@@ -111,15 +115,15 @@ class Strengths:
 
 
 def learn_strengths(
-    refit: Refit, measurements: Sequence[LinearMeasurement], total: float, make_model: Callable[..., Any]
+    refit: Refit, measurements: Sequence[LinearMeasurement], total: float, make_model: MakeModel
 ) -> Strengths:
-    """The strengths of the measured cliques, and their distribution.
+    """Return the strengths of the measured cliques, and their distribution.
 
     Args:
-        refit: what the model was estimated with.
+        refit: the recipe of the model's estimate.
         measurements: all answers.
         total: the estimated number of records.
-        make_model: a model of potentials, a total and a plan.
+        make_model: builds a model from potentials, a total and a plan.
     """
     tables = _by_clique(measurements)
     expected = {
@@ -133,7 +137,7 @@ def learn_strengths(
 
 
 def standard_codes(counts: np.ndarray) -> np.ndarray:
-    """The codes of an attribute with these counts, less their mean and over their standard deviation."""
+    """Return the codes of an attribute with these counts, standardized to mean 0 and standard deviation 1."""
     shares = np.maximum(counts, 0.0) / max(float(np.maximum(counts, 0.0).sum()), 1e-300)
     codes = np.arange(len(counts), dtype=np.float64)
     codes -= float(shares @ codes)
@@ -141,7 +145,10 @@ def standard_codes(counts: np.ndarray) -> np.ndarray:
 
 
 def independent_center(domain: Domain, cliques: Sequence[Clique], singles: Mapping[str, Factor]) -> CliqueVector:
-    """Potentials of independent attributes, each in the smallest clique that has it; at least half a record a value."""
+    """Return potentials of independent attributes, each attribute in the smallest clique that has it.
+
+    Each value gets at least half a record, so that potentials are finite.
+    """
     found = {clique: np.zeros(domain.project(clique).shape) for clique in cliques}
     for name in domain:
         holding = [clique for clique in cliques if name in clique]
@@ -154,7 +161,7 @@ def independent_center(domain: Domain, cliques: Sequence[Clique], singles: Mappi
 
 
 def is_table(measurement: LinearMeasurement) -> bool:
-    """Whether the answers are the counts of several attributes together, of values or of groups of them."""
+    """Return whether the answers are noisy counts of several attributes together, of values or of groups of values."""
     query = measurement.query
     grouped = isinstance(query, Kron) and query.attributes == measurement.clique
     counts = query is None or (grouped and all(isinstance(one, Identity | Grouping) for one in query.matrices))
@@ -167,7 +174,7 @@ def _table_shape(measurement: LinearMeasurement, domain: Domain) -> tuple[int, .
 
 
 def _by_clique(measurements: Iterable[LinearMeasurement]) -> dict[Clique, LinearMeasurement]:
-    """The most exact table of each clique of several attributes, the smaller cliques first."""
+    """Return the most exact table of each clique of several attributes, the smaller cliques first."""
     found: dict[Clique, LinearMeasurement] = {}
     for measurement in measurements:
         clique = measurement.clique
@@ -179,13 +186,9 @@ def _by_clique(measurements: Iterable[LinearMeasurement]) -> dict[Clique, Linear
 
 
 def _left_out(
-    refit: Refit,
-    measurements: Sequence[LinearMeasurement],
-    clique: Clique,
-    total: float,
-    make_model: Callable[..., Any],
+    refit: Refit, measurements: Sequence[LinearMeasurement], clique: Clique, total: float, make_model: MakeModel
 ) -> np.ndarray:
-    """The clique's table, in counts, by a model of all other answers and its own one-way marginals."""
+    """Return the clique's table, in counts, by a model of all other answers and of its one-way marginals."""
     domain = refit.plan.layout.domain
     kept: list[LinearMeasurement] = []
     for measurement in measurements:
@@ -206,7 +209,9 @@ def _left_out(
 
 
 def one_way(measurement: LinearMeasurement, name: str, domain: Domain) -> LinearMeasurement:
-    """What a measured table says about one of its attributes: sums of its answers, with the noise of as many."""
+    """Return a measured table's marginal on one of its attributes: sums of its answers, with the noise of these
+    sums.
+    """
     axes = tuple(axis for axis, other in enumerate(measurement.clique) if other != name)
     shape, query = _table_shape(measurement, domain), measurement.query
     groups = None if query is None else query.matrices[measurement.clique.index(name)]
@@ -216,7 +221,10 @@ def one_way(measurement: LinearMeasurement, name: str, domain: Domain) -> Linear
 
 
 def _likelihood(measurement: LinearMeasurement, domain: Domain, expected: np.ndarray) -> np.ndarray:
-    """The log-likelihood of each strength of `GRID`: cells independent, as many as the margins leave free."""
+    """Return the log-likelihood of each strength of `GRID`.
+
+    Cells count as independent; the sum over them is scaled to the number of degrees of freedom given the margins.
+    """
     expected = np.maximum(expected, LEAST_COUNT)
     variance = np.broadcast_to(np.square(measurement.stddev), expected.shape)
     sizes = np.array(_table_shape(measurement, domain))
@@ -225,7 +233,7 @@ def _likelihood(measurement: LinearMeasurement, domain: Domain, expected: np.nda
     for index, strength in enumerate(GRID):
         shift = strength * _nodes()
         ratio = np.exp(shift - math.log(np.mean(np.exp(shift))))
-        wide = np.gradient(shift)  # each node stands for those between it and its neighbors
+        wide = np.gradient(shift)  # each node represents the values up to the middle of its neighbors
         means = ratio[:, None] * expected
         spread = variance + means + (means * wide[:, None]) ** 2 / 4.0
         logs = -0.5 * (measurement.values - means) ** 2 / spread - 0.5 * np.log(spread)
@@ -241,11 +249,11 @@ def _trend(
     strengths: Mapping[Clique, float],
     total: float,
 ) -> np.ndarray:
-    """The posterior of the share of interactions that is a trend, over `TRENDS`.
+    """Return the posterior of the trend's share in the squares of interactions, over `TRENDS`.
 
-    By the correlations of codes beyond what was expected: those of pairs within each clique that was left out. Where
-    interactions are s times (sqrt(a) t x y + sqrt(1 - a) t_xy), x and y being standardized codes, such a correlation
-    has, to first order, the variance s^2 (a + (1 - a) sum_xy p^2 x^2 y^2) and that of the noise.
+    The evidence are the correlations of codes beyond the expected ones, of each left-out pair. If interactions are s
+    times (sqrt(a) t x y + sqrt(1 - a) t_xy), with standardized codes x and y, such a correlation has, to first order,
+    the variance s^2 (a + (1 - a) sum_xy p^2 x^2 y^2) plus that of the noise.
     """
     logs = np.zeros(len(TRENDS))
     for clique, table in expected.items():
@@ -266,13 +274,14 @@ def _trend(
 
 @cache
 def _nodes() -> np.ndarray:
-    from scipy.stats import t  # a second to import
+    """Return the quantiles of Student's t."""
+    from scipy.stats import t  # imported late: it takes a second
 
     return t.ppf((np.arange(NODES) + 0.5) / NODES, DEGREES)
 
 
 def _pooled(likelihoods: Mapping[Clique, np.ndarray], cliques: Iterable[Clique]) -> Strengths:
-    """The posterior of all strengths, over grids of the mean and the spread of their logs."""
+    """Return the posterior of all strengths, integrated over grids of the mean and the spread of their logs."""
     logs = np.log(GRID)
     weights, densities = [], []
     for spread in SPREADS:
@@ -299,12 +308,12 @@ def _pooled(likelihoods: Mapping[Clique, np.ndarray], cliques: Iterable[Clique])
 
 
 def _with_stronger(predictive: np.ndarray, found: Sequence[float]) -> np.ndarray:
-    """With the chance of a pair that is stronger than all that were measured.
+    """Add the probability that a pair is stronger than all measured cliques.
 
-    If which n cliques were measured has nothing to do with their strengths, another one is the strongest of n + 1 with
-    probability 1 / (n + 1), whatever the distribution. The logs of strengths of real tables have longer tails than a
-    normal distribution: some attributes are nearly functions of others. How much stronger nobody knows: any strength
-    of the grid beyond, evenly in its log.
+    If the choice of the n measured cliques does not depend on their strengths, another one is the strongest of n + 1
+    with probability 1 / (n + 1), for every distribution. The log strengths of real tables have longer tails than a
+    normal distribution, as some attributes are nearly functions of others. How much stronger such a pair is, is
+    unknown: each larger strength of the grid gets the same probability.
     """
     strongest = max(found, default=GRID[-1])
     beyond = strongest < GRID

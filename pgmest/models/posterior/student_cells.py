@@ -13,29 +13,31 @@ from pgmest.losses.base import dot
 from pgmest.tables.clique_vector import Layout
 
 EFFECT_SCALE = 2.0
-"""Nats that the effect of a value on a clique is off from what the estimated marginal says."""
+"""The prior standard deviation, in nats, of the effect of a value in a clique, around the estimated marginal."""
 DEGREES = 4.0
-"""Of Student's t for interactions: one in two hundred is beyond five scales, as cells that no record can be in are."""
+"""The degrees of freedom of Student's t. At 4, one interaction in two hundred is beyond five scales, like those of
+impossible cells in real tables."""
 SCALE_GRID = np.log(np.geomspace(0.02, 8.0, 60))
-GIBBS_SWEEPS = 30
+"""The log scales among which `likely_scales` chooses."""
 
 
 @dataclass(frozen=True, eq=False)
 class StudentCells:
-    """Interactions Student's t, effects of single attributes normal; see `CellPrior`.
+    """Interactions with Student's t distribution, and normal effects of single values; see `CellPrior`.
 
-    Effects of single attributes are the additive part of each clique's table, found by averages.
+    The effects of single values are the additive part of each clique's table, computed by averages.
 
     Attributes:
-        center: of each cell.
+        center: the center of each cell.
         effects: the additive parts.
-        scale, width: the median of scales, and the standard deviation of their logs; 0 where they are known.
-        clique: the clique of each cell, among those with interactions; the last number for all others.
-        free: of each clique with interactions, the dimension of these.
+        scale, width: the median of the scales, and the standard deviation of their logs; 0 if the scales are known.
+        clique: the number of each cell's clique among those with interactions; the last number for all other cells.
+        free: the dimension of the interactions of each clique that has some.
         possible: 1 for each cell, 0 for structural zeros, which have no interactions.
-        starts: the first cell of each clique; drawn: the cliques with interactions.
-        scatter: the variance that the log of each cell's count has by itself, in a table of counts.
-        share: of each cell, its part of the dimension of its clique's interactions.
+        starts: the first cell of each clique.
+        drawn: the cliques with interactions, whose scales are drawn.
+        scatter: the sampling variance of the log of each cell's count, in a table of counts.
+        share: the share of each cell in the dimension of its clique's interactions.
     """
 
     center: np.ndarray
@@ -60,7 +62,7 @@ class StudentCells:
         possible: np.ndarray,
         scatter: np.ndarray | None = None,
     ) -> StudentCells:
-        """That of all cliques of a layout."""
+        """Build the prior of all cliques of a layout."""
         sizes = [domain.size() for domain in layout.domains]
         free = [
             int(np.count_nonzero(possible[start : start + size])) - 1 - sum(one - 1 for one in domain.shape)
@@ -81,21 +83,18 @@ class StudentCells:
 
     @property
     def log_scales(self) -> np.ndarray:
-        """See `CellPrior`."""
         return np.full(len(self.free), math.log(self.scale))
 
     @property
     def effect_rows(self) -> sparse.csr_array:
-        """See `CellPrior`: interactions stay as they are."""
+        """The rows of the effects; interactions are not among them."""
         effects = self.effects
         return sparse.csr_array(sparse.diags_array(np.sqrt(effects.precision)) @ effects.means)
 
     def spread(self, log_scales: np.ndarray) -> np.ndarray:
-        """See `CellPrior`."""
         return np.sqrt(self._variance(log_scales) + self.scatter)
 
     def energy(self, theta: np.ndarray, log_scales: np.ndarray) -> float:
-        """See `CellPrior`."""
         away = theta - self.center
         means = self.effects.means @ away
         spread = self.spread(log_scales)
@@ -106,7 +105,6 @@ class StudentCells:
         return dot(inside, self.possible) + outer
 
     def gradient(self, theta: np.ndarray, log_scales: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """See `CellPrior`."""
         from pgmest.models.posterior.kernels import student_gradient
 
         effects, pull, scales = self.effects, np.empty(len(theta)), np.empty(len(self.free))
@@ -122,23 +120,23 @@ class StudentCells:
 
     @cached_property
     def _cliques(self) -> np.ndarray:
-        """The table of cliques that kernels read."""
+        """The table of cliques that the kernels read."""
         numbers = self.clique[self.starts] if len(self.starts) else np.empty(0, np.int64)
         return np.ascontiguousarray(np.column_stack([self.effects.cliques, numbers]), dtype=np.int64)
 
     @cached_property
     def _work(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Room for kernels: two numbers for each effect, and a code for each axis of a clique."""
+        """The work arrays of the kernels: two numbers for each effect, and a code for each axis of a clique."""
         count = len(self.effects.precision)
         return np.empty(count), np.empty(count), np.empty(max(len(self.effects.sizes), 1), dtype=np.int64)
 
     def precision(self, theta: np.ndarray, log_scales: np.ndarray) -> np.ndarray:
-        """See `CellPrior`: that of the normal distributions that touch Student's from below."""
+        """Return the precision of the normal distributions that touch Student's t from below."""
         inside = self._within(theta - self.center)
         return (DEGREES + 1.0) / (DEGREES * self.spread(log_scales) ** 2 + inside**2)
 
     def scale_precision(self, log_scales: np.ndarray) -> np.ndarray:
-        """See `CellPrior`: Fisher's information about the log of the scale of Student's t, and the prior's."""
+        """Return Fisher's information about the log of the scale of Student's t, plus that of the prior."""
         if not len(self.free):
             return np.empty(0)
         variance = self._variance(log_scales)
@@ -146,7 +144,7 @@ class StudentCells:
         return 2.0 * DEGREES / (DEGREES + 3.0) * known + 1.0 / self.width**2
 
     def likely_scales(self, theta: np.ndarray, variances: np.ndarray) -> np.ndarray:
-        """See `CellPrior`: on a grid, the expected squares of interactions in the place of their squares."""
+        """Return the likeliest log scales on a grid, with expected squares in place of the squares of interactions."""
         if not len(self.free):
             return np.empty(0)
         squares = self._within(theta - self.center) ** 2 + variances
@@ -159,71 +157,51 @@ class StudentCells:
         return SCALE_GRID[np.argmin(found, axis=0)]
 
     def product(self, precision: np.ndarray, direction: np.ndarray) -> np.ndarray:
-        """See `CellPrior`."""
         means = self.effects.means @ direction
         inside = self._within(precision * (direction - self.effects.spread @ means))
         return inside + self.effects.means_transposed @ (self.effects.precision * means)
 
     def noise(self, precision: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-        """See `CellPrior`."""
         inside = self._within(np.sqrt(precision) * generator.standard_normal(len(precision)))
         outer = np.sqrt(self.effects.precision) * generator.standard_normal(len(self.effects.precision))
         return inside + self.effects.means_transposed @ outer
 
     def location(self, theta: np.ndarray) -> np.ndarray:
-        """See `CellPrior`."""
         return theta - self._within(theta - self.center)
 
-    def held(self, step: np.ndarray) -> np.ndarray:
-        """See `CellPrior`: the interactions, where there are any."""
+    def identified(self, step: np.ndarray) -> np.ndarray:
+        """Return the interactions in a step; without interactions, the whole step."""
         found = self._within(step)
         return found if found.any() else step
 
     def energies(self, away: np.ndarray, spread: np.ndarray) -> np.ndarray:
-        """See `CellPrior`."""
         return 0.5 * (DEGREES + 1.0) * np.log1p((away / spread) ** 2 / DEGREES)
 
-    def draw(self, generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Potentials and log scales from the prior; for simulations of small domains, whose projections are dense."""
-        cells = len(self.center)
-        within = np.eye(cells) - (self.effects.spread @ self.effects.means.toarray())
-        basis = np.linalg.svd(within)[0][:, : round(np.trace(within))]  # of interactions
-        unit = basis @ generator.standard_normal(basis.shape[1])
-        for _ in range(GIBBS_SWEEPS):
-            rates = 0.5 * (DEGREES + unit**2)
-            precision = generator.gamma(0.5 * (DEGREES + 1.0), 1.0 / rates)
-            root = np.linalg.cholesky(basis.T @ (precision[:, None] * basis))
-            unit = basis @ np.linalg.solve(root.T, generator.standard_normal(basis.shape[1]))
-        scales = self.log_scales + self.width * generator.standard_normal(len(self.free))
-        additive = np.linalg.svd(np.eye(cells) - within)[0][:, : cells - basis.shape[1]]
-        means = self.effects.means @ additive
-        root = np.linalg.cholesky(means.T @ (self.effects.precision[:, None] * means))
-        outer = additive @ np.linalg.solve(root.T, generator.standard_normal(additive.shape[1]))
-        return self.center + self.spread(scales) * unit + outer, scales
-
     def _variance(self, log_scales: np.ndarray) -> np.ndarray:
-        """The square of the scale of each cell's clique."""
+        """Return the square of the scale of each cell's clique."""
         return np.append(np.exp(2.0 * log_scales), self.scale**2)[self.clique]
 
     def _standard(self, log_scales: np.ndarray) -> np.ndarray:
+        """Return the log scales in standard deviations of their prior."""
         return (log_scales - math.log(self.scale)) / self.width
 
     def _within(self, cells: np.ndarray) -> np.ndarray:
-        """Without the effects of single attributes: an orthogonal projection."""
+        """Project orthogonally onto tables without effects of single values."""
         return cells - self.effects.spread @ (self.effects.means @ cells)
 
 
 @dataclass(frozen=True, eq=False)
 class Effects:
-    """The effects of single attributes in the tables of a layout.
+    """The effects of single values in the tables of a layout.
 
     Attributes:
-        means: cells to means, a row for each value of each attribute of each clique, and one for the whole clique.
-        spread: means to the additive tables that have them.
-        precision: of the prior of each mean.
-        means_transposed: of means, by rows, too.
-        cliques: of each clique its first cell and how many, its first axis and how many, and its own mean.
-        sizes, places: of each axis of each clique, its length and the first of its means.
+        means: maps cells to means, with a row for each value of each attribute of each clique, and one for the whole
+            clique.
+        spread: maps means to the additive tables that have them.
+        precision: the prior precision of each mean.
+        means_transposed: the transpose of `means`, by rows.
+        cliques: for each clique, its first cell and number of cells, first axis and number of axes, and its whole mean.
+        sizes, places: for each axis of each clique, its length and the first of its means.
     """
 
     means: sparse.csr_array
@@ -236,7 +214,7 @@ class Effects:
 
     @classmethod
     def of(cls, layout: Layout) -> Effects:
-        """Those of all cliques."""
+        """Build the effects of all cliques."""
         rows, columns, shares, signs, precision = [], [], [], [], []
         cliques, sizes, places = [], [], []
         for domain, start in zip(layout.domains, layout.offsets[:-1], strict=True):

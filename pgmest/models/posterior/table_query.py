@@ -1,4 +1,4 @@
-"""A query answered from the one table that it is about, rather than from a model."""
+"""Queries answered from the one table that they read, rather than from a model."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmest._base.errors import QueryError
+from pgmest.errors import QueryError
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.queries import Kron, LinearQuery, MatrixQuery, as_query
 from pgmest.tables.domain import Clique, Domain
@@ -15,9 +15,9 @@ from pgmest.tables.factor import Factor
 
 
 def answer_table(table: Factor, query: Any, clique: Iterable[str] | str | None = None) -> Factor:
-    """What `Model.answer` gives, from the marginal on exactly the attributes that the query reads.
+    """Return the answer of `Model.answer` from the marginal on exactly the attributes that the query reads.
 
-    A function, with a clique, is given the table and makes a Factor or a number of it.
+    With a clique, a function of the table that makes a Factor or a number is a query, too.
 
     Raises:
         QueryError: a query that does not fit.
@@ -37,21 +37,17 @@ def answer_table(table: Factor, query: Any, clique: Iterable[str] | str | None =
         return table
     one_row = not isinstance(query, MatrixQuery) and np.ndim(query) == 1
     matrix = as_query([query] if one_row else query)
-    if matrix.columns != table.domain.size():
-        raise QueryError(
-            f"the query on {table.domain.attributes}: expected {table.domain.size():,} columns, one per cell, got a "
-            f"matrix of shape {matrix.shape}."
-        )
+    matrix.check(table.domain, table.domain.attributes)
     return Factor({",".join(table.domain) or "total": matrix.rows}, matrix.apply(table.datavector()))
 
 
 def weights_of(query: Any, clique: Iterable[str] | str | None, domain: Domain, rows: range) -> np.ndarray:
-    """The weights that some rows of a linear query give to the cells of the table that it reads.
+    """Return the weights that some rows of a linear query give to the cells of the table that it reads.
 
     Args:
         query, clique: as for `answer_table`, without functions; or attributes, for their cells.
-        domain: of the table.
-        rows: which of its numbers, row-major.
+        domain: the domain of the table.
+        rows: the numbers of the rows, in row-major order of the answer.
 
     Returns:
         an array of shape (len(rows), cells).
@@ -82,13 +78,13 @@ def _as_factor(found: Any) -> Factor:
 
 
 def is_names(query: Any) -> bool:
-    """Whether a query is attributes, for their marginal."""
+    """Return whether a query consists of attributes, for their marginal."""
     names = (query,) if isinstance(query, str) else query
     return isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
 
 
 def attributes_of(query: Any, clique: Any, domain: Domain) -> Clique | None:
-    """The attributes that a query reads; None for a function of a model."""
+    """Return the attributes that a query reads; None for a function of a model."""
     if clique is not None:
         return domain.clique(clique)
     if isinstance(query, LinearMeasurement):

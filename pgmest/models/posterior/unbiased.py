@@ -1,12 +1,12 @@
 r"""Unbiased answers: linear queries by least squares from the measured tables alone, without model or prior.
 
-The space of tables on some attributes splits into orthogonal parts, one for each subset A: what varies in all of A and
-in nothing else. Every noisy table that has A shows its part, with a variance in proportion to the number of cells that
-are summed, so the best estimate of a part is a mean weighted by precisions, and a query is answered part by part. All
-of it is linear in the answers: the variance is the exact one of that combination, also where noise differs from cell
-to cell.
+The space of tables on some attributes splits into orthogonal parts, one for each subset A: the part that varies along
+all attributes of A and along no others. Every noisy table that contains A shows its part, with a variance in proportion
+to the number of cells that are summed. Hence the best estimate of a part is a mean weighted by precisions, and a query
+is answered part by part. Answers are linear in the measurements, so their variance is exact, also if the noise differs
+from cell to cell.
 
-Counts may come out negative. That is what makes sums of thousands of them right.
+Counts may be negative. Without clipping, sums of thousands of them are unbiased.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from pgmest.measurements.measurement import LinearMeasurement
-from pgmest.queries.workloads import closure
 from pgmest.tables.domain import Clique, Domain
+from pgmest.workloads import closure
 
 UNSEEN = 1e-9
-"""Weights on parts that nobody measured, against the largest: below it they are rounding errors."""
+"""Weights on unmeasured parts below this share of the largest weight count as rounding errors."""
 
 
 @dataclass(frozen=True, eq=False)
 class UnbiasedAnswers:
-    """What measured tables say of linear queries.
+    """Unbiased answers to linear queries from measured tables.
 
     Attributes:
-        measurements: the answers; those that are no noisy tables of counts are not used.
+        measurements: the answers, of which only noisy tables of counts are used.
         domain: all attributes.
-        total: the number of records, where it is known.
+        total: the number of records, if it is known.
     """
 
     measurements: Sequence[LinearMeasurement]
@@ -39,11 +39,11 @@ class UnbiasedAnswers:
     total: float | None = None
 
     def of(self, names: Clique, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The answers, and the variances of their noise, in counts; infinite where the tables do not determine them.
+        """Return the answers and their noise variances, in counts; infinite variances if tables do not determine them.
 
         Args:
-            names: the attributes of the table that the queries are about.
-            weights: of its cells, shape (queries, *domain.project(names).shape).
+            names: the attributes of the table that the queries read.
+            weights: the queries' weights on its cells, shape (queries, *domain.project(names).shape).
         """
         parts = {part: _part(weights, names, part) for part in closure([names])}
         seen = [table for table in self._tables(names) if np.all(table.variances > 0)]
@@ -79,7 +79,7 @@ class UnbiasedAnswers:
 
 @dataclass(frozen=True, eq=False)
 class _SharedTable:
-    """What a measured table says of the attributes that it shares with others: sums, and the variances of these."""
+    """A measured table's marginal on the attributes that it shares with a query, and the variances of its cells."""
 
     names: Clique
     values: np.ndarray
@@ -100,12 +100,12 @@ class _SharedTable:
         return cls(kept, *sums)
 
     def precision(self, domain: Domain, part: Clique) -> float:
-        """Of the cells of a part, when the others are summed."""
+        """Return the precision of the cells of a part, once the other attributes are summed out."""
         return domain.size(part) / float(self.variances.sum())
 
 
 def _part(weights: np.ndarray, names: Clique, part: Clique) -> np.ndarray:
-    """What the weights give to a part: their means over the other attributes, centered along each of its own."""
+    """Return the weights of a part: the mean over the other attributes, centered along each of the part's."""
     found = weights.mean(axis=tuple(axis + 1 for axis, name in enumerate(names) if name not in part))
     for axis in range(1, found.ndim):
         found = found - found.mean(axis=axis, keepdims=True)

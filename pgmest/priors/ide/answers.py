@@ -1,7 +1,7 @@
-"""PartialAnswer: noisy answers of a partial workload, laid over the records of a prior (IDE section 3).
+"""PartialAnswer: noisy answers to a partial workload, and the cells of a prior's records (IDE section 3).
 
-A partial workload has L1 norm 1: each record lies in one of its cells or in none. Whole marginals are such workloads;
-any other 0/1 query falls into several of them.
+A partial workload has L1 norm 1: each record lies in at most one of its cells. A whole marginal is a partial workload;
+any other 0/1 query is split into several.
 """
 
 from __future__ import annotations
@@ -11,25 +11,25 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError, QueryError, count_text
 from pgmest.data.counting import cell_numbers
 from pgmest.data.dataset import Dataset
+from pgmest.errors import ArgumentError, QueryError, count_text
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.measurements.noise import noise_scale
 from pgmest.tables.domain import Clique
 
 LARGEST_QUERY = 1 << 26
-"""The most entries of a query matrix that is split into partial workloads."""
+"""The largest number of entries of a query matrix that is split into partial workloads; they are read row by row."""
 
 
 @dataclass(frozen=True, eq=False)
 class PartialAnswer:
-    """Noisy answers of one partial workload with k cells, about the records of a prior.
+    """The noisy answers to one partial workload with k cells, and the cell of each record of a prior.
 
     Attributes:
-        clique: the attributes that the workload reads.
+        clique: the attributes of the workload.
         cells: the cell 0..k-1 of each record, k for a record in no cell; shape (records,).
-        fractions: the noisy answers as fractions of the total, shape (k,); some may be negative.
+        fractions: the noisy answers as fractions of the total, shape (k,); they may be negative.
         scales: the Laplace scale of each answer's noise, in counts, shape (k,).
     """
 
@@ -39,20 +39,19 @@ class PartialAnswer:
     scales: np.ndarray
 
     def masses(self, weights: np.ndarray) -> np.ndarray:
-        """The weight in each cell and, last, in none; shape (k + 1,)."""
+        """Return the sum of the weights of each cell's records and, last, of the records in no cell; shape (k + 1,)."""
         return np.bincount(self.cells, weights, minlength=len(self.fractions) + 1)
 
     def distance(self, masses: np.ndarray) -> float:
-        """The L1 distance of the answers from such masses, each term over the noise's scale relative to the least."""
-        return float(np.abs(masses[:-1] - self.fractions) @ (self.scales.min() / self.scales))
+        """Return the L1 distance of the answers from masses; each term is divided by its relative noise scale.
 
-    def matrix(self) -> np.ndarray:
-        """The partial workload as a dense 0/1 matrix, shape (k, records)."""
-        return (self.cells == np.arange(len(self.fractions))[:, None]).astype(np.float64)
+        The relative noise scale of an answer is its noise scale over the smallest one of the workload.
+        """
+        return float(np.abs(masses[:-1] - self.fractions) @ (self.scales.min() / self.scales))
 
 
 def partial_answers(prior: Dataset, measurements: Iterable[LinearMeasurement], total: float) -> list[PartialAnswer]:
-    """The measurements as partial workloads over the prior's records.
+    """Return the measurements as partial workloads over the prior's records.
 
     >>> prior = Dataset.from_codes(np.array([[0], [1], [2]]), {"age": 3})
     >>> [answer] = partial_answers(prior, [LinearMeasurement([2.0, 3.0, 5.0], "age")], total=10)
@@ -61,12 +60,12 @@ def partial_answers(prior: Dataset, measurements: Iterable[LinearMeasurement], t
 
     Args:
         prior: the public records.
-        measurements: in counts; their queries have entries 0 and 1 only.
+        measurements: measurements in counts whose queries have entries 0 and 1 only.
         total: the number of private records.
 
     Raises:
         ArgumentError: `total` is not a positive number.
-        QueryError: a query with entries other than 0 and 1, or too large to be split.
+        QueryError: a query has entries other than 0 and 1, or is too large to be split.
         UnknownAttributeError, MeasurementShapeError: a measurement does not fit the prior's domain.
     """
     if not 0 < total < np.inf:
@@ -79,7 +78,7 @@ def partial_answers(prior: Dataset, measurements: Iterable[LinearMeasurement], t
 
 
 def _split(prior: Dataset, measurement: LinearMeasurement, total: float) -> list[PartialAnswer]:
-    """One measurement as partial workloads: a marginal is one, and rows of a query that overlap go into several."""
+    """Return one measurement as partial workloads: one for a marginal, several for a query whose rows overlap."""
     records = record_cells(prior, measurement.clique)
     deviations = np.broadcast_to(np.asarray(measurement.stddev, dtype=np.float64), (measurement.rows,))
     scales = noise_scale("laplace", 1.0) * deviations
@@ -98,7 +97,11 @@ def _split(prior: Dataset, measurement: LinearMeasurement, total: float) -> list
 
 
 def _disjoint_rows(measurement: LinearMeasurement) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Sets of rows that share no cell, first fit; with each, the position in it of the row that owns each cell."""
+    """Return sets of rows that share no cell, found by first fit.
+
+    With each set comes, for each cell of the marginal, the position in the set of the row that contains the cell; the
+    number of rows if no row does.
+    """
     batches: list[tuple[list[int], np.ndarray]] = []
     for row, unit in enumerate(np.eye(measurement.rows)):
         weights = measurement.transpose_cells(unit).reshape(-1)
@@ -106,7 +109,7 @@ def _disjoint_rows(measurement: LinearMeasurement) -> list[tuple[np.ndarray, np.
         if not np.all(covered | (weights == 0.0)):
             raise QueryError(
                 f"row {row} of the query measured on {measurement.clique} has entries other than 0 and 1; "
-                "an update by cells needs counts of records, so measure the marginal or sums of its cells."
+                "the update needs counts of records, so measure the marginal or sums of its cells."
             )
         fitting = next((batch for batch in batches if not np.any(covered & (batch[1] >= 0))), None)
         if fitting is None:
@@ -118,7 +121,7 @@ def _disjoint_rows(measurement: LinearMeasurement) -> list[tuple[np.ndarray, np.
 
 
 def record_cells(data: Dataset, clique: Clique) -> np.ndarray:
-    """The row-major cell of each record in the marginal on `clique`, shape (records,)."""
+    """Return the row-major cell of each record in the marginal on `clique`, shape (records,)."""
     if not clique:
         return np.zeros(data.records, dtype=np.int32)
     columns = [data.column(name) for name in clique]

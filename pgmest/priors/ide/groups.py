@@ -1,4 +1,4 @@
-"""One level of IDE Algorithm 2: the answers of all its groups, and the update of one group's distribution."""
+"""One level of IDE Algorithm 2: the noisy answers for all groups, and the update of one group's distribution."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pgmest.tables.domain import Clique
 
 @dataclass(frozen=True)
 class Prior:
-    """A distribution over some of the public records: their rows, and their fractions, which sum to 1."""
+    """A distribution over some of the public records: their rows, and their weights, which sum to 1."""
 
     rows: np.ndarray
     weights: np.ndarray
@@ -28,13 +28,13 @@ class Prior:
 
 @dataclass(frozen=True)
 class _GroupTable:
-    """One clique measured in every group.
+    """The noisy tables of one clique in all groups.
 
     Attributes:
-        clique: without the attributes of the groups.
+        clique: the attributes of the tables, without those that define the groups.
         cells: the cell of each public record, shape (public records,).
         values: the noisy counts, shape (groups, cells).
-        scale: the Laplace scale of their noise.
+        scale: the Laplace scale of the noise, in counts.
     """
 
     clique: Clique
@@ -45,14 +45,14 @@ class _GroupTable:
 
 @dataclass(frozen=True)
 class AnswersByGroup:
-    """The noisy answers about all groups of a level, and which group each public record is of.
+    """The noisy answers for all groups of a level, and the group of each public record.
 
     Attributes:
-        by: the attributes that name a group.
+        by: the attributes whose values define a group.
         groups: the group of each public record, shape (public records,).
-        sizes: how many public records each group has, shape (groups,).
+        sizes: the number of public records of each group, shape (groups,).
         totals: the noisy number of private records of each group, at least 0, shape (groups,).
-        tables: the marginals.
+        tables: the noisy marginals of the groups.
     """
 
     by: Clique
@@ -65,7 +65,7 @@ class AnswersByGroup:
     def of(
         cls, public: Dataset, by: Clique, counts: LinearMeasurement | None, marginals: Sequence[LinearMeasurement]
     ) -> AnswersByGroup:
-        """The answers laid out by group; a group's total is the inverse-variance mean of its counts and tables."""
+        """Return the answers by group; a group's total is the inverse-variance mean of its count and table sums."""
         groups, size = record_cells(public, by), public.domain.size(by)
         tables, precision, sums = [], np.zeros(size), np.zeros(size)
         for measurement in marginals:
@@ -83,7 +83,7 @@ class AnswersByGroup:
         return cls(by, groups, np.bincount(groups, minlength=size), totals, tuple(tables))
 
     def answers(self, group: int, rows: np.ndarray) -> list[PartialAnswer]:
-        """One group's noisy answers as partial workloads over these public records."""
+        """Return one group's noisy answers as partial workloads over the public records `rows`."""
         total = max(float(self.totals[group]), 1.0)
         return [
             PartialAnswer(
@@ -98,7 +98,7 @@ class AnswersByGroup:
 
 @dataclass(frozen=True)
 class GroupUpdate:
-    """PRIOR_UPDATE of IDE Algorithm 2, with its settings: see `synthesize_hierarchy`."""
+    """PRIOR_UPDATE of IDE Algorithm 2, with the settings of `synthesize_hierarchy`."""
 
     prior_weight: float
     pooling: float
@@ -109,7 +109,7 @@ class GroupUpdate:
     refill: bool = False
 
     def __call__(self, grouped: AnswersByGroup, group: int, parent: Prior, generator: np.random.Generator) -> Prior:
-        """The group's distribution: its prior, from the parent's, updated by the group's noisy answers."""
+        """Return the group's distribution: the prior from the parent's distribution, updated by the noisy answers."""
         prior = self._prior(grouped, group, parent, generator)
         answers = grouped.answers(group, prior.rows)
         if not answers:
@@ -124,7 +124,7 @@ class GroupUpdate:
         return Prior(prior.rows[held], weights[held])
 
     def _prior(self, grouped: AnswersByGroup, group: int, parent: Prior, generator: np.random.Generator) -> Prior:
-        """The parent's distribution mixed with that of the group's own public records, thinned to `max_support`."""
+        """Return the parent's distribution, mixed with that of the group's public records, thinned to `max_support`."""
         weights = parent.weights
         if np.isfinite(self.pooling):
             own = weights * (grouped.groups[parent.rows] == group)

@@ -1,11 +1,10 @@
 """Hierarchical synthesis with a public prior (IDE Algorithm 2): by state, then by PUMA and year, or any other groups.
 
-Each level of the hierarchy divides the records into groups that do not overlap, so one charge to the curator measures
-all of them: an individual changes the level's table of one clique by Delta records in all, however they are spread.
-From the top down each group's distribution is its parent's, updated by the group's own noisy answers (PRIOR_UPDATE).
+Each level of the hierarchy divides the records into disjoint groups, so one charge to the curator measures all groups:
+an individual changes the level's table of one clique by at most Delta records in all. From the top down, each group's
+distribution is its parent's, updated by the group's noisy answers (PRIOR_UPDATE).
 
-`measure_hierarchy` is all that touches private data; `synthesize_hierarchy` works on what it returned and can be run
-again at no cost.
+Only `measure_hierarchy` accesses private data. `synthesize_hierarchy` uses its result and can be run again at no cost.
 """
 
 from __future__ import annotations
@@ -18,11 +17,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from pgmest._base.deprecation import Lookup, renamed_names
-from pgmest._base.errors import ArgumentError, DomainError
 from pgmest._base.threads import get_threads
 from pgmest.data.codes import read_only
 from pgmest.data.dataset import Dataset
+from pgmest.errors import ArgumentError, DomainError
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.priors.ide.groups import AnswersByGroup, GroupUpdate, Prior
 from pgmest.priors.ide.sweeps import Order
@@ -33,26 +31,30 @@ from pgmest.tables.domain import Clique, Domain
 
 
 class MeasuringCurator(Protocol):
-    """What is asked of a privacy curator: noisy marginals of the private records, each paid for."""
+    """The part of a privacy curator that is used here: noisy marginals of the private records, charged to a ledger."""
 
-    domain: Domain
-    remaining: Any
-    """The budget left; a product with a share in [0, 1] is a budget, too."""
+    @property
+    def domain(self) -> Domain: ...
+
+    @property
+    def remaining(self) -> Any:
+        """The remaining budget; its product with a share in [0, 1] is a budget, too."""
 
     def measure(self, clique: Clique, spend: Any, /, *, label: str = "") -> LinearMeasurement: ...
 
 
 @dataclass(frozen=True)
 class Level:
-    """One level of groups, and what is measured about each of them.
+    """One level of groups, and the marginals to measure in each of them.
 
     Attributes:
-        by: the attributes whose values name a group.
-        cliques: the marginals measured in each group, of other attributes; none for a level that only pools.
-        share: the part of the budget spent on the level; a level without cliques may have 0, and then is not measured.
-        count_share: the part of this that goes to the groups' numbers of records; the cliques share the rest equally.
+        by: the attributes whose values define a group.
+        cliques: the marginals to measure in each group, of other attributes; empty for a level that only pools records.
+        share: the share of the budget for the level; with 0, which needs empty `cliques`, the level is not measured.
+        count_share: the share of the level's budget for the groups' numbers of records; the cliques share the rest
+            equally.
         parents: for each group, row-major over `by`, the position of its group at the level above, or -1 for a group
-            that does not exist. None where `by` contains the attributes of the level above.
+            that does not exist. May be None if `by` contains the attributes of the level above.
     """
 
     by: Clique
@@ -64,7 +66,7 @@ class Level:
 
 @dataclass(frozen=True)
 class LevelAnswers:
-    """The noisy answers of a level: its groups' numbers of records, and tables of (group attributes, clique)."""
+    """The noisy answers of a level: its groups' numbers of records, and its tables over (group attributes, clique)."""
 
     level: Level
     counts: LinearMeasurement | None
@@ -80,11 +82,11 @@ class Synthesis:
 
 
 def measure_hierarchy(curator: MeasuringCurator, levels: Sequence[Level]) -> list[LevelAnswers]:
-    """All answers that a hierarchical synthesis needs, paid for by the curator's remaining budget.
+    """Measure all answers that a hierarchical synthesis needs, with the curator's remaining budget.
 
     Raises:
-        ArgumentError: the levels' shares are not as `Level` says, or sum to more than 1.
-        UnknownAttributeError, DuplicateAttributeError: a level's attributes.
+        ArgumentError: the levels' shares are not as `Level` requires, or sum to more than 1.
+        UnknownAttributeError, DuplicateAttributeError: a level names an attribute that the domain lacks, or one twice.
     """
     check_levels(curator.domain, levels)
     available = curator.remaining
@@ -103,7 +105,7 @@ def measure_hierarchy(curator: MeasuringCurator, levels: Sequence[Level]) -> lis
 
 
 def check_levels(domain: Domain, levels: Sequence[Level]) -> None:
-    """Raise what is wrong with the levels before any budget is spent; see `measure_hierarchy`."""
+    """Check the levels before any budget is spent; raise the errors of `measure_hierarchy`."""
     if not levels or levels[-1].share <= 0:
         raise ArgumentError.of("levels", list(levels), "one or more, the last with a share above 0 for its counts")
     if any(level.share < 0 for level in levels) or sum(level.share for level in levels) > 1 + 1e-9:
@@ -118,7 +120,7 @@ def check_levels(domain: Domain, levels: Sequence[Level]) -> None:
     for above, level in pairwise(levels):
         if level.parents is None and not set(above.by) <= set(level.by):
             raise ArgumentError.of(
-                "parents", None, f"an array: {level.by} does not contain {above.by}, so groups do not tell their parent"
+                "parents", None, f"an array, because groups by {level.by} do not determine their parents by {above.by}"
             )
 
 
@@ -137,28 +139,29 @@ def synthesize_hierarchy(
     seed: int | np.random.Generator | None = None,
     progress: bool = False,
 ) -> Synthesis:
-    """IDE Algorithm 2 on noisy answers: synthetic records, group by group, from a public table.
+    """Return synthetic records, group by group, from a public table and noisy answers (IDE Algorithm 2).
 
-    To the letter Algorithm 2 is two levels, state and then PUMA and year, each with `Level(share=0.5, count_share=0.5)`
-    (four equal parts of the budget), and here `prior_weight=0, max_support=None, order="random", refill=True,
-    max_sweeps=2, tolerance=0`: the contest's T was twice the number of marginals.
+    The published Algorithm 2 has two levels, state and then PUMA and year, each with
+    `Level(share=0.5, count_share=0.5)` (four equal parts of the budget), and here `prior_weight=0, max_support=None,
+    order="random", refill=True, max_sweeps=2, tolerance=0`: the contest's T was twice the number of marginals.
 
     Args:
-        public: records over the same attributes; those that name groups say which group a public record is of.
-        measured: what `measure_hierarchy` returned.
+        public: public records over the same attributes, those that define the groups included.
+        measured: the result of `measure_hierarchy`.
         prior_weight: as in `update_prior`; 0 for the paper's Algorithm 1.
-        pooling: how many public records the parent's distribution counts for where a group has public records of its
-            own: its prior is the mixture of both. inf takes the parent's alone, as in the paper.
-        max_support: the most public records that the distribution of a last-level group is spread over; more are
+        pooling: the weight of the parent's distribution, in public records, if a group has public records: the group's
+            prior is the mixture of both. inf uses the parent's distribution alone, as in the paper.
+        max_support: the largest number of public records in the distribution of a last-level group; a larger number is
             thinned to a systematic sample of equal weights. None keeps all.
         max_sweeps, tolerance, order, refill: as in `update_prior`.
-        threads: groups at a time; None for `pgmest.get_threads()`. The result does not depend on it.
-        seed: of updates and sampling.
-        progress: show a bar on a terminal.
+        threads: the number of groups that are updated in parallel; None for `pgmest.get_threads()`. It does not change
+            the result.
+        seed: the seed of the updates and of the sampling, or a generator.
+        progress: whether to show a progress bar on a terminal.
 
     Raises:
-        ArgumentError: an argument out of range.
-        DomainError: the public table has other attributes than the measurements were made for.
+        ArgumentError: an argument is out of range.
+        DomainError: the attributes of the public table are not those of the measurements.
         DataError: the public table has no records of positive weight.
     """
     if not pooling > 0:
@@ -170,7 +173,7 @@ def synthesize_hierarchy(
         for measurement in answers.marginals:
             measurement.check(public.domain)
     grouping = {name for level in levels for name in level.by}
-    public = _alike_together(public, grouping)
+    public = _sorted_by_similarity(public, grouping)
     generator = np.random.default_rng(seed)
     priors: list[Prior | None] = [Prior(np.arange(public.records, dtype=np.int32), prior_fractions(public))]
     totals, parents = np.zeros(1), np.zeros(1, dtype=int)
@@ -196,7 +199,7 @@ def _update_groups(
     threads: int | None,
     progress: bool,
 ) -> list[Prior | None]:
-    """The distribution of each group, several at a time; None for groups that do not exist."""
+    """Return the distribution of each group, computed in parallel; None for groups that do not exist."""
     from tqdm import tqdm
 
     streams = generator.spawn(len(parents))
@@ -212,13 +215,13 @@ def _update_groups(
                 tasks, desc=f"by {', '.join(grouped.by)}", total=len(parents), disable=None if progress else True
             )
             return list(bar)
-        except BaseException:  # Ctrl-C: the groups not begun are dropped
+        except BaseException:  # after Ctrl-C, groups that have not begun are dropped
             pool.shutdown(cancel_futures=True)
             raise
 
 
 def _parents(domain: Domain, level: Level, above: Level | None) -> np.ndarray:
-    """For each group the position of the group above it, -1 where it does not exist; shape (groups,)."""
+    """Return the position of each group's parent at the level above, -1 for no group; shape (groups,)."""
     if level.parents is not None:
         return np.asarray(level.parents, dtype=int)
     groups = domain.size(level.by)
@@ -228,11 +231,14 @@ def _parents(domain: Domain, level: Level, above: Level | None) -> np.ndarray:
     return np.ravel_multi_index([values[name] for name in above.by], domain.project(above.by).shape)
 
 
-def _alike_together(public: Dataset, grouping: set[str]) -> Dataset:
-    """The records sorted by similarity: a systematic sample of them is then a stratified one."""
+def _sorted_by_similarity(public: Dataset, grouping: set[str]) -> Dataset:
+    """Return the records sorted by similarity, so that a systematic sample of them is a stratified sample.
+
+    The sort key of highest priority is the attribute that shares most information with all others.
+    """
     names = [name for name in public.domain if name not in grouping]
     if not names:
-        raise DomainError("every attribute names groups; the public table needs others, which are to be synthesized.")
+        raise DomainError("all attributes define groups; the public table needs other attributes, to be synthesized.")
     central = np.argsort(normalized_information(public, names).sum(axis=0))
     return public.take(np.lexsort([public.column(names[a]) for a in central]))
 
@@ -245,7 +251,7 @@ def _records(
     totals: np.ndarray,
     generator: np.random.Generator,
 ) -> Synthesis:
-    """As many records of each last-level group as its noisy total says, with the attributes of all its levels."""
+    """Sample the records of each last-level group, in the number of its noisy total, and fill its group attributes."""
     rows, groups = [np.zeros(0, dtype=np.int32)], [np.zeros(0, dtype=int)]
     for group, prior in enumerate(priors):
         count = round(max(float(totals[group]), 0.0)) if prior is not None else 0
@@ -261,6 +267,3 @@ def _records(
         place = parents[place]
     data = Dataset.from_codes([columns[name] for name in public.domain], public.domain)
     return Synthesis(data, read_only(totals))
-
-
-__getattr__: Lookup = renamed_names(__name__, {"synthesise_hierarchy": "pgmest.priors.synthesize_hierarchy"})

@@ -1,4 +1,4 @@
-"""The compiled kernel of IDE's updates: one pass over the records for each partial workload."""
+"""The compiled kernel of IDE's updates, which makes one pass over the records for each partial workload."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from pgmest._base.compiled import compiled
 
 @compiled
 def rescale_and_sum(p, cells, factors, next_cells, masses):
-    """p[i] *= factors[cells[i]]; then masses[c] = the sum of p over the records with next_cells[i] = c."""
+    """Set p[i] *= factors[cells[i]], and masses[c] to the sum of the new p over the records with next_cells[i] = c.
+
+    One pass applies the factors of one partial workload and sums the masses that the next one needs.
+    """
     for c in range(len(masses)):
         masses[c] = 0.0
     for i in range(len(p)):

@@ -1,12 +1,13 @@
-r"""The convergent form of IDE's updates: noisy answers as a penalty, so that none is forgotten when the next is met.
+r"""The convergent form of IDE's updates, which treats noisy answers as a penalty.
 
-Minimize over distributions p on the prior's records
+The estimate minimizes, over distributions p on the prior's records,
 $$KL(p \| q) + \sum_j \lambda_j |(W p)_j - y_j|.$$
 Its convex dual is over potentials: p is proportional to $q \exp(W^T \theta)$, and $\theta$ minimizes
 $\log \sum_x q(x) \exp((W^T \theta)(x)) - \theta \cdot y$ subject to $|\theta_j| \le \lambda_j$. A partial workload's
-cells are disjoint, so its block of this problem has a closed form, and block coordinate descent converges even where
-the answers contradict one another (Tseng 2001): the bounds stop the contradiction from growing, and potentials, unlike
-the weights of Algorithm 1, do not forget. As $\lambda$ grows the minimum turns into IDE's, nearest answers first.
+cells are disjoint, so its block of this problem has a closed form, and block coordinate descent converges even if the
+answers contradict one another (Tseng 2001): the bounds limit the potentials, and the potentials, unlike the weights of
+Algorithm 1, keep the effect of earlier answers. As $\lambda$ grows, the minimum approaches IDE's estimate, which is
+nearest to the answers first and to the prior second.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from pgmest.priors.ide.projection import balance
 from pgmest.priors.ide.sweeps import Order, sweep_workloads
 
 LARGEST_BOUND = 100.0
-"""Potentials beyond this change nothing that float64 shows in a sum: a stronger penalty is the same as this one."""
+"""The largest bound of a potential: larger potentials change no sum in float64, because exp(-100) is below 2^-53."""
 
 SMALLEST_FACTOR = 1e-300
+"""A cell's factor is at least this in a logarithm, so that the potential of an emptied cell stays finite."""
 
 
 def penalized_update(
@@ -35,17 +37,16 @@ def penalized_update(
     callback: Callable[[int, float], None] | None = None,
     order: Order = "sweeps",
 ) -> tuple[np.ndarray, list[float], bool]:
-    """The minimum of KL(p || prior) + sum_j bounds_j |(W p)_j - fractions_j|, by block coordinate descent.
+    """Minimize KL(p || prior) + sum_j bounds_j |(W p)_j - fractions_j| by block coordinate descent.
 
     Args:
-        prior: fractions, shape (records,).
+        prior: the fractions of the records, shape (records,).
         answers: the partial workloads.
-        bounds: for each of these the weight of each answer, and so the most that its potential can be, shape (k,).
-        max_sweeps: passes over all blocks, in random order, at most.
-        tolerance: stop when a pass moves no block's answers by more than this, in L1.
+        bounds: for each workload the weight of each answer, which bounds its potential, shape (k,).
+        max_sweeps, tolerance, generator, callback, order: as in `sweep_workloads`.
 
     Returns:
-        as `sweep_workloads`.
+        the result of `sweep_workloads`.
     """
     bounds = [np.minimum(bound, LARGEST_BOUND) for bound in bounds]
     potentials = [np.zeros(len(answer.fractions)) for answer in answers]
@@ -57,16 +58,17 @@ def penalized_update(
 
 
 def block_minimum(fractions: np.ndarray, masses: np.ndarray, potentials: np.ndarray, bounds: np.ndarray) -> np.ndarray:
-    """The masses that minimize the objective over one block's potentials; these are updated in place.
+    """Return the masses that minimize the objective over one block's potentials, and update the potentials in place.
 
-    Without its potential a cell would weigh a = mass * exp(-potential), and with potentials in [-bound, bound] it can
-    hold from t * a * exp(-bound) to t * a * exp(bound), where 1 / t normalizes. It takes its answer clipped to that.
+    Without its potential a cell would have the mass a = mass * exp(-potential). Potentials in [-bound, bound] permit
+    masses from t * a * exp(-bound) to t * a * exp(bound), where t normalizes. The minimum is the answer clipped to that
+    range.
 
     Args:
         fractions: the noisy answers, shape (k,).
-        masses: what the cells hold now and, last, what lies in none; shape (k + 1,).
-        potentials: of the block, shape (k,).
-        bounds: of the potentials, shape (k,).
+        masses: the present masses of the cells and, last, of the records in no cell; shape (k + 1,).
+        potentials: the potentials of the block, shape (k,).
+        bounds: the bounds of the potentials, shape (k,).
 
     Returns:
         the new masses, shape (k + 1,).

@@ -1,11 +1,11 @@
-"""The L1 projection of a noisy partial answer onto what a distribution can answer, in closed form (IDE Algorithm 1).
+"""The L1 projection of a noisy partial answer onto the answers of distributions, in closed form (IDE Algorithm 1).
 
-Several answers are equally near in L1. Of these the projection takes the one that moves the distribution least in KL,
-which is where a line t * mass meets the answers: found by sorting, not by iteration.
+Several answers can be equally near in L1. The projection takes the one that changes the distribution least in KL: each
+cell's answer, clipped at t times its mass. Sorting finds t without iteration.
 
-The paper projects without looking at the distribution, so that a cell that holds no mass gets its answer all the same
-(IDE Definition 3.1, second and fourth case: in equal parts to its records). Relative entropy to the prior is then
-infinite. By default such a cell stays empty here; `records` asks for the published form.
+The paper projects without regard to the distribution, so a cell without mass gets its answer, too (IDE Definition 3.1,
+second and fourth case: in equal parts to its records). The relative entropy to the prior is then infinite. Here such a
+cell stays empty by default; the argument `records` selects the published form.
 """
 
 from __future__ import annotations
@@ -16,18 +16,19 @@ import numpy as np
 def project_answer(
     fractions: np.ndarray, masses: np.ndarray, outside: float, records: np.ndarray | None = None
 ) -> tuple[np.ndarray, float]:
-    """What the cells of a partial workload, and the records in none of them, are to hold after an update.
+    """Return the masses of a partial workload's cells, and of the records in no cell, after an update.
 
-    Let y = max(fractions, 0), and S its sum over the cells that can hold mass. Four cases:
+    Let y = max(fractions, 0), and S its sum over the cells that can have mass. There are four cases:
 
-    1. A cell that cannot hold mass stays at 0 and its answer plays no part.
-    2. S <= 1, and mass can lie outside of the cells: cells get y, the rest 1 - S.
-    3. S < 1, and no mass can lie outside: something must be more than its answer; cells get max(y, t * mass).
-    4. S > 1: cells get min(y, t * mass), the rest nothing.
+    1. A cell that cannot have mass stays at 0, and its answer is ignored.
+    2. If S <= 1 and records in no cell can have mass, cells get y and these records 1 - S.
+    3. If S < 1 and records in no cell cannot have mass, some cells must exceed their answers; cells get
+       max(y, t * mass).
+    4. If S > 1, cells get min(y, t * mass), and records in no cell get 0.
 
-    t makes the sum 1. Each is a nearest answer in L1 that some distribution over the same records gives. What can hold
-    mass is what holds some now; or, as published, what has records. Cells that have records and no mass then get y,
-    or of it what the others leave in case 4.
+    The factor t makes the sum 1. Each result is a nearest answer in L1 among those of distributions over the same
+    records. By default a cell can have mass if it has some now. In the published form a cell can have mass if it has
+    records; cells that have records and no mass then get y, or, in case 4, a share of what the other cells leave.
 
     >>> project_answer(np.array([0.6, 0.2, -0.1]), np.array([0.5, 0.3, 0.2]), 0.0)
     (array([0.6 , 0.24, 0.16]), 0.0)
@@ -37,22 +38,21 @@ def project_answer(
     (array([0.5, 0.5]), 0.0)
 
     Args:
-        fractions: the noisy answers, fractions of the total, shape (k,).
-        masses: what each cell holds now, shape (k,); at least one of them, or `outside`, is positive.
-        outside: the mass of the records in no cell.
-        records: how many records of the prior each cell has and, last, how many are in none, shape (k + 1,): the
-            published form. None: what holds no mass gets none.
+        fractions: the noisy answers, as fractions of the total, shape (k,).
+        masses: the present mass of each cell, shape (k,); at least one of them, or `outside`, is positive.
+        outside: the present mass of the records in no cell.
+        records: the number of the prior's records in each cell and, last, in no cell, shape (k + 1,), for the published
+            form; None for the default form.
 
     Returns:
-        the new masses, shape (k,), and the new mass outside; together 1.
+        the new masses of the cells, shape (k,), and of the records in no cell; their sum is 1.
     """
     if records is not None:
         return _published_answer(fractions, masses, outside, np.asarray(records) > 0)
     wanted = np.where(masses > 0, np.maximum(fractions, 0.0), 0.0)
     total = wanted.sum()
-    nothing = np.zeros_like(masses)
     if total > 1:
-        return balance(wanted, nothing, masses, 0.0)[:2]
+        return balance(wanted, np.zeros_like(masses), masses, 0.0)[:2]
     if outside > 0:
         return wanted, 1.0 - float(total)
     return balance(wanted, masses, np.full_like(masses, np.inf), 0.0)[:2]
@@ -61,9 +61,10 @@ def project_answer(
 def _published_answer(
     fractions: np.ndarray, masses: np.ndarray, outside: float, has_records: np.ndarray
 ) -> tuple[np.ndarray, float]:
-    """The nearest answer that emptied cells take part in: of all nearest ones, with the least mass in these.
+    """Return the projection in the published form, in which cells that have records but no mass can get mass.
 
-    The cells with mass share what the emptied ones leave; that is a projection of its own, of answers scaled up.
+    Among all nearest answers this is the one with the least mass in those cells. The cells with mass share the rest of
+    the mass by a projection of their answers, scaled up to that rest.
     """
     wanted = np.where(has_records[:-1], np.maximum(fractions, 0.0), 0.0)
     total, emptied = float(wanted.sum()), has_records[:-1] & (masses <= 0)
@@ -74,7 +75,7 @@ def _published_answer(
     found = np.where(emptied, wanted * (share / back if back > 0 else 0.0), 0.0)
     rest = 1.0 - share
     holding = masses > 0
-    if rest <= 0 or not holding.any():  # all mass lay outside, or the emptied cells get everything
+    if rest <= 0 or not holding.any():  # the emptied cells get everything, or all mass was in no cell
         full = found.sum()
         return (found / full, 0.0) if full > 0 else (found, 1.0)
     scaled = np.where(emptied, 0.0, wanted) / rest
@@ -83,21 +84,22 @@ def _published_answer(
 
 
 def balance(wanted: np.ndarray, low: np.ndarray, high: np.ndarray, outside: float) -> tuple[np.ndarray, float, float]:
-    """clip(wanted, t * low, t * high) and t * outside, with the t > 0 for which they sum to 1.
+    """Return clip(wanted, t * low, t * high), t * outside, and t, for the t > 0 for which the first two sum to 1.
 
-    Their sum is a piecewise linear, non-decreasing function of t; its kinks are sorted, then one piece is solved.
+    The sum is a piecewise linear, non-decreasing function of t. Its kinks are sorted, and the piece that contains 1 is
+    solved.
 
     Args:
-        wanted: non-negative, shape (k,).
-        low, high: 0 <= low <= high, shape (k,); high may be inf.
-        outside: non-negative. Some t must make the sum 1 or more.
+        wanted: the masses to clip, non-negative, shape (k,).
+        low, high: bounds with 0 <= low <= high, shape (k,); `high` may be inf.
+        outside: a non-negative mass. The sum must reach 1 for some t.
 
     Returns:
         the clipped masses, shape (k,), t * outside, and t.
     """
     capped, floored = np.isfinite(high) & (high > 0), low > 0
     above, below = high[capped], low[floored]
-    leave, enter = wanted[capped] / above, wanted[floored] / below  # where a cell stops growing, and starts again
+    leave, enter = wanted[capped] / above, wanted[floored] / below  # the t at which a cell stops, and resumes, growing
     order, again = np.argsort(leave), np.argsort(enter)
     # Sums over cells go from small to large terms, so that bounds of very different size do not cancel.
     kinks = np.concatenate([[0.0], leave, enter])
@@ -115,5 +117,5 @@ def balance(wanted: np.ndarray, low: np.ndarray, high: np.ndarray, outside: floa
 
 
 def _sums(values: np.ndarray) -> np.ndarray:
-    """The sums of the first 0, 1, ... values."""
+    """Return the sums of the first 0, 1, ... values."""
     return np.concatenate([[0.0], np.cumsum(values)])

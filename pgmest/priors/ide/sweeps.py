@@ -1,4 +1,4 @@
-"""Sweeps over partial workloads: what the two forms of IDE's updates share."""
+"""Sweeps over partial workloads, the loop of both forms of IDE's updates."""
 
 from __future__ import annotations
 
@@ -10,10 +10,14 @@ import numpy as np
 from pgmest.priors.ide.answers import PartialAnswer
 
 Target = Callable[[int, np.ndarray], np.ndarray]
-"""From the position of a partial workload and the masses in its cells (k + 1,), the last outside, to new masses."""
+"""A function from the position of a partial workload and the masses of its cells, shape (k + 1,), to the new masses.
+
+The last mass is that of the records in no cell.
+"""
 
 Order = Literal["sweeps", "random"]
-"""Each partial workload once a sweep, in random order; or one drawn at random for each update, as published."""
+"""The order of updates: "sweeps" updates each partial workload once a sweep, in random order; "random" draws one at
+random for each update, as published."""
 
 ORDERS: tuple[Order, ...] = ("sweeps", "random")
 
@@ -28,29 +32,31 @@ def sweep_workloads(
     callback: Callable[[int, float], None] | None = None,
     order: Order = "sweeps",
 ) -> tuple[np.ndarray, list[float], bool]:
-    """Updates of a distribution, one partial workload at a time (IDE Definition 3.1).
+    """Update a distribution for one partial workload after the other (IDE Definition 3.1).
 
-    The records of a cell keep their proportions; those of a cell without mass that is to have some share it equally.
+    The records of a cell keep their proportions. If a cell without mass gets some, its records share it equally.
 
     Args:
-        prior: fractions, shape (records,); not changed.
-        answers: the partial workloads; without any the prior is returned.
-        target: the masses that a workload's cells are to have after its update.
-        max_sweeps: passes over all workloads, at most; at "random" each is as many updates as there are workloads.
-        tolerance: stop when a pass moves no workload's masses by more than this, in L1; at "random" all are made.
-        generator: of the order.
+        prior: the fractions of the records, shape (records,); not changed.
+        answers: the partial workloads; for an empty sequence the prior is returned.
+        target: the function that gives the masses of a workload's cells after its update.
+        max_sweeps: the largest number of sweeps; for order "random" a sweep is as many updates as there are workloads.
+        tolerance: stop after a sweep in which no workload's masses change by more than this, in L1; order "random"
+            always does `max_sweeps`.
+        generator: the source of the random order.
         callback: called after each sweep with its number and distance.
         order: see `Order`.
 
     Returns:
-        the distribution; for each sweep the sum of the workloads' distances, each seen just before its update; and
-        whether the last sweep moved no more than the tolerance.
+        the distribution; for each sweep, the sum over the workloads of the L1 distance just before the update; and
+        whether no change in the last sweep exceeded the tolerance.
     """
     from pgmest.priors.ide.kernels import rescale_and_sum
 
     p, path = prior.copy(), []
     if not answers:
         return p, path, True
+    # The factors of an update are applied by the kernel's next pass, so that each update reads the records once.
     last, factors = np.zeros(len(p), dtype=np.int32), np.ones(1)
     converged = False
     while len(path) < max_sweeps and not (converged and order == "sweeps"):
@@ -65,8 +71,8 @@ def sweep_workloads(
             moved = max(moved, float(np.abs(wanted - masses).sum()))
             last, factors = answer.cells, np.divide(wanted, masses, out=np.zeros_like(masses), where=masses > 0)
             for cell in np.flatnonzero((masses <= 0) & (wanted > 0)):
-                again = last == cell
-                p[again], factors[cell] = wanted[cell] / np.count_nonzero(again), 1.0
+                refilled = last == cell
+                p[refilled], factors[cell] = wanted[cell] / np.count_nonzero(refilled), 1.0
         path.append(distance)
         converged = moved <= tolerance
         if callback is not None:

@@ -1,7 +1,7 @@
 """IDE: prior-aware distribution estimation by updates of a public table's weights (IDE Algorithm 1).
 
-The estimate is a distribution over the prior's own records. It is to answer the workload as the noisy answers do, as
-near as can be in L1, and among all distributions that do so, to be the one of least KL divergence from the prior.
+The estimate is a distribution over the prior's records. Its answers to the workload should have the least L1 distance
+from the noisy answers; among all such distributions it should have the least KL divergence from the prior.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from functools import cached_property
 
 import numpy as np
 
-from pgmest._base.errors import ArgumentError, DataError
 from pgmest.data.codes import read_only
 from pgmest.data.dataset import Dataset
+from pgmest.errors import ArgumentError, DataError
 from pgmest.inference.support.support import Support
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.models.support import SupportModel
@@ -28,16 +28,16 @@ from pgmest.tables.clique_vector import CliqueVector
 
 @dataclass(frozen=True)
 class UpdateReport:
-    """What an update did.
+    """The convergence of an update, and the distances of the estimate.
 
     Attributes:
-        distance: the L1 distance of the estimate from the noisy answers, in fractions of the total; answers with more
-            noise than the most exact one of their workload count for less, in proportion.
+        distance: the L1 distance of the estimate from the noisy answers, in fractions of the total; the term of an
+            answer is divided by its noise scale relative to the smallest one of its workload.
         divergence: KL(estimate || prior), in nats.
-        sweeps: how often each partial workload was updated.
-        converged: whether the last sweep moved no answer by more than the tolerance. Where the answers contradict one
-            another, Algorithm 1 ends going round in circles, and this is False.
-        path: the sum over the workloads of the L1 distance seen just before each one's update, sweep by sweep.
+        sweeps: the number of updates of each partial workload.
+        converged: whether no answer changed by more than the tolerance in the last sweep. If the answers contradict one
+            another, Algorithm 1 ends in a cycle, and this is False.
+        path: for each sweep, the sum over the workloads of the L1 distance just before the workload's update.
     """
 
     distance: float
@@ -49,11 +49,11 @@ class UpdateReport:
 
 @dataclass(frozen=True)
 class PriorUpdate:
-    """What an update returns.
+    """The result of an update.
 
     Attributes:
         data: the prior's records with new weights, which sum to the total.
-        report: how near it is to the answers and to the prior.
+        report: the convergence, and the distances from the answers and from the prior.
     """
 
     data: Dataset
@@ -78,20 +78,20 @@ def update_prior(
     seed: int | np.random.Generator | None = None,
     callback: Callable[[int, float], None] | None = None,
 ) -> PriorUpdate:
-    r"""The distribution over a public table's records that noisy answers and the table speak for.
+    r"""Return the distribution over a public table's records that fits noisy answers and stays near the table.
 
-    With `prior_weight=0` by IDE Algorithm 1: the partial workloads are updated one after another, in random order, each
-    exactly to the L1 projection of its answer. On answers that some distribution gives this converges to the one of
-    least KL from the prior; on others it ends going round, near the nearest answers but not at them.
+    `prior_weight=0` is IDE Algorithm 1: the partial workloads are updated one after another, in random order, each
+    exactly to the L1 projection of its answers. If some distribution has these answers, the updates converge to the one
+    of least KL from the prior; otherwise they end in a cycle near the nearest answers.
 
-    With `prior_weight` $\tau > 0$ to the minimum of $\tau N \, KL(p \| prior) + \sum_j |N (W p)_j - y_j| / b_j$, with
-    the total N and the Laplace scales b. It exists, is unique, and is reached (`penalized_update`). $\tau = 1$ gives
-    the most probable table of N records drawn from the prior; as $\tau \to 0$ its limit is what IDE asks for.
+    `prior_weight` $\tau > 0$ minimizes $\tau N \, KL(p \| prior) + \sum_j |N (W p)_j - y_j| / b_j$, with the total N
+    and the Laplace scales b. The minimum is unique, and the updates converge to it (`penalized_update`). $\tau = 1$
+    gives the most probable table of N records drawn from the prior; the limit for $\tau \to 0$ is IDE's estimate.
 
-    To the letter IDE Algorithm 1 is `order="random", refill=True` with `max_sweeps` = T / (number of marginals): each
-    update takes one of them at random, and a cell that an earlier update emptied comes back when its own answer says so
-    (Definition 3.1, its second and fourth case). By default every sweep takes them all, and what holds no mass gets
-    none, so that the relative entropy to the prior stays finite and the updates are projections in it.
+    The published Algorithm 1 is `order="random", refill=True` with `max_sweeps` = T / (number of marginals): each
+    update takes one workload at random, and a cell without mass gets mass again if its answer is positive (Definition
+    3.1, second and fourth case). By default every sweep takes all workloads, and a cell without mass stays without, so
+    that the relative entropy to the prior stays finite and the updates are projections in relative entropy.
 
     >>> prior = Dataset.from_codes(np.array([[0, 0], [0, 1], [1, 1]]), {"sex": 2, "income": 2})
     >>> noisy = LinearMeasurement([30.0, 10.0], "sex", stddev=2.0)
@@ -100,23 +100,26 @@ def update_prior(
            [ 0., 10.]])
 
     Args:
-        prior: the public records, by their weights where they have some.
-        measurements: in counts; whole marginals, or queries with entries 0 and 1.
+        prior: the public records; their weights count if they have any.
+        measurements: measurements of whole marginals, or of queries with entries 0 and 1, in counts.
         total: the number of private records; None estimates it from the measurements.
-        prior_weight: how many private records one record of evidence for the prior is worth; 0 for Algorithm 1.
-        max_sweeps: updates of each partial workload, at most.
-        tolerance: stop when a sweep moves no workload's answers by more than this, in L1 and fractions of the total.
-        order: "sweeps", each partial workload once a sweep; or "random", as many updates of ones drawn at random.
-        refill: whether records whose cell was emptied, or to which the prior gives no weight, can get mass again; for
-            Algorithm 1 only. The report's divergence is infinite where the latter did.
-        seed: of the order of updates.
+        prior_weight: the weight of the prior, $\tau$, relative to one record of evidence; 0 for Algorithm 1.
+        max_sweeps: the largest number of updates of each partial workload.
+        tolerance: stop after a sweep in which no workload's answers change by more than this, in L1, in fractions of
+            the total.
+        order: "sweeps" updates each partial workload once a sweep; "random" draws the same number of workloads at
+            random.
+        refill: whether cells that an update emptied, or records without weight in the prior, can get mass again; for
+            Algorithm 1 only. The report's divergence is infinite if records without weight in the prior get mass.
+        seed: the seed of the order of updates, or a generator.
         callback: called after each sweep with its number and its entry of the report's `path`.
 
     Raises:
-        ArgumentError: an argument out of range.
+        ArgumentError: an argument is out of range.
         DataError: the prior has no records of positive weight.
         TotalError: `total` is None and the measurements do not determine it.
-        QueryError, UnknownAttributeError, MeasurementShapeError: a measurement that cannot be used.
+        QueryError, UnknownAttributeError, MeasurementShapeError: a measurement has a query with other entries, or does
+            not fit the prior's domain.
     """
     _check(prior_weight, max_sweeps, tolerance)
     check_form(prior_weight, order, refill)
@@ -146,19 +149,20 @@ def iterative_update(
     order: Order = "sweeps",
     refill: bool = False,
 ) -> tuple[np.ndarray, list[float], bool]:
-    """IDE Algorithm 1 on arrays: updates of a distribution, one partial workload at a time.
+    """Run IDE Algorithm 1 on arrays: update a distribution for one partial workload after the other.
 
-    The paper draws each workload at random; by default a sweep takes them all in random order, so that none is left
-    out. In the paper emptied cells can come back; by default they cannot. `order="random", refill=True` is the paper's.
+    The paper's form is `order="random", refill=True`: each workload is drawn at random, and emptied cells can get mass
+    again. By default a sweep takes all workloads in random order, and emptied cells stay empty.
 
     Args:
-        prior: fractions, shape (records,).
+        prior: the fractions of the records, shape (records,).
         answers: the partial workloads.
+        max_sweeps, tolerance, generator, callback, order: as in `sweep_workloads`.
+        refill: whether emptied cells can get mass again.
 
     Returns:
-        as `sweep_workloads`.
+        the result of `sweep_workloads`.
     """
-
     counts = [answer.masses(np.ones(len(prior))) if refill else None for answer in answers]
 
     def target(position: int, masses: np.ndarray) -> np.ndarray:
@@ -169,7 +173,7 @@ def iterative_update(
 
 
 def prior_fractions(prior: Dataset) -> np.ndarray:
-    """The prior's weights as fractions, shape (records,).
+    """Return the prior's weights as fractions, shape (records,).
 
     Raises:
         DataError: the prior has no records of positive weight.
@@ -181,7 +185,7 @@ def prior_fractions(prior: Dataset) -> np.ndarray:
 
 
 def relative_entropy(p: np.ndarray, q: np.ndarray) -> float:
-    """KL(p || q) of two distributions over the same records, in nats; 0 log 0 := 0, and inf where only q is 0."""
+    """Return KL(p || q) of two distributions over the same records, in nats; inf if some q is 0 where p is not."""
     held = p > 0
     if np.any(q[held] <= 0):
         return np.inf
@@ -198,10 +202,10 @@ def _check(prior_weight: float, max_sweeps: int, tolerance: float) -> None:
 
 
 def check_form(prior_weight: float, order: Order, refill: bool) -> None:
-    """See that the form of the updates is one.
+    """Check the arguments that select the form of the updates.
 
     Raises:
-        ArgumentError: another order, or emptied cells that come back with a penalty.
+        ArgumentError: the order is unknown, or `refill` is used with `prior_weight` above 0.
     """
     if order not in ORDERS:
         raise ArgumentError.of("order", order, list(ORDERS))

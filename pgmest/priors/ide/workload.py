@@ -1,8 +1,8 @@
-"""What to measure, chosen from public data only (IDE section 4.2): no budget is spent on the choice.
+"""The choice of marginals to measure from public data (IDE section 4.2), which spends no budget.
 
-Attributes that depend on one another form a graph, its edges pairs of large mutual information. Where there is budget
-for joint tables (the coarse levels of a hierarchy) its cliques are measured; where there is not (the fine level),
-one-way marginals of attributes that are nearly independent, so that no two of them say the same.
+The pairs of attributes with large mutual information are the edges of a graph. The coarse levels of a hierarchy, which
+have budget for joint tables, measure the cliques of this graph. The fine level measures one-way marginals of nearly
+independent attributes, so that no two of them are redundant.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ from itertools import combinations
 
 import numpy as np
 
-from pgmest._base.deprecation import Lookup, renamed_names
-from pgmest._base.errors import ArgumentError
 from pgmest.data.dataset import Dataset
+from pgmest.errors import ArgumentError
 from pgmest.priors.public_model import occupied
 from pgmest.tables.domain import Clique
 from pgmest.tables.factor import Factor
@@ -22,7 +21,7 @@ from pgmest.tables.information import mutual_information
 
 
 def normalized_information(data: Dataset, attributes: Iterable[str] | None = None) -> np.ndarray:
-    """I(a; b) / min(H(a), H(b)) for all pairs of attributes: 0 if independent, 1 if one determines the other.
+    """Return I(a; b) / min(H(a), H(b)) for all pairs: 0 if independent, 1 if one attribute determines the other.
 
     >>> data = Dataset.from_codes(np.array([[0, 0, 0], [0, 0, 1], [1, 1, 0], [1, 1, 1]]), {"a": 2, "b": 2, "c": 2})
     >>> normalized_information(data).round(3)
@@ -31,11 +30,12 @@ def normalized_information(data: Dataset, attributes: Iterable[str] | None = Non
            [0., 0., 1.]])
 
     Args:
-        data: the public records; at least one of positive weight.
-        attributes: which; None for all.
+        data: the public records, at least one of positive weight.
+        attributes: the attributes to compare; None for all.
 
     Returns:
-        a symmetric array, shape (attributes, attributes); 0 for an attribute that is constant, and 1 on the diagonal.
+        a symmetric array, shape (attributes, attributes), with 1 on the diagonal; pairs with a constant attribute have
+        0.
     """
     names = data.domain.clique(data.domain if attributes is None else attributes)
     entropies = [_entropy(table.values) for table in data.project_many([(name,) for name in names])]
@@ -52,18 +52,18 @@ def normalized_information(data: Dataset, attributes: Iterable[str] | None = Non
 def dependent_cliques(
     data: Dataset, attributes: Iterable[str] | None = None, *, threshold: float = 0.1, max_cells: int = 5000
 ) -> list[Clique]:
-    """The maximal cliques of the graph whose edges are pairs of normalized mutual information >= threshold.
+    """Return the maximal cliques of the graph whose edges are pairs of normalized mutual information >= threshold.
 
-    A clique with too many cells is taken apart at its weakest edge, until all fit. Every attribute is in some clique.
+    If a clique has too many cells, its weakest edge is removed, until all cliques fit. Every attribute is in a clique.
 
     Args:
         data: the public records.
-        attributes: those to cover; None for all.
-        threshold: in (0, 1]; lower gives more and larger cliques.
-        max_cells: of the table of one clique of two or more attributes.
+        attributes: the attributes to cover; None for all.
+        threshold: the smallest information of an edge, in (0, 1]; a lower one gives more and larger cliques.
+        max_cells: the largest number of cells of a clique of two or more attributes.
 
     Raises:
-        ArgumentError: `threshold` or `max_cells` out of range.
+        ArgumentError: `threshold` or `max_cells` is out of range.
     """
     import networkx as nx
 
@@ -90,20 +90,20 @@ def dependent_cliques(
 def independent_attributes(
     data: Dataset, by: Sequence[str], attributes: Iterable[str] | None = None, *, count: int, threshold: float = 0.2
 ) -> list[str]:
-    """Up to `count` attributes that vary most between groups, no two of them strongly dependent.
+    """Return at most `count` attributes that vary most between groups, no two of them strongly dependent.
 
-    How much an attribute varies is its mutual information with the group, less what chance alone gives
-    (Miller and Madow's correction).
+    The variation of an attribute is its mutual information with the group, minus its expectation under independence
+    (the correction of Miller and Madow).
 
     Args:
         data: the public records.
-        by: the attributes that name a group.
-        attributes: to choose from; None for all others.
-        count: how many at most.
-        threshold: the most normalized mutual information that two chosen attributes may have.
+        by: the attributes whose values define a group.
+        attributes: the attributes to choose from; None for all others.
+        count: the largest number of attributes.
+        threshold: the largest normalized mutual information of two chosen attributes.
 
     Returns:
-        the attributes, the most varying first; fewer than `count` where the threshold leaves no more.
+        the attributes, by falling variation; fewer than `count` if the threshold excludes the rest.
     """
     groups = data.domain.clique(by)
     names = [name for name in data.domain.clique(data.domain if attributes is None else attributes)]
@@ -119,7 +119,7 @@ def independent_attributes(
 
 
 def _shared_with_groups(data: Dataset, name: str, groups: Clique) -> float:
-    """I(attribute; group) in nats, less (values - 1) * (groups - 1) / (2 * records)."""
+    """Return I(attribute; group) in nats, minus (values - 1) * (groups - 1) / (2 * records)."""
     counts = data.project((*groups, name)).values.reshape(-1, data.domain[name])
     table = Factor({"group": counts.shape[0], "value": counts.shape[1]}, counts)
     held, values = occupied(table)
@@ -127,11 +127,6 @@ def _shared_with_groups(data: Dataset, name: str, groups: Clique) -> float:
 
 
 def _entropy(counts: np.ndarray) -> float:
-    """In nats, of a table of counts."""
+    """Return the entropy of a table of counts, in nats."""
     fractions = counts[counts > 0] / counts.sum()
     return float(-(fractions @ np.log(fractions)))
-
-
-__getattr__: Lookup = renamed_names(
-    __name__, {"normalised_information": "pgmest.priors.ide.workload.normalized_information"}
-)

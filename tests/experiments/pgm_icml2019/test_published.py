@@ -12,8 +12,8 @@ import pgmest as pg
 from experiments.pgm_icml2019.problem import PAPER_QUERIES, Problem, near_triples
 from experiments.pgm_icml2019.published import dual_query, hdmm, mwem, privbayes
 from pgmest.graph.junction_tree import JunctionTree
-from pgmest.queries.workloads import prefixes
 from pgmest.tables.clique_vector import CliqueVector
+from pgmest.workloads import prefixes
 
 DOMAIN = pg.Domain({"a": 3, "b": 4, "c": 2, "d": 3})
 TRIPLES = (("a", "b", "c"), ("b", "c", "d"))
@@ -72,7 +72,7 @@ def test_hdmm_measures_products_of_norm_one_with_the_papers_noise(small):
 
 
 def test_hdmms_split_has_the_least_expected_error(small):
-    """Of least squares by triples: sum of error / share^2, by brute force over splits."""
+    """Return the error of least squares by triples, the sum of error / share^2, by brute force over splits."""
     errors = np.array([hdmm._expected_error(small, clique) for clique in TRIPLES])
     for clique, item, error in zip(TRIPLES, small.workload, errors, strict=True):
         asked = item.query.matrix() @ np.linalg.pinv(hdmm.query(small, clique).matrix())

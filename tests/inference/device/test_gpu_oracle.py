@@ -13,7 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import pgmest as pg
-from pgmest._base.errors import (
+from pgmest.errors import (
     ArgumentError,
     DeviceError,
     ImpossibleModelError,

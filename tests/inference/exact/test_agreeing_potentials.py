@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import pgmest as pg
 from pgmest.inference.exact import agreeing_potentials, belief_propagation
 from pgmest.inference.exact.agreeing_potentials import (
-    LONGEST_REST,
+    LONGEST_BACKOFF,
     PATIENCE,
     AgreeingPotentials,
     diffused,
@@ -105,7 +105,7 @@ def test_potentials_that_drifted_apart_are_contracted_after_some_refusals(by):
 @quick
 @given(problem=problems(), runs=st.integers(1, 3 * PATIENCE), later=st.integers(0, 100))
 def test_what_was_refused_before_changes_no_result(problem, runs, later):
-    """Whatever the first potentials left behind, and whether or not their records were possible at all."""
+    """Earlier potentials do not matter, even if they made all records impossible."""
     if not problem.layout.cells:
         return
     with pytest.MonkeyPatch.context() as patch:
@@ -143,15 +143,15 @@ def test_where_it_does_not_help_it_is_tried_ever_more_rarely(monkeypatch):
     monkeypatch.setattr(agreeing_potentials, "diffused", lambda theta, shift, *more: tried.append(1) or shift)
     layout = Problem(SIZES, CYCLE).layout
     potentials, theta = AgreeingPotentials(layout), np.zeros(layout.cells)
-    runs = [not potentials.rests() and potentials.renew(theta) for _ in range(10 * LONGEST_REST)]
+    runs = [not potentials.skip() and potentials.renew(theta) for _ in range(10 * LONGEST_BACKOFF)]
     places = np.flatnonzero(runs)
     assert len(places) == len(tried)
     rests = (np.diff(places) - 1).tolist()
     assert places[0] == PATIENCE - 1
     assert rests[:5] == [PATIENCE, 2 * PATIENCE, 4 * PATIENCE, 8 * PATIENCE, 16 * PATIENCE]
-    assert max(rests) == rests[-1] == LONGEST_REST
+    assert max(rests) == rests[-1] == LONGEST_BACKOFF
     potentials.accept()
-    runs = [not potentials.rests() and potentials.renew(theta) for _ in range(PATIENCE)]
+    runs = [not potentials.skip() and potentials.renew(theta) for _ in range(PATIENCE)]
     assert runs == [False] * (PATIENCE - 1) + [True]
 
 
@@ -171,10 +171,10 @@ def test_a_copy_of_an_oracle_starts_afresh_and_float32_is_left_as_it_is():
     theta = drifted(problem, 900.0)
     potentials = AgreeingPotentials(problem.layout)
     assert not any(potentials.renew(theta.astype(np.float32)) for _ in range(20))
-    assert potentials.of(theta) is theta
+    assert potentials.shifted(theta) is theta
     assert any(potentials.renew(theta) for _ in range(PATIENCE))
-    assert potentials.of(theta) is not theta
+    assert potentials.shifted(theta) is not theta
     single = theta.astype(np.float32)
-    assert potentials.of(single) is single
-    potentials.forget()
-    assert potentials.of(theta) is theta
+    assert potentials.shifted(single) is single
+    potentials.reset()
+    assert potentials.shifted(theta) is theta

@@ -8,8 +8,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pgmest import CliqueVector
-from pgmest._base.errors import ArgumentError, ImpossibleModelError, ModelTooLarge
-from pgmest.inference.exact.brute_force import BruteForceOracle
+from pgmest.errors import ArgumentError, ImpossibleModelError, ModelTooLarge
+from tests.inference.brute_force_oracle import BruteForceOracle
 from tests.inference.problems import EVERYTHING_SMALL, Problem, limited, limits, problems
 
 pytestmark = pytest.mark.filterwarnings("error")

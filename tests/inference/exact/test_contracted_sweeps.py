@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pgmest as pg
-from pgmest._base.errors import ArgumentError, ImpossibleModelError, ShapeError
+from pgmest.errors import ArgumentError, ImpossibleModelError, ShapeError
 from pgmest.graph.junction_tree import JunctionTree
 from pgmest.inference.exact import (
     axes,
@@ -26,7 +26,7 @@ from pgmest.inference.exact import (
 )
 from pgmest.inference.exact.belief_propagation import ExactOracle
 from pgmest.inference.exact.contracted_sweeps import ContractedSweeps
-from pgmest.inference.exact.plan import Plan
+from pgmest.inference.exact.propagation_plan import PropagationPlan
 from pgmest.tables.clique_vector import Layout
 from tests.inference.exact.test_belief_propagation import EXAMPLES, indicators
 from tests.inference.problems import Problem, problems
@@ -68,7 +68,7 @@ def assert_max_product_is_right(sweeps: ContractedSweeps, problem: Problem) -> N
 def _kernels_of(layout, tree=None):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ExactOracle, "contracts", False)
-        return ExactOracle(Plan.of(layout, tree), threads=1)
+        return ExactOracle(PropagationPlan.of(layout, tree), threads=1)
 
 
 def _by_kernels(layout, theta, total=1.0, tree=None):
@@ -117,7 +117,7 @@ def test_it_agrees_with_the_full_table_or_refuses(problem):
     large=st.sampled_from([1, 4096]),
 )
 def test_every_way_of_a_product_agrees_with_the_full_table(problem, few, long, inner, threads, large):
-    """By BLAS or not, maps cut anywhere, products shared between threads or not, places shared or not."""
+    """The result is the same with and without BLAS, for any cut of the maps, and with shared products and places."""
     if not problem.cliques:
         return
     with pytest.MonkeyPatch.context() as patch:
@@ -313,7 +313,7 @@ def test_maxima_that_exclude_one_another_are_refused_and_run_by_the_kernels(cont
 def test_a_wide_cycle_is_contracted_by_itself_and_agrees_with_the_kernels():
     vector = pg.CliqueVector.random(pg.Domain(SIZES), PAIRS, seed=0)
     tree = JunctionTree.from_cliques(vector.domain, (*PAIRS, ("a", "b", "c", "d")))
-    oracle = ExactOracle(Plan.of(vector.layout, tree), threads=1)
+    oracle = ExactOracle(PropagationPlan.of(vector.layout, tree), threads=1)
     assert oracle.contracted is not None
     mu, log_partition = oracle.run(np.array(vector.flat), 1000.0)
     expected, expected_log = _by_kernels(vector.layout, np.array(vector.flat), 1000.0, tree)

@@ -1,4 +1,4 @@
-"""Who waits for kernels to be compiled is told so; who waits for a busy machine is not."""
+"""A user who waits for compilation gets a message; one who waits for a busy machine does not."""
 
 from __future__ import annotations
 

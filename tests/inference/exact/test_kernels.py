@@ -14,12 +14,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import pgmest
-from pgmest._base.errors import ArgumentError, ImpossibleModelError
+from pgmest.errors import ArgumentError, ImpossibleModelError
 from pgmest.inference.exact import plan_columns as f
 from pgmest.inference.exact.belief_propagation import ExactOracle
-from pgmest.inference.exact.plan import Plan
-from pgmest.inference.exact.reference import ReferenceOracle
+from pgmest.inference.exact.propagation_plan import PropagationPlan
 from tests.inference.problems import EVERYTHING_SMALL, Problem, limited, limits, problems
+from tests.inference.reference_oracle import ReferenceOracle
 
 pytestmark = pytest.mark.filterwarnings("error")
 INF = np.inf
@@ -29,7 +29,7 @@ quick = settings(max_examples=150, deadline=None)
 # -- kernels against the reference ------------------------------------------------------------------------------------
 
 
-def check_against_reference(problem: Problem, plan: Plan, threads: int = 1) -> None:
+def check_against_reference(problem: Problem, plan: PropagationPlan, threads: int = 1) -> None:
     exact, reference = ExactOracle(plan, threads), ReferenceOracle(plan)
     assert np.isclose(exact.maximum(problem.theta), reference.maximum(problem.theta), rtol=1e-13, atol=1e-10)
     assert exact.map_record(problem.theta) == reference.map_record(problem.theta)

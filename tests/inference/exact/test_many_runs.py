@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pgmest._base.errors import ArgumentError, ImpossibleModelError, MeasurementError, ShapeError
+from pgmest.errors import ArgumentError, ImpossibleModelError, MeasurementError, ShapeError
 from pgmest.inference.exact import belief_propagation, many_runs
 from pgmest.inference.exact.belief_propagation import ExactOracle
 from tests.inference.exact.test_belief_propagation import EXAMPLES, indicators

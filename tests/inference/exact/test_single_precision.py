@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from pgmest._base.errors import ArgumentError, ImpossibleModelError, ShapeError
+from pgmest.errors import ArgumentError, ImpossibleModelError, ShapeError
 from pgmest.inference.exact import belief_propagation as oracles
 from pgmest.inference.exact.single_precision import SinglePrecisionOracle
 from tests.inference.problems import Problem, limited, limits, problems

@@ -11,15 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pgmest as pg
-from pgmest._base.errors import ArgumentError, CodeRangeError, ImpossibleModelError, ShapeError, UnknownAttributeError
+from pgmest import zeros
+from pgmest.errors import ArgumentError, CodeRangeError, ImpossibleModelError, ShapeError, UnknownAttributeError
 from pgmest.inference.exact.belief_propagation import ExactOracle
-from pgmest.inference.exact.brute_force import BruteForceOracle
 from pgmest.inference.exact.functional_dependencies import CollapsedOracle
-from pgmest.inference.exact.plan import Plan
+from pgmest.inference.exact.propagation_plan import PropagationPlan
 from pgmest.inference.exact.structural_zeros import collapse, zero_potentials
-from pgmest.tables import zeros
 from pgmest.tables.clique_vector import Layout
 from tests.estimation.full_table import fitted_table, least_squares_optimum, marginal_matrix
+from tests.inference.brute_force_oracle import BruteForceOracle
 
 pytestmark = pytest.mark.filterwarnings("error")
 DOMAIN = pg.Domain({"district": 6, "state": 3, "income": 3, "sex": 2})
@@ -224,7 +224,7 @@ class TestFunctions:
             for one, other in zip(circle, circle[1:] + circle[:1], strict=True)
         ]
         rules.insert(0, zeros.function("d", of="a", codes=[0, 1]))
-        with pytest.raises(ArgumentError, match="in a circle"):
+        with pytest.raises(ArgumentError, match="form a cycle"):
             pg.estimate([pg.LinearMeasurement([1.0, 2.0], "a")], domain, structural_zeros=rules)
         with pytest.raises(ArgumentError, match="of itself"):
             zeros.function("a", of="a", codes=[0, 1])
@@ -292,7 +292,7 @@ def test_a_collapsed_oracle_agrees_with_the_full_table(data) -> None:
         return
     base = zero_potentials(rules, domain).expand(layout.cliques).flat
     theta = np.random.default_rng(0).normal(size=layout.cells) + base
-    oracle, truth = CollapsedOracle(ExactOracle(Plan.of(found.inner)), found), BruteForceOracle(layout)
+    oracle, truth = CollapsedOracle(ExactOracle(PropagationPlan.of(found.inner)), found), BruteForceOracle(layout)
     mu, log_partition = oracle.run(theta, 7.0)
     expected, expected_log_partition = truth.run(theta, 7.0)
     np.testing.assert_allclose(mu, expected, atol=1e-12)

@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pgmest import CliqueVector, Domain
-from pgmest._base.errors import ImpossibleModelError
+from pgmest.errors import ImpossibleModelError
 from pgmest.inference.marginals import calibrated_tree as calibration
 from pgmest.inference.marginals.calibrated_tree import CalibratedTree
 from pgmest.inference.marginals.contraction import contract

@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pgmest import CliqueVector, Domain
-from pgmest._base.errors import ModelTooLarge
+from pgmest.errors import ModelTooLarge
 from pgmest.inference.marginals import pairs, propagation, routes
 from pgmest.inference.marginals.calibrated_tree import CalibratedTree
 from pgmest.inference.marginals.pairs import propagate_pairs, small_pairs

@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pgmest import CliqueVector, Domain, queries
-from pgmest._base.errors import ModelTooLarge
+from pgmest.errors import ModelTooLarge
 from pgmest.graph.junction_tree import JunctionTree
 from pgmest.inference.marginals import calibrated_tree as calibration
 from pgmest.inference.marginals import variable_elimination as elimination
@@ -43,7 +43,7 @@ def calibrated(problem: Problem) -> CalibratedTree:
 
 
 def expected(problem: Problem, factors: Mapping[str, MatrixQuery | None], evidence: Mapping[str, int]) -> np.ndarray:
-    """The same from the joint table, one axis at a time."""
+    """Return the answer from the joint table, one axis at a time."""
     names = list(problem.sizes)
     index = tuple(evidence.get(name, slice(None)) for name in names)
     left = [name for name in names if name not in evidence]
@@ -152,7 +152,7 @@ def test_an_answer_too_large_is_refused_before_it_is_made() -> None:
         eliminate(tree, dict.fromkeys("abcde"))
     assert str(caught.value) == (
         "the answer about a, b, c, d, e needs a table of 10,000,000,000 cells (80 GB). "
-        "Ask about fewer attributes at a time, or give queries with fewer rows."
+        "Ask about fewer attributes at a time, or use queries with fewer rows."
     )
 
 

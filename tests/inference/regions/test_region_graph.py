@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pgmest._base.errors import ArgumentError
+from pgmest.errors import ArgumentError
 from pgmest.inference.regions.region_graph import RegionGraph
 from pgmest.tables.clique_vector import Layout
 from pgmest.tables.domain import Domain
@@ -64,7 +64,7 @@ def test_convex_counts_are_provably_so_and_count_each_attribute_once(cliques):
 
 
 def conditional_weights_exist(found):
-    """Whether c is a combination of entropies and conditional entropies with weights of at least 0, by LP."""
+    """Return whether c is a combination of entropies and conditional entropies with weights of at least 0, by LP."""
     from scipy.optimize import linprog
 
     n_outer, n = len(found.outer), len(found.outer) + len(found.inner)

@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pgmest._base.errors import ArgumentError, ImpossibleModelError, ShapeError
+from pgmest.errors import ArgumentError, ImpossibleModelError, ShapeError
 from pgmest.graph.junction_tree import JunctionTree
-from pgmest.inference.exact.brute_force import BruteForceOracle
 from pgmest.inference.regions.region_oracle import RegionOracle
 from pgmest.tables.clique_vector import CliqueVector, Layout
 from pgmest.tables.domain import Domain
+from tests.inference.brute_force_oracle import BruteForceOracle
 from tests.inference.problems import problems
 
 CYCLE = [tuple(pair) for pair in ("ab", "bc", "cd", "da")]

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pgmest as pg
-from pgmest._base.errors import ArgumentError, DataError, ImpossibleModelError, ShapeError
+from pgmest.errors import ArgumentError, DataError, ImpossibleModelError, ShapeError
 from pgmest.inference.support import record_tables as tables_module
 from pgmest.inference.support.record_tables import RecordTables
 from pgmest.inference.support.support import record_keys

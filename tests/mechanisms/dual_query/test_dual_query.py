@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import chisquare
 
 import pgmest as pg
-from pgmest._base.errors import ArgumentError, ChargeError, ModelTooLarge
+from pgmest.errors import ArgumentError, ChargeError, ModelTooLarge
 from pgmest.evaluation.workload_error import workload_error
 from pgmest.losses.dual_query import DualQueryLoss
 from pgmest.mechanisms import DualQuery
@@ -32,7 +32,7 @@ def mechanism(**changes):
     return DualQuery(**{"epsilon": 1.0, "delta": 1e-3, "backend": "simulation", "samples": 20, **changes})
 
 
-@pytest.mark.parametrize("stated", [{"epsilon": 2.0, "delta": None}, {"rho": 0.3, "epsilon": None, "delta": None}, {}])
+@pytest.mark.parametrize("stated", [{"epsilon": 2.0, "delta": 0}, {"rho": 0.3, "epsilon": None, "delta": None}, {}])
 @pytest.mark.parametrize("neighbors", [AddRemove(), Replace(), AddRemove(records=3)])
 @pytest.mark.parametrize("steps", [None, 5])
 def test_the_whole_budget_is_spent_and_no_more(stated, neighbors, steps):
@@ -58,7 +58,7 @@ def test_the_schedule_is_that_of_the_formulas():
 
 
 def test_the_pure_cost_is_that_of_the_transcript():
-    result = mechanism(delta=None, neighbors=Replace(), estimator="original").fit(
+    result = mechanism(delta=0, neighbors=Replace(), estimator="original").fit(
         records(), CLIQUES, seed=0, progress=False
     )
     transcript = result.details["transcript"]
@@ -183,7 +183,7 @@ HERE, THERE = (pg.Dataset.from_codes(np.array([[1]] * 9 + [[code]]), {"b": 3}) f
 
 
 def fitting(result):
-    """How much better what was sampled fits one than the other: the sharpest statistic there is."""
+    """Return how much better the sampled queries fit one table than the other: the sharpest statistic there is."""
     transcript = result.details["transcript"]
     loss = DualQueryLoss(transcript)
     here, there = (loss.value(pg.CliqueVector(data.domain, {("b",): data.project("b")})) for data in (HERE, THERE))
@@ -191,9 +191,9 @@ def fitting(result):
 
 
 def test_an_audit_does_not_contradict_the_ledger_and_catches_a_rate_too_high(monkeypatch):
-    """What the records are does not matter to privacy, so they need no search here."""
+    """Return arbitrary records: they do not matter to privacy, so no search is needed."""
     monkeypatch.setattr(dual_query, "best_record", lambda domain, cells, rng, limit: ({"b": 0}, True))
-    audited = mechanism(epsilon=3.0, delta=None, neighbors=Replace(), steps=2, samples=1, estimator="original")
+    audited = mechanism(epsilon=3.0, delta=0, neighbors=Replace(), steps=2, samples=1, estimator="original")
 
     def run(data, seed):
         return audited.fit(data, [("b",)], seed=seed, progress=False)

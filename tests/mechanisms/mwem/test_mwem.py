@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 import pgmest as pg
-from pgmest._base.errors import ArgumentError
+from pgmest.errors import ArgumentError
 from pgmest.evaluation.workload_error import workload_error
 from pgmest.mechanisms import MWEM
 from pgmest.mechanisms.exponential_selection import distances
 from pgmest.mechanisms.mwem.candidates import candidates_of
 from pgmest.mechanisms.mwem.multiplicative_weights import MultiplicativeWeights
 from pgmest.privacy import AddRemove, Epsilon, Replace, Rho
-from pgmest.queries.workloads import Item
+from pgmest.workloads import Item
 from tests.mechanisms.auditing import audit_mechanism
 from tests.privacy.interrupted import interrupted_after
 
@@ -34,7 +34,7 @@ def records(count=2000, seed=0):
 
 
 def mechanism(**changes):
-    return MWEM(**{"epsilon": 1.0, "backend": "simulation", **changes})
+    return MWEM(**{"epsilon": 1.0, "delta": 0, "backend": "simulation", **changes})
 
 
 def fit(data=None, workload=None, seed=0, **changes):
@@ -42,7 +42,7 @@ def fit(data=None, workload=None, seed=0, **changes):
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
-@pytest.mark.parametrize("stated", [{}, {"delta": 1e-6}, {"epsilon": None, "rho": 0.1}])
+@pytest.mark.parametrize("stated", [{}, {"delta": 1e-6}, {"epsilon": None, "delta": None, "rho": 0.1}])
 @pytest.mark.parametrize("neighbors", [AddRemove(), Replace(records=2)])
 def test_the_whole_budget_is_spent_and_no_more(estimator, stated, neighbors):
     result = fit(rounds=3, neighbors=neighbors, **estimator, **stated)
@@ -169,7 +169,7 @@ def test_an_interruption_keeps_what_was_paid_for(monkeypatch, estimator):
     [
         ({"rounds": 0}, "rounds=0 is not valid: it must be a positive integer, or None."),
         ({"replays": 1.5}, "replays=1.5 is not valid: it must be a positive integer."),
-        ({"measuring": 1.0}, "measuring=1.0 is not valid: it must be a share between 0 and 1."),
+        ({"measuring_share": 1.0}, "measuring_share=1.0 is not valid: it must be a share between 0 and 1."),
         ({"max_megabytes": 0}, "max_megabytes=0 is not valid: it must be a positive number."),
         ({"estimator": "lls"}, "estimator='lls' is not valid: it must be one of 'pgm', 'original'."),
     ],
@@ -180,7 +180,7 @@ def test_parameters_are_checked(changes, text):
     assert str(error.value) == text
 
 
-@pytest.mark.parametrize("budget", [{"epsilon": 2.0}, {"epsilon": None, "rho": 0.5}])
+@pytest.mark.parametrize("budget", [{"epsilon": 2.0}, {"epsilon": None, "delta": None, "rho": 0.5}])
 def test_an_audit_does_not_contradict_the_ledger(budget):
     audited = mechanism(rounds=2, replays=1, estimator="original", **budget)
     assert not audit_mechanism(audited, trials=100).contradicts(audited.budget())

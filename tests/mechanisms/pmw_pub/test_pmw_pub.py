@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pgmest as pg
-from pgmest._base.errors import ArgumentError, DataError, DomainError
+from pgmest.errors import ArgumentError, DataError, DomainError
 from pgmest.evaluation import workload_error
 from pgmest.mechanisms import Independent, PMWPub
 from pgmest.mechanisms.pmw_pub.estimators import ReplayedPublicWeights
@@ -22,7 +22,7 @@ SKEWED = PUBLIC.take((PUBLIC.column("age") > 20) | (np.arange(2000) % 4 == 0))
 
 
 def fitted(seed=0, workload=None, **parameters):
-    given = {"public": SKEWED, "epsilon": 0.5, "backend": "simulation", **parameters}
+    given = {"public": SKEWED, "epsilon": 0.5, "delta": 0, "backend": "simulation", **parameters}
     return PMWPub(**given).fit(PRIVATE, workload, seed=seed, progress=False)
 
 
@@ -82,7 +82,7 @@ def test_where_the_number_of_records_is_public_it_is_used():
 
 def test_the_same_seed_gives_the_same_run_and_a_checkpoint_pays_once(tmp_path):
     path, first = tmp_path / "run", fitted(seed=2)
-    mechanism = PMWPub(public=SKEWED, epsilon=0.5, backend="simulation")
+    mechanism = PMWPub(public=SKEWED, epsilon=0.5, delta=0, backend="simulation")
     mechanism.fit(PRIVATE, seed=2, progress=False, checkpoint=path)
     lines = path.read_text().splitlines(keepends=True)
     interrupted_after(path, 5)
@@ -103,7 +103,7 @@ def test_an_interrupted_run_keeps_what_was_paid():
         if len(curator.ledger) == 5:
             raise KeyboardInterrupt
 
-    mechanism = PMWPub(public=SKEWED, epsilon=0.5, backend="simulation")
+    mechanism = PMWPub(public=SKEWED, epsilon=0.5, delta=0, backend="simulation")
     result = mechanism.fit(PRIVATE, seed=0, progress=stop)
     assert result.interrupted
     assert 0 < len(result.measurements) < 5
@@ -113,11 +113,11 @@ def test_an_interrupted_run_keeps_what_was_paid():
 def test_errors_come_before_anything_is_spent():
     charged = []
     with pytest.raises(DomainError, match="select"):
-        PMWPub(public=DATA, epsilon=1.0).fit(PRIVATE, progress=charged.append)
+        PMWPub(public=DATA, epsilon=1.0, delta=0).fit(PRIVATE, progress=charged.append)
     assert not charged
     empty = pg.Dataset.from_codes(DATA.codes, DOMAIN, np.zeros(DATA.records))
     with pytest.raises(DataError, match="support is empty"):
-        PMWPub(public=empty, epsilon=1.0)
-    for parameters in ({"estimator": "mw"}, {"replays": 0}, {"rounds": 0}, {"measuring": 1.0}, {"public": None}):
+        PMWPub(public=empty, epsilon=1.0, delta=0)
+    for parameters in ({"estimator": "mw"}, {"replays": 0}, {"rounds": 0}, {"measuring_share": 1.0}, {"public": None}):
         with pytest.raises(ArgumentError, match=next(iter(parameters)) if "public" not in parameters else "Dataset"):
-            PMWPub(**{"public": DATA, "epsilon": 1.0, **parameters})
+            PMWPub(**{"public": DATA, "epsilon": 1.0, "delta": 0, **parameters})

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import pgmest as pg
-from pgmest._base.errors import ArgumentError, BudgetExceeded, DomainError
+from pgmest.errors import ArgumentError, BudgetExceeded, DomainError
 from pgmest.mechanisms.privbasis import frequent_itemsets
-from pgmest.mechanisms.privbasis.itemsets import HowMany, support, supports_of
+from pgmest.mechanisms.privbasis.itemsets import FrequentCount, support, supports_of
 from pgmest.privacy import AddRemove, Curator, Epsilon, Replace, Rho
 
 
@@ -82,7 +82,7 @@ def test_one_record_moves_each_score_by_at_most_one():
     for _ in range(40):
         rows = rng.integers(0, 2, (12, 5))
         more = np.vstack([rows, rng.integers(0, 2, (1, 5))])
-        scores = HowMany(itemsets, float(rng.uniform(0, 12)))
+        scores = FrequentCount(itemsets, float(rng.uniform(0, 12)))
         both = [scores.evaluate(pg.Dataset.from_codes(one, domain), range(len(itemsets) + 1)) for one in (rows, more)]
         assert np.abs(np.subtract(*both)).max() <= 1 + 1e-9
 
@@ -91,7 +91,7 @@ def test_how_many_is_right_where_it_is_zero():
     data = pg.Dataset.from_codes(np.array([[1, 1, 0], [1, 0, 0], [1, 1, 0]]), {name: 2 for name in "abc"})
     itemsets = (("a",), ("b",), ("c",))  # supports 3, 2, 0
     for threshold, number in ((3.5, 0), (2.5, 1), (1.0, 2)):
-        scores = HowMany(itemsets, threshold).evaluate(data, range(4))
+        scores = FrequentCount(itemsets, threshold).evaluate(data, range(4))
         assert [place for place, score in enumerate(scores) if score == 0] == [number]
 
 

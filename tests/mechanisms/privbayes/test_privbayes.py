@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pgmest as pg
-from pgmest._base.errors import ArgumentError
+from pgmest.errors import ArgumentError
 from pgmest.evaluation import workload_error
 from pgmest.mechanisms import PrivBayes
 from pgmest.mechanisms.privbayes.parent_scores import (
@@ -21,7 +21,7 @@ from pgmest.mechanisms.privbayes.parent_scores import (
     sensitivity,
 )
 from pgmest.mechanisms.privbayes.parent_sets import maximal_parent_sets
-from pgmest.mechanisms.privbayes.privbayes import mean_absolute, within
+from pgmest.mechanisms.privbayes.privbayes import limit_parents, mean_absolute
 from pgmest.models.bayesian_network import BayesianNetwork
 from pgmest.privacy import AddRemove, Epsilon, Replace, Rho
 from pgmest.privacy.noise import noise_for
@@ -161,12 +161,12 @@ def test_contexts_without_records_are_uniform_and_negative_counts_vanish():
 def test_networks_with_too_large_a_tree_lose_parents():
     domain = pg.Domain({name: 10 for name in "abcd"})
     parents = {"a": (), "b": ("a",), "c": ("a", "b"), "d": ("a", "b", "c")}
-    assert within(domain, parents, 0.08) == parents
-    assert within(domain, parents, 0.02) == {**parents, "d": ("a", "b")}
+    assert limit_parents(domain, parents, 0.08) == parents
+    assert limit_parents(domain, parents, 0.02) == {**parents, "d": ("a", "b")}
 
 
 @pytest.mark.parametrize("estimator", ["pgm", "original"])
-@pytest.mark.parametrize("budget", [{"epsilon": 40.0}, {"rho": 200.0}])
+@pytest.mark.parametrize("budget", [{"epsilon": 40.0, "delta": 0}, {"rho": 200.0}])
 @pytest.mark.parametrize("neighbors", [AddRemove(), Replace()])
 def test_without_noise_the_network_is_learned_exactly(estimator, budget, neighbors):
     mechanism = PrivBayes(estimator=estimator, backend="simulation", neighbors=neighbors, **budget)
@@ -183,7 +183,7 @@ def test_every_score_finds_a_chain(score):
     for _ in range(3):
         columns.append(np.where(rng.random(4000) < 0.95, columns[-1], 1 - columns[-1]))
     data = pg.Dataset.from_codes(columns, {name: 2 for name in "abcd"})
-    result = PrivBayes(epsilon=5.0, theta=600, score=score, backend="simulation").fit(data, seed=3)
+    result = PrivBayes(epsilon=5.0, delta=0, theta=600, score=score, backend="simulation").fit(data, seed=3)
     edges = {frozenset((name, *given)) for name, given in result.details["parents"].items() if given}
     assert edges == {frozenset("ab"), frozenset("bc"), frozenset("cd")}
 
@@ -192,7 +192,7 @@ def test_pgm_is_closer_than_the_original_on_the_same_measurements():
     data = pg.datasets.load("census").take(range(4000))
     workload = pg.workloads.random_triples(data.domain, 15, seed=0)
     results = [
-        PrivBayes(epsilon=1.0, estimator=estimator, backend="simulation").fit(data, seed=0)
+        PrivBayes(epsilon=1.0, delta=0, estimator=estimator, backend="simulation").fit(data, seed=0)
         for estimator in ("pgm", "original")
     ]
     pgm, original = (workload_error(data, result, workload) for result in results)
@@ -202,13 +202,13 @@ def test_pgm_is_closer_than_the_original_on_the_same_measurements():
 
 
 def test_seeds_repeat_and_attributes_need_no_company():
-    mechanism = PrivBayes(epsilon=1.0, backend="simulation")
+    mechanism = PrivBayes(epsilon=1.0, delta=0, backend="simulation")
     first, again, other = (mechanism.fit(DATA, seed=seed) for seed in (0, 0, 1))
     assert np.array_equal(first.project("b").values, again.project("b").values)
     assert not np.array_equal(first.project("b").values, other.project("b").values)
-    assert PrivBayes(epsilon=100.0, backend="simulation").fit(DATA.select(["b"]), seed=0).details["parents"] == {
-        "b": ()
-    }
+    assert PrivBayes(epsilon=100.0, delta=0, backend="simulation").fit(DATA.select(["b"]), seed=0).details[
+        "parents"
+    ] == {"b": ()}
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_seeds_repeat_and_attributes_need_no_company():
     [
         ({"estimator": "mle"}, "estimator='mle' is not valid"),
         ({"theta": 0.0}, "theta=0.0 is not valid"),
-        ({"structure": 1.0}, r"structure=1\.0 is not valid"),
+        ({"structure_share": 1.0}, r"structure_share=1\.0 is not valid"),
         ({"score": "Q"}, "score='Q' is not valid"),
         ({"max_candidates": 0}, "max_candidates=0 is not valid"),
         ({"max_megabytes": 0}, "max_megabytes=0 is not valid"),
@@ -224,14 +224,14 @@ def test_seeds_repeat_and_attributes_need_no_company():
 )
 def test_arguments_that_cannot_be_are_refused(arguments, message):
     with pytest.raises(ArgumentError, match=message):
-        PrivBayes(epsilon=1.0, **arguments)
+        PrivBayes(epsilon=1.0, delta=0, **arguments)
 
 
 def test_a_binary_score_needs_binary_attributes():
     with pytest.raises(ArgumentError, match='"F" is for attributes with two values'):
-        PrivBayes(epsilon=1.0, score="F").fit(DATA)
+        PrivBayes(epsilon=1.0, delta=0, score="F").fit(DATA)
 
 
 def test_audit():
-    mechanism = PrivBayes(epsilon=1.0, estimator="original", backend="simulation")
+    mechanism = PrivBayes(epsilon=1.0, delta=0, estimator="original", backend="simulation")
     assert not audit_mechanism(mechanism, trials=100).contradicts(mechanism.budget())

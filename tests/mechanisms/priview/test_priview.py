@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pgmest as pg
-from pgmest._base.errors import ArgumentError, ModelTooLarge, UnknownAttributeError
+from pgmest.errors import ArgumentError, ModelTooLarge, UnknownAttributeError
 from pgmest.evaluation import workload_error
 from pgmest.mechanisms import Independent, PriView
 from pgmest.mechanisms.priview.design import best_cover, cover, random_views, subsets_of
@@ -25,7 +25,7 @@ SMALL = pg.Domain({"a": 2, "b": 3, "c": 2, "d": 2})
 
 
 def fitted(seed=0, workload=None, **parameters):
-    given = {"epsilon": 1.0, "backend": "simulation", **parameters}
+    given = {"epsilon": 1.0, "delta": 0, "backend": "simulation", **parameters}
     return PriView(**given).fit(CENSUS, workload, seed=seed, progress=False)
 
 
@@ -164,7 +164,7 @@ def test_marginals_that_the_views_do_not_tell_are_uniform():
 # -- the mechanism --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("budget", [{"epsilon": 1.0}, {"epsilon": 1.0, "delta": 1e-9}], ids=str)
+@pytest.mark.parametrize("budget", [{"epsilon": 1.0, "delta": 0}, {"epsilon": 1.0, "delta": 1e-9}], ids=str)
 @pytest.mark.parametrize("estimator", ["original", "pgm"])
 def test_it_spends_its_budget_and_beats_independence(budget, estimator):
     result = fitted(estimator=estimator, **budget)
@@ -225,7 +225,7 @@ def test_where_the_number_of_records_is_public_it_is_used():
 
 def test_the_same_seed_gives_the_same_run_and_a_checkpoint_pays_once(tmp_path):
     first = fitted(design="random", seed=3)
-    mechanism = PriView(epsilon=1.0, backend="simulation", design="random")
+    mechanism = PriView(epsilon=1.0, delta=0, backend="simulation", design="random")
     path = tmp_path / "run"
     mechanism.fit(CENSUS, seed=3, progress=False, checkpoint=path)
     lines = path.read_text().splitlines(keepends=True)
@@ -237,7 +237,7 @@ def test_the_same_seed_gives_the_same_run_and_a_checkpoint_pays_once(tmp_path):
         assert np.array_equal(one.values, two.values)
 
 
-@pytest.mark.parametrize("budget", [{"epsilon": 1.0}, {"rho": 0.5}], ids=str)
+@pytest.mark.parametrize("budget", [{"epsilon": 1.0, "delta": 0}, {"rho": 0.5}], ids=str)
 def test_the_audit_does_not_contradict_the_claim(budget):
     mechanism = PriView(**budget, backend="simulation")
     assert not audit_mechanism(mechanism, trials=100).contradicts(mechanism.budget())
@@ -256,4 +256,4 @@ def test_the_audit_does_not_contradict_the_claim(budget):
 )
 def test_parameters_out_of_range_are_refused(parameters):
     with pytest.raises(ArgumentError, match=next(iter(parameters))):
-        PriView(epsilon=1.0, **parameters)
+        PriView(epsilon=1.0, delta=0, **parameters)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pgmest as pg
-from pgmest._base.errors import ArgumentError
+from pgmest.errors import ArgumentError
 from pgmest.mechanisms import Independent, PrivMRF
 from pgmest.mechanisms.privmrf.attribute_graph import (
     _matrix,
@@ -76,17 +76,17 @@ def test_it_costs_no_more_than_it_claims():
 
 
 def joined(result):
-    """What the noisy dependence decides: whether the graph joins all attributes."""
+    """Return whether the graph joins all attributes, which the noisy dependence decides."""
     return float(any({"a", "b", "c"} <= set(clique) for clique in result.details["graph"]))
 
 
 def test_the_graph_costs_no_more_than_its_share():
-    mechanism = PrivMRF(rho=0.5, theta=0.1, one_way=0.1, graph=0.8, max_iterations=3, backend="simulation")
+    mechanism = PrivMRF(rho=0.5, theta=0.1, one_way_share=0.1, graph_share=0.8, max_iterations=3, backend="simulation")
     assert not audit_mechanism(mechanism, statistic=joined, trials=40).contradicts(mechanism.budget())
 
 
 def test_dependence_gets_the_noise_that_is_charged():
-    mechanism = PrivMRF(rho=0.5, graph=0.2, backend="simulation")
+    mechanism = PrivMRF(rho=0.5, graph_share=0.2, backend="simulation")
     pairs = [("a", "b"), ("a", "c"), ("b", "c")]
     model = Independent(rho=1e6, backend="simulation").fit(DATA, seed=0).model
     exact = [np.abs(DATA.project(pair).values - model.project(pair).values).sum() / 30 for pair in pairs]
@@ -138,9 +138,9 @@ def test_a_checkpoint_repeats_what_was_paid(tmp_path):
     ("given", "message"),
     [
         ({"theta": 0}, "theta=0 is not valid"),
-        ({"one_way": 0.5, "graph": 0.5}, "leaves something"),
-        ({"graph": 1.0}, "graph=1.0 is not valid"),
-        ({"adaptive": -1}, "adaptive=-1 is not valid"),
+        ({"one_way_share": 0.5, "graph_share": 0.5}, "it must be less than 1 - one_way_share"),
+        ({"graph_share": 1.0}, "graph_share=1.0 is not valid"),
+        ({"rounds_per_attribute": -1}, "rounds_per_attribute=-1 is not valid"),
         ({"max_attributes": 1}, "max_attributes=1 is not valid"),
         ({"max_megabytes": 0}, "max_megabytes=0 is not valid"),
     ],

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 import pgmest as pg
-from pgmest._base.errors import ArgumentError, JournalError
+from pgmest.errors import ArgumentError, JournalError
 from pgmest.evaluation import workload_error
 from pgmest.mechanisms import Independent, PrivSyn
 from pgmest.mechanisms.privsyn import privsyn
@@ -178,7 +178,7 @@ def test_a_run_goes_on_from_its_checkpoint(tmp_path):
     assert path.read_text() == "".join(lines)
     assert resumed.sample(50, seed=0) == whole.sample(50, seed=0)
     with pytest.raises(JournalError, match=r"goes|run|asks"):
-        PrivSyn(epsilon=1.0, delta=1e-9, backend="simulation", shares=(0.2, 0.1, 0.7)).fit(
+        PrivSyn(epsilon=1.0, delta=1e-9, backend="simulation", one_way_share=0.2).fit(
             CENSUS, seed=0, progress=False, checkpoint=path
         )
 
@@ -206,8 +206,8 @@ def test_the_audit_does_not_contradict_the_claim(statistic):
     [
         {"estimator": "gum"},
         {"synthesis": "pgm"},
-        {"shares": (0.5, 0.5, 0.5)},
-        {"shares": (1.0, 0.0, 0.0)},
+        {"selection_share": 0.5, "one_way_share": 0.5},
+        {"one_way_share": 1.0},
         {"max_cells": 0},
         {"max_megabytes": 0.0},
         {"threshold": float("nan")},

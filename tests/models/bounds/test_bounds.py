@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pgmest.errors import ArgumentError, InconsistentMeasurementsError, ModelTooLarge, QueryError
 
 import pgmest as pg
+from pgmest.errors import ArgumentError, InconsistentMeasurementsError, ModelTooLarge, QueryError
 from pgmest.models.bounds import TableBounds, answer_ends
 from pgmest.models.bounds.ends import noise_reach
 from pgmest.models.bounds.program import proven_minimum
@@ -36,7 +36,7 @@ def compatible(tables: np.ndarray, measurements) -> np.ndarray:
 
 
 def marginals(tables: np.ndarray, names) -> np.ndarray:
-    """Of all tables at once, axes in the order of `names`."""
+    """Return the bounds over all tables at once, axes in the order of `names`."""
     order = [DOMAIN.attributes.index(name) + 1 for name in names]
     summed = tables.sum(axis=tuple(axis for axis in (1, 2, 3) if axis not in order), keepdims=True)
     moved = np.moveaxis(summed, order, range(1, len(order) + 1))

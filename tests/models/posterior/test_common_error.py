@@ -114,7 +114,7 @@ class TestTheLaw:
     CELLS, SPREAD, NOISE = 200, 2.0, 10.0
 
     def held(self, common: float, trust: bool = False) -> tuple[float, float]:
-        """How often 95 % intervals of the sum of all cells hold it, and their mean width."""
+        """Return how often 95 % intervals of the sum of all cells contain it, and their mean width."""
         generator, domain = np.random.default_rng(3), pg.Domain({"x": self.CELLS})
         gain = self.SPREAD**2 / (self.SPREAD**2 + self.NOISE**2)
         inside, widths = [], []
@@ -206,6 +206,6 @@ class TestCoverage:
 
 
 def mean_code(table: pg.Factor) -> np.ndarray:
-    """Of the last attribute by the first, one record more in the middle."""
+    """Return the mean of the last attribute by the first, with one record more in the middle."""
     codes = np.arange(table.values.shape[1])
     return (table.values @ codes + codes.mean()) / (table.values.sum(axis=1) + 1.0)

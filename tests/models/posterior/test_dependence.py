@@ -67,7 +67,7 @@ class TestStrengths:
         assert high / low > 8
 
     def test_another_pair_may_be_the_strongest(self) -> None:
-        """Of n + 1 strengths in no order, each is the largest as often: whatever their distribution."""
+        """Each of n + 1 exchangeable strengths is the largest equally often, whatever their distribution."""
         generator = np.random.default_rng(1)
         strengths = strengths_of(model_of(table_of(0.3, generator), 5.0, generator))
         strongest = max(strengths.of.values())
@@ -147,7 +147,7 @@ class TestCoverage:
             generator = np.random.default_rng(seed)
             truth = table_of(0.4, generator)
             model = model_of(truth, 15.0, generator)
-            object.__setattr__(model, "_posterior", model.posterior(100, seed, warm_up=60, chains=2))
+            model.posterior(100, seed, warm_up=60, chains=2)
             chosen, exact = model.interval(("a", "f")), truth.project(("a", "f")).values
             assert (chosen.kind, chosen.basis) == ("posterior", "dependence")
             held.append((chosen.low.values <= exact) & (exact <= chosen.high.values))
@@ -177,7 +177,7 @@ class TestWhichKind:
             model.interval(lambda one: one.total)
         with pytest.raises(pg.errors.ArgumentError, match="do not tell how a, c depend"):
             self.model(PAIRS[:2]).interval(lambda table: table.values[0], ("a", "c"))
-        object.__setattr__(model, "_posterior", model.posterior(40, warm_up=20, chains=2))
+        model.posterior(40, warm_up=20, chains=2)
         mean = model.interval(lambda table: table.values @ np.arange(5) / table.values.sum(), "a")
         assert (mean.kind, mean.basis, mean.low.values.shape) == ("posterior", "measured", ())
         assert 0 < mean.low.values < mean.high.values < 4

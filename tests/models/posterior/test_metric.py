@@ -103,7 +103,7 @@ class TestMetric:
 
     @pytest.mark.parametrize("dense", [1000, 0])
     def test_points_and_momenta_move_by_the_same_energy(self, density, mode, monkeypatch, dense) -> None:
-        """What a gradient takes from the kinetic energy is what it gives along the velocity."""
+        """The change of the kinetic energy by a gradient equals its product with the velocity."""
         monkeypatch.setattr(metrics, "MOST_DENSE", dense)
         generator = np.random.default_rng(2)
         found = Metric.of(density, mode, _moves(density), generator)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from pgmest.errors import ArgumentError, OptionalDependencyError, QueryError, UnknownAttributeError
 from scipy.stats import binom, kstest
 
 import pgmest as pg
 from pgmest import queries
+from pgmest.errors import ArgumentError, OptionalDependencyError, QueryError, UnknownAttributeError
 from pgmest.models.posterior import InteractionPrior, NormalPrior, metric, mode
 from pgmest.models.posterior import draw as drawing
 from pgmest.models.posterior.density import PosteriorDensity
@@ -16,6 +16,7 @@ from pgmest.models.posterior.diagnostics import bulk_ess, r_hat
 from pgmest.models.posterior.draw import draw
 from pgmest.models.posterior.mode import find_mode
 from pgmest.models.uncertainty import redraw
+from tests.models.posterior.prior_draws import drawn_from
 
 DOMAIN = pg.Domain({"a": 3, "b": 2, "c": 2})
 CLIQUES = (("a", "b"), ("b", "c"))
@@ -137,13 +138,13 @@ class TestAgainstTheExactPosterior:
         sampled = model.posterior(300, prior=NormalPrior(scale=3.0), chains=2, warm_up=60, method="hmc")
         np.testing.assert_allclose(sampled.draws(("a", "b"))[1].std(0), 8.0, rtol=0.25)
 
-    def test_a_rough_mode_is_settled_for_laplace(self, model, monkeypatch) -> None:
+    def test_a_rough_mode_is_refined_for_laplace(self, model, monkeypatch) -> None:
         exact = find_mode(density_of(model))
         monkeypatch.setattr(mode, "ROUGH", 1.0)
         density = density_of(model)
         rough = find_mode(density)
-        settled = mode.settled(density, rough)
-        energies = [density.energy(point)[0] for point in (rough, settled, mode.settled(density, exact))]
+        refined = mode.refined_mode(density, rough)
+        energies = [density.energy(point)[0] for point in (rough, refined, mode.refined_mode(density, exact))]
         assert energies[1] <= energies[0]
         assert energies[1] == pytest.approx(energies[2], abs=0.5)
 
@@ -178,7 +179,8 @@ class TestCalibration:
         ranks = []
         for seed in range(16):
             total = 200.0 * np.exp(0.2 * generator.normal())
-            truth = pg.Model(prior.draw(layout, generator), total)
+            theta = generator.normal(0.0, prior.scale, layout.cells)
+            truth = pg.Model(pg.CliqueVector.of(layout, theta), total)
             blank = [pg.LinearMeasurement(truth.project(clique), clique, 12.0, noise="laplace") for clique in CLIQUES]
             answers = [redraw(m, m.values, generator) for m in blank]
             posterior = pg.estimate(answers, DOMAIN).posterior(
@@ -197,7 +199,7 @@ class TestCalibration:
         """Those of counts, total and log scales of truths from one prior, in posteriors with an assumed one."""
         generator, layout, found = np.random.default_rng(7), pg.CliqueVector.zeros(DOMAIN, CLIQUES).layout, []
         for seed in range(trials):
-            theta, scales = prior.on(layout, np.zeros(layout.cells)).draw(generator)
+            theta, scales = drawn_from(prior.on(layout, np.zeros(layout.cells)), generator)
             total = 400.0 * np.exp(0.2 * generator.normal())
             truth = pg.Model(pg.CliqueVector.of(layout, theta), total)
             measured = pg.estimate(noisy(truth, 10.0, seed), DOMAIN)
@@ -339,7 +341,7 @@ class TestQuestions:
 
 class TestIntervalsOfModels:
     def test_kinds(self, model, posterior) -> None:
-        object.__setattr__(model, "_posterior", posterior)
+        model.kept.posterior = posterior
         noise, posterior = model.interval("b", kind="noise"), model.interval("b")
         assert (noise.kind, posterior.kind) == ("noise", "posterior")
         low, high = model.uncertainty("b").interval(0.95)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import pgmest as pg
 from pgmest.models.posterior import InteractionPrior, NormalPrior
 from pgmest.models.posterior.student_cells import DEGREES, EFFECT_SCALE, Effects
+from tests.models.posterior.prior_draws import drawn_from
 
 DOMAIN = pg.Domain({"a": 3, "b": 2, "c": 4})
 LAYOUT = pg.CliqueVector.zeros(DOMAIN, [("a", "b"), ("b", "c", "a"), ("c",)]).layout
@@ -123,7 +124,7 @@ def test_draws_have_the_density() -> None:
     layout = pg.CliqueVector.zeros(pg.Domain({"a": 2, "b": 2}), [("a", "b")]).layout
     prior = InteractionPrior(scale=0.7, spread=0.4).on(layout, np.zeros(4))
     generator = np.random.default_rng(0)
-    drawn = [prior.draw(generator) for _ in range(4000)]
+    drawn = [drawn_from(prior, generator) for _ in range(4000)]
     scales = np.exp([float(one[1][0]) for one in drawn])
     contrast = np.array([one[0] @ [1, -1, -1, 1] / 4 for one in drawn]) / scales  # each cell's interaction
     grid = np.linspace(-8, 8, 20_001)

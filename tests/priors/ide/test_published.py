@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 import pgmest as pg
-from pgmest._base.errors import ArgumentError
+from experiments.ide_two_stage import dense_matrix
+from pgmest.errors import ArgumentError
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.priors import Level, measure_hierarchy, synthesize_hierarchy
 from pgmest.priors.ide.answers import partial_answers
@@ -28,14 +29,15 @@ def definition_3_1(p: np.ndarray, workload: np.ndarray, y: np.ndarray) -> np.nda
     """f(p; W_s, y_s) word by word: W_s of shape (k, records) with entries 0 and 1, at most one 1 in a column."""
     q = np.empty_like(p)
     outside = workload.sum(axis=0) == 0
+    rest = 1 - y.sum() if y.sum() < 1 - 1e-14 else 0.0  # not a rounding error, which later updates would blow up
     for j in range(len(p)):
         if not outside[j]:
             i = int(np.flatnonzero(workload[:, j])[0])
             held = workload[i] @ p
             q[j] = p[j] * y[i] / held if held > 0 else y[i] / workload[i].sum()
         else:
-            held = 1.0 - (workload @ p).sum()
-            q[j] = p[j] * (1 - y.sum()) / held if held > 1e-15 else (1 - y.sum()) / outside.sum()
+            held = p[outside].sum()  # 1 minus the sum of W p, but exact where hardly anything is outside
+            q[j] = p[j] * rest / held if held > 0 else rest / outside.sum()
     return q
 
 
@@ -107,7 +109,7 @@ def test_updates_are_definition_3_1_word_by_word(seed, refill, order):
     same, expected = np.random.default_rng(seed), start.copy()
     for _ in path:
         for position in same.permutation(3) if order == "sweeps" else same.integers(3, size=3):
-            workload = answers[position].matrix()
+            workload = dense_matrix(answers[position])
             masses, outside = workload @ expected, float(expected @ (workload.sum(axis=0) == 0))
             counts = np.append(workload.sum(axis=1), (workload.sum(axis=0) == 0).sum())
             y, _ = project_answer(answers[position].fractions, masses, outside, counts if refill else None)

@@ -1,0 +1,253 @@
+r"""Combining rules of multiple imputation: one estimate with a standard error from analyses of several tables.
+
+Each of m tables gives an estimate $q_i$ and the variance $u_i$ that an analyst would state for it. Let $\bar q$ be the
+mean of the estimates, $\bar u$ the mean variance, b the variance between the estimates, and $B = (1 + 1/m) b$. The
+variance of $\bar q$ about the population's value is
+
+======================  =======================================  ================================================
+rule                    variance                                 the tables are
+======================  =======================================  ================================================
+"noise_aware"           $B - \bar u + \bar u \, k / n$           `Posterior.sample_tables(about="population")`
+"fully_synthetic"       $B - \bar u$                             drawn from a posterior of the population
+                                                                 (Raghunathan, Reiter, Rubin 2003; Raisa et al. 2023)
+"partially_synthetic"   $\bar u + b / m$                         with some values replaced (Reiter 2003)
+"multiple_imputation"   $\bar u + B$                             real except for missing values (Rubin 1987), or
+                                                                 `Posterior.sample_tables(about="table")`
+"simple"                $\bar u (k / n + 1 / m)$                 drawn from one fitted model, not a posterior
+                                                                 (Raab, Nowok, Dibben 2016)
+======================  =======================================  ================================================
+
+k is the number of records of a synthetic table, n that of the real one. "noise_aware" is for posteriors given noisy
+answers about one table. Their draws differ by the noise, whose variance is $B - \bar u$. The sampling of the real table
+adds $\bar u k / n$. At k = n the sum is B.
+
+If $B - \bar u$ is negative by chance, the variance is $\bar u k / n$ (Reiter 2002).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pgmest.errors import ArgumentError
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Combined:
+    """An estimate from several tables, component by component.
+
+    Attributes:
+        estimate: the mean of the estimates.
+        stddev: the standard error of the estimate.
+        degrees: the degrees of freedom of the t distribution; inf for a normal distribution.
+        within: the mean of the variances within tables.
+        between: the variance between the tables' estimates.
+        tables: the number of tables.
+        rule: the combining rule.
+        names: the names of the components; () if they have none.
+    """
+
+    estimate: np.ndarray
+    stddev: np.ndarray
+    degrees: np.ndarray
+    within: np.ndarray
+    between: np.ndarray
+    tables: int
+    rule: str
+    names: tuple[str, ...] = ()
+
+    def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
+        """Return the ends of confidence intervals, by the t distribution.
+
+        Raises:
+            ArgumentError: the level is not between 0 and 1.
+        """
+        if isinstance(level, bool) or not 0 < level < 1:
+            raise ArgumentError.of("level", level, "a number between 0 and 1, such as 0.95")
+        from scipy.stats import t  # imported late: it takes a second
+
+        reach = t.ppf(0.5 + 0.5 * level, self.degrees) * self.stddev
+        return self.estimate - reach, self.estimate + reach
+
+    def p_values(self) -> np.ndarray:
+        """Return the two-sided p-value of each component being 0; 1 if the estimate and its error are both 0."""
+        from scipy.stats import t
+
+        away = np.abs(self.estimate)
+        ratio = np.divide(away, self.stddev, out=np.where(away > 0, np.inf, 0.0), where=self.stddev > 0)
+        return 2.0 * t.sf(ratio, self.degrees)
+
+    def __repr__(self) -> str:
+        low, high = self.interval()
+        names = self.names or tuple(f"[{index}]" for index in range(self.estimate.size))
+        width = max([9, *map(len, names)])
+        lines = [
+            f"Combined from {self.tables} tables, rule {self.rule}",
+            f"{'':<{width}} {'estimate':>10} {'std. err.':>10} {'2.5 %':>10} {'97.5 %':>10}",
+        ]
+        columns = (np.ravel(one) for one in (self.estimate, self.stddev, low, high))
+        for name, *numbers in zip(names, *columns, strict=True):
+            lines.append(f"{name:<{width}} " + " ".join(f"{number:>10.4g}" for number in numbers))
+        return "\n".join(lines)
+
+
+def combine(
+    results: Sequence[Any],
+    *,
+    rule: str = "noise_aware",
+    synthetic_share: float = 1.0,
+    data: Sequence[tuple[Any, Any]] | None = None,
+) -> Combined:
+    """Return one estimate with a valid standard error from the same analysis of m synthetic tables.
+
+    >>> combine([(10.2, 1.1), (9.1, 0.9), (10.9, 1.0)], rule="multiple_imputation")
+    Combined from 3 tables, rule multiple_imputation
+                estimate  std. err.      2.5 %     97.5 %
+    [0]            10.07      1.448       6.67      13.46
+
+    Args:
+        results: one result for each table, which is one of
+            - (estimate, variance): numbers, or arrays of one shape; the variance may be a covariance matrix;
+            - the fitted result of a statsmodels model, of which `params` and `bse` are read;
+            - a fitted LinearRegression or LogisticRegression of scikit-learn, with `data=`: the intercept, then the
+              coefficients. Fit it without a penalty (LogisticRegression(C=np.inf)), which the standard errors ignore.
+        rule: a rule of the table in `pgmest.combining_rules`; the default is for `Posterior.sample_tables(m)`.
+        synthetic_share: k / n, the number of records of a synthetic table over that of the real one.
+        data: for scikit-learn, the (X, y) to which each model was fitted.
+
+    Raises:
+        ArgumentError: fewer than two results, results of different shapes or of an unknown kind, an unknown rule, or
+            variances that are not at least 0.
+    """
+    if rule not in RULES:
+        raise ArgumentError.of("rule", rule, RULES)
+    if not 0 < synthetic_share < math.inf:
+        raise ArgumentError.of("synthetic_share", synthetic_share, "a positive number: synthetic over real records")
+    parts = list(results)
+    if len(parts) < 2 and rule != "simple":
+        raise ArgumentError(
+            f"combine needs at least two results, got {len(parts)}: the variance between tables takes two of them."
+        )
+    if not parts:
+        raise ArgumentError("combine needs at least one result, got none.")
+    if data is not None and len(data) != len(parts):
+        raise ArgumentError(f"data has {len(data)} entries for {len(parts)} results; give (X, y) for each.")
+    read = [_read(part, None if data is None else data[index]) for index, part in enumerate(parts)]
+    if len({estimate.shape for estimate, _, _ in read}) > 1:
+        shapes = sorted({str(estimate.shape) for estimate, _, _ in read})
+        raise ArgumentError(
+            f"the results have different shapes ({', '.join(shapes)}): a category may be missing from a table. "
+            "Fix the categories of the analysis in advance."
+        )
+    estimates, variances = (np.stack([one[part] for one in read]) for part in (0, 1))
+    if not np.isfinite(estimates).all() or not (variances >= 0).all() or not np.isfinite(variances).all():
+        raise ArgumentError("estimates must be finite and variances finite and at least 0; a fit may have failed.")
+    return _combined(estimates, variances, rule, synthetic_share, read[0][2])
+
+
+def _combined(
+    estimates: np.ndarray, variances: np.ndarray, rule: str, share: float, names: tuple[str, ...]
+) -> Combined:
+    m = len(estimates)
+    within = variances.mean(axis=0)
+    between = estimates.var(axis=0, ddof=1) if m > 1 else np.zeros_like(within)
+    spread = (1.0 + 1.0 / m) * between
+    total, degrees = RULES[rule](within, between, spread, m, share)
+    return Combined(estimates.mean(axis=0), np.sqrt(total), degrees, within, between, m, rule, names)
+
+
+Parts = tuple[np.ndarray, np.ndarray]
+
+
+def _noise_aware(within: np.ndarray, between: np.ndarray, spread: np.ndarray, m: int, share: float) -> Parts:
+    """Give m - 1 degrees of freedom to the variance between tables, and inf to the rest (Satterthwaite 1946)."""
+    noise = np.maximum(spread - within, 0.0)
+    total = noise + within * share
+    return total, (m - 1) * _squared_ratio(total, np.where(noise > 0, spread, 0.0))
+
+
+def _fully_synthetic(within: np.ndarray, between: np.ndarray, spread: np.ndarray, m: int, share: float) -> Parts:
+    total = np.where(spread > within, spread - within, within * share)
+    return total, np.maximum((m - 1) * _squared_ratio(total, spread), 1.0)
+
+
+def _partially_synthetic(within: np.ndarray, between: np.ndarray, spread: np.ndarray, m: int, share: float) -> Parts:
+    total = within + between / m
+    return total, (m - 1) * _squared_ratio(total, between / m)
+
+
+def _multiple_imputation(within: np.ndarray, between: np.ndarray, spread: np.ndarray, m: int, share: float) -> Parts:
+    total = within + spread
+    return total, (m - 1) * _squared_ratio(total, spread)
+
+
+def _simple(within: np.ndarray, between: np.ndarray, spread: np.ndarray, m: int, share: float) -> Parts:
+    return within * (share + 1.0 / m), np.full(within.shape, np.inf)
+
+
+RULES = {
+    "noise_aware": _noise_aware,
+    "fully_synthetic": _fully_synthetic,
+    "partially_synthetic": _partially_synthetic,
+    "multiple_imputation": _multiple_imputation,
+    "simple": _simple,
+}
+"""The variance and the degrees of freedom under each rule."""
+
+
+def _squared_ratio(total: np.ndarray, part: np.ndarray) -> np.ndarray:
+    """Return (total / part)^2; inf where the part is 0."""
+    return np.divide(total, part, out=np.full(np.shape(total), np.inf), where=part > 0) ** 2
+
+
+# -- results of other libraries ---------------------------------------------------------------------------------------
+
+
+def _read(result: Any, data: tuple[Any, Any] | None) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
+    """Return the estimate, the variance and the names of one result.
+
+    Raises:
+        ArgumentError: a result of an unknown kind, or of scikit-learn without its data.
+    """
+    if hasattr(result, "params") and hasattr(result, "bse"):  # statsmodels
+        names = tuple(map(str, getattr(result.params, "index", ())))
+        return np.asarray(result.params, dtype=np.float64), np.asarray(result.bse, dtype=np.float64) ** 2, names
+    if hasattr(result, "coef_") and hasattr(result, "intercept_"):  # scikit-learn
+        return _scikit_learn(result, data)
+    if isinstance(result, tuple | list) and len(result) == 2:
+        estimate, variance = (np.asarray(part, dtype=np.float64) for part in result)
+        if variance.ndim == 2 and estimate.ndim == 1 and variance.shape == (estimate.size, estimate.size):
+            variance = np.diag(variance)
+        if variance.shape == estimate.shape:
+            return estimate, variance, ()
+    raise ArgumentError(
+        f"a result of type {type(result).__name__} is not (estimate, variance) of one shape, nor a fitted model of "
+        "statsmodels or scikit-learn."
+    )
+
+
+def _scikit_learn(model: Any, data: tuple[Any, Any] | None) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
+    """Return intercept and coefficients with their classical variances, which scikit-learn does not compute."""
+    if data is None:
+        raise ArgumentError(
+            "scikit-learn's models have no standard errors: give data=[(X, y), ...], from which they are computed."
+        )
+    features, target = np.asarray(data[0], dtype=np.float64), np.asarray(data[1])
+    design = np.column_stack([np.ones(len(features)), features])
+    coefficients = np.ravel(model.coef_)
+    if coefficients.size != features.shape[1]:
+        raise ArgumentError("a model of several targets or classes cannot be combined: fit one model for each.")
+    estimate = np.append(np.ravel(model.intercept_), coefficients)
+    linear = design @ estimate
+    if hasattr(model, "classes_"):
+        probability = 1.0 / (1.0 + np.exp(-linear))
+        information = (design.T * (probability * (1.0 - probability))) @ design
+    else:
+        residual = target - linear
+        information = design.T @ design * ((len(design) - design.shape[1]) / max(float(residual @ residual), 1e-300))
+    names = ("intercept", *map(str, getattr(model, "feature_names_in_", [f"x{i}" for i in range(coefficients.size)])))
+    return estimate, np.diag(np.linalg.pinv(information)).copy(), names

@@ -1,0 +1,1 @@
+"""LAMP: the mechanism that decides from its own answers what to ask next, and how finely."""

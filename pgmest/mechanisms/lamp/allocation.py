@@ -1,0 +1,155 @@
+"""Allocation: the share of the budget for each candidate marginal that minimizes the error of the workload.
+
+Errors are l1 distances in counts. A share is a fraction of the whole budget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from pgmest.mechanisms.lamp.candidates import SHARE_GRID, CandidateMarginal
+from pgmest.tables.domain import Clique
+
+ROUNDS = 5
+"""The number of alternations between the weights, which depend on the errors, and the shares."""
+
+
+def water_filling(errors: np.ndarray, weights: np.ndarray, budget: float) -> np.ndarray:
+    """Return the shares that sum to the budget and minimize the weighted sum of errors.
+
+    At the minimum, the last bit of budget lowers the weighted error of each candidate by the same amount.
+
+    Args:
+        errors: The error of each candidate at each share of `SHARE_GRID`, convex in the share, shape (candidates,
+            shares).
+        weights: The weight of each candidate.
+        budget: The sum of the shares.
+    """
+    slopes = -np.diff(errors, axis=1) / np.diff(SHARE_GRID)
+    slopes = np.minimum.accumulate(slopes, axis=1) * weights[:, None]  # only rounding errors make them rise
+    low, high = 0.0, float(slopes.max(initial=0.0)) * 1.01
+    for _ in range(60):
+        middle = (low + high) / 2
+        if SHARE_GRID[(slopes > middle).sum(axis=1)].sum() > budget:
+            low = middle
+        else:
+            high = middle
+    shares = SHARE_GRID[(slopes > high).sum(axis=1)]
+    if not shares.sum() > 0:
+        shares = np.ones(len(weights))
+    return shares * (budget / shares.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class ItemErrors:
+    r"""The items of a workload, and the marginals whose interactions determine their errors.
+
+    The error of an item is modeled as $\sqrt{\sum_S (c_S e_S)^2}$ over the marginals S of subsets of its attributes.
+    Here $e_S$ is the error of the interaction of S, the part that marginals of fewer attributes do not determine, and
+    $c_S$ is the fraction of that error that reaches the answers of the item's queries.
+
+    Attributes:
+        parts: All marginals S.
+        inside: For each item, the positions in `parts` of its marginals, padded with len(parts), shape (items, most).
+        seen: The coefficients c, of the same shape.
+        views: The row, column and view key of each coefficient whose marginal has several views.
+        importance: The weight of each item.
+    """
+
+    parts: tuple[Clique, ...]
+    inside: np.ndarray
+    seen: np.ndarray
+    views: tuple[tuple[int, int, Any], ...]
+    importance: np.ndarray
+
+    @classmethod
+    def of(cls, items: Sequence[Sequence[tuple[Clique, float, Any]]], importance: np.ndarray) -> ItemErrors:
+        """Create the errors from each item's marginals, their c, and their view keys (None for a single view)."""
+        place: dict[Clique, int] = {}
+        for item in items:
+            for part, _, _ in item:
+                place.setdefault(part, len(place))
+        widest = max(map(len, items), default=0)
+        inside, seen = np.full((len(items), widest), len(place), dtype=np.int64), np.zeros((len(items), widest))
+        views = []
+        for row, item in enumerate(items):
+            for column, (part, fraction, key) in enumerate(item):
+                inside[row, column], seen[row, column] = place[part], fraction
+                if key is not None:
+                    views.append((row, column, key))
+        return cls(tuple(place), inside, seen, tuple(views), np.asarray(importance, dtype=np.float64))
+
+    def placed(self, candidates: Sequence[CandidateMarginal]) -> tuple[np.ndarray, np.ndarray]:
+        """Return the position of the candidate of each entry of `inside`, and its coefficient c (or 0)."""
+        place = {candidate.clique: position for position, candidate in enumerate(candidates)}
+        own = np.array([*(place.get(part, -1) for part in self.parts), -1])[self.inside]
+        scale = np.where(own >= 0, self.seen, 0.0)
+        for row, column, key in self.views:
+            if own[row, column] >= 0:
+                scale[row, column] *= candidates[own[row, column]].seen.get(key, 1.0)
+        return np.maximum(own, 0), scale
+
+
+def allocate(candidates: Sequence[CandidateMarginal], item_errors: ItemErrors, budget: float) -> np.ndarray:
+    """Return the share of each candidate that minimizes the weighted sum of all items' errors.
+
+    The root in `ItemErrors` is linearized: the weight of a candidate is the derivative of the sum by its error.
+
+    Args:
+        candidates: One for each attribute that occurs, and one for some of the pairs and triples.
+        item_errors: The items of the workload.
+        budget: The sum of the shares.
+    """
+    errors = np.array([candidate.errors for candidate in candidates])
+    own, scale = item_errors.placed(candidates)
+    now, shares = errors[:, 0], np.zeros(len(candidates))
+    for turn in range(ROUNDS):
+        parts = scale * now[own]
+        whole = np.sqrt((parts**2).sum(axis=1)) + 1e-12
+        weights = np.full(len(candidates), 1e-9)
+        np.add.at(weights, own.T, (item_errors.importance[:, None] * scale * parts / whole[:, None]).T)
+        shares = water_filling(errors, weights, budget)
+        then = np.array([np.interp(share, SHARE_GRID, row) for share, row in zip(shares, errors, strict=True)])
+        now = then if turn == 0 else (now + then) / 2
+    return shares
+
+
+def select_candidates(
+    candidates: Sequence[CandidateMarginal], item_errors: ItemErrors, budget: float, least: float
+) -> dict[Clique, tuple[CandidateMarginal, float]]:
+    """Return the candidates to measure and their shares.
+
+    A marginal that was not measured before is kept only if its share removes at least the fraction `least` of its
+    error. Very noisy answers about many pairs help less than expected, since the weight that they deserve must be
+    estimated, too. So the candidates with the smallest reductions are dropped, half of them at a time, and their budget
+    is given to the others. A triple is kept only if its pairs are.
+    """
+    kept = list(candidates)
+    while True:
+        shares = allocate(kept, item_errors, budget)
+        reductions = [
+            (candidate.reduction(share), position)
+            for position, (candidate, share) in enumerate(zip(kept, shares, strict=True))
+            if len(candidate.clique) > 1 and not candidate.measured
+        ]
+        poor = sorted(entry for entry in reductions if entry[0] < least)
+        left_out = {position for _, position in poor[: (len(poor) + 1) // 2]}
+        kept_pairs = {o.clique for place, o in enumerate(kept) if len(o.clique) == 2 and place not in left_out}
+        left_out |= {place for place, o in enumerate(kept) if not kept_pairs.issuperset(_pairs(o.clique))}
+        if not left_out:
+            return {
+                candidate.clique: (candidate, float(share))
+                for candidate, share in zip(kept, shares, strict=True)
+                if share > 0
+            }
+        kept = [candidate for position, candidate in enumerate(kept) if position not in left_out]
+
+
+def _pairs(clique: Clique) -> list[Clique]:
+    """Return the pairs inside a triple, and nothing for smaller cliques."""
+    return list(combinations(clique, 2)) if len(clique) > 2 else []

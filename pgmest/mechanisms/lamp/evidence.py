@@ -1,0 +1,405 @@
+"""Evidence: all measurements, combined into consistent one-way marginals and tables of pairs and triples."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property, reduce
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.mechanisms.lamp.answers import Answer, RangeAnswers, has_range_queries, read_grouping
+from pgmest.mechanisms.lamp.groups import disaggregated, nested_groups
+from pgmest.mechanisms.lamp.mixture import learned_weights
+from pgmest.mechanisms.lamp.one_way import OneWayEstimate, nearer_to_public
+from pgmest.mechanisms.lamp.public_tables import PublicTables
+from pgmest.mechanisms.lamp.shrinkage import (
+    NoisyPair,
+    ipf,
+    ipf_two_way,
+    safe_ratios,
+    shrunk_triple,
+    significantly_negative,
+)
+from pgmest.queries import Kron
+from pgmest.tables.domain import Clique, Domain
+from pgmest.tables.groups import is_identity, summed
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """The measurements so far, and the tables estimated from them.
+
+    Args:
+        domain: The attributes.
+        total: The number of records.
+        noisy: The noisy counts of each measured attribute, and their variance.
+        answers: The answers about pairs and then those about triples, one for each query.
+        ranges: For some attributes, answers about ranges of codes.
+        public: The public table, if there is one.
+        public_pairs: The pairs that scores found closer to the public table than to independence.
+        predictions: For some measured pairs, the table that other answers predict, over all codes; see `cross_fitted`.
+    """
+
+    domain: Domain
+    total: float
+    noisy: dict[str, tuple[np.ndarray, float]]
+    answers: tuple[Answer, ...]
+    ranges: Mapping[str, tuple[RangeAnswers, ...]] = field(default_factory=dict)
+    public: PublicTables | None = None
+    public_pairs: frozenset[Clique] = frozenset()
+    predictions: Mapping[Clique, np.ndarray] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        measurements: Iterable[LinearMeasurement],
+        domain: Domain,
+        total: float,
+        public: PublicTables | None = None,
+        public_pairs: Iterable[Clique] = (),
+    ) -> Evidence:
+        """Combine measurements of one-way marginals, pairs and triples, all by `grouping_query`.
+
+        Args:
+            measurements: The measurements.
+            domain: The attributes.
+            total: The number of records.
+            public: A public table. Noisy tables are shrunk towards its tables if this lowers their estimated risk.
+            public_pairs: The pairs that have the dependence of the public table if they are not measured.
+        """
+        noisy: dict[str, tuple[np.ndarray, float]] = {}
+        ranges: dict[str, tuple[RangeAnswers, ...]] = {}
+        answers: dict[Clique, list[Answer]] = {}
+        for measurement in measurements:
+            if len(measurement.clique) == 1:
+                name = measurement.clique[0]
+                if has_range_queries(measurement, domain[name]):
+                    ranges[name] = (*ranges.get(name, ()), RangeAnswers.of(measurement))
+                else:
+                    noisy[name] = _with_one_way(noisy.get(name), measurement, domain[name], total)
+            elif measurement.clique:
+                _add(answers.setdefault(measurement.clique, []), Answer.of(measurement, domain))
+        together = [answer for known in answers.values() for answer in known]
+        measured = cls(domain, max(float(total), 1.0), noisy, (), ranges, public, frozenset(public_pairs))
+        together += [measured.public_answer(pair) for pair in measured.public_pairs if pair not in answers]
+        together.sort(
+            key=lambda answer: (len(answer.clique), answer.public, domain.axes(answer.clique) if answer.public else ())
+        )
+        return replace(measured, answers=tuple(together))
+
+    def public_answer(self, pair: Clique) -> Answer:
+        """Return the public table of a pair in place of an answer."""
+        groups = tuple(np.arange(self.domain[name]) for name in pair)
+        shape = tuple(map(len, groups))
+        return Answer(pair, groups, (None, None), np.zeros(shape), self.total / math.prod(shape), public=True)
+
+    def _public_pair(self, pair: Clique) -> np.ndarray:
+        """Return the public table of a pair, scaled to the estimated one-way marginals."""
+        assert self.public is not None
+        rows, columns = map(self.counts, pair)
+        return self.public.pair(pair, rows, columns)
+
+    @cached_property
+    def _with_ranges(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+        """The counts and the covariance of their errors, for attributes with answers about ranges."""
+        found = {}
+        for name, answers in self.ranges.items():
+            counts, covariance = self._counts(name), self._covariance(name)
+            for answer in answers:
+                counts, covariance = answer.applied(counts, covariance)
+            counts = np.maximum(counts, 1e-6 * self.total / len(counts))
+            found[name] = counts * (self.total / counts.sum()), covariance
+        return found
+
+    def _covariance(self, name: str) -> np.ndarray:
+        """Return the covariance of the errors in the counts of codes, given their sum.
+
+        In the prior, the standard deviation of each count and of each nested group's sum equals its size. Without the
+        groups, the sums of many codes would be assumed too certain.
+        """
+        counts, stddev = self._counts(name), self.stddev(name)
+        before = sum(
+            (np.outer(counts, counts) * (labels[:, None] == labels) for labels in nested_groups(counts)),
+            np.zeros((len(counts), len(counts))),
+        )
+        known = before if stddev == math.inf else np.linalg.solve(before + stddev**2 * np.eye(len(counts)), before)
+        covariance = known if stddev == math.inf else stddev**2 * (known + known.T) / 2
+        sums = covariance.sum(axis=0)
+        return covariance - np.outer(sums, sums) / sums.sum()
+
+    def covariance(self, name: str) -> np.ndarray:
+        """Return the covariance of the errors in the counts of an attribute, shape (codes, codes)."""
+        return self._with_ranges[name][1] if name in self.ranges else self._covariance(name)
+
+    @cached_property
+    def _one_way(self) -> dict[str, OneWayEstimate]:
+        """The estimated one-way marginal of each measured attribute, without answers about ranges."""
+        noisy = {name: self._merged(name) for name in self.noisy}
+        found = {name: OneWayEstimate.of(*known, self.total) for name, known in noisy.items()}
+        if self.public is not None:
+            publicly = {
+                name: OneWayEstimate.publicly(*known, self.total, self.public.one_way(name, self.total))
+                for name, known in noisy.items()
+            }
+            found.update((name, publicly[name]) for name in nearer_to_public(found, publicly))
+        return found
+
+    def _merged(self, name: str) -> tuple[np.ndarray, float]:
+        """Return the noisy counts of an attribute, combined with the margins of its pairs, and their stddev."""
+        values, variance = self.noisy[name]
+        for labels, sums, spent in self._one_way_answers(name):
+            widths = np.bincount(labels)
+            before, old = np.bincount(labels, values), widths * variance
+            share = old / (old + spent)
+            values = values + (share * (sums - before) / widths)[labels]
+            if is_identity(labels):
+                variance = 1 / (1 / variance + 1 / spent)
+        return values, variance**0.5
+
+    def _one_way_answers(self, name: str) -> list[tuple[np.ndarray, np.ndarray, float]]:
+        """Return the margins of an attribute's noisy tables: groups, counts and variance, the finest groups first."""
+        answers = []
+        for answer in self.answers:
+            if name in answer.clique and not answer.public:
+                axis = answer.clique.index(name)
+                found = answer.one_way(axis, self.total)
+                if found is not None:
+                    answers.append((answer.groups[axis], *found))
+        return sorted(answers, key=lambda entry: -int(entry[0][-1]))
+
+    def counts(self, name: str) -> np.ndarray:
+        """Return the estimated one-way marginal, which is positive and has the sum `total`."""
+        return self._with_ranges[name][0] if name in self.ranges else self._counts(name)
+
+    def _counts(self, name: str) -> np.ndarray:
+        """Return the counts without answers about ranges; uniform for an attribute that was not measured."""
+        size = self.domain[name]
+        return self._one_way[name].counts if name in self._one_way else np.full(size, self.total / size)
+
+    def stddev(self, name: str) -> float:
+        """Return the standard deviation of the noise in each count of an attribute; inf if it was not measured."""
+        return self._one_way[name].stddev if name in self._one_way else math.inf
+
+    @cached_property
+    def _triple_expectations(self) -> tuple[tuple[np.ndarray, dict[tuple[int, ...], np.ndarray]], ...]:
+        """For each triple, the maximum-entropy table given its known margins, over all codes, and these margins."""
+        found = []
+        for answer in self._triples:
+            margins = self._margins(answer.clique)
+            independent = reduce(np.multiply.outer, map(self.counts, answer.clique)) / self.total**2
+            found.append((ipf(independent, margins), margins))
+        return tuple(found)
+
+    def _margins(self, clique: Clique) -> dict[tuple[int, ...], np.ndarray]:
+        """Return the known pairs inside a triple, by axes, and the one-way marginals of attributes in no pair."""
+        found = {}
+        for axes in combinations(range(3), 2):
+            pair = clique[axes[0]], clique[axes[1]]
+            if pair in self._place:
+                found[axes] = self.table(self._place[pair], tuple(np.arange(self.domain[name]) for name in pair))
+        covered = {axis for axes in found for axis in axes}
+        return {**found, **{(axis,): self.counts(name) for axis, name in enumerate(clique) if axis not in covered}}
+
+    @property
+    def _triples(self) -> tuple[Answer, ...]:
+        """The answers about triples."""
+        return self.answers[len(self._pair_tables) :]
+
+    @cached_property
+    def _place(self) -> dict[Clique, int]:
+        return {answer.clique: place for place, answer in enumerate(self.answers)}
+
+    @cached_property
+    def _pair_tables(self) -> tuple[np.ndarray, ...]:
+        """The estimated tables of pairs, over the groups of their answers.
+
+        The prior of the dependence is learned from all pairs that are shrunk towards the same kind of expectation:
+        independence, or a better one (`_better_expectations`).
+        """
+        taken = list(zip(self.answers, self._better_expectations, strict=False))
+        noisy = [None if answer.public else self._noisy(answer, guess) for answer, guess in taken]
+        guessed = [guess is not None for _, guess in taken]
+        before = {
+            kind: learned_weights(
+                [p.mixture for p, own in zip(noisy, guessed, strict=True) if p is not None and own == kind]
+            )
+            for kind in (False, True)
+        }
+        return tuple(
+            self._publicly_known(*entry) if pair is None else pair.table(before[own])
+            for pair, own, entry in zip(noisy, guessed, taken, strict=True)
+        )
+
+    def _noisy(self, answer: Answer, guess: np.ndarray | None) -> NoisyPair:
+        """Return the noisy table of an answer with its expectation, over its groups."""
+        rows, columns = (summed(self.counts(name), (labels,)) for name, labels in _sides(answer))
+        expected = None if guess is None else summed(guess, answer.groups)
+        return NoisyPair.of(answer.table, answer.noise(), rows, columns, expected)
+
+    def _publicly_known(self, answer: Answer, guess: np.ndarray | None) -> np.ndarray:
+        """Return the table of an answer that is public, over its groups."""
+        assert guess is not None
+        return summed(guess, answer.groups)
+
+    @cached_property
+    def _better_expectations(self) -> tuple[np.ndarray | None, ...]:
+        """For each pair, the table over all codes that is a better expectation than independence, or None.
+
+        It is the public table or the prediction from other answers.
+        """
+        taken = self._better_public
+        guessed = {
+            place: ipf_two_way(
+                self.predictions[answer.clique], self.counts(answer.clique[0]), self.counts(answer.clique[1])
+            )
+            for place, (answer, public) in enumerate(zip(self.answers, taken, strict=False))
+            if public is None and answer.clique in self.predictions
+        }
+        differences = {place: self._risk_difference(self.answers[place], table) for place, table in guessed.items()}
+        better = significantly_negative(
+            differences, {place: self._risk_difference_error(place) for place in differences}
+        )
+        return tuple(guessed[place] if place in better else public for place, public in enumerate(taken))
+
+    @cached_property
+    def _better_public(self) -> tuple[np.ndarray | None, ...]:
+        """For each pair, the public table over all codes if it is a better expectation than independence, or None."""
+        pairs = [answer for answer in self.answers if len(answer.clique) == 2]
+        if self.public is None:
+            return (None,) * len(pairs)
+        self.public.prepare(answer.clique for answer in pairs)
+        tables = [self._public_pair(answer.clique) for answer in pairs]
+        differences = {
+            place: self._risk_difference(a, t)
+            for place, (a, t) in enumerate(zip(pairs, tables, strict=True))
+            if not a.public
+        }
+        errors = {place: self._risk_difference_error(place) for place in differences}
+        better = significantly_negative(differences, errors)
+        for place, answer in enumerate(pairs):
+            hidden = not all(map(is_identity, answer.groups))  # only scores depend on the codes in a group
+            if answer.public or (answer.clique in self.public_pairs and (hidden or differences[place] < errors[place])):
+                better.add(place)
+        return tuple(table if place in better else None for place, table in enumerate(tables))
+
+    def _risk_difference_error(self, place: int) -> float:
+        """Return the standard error of `_risk_difference`, which is that of a sum of n squares."""
+        return math.sqrt(2 * math.prod(self.answers[place].shape))
+
+    def _risk_difference(self, answer: Answer, guess: np.ndarray) -> float:
+        """Return the risk with a guess as the expectation minus that with independence, in variances of the noise."""
+        one, other = (self._noisy(answer, expected).risk() for expected in (guess, None))
+        return (one - other) / max(answer.noise() ** 2, 1e-300)
+
+    @cached_property
+    def tables(self) -> tuple[np.ndarray, ...]:
+        """The estimated table of each answer; tables agree with one-way marginals, and triples with pairs."""
+        over_groups = (summed(t, a.groups) for t, a in zip(self._triple_tables, self._triples, strict=True))
+        return (*self._pair_tables, *over_groups)
+
+    @cached_property
+    def _triple_tables(self) -> tuple[np.ndarray, ...]:
+        """The tables of triples over all codes: maximum-entropy tables given the pairs, scaled to grouped counts."""
+        found = []
+        for answer, (expected, margins) in zip(self._triples, self._triple_expectations, strict=True):
+            grouped = summed(expected, answer.groups)
+            table = shrunk_triple(answer.table, answer.noise(), grouped)
+            ratio = safe_ratios(table, grouped, otherwise=1.0)
+            found.append(ipf(expected * ratio[np.ix_(*answer.groups)], margins))
+        return tuple(found)
+
+    @cached_property
+    def dependence(self) -> tuple[float, ...]:
+        """The total variation distance of each of `tables` from its expectation.
+
+        The expectation of a pair is independence, that of a triple the maximum-entropy table given its pairs.
+        """
+        expected = [np.outer(t.sum(axis=1), t.sum(axis=0)) / t.sum() for t in self._pair_tables]
+        found = zip(self._triple_expectations, self._triples, strict=True)
+        expected += [summed(table, answer.groups) for (table, _), answer in found]
+        return tuple(
+            float(np.abs(table - of).sum() / (2 * table.sum())) for table, of in zip(self.tables, expected, strict=True)
+        )
+
+    def without(self, left_out: Collection[Clique]) -> Evidence:
+        """Return the evidence without triples and without some pairs, which then do not influence the other tables."""
+        kept = [place for place in range(len(self._better_expectations)) if self.answers[place].clique not in left_out]
+        part = self._changed(answers=tuple(self.answers[place] for place in kept))
+        part.__dict__.update(_better_expectations=tuple(self._better_expectations[place] for place in kept))
+        return part
+
+    def with_predictions(self, predictions: Mapping[Clique, np.ndarray]) -> Evidence:
+        """Return the evidence with predictions for pairs."""
+        found = self._changed(predictions=predictions)
+        found.__dict__["_better_public"] = self._better_public
+        return found
+
+    def _changed(self, **fields: Any) -> Evidence:
+        """Return the evidence with other fields that do not influence the one-way marginals, which are kept."""
+        changed = replace(self, **fields)
+        changed.__dict__.update(_one_way=self._one_way, _with_ranges=self._with_ranges)
+        return changed
+
+    def answer_about(self, clique: Clique) -> Answer | None:
+        """Return the answer about a pair or triple, or None if it was not measured."""
+        answer = self.answers[self._place[clique]] if clique in self._place else None
+        return None if answer is None or answer.public else answer
+
+    def table(self, place: int, groups: tuple[np.ndarray, ...]) -> np.ndarray:
+        """Return one of `tables` over groups that are at least as fine.
+
+        Within a group, the table is proportional to its expectation: independence, or the table in
+        `_better_expectations`.
+        """
+        answer = self.answers[place]
+        if len(answer.clique) > 2:
+            return summed(self._triple_tables[place - len(self._pair_tables)], groups)
+        guess = self._better_expectations[place]
+        if guess is not None:
+            grouped = summed(guess, answer.groups)
+            ratio = safe_ratios(self._pair_tables[place], grouped, otherwise=1.0)
+            rows, columns = map(self.counts, answer.clique)
+            return summed(ipf_two_way(guess * ratio[np.ix_(*answer.groups)], rows, columns), groups)
+        return disaggregated(
+            self._pair_tables[place], answer.groups, groups, [self.counts(name) for name in answer.clique]
+        )
+
+
+def _add(known: list[Answer], answer: Answer) -> None:
+    """Add an answer about a marginal, or average it with an earlier answer to the same query."""
+    place = next((i for i, other in enumerate(known) if other.key == answer.key), None)
+    if place is None:
+        known.append(answer)
+    else:
+        known[place] = known[place].averaged(answer)
+
+
+def _sides(answer: Answer) -> list[tuple[str, np.ndarray]]:
+    return list(zip(answer.clique, answer.groups, strict=True))
+
+
+def _with_one_way(
+    known: tuple[np.ndarray, float] | None, measurement: LinearMeasurement, size: int, total: float
+) -> tuple[np.ndarray, float]:
+    """Return the counts of an attribute and their variance after another measurement of counts or contrasts."""
+    variance, query = float(np.mean(measurement.stddev)) ** 2, measurement.query
+    assert query is None or isinstance(query, Kron)
+    _, factor = read_grouping(None if query is None else query.matrices[0], size)
+    if factor is None:
+        return _averaged(known, (np.asarray(measurement.values), variance))
+    counts, before = known or (np.full(size, total / size), math.inf)
+    share = before / (before + variance) if before < math.inf else 1.0
+    off = measurement.values - factor @ counts
+    return counts + share * (np.linalg.pinv(factor) @ off), share * variance
+
+
+def _averaged(known: tuple[np.ndarray, float] | None, fresh: tuple[np.ndarray, float]) -> tuple[np.ndarray, float]:
+    if known is None:
+        return fresh
+    a, b = 1 / known[1], 1 / fresh[1]
+    return (a * known[0] + b * fresh[0]) / (a + b), 1 / (a + b)

@@ -1,0 +1,75 @@
+"""Nested groups of neighboring codes with about equal mass, over which pairs and triples are measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+MOST_LEVELS = 6
+"""The number of times that the codes of an attribute are halved, into at most 64 groups. At the next level, each code
+is its own group."""
+
+
+def nested_groups(mass: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Return the group of each code at each level; a level halves the groups of the previous one.
+
+    At the last level, each code is its own group. A group is a range of codes, which is cut where the masses of its two
+    parts are closest. So frequent values soon are groups by themselves, and rare values stay together.
+
+    >>> [level.tolist() for level in nested_groups(np.array([4.0, 1.0, 1.0, 2.0]))]
+    [[0, 1, 1, 1], [0, 1, 1, 2], [0, 1, 2, 3]]
+
+    Args:
+        mass: The mass of each code, not negative, shape (n,).
+    """
+    count = len(mass)
+    cumulative = np.concatenate([[0.0], np.cumsum(mass)])
+    ranges, levels = [(0, count)], []
+    while len(ranges) < count and len(levels) < MOST_LEVELS:
+        ranges = [part for start, end in ranges for part in _halves(cumulative, start, end)]
+        levels.append(np.repeat(np.arange(len(ranges)), [end - start for start, end in ranges]))
+    if len(ranges) < count or not levels:
+        levels.append(np.arange(count))
+    return tuple(levels)
+
+
+def _halves(cumulative: np.ndarray, start: int, end: int) -> list[tuple[int, int]]:
+    if end - start == 1:
+        return [(start, end)]
+    inner = np.abs(cumulative[start + 1 : end] - (cumulative[start] + cumulative[end]) / 2)
+    cut = start + 1 + int(np.argmin(inner))
+    return [(start, cut), (cut, end)]
+
+
+def magnitude_classes(counts: np.ndarray) -> np.ndarray:
+    """Return the order of magnitude of each cell, numbered among those that occur.
+
+    >>> magnitude_classes(np.array([1.0, 100.0, 1.5])).tolist()
+    [0, 1, 0]
+    """
+    order = np.floor(np.log2(np.maximum(counts, 1e-6))).astype(np.int64)
+    return np.unique(order, return_inverse=True)[1].reshape(order.shape)
+
+
+def common_refinement(groups: Sequence[np.ndarray], count: int) -> np.ndarray:
+    """Return the coarsest grouping into ranges that refines all given ones."""
+    cuts = np.zeros(count, dtype=np.int64)
+    for labels in groups:
+        cuts |= np.diff(labels, prepend=0) > 0
+    return np.cumsum(cuts)
+
+
+def disaggregated(
+    table: np.ndarray, coarse: Sequence[np.ndarray], fine: Sequence[np.ndarray], mass: Sequence[np.ndarray]
+) -> np.ndarray:
+    """Return a table over finer groups, among which each coarse group is divided in proportion to their mass."""
+    for axis, (labels, finer, weights) in enumerate(zip(coarse, fine, mass, strict=True)):
+        if int(finer[-1]) != int(labels[-1]):
+            starts = np.flatnonzero(np.diff(finer, prepend=-1))
+            inside, parent = np.add.reduceat(weights, starts), labels[starts]
+            share = inside / np.maximum(np.bincount(parent, inside), 1e-300)[parent]
+            shape = [1] * table.ndim
+            shape[axis] = len(starts)
+            table = np.take(table, parent, axis=axis) * share.reshape(shape)
+    return table

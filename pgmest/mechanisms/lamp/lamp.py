@@ -1,0 +1,180 @@
+"""LAMP (least-error adaptive marginal purchases): the mechanism's parameters, its steps, and its model.
+
+`Rounds` measures marginals, `Evidence` turns the noisy answers into consistent tables, and `LAMP._model` fits records
+to those tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from pgmest.errors import ArgumentError, at_least
+from pgmest.inference.support.support import Support
+from pgmest.mechanisms.lamp.budget_plan import BudgetPlan, budget_plan, measurement_report
+from pgmest.mechanisms.lamp.candidates import NoiseModel
+from pgmest.mechanisms.lamp.evidence import Evidence
+from pgmest.mechanisms.lamp.grouped_model import GroupedModel, cross_fitted
+from pgmest.mechanisms.lamp.initial_measurements import InitialMeasurements
+from pgmest.mechanisms.lamp.public_tables import PublicTables, checked_prior
+from pgmest.mechanisms.lamp.raking import weighted_records
+from pgmest.mechanisms.lamp.refinement import refined_records
+from pgmest.mechanisms.lamp.rounds import Rounds, evidence_of
+from pgmest.mechanisms.lamp.scorer import COARSE_LEVEL
+from pgmest.mechanisms.lamp.scores import scores_stddev
+from pgmest.mechanisms.lamp.workload_demand import WorkloadDemand
+from pgmest.mechanisms.mechanism import Mechanism
+from pgmest.mechanisms.parameters import COUNT, MEGABYTES, SHARE, Check, number, parameter
+from pgmest.mechanisms.result import Outcome
+from pgmest.models.support import SupportModel
+from pgmest.privacy.curator import Curator
+from pgmest.privacy.neighbors import AddRemove
+from pgmest.tables.clique_vector import CliqueVector
+from pgmest.tables.domain import Domain, as_domain
+
+FRACTION = number("a number from 0 to 1", lambda value: 0 <= value <= 1)
+
+MOST_RECORDS, MOST_CODES = 1_000_000, 300_000_000
+"""The largest number of weighted records, and of codes in all of them together: both bound memory. Below these limits
+there is a weighted record for each private one, since pairs that were not measured have the sampling error of the
+weighted records."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LAMP(Mechanism):
+    r"""Measure, in a few rounds, the marginals that lower the expected error of a workload most; fit records to them.
+
+    LAMP is short for *least-error adaptive marginal purchases*: LAMP chooses the marginals, and divides the budget
+    among them, such that the expected error of the workload is minimal.
+
+    1. **One-way marginals.** The share `first_share` of the budget measures the one-way marginals and the number of
+       records. Empirical Bayes estimates the counts (`one_way`). The codes of each attribute are grouped into ranges of
+       about equal mass, in nested levels (`groups`), so that pairs can be measured coarsely or finely.
+    2. **Scores.** `scoring_share` of the budget, divided among the rounds, releases noisy l1 distances between the
+       current model and the data, for each pair that is not yet measured, over coarse groups and over all codes.
+       Empirical Bayes turns distances into estimates of the dependence that the model lacks (`dependence`).
+    3. **Allocation.** Dependence, one-way marginals and noise determine the expected error of each marginal as a
+       function of its share of the budget (`candidates`). The shares minimize the sum of the expected errors of all
+       workload items (`allocation`). A pair is measured only if this lowers its error by the fraction
+       `min_error_reduction` or more. The first round measures those pairs that form a spanning forest of the strongest
+       dependence, the middle rounds the stronger half, and the last round all of them; the last round also measures
+       earlier marginals again where that lowers the error. Where measuring all pairs leaves no more error than the
+       noise of scores, as it does for binary attributes, all pairs are measured without scores.
+    4. **Model.** Each noisy table is shrunk by a mixture of priors (`mixture`), towards independence or towards the
+       prediction of a model of other pairs, whichever has the smaller estimated risk (`cross_fitting`). A junction tree
+       of at most `max_megabytes` holds the most dependent tables (`grouped_model`). Its records are reweighted to
+       match all tables (`raking`), then as many records as the data has are drawn and changed code by code until they
+       match all tables as closely as possible (`refinement`). These records are the model.
+
+    Its parts come from: Zhang et al. 2021 (PrivSyn: noisy distances from independence; cheaper here, since the model
+    is already released); Xiao, He, Zhang and Kifer 2023 (ResidualPlanner: measuring interactions rather than counts);
+    Kiefer and Wolfowitz 1956, Jiang and Zhang 2009, and Stephens 2017 (empirical Bayes); Stein 1981 (unbiased estimates
+    of risk); Leung and Barron 2006 (mixtures of estimates weighted by risk); McKenna, Sheldon and Miklau 2019 (PGM: the
+    graphical model); Deming and Stephan 1940 (raking).
+
+    >>> import pgmest as pg
+    >>> data = pg.datasets.load("census").select(["age", "sex", "income>50K", "relationship"])
+    >>> result = LAMP(epsilon=1.0, delta=1e-9, backend="simulation").fit(data, seed=0)
+    >>> result.ledger.remaining / result.ledger.budget < 1e-9
+    True
+
+    Without a workload all pairs matter equally. With a workload, attributes that it does not name are uniform.
+
+    Args:
+        first_share: The share of the budget for the first one-way marginals and the number of records.
+        scoring_share: The share of the budget for the scores of all rounds together.
+        rounds: The number of rounds after the first one-way marginals.
+        min_error_reduction: The least fraction of a pair's expected error, from 0 to 1, that measuring it must remove.
+        max_megabytes: The largest size of the junction tree's tables, at 8 bytes a cell.
+        records: The least number of weighted records. Larger datasets use as many as they have, up to a million.
+        prior: A public table over the same attributes, a model of one (`pgmest.Model` or a `Support`), or
+            log-potentials. LAMP uses its one-way marginals, and the dependence of its pairs, only where the measured
+            answers indicate that they are closer to the private ones than the estimate without a public table.
+            `Result.details["public_pairs"]` lists these pairs.
+
+    Raises:
+        ArgumentError: A parameter is out of its range.
+    """
+
+    first_share: float = parameter(0.12, SHARE)
+    scoring_share: float = parameter(0.04, SHARE)
+    rounds: int = parameter(3, COUNT)
+    min_error_reduction: float = parameter(0.4, FRACTION)
+    max_megabytes: float = parameter(8.0, MEGABYTES)
+    records: int = parameter(50_000, COUNT)
+    prior: Any = parameter(
+        None, Check("a public Dataset, a model of one, a CliqueVector of log-potentials, or None", checked_prior)
+    )
+
+    definition: ClassVar[str] = "either"
+    gaussian_only: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.first_share + self.scoring_share < 1:
+            allowed = f"less than {1 - self.first_share:g}, which first_share= leaves"
+            raise ArgumentError.of("scoring_share", self.scoring_share, allowed)
+
+    def run(self, curator: Curator, workload: Any, rng: np.random.Generator) -> Outcome:
+        rounds = Rounds.start(self, curator, workload)
+        rounds.spend_all()
+        public_pairs = None if self.prior is None else len(rounds.public_pairs)
+        details = {
+            "measured_marginals": tuple(rounds.measured_marginals),
+            "public_pairs": rounds.public_pairs,
+            "report": measurement_report(rounds.measured_marginals, public_pairs),
+        }
+        return Outcome(self._model(curator, rounds.evidence, rng), details)
+
+    def plan(self, domain: Domain | Mapping[str, int], records: int, workload: Any = None) -> BudgetPlan:
+        """Return what the budget can achieve on a table of a given size, before any data is seen; print the result.
+
+        Planning spends no budget.
+
+        >>> plan = LAMP(epsilon=1.0, delta=1e-9).plan({"age": 85, "sex": 2, "income": 2}, records=48_842)
+        >>> plan.independent_only, round(plan.one_way_errors["age"], 3)
+        (False, 0.004)
+
+        Args:
+            domain: The attributes.
+            records: An assumed number of records, from public knowledge.
+            workload: The workload, as for `fit`.
+
+        Raises:
+            ArgumentError, UnknownAttributeError: An argument is invalid.
+        """
+        known = as_domain(domain)
+        count = at_least("records", records, 1)
+        demand = WorkloadDemand.of(known, workload)
+        pairs, noise_model = demand.pairs, NoiseModel.of(self.budget(), self.neighbors)
+        whole = self.first_share if pairs or demand.has_range_queries else 1.0
+        first = InitialMeasurements.of(
+            known, demand, noise_model, whole, total_known=not isinstance(self.neighbors, AddRemove)
+        )
+        spend = self.budget() * (self.scoring_share / (self.rounds + bool(demand.triples)))
+        stddev = scores_stddev(2 * max(1, len(pairs)), spend, self.neighbors)
+        return budget_plan(count, [*pairs, *demand.triples], first, stddev, self.min_error_reduction, COARSE_LEVEL)
+
+    @property
+    def graphical(self) -> bool:
+        return False
+
+    def conclude(self, curator: Curator) -> Any:
+        """Return the model of what was measured before an interruption."""
+        if not curator.measurements:
+            return None
+        evidence = evidence_of(curator, PublicTables.of(self.prior, curator.domain))
+        return self._model(curator, evidence, np.random.default_rng(0))
+
+    def _model(self, curator: Curator, evidence: Evidence, rng: np.random.Generator) -> SupportModel:
+        evidence = cross_fitted(evidence, self.max_megabytes)
+        model = GroupedModel.of(evidence, self.max_megabytes)
+        most = min(MOST_RECORDS, MOST_CODES // max(1, len(curator.domain)))
+        count = max(self.records, min(most, round(model.evidence.total)))
+        rules = curator.structural_zeros
+        weighted = weighted_records(model, count, rules, rng)
+        records = refined_records(weighted, model, rules, rng)
+        return SupportModel(Support(records), CliqueVector.zeros(records.domain, []), model.evidence.total)

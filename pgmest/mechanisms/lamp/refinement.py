@@ -1,0 +1,146 @@
+"""Refinement: records without weights, as many as the data has, changed code by code to fit all tables."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+
+import numpy as np
+
+from pgmest.data.dataset import Dataset
+from pgmest.inference.exact.structural_zeros import Rule
+from pgmest.mechanisms.lamp.grouped_model import GroupedModel
+from pgmest.mechanisms.lamp.raking import broken
+from pgmest.mechanisms.lamp.shrinkage import safe_ratios
+from pgmest.sampling.systematic import systematic
+from pgmest.synthesis.local_search import STOPPING_SHARE, Descent, TargetTable
+from pgmest.tables.domain import Clique, Domain
+from pgmest.tables.groups import is_identity, summed
+
+SWEEPS = 4
+"""The largest number of sweeps over all records; further ones change less than 1 % of the codes."""
+MOST_STEPS = 1.5e10
+"""The largest number of steps of all sweeps, about 10 s; in larger problems only some of the records are refined."""
+MOST_CELLS, MOST_PROJECTED = 5e7, 1e10
+"""The largest number of cells of all tables, counted twice, and the largest number of unmeasured pairs times records
+for which these pairs are targets."""
+LEAST_RECORDS = 1000
+"""The smallest number of records; each record of smaller data is represented by several."""
+LEAST_GUESS = 1e-3
+"""The weight of the estimated table, relative to the weighted records, within a group of codes."""
+
+
+def refined_records(
+    weighted: Dataset, model: GroupedModel, rules: Sequence[Rule], generator: np.random.Generator
+) -> Dataset:
+    """Return records, as many as the data has, that fit all measured tables as closely as possible.
+
+    They start as a systematic sample of the weighted records. Then each code of each record is replaced by the one that
+    minimizes the distance to all target tables (coordinate descent on integer counts). The targets of unmeasured pairs
+    are the tables of the weighted records. A record that would violate a rule keeps its original codes.
+
+    Args:
+        weighted: Records whose weights fit the tables.
+        model: The junction-tree model.
+        rules: The structural zeros.
+        generator: The random generator.
+    """
+    total = max(1, round(model.evidence.total))
+    count = total * -(-LEAST_RECORDS // total)
+    assert weighted.weights is not None
+    chosen = systematic(weighted.weights / weighted.weights.sum(), count, generator)
+    drawn = weighted.take(generator.permutation(np.repeat(np.arange(len(chosen)), chosen)))
+    columns = [np.asarray(column) for column in drawn.columns]
+    rows = np.stack(columns, axis=1).astype(np.uint16 if max(weighted.domain.shape) <= 1 << 16 else np.int64)
+    start = rows.copy() if rules else rows
+    refine_rows(rows, weighted.domain, target_tables(weighted, model), count / model.evidence.total, generator)
+    if rules:
+        impossible = broken(list(rows.T), weighted.domain, rules)
+        rows[impossible] = start[impossible]
+    columns = [np.ascontiguousarray(rows[:, axis]) for axis in range(rows.shape[1])]
+    return Dataset.from_codes(columns, weighted.domain, trusted=True)
+
+
+def target_tables(weighted: Dataset, model: GroupedModel) -> list[TargetTable]:
+    """Return the target tables: the measured ones, and the weighted records' tables of the other pairs.
+
+    The tables of the weighted records have a sampling error besides the noise of what they were fitted to. The errors
+    of all n such tables of an attribute are dependent, so the variance of each is multiplied by n.
+    """
+    evidence = model.evidence
+    noise = {answer.clique: answer.noise() ** 2 for answer in evidence.answers}
+    measured = {clique: noise[clique] for clique in _within(list(noise), evidence.domain, MOST_CELLS / 2)}
+    targets = [
+        TargetTable(clique, table, measured[clique]) for clique, table in _over_codes(weighted, model, measured).items()
+    ]
+    others = [pair for pair in combinations(evidence.noisy, 2) if pair not in noise]
+    others = others if len(others) * weighted.records <= MOST_PROJECTED else []
+    others = _within(others, evidence.domain, MOST_CELLS / 2 - sum(target.table.size for target in targets))
+    usual = float(np.median(list(measured.values()))) if measured else 0.0
+    found = [factor.values for factor in weighted.project_many(others)] if others else []
+    drawn = evidence.total / _effective_size(weighted)
+    together = Counter(name for pair in others for name in pair)
+    return targets + [
+        TargetTable((a, b), table, (usual + drawn * float(table.mean())) * (together[a] + together[b]) / 2)
+        for (a, b), table in zip(others, found, strict=True)
+    ]
+
+
+def _effective_size(weighted: Dataset) -> float:
+    """Return the effective sample size of weighted records (Kish 1965)."""
+    assert weighted.weights is not None
+    return float(weighted.weights.sum() ** 2 / np.square(weighted.weights).sum())
+
+
+def _over_codes(weighted: Dataset, model: GroupedModel, cliques: Iterable[Clique]) -> dict[Clique, np.ndarray]:
+    """Return the measured tables over all codes; within a group, they are proportional to the weighted records.
+
+    The weighted records fit the other tables within a group, too, which independence would contradict.
+    """
+    evidence, found = model.evidence, {}
+    place = {answer.clique: number for number, answer in enumerate(evidence.answers)}
+    whole = [
+        clique for clique in cliques if len(clique) > 2 or all(map(is_identity, evidence.answers[place[clique]].groups))
+    ]
+    found.update(zip(whole, model.tables(whole), strict=True))
+    grouped = [clique for clique in cliques if clique not in found]
+    for clique, drawn in zip(grouped, weighted.project_many(grouped) if grouped else (), strict=True):
+        answer, target = evidence.answers[place[clique]], evidence.tables[place[clique]]
+        least = LEAST_GUESS * evidence.table(place[clique], tuple(map(np.arange, drawn.values.shape)))
+        inside = drawn.values + least
+        sums = summed(inside, answer.groups)
+        ratio = safe_ratios(target, sums)
+        found[clique] = inside * ratio[np.ix_(*answer.groups)]
+    return found
+
+
+def _within(pairs: list[Clique], domain: Domain, cells: float) -> list[Clique]:
+    """Return the pairs with the fewest cells, up to a total number of cells."""
+    pairs = sorted(pairs, key=domain.size)
+    sizes = np.cumsum([domain.size(pair) for pair in pairs])
+    return pairs[: int(np.searchsorted(sizes, cells, side="right"))]
+
+
+def refine_rows(
+    rows: np.ndarray, domain: Domain, targets: Sequence[TargetTable], scale: float, generator: np.random.Generator
+) -> None:
+    """Refine records in place, sweep by sweep, until few codes change.
+
+    Args:
+        rows: The codes of the records, shape (records, attributes).
+        domain: The domain of the records.
+        targets: The target tables.
+        scale: The number of records per record of the data.
+        generator: The random generator for the order of records.
+    """
+    if not targets or len(domain) < 2:
+        return
+    descent = Descent.of(rows, domain, targets, scale)
+    left = int(MOST_STEPS / max(1.0, descent.steps))
+    for _ in range(SWEEPS):
+        order = generator.permutation(len(rows))[:left]
+        changed = descent.sweep(rows, order)
+        left -= len(order)
+        if left <= 0 or changed <= STOPPING_SHARE * len(order) * len(domain):
+            break

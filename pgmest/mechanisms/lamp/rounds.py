@@ -1,0 +1,435 @@
+"""Rounds: the scores, allocations and measurements of a run of LAMP."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pgmest.errors import SpendTooSmall
+from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE
+from pgmest.mechanisms.lamp.allocation import allocate, select_candidates
+from pgmest.mechanisms.lamp.answers import counts_all, grouping_query
+from pgmest.mechanisms.lamp.budget_plan import MeasuredMarginal
+from pgmest.mechanisms.lamp.candidates import (
+    CandidateMarginal,
+    NoiseModel,
+    interaction_fraction,
+    magnitude_histogram,
+    one_way_candidate,
+    range_candidate,
+    table_candidate,
+    total_candidate,
+    unscored_candidate,
+)
+from pgmest.mechanisms.lamp.dependence import Dependence
+from pgmest.mechanisms.lamp.evidence import Evidence
+from pgmest.mechanisms.lamp.grouped_model import GroupedModel, spanning_tree
+from pgmest.mechanisms.lamp.groups import nested_groups
+from pgmest.mechanisms.lamp.initial_measurements import InitialMeasurements
+from pgmest.mechanisms.lamp.public_tables import PublicTables
+from pgmest.mechanisms.lamp.scorer import COARSE_LEVEL, ScoreHistory, Scorer
+from pgmest.mechanisms.lamp.scores import scores_stddev
+from pgmest.mechanisms.lamp.shrinkage import ipf, significantly_negative
+from pgmest.mechanisms.lamp.workload_demand import WorkloadDemand
+from pgmest.mechanisms.lamp.workload_sensitivity import WorkloadSensitivity
+from pgmest.privacy.allocation import least_error_weights
+from pgmest.privacy.curator import Curator
+from pgmest.queries import Kron
+from pgmest.tables.domain import Clique
+from pgmest.tables.groups import summed
+
+if TYPE_CHECKING:
+    from pgmest.mechanisms.lamp.lamp import LAMP
+
+SCORING_THRESHOLD = 2.0
+"""Pairs are scored only if measuring all of them leaves a mean error above this many standard deviations of a score."""
+
+LEAST_SHARE = 1e-9
+"""A smaller remaining share of the budget is a rounding error."""
+
+MOST_TRIPLES, MOST_TRIPLE_CELLS = 500, 100_000
+"""The largest number of scored triples, those whose pairs depend most, and the largest number of cells of a triple."""
+
+DETECTABLE = 0.1
+"""A public table is compared with independence only if scores can detect this mean difference of total variation."""
+
+
+def evidence_of(curator: Curator, public: PublicTables | None = None, public_pairs: Iterable[Clique] = ()) -> Evidence:
+    """Return the evidence from all measurements, and from the public tables of `public_pairs`."""
+    total, _ = _total_of(curator)
+    return Evidence.of(curator.measurements, curator.domain, total, public, public_pairs)
+
+
+def _total_of(curator: Curator) -> tuple[float, float]:
+    """Return the number of records and its standard error, estimated from all answers that determine it."""
+    from pgmest.solvers.total import estimate_total
+
+    if curator.public_total is not None:
+        return curator.public_total, 0.0
+    whole = [m for m in curator.measurements if m.query is None or all(map(counts_all, m.query.matrices))]
+    found = estimate_total(whole, curator.domain)
+    return found.value, found.stddev
+
+
+@dataclass(eq=False)
+class Rounds:
+    """The state of a run of `LAMP`.
+
+    Attributes:
+        mechanism: The mechanism with its parameters.
+        curator: The curator that releases answers.
+        demand: The demand of the workload.
+        noise_model: The noise of a share.
+        public: The public table, if there is one.
+        public_pairs: The pairs that scores found closer to the public table than to independence.
+        measured_marginals: The measured marginals so far.
+        evidence: The evidence so far.
+        levels: For each attribute, its nested groups of codes.
+        workload_sensitivity: The sensitivity of the workload under the current one-way marginals.
+        level_of: The level of the groups of each measured pair and triple.
+        dependence: The estimated dependence of pairs and triples.
+        score_history: The scores so far.
+    """
+
+    mechanism: LAMP
+    curator: Curator
+    demand: WorkloadDemand
+    noise_model: NoiseModel
+    public: PublicTables | None = None
+    public_pairs: tuple[Clique, ...] = ()
+    measured_marginals: list[MeasuredMarginal] = field(default_factory=list)
+    evidence: Evidence = field(init=False)
+    levels: dict[str, tuple[np.ndarray, ...]] = field(init=False)
+    workload_sensitivity: WorkloadSensitivity = field(init=False)
+    level_of: dict[Clique, int] = field(default_factory=dict)
+    dependence: dict[Clique, Dependence] = field(default_factory=dict)
+    score_history: ScoreHistory = field(default_factory=ScoreHistory)
+    _histograms: dict[tuple[str, int], tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
+
+    @classmethod
+    def start(cls, mechanism: LAMP, curator: Curator, workload: Any) -> Rounds:
+        """Measure the one-way marginals."""
+        demand, public = WorkloadDemand.of(curator.domain, workload), PublicTables.of(mechanism.prior, curator.domain)
+        state = cls(mechanism, curator, demand, NoiseModel.of(curator.budget, curator.neighbors), public)
+        more = bool(demand.pairs or demand.has_range_queries)
+        share = mechanism.first_share if more else 1.0
+        total_known = curator.public_total is not None
+        first = InitialMeasurements.of(curator.domain, demand, state.noise_model, share, total_known)
+        cliques, shares = list(first.shares), list(first.shares.values())
+        spend = curator.budget * mechanism.first_share if more else curator.remaining
+        queries = [first.query(clique) for clique in cliques]
+        found = curator.measure_all(cliques, spend, weights=shares, queries=queries)
+        state.evidence = state._evidence()
+        state.levels = {name: nested_groups(state.evidence.counts(name)) for name in demand.attributes}
+        for measurement, share in zip(found, shares, strict=True):
+            size = tuple(curator.domain[name] for name in measurement.clique)
+            state.measured_marginals.append(
+                MeasuredMarginal(0, measurement.clique, size, share, float(np.mean(measurement.stddev)))
+            )
+        return state
+
+    def _evidence(self) -> Evidence:
+        return evidence_of(self.curator, self.public, self.public_pairs)
+
+    @property
+    def pairs(self) -> list[Clique]:
+        """The pairs of the workload."""
+        return list(self.demand.pairs)
+
+    def spend_all(self) -> None:
+        """Spend the budget that remains after the initial measurements."""
+        if not self.pairs:
+            self._measure_ranges()
+        elif self._scores_are_too_noisy():
+            self._measure_all()
+        else:
+            for number in range(1, self.mechanism.rounds + 1):
+                self._run_round(number)
+
+    @property
+    def _scorer(self) -> Scorer:
+        """The scorer for one release of scores."""
+        spend = self.curator.budget * self._score_share
+        return Scorer(self.curator, self.evidence, self.levels, spend, self.score_history)
+
+    @property
+    def _score_share(self) -> float:
+        """The share of the budget for one release of scores; triples have one release in the last round."""
+        return self.mechanism.scoring_share / (self.mechanism.rounds + bool(self.demand.triples))
+
+    def _scores_are_too_noisy(self) -> bool:
+        """Return whether measuring all pairs and triples of the workload leaves errors below the noise of scores.
+
+        The answer depends on the domain, the workload and the budget only. It is typical of tables with a few cells,
+        such as those of binary attributes.
+        """
+        mechanism, curator, wanted = self.mechanism, self.curator, {**self.demand.pairs, **self.demand.triples}
+        if len(self.demand.triples) > MOST_TRIPLES:
+            return False
+        shapes, importance = [curator.domain.project(clique).shape for clique in wanted], np.array([*wanted.values()])
+        sizes = np.array(
+            [
+                math.prod(shape) * math.sqrt(self.noise_model.variance_ratio(shape) * interaction_fraction(shape))
+                for shape in shapes
+            ]
+        )
+        kind, cliques = type(curator.budget), [()] * len(shapes)
+        weights = np.array(least_error_weights(curator.domain, cliques, kind, importance * sizes))
+        shares = (1 - mechanism.first_share) * weights / weights.sum()
+        errors = MEAN_ABSOLUTE * sizes / np.sqrt(self.noise_model.precision(shares))
+        spend = curator.budget * self._score_share
+        return float(errors.mean()) <= SCORING_THRESHOLD * scores_stddev(len(wanted), spend, curator.neighbors)
+
+    def _measure_all(self) -> None:
+        """Measure all pairs and triples without scores, and one-way marginals again if this lowers the error."""
+        self._update_sensitivity()
+        histograms = {name: magnitude_histogram(self.evidence.counts(name)) for name in self.demand.attributes}
+        candidates = [*self._one_way_candidates()]
+        for clique in (*self.pairs, *self.demand.triples):
+            sides = [histograms[name] for name in clique]
+            level = max(len(self.levels[name]) for name in clique) - 1
+            candidates.append(unscored_candidate(clique, sides, level, self.evidence.total, self.noise_model))
+        self._allocate(1, candidates, self.curator.remaining / self.curator.budget)
+
+    def _measure_ranges(self) -> None:
+        """Measure one-way marginals again, in rounds of equal budget, if only ranges of single attributes are asked."""
+        for number in range(1, self.mechanism.rounds + 1) if self.demand.has_range_queries else ():
+            self._update_sensitivity()
+            left = self.curator.remaining / self.curator.budget / (self.mechanism.rounds + 1 - number)
+            self._allocate(number, list(self._one_way_candidates()), left)
+
+    def _allocate(self, number: int, candidates: Sequence[CandidateMarginal], share: float) -> None:
+        """Measure all candidates that get a part of a share of the budget."""
+        shares = allocate(candidates, self.workload_sensitivity.item_errors, share)
+        self._measure(
+            number, {c.clique: (c, float(part)) for c, part in zip(candidates, shares, strict=True) if part > 0}, share
+        )
+        self.evidence = self._evidence()
+
+    def _run_round(self, number: int) -> None:
+        """Score, allocate and measure."""
+        last = number == self.mechanism.rounds
+        self._update_sensitivity()
+        self._score(triples=last)
+        later = self._score_share * (self.mechanism.rounds + bool(self.demand.triples) - number)
+        left = max(0.0, self.curator.remaining / self.curator.budget - (0.0 if last else later))
+        if left < LEAST_SHARE:
+            return
+        candidates = [*self._one_way_candidates(), *self._table_candidates()]
+        plan = select_candidates(
+            candidates, self.workload_sensitivity.item_errors, left, self.mechanism.min_error_reduction
+        )
+        chosen = plan if last else self._strongest(plan, tree=number == 1)
+        if chosen:
+            self._measure(number, chosen, left if last else min(left, sum(share for _, share in chosen.values())))
+        self.evidence = self._evidence()
+
+    def _strongest(
+        self, plan: dict[Clique, tuple[CandidateMarginal, float]], tree: bool
+    ) -> dict[Clique, tuple[CandidateMarginal, float]]:
+        """Return the candidates that are unmeasured pairs of the maximum spanning tree, or their stronger half."""
+        fresh = [pair for pair in plan if len(pair) == 2 and not plan[pair][0].measured]
+        fresh.sort(key=lambda pair: -self.dependence[pair].whole)
+        return {pair: plan[pair] for pair in (spanning_tree(fresh) if tree else fresh[: (len(fresh) + 1) // 2])}
+
+    def _update_sensitivity(self) -> None:
+        """Compute the sensitivity of the workload from the current one-way marginals."""
+        self._histograms.clear()
+        counts = {name: self.evidence.counts(name) for name in self.demand.attributes}
+        self.workload_sensitivity = WorkloadSensitivity.of(self.demand, counts, self.levels)
+
+    # -- scores -------------------------------------------------------------------------------------------------------
+
+    def _score(self, triples: bool) -> None:
+        """Score pairs, and triples if asked for, and update the estimated dependence of those that are not measured."""
+        scorer, expected = self._scorer, self._expected()
+        if not (triples and self.demand.triples):
+            expected = {pair: table for pair, table in expected.items() if pair not in self.level_of}
+        if not expected:
+            return
+        if self.public is not None and not self.evidence.answers and self._can_compare():
+            found = self._compare_with_public(self.public, expected)
+        else:
+            found = scorer.found([expected])[0].dependence
+        self.dependence.update((pair, new) for pair, new in found.items() if pair not in self.level_of)
+        if triples:
+            expected = self._expected_triples(self._triple_candidates(), expected)
+            if expected:
+                self.dependence.update(scorer.found([expected], found)[0].dependence)
+
+    def _can_compare(self) -> bool:
+        """Return whether the scores of all pairs can detect a mean difference of `DETECTABLE`.
+
+        Otherwise the comparison is left out, since twice as many scores have more noise.
+        """
+        spend, count = self.curator.budget * self._score_share, len(self.pairs)
+        stddev = scores_stddev(4 * count, spend, self.curator.neighbors)
+        return 2 * math.sqrt(2 / count) * stddev <= DETECTABLE * 2 * self.evidence.total
+
+    def _compare_with_public(
+        self, public: PublicTables, independent: dict[Clique, np.ndarray]
+    ) -> dict[Clique, Dependence]:
+        """Return the dependence of each pair from independence or from its public table, whichever is closer.
+
+        Both are scored in one release. The pairs that are closer to the public table become `public_pairs`.
+        """
+        public.prepare(self.pairs)
+        tables = {pair: public.pair(pair, *map(self.evidence.counts, pair)) for pair in self.pairs}
+        scorer = self._scorer
+        alone, beside = scorer.found([independent, tables])
+        differences = {pair: beside.noisy[pair] - alone.noisy[pair] for pair in self.pairs}
+        errors = dict.fromkeys(self.pairs, math.hypot(alone.stddev, beside.stddev))
+        nearer = significantly_negative(differences, errors, whole=-2.0, alone=1.0)
+        self.public_pairs = tuple(pair for pair in self.pairs if pair in nearer)
+        return {**alone.dependence, **{pair: beside.dependence[pair] for pair in self.public_pairs}}
+
+    def _expected(self) -> dict[Clique, np.ndarray]:
+        """Return the table of each pair under the current model."""
+        if not self.evidence.answers:
+            counts = {name: self.evidence.counts(name) for name in self.demand.attributes}
+            return {(a, b): np.outer(counts[a], counts[b]) / self.evidence.total for a, b in self.pairs}
+        model = GroupedModel.of(self.evidence, self.mechanism.max_megabytes)
+        return dict(zip(self.pairs, model.tables(self.pairs), strict=True))
+
+    def _triple_candidates(self) -> list[Clique]:
+        """Return the triples that may be measured, whose pairs all depend, by decreasing dependence of these.
+
+        The list is empty if the noise of scores is larger than the mean dependence of the pairs: the interaction
+        of three attributes is rarely stronger than that of two, so the budget is better spent on pairs.
+        """
+        domain, strength = self.curator.domain, {pair: found.whole for pair, found in self.dependence.items()}
+        possible = [
+            triple
+            for triple in self.demand.triples
+            if domain.size(triple) <= MOST_TRIPLE_CELLS
+            and min(domain.project(triple).shape) > 1
+            and all(strength.get(pair, 0.0) > 0 for pair in combinations(triple, 2))
+        ]
+        possible.sort(key=lambda triple: -sum(strength[pair] for pair in combinations(triple, 2)))
+        candidates = possible[:MOST_TRIPLES]
+        inside = [strength[pair] for triple in candidates for pair in combinations(triple, 2)]
+        return candidates if inside and self._scorer.stddev(candidates) <= float(np.mean(inside)) else []
+
+    def _expected_triples(self, triples: Sequence[Clique], pairs: dict[Clique, np.ndarray]) -> dict[Clique, np.ndarray]:
+        """Return the maximum-entropy table of each triple given its pairs under the current model."""
+        found = {}
+        for triple in triples:
+            margins = {axes: pairs[triple[axes[0]], triple[axes[1]]] for axes in combinations(range(3), 2)}
+            start = np.multiply.outer(margins[0, 1], self.evidence.counts(triple[2])) / self.evidence.total
+            found[triple] = ipf(start, margins)
+        return found
+
+    # -- candidates and measurements -----------------------------------------------------------------------------------
+
+    def _one_way_candidates(self) -> Iterable[CandidateMarginal]:
+        """Yield the candidates for the number of records, if it is not public, and for all attributes."""
+        _, stddev = _total_of(self.curator)
+        if stddev > 0:
+            yield total_candidate(stddev, self.noise_model)
+        for name in self.demand.attributes:
+            views = self.workload_sensitivity.views.get((name,))
+            if views is None:
+                yield one_way_candidate(
+                    (name,), self.evidence.counts(name), self.evidence.stddev(name), self.noise_model
+                )
+            else:
+                rows = [(view.key, view.weight, self.workload_sensitivity.queries(name, view.key)) for view in views]
+                yield range_candidate(
+                    (name,), self.evidence.covariance(name), self.levels[name], rows, self.noise_model
+                )
+
+    def _table_candidates(self) -> Iterable[CandidateMarginal]:
+        """Yield the candidates for all pairs and triples with dependence."""
+        for clique, found in self.dependence.items():
+            if found.whole > 0:
+                yield self._table_candidate(clique)
+
+    def _table_candidate(self, clique: Clique) -> CandidateMarginal:
+        levels = range(max(len(self.levels[name]) for name in clique))
+        sides = [tuple(self._histogram(name, level) for name in clique) for level in levels]
+        finest = [all(level >= len(self.levels[name]) - 1 for name in clique) for level in levels]
+        answer = self.evidence.answer_about(clique) if clique in self.level_of else None
+        earlier = None if answer is None else (self.level_of[clique], 1 / answer.variance)
+        return table_candidate(
+            clique,
+            sides,
+            finest,
+            self.dependence[clique],
+            COARSE_LEVEL,
+            self.evidence.total,
+            self.noise_model,
+            earlier,
+            self.workload_sensitivity.of_table(clique),
+        )
+
+    def _histogram(self, name: str, level: int) -> tuple[np.ndarray, np.ndarray]:
+        level = min(level, len(self.levels[name]) - 1)
+        if (name, level) not in self._histograms:
+            self._histograms[name, level] = magnitude_histogram(
+                summed(self.evidence.counts(name), (self.levels[name][level],))
+            )
+        return self._histograms[name, level]
+
+    def _measure(self, number: int, chosen: dict[Clique, tuple[CandidateMarginal, float]], share: float) -> None:
+        """Measure the chosen candidates with a share of the budget.
+
+        If a part is too small for the noise to be sampled, nothing is charged. Then the larger half of the parts gets
+        the whole share. If even a single part is too small, the share stays unspent.
+        """
+        while chosen:
+            try:
+                return self._measure_at_once(number, chosen, share)
+            except SpendTooSmall:
+                strongest = sorted(chosen, key=lambda clique: -chosen[clique][1])[: len(chosen) // 2]
+                chosen = {clique: chosen[clique] for clique in chosen if clique in set(strongest)}
+
+    def _measure_at_once(
+        self, number: int, chosen: dict[Clique, tuple[CandidateMarginal, float]], share: float
+    ) -> None:
+        whole = sum(part for _, part in chosen.values())
+        left = self.curator.remaining / self.curator.budget
+        spend = self.curator.remaining if share >= left else self.curator.budget * share
+        cliques, groups = list(chosen), []
+        for clique in cliques:
+            candidate, part = chosen[clique]
+            level = None if candidate.levels is None else candidate.level(part * share / whole)
+            if len(clique) > 1:  # a pair or triple keeps its groups, so that its answers can be averaged
+                level = self.level_of.setdefault(clique, candidate.level(part * share / whole))
+            groups.append(self._groups(clique, level))
+        queries = [self._query(clique, sides) for clique, sides in zip(cliques, groups, strict=True)]
+        weights = [chosen[clique][1] for clique in cliques]
+        found = self.curator.measure_all(cliques, spend, weights=weights, queries=queries)
+        for measurement, sides, weight in zip(found, groups, weights, strict=True):
+            self._add_measured(number, measurement, sides, chosen[measurement.clique][0], weight * share / whole)
+
+    def _query(self, clique: Clique, groups: list[np.ndarray]) -> Kron | None:
+        """Return the query for a marginal over groups; None asks for the number of records."""
+        if not clique:
+            return None
+        # attributes with range queries are counted, which also determines the number of records
+        counts = len(clique) == 1 and clique in self.workload_sensitivity.views
+        return grouping_query(
+            clique, groups, [not counts and self.noise_model.contrasted(int(labels[-1]) + 1) for labels in groups]
+        )
+
+    def _groups(self, clique: Clique, level: int | None) -> list[np.ndarray]:
+        """Return the groups of each attribute at a level; at most its last one, where each code is its own group."""
+        last = {name: len(self.levels[name]) - 1 for name in clique}
+        return [self.levels[name][last[name] if level is None else min(level, last[name])] for name in clique]
+
+    def _add_measured(
+        self, number: int, measurement: Any, groups: list[np.ndarray], candidate: CandidateMarginal, share: float
+    ) -> None:
+        clique, size = measurement.clique, tuple(int(labels[-1]) + 1 for labels in groups)
+        scale = 1 / (2 * self.evidence.total)
+        before = float(candidate.errors[0]) * scale
+        after = (1 - candidate.reduction(share)) * float(candidate.errors[0]) * scale
+        stddev = float(np.mean(measurement.stddev))
+        self.measured_marginals.append(
+            MeasuredMarginal(number, clique, size, share, stddev, before if len(clique) > 1 else None, after)
+        )

@@ -1,0 +1,163 @@
+"""PreparedRun: a run of a mechanism between the checks of `Mechanism.fit` and the result.
+
+`Mechanism.fit` prepares a run, opens its curator, runs it and makes the result. Nothing is paid before the curator is
+opened.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from pgmest.data.dataset import Dataset
+from pgmest.errors import ArgumentError
+from pgmest.inference.exact.structural_zeros import Rule
+from pgmest.mechanisms.error_bars import with_refit
+from pgmest.mechanisms.known_zeros import ZEROS, honored
+from pgmest.mechanisms.result import Outcome, OwnerOnly, Result
+from pgmest.mechanisms.stopping import Stop, stopped_early
+from pgmest.privacy.budgets import ApproxDP, Budget
+from pgmest.privacy.charge_plan import ChargePlan
+from pgmest.privacy.curator import Curator
+from pgmest.tables.domain import Domain
+from pgmest.workloads import Workload
+
+if TYPE_CHECKING:
+    from pgmest.mechanisms.mechanism import Mechanism
+
+
+class Drafting(Protocol):
+    """Private requests that decide how the records are coded, such as bought bounds; the curator of the run pays."""
+
+    @property
+    def domain(self) -> Domain:
+        """The attributes, with placeholders for the numbers of values that are not known yet."""
+        ...
+
+    @property
+    def delta(self) -> float:
+        """The part of delta that thresholds may spend."""
+        ...
+
+    @property
+    def promise(self) -> ApproxDP | None:
+        """The (epsilon, delta) of the whole run, thresholds included; None if the budget was stated as rho."""
+        ...
+
+    def __call__(self, curator: Curator, /) -> Curator:
+        """Ask the curator, and return the curator of the coded records for the mechanism."""
+        ...
+
+
+@dataclass(frozen=True)
+class EndedRun:
+    """A run that has ended, by itself or early.
+
+    Attributes:
+        made: the return value of `Mechanism.run`, or of `Mechanism.conclude` if the run ended early.
+        curator: the curator that paid.
+        seen: the curator that the mechanism asked: `curator`, or its view of the records that a drafting coded.
+        stop: how the run ended.
+    """
+
+    made: Any
+    curator: Curator
+    seen: Curator
+    stop: Stop
+
+
+@dataclass(frozen=True)
+class PreparedRun:
+    """A run whose arguments have been checked and whose budget is calibrated.
+
+    Attributes:
+        mechanism: the mechanism, with the neighboring relation of the data.
+        data: the private records.
+        workload: the checked workload; None for the mechanism's default.
+        budget: the budget of the run.
+        plan: the charges that the budget was calibrated for, if they are fixed beforehand.
+        rules: the structural zeros.
+        noise: the generator of simulated noise.
+        choices: the generator of the mechanism's own choices.
+        drafting: the requests that code the records first, if any.
+    """
+
+    mechanism: Mechanism
+    data: Dataset
+    workload: Workload | None
+    budget: Budget
+    plan: ChargePlan | None
+    rules: tuple[Rule, ...]
+    noise: np.random.Generator
+    choices: np.random.Generator
+    drafting: Drafting | None
+
+    def open_curator(self, **options: Any) -> Curator:
+        """Return the curator of the run.
+
+        Args:
+            options: the curator's journal, ledger and on_charge.
+
+        Raises:
+            BudgetExceeded, LedgerError, JournalError: as for `Curator`.
+        """
+        return Curator(
+            self.data,
+            self.budget,
+            plan=self.plan,
+            neighbors=self.mechanism.neighbors,
+            backend=self.mechanism.backend,
+            seed=self.noise,
+            label=self.mechanism.title,
+            structural_zeros=self.rules,
+            threshold_delta=0.0 if self.drafting is None else self.drafting.delta,
+            promise=(self.mechanism if self.drafting is None else self.drafting).promise,
+            **options,
+        )
+
+    def run(self, curator: Curator, time_limit: float | None, silent: bool) -> EndedRun:
+        """Run the mechanism; if Ctrl-C or the time limit stops the run, estimate from the answers so far.
+
+        Raises:
+            KeyboardInterrupt: if no model can be made of the answers before Ctrl-C, or at a second Ctrl-C.
+            ArgumentError: if nothing was measured within the time limit.
+        """
+        made, seen = None, curator
+        with stopped_early(curator, time_limit, silent) as stop:
+            if self.drafting is not None:
+                seen = self.drafting(curator)
+            made = self.mechanism.run(seen, self.workload, self.choices)
+        if made is None and stop.early:
+            made = self._concluded(seen, stop)
+        return EndedRun(made, curator, seen, stop)
+
+    def _concluded(self, seen: Curator, stop: Stop) -> Any:
+        """Return the estimate from the answers before the run was stopped."""
+        if stop.timed_out and not seen.measurements:
+            raise ArgumentError.of("time_limit", stop.limit, "longer: nothing was measured in that time")
+        made = self.mechanism.conclude(seen)
+        if made is None:
+            raise KeyboardInterrupt
+        return made
+
+    def result(self, ended: EndedRun, owner_only: OwnerOnly) -> Result:
+        """Return the model with its ledger and the public details of the run."""
+        outcome = ended.made if isinstance(ended.made, Outcome) else Outcome(ended.made)
+        model = with_refit(outcome.model, ended.seen)
+        details = dict(outcome.details)
+        if self.rules:
+            details[ZEROS] = honored(model, self.rules, ended.seen.domain)
+        if ended.stop.timed_out:
+            details["time_limit"] = ended.stop.limit
+        return Result(
+            model,
+            ended.curator.ledger.statement(),
+            ended.seen.measurements,
+            ended.seen.domain,
+            self.mechanism,
+            ended.curator.stopped,
+            details,
+            owner_only,
+        )

@@ -1,0 +1,118 @@
+"""`interval`: the one front door to the intervals of a model's answers, whatever kind of model it is.
+
+    kind          what it is made of                                                    file
+    "noise"       models estimated again from answers with fresh noise (a bootstrap)    uncertainty.py
+    "posterior"   draws of the models that the answers allow                            posterior/
+    "bounds"      linear programs over all tables that are compatible with the answers  bounds/
+
+All three need a model that knows what it was estimated from (`Refittable`). The methods of `Model` call this function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from pgmest.errors import ArgumentError
+from pgmest.models.intervals import KINDS, Interval, check_level
+from pgmest.models.refittable import Refittable, estimated_from
+
+if TYPE_CHECKING:
+    from pgmest.models.base import ModelBase
+    from pgmest.models.posterior.posterior import About
+
+Kind = Literal["auto", "noise", "posterior", "bounds"]
+
+
+def interval(
+    model: ModelBase | Refittable,
+    query: Any,
+    clique: Iterable[str] | str | None = None,
+    given: Mapping[str, int] | None = None,
+    *,
+    level: float = 0.95,
+    kind: Kind = "auto",
+    about: About = "table",
+) -> Interval:
+    """Return the ends of a model's answer, in counts; the guide on answers says which kind to publish.
+
+    - "noise": the estimate plus and minus its standard error from the noise (`Model.uncertainty`).
+    - "posterior": credible intervals of the posterior last drawn (`Model.posterior`). Without one, the first call draws
+      a thousand times. For attributes that were not measured together, dependence is drawn, too, as strong as that of
+      the measured cliques.
+    - "bounds": the least and the largest value in any table that is compatible with the measurements (`Model.bounds`).
+    - "auto": "posterior" if one measured clique contains all attributes of the query, or if all attributes were
+      measured and at least three cliques show how strongly attributes depend on each other; else "bounds". The `kind`
+      and `basis` of the result say which.
+
+    >>> import pgmest as pg
+    >>> noisy = pg.LinearMeasurement([[20.3, 9.1], [31.2, 18.8], [8.9, 11.7]], ("age", "sex"), stddev=1.0)
+    >>> model = pg.estimate([noisy], {"age": 3, "sex": 2})
+    >>> low, high = pg.interval(model, "sex", kind="noise")
+    >>> bool((low.values < model.project("sex").values).all())
+    True
+
+    Args:
+        model: a model that `estimate` returned. Models of other kinds have no intervals yet.
+        query: as for `Model.answer`, but one query only; or attributes, for their marginal; or, except for "bounds", a
+            function: of a table of counts if `clique=` names its attributes, else of a model.
+        clique, given: as for `Model.answer` and `Model.project`.
+        level: the probability that goes with the ends.
+        kind: one of the four above.
+        about: the "table" that was measured, or the "population" from which it was drawn ("posterior" only).
+
+    Raises:
+        ArgumentError: a kind of model without intervals, a model that has lost its measurements, a kind or level that
+            is not valid, or for "auto" a function of a model, because the attributes that it reads are unknown.
+        QueryError, UnknownAttributeError, ...: as for `Model.answer` and `Model.project`.
+    """
+    # scipy.optimize and scipy.stats, which these modules load, take a second: `import pgmest` must not wait for them.
+    from pgmest.models.bounds.bounds import bounds_of
+    from pgmest.models.posterior.posterior_of import posterior_of
+    from pgmest.models.uncertainty import uncertainty_of
+
+    if kind not in KINDS:
+        raise ArgumentError.of("kind", kind, KINDS)
+    check_level(level)
+    if kind not in ("posterior", "auto") and about != "table":
+        raise ArgumentError.of("about", about, f"'table': intervals of kind {kind!r} are about nothing else")
+    estimated_from(model, "intervals")
+    known = cast(Refittable, model)
+    if kind == "bounds":
+        return bounds_of(known, query, clique, given, level=level)
+    if kind == "noise":
+        ends = uncertainty_of(known, query, clique, given).interval(level)
+        return Interval(*ends, level, kind, basis="replicates")
+    if kind == "auto" and about == "table" and not _is_identified(known, query, clique, given):
+        return bounds_of(known, query, clique, given, level=level)
+    posterior = known.kept.posterior or posterior_of(known)
+    return posterior.interval(query, clique, given, level=level, about=about)
+
+
+def _is_identified(model: Refittable, query: Any, clique: Any, given: Mapping[str, int] | None) -> bool:
+    """Return whether the measurements say enough about a query for a posterior to cover.
+
+    Raises:
+        ArgumentError: a function of a model, or a function for which neither a posterior nor bounds would cover.
+    """
+    from pgmest.models.posterior.strength import FEWEST_CLIQUES, is_table
+    from pgmest.models.posterior.table_query import attributes_of
+
+    _, measurements = estimated_from(model, "intervals")
+    names = attributes_of(query, clique, model.domain)
+    if names is None:
+        raise ArgumentError(
+            "the attributes that a function of a model reads are unknown, so its kind of interval cannot be chosen: "
+            "name them by clique= and make it a function of their table, or choose kind= yourself."
+        )
+    wanted, whole = {*names, *(given or ())}, {frozenset(m.clique) for m in measurements}
+    tables = {frozenset(m.clique) for m in measurements if is_table(m)}
+    known = wanted <= frozenset().union(*whole)
+    if any(wanted <= one for one in whole) or (known and len(tables) >= FEWEST_CLIQUES):
+        return True
+    if callable(query):
+        raise ArgumentError(
+            f"the measurements do not tell how {', '.join(sorted(wanted))} depend on each other, and there are no "
+            'bounds of functions: ask for the bounds of a marginal, or choose kind="posterior" and what it assumes.'
+        )
+    return False

@@ -1,0 +1,190 @@
+"""Pictures of marginals: true and estimated ones, those of a release alone, and the errors of all pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pgmest.errors import ArgumentError
+from pgmest.plots.style import (
+    COLORS,
+    INK,
+    NEW,
+    TRUTH,
+    draw_matrix,
+    mark_codes,
+    panels_in,
+    pyplot_for,
+    rows_of,
+    shown,
+    style,
+)
+from pgmest.tables.distances import total_variation
+from pgmest.tables.domain import Clique
+from pgmest.tables.factor import Factor
+from pgmest.workloads import Projectable
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure, SubFigure
+
+BARS_A_ROW, MAPS_A_ROW = 4, 2
+"""The numbers of panels in a row, for one-way and for two-way marginals."""
+
+LABEL_INCHES = 0.6
+"""The additional height of a row of panels, in inches, if values have labels."""
+
+Labels = Mapping[str, Sequence[str]]
+"""The labels of the codes, by attribute."""
+
+
+def compare_marginals(
+    true: Projectable,
+    estimated: Projectable,
+    cliques: Iterable[Iterable[str]],
+    measured: Iterable[Iterable[str]] | None = None,
+    title: str = "",
+    labels: Labels | None = None,
+) -> Figure:
+    """Draw true and estimated marginals: one-way marginals as an area and a line, two-way ones as heat maps.
+
+    The two heat maps of a marginal have one scale. Each title has the marginal's total variation distance (a fraction
+    of the records), and, if `measured` is given, whether the marginal was measured.
+
+    Args:
+        true: the data, anything whose `project(clique)` is a Factor of counts.
+        estimated: the model, or records sampled from it.
+        cliques: the marginals to draw, each over one or two attributes; one-way marginals come first.
+        measured: the cliques that were measured.
+        title: a heading for the whole figure.
+        labels: attribute -> the labels of its codes; codes are shown for the other attributes.
+
+    Returns:
+        the figure; save it with `figure.savefig(path)`.
+
+    Raises:
+        OptionalDependencyError: matplotlib is not installed.
+        ArgumentError: there is no clique, or a clique has more than two attributes.
+    """
+    chosen = [tuple(clique) for clique in cliques]
+    if not chosen or any(len(clique) not in (1, 2) for clique in chosen):
+        raise ArgumentError.of("cliques", chosen, "one or more cliques of one or two attributes each")
+    pyplot = pyplot_for("comparing marginals in a picture")
+    bars, maps = ([clique for clique in chosen if len(clique) == size] for size in (1, 2))
+    more = LABEL_INCHES if labels else 0.0
+    heights = [2.2 + more] * rows_of(bars, BARS_A_ROW) + [2.9 + more] * rows_of(maps, MAPS_A_ROW)
+    notes = None if measured is None else {frozenset(clique) for clique in measured}
+
+    with pyplot.rc_context(style()):
+        figure = pyplot.figure(figsize=(12, sum(heights) + 0.5), layout="constrained")
+        figure.get_layout_engine().set(w_pad=0.08, h_pad=0.06)
+        bands = list(figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False).flat)
+        bar_panels = panels_in(bands[: rows_of(bars, BARS_A_ROW)], len(bars), BARS_A_ROW)
+        map_panels = panels_in(bands[rows_of(bars, BARS_A_ROW) :], len(maps), MAPS_A_ROW)
+        for draw, panels, group in ((_draw_bars, bar_panels, bars), (_draw_maps, map_panels, maps)):
+            for panel, clique in zip(panels, group, strict=True):
+                tables = true.project(clique), estimated.project(clique)
+                draw(panel, *tables, labels or {})
+                _label(panel, *tables, notes)
+        figure.suptitle(title, fontsize=13, fontweight="bold")
+        if bars:
+            figure.legend(*bar_panels[0].axes[0].get_legend_handles_labels(), loc="upper right", ncols=2, frameon=False)
+    return figure
+
+
+def draw_marginals(
+    source: Projectable,
+    attributes: Iterable[str],
+    title: str = "",
+    labels: Labels | None = None,
+    *,
+    across: int = BARS_A_ROW,
+) -> Figure:
+    """Draw the one-way marginals of one source as areas, `across` in a row.
+
+    Args:
+        source: anything whose `project(clique)` is a Factor of counts.
+        attributes: the attributes to draw.
+        title: a heading for the whole figure.
+        labels: attribute -> the labels of its codes; codes are shown for the other attributes.
+        across: the number of panels in a row.
+
+    Raises:
+        OptionalDependencyError: matplotlib is not installed.
+        ArgumentError: there is no attribute.
+    """
+    names = list(attributes)
+    if not names:
+        raise ArgumentError.of("attributes", names, "at least one attribute")
+    pyplot = pyplot_for("drawing marginals")
+    with pyplot.rc_context(style()):
+        rows = rows_of([(name,) for name in names], across)
+        height = (1.9 + (LABEL_INCHES if labels else 0.0)) * rows + (0.4 if title or across > 1 else 0.0)
+        size = (3 * across, height)
+        figure, grid = pyplot.subplots(rows, across, figsize=size, squeeze=False, layout="constrained")
+        for axes in grid.flat[len(names) :]:
+            axes.axis("off")
+        for axes, name in zip(grid.flat, names, strict=False):
+            values = source.project((name,)).values
+            axes.stairs(values, np.arange(values.size + 1) - 0.5, fill=True, color=TRUTH)
+            axes.set(title=shown(name), ylabel="records", xlim=(-0.5, values.size - 0.5))
+            mark_codes(axes.xaxis, values.size, (labels or {}).get(name))
+            axes.set_ylim(bottom=0)
+        figure.suptitle(title, fontsize=13, fontweight="bold")
+    return figure
+
+
+def draw_pair_errors(errors: Mapping[Clique, float], title: str = "") -> Figure:
+    """Draw the errors of two-way marginals as a matrix with a row and a column for each attribute; dark is bad.
+
+    Args:
+        errors: clique of two attributes -> its total variation distance, as `evaluation.marginal_errors` returns them.
+        title: a heading.
+
+    Raises:
+        OptionalDependencyError: matplotlib is not installed.
+        ArgumentError: there is no pair, or a clique has another size.
+    """
+    if not errors or any(len(clique) != 2 for clique in errors):
+        raise ArgumentError.of("errors", list(errors), "the errors of one or more pairs of attributes")
+    pyplot = pyplot_for("drawing the errors of pairs")
+    names = sorted({name for clique in errors for name in clique})
+    matrix = np.full((len(names), len(names)), np.nan)
+    for (row, column), error in errors.items():
+        places = names.index(row), names.index(column)
+        matrix[places] = matrix[places[::-1]] = error
+    return draw_matrix(pyplot, matrix, names, title, "total variation error", max(errors.values()) or 1.0)
+
+
+def _label(panel: SubFigure, true: Factor, estimated: Factor, measured: set[frozenset[str]] | None) -> None:
+    """Write the attributes above a panel, and below whether the marginal was measured, and its error."""
+    known = measured is None or frozenset(true.domain) in measured
+    status = "" if measured is None else ("measured, " if known else "never measured, ")
+    panel.suptitle(shown(" × ".join(true.domain)), fontsize=10, fontweight="bold", color=INK if known else NEW)
+    panel.supxlabel(f"{status}total variation error {total_variation(true, estimated):.4f}", fontsize=8.5)
+
+
+def _draw_bars(panel: SubFigure, true: Factor, estimated: Factor, labels: Labels) -> None:
+    axes = panel.subplots()
+    edges = np.arange(true.values.size + 1) - 0.5
+    axes.stairs(true.values, edges, fill=True, color=TRUTH, label="true")
+    axes.stairs(estimated.values, edges, color=INK, linewidth=1.1, label="estimated")
+    axes.set(xlim=(edges[0], edges[-1]), ylabel="records")
+    mark_codes(axes.xaxis, true.values.size, labels.get(true.domain.attributes[0]))
+    axes.set_ylim(bottom=0)
+
+
+def _draw_maps(panel: SubFigure, true: Factor, estimated: Factor, labels: Labels) -> None:
+    from matplotlib.colors import PowerNorm
+
+    norm = PowerNorm(0.4, vmin=0, vmax=max(true.values.max(), estimated.values.max(), 1.0))
+    across, up = true.domain.attributes
+    both = panel.subplots(1, 2, sharey=True)
+    for axes, table, name in zip(both, (true, estimated), ("true", "estimated"), strict=True):
+        image = axes.imshow(table.values.T, norm=norm, cmap=COLORS, aspect="auto", origin="lower", interpolation="none")
+        axes.set(title=name, xlabel=shown(across))
+        mark_codes(axes.xaxis, true.domain[across], labels.get(across))
+        mark_codes(axes.yaxis, true.domain[up], labels.get(up))
+    both[0].set_ylabel(shown(up))
+    panel.colorbar(image, ax=both, fraction=0.04, pad=0.01, aspect=30, label="records")

@@ -1,0 +1,211 @@
+"""The style of all pictures, and the layout of panels; pictures are legible in gray.
+
+True counts are a light area, estimates a dark line; heat maps go from light to dark. Lines that are compared also
+differ in their dashes and markers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextvars import ContextVar
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pgmest.errors import OptionalDependencyError
+
+if TYPE_CHECKING:
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure, SubFigure
+
+INK, TRUTH, NEW = "#10233f", "#a9cbe4", "#b3401f"
+COLORS = "YlGnBu"
+LINES: tuple[dict[str, Any], ...] = tuple(
+    {"color": color, "linestyle": dashes, "marker": marker, "markersize": 4.5, "linewidth": 1.2}
+    for color, dashes, marker in (
+        (INK, "-", "o"),
+        (NEW, "--", "s"),
+        ("#3c7fb1", "-", "^"),
+        ("#8a8a8a", ":", "D"),
+        ("#c98a2b", "-.", "v"),
+        ("#5d8c4a", "--", "P"),
+        ("#7b4f8f", "-", "X"),
+        ("#b07a94", ":", "<"),
+        ("#2f6f6a", "-.", ">"),
+        ("#444444", "--", "*"),
+    )
+)
+"""The looks of the lines that are compared, in turn; after the last, the first one is used again."""
+
+PICTURE_STYLE: dict[str, Any] = {
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.6,
+    "axes.labelsize": 8,
+    "axes.titlesize": 8,
+    "xtick.labelsize": 7.5,
+    "ytick.labelsize": 7.5,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "text.parse_math": False,  # attributes may be named "$"
+}
+
+
+FALLBACK_FONTS = (
+    "Noto Sans CJK SC",
+    "Noto Sans CJK JP",
+    "Noto Sans SC",
+    "Noto Sans JP",
+    "Noto Sans KR",
+    "Source Han Sans SC",
+    "WenQuanYi Zen Hei",
+    "Droid Sans Fallback",
+    "PingFang SC",
+    "Hiragino Sans",
+    "Apple SD Gothic Neo",
+    "Microsoft YaHei",
+    "Yu Gothic",
+    "Malgun Gothic",
+    "Arial Unicode MS",
+    "Noto Sans",
+    "Noto Sans Arabic",
+    "Noto Sans Devanagari",
+    "Noto Sans Thai",
+)
+"""Fonts for scripts that matplotlib's default font lacks; those that are installed are used."""
+
+DOTS_PER_INCH = 110
+"""The resolution of pictures in pages."""
+
+LONGEST_LABEL = 14
+"""The most characters of a label of a value; longer labels are cut."""
+
+MOST_NAMED = 60
+"""The most attributes of a matrix whose names are drawn; more would not be legible."""
+
+ACROSS = 28
+"""The most characters of labels that fit side by side under a panel."""
+
+
+def pyplot_for(feature: str) -> Any:
+    """Return matplotlib.pyplot; raise OptionalDependencyError with the feature's name if it is not installed."""
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        raise OptionalDependencyError.of("matplotlib", feature) from None
+    pyplot.draw_if_interactive()  # chooses the backend; inside rc_context, notebooks would no longer show figures
+    return pyplot
+
+
+@cache
+def fonts() -> tuple[str, ...]:
+    """Return matplotlib's default font and the installed fallbacks; a character is drawn with the first that has it."""
+    from matplotlib import font_manager
+
+    installed = {entry.name for entry in font_manager.fontManager.ttflist}
+    return ("DejaVu Sans", *(name for name in FALLBACK_FONTS if name in installed))
+
+
+@cache
+def _drawable() -> frozenset[int]:
+    """Return the characters that these fonts have."""
+    from matplotlib import font_manager
+
+    paths = (font_manager.findfont(name, fallback_to_default=False) for name in fonts())
+    return frozenset(code for path in paths for code in font_manager.get_font(path).get_charmap())
+
+
+_BY_READER: ContextVar[bool] = ContextVar("by_reader", default=False)
+
+
+@contextlib.contextmanager
+def text_drawn_by_reader() -> Iterator[None]:
+    """Keep texts unchanged in this context, because the reader's program draws them (`as_image`)."""
+    token = _BY_READER.set(True)
+    try:
+        yield
+    finally:
+        _BY_READER.reset(token)
+
+
+def as_image(figure: Figure) -> tuple[str, bytes]:
+    """Return a figure as a file: its media type and content.
+
+    The file is PNG, or SVG if a text has characters that no installed font has; the reader's program then draws texts
+    with its fonts.
+    """
+    from matplotlib import rc_context, text
+
+    have, buffer = _drawable(), io.BytesIO()
+    texts = "".join(one.get_text() for one in figure.findobj(text.Text))
+    if all(char.isascii() or ord(char) in have for char in texts):
+        figure.savefig(buffer, format="png", dpi=DOTS_PER_INCH)
+        return "image/png", buffer.getvalue()
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "pgmest"}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing")
+        figure.savefig(buffer, format="svg", dpi=DOTS_PER_INCH, metadata={"Date": None})
+    return "image/svg+xml", buffer.getvalue()
+
+
+def shown(text: str) -> str:
+    """Return a text that can be drawn: a character that no font has becomes its number, not an empty box."""
+    if text.isascii() and text.isprintable():
+        return text
+    if _BY_READER.get():
+        return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
+    have = _drawable()
+    return "".join(c if c.isprintable() and ord(c) in have else ascii(c)[1:-1] for c in text)
+
+
+def style() -> dict[str, Any]:
+    """Return the settings for matplotlib's `rc_context`."""
+    return {**PICTURE_STYLE, "font.family": list(fonts())}
+
+
+def draw_matrix(
+    pyplot: Any, matrix: np.ndarray, names: Sequence[str], title: str, label: str, largest: float
+) -> Figure:
+    """Draw a symmetric matrix over attributes, with a color bar from 0 to `largest`; dark is large."""
+    side = 2.0 + 0.3 * min(len(names), MOST_NAMED)
+    with pyplot.rc_context(style()):
+        figure, axes = pyplot.subplots(figsize=(side + 0.8, side), layout="constrained")
+        image = axes.imshow(matrix, cmap=COLORS, vmin=0.0, vmax=largest)
+        if len(names) <= MOST_NAMED:
+            axes.set_xticks(range(len(names)), [shown(name) for name in names], rotation=90)
+            axes.set_yticks(range(len(names)), [shown(name) for name in names])
+        axes.set_title(title)
+        figure.colorbar(image, ax=axes, fraction=0.04, pad=0.02, label=label)
+    return figure
+
+
+def mark_codes(axis: Axis, size: int, labels: Sequence[str] | None = None, most: int = 12) -> None:
+    """Set the ticks of an attribute's codes: whole numbers, or at most `most` labels, vertical if they are long."""
+    from matplotlib.ticker import MaxNLocator
+
+    if labels is None:
+        axis.set_major_locator(MaxNLocator("auto", integer=True))
+        return
+    marked = range(0, size, -(-size // most))
+    texts = [_shortened(shown(labels[code])) for code in marked]
+    axis.set_ticks(marked, texts)
+    if axis is axis.axes.xaxis and sum(map(len, texts)) > ACROSS:
+        axis.set_tick_params(labelrotation=90)
+
+
+def _shortened(label: str) -> str:
+    return label if len(label) <= LONGEST_LABEL else f"{label[: LONGEST_LABEL - 1]}…"
+
+
+def rows_of(panels: Sequence[object], per_row: int) -> int:
+    """Return the number of rows of the panels."""
+    return -(-len(panels) // per_row)
+
+
+def panels_in(bands: Iterable[SubFigure], count: int, per_row: int) -> list[SubFigure]:
+    """Return the first `count` panels of bands with `per_row` panels each, row by row."""
+    return [panel for band in bands for panel in band.subfigures(1, per_row, squeeze=False).flat][:count]

@@ -1,0 +1,187 @@
+r"""Relations between tables that a ledger of a dataset accounts for, and the conversion of a cost from one to another.
+
+A relation says which tables must be hard to tell apart: they differ in the rows of one person, or by replacing them. It
+consists of a neighboring relation and, if the schema of the run has a `unit`, of the column that tells persons apart.
+With a unit the tables differ in all rows of one person, however many: the bound `at_most` belongs to the mechanism,
+which drops the rows beyond it, and not to the promise. So two runs with the same column add up whatever their bounds.
+
+A cost that was paid under one relation holds under another if any two tables that the second one relates can be joined
+by a chain of m steps, each of which the first one relates (group privacy). Then
+
+- $\epsilon$-DP becomes $m \epsilon$-DP, and $(\epsilon, \delta)$-DP becomes
+  $(m \epsilon, \delta \sum_{j < m} e^{j \epsilon})$-DP (Vadhan 2017, Lemma 2.2, before the sum is bounded),
+- $\rho$-zCDP becomes $m^2 \rho$-zCDP (Bun, Steinke 2016, Proposition 1.9),
+- $\mu$-GDP becomes $m \mu$-GDP (Dong, Roth, Su 2022, Theorem 2.14).
+
+Rows and persons of a unit are never converted into each other: nobody has bounded how many rows a person has.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from pgmest.errors import ArgumentError, BudgetTypeError, LedgerError
+from pgmest.privacy.budgets import GDP, ApproxDP, Budget, Epsilon, PlannedRho, Rho
+from pgmest.privacy.gaussian import SAFETY
+from pgmest.privacy.neighbors import AddRemove, Neighbors, Replace
+
+KINDS: dict[str, type[Neighbors]] = {"AddRemove": AddRemove, "Replace": Replace}
+MOST_STEPS = 1000
+"""The longest chain of steps that a cost is converted for. Longer ones cost a million times as much in rho."""
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A relation between tables.
+
+    >>> print(Relation(AddRemove(3)))
+    at most 3 rows of one person added or removed
+    >>> Relation(AddRemove()).steps_to(Relation(AddRemove(3)))
+    3
+
+    Attributes:
+        neighbors: the neighboring relation of the records that are counted.
+        unit: the column that tells persons apart, for runs whose schema has a `unit`; None if rows are protected.
+    """
+
+    neighbors: Neighbors
+    unit: str | None = None
+
+    def __str__(self) -> str:
+        records = self.neighbors.records
+        if self.unit is not None:
+            return f"all rows of one '{self.unit}' added or removed"
+        rows = "one row" if records == 1 else f"at most {records} rows of one person"
+        return f"{rows} {'replaced' if isinstance(self.neighbors, Replace) else 'added or removed'}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the relation as JSON values."""
+        unit = {} if self.unit is None else {"unit": self.unit}
+        return {"neighbors": type(self.neighbors).__name__, "records": self.neighbors.records, **unit}
+
+    @classmethod
+    def from_json(cls, values: Any) -> Relation:
+        """Return the relation that `to_json` wrote.
+
+        Raises:
+            ArgumentError: if the values are not those of a relation.
+        """
+        try:
+            unit = values.get("unit")
+            if unit is None or isinstance(unit, str):
+                return cls(KINDS[values["neighbors"]](values["records"]), unit)
+        except (KeyError, TypeError, AttributeError, ArgumentError):
+            pass
+        raise ArgumentError.of("relation", values, "the neighbors, records and unit of a relation")
+
+    def steps_to(self, other: Relation) -> int | None:
+        """Return the number of steps of this relation that join any two tables that another one relates.
+
+        - With the same unit, 1: both relate tables that differ in all rows of one person.
+        - `AddRemove(a)` to `AddRemove(b)`, and `Replace(a)` to `Replace(b)`: ceil(b / a).
+        - `AddRemove(a)` to `Replace(b)`: 2 ceil(b / a), since the rows are removed first and others added then.
+        - `Replace` to `AddRemove`, rows to a unit, a unit to rows, and one unit to another: None, as no number of steps
+          suffices, or none is known.
+        """
+        if self.unit is not None or other.unit is not None:
+            return 1 if self.unit == other.unit else None
+        if isinstance(self.neighbors, Replace) and not isinstance(other.neighbors, Replace):
+            return None
+        steps = -(-other.neighbors.records // self.neighbors.records)
+        return steps if type(self.neighbors) is type(other.neighbors) else 2 * steps
+
+    def steps_on(self, other: Relation, path: object) -> int:
+        """Return the same number for a ledger of the relation `other`.
+
+        Raises:
+            LedgerError: if there is no such number, or it is too large.
+        """
+        steps = self.steps_to(other)
+        if steps is None:
+            raise LedgerError(
+                f"{path} protects {other}, but this run protects {self}: their costs cannot be added up. "
+                f"{_remedy(other)}"
+            )
+        if steps > MOST_STEPS:
+            raise LedgerError(
+                f"{path} protects {other}, but this run protects {self}: it would be charged for {steps:,} steps. "
+                "State the neighboring relation of the ledger for the run, too."
+            )
+        return steps
+
+
+def _remedy(ledger: Relation) -> str:
+    if ledger.unit is not None:
+        return f"Give the schema of the run a unit with the column '{ledger.unit}', or name another ledger."
+    return "Name another ledger, created for what the run protects (unit=, pgmest ledger create --unit COLUMN)."
+
+
+def group_cost(budget: Budget, steps: int) -> Budget:
+    """Return what a cost amounts to between tables that are this many steps apart, rounded up.
+
+    >>> group_cost(Rho(0.1), 3), group_cost(Epsilon(0.5), 2)
+    (Rho(0.9), Epsilon(1))
+
+    Raises:
+        BudgetTypeError: if a delta would exceed 1.
+    """
+    if steps == 1:
+        return budget
+    exact = budget.exact
+    if isinstance(budget, ApproxDP):
+        growth = math.fsum(math.exp(min(step * budget.epsilon, 700.0)) for step in range(steps)) * (1 + SAFETY)
+        delta = exact[1] * Fraction(growth)
+        if delta > 1:
+            raise BudgetTypeError(f"{budget} for {steps} steps has a delta above 1: state a smaller budget.")
+        return ApproxDP.above((exact[0] * steps, delta))
+    if isinstance(budget, PlannedRho):
+        budget = Rho(budget.rho)
+    return type(budget).above(amount * (steps if isinstance(budget, Epsilon) else steps**2) for amount in exact)
+
+
+def converted(budget: Budget, ledger: Budget, label: str, steps: int = 1) -> Budget:
+    """Return a cost in the type of a ledger: all types but ApproxDP as Rho, and Epsilon as ApproxDP.
+
+    Args:
+        budget: the cost.
+        ledger: the budget of the ledger.
+        label: the name of the cost in the error message.
+        steps: how many steps of the run's relation join the tables that the ledger's relates.
+
+    Raises:
+        BudgetTypeError: if no bound of the ledger's type is known.
+    """
+    grouped = group_cost(budget, steps)
+    if type(grouped) is type(ledger):
+        return grouped
+    if isinstance(ledger, Rho) and isinstance(grouped, Epsilon | GDP):
+        return grouped.to_rho()
+    if isinstance(ledger, Rho) and isinstance(grouped, PlannedRho):
+        return Rho(grouped.rho)
+    if isinstance(ledger, ApproxDP) and isinstance(grouped, Epsilon):
+        return grouped.to_approx()
+    raise BudgetTypeError.of(label, type(ledger), budget)
+
+
+def relation_of(neighbors: Neighbors, data: Any) -> Relation:
+    """Return the relation of a run on these records: its neighbors, and the unit by which the records were bounded."""
+    bounded = getattr(data, "records_per_person", None) is not None
+    return Relation(neighbors, getattr(data, "unit_column", None) if bounded else None)
+
+
+def stated_relation(neighbors: Neighbors | None, unit: str | None) -> Relation:
+    """Return the relation of a new ledger.
+
+    Raises:
+        ArgumentError: if both are stated: a unit protects all rows of a person, whatever their number.
+    """
+    if unit is None:
+        return Relation(AddRemove() if neighbors is None else neighbors)
+    if not isinstance(unit, str) or not unit:
+        raise ArgumentError.of("unit", unit, "the name of the column that tells persons apart")
+    if neighbors not in (None, AddRemove()):
+        raise ArgumentError.of("neighbors", neighbors, f"left out: unit={unit!r} protects all rows of a person")
+    return Relation(AddRemove(), unit)

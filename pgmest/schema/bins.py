@@ -1,0 +1,129 @@
+"""Bins: a range of numbers cut up as the schema says, and values on it."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pgmest.errors import count_text
+from pgmest.schema.notation import SchemaNode
+
+if TYPE_CHECKING:
+    import narwhals as nw
+
+MOST_BINS = 10**7
+"""The largest number of bins of a column; more would be a mistake in the schema."""
+
+
+def draw_whole(codes: np.ndarray, starts: Sequence[float], high: float, generator: np.random.Generator) -> np.ndarray:
+    """A whole number for each code, uniform in its bin."""
+    ends = np.array([*starts[1:], high + 1], dtype=np.int64)
+    return generator.integers(np.array(starts, dtype=np.int64)[codes], ends[codes])
+
+
+def whole_bins(node: SchemaNode, fields: dict[str, SchemaNode], read: Any) -> tuple[int, tuple[int, ...]]:
+    """The upper bound and the starts of bins of whole numbers, `read` from nodes of the schema."""
+    if "edges" in fields:
+        starts = _edges(node, fields, read)
+        return starts[-1] - 1, tuple(starts[:-1])
+    low, high = _bounds(node, fields, read)
+    if high < low:
+        fields["max"].fail(f"must be at least min ({fields['min'].shown}), not {fields['max'].shown}.")
+    count = high - low + 1
+    if "bins" in fields:
+        bins = _bin_count(fields["bins"])
+        if bins > count:
+            fields["bins"].fail(f"must be at most {count:,}, as there are no more whole values, not {bins:,}.")
+        return high, tuple(low + i * count // bins for i in range(bins))
+    width = fields["width"].integer(1) if "width" in fields else 1
+    _check_count(node, -(-count // width))
+    return high, tuple(range(low, high + 1, width))
+
+
+def real_edges(node: SchemaNode, fields: dict[str, SchemaNode]) -> list[float]:
+    """The least number of each bin of real numbers, and the greatest number of the last."""
+    if "edges" in fields:
+        return _edges(node, fields, lambda edge: float(edge.number()))
+    low, high = _bounds(node, fields, lambda bound: float(bound.number()))
+    if not low < high:
+        fields["max"].fail(f"must be more than min ({low:g}), not {high:g}.")
+    if "width" in fields:
+        width = float(fields["width"].number())
+        if not width > 0:
+            fields["width"].fail(f"must be more than 0, not {width:g}.")
+        bins = max(math.ceil((high - low) / width - 1e-9), 1)
+        _check_count(node, bins)
+        return [*(low + width * i for i in range(bins)), high]
+    if "bins" not in fields:
+        node.fail("needs bins: <how many>, width: <of a bin>, or edges: [a, b, ...].")
+    edges = np.linspace(low, high, _bin_count(fields["bins"]) + 1).tolist()
+    if any(a >= b for a, b in itertools.pairwise(edges)):
+        fields["bins"].fail("are more than there are numbers between min and max.")
+    return edges
+
+
+def _edges(node: SchemaNode, fields: dict[str, SchemaNode], read: Any) -> list[Any]:
+    """`edges: [a, b, c]`: bins from a to below b, and from b to c (of whole numbers: to below c)."""
+    for key in ("min", "max", "bins", "width"):
+        if key in fields:
+            fields[key].fail("does not go with edges, which say it all.")
+    nodes = fields["edges"].items()
+    edges = [read(edge) for edge in nodes]
+    if len(edges) < 2:
+        fields["edges"].fail("must list at least two numbers.")
+    for before, after, place in zip(edges[:-1], edges[1:], nodes[1:], strict=True):
+        if not before < after:
+            place.fail("must ascend.")
+    return edges
+
+
+def _bounds(node: SchemaNode, fields: dict[str, SchemaNode], read: Any) -> tuple[Any, Any]:
+    for key in ("min", "max"):
+        if key not in fields:
+            node.fail(f"needs '{key}:', a public bound of its values.")
+    if "bins" in fields and "width" in fields:
+        fields["width"].fail("does not go with bins; leave one of them out.")
+    return read(fields["min"]), read(fields["max"])
+
+
+def _bin_count(node: SchemaNode) -> int:
+    bins = node.integer(1)
+    _check_count(node, bins)
+    return bins
+
+
+def _check_count(node: SchemaNode, bins: int) -> None:
+    if bins > MOST_BINS:
+        node.fail(f"makes {count_text(bins)} bins, more than {MOST_BINS:,}; make them wider.")
+
+
+def bin_expression(column: nw.Expr, starts: Sequence[Any]) -> nw.Expr:
+    """The bin of a number or date, found by halves, as an expression of an engine."""
+    import narwhals as nw
+
+    def among(first: int, last: int) -> Any:
+        if first == last:
+            return nw.lit(first)
+        middle = (first + last + 1) // 2
+        start = nw.lit(starts[middle])
+        return nw.when(column >= start).then(among(middle, last)).otherwise(among(first, middle - 1))
+
+    return among(0, len(starts) - 1)
+
+
+def whole_bin_expression(number: nw.Expr, starts: Sequence[float]) -> nw.Expr:
+    """The bin of a whole number, by division where all bins but the last are equally wide; of null it is any."""
+    import narwhals as nw
+
+    widths = {after - before for before, after in itertools.pairwise(starts)}
+    if len(widths) != 1:
+        return bin_expression(number, starts)
+    low, last, width = int(starts[0]), int(starts[-1]), int(widths.pop())
+    number = number.fill_null(low)  # Dask cannot cast null
+    below = nw.when(number <= low).then(nw.lit(low))
+    inside = below.when(number >= last).then(nw.lit(last)).otherwise(number)  # the last bin may be wider
+    return (inside.cast(nw.Int64) - low) // width

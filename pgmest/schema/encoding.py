@@ -1,0 +1,127 @@
+"""Raw tables to codes: dataframes, files a piece at a time, and tables that an engine holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from pgmest.data.chunked_reader import read_pieces
+from pgmest.data.codes import code_type
+from pgmest.data.dataset import Dataset
+from pgmest.data.frames import lazy_frame
+from pgmest.data.lazy_dataset import LazyDataset
+from pgmest.data.table_file import is_file
+from pgmest.data.values import Values, read_values
+from pgmest.errors import DataError
+from pgmest.schema.column import SchemaColumn
+from pgmest.schema.engine import EngineColumn, Reading, within_limits
+from pgmest.schema.unit import Persons, Unit, bounded, checked_key, person_in_engine
+from pgmest.tables.domain import Domain
+
+if TYPE_CHECKING:
+    import narwhals as nw
+
+
+def encode(columns: Sequence[SchemaColumn], unit: Unit | None, table: Any, key: bytes | None = None) -> Dataset:
+    """Return a raw table as codes; see `Schema.encode`."""
+    key = checked_key(key)
+    names = [*(column.name for column in columns), *([unit.column] if unit else [])]
+    if is_file(table):
+        try:
+            return _dataset(columns, unit, read_pieces(table, names), key)
+        except DataError as error:
+            raise DataError(f"{table}: {error}") from None
+    lazy = lazy_frame(table, names)
+    if lazy is not None:
+        return _lazy_dataset(columns, unit, lazy, key)
+    return _dataset(columns, unit, iter([read_values(table, names)]), key)
+
+
+def _dataset(
+    columns: Sequence[SchemaColumn], unit: Unit | None, pieces: Iterator[dict[str, Values]], key: bytes
+) -> Dataset:
+    codes = [[np.empty(0, dtype=code_type(column.size))] for column in columns]
+    persons, records = Persons(), 0
+    for piece in pieces:
+        for column, encoded in zip(columns, codes, strict=True):
+            encoded.append(column.encode(piece[column.name], records))
+        if unit:
+            persons.add(unit.column, piece[unit.column])
+        records += len(piece[columns[0].name])
+    whole = [np.concatenate(encoded) for encoded in codes]
+    if unit:
+        keys = [column.row_keys(encoded) for column, encoded in zip(columns, whole, strict=True)]
+        rows = persons.kept(keys, unit.at_most, key)
+        whole = [column[rows] for column in whole]
+    at_most, person = (unit.at_most, unit.column) if unit else (None, None)
+    return Dataset.from_codes(whole, _domain(columns), trusted=True, records_per_person=at_most, unit_column=person)
+
+
+def _domain(columns: Sequence[SchemaColumn]) -> Domain:
+    return Domain({column.name: column.size for column in columns})
+
+
+def _lazy_dataset(columns: Sequence[SchemaColumn], unit: Unit | None, frame: nw.LazyFrame[Any], key: bytes) -> Dataset:
+    """Return a dataset whose codes are expressions that the engine computes."""
+    frame = within_limits(frame)
+    kinds = frame.collect_schema()
+    read, states = [], []
+    for position, column in enumerate(columns):
+        expressions, state = read_in_engine(
+            column, EngineColumn(frame, column.name, kinds[column.name]), f"{position} "
+        )
+        read += expressions
+        states.append(state)
+    if unit:
+        person = person_in_engine(EngineColumn(frame, unit.column, kinds[unit.column]))
+        read.append(person.alias(unit.column))
+    kept = [column.name for column in columns if column.outside == "error"]  # for the error
+    frame = frame.select(*kept, *read)  # as columns first: the codes refer to them many times
+    coded = []
+    for column, state in zip(columns, states, strict=True):
+        code, refused = _placed(column, state)
+        if column.outside == "error":
+            for value in EngineColumn(frame, column.name, kinds[column.name]).samples(refused, 1):
+                column.refuse(value, None)
+        coded.append(code.alias(column.name))
+    if unit is None:
+        return LazyDataset.of_lazy(frame.select(*coded), _domain(columns))
+    names = [column.name for column in columns]
+    held = bounded(frame.select(*coded, unit.column), unit.column, names, unit.at_most, key)
+    return LazyDataset.of_lazy(held, _domain(columns), records_per_person=unit.at_most, unit_column=unit.column)
+
+
+class Read(NamedTuple):
+    """The columns of a lazy frame that hold what was read of one column of the table."""
+
+    reading: Reading
+    null: nw.Expr
+    marked: nw.Expr
+
+
+def read_in_engine(column: SchemaColumn, held: EngineColumn, prefix: str) -> tuple[list[nw.Expr], Read]:
+    """Return the readings of a column as named expressions, and how to refer to them."""
+    import narwhals as nw
+
+    found = {**column.read_in_engine(held)._asdict(), "null": held.null, "marked": held.marked(column.markers)}
+    names = {name: prefix + name for name in found}
+    reading = Reading(*(nw.col(names[name]) for name in Reading._fields))
+    expressions = [expression.alias(names[name]) for name, expression in found.items()]
+    return expressions, Read(reading, nw.col(names["null"]), nw.col(names["marked"]))
+
+
+def _placed(column: SchemaColumn, read: Read) -> tuple[nw.Expr, nw.Expr]:
+    """The code of a column, and which values `outside: error` refuses, as expressions; as `SchemaColumn.encode`."""
+    import narwhals as nw
+
+    codes, outside = column.place_in_engine(read.reading)
+    gap = read.null | read.marked
+    to_gap = gap | read.reading.unreadable
+    if column.outside == "missing":
+        to_gap = to_gap | outside
+    code = nw.when(to_gap).then(nw.lit(column.gap_code)).otherwise(codes.cast(nw.Int64))
+    unforeseen = (outside | read.reading.unreadable) & ~gap
+    refused = unforeseen if column.missing else gap | unforeseen
+    return nw.when(code.is_null()).then(nw.lit(column.gap_code)).otherwise(code), refused

@@ -1,0 +1,330 @@
+"""Integer and Real columns: a range cut into bins, a code per bin."""
+
+from __future__ import annotations
+
+import abc
+import itertools
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from pgmest.data.values import Values
+from pgmest.schema.bins import bin_expression, draw_whole, real_edges, whole_bin_expression, whole_bins
+from pgmest.schema.column import COMMON_KEYS, Found, SchemaColumn, gap_keys, outside_key
+from pgmest.schema.engine import EngineColumn, EngineFound, Reading
+from pgmest.schema.notation import SchemaNode
+from pgmest.schema.readings import BLANKS, LIMIT, real_of, whole_of
+
+if TYPE_CHECKING:
+    import narwhals as nw
+
+RANGE_KEYS = ("min", "max", "bins", "width", "edges")
+WRITING_KEYS = ("ignore", "decimal")
+
+
+@dataclass(frozen=True)
+class Writing:
+    """The notation of numbers: $9,934.79 with `ignore: ["$", ","]`, 9.934,79 with `ignore: ["."]` and `decimal: ","`.
+
+    Attributes:
+        ignore: what is left out wherever it stands, such as currency signs and separators of thousands.
+        decimal: the decimal mark.
+    """
+
+    ignore: tuple[str, ...] = ()
+    decimal: str = "."
+
+    @classmethod
+    def from_fields(cls, fields: dict[str, SchemaNode]) -> Writing:
+        ignore = [_ignored(item) for item in fields["ignore"].items()] if "ignore" in fields else []
+        decimal = fields["decimal"].choice((".", ",")) if "decimal" in fields else "."
+        if decimal in ignore:
+            fields["ignore"].fail(f"must not hold {decimal!r}, which is the decimal mark; say decimal: if it is not.")
+        return cls(tuple(ignore), decimal)
+
+    def plain(self, value: object) -> object:
+        """A text as one that is read as a number; any other value as it is."""
+        if not isinstance(value, str):
+            return value
+        for text in self.ignore:
+            value = value.replace(text, "")
+        return (value if self.decimal == "." else value.replace(".", "?").replace(",", ".")).strip(BLANKS)
+
+    def read(self, values: Values) -> Values:
+        """Values without gaps, the texts among them as they are read."""
+        if self == Writing() or values.array.dtype.kind != "O":
+            return values
+        return Values.of_items([self.plain(value) for value in values.array])
+
+    def in_engine(self, column: EngineColumn) -> EngineColumn:
+        """A column that an engine holds, its texts as they are read."""
+        return replace(column, ignore=self.ignore, decimal=self.decimal)
+
+
+def _ignored(node: SchemaNode) -> str:
+    text = node.text()
+    if not text or any(char.isdigit() or char in "+-" for char in text):
+        node.fail(f"must be signs that are no part of a number, such as $ or a comma, not {node.shown}.")
+    return text
+
+
+class Numbers(NamedTuple):
+    """Values as numbers on the scale of a column's bins.
+
+    Attributes:
+        numbers: of shape (rows,), any number where unreadable.
+        unreadable: which values are no numbers.
+        fractional: which are not whole, where the column is of whole numbers.
+    """
+
+    numbers: np.ndarray
+    unreadable: np.ndarray
+    fractional: np.ndarray
+
+
+@dataclass(frozen=True)
+class Grid(SchemaColumn):
+    """A column of numbers between bounds: bin i goes from starts[i] to where bin i + 1 starts, the last to `high`.
+
+    Attributes:
+        starts: the least number of each bin, ascending.
+        high: the greatest number, in the last bin.
+    """
+
+    starts: tuple[float, ...]
+    high: float
+
+    @abc.abstractmethod
+    def numbers(self, values: Values) -> Numbers:
+        """Values without gaps, of any type, as numbers on the scale of `starts`."""
+
+    @abc.abstractmethod
+    def written(self, number: float) -> str:
+        """A number of the scale as people write it."""
+
+    @abc.abstractmethod
+    def number_of(self, node: SchemaNode) -> float:
+        """What a node of the schema says, as a number of the scale."""
+
+    @property
+    def regular(self) -> int:
+        return len(self.starts)
+
+    @property
+    def low(self) -> float:
+        return self.starts[0]
+
+    def bins_of(self, numbers: np.ndarray) -> np.ndarray:
+        """The bin of each number, of the nearest bound where it is outside."""
+        return np.clip(np.searchsorted(self.starts, numbers, side="right") - 1, 0, self.regular - 1)
+
+    def find(self, values: Values) -> Found:
+        numbers, unreadable, fractional = self.numbers(values)
+        outside = (numbers < self.low) | (numbers > self.high) | (fractional & (self.outside == "error"))
+        return Found(self.bins_of(numbers), outside & ~unreadable, unreadable)
+
+    def place_in_engine(self, reading: Reading) -> EngineFound:
+        outside = (reading.number < self.low) | (reading.number > self.high)
+        if self.outside == "error":
+            outside = outside | reading.fractional
+        return EngineFound(self.bins_in_engine(reading.number), outside)
+
+    def bins_in_engine(self, number: nw.Expr) -> nw.Expr:
+        """Return `bins_of` as an expression."""
+        return bin_expression(number, self.starts)
+
+    def codes_within(self, node: SchemaNode) -> list[int]:
+        """A value's bin; or, for `{min: a, max: b}`, the bins all of whose values are in that range."""
+        if not isinstance(node.value, dict):
+            return [int(self.bins_of(np.array([self._within(node)]))[0])]
+        fields = node.fields(("min", "max"))
+        least = self.number_of(fields["min"]) if "min" in fields else -math.inf
+        most = self.number_of(fields["max"]) if "max" in fields else math.inf
+        inside = [code for code in range(self.regular) if least <= self.starts[code] and self._last(code) <= most]
+        if not inside:
+            node.fail(f"holds no whole bin of column '{self.name}' ({self.place}); take bounds where bins end.")
+        return inside
+
+    def expected(self) -> str:
+        return f"within {self.written(self.low)}..{self.written(self.high)}"
+
+    def _last(self, code: int) -> float:
+        """The greatest number of a bin (of a real one: what it stays below)."""
+        return self.high if code == self.regular - 1 else self.starts[code + 1]
+
+    def _within(self, node: SchemaNode) -> float:
+        number = self.number_of(node)
+        if not self.low <= number <= self.high:
+            node.fail(f"must be {self.expected()}, the range of column '{self.name}', not {node.shown}.")
+        return number
+
+
+@dataclass(frozen=True)
+class Integer(Grid):
+    """Whole numbers from `min` to `max`, one a bin, or `width` a bin, or in `bins` bins of nearly equal width.
+
+    Other numbers count as the whole one below.
+
+    Attributes:
+        writing: how texts write numbers.
+    """
+
+    writing: Writing = Writing()
+
+    @property
+    def kind(self) -> str:
+        return "integer"
+
+    @classmethod
+    def from_node(cls, name: str, node: SchemaNode) -> Integer:
+        fields = node.fields((*COMMON_KEYS, *RANGE_KEYS, *WRITING_KEYS))
+        missing, markers = gap_keys(fields)
+        high, starts = whole_bins(node, fields, _bound)
+        outside = outside_key(fields, ("clip",), missing)
+        return cls(name, missing, markers, outside, node.place, starts, high, Writing.from_fields(fields))
+
+    def numbers(self, values: Values) -> Numbers:
+        return whole_numbers(self.writing.read(values))
+
+    def read_in_engine(self, column: EngineColumn) -> Reading:
+        return self.writing.in_engine(column).whole()
+
+    def bins_in_engine(self, number: nw.Expr) -> nw.Expr:
+        return whole_bin_expression(number, self.starts)
+
+    def draw(self, codes: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+        return draw_whole(codes, self.starts, self.high, generator)
+
+    def labels(self) -> list[str]:
+        lasts = [self._last(code) for code in range(self.regular)]
+        return [f"{a:.0f}" if a == b else f"{a:.0f}..{b:.0f}" for a, b in zip(self.starts, lasts, strict=True)]
+
+    def written(self, number: float) -> str:
+        return f"{number:.0f}"
+
+    def number_of(self, node: SchemaNode) -> float:
+        return node.integer()
+
+    def _last(self, code: int) -> float:
+        return self.high if code == self.regular - 1 else self.starts[code + 1] - 1
+
+    def expected(self) -> str:
+        return f"whole numbers {super().expected()}"
+
+
+@dataclass(frozen=True)
+class Real(Grid):
+    """Numbers from `min` to `max` in `bins` bins of equal width, in bins of `width`, or between `edges`.
+
+    Attributes:
+        decimals: drawn values have at most that many decimal places; None for all.
+        writing: how texts write numbers.
+    """
+
+    decimals: int | None
+    writing: Writing = Writing()
+
+    @property
+    def kind(self) -> str:
+        return "real"
+
+    @classmethod
+    def from_node(cls, name: str, node: SchemaNode) -> Real:
+        fields = node.fields((*COMMON_KEYS, *RANGE_KEYS, *WRITING_KEYS, "decimals"))
+        missing, markers = gap_keys(fields)
+        edges = real_edges(node, fields)
+        outside = outside_key(fields, ("clip",), missing)
+        decimals = min(fields["decimals"].integer(0), 300) if "decimals" in fields else None
+        writing = Writing.from_fields(fields)
+        column = cls(name, missing, markers, outside, node.place, tuple(edges[:-1]), edges[-1], decimals, writing)
+        if decimals is not None and not max(abs(edges[0]), abs(edges[-1])) * 10.0**decimals < 2**53:
+            fields["decimals"].fail(f"of {decimals} are more than numbers of that size have.")
+        if decimals is not None and (column._grid_points[0] > column._grid_points[1]).any():
+            fields["decimals"].fail(
+                f"of {decimals} leaves some bins without a value; take more decimals or wider bins."
+            )
+        return column
+
+    def numbers(self, values: Values) -> Numbers:
+        return real_numbers(self.writing.read(values))
+
+    def read_in_engine(self, column: EngineColumn) -> Reading:
+        return self.writing.in_engine(column).real()
+
+    def draw(self, codes: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+        if self.decimals is not None:
+            first, last = self._grid_points
+            return generator.integers(first[codes], last[codes] + 1) / 10.0**self.decimals
+        edges = np.array([*self.starts, self.high])
+        below, above = edges[codes], edges[codes + 1]
+        values = below + generator.random(len(codes)) * (above - below)
+        return np.clip(values, below, np.where(codes == self.regular - 1, above, np.nextafter(above, -np.inf)))
+
+    @property
+    def _grid_points(self) -> tuple[np.ndarray, np.ndarray]:
+        """The first and the last multiple of 10**-decimals in each bin, as a multiple."""
+        scale = 10.0 ** (self.decimals or 0)
+        starts = np.array([*self.starts, self.high])
+        bins = np.arange(self.regular)
+        first, last = np.ceil(starts[:-1] * scale) - 1, np.floor(starts[1:] * scale) + 1
+        for _ in range(2):  # rounding can put a multiple on the wrong side of an edge
+            first += (first / scale < self.low) | (self.bins_of(first / scale) < bins)
+            last -= (last / scale > self.high) | (self.bins_of(last / scale) > bins)
+        return first.astype(np.int64), last.astype(np.int64)
+
+    def labels(self) -> list[str]:
+        edges = [f"{edge:.6g}" for edge in (*self.starts, self.high)]
+        texts = [f"[{a}, {b})" for a, b in itertools.pairwise(edges)]
+        return [*texts[:-1], f"{texts[-1][:-1]}]"]
+
+    def written(self, number: float) -> str:
+        return f"{number:.12g}"
+
+    def number_of(self, node: SchemaNode) -> float:
+        return float(node.number())
+
+    def expected(self) -> str:
+        return f"numbers {super().expected()}"
+
+
+def whole_numbers(values: Values) -> Numbers:
+    """Values without gaps as whole numbers, those below others: as `readings.whole_of`, for whole arrays."""
+    array = values.array
+    none = np.zeros(len(values), dtype=bool)
+    if array.dtype.kind == "u":
+        return Numbers(np.minimum(array, np.uint64(LIMIT)).astype(np.int64), none, none)
+    if array.dtype.kind in "bi":
+        return Numbers(np.clip(array.astype(np.int64), -LIMIT, LIMIT), none, none)
+    if array.dtype.kind == "f":
+        below = np.floor(np.clip(array, -LIMIT, LIMIT)).astype(np.int64)
+        return Numbers(below, none, (np.floor(array) != array))
+    if array.dtype.kind == "M":
+        return Numbers(np.zeros(len(values), dtype=np.int64), ~none, none)
+    positions, distinct = values.distinct()
+    read = [whole_of(value) for value in distinct]
+    numbers = np.array([0 if found is None else found[0] for found in read], dtype=np.int64)
+    unreadable = np.array([found is None for found in read], dtype=bool)
+    fractional = np.array([found is not None and not found[1] for found in read], dtype=bool)
+    return Numbers(numbers[positions], unreadable[positions], fractional[positions])
+
+
+def real_numbers(values: Values) -> Numbers:
+    """Values without gaps as floats: as `readings.real_of`, for whole arrays."""
+    array = values.array
+    if array.dtype.kind == "M":
+        numbers = np.full(len(values), np.nan)
+    elif array.dtype.kind == "O":
+        positions, distinct = values.distinct()
+        numbers = np.array([real_of(value) for value in distinct], dtype=np.float64)[positions]
+    else:
+        numbers = array.astype(np.float64)
+    return Numbers(numbers, np.isnan(numbers), np.zeros(len(values), dtype=bool))
+
+
+def _bound(node: SchemaNode) -> int:
+    number = node.integer()
+    if not -LIMIT < number < LIMIT:
+        node.fail(f"must have at most 18 digits, not {node.shown}.")
+    return number

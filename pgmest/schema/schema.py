@@ -1,0 +1,312 @@
+"""Schema: what is public about a raw table; the way from its rows to codes, and from synthetic codes to a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pgmest._base.files import read_text
+from pgmest.data.dataset import Dataset
+from pgmest.data.table_file import READ, TableFile, is_file, table_file
+from pgmest.errors import ArgumentError, FileFormatError, SchemaError, listed
+from pgmest.schema.bought import BoughtColumn, bought_column
+from pgmest.schema.categorical import Boolean, Categorical
+from pgmest.schema.column import SchemaColumn
+from pgmest.schema.constraints import read_zeros
+from pgmest.schema.date import Date
+from pgmest.schema.grid import Integer, Real
+from pgmest.schema.notation import SchemaNode, node_of, parse_toml, parse_yaml
+from pgmest.schema.unit import Unit
+from pgmest.tables.domain import Clique, Domain
+
+if TYPE_CHECKING:
+    from pgmest.schema.check import TableCheck
+
+TYPES: dict[str, Any] = {
+    "categorical": Categorical,
+    "boolean": Boolean,
+    "integer": Integer,
+    "real": Real,
+    "date": Date,
+}
+
+TABLE_ENDINGS = (*READ, ".xls", ".xlsm", ".ods", ".npz")
+
+DRAFT_MARK = "READ FROM THE PRIVATE DATA"
+"""Stands on each line of a draft that was read from the records; a schema with such a line is not public."""
+
+
+@dataclass(frozen=True, eq=False)
+class Schema:
+    """The columns of a raw table, and what cannot occur in it. Everything in it is public.
+
+    >>> schema = Schema.parse('''
+    ... columns:
+    ...   sex: {type: categorical, values: [F, M], other: X}
+    ...   age: {type: integer, min: 0, max: 99, width: 10, missing: true}
+    ... ''')
+    >>> schema.domain
+    Domain({'sex': 3, 'age': 11})
+    >>> import pandas as pd
+    >>> data = schema.encode(pd.DataFrame({"sex": ["M", "?"], "age": [47, None]}))
+    >>> data.codes
+    array([[ 1,  4],
+           [ 2, 10]], dtype=uint8)
+    >>> table = schema.decode(data, seed=0)
+    >>> table["sex"].tolist(), table["age"].isna().tolist()
+    (['M', 'X'], [False, True])
+
+    Attributes:
+        columns: in the order of the attributes.
+        structural_zeros: attributes -> a boolean table, True where impossible; as `pgmest.estimate` takes them.
+        source: the file it is from, for errors.
+        drafted: whether it still says `drafted_from_private_data: true`, as `draft` writes it, or has marked lines.
+        unit: whose rows are bounded where a person can have several; None where each row is a person's only one.
+        description: all that it says, as plain data of the file's form; `from_dict` reads it.
+        file: how the file of the private table is read, where its name does not say it: delimiter, encoding, sheet.
+        bought: the columns of which something is to be bought first, by name; `columns` has the others alone, and
+            nothing can be coded (`pgmest.synthesizer.purchase`).
+        marked_lines: the lines, from 1, that are still marked as read from the records, as `draft` marks them.
+    """
+
+    columns: tuple[SchemaColumn, ...]
+    structural_zeros: Mapping[Clique, np.ndarray] = field(default_factory=dict)
+    source: str = "schema"
+    drafted: bool = False
+    unit: Unit | None = None
+    marked_lines: tuple[int, ...] = ()
+    file: Mapping[str, Any] = field(default_factory=dict)
+    bought: Mapping[str, BoughtColumn] = field(default_factory=dict)
+    description: Mapping[str, Any] = field(default_factory=dict)
+
+    # -- making one -------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def load(cls, path: str | Path) -> Schema:
+        """The schema in a `.yaml`, `.yml`, `.json` or `.toml` file.
+
+        Raises:
+            FileFormatError: the file cannot be read, or is not in its format.
+            SchemaError: it is no schema; names the line.
+            OptionalDependencyError: a YAML or JSON file, and no PyYAML.
+        """
+        if any(str(path).lower().endswith(ending) for ending in TABLE_ENDINGS):
+            raise FileFormatError.of(
+                path, "a table, not a schema.", "A schema is a .yaml, .yml, .json or .toml file; see `pgmest schema`."
+            )
+        return cls.parse(read_text(path), source=str(path), toml=Path(path).suffix.lower() == ".toml")
+
+    @classmethod
+    def parse(cls, text: str, source: str = "schema", *, toml: bool = False) -> Schema:
+        """The schema in a text, YAML or JSON unless `toml`; `source` is its name in errors. Raises as `load`."""
+        schema = cls._from_node(parse_toml(text, source) if toml else parse_yaml(text, source))
+        lines = tuple(number for number, line in enumerate(text.split("\n"), 1) if DRAFT_MARK in line.upper())
+        return replace(schema, drafted=schema.drafted or bool(lines), marked_lines=lines)
+
+    @classmethod
+    def from_dict(cls, description: Mapping[str, Any]) -> Schema:
+        """The schema in plain data of Python, of the same form as the file.
+
+        Raises:
+            SchemaError: it is no schema.
+        """
+        return cls._from_node(node_of(description))
+
+    @classmethod
+    def _from_node(cls, node: SchemaNode) -> Schema:
+        fields = node.fields(("columns", "constraints", "unit", "file", "drafted_from_private_data"), ("columns",))
+        columns: dict[str, SchemaColumn] = {}
+        bought: dict[str, BoughtColumn] = {}
+        for name, described in fields["columns"].mapping("a mapping of columns to what they hold").items():
+            found = bought_column(name, described.called(f"column '{name}'"), _column)
+            if found is None:
+                columns[name] = _column(name, described.called(f"column '{name}'"))
+            else:
+                bought[name] = found
+        if not columns and not bought:
+            fields["columns"].fail("must describe at least one column.")
+        zeros: dict[Clique, np.ndarray] = {}
+        if "constraints" in fields:
+            for clique, mask in read_zeros(fields["constraints"], columns, tuple(bought)):
+                zeros[clique] = mask | zeros.get(clique, False)
+        drafted = "drafted_from_private_data" in fields and fields["drafted_from_private_data"].flag()
+        unit = Unit.from_node(fields["unit"], [*columns, *bought]) if "unit" in fields else None
+        file = _file_options(fields["file"]) if "file" in fields else {}
+        made = tuple(columns.values())
+        return cls(made, zeros, node.source, drafted, unit, file=file, bought=bought, description=node.plain())
+
+    # -- what it says -----------------------------------------------------------------------------------------------
+
+    @property
+    def domain(self) -> Domain:
+        """The attributes and their numbers of codes.
+
+        Raises:
+            SchemaError: something of a column is yet to be bought.
+        """
+        self.check_settled()
+        return Domain({column.name: column.size for column in self.columns})
+
+    def check_settled(self) -> None:
+        """Raise SchemaError if anything is still to be bought.
+
+        Raises:
+            SchemaError: something is.
+        """
+        if self.bought:
+            named = listed([f"{column.name} ({column.wanted})" for column in self.bought.values()], 6)
+            raise SchemaError(
+                f"{self.source} has columns of which something is to be bought first: {named}. `pgmest synthesize` "
+                "and Synthesizer.fit do that with a share of the budget, and keep the schema that they found."
+            )
+
+    def with_columns(self, described: Mapping[str, Mapping[str, Any]]) -> Schema:
+        """Return the schema with other descriptions of some columns, given as plain data.
+
+        Raises:
+            SchemaError: it is no schema.
+        """
+        columns = {**self.description["columns"], **described}
+        made = Schema.from_dict({**self.description, "columns": columns})
+        return replace(made, source=self.source, drafted=self.drafted, marked_lines=self.marked_lines)
+
+    def stand_in(self) -> Schema:
+        """The schema with bounds and values made up where they are to be bought: for plans, not for tables."""
+        return self.with_columns({n: c.stand_in() for n, c in self.bought.items()}) if self.bought else self
+
+    def column(self, name: str) -> SchemaColumn:
+        """The column of that name.
+
+        Raises:
+            UnknownAttributeError: if there is no such attribute.
+        """
+        return self.columns[self.domain.axes((name,))[0]]
+
+    def labels(self, name: str) -> list[str]:
+        """Return the label of each code of an attribute, such as ["0..9", "10..19", "missing"]."""
+        column = self.column(name)
+        return [*column.labels(), *(["missing"] if column.missing else [])]
+
+    # -- tables -----------------------------------------------------------------------------------------------------
+
+    def encode(self, table: Any, *, key: bytes | None = None) -> Dataset:
+        """Return the raw table as codes over `domain`; columns that the schema does not name are ignored.
+
+        The code of a value depends on that value and the schema alone, not on the engine or file that holds it, the
+        type of its column, or other rows. No value raises an error, except with `outside: error`; a table without rows
+        gives a dataset without records.
+
+        A file is read a piece at a time. Where an engine holds the rows (DuckDB, a polars LazyFrame, PySpark, ...), it
+        encodes them, too: the result is a `LazyDataset`.
+
+        With a `unit`, at most `unit.at_most` rows of each person stay, by a keyed hash; rows of nobody are left out.
+        The dataset says so in `records_per_person`, which the neighboring relation follows.
+
+        Args:
+            table: a dataframe of any library, or the path of a `.csv`, `.tsv` (either `.gz`, too), `.parquet` or
+                `.xlsx` file, or a `TableFile`. What neither says of the file the schema's `file:` does. The fields of
+                CSV are text, read as what the schema says.
+            key: 16 secret bytes that fix which rows of a person stay, where there is a unit; by default new ones from
+                the operating system for each call.
+
+        Raises:
+            DataError: a column is missing; or, with `outside: error`, a value is not foreseen; rows are counted from 0.
+            FileFormatError: the file is unreadable or not such a table.
+            ArgumentError: not a dataframe, or no such key.
+        """
+        from pgmest.schema.encoding import encode
+
+        self.check_settled()
+        return encode(self.columns, self.unit, self.table_file(table), key)
+
+    def check(self, table: Any) -> TableCheck:
+        """Return a check of a raw table: how many of its values are unreadable, clipped, other or missing.
+
+        **It is counted from the records without noise: for the owner of the table only.** Values that `outside: error`
+        would stop at are counted, too.
+
+        Args:
+            table: as for `encode`.
+
+        Raises:
+            DataError: the table has no rows, or lacks a column.
+            FileFormatError, ArgumentError: as for `encode`.
+        """
+        from pgmest.schema.check import check
+
+        self.check_settled()
+        return check(self, self.table_file(table))
+
+    def table_file(self, table: Any) -> Any:
+        """A path, with what `file:` says of how it is read; any other table as it is.
+
+        Raises:
+            FileFormatError: a file that is no table.
+        """
+        return table_file(table, **self.file) if is_file(table) else table
+
+    def decode(
+        self,
+        data: Dataset,
+        seed: int | np.random.Generator | None = None,
+        like: str = "pandas",
+        *,
+        written: bool = False,
+    ) -> Any:
+        """Codes as a table of values: those listed, numbers and dates drawn uniformly within their bin, nulls.
+
+        Whole numbers are integers, also with gaps; dates are dates. Encoding the table gives the codes again.
+
+        Args:
+            data: over `domain`, such as what `model.sample()` returns.
+            seed: of the draws.
+            like: "pandas", "polars" or "pyarrow".
+            written: whether dates are texts in their column's `format`, as in a CSV file.
+
+        Raises:
+            SchemaError: the data are over another domain.
+            ArgumentError: another library.
+            OptionalDependencyError: the library is not installed.
+        """
+        from pgmest.schema.decoding import decode
+
+        if data.domain != self.domain:
+            raise SchemaError(
+                f"the data are over {data.domain}, but the schema describes {self.domain}. "
+                "Decode what was estimated with this schema."
+            )
+        return decode(self.columns, data, np.random.default_rng(seed), like, written)
+
+    def __repr__(self) -> str:
+        if self.bought:
+            return (
+                f"Schema({self.source}: to be bought: {listed(self.bought)}; {listed([c.name for c in self.columns])})"
+            )
+        sizes: Iterable[str] = (f"{name} ({size})" for name, size in self.domain.items())
+        zeros = f", {len(self.structural_zeros)} constrained sets of columns" if self.structural_zeros else ""
+        return f"Schema({self.source}: {listed(sizes)}{zeros})"
+
+
+def _file_options(node: SchemaNode) -> dict[str, Any]:
+    """`file:` as options of a `TableFile`."""
+    fields = node.fields(("delimiter", "encoding", "sheet"))
+    options: dict[str, Any] = {name: inner.scalar() for name, inner in fields.items()}
+    for name, value in options.items():
+        try:
+            TableFile("table.xlsx" if name == "sheet" else "table.csv", **{name: value})
+        except ArgumentError as error:
+            fields[name].fail(f"cannot be used: {error}")
+    return options
+
+
+def _column(name: str, node: SchemaNode) -> SchemaColumn:
+    if not name:
+        node.fail("needs a name.")
+    fields = node.mapping("a mapping such as {type: integer, min: 0, max: 99}")
+    if "type" not in fields:
+        node.fail(f"needs 'type:', one of {listed(TYPES)}.")
+    return TYPES[fields["type"].called(f"{node.name}: type").choice(tuple(TYPES))].from_node(name, node)

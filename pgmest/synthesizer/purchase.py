@@ -1,0 +1,297 @@
+r"""Purchase: bounds, bins and values that are not public, bought from the records for a part of the budget.
+
+A schema says what is to be bought (`pgmest.schema.bought`). Each request goes through the curator, is charged to
+its ledger, and is about a coding of the table that is public when it is asked for. What comes back is public, and so is
+the schema made of it: everything here that is no request is post-processing.
+
+**A range** lies on a public grid with edges $e_0 < \dots < e_m$, as wide as numbers go. First the cell of the median is
+chosen by the exponential mechanism (pure budgets: permute-and-flip), with the score $-\max(\text{records below it,
+above it})$; then each end among the edges on its side. The upper end $e_j$ has the score
+
+.. math:: - |\{x \ge e_j\}| - s j,
+
+the records that would be clipped, less a public preference for tight bounds: an edge further out has to spare s. One
+person moves a score by at most the records of one, and all of them in one direction where persons come or go, so that
+half the noise does (`monotone`). s is a public multiple of the noise, hence the chance to land further out falls
+geometrically, however wide the grid is. Finer grids have steps of equal width within what the one before has left; a
+request that this makes needless is not paid for. At last the records inside and outside are counted with noise, which
+tells how many are clipped, and whether there are any.
+
+**Bins** of about as many records each are read off a noisy histogram between the ends. **Values of a public list** that
+occur have a noisy count clear of the noise. **Values that nobody listed** have one above a threshold, which costs delta
+(`pgmest.privacy.thresholds`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pgmest.data.dataset import Dataset
+from pgmest.errors import SchemaError, listed, plural
+from pgmest.privacy.budgets import Budget, equal_parts
+from pgmest.privacy.curator import Curator
+from pgmest.privacy.neighbors import AddRemove
+from pgmest.privacy.selection import STEPS, noise_scale
+from pgmest.schema.bought import DEFAULT_BINS, NOTHING, BoughtColumn
+from pgmest.schema.categorical import written
+from pgmest.schema.column import SchemaColumn
+from pgmest.schema.schema import Schema
+from pgmest.schema.texts import Texts
+from pgmest.synthesizer.bought_grids import Edge, Scale, scale_of
+from pgmest.synthesizer.publishable import publishable
+from pgmest.synthesizer.raw_table import Coding
+
+SPARED, SPARED_IN_ALL = 2.0, 25.0
+"""The margin, in scales of the noise, that each edge further out needs; and the largest margin over a fine grid."""
+LEVELS, ENOUGH = 3, 0.3
+"""The largest number of successive grids; the share of its range above which a grid is the last one."""
+FEW_WRONG = 100
+"""About one of this many public lists with one value that does not occur keeps that value."""
+CLEAR = 4.0
+"""The number of standard deviations of the noise below which a count says nothing."""
+CELLS_PER_BIN, MOST_CELLS = 4, 256
+"""The cells per bin, and the largest number of cells, of the histogram that bins are read off."""
+
+
+@dataclass(frozen=True)
+class Purchase:
+    """The schema after the purchase, and the results in words.
+
+    Attributes:
+        schema: with it; nothing in it is to be bought any more.
+        found: for each column what was found, in words.
+    """
+
+    schema: Schema
+    found: Mapping[str, str]
+
+
+def purchase(curator: Curator, schema: Schema, spend: Budget, delta: float = 0.0) -> Purchase:
+    """Buy everything that a schema asks for.
+
+    Args:
+        curator: of a `RawTable`.
+        schema: with columns to be bought.
+        spend: what to pay in all at most, of the curator's type: Rho or Epsilon. Equal parts go to all columns.
+        delta: what to pay besides for values that nobody listed; equal parts, too.
+
+    Raises:
+        SchemaError: nothing is to be bought; or values that nobody listed, without a delta.
+        BudgetExceeded, BudgetTypeError, ArgumentError: as for `Curator.select`.
+    """
+    if not schema.bought:
+        raise SchemaError(f"{schema.source} has nothing to be bought: no column says bounds: bought, or the like.")
+    labels = unlisted(schema)
+    if labels and not delta:
+        raise SchemaError(
+            f"{schema.source}: values of {listed(labels)} are to be bought that nobody listed, which takes a delta: "
+            "state the budget with --delta (delta=), or list them with among: [...]."
+        )
+    described, found = {}, {}
+    deltas = iter(equal_parts(delta, len(labels)))
+    for column, part in zip(schema.bought.values(), spend.split(len(schema.bought)), strict=True):
+        if not column.labels:
+            described[column.name], found[column.name] = _range(curator, column, part)
+        elif column.among:
+            described[column.name], found[column.name] = _listed(curator, column, part)
+        else:
+            described[column.name], found[column.name] = _frequent(curator, column, part, next(deltas))
+    return Purchase(schema.with_columns(described), found)
+
+
+def unlisted(schema: Schema) -> list[str]:
+    """Return the columns whose values are to be bought without a public list."""
+    return [column.name for column in schema.bought.values() if column.labels and not column.among]
+
+
+# -- ranges -----------------------------------------------------------------------------------------------------------
+
+
+def _range(curator: Curator, column: BoughtColumn, spend: Budget) -> tuple[dict[str, Any], str]:
+    """Return the description of a column of numbers or dates with its bounds and edges; and the result in words."""
+    scale = scale_of(column)
+    parts = iter(spend.split(LEVELS * len(column.ends) + 1 + bool(column.ends) + column.quantiles))
+    low, high = _ends(curator, column, scale, parts)
+    bounds = scale.written(low), scale.written(scale.last(high))
+    words = f"{_shown(bounds[0])} to {_shown(bounds[1])}; {_checked(curator, column, scale, (low, high), next(parts))}"
+    if column.quantiles:
+        edges = _quantiles(curator, column, scale, (low, high), next(parts))
+        described = _with_edges(column, [scale.written(edge) for edge in edges])
+        if described is not None:
+            return described, f"{words}; {plural(len(edges) - 1, 'bin')} of about as many values each"
+    whole = int(scale.last(high)) - int(low) + 1 if scale.whole else 10**9
+    return column.settled(*bounds, whole), words
+
+
+def _shown(bound: Any) -> str:
+    return f"{bound:.12g}" if isinstance(bound, float) else str(bound)
+
+
+def _ends(curator: Curator, column: BoughtColumn, scale: Scale, parts: Iterator[Budget]) -> tuple[Edge, Edge]:
+    """Return the edges between which the values are."""
+    edges = scale.wide()
+    if not column.ends:
+        return edges[0], edges[-1]
+    center = _chosen(curator, column, scale, edges, next(parts), "middle", _off_center)
+    low, high = edges[0], edges[-1]
+    for level in range(LEVELS):
+        cells = len(edges) - 1
+        slope = min(SPARED, SPARED_IN_ALL / cells) if level else SPARED
+        sides = {"min": slice(0, center + 1), "max": slice(center, cells)} if not level else {}
+        first, last = 0, cells
+        for end in column.ends:
+            spend = next(parts)
+            spared = slope * noise_scale(spend, _monotone(curator)) / STEPS * curator.neighbors.records
+            clipped = partial(_clipped, end=end, spared=spared)
+            label = f"{end}{', more exactly' if level else ''}"
+            place = _chosen(curator, column, scale, edges, spend, label, clipped, sides.get(end, slice(0, cells)))
+            first, last = (place, last) if end == "min" else (first, place + 1)
+        if first >= last:  # the noise on a finer grid hid them, and what the one before has left stays
+            break
+        much_left = level and float(edges[last] - edges[first]) > ENOUGH * float(high - low)
+        low, high = edges[first], edges[last]
+        if much_left:
+            break
+        edges = scale.fine(low, high)
+    return low, high
+
+
+def _off_center(below: np.ndarray) -> np.ndarray:
+    """Return for each cell the number of records on the side of it that has more of them."""
+    return np.maximum(below[:-1], below[-1] - below[1:])
+
+
+def _clipped(below: np.ndarray, end: str, spared: float) -> np.ndarray:
+    """Return for each cell the records that are clipped if it is the last one, plus the margin that it needs."""
+    places = np.arange(len(below) - 1)
+    return below[:-1] + spared * places[::-1] if end == "min" else below[-1] - below[1:] + spared * places
+
+
+def _monotone(curator: Curator) -> bool:
+    return isinstance(curator.neighbors, AddRemove)
+
+
+def _chosen(
+    curator: Curator,
+    column: BoughtColumn,
+    scale: Scale,
+    edges: Sequence[Edge],
+    spend: Budget,
+    label: str,
+    cost: Callable[[np.ndarray], np.ndarray],
+    side: slice | None = None,
+) -> int:
+    """Choose a cell of the grid with a small cost, a function of the number of records below each edge."""
+    view, cells = curator.through(Coding((_on_grid(column, scale, edges),))), len(edges) - 1
+    candidates = range(cells)[side or slice(0, cells)]
+
+    def scores(data: Dataset) -> np.ndarray:
+        counts = data.project((column.name,)).values[:cells]
+        return -cost(np.concatenate([[0.0], np.cumsum(counts)]))[candidates.start : candidates.stop]
+
+    options = {"monotone": _monotone(curator), "label": f"{column.name}: {label}"}
+    return view.select(candidates, scores, curator.neighbors.records, spend, **options)
+
+
+def _checked(curator: Curator, column: BoughtColumn, scale: Scale, ends: tuple[Edge, Edge], spend: Budget) -> str:
+    """Return in words how many values are outside."""
+    whole = scale.wide()
+    edges = sorted({min(whole[0], ends[0]), *ends, max(whole[-1], ends[1])})
+    view = curator.through(Coding((_on_grid(column, scale, edges),)))
+    measured = view.measure((column.name,), spend, label=f"{column.name}: inside and outside")
+    counts, noise = measured.values[: len(edges) - 1], float(np.mean(measured.stddev))
+    inside = float(counts[edges.index(ends[0])])
+    outside = max(float(counts.sum()) - inside, 0.0) + 2 * noise * math.sqrt(len(counts) - 1)
+    if inside < CLEAR * noise:
+        return "HARDLY ANY VALUES ARE KNOWN TO BE THERE for all the noise: state bounds, or spend more on them"
+    return f"at most about {100 * outside / (inside + outside):.2g} % of the values are outside"
+
+
+def _on_grid(column: BoughtColumn, scale: Scale, edges: Sequence[Edge]) -> SchemaColumn:
+    """Return the column coded by cells of a grid; values without a number are missing."""
+    less = dict.fromkeys(("min", "max", "bins", "width", "decimals", "unit", "outside"))
+    missing = column.plain("missing") or True
+    return column.column(**less, missing=missing, edges=[scale.written(edge) for edge in edges])
+
+
+def _quantiles(
+    curator: Curator, column: BoughtColumn, scale: Scale, ends: tuple[Edge, Edge], spend: Budget
+) -> list[Edge]:
+    """Return edges of bins that hold about as many records each, as far as the noise shows."""
+    bins = min(int(column.plain("bins", DEFAULT_BINS)), MOST_CELLS)
+    edges = scale.even(*ends, min(CELLS_PER_BIN * bins, MOST_CELLS))
+    view = curator.through(Coding((_on_grid(column, scale, edges),)))
+    noisy = view.measure((column.name,), spend, label=f"{column.name}: edges").values[: len(edges) - 1]
+    below = np.cumsum(np.maximum(noisy, 0.0))
+    if not below[-1] > 0:
+        return [edges[0], edges[-1]]
+    places = np.searchsorted(below, below[-1] * np.arange(1, bins) / bins) + 1
+    return [edges[0], *(edges[place] for place in sorted(set(places.tolist())) if place < len(edges) - 1), edges[-1]]
+
+
+def _with_edges(column: BoughtColumn, edges: list[Any]) -> dict[str, Any] | None:
+    for less in ({}, {"decimals": None}):
+        options = {**dict.fromkeys(("min", "max", "bins")), "unit": None, **less, "edges": edges}
+        try:
+            column.column(**options)
+        except SchemaError:
+            continue
+        return column.described(**options)
+    return None
+
+
+# -- values -----------------------------------------------------------------------------------------------------------
+
+
+def _listed(curator: Curator, column: BoughtColumn, spend: Budget) -> tuple[dict[str, Any], str]:
+    """Return the values of a public list whose noisy counts exceed the noise, or the largest one."""
+    view = curator.through(Coding((column.column(values=list(column.among)),)))
+    measured = view.measure((column.name,), spend, label=f"{column.name}: values")
+    noisy = measured.values[: len(column.among)]
+    clear = float(np.mean(measured.stddev)) * math.sqrt(2 * math.log(FEW_WRONG * len(column.among)))
+    kept = [value for value, count in zip(column.among, noisy, strict=True) if count >= clear]
+    words = f"{len(kept)} of {len(column.among)} values"
+    if not kept:
+        kept = [column.among[int(np.argmax(noisy))]]
+        words = f"THE NOISE HID WHICH of {len(column.among)} values occur, but one: spend more on them"
+    texts = set(map(written, kept))  # aliases of the other values would make the description invalid
+    aliases = {value: others for value, others in column.plain("aliases", {}).items() if value in texts}
+    return column.described(values=kept, aliases=aliases or None), words
+
+
+def _frequent(curator: Curator, column: BoughtColumn, spend: Budget, delta: float) -> tuple[dict[str, Any], str]:
+    """Return the values with a noisy count above the threshold."""
+    markers = column.column(values=[NOTHING]).markers
+    fold = bool(column.plain("ignore_case", False))
+    texts = Texts(column.name, True, markers, "missing", column.node.place, ignore_case=fold)
+    view = curator.through(Coding((texts,)))
+
+    def counts(data: Dataset) -> dict[str, int]:
+        codes, numbers = np.unique(data.column(column.name), return_counts=True)
+        found = zip(codes.tolist(), numbers.tolist(), strict=True)
+        spellings = texts.spellings
+        return {spellings[code]: number for code, number in found if code != texts.gap_code}
+
+    released = view.frequent(counts, spend, delta, label=f"{column.name}: values")
+    shown = {label: publishable(label) for label in released}
+    reserved = {str(column.plain("other")).lower(), *(label.lower() for label in released)}
+    kept, aliases = [], dict(column.plain("aliases", {}))
+    for label, safe in shown.items():
+        if safe == label and label.lower() != str(column.plain("other")).lower():
+            kept.append(label)
+        elif safe is not None and safe != label and safe.lower() not in reserved:
+            kept.append(safe)
+            aliases[safe] = [label]
+    unsafe = sum(safe is None for safe in shown.values())
+    words = f"{len(kept)} values that are frequent enough"
+    if unsafe:
+        words += f"; {unsafe} more cannot be published as text, and count as others"
+    if not kept:
+        words = "NO VALUE WAS FREQUENT ENOUGH to be distinguished from noise: list values, or spend more on them"
+    return column.described(values=kept or [NOTHING], aliases=aliases or None), words

@@ -1,0 +1,75 @@
+"""Compiled kernels: the process that compiles a kernel gets the same digits as those that load it from disk."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from numba.core.dispatcher import Dispatcher
+
+import pgmest
+
+PACKAGE = Path(pgmest.__file__).parent
+GRADIENTS = """
+import hashlib
+import numpy as np
+from pgmest.models.posterior.kernels import student_gradient
+
+found = hashlib.sha256()
+for shape in [(3, 4), (2, 3, 5), (9, 33), (16, 100)]:
+    rng, sizes, cells = np.random.default_rng(0), np.array(shape), int(np.prod(shape))
+    effects = sum(shape) + 1
+    cliques = np.array([[0, cells, 0, len(shape), effects - 1, 0]])
+    pull, moments = np.empty(cells), np.empty(1)
+    student_gradient(
+        cliques, sizes, np.cumsum(sizes) - sizes, rng.normal(size=cells), np.array([0.7, 1.3]), rng.random(cells),
+        rng.random(cells), np.ones(cells), 4.0, 0.3, np.empty(effects), np.empty(effects), np.empty(9, dtype=np.int64),
+        pull, moments,
+    )
+    found.update(pull.tobytes() + moments.tobytes())
+print(found.hexdigest(), sum(student_gradient.stats.cache_hits.values()))
+"""
+
+
+def dispatchers() -> Iterator[tuple[str, Dispatcher]]:
+    for path in sorted(PACKAGE.rglob("*.py")):
+        if "_base.compiled import" not in path.read_text(encoding="utf-8"):
+            continue
+        module = importlib.import_module(".".join(("pgmest", *path.relative_to(PACKAGE).with_suffix("").parts)))
+        for name, value in vars(module).items():
+            if isinstance(value, Dispatcher) and value.py_func.__module__ == module.__name__:
+                yield f"{module.__name__}.{name}", value
+
+
+def test_a_process_that_compiles_a_kernel_and_one_that_loads_it_find_the_same_digits(tmp_path):
+    environment = {**os.environ, "PGMEST_CACHE_DIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", GRADIENTS]
+    first, second = (
+        subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout.split()
+        for _ in range(2)
+    )
+    assert (first[1], second[1]) == ("0", "1")
+    assert first[0] == second[0]
+
+
+def test_sums_in_any_order_are_compiled_only_within_their_kernel():
+    """A function that is not inlined exists twice, optimized alone and in its caller, and its sums may differ."""
+    found = dict(dispatchers())
+    reordered = {value for value in found.values() if "reassoc" in value.targetoptions["fastmath"]}
+    assert len(reordered) > 10
+    inside = {value: reachable(value) for value in found.values()}
+    called = set().union(*inside.values())
+    summing = {name for name, value in found.items() if value in called and ({value} | inside[value]) & reordered}
+    assert sorted(name for name in summing if not found[name].targetoptions.get("forceinline")) == []
+
+
+def reachable(function: Dispatcher) -> set[Dispatcher]:
+    """Return the functions of the package that a function calls, also indirectly."""
+    python = function.py_func
+    values = [python.__globals__.get(name) for name in python.__code__.co_names]
+    direct = {value for value in values if isinstance(value, Dispatcher)}
+    return direct.union(*map(reachable, direct))

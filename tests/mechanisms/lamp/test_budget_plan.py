@@ -1,0 +1,73 @@
+"""The plan of a budget and the report on a run."""
+
+import math
+
+import pytest
+
+import pgmest as pg
+from pgmest.errors import ArgumentError
+from pgmest.mechanisms import LAMP
+from pgmest.mechanisms.lamp.budget_plan import MeasuredMarginal, measurement_report
+
+DOMAIN = {"age": 85, "sex": 2, "income": 2, "nothing": 1}
+
+
+def test_a_plan_spends_nothing_and_grows_with_the_budget():
+    poor, rich = (LAMP(rho=rho).plan(DOMAIN, 10_000) for rho in (1e-9, 1.0))
+    assert poor.independent_only
+    assert "WARNING: this budget allows one-way marginals only" in str(poor)
+    assert not rich.independent_only
+    assert "WARNING" not in str(rich)
+    assert rich.one_way_errors["age"] < poor.one_way_errors["age"]
+    assert rich.score_stddev < poor.score_stddev
+    assert math.isinf(rich.least_dependence[("age", "nothing")])
+    assert rich.least_dependence[("age", "sex")] == 0  # even the sampling error is worth measuring
+    some = LAMP(rho=1e-5).plan(DOMAIN, 10_000)
+    assert 0 < some.least_dependence[("sex", "income")] < some.least_dependence[("age", "sex")] < 0.5
+
+
+def test_the_plan_agrees_with_what_the_run_does_first():
+    census = pg.datasets.load("census").select(["age", "sex", "income>50K"])
+    mechanism = LAMP(rho=0.1, backend="simulation", records=5000)
+    plan = mechanism.plan(census.domain, census.records)
+    measured = mechanism.fit(census, seed=0, progress=False).details["measured_marginals"]
+    for marginal in measured[:3]:
+        assert plan.first_stddev[marginal.clique[0]] == pytest.approx(marginal.stddev, rel=0.01)
+
+
+def test_arguments_of_a_plan_are_checked():
+    with pytest.raises(ArgumentError, match="records"):
+        LAMP(rho=1.0).plan(DOMAIN, 0)
+    assert LAMP(epsilon=1.0, delta=0).plan(DOMAIN, 100, workload=["age"]).least_dependence == {}
+
+
+def test_the_report_says_what_was_measured_and_why():
+    measured = [
+        MeasuredMarginal(0, ("age",), (85,), 0.2, 3.0),
+        MeasuredMarginal(1, ("age", "sex"), (8, 2), 0.5, 2.0, 0.3, 0.01),
+        MeasuredMarginal(2, ("sex", "income"), (2, 2), 0.1, 5.0, 0.1, 0.02),
+    ]
+    lines = measurement_report(measured).splitlines()
+    assert lines[0] == "20% of the budget for one-way marginals, the rest for 2 pairs and scores"
+    assert lines[2].split() == ["age", "x", "sex", "1", "8x2", "50.00%", "0.3000", "0.0100"]
+    assert measurement_report(measured[:1]).count("\n") == 0
+    many = [MeasuredMarginal(1, ("a", "b"), (2, 2), 0.01, 1.0, 0.2, 0.1)] * 20
+    assert measurement_report(many).endswith("and 8 measurements with less gain")
+
+
+def test_a_plan_for_triples_tells_of_them_too():
+    plan = LAMP(rho=1.0).plan(DOMAIN, 10_000, workload=[("age", "sex", "income")])
+    assert set(plan.least_dependence) == {
+        ("age", "sex"),
+        ("age", "income"),
+        ("sex", "income"),
+        ("age", "sex", "income"),
+    }
+    assert "1 of 1 triple can be worth measuring" in str(plan)
+    assert LAMP(rho=1.0).plan(DOMAIN, 100, pg.workloads.prefixes(DOMAIN, [("age",)], ["age"])).least_dependence == {}
+
+
+def test_the_report_names_triples_and_the_public_table():
+    measured = [MeasuredMarginal(3, ("a", "b", "c"), (2, 2, 2), 0.5, 2.0, 0.3, 0.01)]
+    assert measurement_report(measured).splitlines()[0].endswith("the rest for 0 pairs, 1 triple and scores")
+    assert "the public table gives the dependence of 2 pairs" in measurement_report(measured, 2)

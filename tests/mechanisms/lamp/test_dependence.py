@@ -1,0 +1,91 @@
+"""The dependence from noisy distances, and the scores of several rounds."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from pgmest.mechanisms.lamp.dependence import Dependence, posterior_dependence
+from pgmest.mechanisms.lamp.scorer import Known
+from pgmest.privacy.scores import GroupedDistance
+
+TOTAL, COUNT = 10_000.0, 200
+
+
+def released(stddev, seed=0, share=0.3):
+    """Dependence, none of most pairs; the distances that errors alone make; and noisy distances."""
+    rng = np.random.default_rng(seed)
+    truth = np.where(rng.random(COUNT) < share, rng.uniform(500, 6000, COUNT), 0.0)
+    explained = rng.uniform(100, 3000, COUNT)
+    return truth, explained, np.hypot(truth, explained) + stddev * rng.standard_normal(COUNT)
+
+
+def test_without_noise_dependence_is_what_errors_do_not_explain():
+    truth, explained, noisy = released(1e-3)
+    found = posterior_dependence(noisy, explained, np.full(COUNT, 1e-3), TOTAL).mean(axis=1)
+    assert found[truth > 0] == pytest.approx(truth[truth > 0], rel=1e-2)
+    assert found[truth == 0].max() < 20
+
+
+@pytest.mark.parametrize("stddev", [300.0, 1000.0, 3000.0])
+def test_under_noise_estimates_are_right_on_average_and_nearer_than_what_is_seen(stddev):
+    means, truths, off, seen = [], [], [], []
+    for seed in range(20):
+        truth, explained, noisy = released(stddev, seed)
+        found = posterior_dependence(noisy, explained, np.full(COUNT, stddev), TOTAL)
+        means.append(found.mean())
+        truths.append(truth.mean())
+        off.append(np.abs(found.mean(axis=1) - truth).mean())
+        seen.append(np.abs(np.sqrt(np.maximum(np.square(noisy.clip(0)) - np.square(explained), 0)) - truth).mean())
+        assert (found[:, 0] <= found[:, 1]).all()
+    assert np.mean(means) == pytest.approx(np.mean(truths), rel=0.25)
+    assert np.mean(off) < 0.9 * np.mean(seen)
+
+
+def test_where_noise_hides_everything_no_pair_is_thought_to_depend_much():
+    rng = np.random.default_rng(1)
+    explained = np.full(COUNT, 1000.0)
+    found = posterior_dependence(explained + 1e5 * rng.standard_normal(COUNT), explained, np.full(COUNT, 1e5), TOTAL)
+    assert found.mean() < 0.35 * TOTAL
+    assert np.ptp(found.mean(axis=1)) < 0.35 * TOTAL
+
+
+@given(
+    arrays.arrays(np.float64, 7, elements=st.floats(-1e6, 1e6)),
+    arrays.arrays(np.float64, 7, elements=st.floats(0, 2e4)),
+    st.floats(1e-6, 1e6),
+)
+@settings(max_examples=200, deadline=None)
+def test_any_scores_have_an_estimate(noisy, explained, stddev):
+    found = posterior_dependence(noisy, explained, np.full(7, stddev), TOTAL)
+    assert np.isfinite(found).all()
+    assert (found >= 0).all()
+
+
+def question(expected):
+    return GroupedDistance(("a", "b"), (np.arange(2), np.arange(2)), np.asarray(expected, dtype=float))
+
+
+def test_scores_of_the_same_question_are_averaged():
+    known = Known()
+    assert known.with_earlier(question([[1, 2], [3, 4]]), 10.0, 2.0) == (10.0, 2.0)
+    value, stddev = known.with_earlier(question([[1, 2], [3, 4]]), 20.0, 2.0)
+    assert value == pytest.approx(15.0)
+    assert stddev == pytest.approx(2**0.5)
+    value, stddev = known.with_earlier(question([[1, 2], [3, 4]]), 21.0, 1.0)
+    assert (value, stddev) == (pytest.approx(19.0), pytest.approx((2 / 3) ** 0.5))
+
+
+def test_an_earlier_score_counts_less_where_other_counts_are_expected_now():
+    known = Known()
+    known.with_earlier(question([[0, 0], [0, 0]]), 10.0, 1.0)
+    value, stddev = known.with_earlier(question([[50, 50], [0, 0]]), 110.0, 1.0)
+    assert value == pytest.approx(110.0, abs=0.1)
+    assert stddev == pytest.approx(1.0, abs=1e-3)
+
+
+def test_what_is_uncertain_is_two_cases_and_what_is_known_one():
+    assert Dependence(10.0, 20.0).cases() == [Dependence(10.0, 20.0)]
+    assert Dependence(10.0, 20.0, (19.9, 20.1)).cases() == [Dependence(10.0, 20.0, (19.9, 20.1))]
+    assert Dependence(10.0, 20.0, (0.0, 40.0)).cases() == [Dependence(0.0, 0.0), Dependence(20.0, 40.0)]

@@ -1,0 +1,160 @@
+"""Small model files from strangers allocate nothing large and send no control characters to a terminal.
+
+Each is smaller than 3 kB. The header decides what is loaded, before anything of a declared size is made.
+"""
+
+import json
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import pgmest as pg
+from pgmest.cli.main import main
+from pgmest.errors import ArgumentError, FileFormatError, PgmestError
+from pgmest.privacy import DatasetLedger, Rho
+
+NONE = np.empty(0)
+REPORT = {
+    **{"method": "lbfgs", "loss": 0.0, "gap": 0.0, "relative_gap": 0.0, "iterations": 1, "oracle_calls": 1},
+    **{"seconds": None, "status": "converged", "message": "", "converged": True},
+}
+KINDS = {
+    "model": ({}, {"potentials": NONE}),
+    "support-model": (
+        {"records": 1},
+        {"potentials": NONE, "codes": np.zeros(1, np.uint64), "weights": np.ones(1)},
+    ),
+    "approximate-model": (
+        {"noise": 1.0, "report": {**REPORT, "oracle": "convex", "inconsistency": 0.0}},
+        {"marginals": NONE},
+    ),
+    "least-squares-model": (
+        {"groups": [{"cliques": [["a"]], "parts": [[]], "directions": []}]},
+        {"tables": np.array([5.0]), "directions": NONE},
+    ),
+    "bayesian-network": ({}, {"conditionals": NONE}),
+}
+ESCAPE = "\x1b[2J"
+
+
+def written(path, kind="model", **changes):
+    more, arrays = KINDS[kind]
+    header = {"format": f"pgmest-{kind}", "version": 1, "domain": [["a", 2]], "cliques": [], "total": 10.0}
+    header |= {"total_stddev": None, "report": None, **more, **changes}
+    encoded = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+    with path.open("wb") as file:
+        np.savez(file, header=encoded, **arrays)
+    assert path.stat().st_size < 3000
+    return path
+
+
+def peak(work):
+    """The most memory that was allocated meanwhile, in bytes."""
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("domain", [[["a", 10**12]], [[f"a{i}", 2**23] for i in range(20)]], ids=["one", "many"])
+def test_values_that_no_table_is_about_are_limited(tmp_path, kind, domain, capsys):
+    path = str(written(tmp_path / "m.npz", kind, domain=domain))
+
+    def attempts():
+        with pytest.raises(FileFormatError):
+            pg.load(path)
+        for arguments in (["info", path], ["sample", path, "--rows", "3", "--out", str(tmp_path / "o.csv")]):
+            assert main(arguments) == 1
+
+    assert peak(attempts) < 50e6
+
+
+@pytest.mark.parametrize("kind", ["model", "support-model", "approximate-model"])
+def test_a_total_of_any_size_draws_no_records_that_nobody_asked_for(tmp_path, kind, capsys):
+    cliques = [] if kind == "support-model" else [[]]
+    more, arrays = KINDS[kind]
+    cell = {"potentials": np.zeros(len(cliques)), "marginals": np.array([1e14]), "codes": np.zeros(1, np.uint8)}
+    header = {"format": f"pgmest-{kind}", "version": 1, "domain": [["a", 1]], "cliques": cliques, "total": 1e14}
+    header |= {"total_stddev": None, "report": None, **more}
+    path = tmp_path / "m.npz"
+    with path.open("wb") as file:
+        encoded = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+        np.savez(file, header=encoded, **{name: cell.get(name, array) for name, array in arrays.items()})
+
+    def attempts():
+        model = pg.load(path)
+        for call in (model.sample, lambda: next(model.sample_batches())):
+            with pytest.raises(ArgumentError, match=r"total is 100,000,000,000,000 records"):
+                call()
+        assert main(["sample", str(path), "--out", str(tmp_path / "o.csv")]) == 1
+        assert model.sample(3, seed=0).records == 3
+
+    assert peak(attempts) < 50e6
+
+
+HOSTILE = {
+    "attribute": {"domain": [[f"a{ESCAPE}", 2]]},
+    "report": {"report": {**REPORT, "method": ESCAPE}},
+    "message": {"report": {**REPORT, "message": "\x1b]0;owned\x07"}},
+    "label": {"about": {"schema": {"columns": {"a": {"type": "categorical", "values": [ESCAPE, "b"]}}}}},
+    "column": {"about": {"schema": {"columns": {f"a{ESCAPE}": {"type": "integer"}}}}},
+    "promise": {"about": {"privacy": {"promise": "\x9b2J"}}},
+    "surrogate": {"domain": [["a\ud800", 2]]},
+    "order of letters": {"domain": [["a\u202egnp", 2]]},
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_texts_with_control_characters_are_refused_and_not_repeated(tmp_path, name, capsys):
+    path = str(written(tmp_path / "m.npz", **HOSTILE[name]))
+    for load in (pg.load, pg.Synthesizer.load):
+        with pytest.raises(FileFormatError, match="a text with control characters") as caught:
+            load(path)
+        assert str(caught.value).isprintable()
+    for arguments in (["info", path], ["info", path, "--json"], ["sample", path, "--rows", "3", "--out", "-"]):
+        assert main(arguments) == 1
+    shown = "".join(capsys.readouterr())
+    assert all(one.isprintable() or one == "\n" for one in shown)
+
+
+def test_schemas_and_ledgers_are_printed_without_control_characters(tmp_path, capsys):
+    (tmp_path / "s.yaml").write_text(
+        'columns:\n  "a\\e[2J": {type: categorical, values: ["\\e]0;x\\a", b], other: o}\n'
+    )
+    assert main(["info", str(tmp_path / "s.yaml")]) == 0
+    (tmp_path / "bad.yaml").write_text('columns:\n  "a\\e[2J": {type: "\\e[2J"}\n')
+    assert main(["info", str(tmp_path / "bad.yaml")]) == 1
+    DatasetLedger.create(tmp_path / "l", Rho(1.0), table=ESCAPE).close()
+    assert main(["ledger", "show", str(tmp_path / "l")]) == 0
+    shown = "".join(capsys.readouterr())
+    assert "a\\x1b[2J" in shown
+    assert all(one.isprintable() or one == "\n" for one in shown)
+
+
+def test_line_ends_in_names_and_messages_are_no_control_characters(tmp_path):
+    path = written(tmp_path / "m.npz", domain=[["income\n(EUR)", 2]], report={**REPORT, "message": "raise\tit\n"})
+    assert pg.load(path).domain == pg.Domain({"income\n(EUR)": 2})
+
+
+def test_the_time_of_an_estimate_is_in_no_file(tmp_path):
+    data = pg.Dataset.from_codes(np.array([[0, 1], [1, 1]]), {"a": 2, "b": 2})
+    model = pg.estimate([pg.LinearMeasurement(data.project("a").values, "a", 1.0)], data.domain)
+    assert model.report.seconds > 0
+    assert " s\n" in str(model.report)
+    model.save(tmp_path / "m.npz")
+    again = pg.load(tmp_path / "m.npz")
+    assert again.report == model.report.published()
+    assert again.report.seconds is None
+    assert " s\n" not in str(again.report)
+
+
+def test_models_that_have_no_records_say_so(tmp_path, capsys):
+    path = written(tmp_path / "m.npz", "least-squares-model")
+    with pytest.raises(PgmestError, match="no distribution to draw records"):
+        pg.load(path).sample(3)
+    assert main(["sample", str(path), "--out", str(tmp_path / "o.csv")]) == 1
+    assert "no distribution to draw records" in capsys.readouterr().err

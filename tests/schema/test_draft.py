@@ -1,0 +1,263 @@
+"""Drafts: they load, they fit the table, and they say what they took from the records."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from pgmest.errors import DataError
+from pgmest.schema import Schema, draft
+
+PRIVATE = "# READ FROM THE PRIVATE DATA"
+
+TABLE = pd.DataFrame(
+    {
+        "id": [f"P{i:04}" for i in range(120)],
+        "age": [17 + i % 42 for i in range(120)],
+        "sex": ["F", "M", "?"] * 40,
+        "zip": ["01234", "02345"] * 60,
+        "price": [f"{i * 1.25:.2f}" for i in range(120)],
+        "visit": [f"2021-03-{1 + i % 28:02}" for i in range(120)],
+        "member": ["true", "False", ""] * 40,
+        "weird: 'name'": ["a # b", "- c", "null", "yes"] * 30,
+        "empty": [None] * 120,
+        "income": [i * 1001 for i in range(120)],
+    }
+)
+EXPECTED = f"""\
+columns:
+  # id IS LEFT OUT: IT LOOKS LIKE AN IDENTIFIER OR FREE TEXT. READ FROM THE PRIVATE DATA.
+  age:
+    type: integer  {PRIVATE}
+    min: 0  {PRIVATE}
+    max: 59  {PRIVATE}
+  sex:
+    type: categorical  {PRIVATE}
+    values: [F, M]  {PRIVATE}
+    other: other  {PRIVATE}
+    missing: ["?"]  {PRIVATE}
+  zip:
+    type: categorical  {PRIVATE}
+    values: ["01234", "02345"]  {PRIVATE}
+    other: other  {PRIVATE}
+  price:
+    type: real  {PRIVATE}
+    min: 0  {PRIVATE}
+    max: 200  {PRIVATE}
+    bins: 20  {PRIVATE}
+    decimals: 2  {PRIVATE}
+  visit:
+    type: date  {PRIVATE}
+    min: 2021-01-01  {PRIVATE}
+    max: 2021-12-31  {PRIVATE}
+    unit: day  {PRIVATE}
+  member:
+    type: boolean  {PRIVATE}
+    missing: true  {PRIVATE}
+  "weird: 'name'":
+    type: categorical  {PRIVATE}
+    values: ["- c", "a # b", yes]  {PRIVATE}
+    other: other  {PRIVATE}
+    missing: ["null"]  {PRIVATE}
+  # empty IS LEFT OUT: IT HOLDS NO VALUES. READ FROM THE PRIVATE DATA.
+  income:
+    type: integer  {PRIVATE}
+    min: 0  {PRIVATE}
+    max: 199999  {PRIVATE}
+    bins: 50  {PRIVATE}
+# If a person"""
+
+
+def test_draft_of_a_table_and_of_its_file(tmp_path):
+    text = draft(TABLE)
+    assert text[text.index("columns:") :].startswith(EXPECTED)
+    assert text.startswith("# A DRAFT, GUESSED FROM THE RECORDS. IT IS NOT SAFE TO PUBLISH")
+    TABLE.to_csv(tmp_path / "t.csv", index=False)
+    assert draft(tmp_path / "t.csv") == text
+    assert draft(pl.from_pandas(TABLE).lazy()) == text
+
+
+def test_a_draft_is_a_schema_that_knows_what_it_is():
+    schema = Schema.parse(draft(TABLE))
+    assert schema.drafted
+    data = schema.encode(TABLE)
+    assert data.records == 120
+    assert [name for name in schema.domain if data.project(name).values[-1] == 120] == []
+
+
+def test_every_line_that_was_read_from_the_records_must_be_replaced():
+    text = draft(TABLE)
+    marked = [number for number, line in enumerate(text.split("\n"), 1) if "READ FROM THE PRIVATE DATA" in line]
+    described = [number for number, line in enumerate(text.split("\n"), 1) if line.startswith("    ")]
+    assert set(described) < set(marked)
+    without_a_line = text.replace("drafted_from_private_data: true\n", "")
+    schema = Schema.parse(without_a_line)
+    assert schema.drafted
+    assert len(schema.marked_lines) == len(marked)
+    one_left = text.replace("drafted_from_private_data: true\n", "").replace(PRIVATE, "", len(marked) - 3)
+    assert Schema.parse(one_left).drafted
+    assert Schema.parse(one_left.lower()).drafted
+    assert not Schema.parse(without_a_line.replace("READ FROM THE PRIVATE DATA", "")).drafted
+
+
+def test_many_values_are_cut_to_the_most_frequent():
+    values = [f"v{i % 60:02}" for i in range(1000)] + ["v00"]
+    schema = Schema.parse(draft(pd.DataFrame({"a": values})))
+    assert schema.domain["a"] == 51
+    assert "v00" in schema.labels("a")
+
+
+@pytest.mark.parametrize("table", [pd.DataFrame({"a": []}), pd.DataFrame()])
+def test_nothing_to_guess_from(table):
+    with pytest.raises(DataError, match="nothing to guess from"):
+        draft(table)
+
+
+def column_of(values):
+    return st.lists(values, min_size=1, max_size=8)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.one_of(
+        column_of(st.integers()),
+        column_of(st.integers(-300, 300)),
+        column_of(st.floats()),
+        column_of(st.floats(-1e3, 1e3)),
+        column_of(st.decimals(-1000, 1000, places=2).map(str)),
+        column_of(st.text(max_size=6)),
+        column_of(st.dates()),
+        column_of(st.datetimes()),
+        column_of(st.booleans() | st.none()),
+        column_of(st.sampled_from(["yes", "no", "", "1", "0", "007", "1e5", "-", "."])),
+    ),
+    st.text(min_size=1, max_size=6),
+)
+@example([1e13, -2.225073858507e-311], "x")
+@example([2.0**53], "x")
+def test_every_draft_loads_and_no_number_is_outside(values, name):
+    table = pd.DataFrame({name: values, "number": np.arange(len(values))})
+    schema = Schema.parse(draft(table))
+    assert "number" in schema.domain
+    if any(isinstance(value, float) and not abs(value) < 1e299 for value in values):
+        return
+    if name in schema.domain and name != "number" and schema.column(name).kind in ("integer", "real", "date"):
+        strict = draft(table).replace("  number:", "    outside: error\n  number:", 1)
+        Schema.parse(strict).encode(table)
+
+
+def test_a_few_words_among_numbers_mean_missing_values(tmp_path):
+    (tmp_path / "ages.csv").write_text("age\n" + "\n".join([*map(str, range(60)), "unknown", "refused"]) + "\n")
+    column = Schema.parse(draft(tmp_path / "ages.csv")).column("age")
+    assert type(column).__name__ == "Integer"
+    assert {"unknown", "refused"} <= column.markers
+
+
+def test_codes_with_letters_stay_text(tmp_path):
+    codes = [str(code) for code in range(40)] + [f"V{code}" for code in range(10)]
+    (tmp_path / "codes.csv").write_text("code\n" + "\n".join(codes) + "\n")
+    assert type(Schema.parse(draft(tmp_path / "codes.csv")).column("code")).__name__ == "Categorical"
+
+
+def test_days_that_do_not_exist_and_numbers_that_are_infinite(tmp_path):
+    (tmp_path / "odd.csv").write_text("born,size,none\n2020-02-30,1e400,2020-02-30\n2020-02-29,1,2020-02-30\n")
+    schema = Schema.parse(draft(tmp_path / "odd.csv"))
+    kinds = [type(column).__name__ for column in schema.columns]
+    assert kinds == ["Date", "Categorical", "Categorical"]
+
+
+def test_a_file_that_begins_with_an_empty_line(tmp_path):
+    (tmp_path / "late.csv").write_text("\nsex\nF\nM\n")
+    assert Schema.parse(draft(tmp_path / "late.csv")).labels("sex")[:2] == ["F", "M"]
+
+
+# -- messy tables -----------------------------------------------------------------------------------------------------
+
+
+def drafted(**columns):
+    text = draft(pd.DataFrame(columns))
+    lines = [line.removesuffix(PRIVATE).strip() for line in text[text.index("columns:") :].split("\n")[1:]]
+    return Schema.parse(text), lines
+
+
+def test_a_few_odd_values_do_not_make_a_date_column_labels():
+    days = [f"{1 + i % 28:02}.{1 + i % 12:02}.19{40 + i % 50}" for i in range(500)]
+    odd = [f"about {1900 + i}" for i in range(49)]
+    schema, lines = drafted(born=[*days, *odd])
+    assert "type: date" in lines
+    assert 'format: "%d.%m.%Y"' in lines
+    assert "missing: true" in lines
+    assert not any("about" in line for line in lines)
+    assert schema.check(pd.DataFrame({"born": days})).kept == 1
+    _, lines = drafted(born=[*days, *["unknown"] * 9, *["?"] * 3])
+    assert 'missing: ["?", unknown]' in lines
+
+
+def test_day_or_month_first_is_told_by_the_values_or_asked():
+    assert 'format: "%m/%d/%Y"' in drafted(a=["12/31/2020", "01/02/2020"] * 20)[1]
+    assert 'format: "%d/%m/%Y"' in drafted(a=["31/12/2020", "01/02/2020"] * 20)[1]
+    doubtful = drafted(a=["01/02/2020", "03/04/2020"] * 20)[1]
+    assert 'format: "%d/%m/%Y"' in doubtful
+    assert any("IT COULD AS WELL BE WRITTEN %m/%d/%Y" in line for line in doubtful)
+
+
+@pytest.mark.parametrize(
+    ("values", "ignore", "decimal"),
+    [
+        (["$9,934.79", "$12.50", "$1,000,000"], 'ignore: ["$", ","]', None),
+        (["9.934,79 €", "12,50 €", "1.000.000 €"], 'ignore: ["€", "."]', 'decimal: ","'),
+        (["1,000", "2,500", "12,345,678"], 'ignore: [","]', None),
+        (["12 %", "7 %", "55 %"], 'ignore: ["%"]', None),
+        (["12,5", "7,25", "0,5"], None, 'decimal: ","'),
+    ],
+)
+def test_currency_signs_and_separators_are_proposed(values, ignore, decimal):
+    frame = pd.DataFrame({"a": values * 10})
+    schema, lines = drafted(a=values * 10)
+    assert schema.column("a").kind in ("integer", "real")
+    assert ignore is None or ignore in lines
+    assert decimal is None or decimal in lines
+    assert schema.check(frame).kept == 1
+    again = schema.check(pl.from_pandas(frame).lazy())
+    assert [c.counts.tolist() for c in again.columns] == [c.counts.tolist() for c in schema.check(frame).columns]
+
+
+def test_numbers_for_missing_values_are_proposed():
+    assert "missing: [-99]" in drafted(a=[-99, -99, *range(60)])[1]
+    assert "missing: [-99]" in drafted(a=["-99", "-99", *map(str, range(60))])[1]
+    assert "missing: [999]" in drafted(a=[999, 999, *range(60)])[1]
+    assert not any("missing" in line for line in drafted(a=[-99, *range(-300, 60)])[1])
+    schema, _ = drafted(a=[-99.0, -99.0, 1.5, 2.5, 7.0])
+    checked = schema.check(pd.DataFrame({"a": ["-99.0", "-99", "2.5"]})).columns[0]
+    assert (checked.missing, checked.clipped) == (2, 0)
+
+
+def test_mixed_case_is_one_value_and_booleans_keep_their_labels():
+    schema, lines = drafted(a=["Red", "RED", "red", "Red", "Blue"] * 30)
+    assert "values: [Blue, Red]" in lines
+    assert "ignore_case: true" in lines
+    assert schema.domain["a"] == 3
+    schema, lines = drafted(a=["Yes", "YES", "no", "Yes", "no"] * 30)
+    assert "type: boolean" in lines
+    assert "labels: [no, Yes]" in lines
+    assert set(schema.decode(schema.encode(pd.DataFrame({"a": ["YES", "n"]})), seed=0)["a"]) == {"Yes", "no"}
+
+
+def test_sentences_and_rare_values_are_not_printed():
+    comments = [f"the staff of ward {i % 30} was kind to me" for i in range(400)]
+    _, lines = drafted(comment=comments, number=range(400))
+    assert any("comment IS LEFT OUT: IT IS FREE TEXT" in line for line in lines)
+    assert not any("kind" in line for line in lines)
+    cities = ["Bonn", "Ulm"] * 200 + ["Jane Doe"]
+    _, lines = drafted(city=cities)
+    assert "values: [Bonn, Ulm]" in lines
+    assert not any("Jane" in line for line in lines)
+    _, lines = drafted(answer=["Never worked for pay in the last twelve months", "Worked for pay"] * 50)
+    assert "type: categorical" in lines
+
+
+def test_labels_with_leading_zeros_and_grades_are_no_numbers():
+    assert "type: categorical" in drafted(zip=["01234", "02345"] * 60)[1]
+    assert "type: categorical" in drafted(grade=["1", "2", "3+"] * 60)[1]

@@ -1,0 +1,174 @@
+"""Combining rules: the formulas by hand, coverage by simulation, and results of other libraries."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import pgmest as pg
+from pgmest.errors import ArgumentError
+from pgmest.inference import combine
+
+TRIALS, TABLES = 3000, 10
+
+
+class TestFormulas:
+    RESULTS = ((10.0, 1.0), (12.0, 2.0), (14.0, 3.0))  # mean 12, within 2, between 4
+
+    @pytest.mark.parametrize(
+        ("rule", "variance", "degrees"),
+        [
+            ("noise_aware", 4 * 4 / 3, 2.0),
+            ("fully_synthetic", 4 * 4 / 3 - 2, 2 * (1 - 2 / (16 / 3)) ** 2),
+            ("partially_synthetic", 2 + 4 / 3, 2 * (1 + 2 / (4 / 3)) ** 2),
+            ("multiple_imputation", 2 + 16 / 3, 2 * (1 + 2 / (16 / 3)) ** 2),
+            ("simple", 2 * (1 + 1 / 3), np.inf),
+        ],
+    )
+    def test_by_hand(self, rule, variance, degrees) -> None:
+        found = combine(self.RESULTS, rule=rule)
+        assert (float(found.estimate), float(found.within), float(found.between)) == (12.0, 2.0, 4.0)
+        assert float(found.stddev) == pytest.approx(np.sqrt(variance))
+        assert float(found.degrees) == pytest.approx(max(degrees, 1.0))
+        assert found.tables == 3
+
+    def test_a_negative_variance_is_replaced(self) -> None:
+        found = combine([(1.0, 5.0), (1.1, 5.0)], rule="fully_synthetic", synthetic_share=0.5)
+        assert float(found.stddev) == pytest.approx(np.sqrt(2.5))
+        same = combine([(1.0, 0.0), (1.0, 0.0)], rule="fully_synthetic")
+        assert float(same.stddev) == 0.0
+        assert same.p_values() == pytest.approx(0.0)
+
+    def test_arrays_covariances_and_text(self) -> None:
+        pairs = [(np.array([1.0, 2.0]), np.diag([0.1, 0.2])), (np.array([1.2, 2.4]), np.diag([0.1, 0.4]))]
+        found = combine(pairs)
+        np.testing.assert_allclose(found.within, [0.1, 0.3])
+        assert repr(found).splitlines()[0] == "Combined from 2 tables, rule noise_aware"
+        low, high = found.interval(0.9)
+        np.testing.assert_allclose(0.5 * (low + high), found.estimate)
+        assert np.all((found.p_values() > 0) & (found.p_values() < 1))
+
+
+class TestCoverage:
+    """A mean of normal records, mean 0 and variance 1, of which n = 100 are in the table."""
+
+    n = 100
+
+    def covered(self, rule: str, draw) -> float:
+        generator, held = np.random.default_rng(0), 0
+        for _ in range(TRIALS):
+            observed = generator.normal(0, 1 / np.sqrt(self.n))
+            low, high = combine([(q, 1 / self.n) for q in draw(generator, observed)], rule=rule).interval()
+            held += low <= 0 <= high
+        return held / TRIALS
+
+    def test_fully_synthetic_tables(self) -> None:
+        def draw(generator, observed):
+            truths = observed + generator.normal(0, 1 / np.sqrt(self.n), TABLES)
+            return truths + generator.normal(0, 1 / np.sqrt(self.n), TABLES)
+
+        assert self.covered("fully_synthetic", draw) >= 0.94  # with few degrees of freedom, by design conservative
+
+    def test_one_fitted_model(self) -> None:
+        def draw(generator, observed):
+            return observed + generator.normal(0, 1 / np.sqrt(self.n), TABLES)
+
+        assert self.covered("simple", draw) == pytest.approx(0.95, abs=0.015)
+
+    @pytest.mark.parametrize("noise", [0.02, 0.3])
+    def test_noise_aware_tables(self, noise) -> None:
+        """Noise on the table's mean; draws of that mean, then independent records around it, or the table itself."""
+
+        def population(generator, observed):
+            center = observed + generator.normal(0, noise)
+            truths = center + generator.normal(0, noise, TABLES)
+            return truths + generator.normal(0, 1 / np.sqrt(self.n), TABLES)
+
+        def table(generator, observed):
+            return observed + generator.normal(0, noise) + generator.normal(0, noise, TABLES)
+
+        assert self.covered("noise_aware", population) == pytest.approx(0.95, abs=0.025)
+        assert self.covered("multiple_imputation", table) == pytest.approx(0.95, abs=0.025)
+        assert self.covered("simple", population) < (0.9 if noise > 0.1 else 0.97)  # it does not know of noise
+
+    def test_tables_of_a_posterior(self) -> None:
+        """From a population to records, noise, posterior, tables and back, many times over."""
+        shares, domain = np.array([[0.3, 0.1], [0.2, 0.4]]), pg.Domain({"a": 2, "b": 2})
+        truth, held, generator = 0.6, [], np.random.default_rng(3)
+        for trial in range(60):
+            counts = generator.multinomial(800, shares.ravel()).reshape(2, 2)
+            noisy = pg.LinearMeasurement(counts + generator.normal(0, 20, (2, 2)), ("a", "b"), 20.0)
+            posterior = pg.estimate([noisy], domain).posterior(40, trial, method="laplace")
+            results = []
+            for table in posterior.sample_tables(20, seed=trial):
+                share = table.project("a").values[1] / table.records
+                results.append((share, share * (1 - share) / table.records))
+            low, high = combine(results).interval()
+            held.append(low <= truth <= high)
+        assert 0.85 <= np.mean(held) <= 1.0
+
+
+class TestOtherLibraries:
+    def test_statsmodels(self) -> None:
+        results = [SimpleNamespace(params=np.array([1.0, 2.0 + i]), bse=np.array([0.1, 0.2])) for i in range(3)]
+        found = combine(results)
+        np.testing.assert_allclose(found.estimate, [1.0, 3.0])
+        np.testing.assert_allclose(found.within, [0.01, 0.04])
+
+    def test_statsmodels_itself(self) -> None:
+        api = pytest.importorskip("statsmodels.api")
+        generator = np.random.default_rng(0)
+        fits = []
+        for _ in range(3):
+            x = generator.normal(size=(200, 2))
+            fits.append(api.OLS(x @ [1.0, -2.0] + generator.normal(size=200), api.add_constant(x)).fit())
+        np.testing.assert_allclose(combine(fits).estimate, [0.0, 1.0, -2.0], atol=0.3)
+
+    @pytest.mark.parametrize("kind", ["linear", "logistic"])
+    def test_scikit_learn(self, kind) -> None:
+        linear_model = pytest.importorskip("sklearn.linear_model")
+        generator, fits, data = np.random.default_rng(1), [], []
+        for _ in range(4):
+            x = generator.normal(size=(4000, 2))
+            score = 0.5 + x @ [1.0, -2.0]
+            if kind == "linear":
+                y, model = score + generator.normal(size=4000), linear_model.LinearRegression()
+            else:
+                y, model = generator.random(4000) < 1 / (1 + np.exp(-score)), linear_model.LogisticRegression(C=1e6)
+            fits.append(model.fit(x, y))
+            data.append((x, y))
+        found = combine(fits, rule="multiple_imputation", data=data)
+        np.testing.assert_allclose(found.estimate, [0.5, 1.0, -2.0], atol=0.15)
+        assert found.names == ("intercept", "x0", "x1")
+        spread = np.sqrt(found.between)  # the estimates scatter as their standard errors say
+        assert np.all((spread < 3 * np.sqrt(found.within)) & (spread > 0.1 * np.sqrt(found.within)))
+        if kind == "linear":
+            np.testing.assert_allclose(np.sqrt(found.within), 1 / np.sqrt(4000), rtol=0.1)
+        with pytest.raises(ArgumentError, match="data="):
+            combine(fits)
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("results", "options", "message"),
+        [
+            ([(1.0, 1.0)], {}, "at least two"),
+            ([], {"rule": "simple"}, "at least one"),
+            ([(1.0, 1.0), ([1.0, 2.0], [1.0, 1.0])], {}, "different shapes"),
+            ([(1.0, -1.0), (1.0, 1.0)], {}, "at least 0"),
+            ([(np.nan, 1.0), (1.0, 1.0)], {}, "finite"),
+            ([1.0, 2.0], {}, "float"),
+            ([(1.0, 1.0), (1.0, 1.0)], {"rule": "rubin"}, "rule"),
+            ([(1.0, 1.0), (1.0, 1.0)], {"synthetic_share": 0}, "synthetic_share"),
+            ([(1.0, 1.0), (1.0, 1.0)], {"data": []}, "0 entries for 2"),
+        ],
+    )
+    def test_of_arguments(self, results, options, message) -> None:
+        with pytest.raises(ArgumentError, match=message):
+            combine(results, **options)
+
+    def test_levels(self) -> None:
+        with pytest.raises(ArgumentError, match="level"):
+            combine([(1.0, 1.0), (2.0, 1.0)]).interval(1.0)
