@@ -1,4 +1,4 @@
-"""Every link, picture and script of the built pages leads somewhere, and nothing is loaded from a network.
+"""Check that links, pictures and scripts of the built pages exist, and that nothing is loaded from a network.
 
 mkdocs checks what stands in Markdown; this checks the pages themselves: also what docstrings, notebooks and the theme
 put into them. A hook of mkdocs: the build fails with a list. `python docs/hooks/checks.py FOLDER` checks a built site.
@@ -16,7 +16,7 @@ LOADED = {"img": "src", "script": "src", "link": "href", "iframe": "src"}
 
 
 class Page(HTMLParser):
-    """The places in a page, what it links to, and what it loads."""
+    """The anchors of a page, its links, and the files that it loads."""
 
     def __init__(self, text: str):
         super().__init__()
@@ -35,7 +35,7 @@ class Page(HTMLParser):
 
 
 def problems(site: Path) -> list[str]:
-    """What leads nowhere, one line each."""
+    """Return the broken links, one line for each."""
     pages = {path: Page(path.read_text(encoding="utf-8")) for path in site.rglob("*.html")}
     found = []
     for path, page in sorted(pages.items()):
@@ -61,7 +61,7 @@ def problems(site: Path) -> list[str]:
 
 
 def on_post_build(config: Any) -> None:
-    """Raises SystemExit where something leads nowhere."""
+    """Raise SystemExit if a link is broken."""
     found = problems(Path(config["site_dir"]).resolve())
     if found:
         raise SystemExit("\n".join(["pages that lead nowhere:", *found]))

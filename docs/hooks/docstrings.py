@@ -1,4 +1,4 @@
-"""Docstrings as Markdown, with code for doctests and formulas for `.. math::`; overrides inherit theirs."""
+"""Convert docstrings to Markdown: doctests to code, `.. math::` to formulas; overrides inherit docstrings."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ DOCTEST = re.compile(r"^(?P<indent> *)>>> .*\n(?:(?P=indent)[ \t]*\S.*\n)*", re.
 
 
 class Markdown(Extension):
-    """Rewrites the docstring of everything that is loaded."""
+    """An extension that rewrites the docstrings of all loaded objects."""
 
     def on_object(self, *, obj: Object, **kwargs: Any) -> None:
-        """Called once for each module, class, function and attribute."""
+        """Rewrite the docstring of a module, class, function or attribute."""
         if obj.docstring:
             text = MATH.sub(formula, obj.docstring.value + "\n")
             obj.docstring.value = DOCTEST.sub(code, text).rstrip("\n")
 
     def on_package(self, *, pkg: Module, **kwargs: Any) -> None:
-        """Called when all of the package is loaded, so that base classes are known."""
+        """Complete docstrings after the whole package is loaded, when base classes are known."""
         inherit(pkg)
 
 
 def inherit(scope: Module | Class) -> None:
-    """Give the public methods without a docstring that of the method which they override, as `help` does."""
+    """Give public methods without a docstring the docstring of the method that they override, as `help` does."""
     for member in scope.members.values():
         if not member.is_alias and (member.is_module or member.is_class):
             inherit(member)  # type: ignore[arg-type]
@@ -37,13 +37,13 @@ def inherit(scope: Module | Class) -> None:
 
 
 def formula(found: re.Match[str]) -> str:
-    """The directive's text between double dollars, at the same indentation."""
+    """Return the directive's text between double dollars, at the same indentation."""
     lines = [found["first"].strip(), *textwrap.dedent(found["rest"]).splitlines()]
     body = "\n".join(line.strip() for line in lines if line.strip())
     return textwrap.indent(f"\n$$\n{body}\n$$\n", found["indent"]) + "\n"
 
 
 def code(found: re.Match[str]) -> str:
-    """A fence around an example and what it prints, at the same indentation."""
+    """Return a fence around an example and its output, at the same indentation."""
     indent = found["indent"]
     return f"{indent}```pycon\n{found[0]}{indent}```\n"

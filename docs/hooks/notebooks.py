@@ -1,4 +1,4 @@
-"""The notebooks as pages, with the outputs that they were kept with. A hook of mkdocs."""
+"""Turn the notebooks into pages, with their stored outputs. A hook of mkdocs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def parts(cell: dict[str, Any], stem: str, pictures: list[bytes]) -> Iterator[str]:
-    """The Markdown of one cell, text or code and what it printed and drew; its pictures are added to the list."""
+    """Yield the Markdown of one cell, with the output of code; add its pictures to the list."""
     source = "".join(cell["source"])
     if cell["cell_type"] != "code":
         yield source

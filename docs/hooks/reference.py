@@ -15,14 +15,14 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = {
     "pgmest": "Tables, measurements, estimates, models",
     "pgmest.queries": "Queries",
-    "pgmest.queries.workloads": "Workloads",
+    "pgmest.workloads": "Workloads",
     "pgmest.losses": "Losses",
     "pgmest.solvers": "Solvers",
     "pgmest.inference": "Combining analyses",
     "pgmest.sampling": "Sampling",
     "pgmest.data": "Datasets",
-    "pgmest.tables.zeros": "What cannot be",
-    "pgmest.data.schema": "Raw tables",
+    "pgmest.zeros": "What cannot be",
+    "pgmest.schema": "Raw tables",
     "pgmest.privacy": "Privacy",
     "pgmest.mechanisms": "Mechanisms",
     "pgmest.transforms": "Transforms",
@@ -31,11 +31,11 @@ PAGES = {
     "pgmest.strategies": "Strategies",
     "pgmest.models.uncertainty": "Error bars",
     "pgmest.evaluation": "Evaluation",
-    "pgmest.evaluation.plots": "Pictures",
-    "pgmest.data.datasets": "Data that comes with pgmest",
-    "pgmest.evaluation.simulation": "Simulation",
+    "pgmest.plots": "Pictures",
+    "pgmest.datasets": "Data that comes with pgmest",
+    "pgmest.simulation": "Simulation",
     "pgmest.adapters": "Inside other libraries",
-    "pgmest._base.errors": "Errors",
+    "pgmest.errors": "Errors",
 }
 
 
@@ -53,7 +53,7 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def missing() -> list[str]:
-    """What packages of pgmest export, and no page has."""
+    """Return the names that packages of pgmest export and no page contains."""
     there = {path.rsplit(".", 1)[1] for package in PAGES for path in paths(package)}
     found: set[str] = set()
     for source in sorted((ROOT / "pgmest").glob("*/__init__.py")):
@@ -63,13 +63,13 @@ def missing() -> list[str]:
 
 
 def paths(package: str) -> list[str]:
-    """The dotted names on a package's page."""
+    """Return the dotted names on a package's page."""
     source = ROOT / Path(*package.split("."), "__init__.py")
     return exports(source, package) if source.exists() else []
 
 
 def page(package: str, title: str) -> str:
-    """A package's docstring and its names, or its modules where it exports none; a plain module as a whole."""
+    """Return a package's docstring and names, or its modules if it exports no names, or a plain module as a whole."""
     source = ROOT / Path(*package.split("."), "__init__.py")
     if not source.exists():
         return f"# {title}\n\n::: {package}\n"
@@ -80,7 +80,7 @@ def page(package: str, title: str) -> str:
 
 
 def exports(source: Path, package: str) -> list[str]:
-    """The dotted names of what a package exports, without modules, and of a registry of lazy imports."""
+    """Return the dotted names that a package exports, without modules, and those of a registry of lazy imports."""
     body = statements(source)
     assigned = {
         node.targets[0].id: node.value
@@ -95,14 +95,14 @@ def exports(source: Path, package: str) -> list[str]:
 
 
 def statements(source: Path) -> list[ast.stmt]:
-    """What stands at the top of a file, and in its blocks for type checkers."""
+    """Return the statements at the top level of a file, and those in its blocks for type checkers."""
     body = ast.parse(source.read_text(encoding="utf-8")).body
     for_types = [node for node in body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
     return body + [statement for node in for_types for statement in node.body]
 
 
 def is_module(name: str) -> bool:
-    """Whether a name imported from a package is a module of it, and not a function that the package has from one."""
+    """Return whether a name imported from a package is one of its modules, and not a function from one of them."""
     path = ROOT.joinpath(*name.split("."))
     if not (path.is_dir() or path.with_suffix(".py").exists()):
         return False

@@ -1,4 +1,4 @@
-"""The pages "Benchmarks" and "Compatibility", made of the files that experiments and test runs wrote.
+"""Make the pages "Benchmarks" and "Compatibility" from the files that experiments and test runs wrote.
 
 Everything in experiments/results and experiments/benchmarks/results becomes a page below `benchmarks/`, with its
 pictures and its raw data beside it. A hook of mkdocs.
@@ -19,9 +19,9 @@ ROOT = Path(__file__).resolve().parents[2]
 RESULTS, KERNELS = ROOT / "experiments" / "results", ROOT / "experiments" / "benchmarks" / "results"
 DATA = (".csv", ".png", ".json")
 PEERS = """\
-Nothing here was chosen for its outcome: the problems and seeds are fixed in the repository, every row that was
-measured is in the raw data, and the first section is what pgmest loses. Versions of pgmest and of its peers, the
-machine, and the command that measures again stand on each page; a release measures again what it changed.
+Nothing here was chosen for its outcome: the problems and seeds are fixed in the repository, every measured row is in
+the raw data, and the first section lists the comparisons that pgmest loses. Each page states the versions of pgmest and
+of its peers, the machine, and the command that measures again. A release measures again what it changed.
 """
 
 
@@ -45,7 +45,7 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def without_missing_links(text: str, found: dict[str, Path]) -> str:
-    """Links to what is no page, such as folders of the repository, as their text."""
+    """Replace links to other files than pages, such as folders of the repository, by their text."""
 
     def kept(link: re.Match[str]) -> str:
         inside = link["address"].split("#")[0] in found or link["address"].startswith(("http", "#"))
@@ -58,7 +58,7 @@ def without_missing_links(text: str, found: dict[str, Path]) -> str:
 
 
 def benchmarks(found: dict[str, Path]) -> str:
-    """The first page: what is lost, and every result."""
+    """Return the first page: the comparisons that pgmest loses, and every result."""
     parts = [f"# Benchmarks of pgmest {release()}\n", PEERS, "## What pgmest loses\n"]
     parts += [f"{line}\n" for line in sorted(losses(found))]
     parts += ["## All results\n", "| page | what it measures | raw data |", "|---|---|---|"]
@@ -71,7 +71,7 @@ def benchmarks(found: dict[str, Path]) -> str:
 
 
 def losses(found: dict[str, Path]) -> Iterator[str]:
-    """What the results say was not reached, or is better elsewhere."""
+    """Yield the goals that were not reached, and the comparisons that pgmest loses."""
     for name, path in found.items():
         if path.suffix != ".md":
             continue
@@ -86,7 +86,7 @@ def losses(found: dict[str, Path]) -> Iterator[str]:
 
 
 def title(path: Path) -> str:
-    """The first heading of a page."""
+    """Return the first heading of a page."""
     found = re.search(r"^# (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
     return found[1] if found else path.stem
 
@@ -103,7 +103,7 @@ def project() -> dict[str, Any]:
 
 
 def compatibility() -> str:
-    """What was tested with what, and how much of it passed."""
+    """Return the page of tested versions and passed tests."""
     text = (ROOT / "docs" / "hooks" / "compatibility.md").read_text(encoding="utf-8")
     made = {"floors": floors(), "suite": suite(), "mbi": mbi(), "mechanisms": mechanisms(), "opendp": opendp()}
     made |= {"guides": guides(), "release": release(), "first_call": first_call()}
@@ -115,7 +115,7 @@ def compatibility() -> str:
 
 
 def floors() -> str:
-    """The lowest versions that pyproject.toml allows."""
+    """Return the lowest versions that pyproject.toml allows."""
     lines = ["| package | lowest version |", "|---|---|", f"| Python | {project()['requires-python'].lstrip('>=')} |"]
     wanted = [*project()["dependencies"], *project()["optional-dependencies"]["test"]]
     for requirement in wanted:
@@ -125,7 +125,7 @@ def floors() -> str:
 
 
 def suite() -> str:
-    """pgmest's own tests, with which versions."""
+    """Return a table of pgmest's own tests, with the installed versions."""
     lines = ["| run | test files | passed | failed | skipped | versions |", "|---|---:|---:|---:|---:|---|"]
     whole = len(list((ROOT / "tests").rglob("test_*.py")))
     for name, run in read("compat_suite.json").items():
@@ -139,7 +139,7 @@ def suite() -> str:
 
 
 def mbi() -> str:
-    """mbi's own tests."""
+    """Return a table of mbi's own tests."""
     lines = ["| mbi | test files run | in scope | passed | left out | with |", "|---|---|---:|---:|---:|---|"]
     more: list[str] = []
     for name, run in read("compat_mbi.json").items():
@@ -159,7 +159,7 @@ def mbi() -> str:
 
 
 def mechanisms() -> str:
-    """mbi's own mechanisms, on pgmest and on mbi."""
+    """Return a table of mbi's own mechanisms, on pgmest and on mbi."""
     lines = ["| mbi | script | on | processor seconds | mean error of its workload |", "|---|---|---|---:|---:|"]
     for name, run in read("compat_mechanisms.json").items():
         for row in run["rows"]:
@@ -170,7 +170,7 @@ def mechanisms() -> str:
 
 
 def first_call() -> str:
-    """What `.ci/first_call` said."""
+    """Return the output of `.ci/first_call`."""
     path = RESULTS / "compat_first_call.txt"
     return (
         f"```text\n{path.read_text(encoding='utf-8')}```" if path.exists() else "It has not been run for this release."
@@ -178,7 +178,7 @@ def first_call() -> str:
 
 
 def guides() -> str:
-    """The guides that ran in the environment of the library that they are about."""
+    """Return a table of the guides that ran with the library that they are about."""
     lines = ["| guide | blocks that ran | with |", "|---|---:|---|"]
     for name, run in read("compat_guides.json").items():
         versions = ", ".join(f"{package} {version}" for package, version in run["versions"].items())
@@ -187,7 +187,7 @@ def guides() -> str:
 
 
 def opendp() -> str:
-    """OpenDP's tables with either estimator."""
+    """Return a table of OpenDP's contingency tables with either estimator."""
     lines = [
         "| opendp | mbi | algorithm | estimator | runs | seconds, first | later | error of pairs |",
         "|---|---|---|---|---:|---:|---:|---:|",
@@ -202,6 +202,6 @@ def opendp() -> str:
 
 
 def read(name: str) -> dict[str, Any]:
-    """A file of results; nothing where it has not been made."""
+    """Read a file of results; return an empty dictionary if there is none."""
     path = RESULTS / name
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}

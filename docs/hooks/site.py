@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def released() -> list[str]:
-    """The tags of releases, the newest first; of one minor version only its last patch."""
+    """Return the tags of releases, the newest first, with only the last patch of each minor version."""
     tags = _git("tag", "--list", "v*", "--sort=-version:refname").split()
     newest: dict[str, str] = {}
     for tag in tags:
@@ -29,7 +29,7 @@ def released() -> list[str]:
 
 
 def build(sources: Path, target: Path, version: str) -> None:
-    """One version's pages, with the menu of versions."""
+    """Build the pages of one version, with the menu of versions."""
     config = sources / "mkdocs.versioned.yml"
     menu = "INHERIT: mkdocs.yml\nextra:\n  version: {provider: mike, default: latest}\n"
     config.write_text(menu, encoding="utf-8")
@@ -42,7 +42,7 @@ def build(sources: Path, target: Path, version: str) -> None:
 
 
 def build_tag(tag: str, target: Path) -> None:
-    """A release's pages, out of the sources that it was made of."""
+    """Build the pages of a release from its sources."""
     archive = subprocess.run(["git", "archive", tag], cwd=ROOT, check=True, capture_output=True).stdout
     with tempfile.TemporaryDirectory() as folder, tarfile.open(fileobj=io.BytesIO(archive)) as files:
         files.extractall(folder, filter="data")
@@ -50,7 +50,7 @@ def build_tag(tag: str, target: Path) -> None:
 
 
 def index(versions: list[str]) -> str:
-    """The page above all versions."""
+    """Return the page above all versions."""
     items = "".join(f'<li><a href="{version}/index.html">pgmest {version}</a></li>\n' for version in versions)
     return (
         '<!doctype html>\n<meta charset="utf-8">\n<title>pgmest</title>\n'

@@ -1,4 +1,4 @@
-"""What pages load, beside the pages: MathJax, and the shim by which search works in pages opened from a folder.
+"""Provide the files that pages load: MathJax, and the shim for searching in pages that are opened from a folder.
 
 Both come from npm packages of fixed versions with fixed checksums, fetched once when the pages are built, and kept
 in build/. `PGMEST_VENDORED` names a folder with the two archives, where there is no network at build time either.
@@ -23,7 +23,7 @@ log = logging.getLogger("mkdocs.hooks.vendored")
 
 @dataclass(frozen=True)
 class Package:
-    """A package of npm, and the SHA-512 of its archive."""
+    """An npm package, with the SHA-512 of its archive."""
 
     name: str
     version: str
@@ -45,11 +45,11 @@ SHIM = Package(
     "iframe-worker", "1.0.4", "roeaaI+Lg1LJNfgpCjoRe/+WzEjy9+Z08LoEvu85MCPbBjwm+qXz8Ag5U05lHa6V1CysZyGzE0SOkAtSUA5q7Q=="
 )
 SHIM_ADDRESS = "https://unpkg.com/iframe-worker/shim"
-"""Where the theme's pages would load it from."""
+"""The address from which the theme's pages would load the file."""
 
 
 def unpacked(package: Package, kept: Path) -> Path | None:
-    """The folder of a package's files; None where it cannot be had.
+    """Return the folder of a package's files, or None if the package is not available.
 
     Raises:
         RuntimeError: the archive is not the one that is expected.
@@ -81,7 +81,7 @@ def _archive(package: Package) -> bytes | None:
 
 
 def on_post_build(config: Any) -> None:
-    """Copy what the pages load, and let them load it from there."""
+    """Copy the files that the pages load, and point the pages to the copies."""
     site, kept = Path(config["site_dir"]), Path(config["config_file_path"]).parent / "build" / "vendored"
     mathjax, shim = unpacked(MATHJAX, kept), unpacked(SHIM, kept)
     if mathjax is not None:
