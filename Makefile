@@ -1,14 +1,16 @@
-# make demo    see pgmest work: an embedded table, measured with noise, estimated, drawn (seconds after set-up)
-# make test    every test
-# make docs    guides, notebooks and reference as pages, build/docs/index.html; fails where a link leads nowhere
-# make lint    style; make types: static types; make bench: the benchmarks; make clean: what these made
+# make demo     measure an embedded table with noise, estimate a model, draw records and a picture (seconds after set-up)
+# make test     run all tests, with the same random examples on every machine
+# make search   run the property tests with many new random examples; prints the seed, and SEED=... repeats a run
+# make docs     build guides, notebooks and reference: build/docs/index.html; fails if a link leads nowhere
+# make lint     check style and prose; make types: check static types
+# make bench    run the benchmarks; make clean: remove what these targets made
 #
-# make compat  mbi's own tests on pgmest; make opendp: OpenDP's tables with our estimator, and the notebook on it
-# make peers   pgmest beside dpmm and smartnoise-synth; MBI=path names a checkout of mbi, for its mechanisms, too
-# make site    the pages of every release, build/site; make dist: sdist and wheel; make sbom: what an installation holds
+# make compat   run mbi's own tests on pgmest; make opendp: run OpenDP's tables with our estimator, and their notebook
+# make peers    compare with dpmm and smartnoise-synth; MBI=path adds the mechanisms of a checkout of mbi
+# make site     build the pages of every release: build/site; make dist: sdist and wheel; make sbom: list an installation
 #
-# Each target first makes a virtual environment in $(VENV), or uses the one already there, and installs what it needs.
-# Needs Python 3.11 or newer with pip. Another interpreter: make demo PYTHON=python3.12
+# Each target makes a virtual environment in $(VENV), or uses the one that is there, and installs what it needs.
+# It needs Python 3.11 or newer with pip. Another interpreter: make demo PYTHON=python3.12
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -18,11 +20,11 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --ed
 
 COMPILE_KERNELS := import pgmest as pg; pg.estimate([pg.LinearMeasurement([1, 2], "a")], {"a": 2}).sample()
 
-# Of the names that pgmest exports, 99 % have a known type; what is missing are base classes of mbi and scikit-learn.
+# At least 99 % of the exported names have a known type. The others derive from untyped classes of mbi and scikit-learn.
 TYPED := import json, sys; share = json.load(sys.stdin)["typeCompleteness"]["completenessScore"]; \
   print(f"type completeness {share:.2%}"); sys.exit(share < 0.99)
 
-.PHONY: demo test lint types docs site bench compat opendp peers dist sbom clean
+.PHONY: demo test search lint types docs site bench compat opendp peers dist sbom clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed-plot
@@ -31,12 +33,19 @@ demo: $(VENV)/.installed-plot
 test: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest $(PYTEST_FLAGS)
 
+search: $(VENV)/.installed-dev
+	@seed=$${SEED:-$$($(PYTHON) -c 'import random; print(random.SystemRandom().randrange(2 ** 32))')}; \
+	echo "Random examples of seed $$seed. To repeat them: make search SEED=$$seed"; \
+	HYPOTHESIS_PROFILE=search $(BIN)/python -m pytest $(PYTEST_FLAGS) -m 'hypothesis and not tries' --hypothesis-seed=$$seed
+
 lint: $(VENV)/.installed-dev
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .
+	$(BIN)/python .ci/prose
 
 types: $(VENV)/.installed-dev
 	$(BIN)/python -m pyright --pythonpath $(BIN)/python
+	$(BIN)/python .ci/typed_pages
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pyright --verifytypes pgmest --ignoreexternal --outputjson \
 	  | $(BIN)/python -c '$(TYPED)'
 
@@ -61,7 +70,7 @@ opendp: $(OPENDP)/.installed
 	$(OPENDP)/bin/python -W ignore -m experiments.compat.opendp_tables
 	$(OPENDP)/bin/python -W ignore -m experiments.compat.run_notebook experiments/compat/opendp.ipynb
 
-# A peer pins what it needs, so each has an environment of its own.
+# Each peer pins its dependencies, so each has a separate environment.
 peers: $(VENV)/.installed-dev build/peers/dpmm/.installed build/peers/smartnoise-synth/.installed build/peers/mbi/.installed
 	$(BIN)/python -m experiments.peers $(foreach peer,dpmm smartnoise-synth mbi,--python $(peer)=build/peers/$(peer)/bin/python) \
 	  $(if $(MBI),--mbi $(MBI))
@@ -80,7 +89,7 @@ clean:
 	rm -rf demo-output build dist .pytest_cache .ruff_cache .hypothesis
 	find pgmest tests experiments -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
-# The stamps: an extra is installed again when pyproject.toml changes.
+# The stamp files make an extra install again when pyproject.toml changes.
 $(VENV)/.installed-plot: pyproject.toml | $(VENV)/.pip
 	$(INSTALL) '.[plot]'
 	@$(BIN)/python -c '$(COMPILE_KERNELS)'
@@ -102,7 +111,7 @@ $(VENV)/.installed-dist: pyproject.toml | $(VENV)/.pip
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check build cyclonedx-bom
 	@touch $@
 
-# OpenDP pins mbi and polars, so it has an environment of its own.
+# OpenDP pins mbi and polars, so it has a separate environment.
 $(OPENDP)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(OPENDP)
 	$(OPENDP)/bin/python -m pip install --quiet --disable-pip-version-check 'opendp[mbi]==$(OPENDP_VERSION)' matplotlib nbclient \
@@ -123,7 +132,7 @@ $(VENV)/.installed-bench: pyproject.toml | $(VENV)/.pip
 	$(INSTALL) '.[bench]'
 	@touch $@ $(VENV)/.installed-plot
 
-# Some systems ship Python without ensurepip, and some tools make environments without pip: then the pip of $(PYTHON) puts it there.
+# Some systems ship Python without ensurepip, and some tools make environments without pip. Then $(PYTHON) installs pip.
 $(VENV)/.pip: | $(BIN)/python
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(BIN)/python -m ensurepip --default-pip >/dev/null 2>&1 \
 	  || $(PYTHON) -m pip --python $(BIN)/python install --quiet pip \
