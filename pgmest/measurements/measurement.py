@@ -290,6 +290,13 @@ class LinearMeasurement:
         return self.noise != BETWEEN
 
     @property
+    def exact_rows(self) -> np.ndarray:
+        """True for the answers that are facts, known without noise or rounding: those with `low` equal to `high`."""
+        if self.low is None or self.high is None:
+            return np.zeros(self.rows, dtype=bool)
+        return self.low == self.high
+
+    @property
     def published(self) -> np.ndarray | None:
         """The published multiples of `base`; None without a base."""
         return None if self.base is None or self.high is None else self.high - (math.ceil(self.base) - 1)

@@ -313,3 +313,9 @@ class TestPublishedKinds:
     def test_refusals(self, make, message) -> None:
         with pytest.raises(MeasurementError, match=message):
             make()
+
+
+def test_exact_rows_are_the_answers_without_noise_or_rounding():
+    suppressed = LinearMeasurement.suppressed([12, np.nan, 7], "a", below=5)
+    assert suppressed.exact_rows.tolist() == [True, False, True]
+    assert not LinearMeasurement([1.0, 2.0], "a", stddev=1e-9).exact_rows.any()
