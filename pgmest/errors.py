@@ -264,15 +264,23 @@ class InconsistentMeasurementsError(PgmestError, ValueError):
     answers: tuple[tuple[int, int], ...] = ()
 
     @classmethod
-    def of(cls, answers: Sequence[tuple[int, int]], texts: Sequence[str], noisy: bool) -> InconsistentMeasurementsError:
+    def of(
+        cls, answers: Sequence[tuple[int, int]], texts: Sequence[str], noisy: bool, beside: Sequence[str] = ()
+    ) -> InconsistentMeasurementsError:
         remedy = (
             "Ask for a higher level, which allows larger errors of noisy answers, or correct one of them."
             if noisy
             else "Correct one of them, or state its rounding or suppression in the measurement."
         )
-        lines = "\n".join(f"  {text}" for text in texts)
-        head = f"no table is compatible with all measurements. These {len(answers)} answers contradict each other:"
-        error = cls(f"{head}\n{lines}\n{remedy}")
+        others = " and ".join(beside)
+        if not answers:
+            cause = f"No answer is needed for that: {others or 'what is possible'} leaves no table."
+        elif len(answers) == 1:
+            cause = f"This answer contradicts {others}:" if others else "This answer is impossible for counts:"
+        else:
+            cause = f"These {len(answers)} answers contradict each other{' and ' if others else ''}{others}:"
+        lines = "\n".join(["no table is compatible with all measurements. " + cause, *(f"  {text}" for text in texts)])
+        error = cls(f"{lines}\n{remedy}")
         error.answers = tuple(answers)
         return error
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from pgmest.errors import QueryError
 from pgmest.measurements.measurement import LinearMeasurement
-from pgmest.models.bounds.contradiction import check_compatible
+from pgmest.models.bounds.contradiction import compatible_point
 from pgmest.models.bounds.ends import answer_ends
 from pgmest.models.bounds.polytope import TablePolytope
-from pgmest.models.bounds.program import finite_ends, proven_minimum
+from pgmest.models.bounds.presolve import Presolved
+from pgmest.models.bounds.program import proven_minima, with_finite_ends
 from pgmest.models.intervals import WHOLE, Interval, check_level
 from pgmest.models.refittable import Refittable, estimated_from
 from pgmest.queries import Kron, MatrixQuery, as_query
@@ -68,7 +70,7 @@ class TableBounds:
             measurement.check(self.domain)
         self._ends = answer_ends(self.measurements, level)
         self._total, self._zeros, self._max_megabytes = total, zeros, max_megabytes
-        self._polytopes: dict[Clique, tuple[TablePolytope, np.ndarray]] = {}
+        self._programs: dict[Clique, tuple[Presolved, np.ndarray | None]] = {}
 
     def of(
         self, query: Any, clique: Iterable[str] | str | None = None, given: Mapping[str, int] | None = None
@@ -86,17 +88,11 @@ class TableBounds:
         names, shape, rows, counts = self._rows(query, clique)
         evidence = checked_evidence(self.domain, given, names)
         asked = (*names, *evidence)
-        polytope, high = self._polytope(asked)
-        table = self.domain.project(asked)
-        selection = np.zeros(table.shape)
-        selection[(..., *evidence.values())] = 1.0
-        found = []
-        for row in rows:
-            spread = np.asarray(row).reshape(tuple(self.domain.project(names).shape))
-            weights = selection * spread.reshape((*spread.shape, *([1] * len(evidence))))
-            objective = polytope.objective(asked, weights.reshape(-1))
-            found.append((proven_minimum(objective, polytope, high), -proven_minimum(-objective, polytope, high)))
-        low, top = np.array(found).T
+        presolved, point = self._program(asked)
+        cells = rows @ _given_cells(self.domain, names, evidence)
+        objectives = sparse.csr_array(cells @ presolved.polytope.marginal(asked))
+        ends = proven_minima(sparse.csr_array(sparse.vstack([objectives, -objectives])), presolved, point)
+        low, top = ends[: len(ends) // 2], -ends[len(ends) // 2 :]
         if counts:
             low, top = _whole(low, top)
         axes = Domain(shape)
@@ -109,26 +105,31 @@ class TableBounds:
         Raises:
             InconsistentMeasurementsError: no table is.
         """
-        self._polytope(())
+        self._compatible(())
 
-    def _polytope(self, asked: Clique) -> tuple[TablePolytope, np.ndarray]:
-        """Return the constraints, with the query's attributes inside one table, and finite upper ends."""
+    def _program(self, asked: Clique) -> tuple[Presolved, np.ndarray | None]:
+        """Return the presolved constraints with finite ends, and a compatible point if one is known."""
         key = tuple(sorted(asked))
-        if key not in self._polytopes:
-            polytope = TablePolytope.of(
-                self.domain,
-                self.measurements,
-                self._ends,
-                total=self._total,
-                zeros=self._zeros,
-                extra=[asked] if asked else [],
-                max_megabytes=self._max_megabytes,
-            )
-            check_compatible(polytope, self.measurements)
-            self._polytopes[key] = polytope, finite_ends(polytope, self._total)
-        return self._polytopes[key]
+        if key not in self._programs:
+            presolved, point = self._compatible(key)
+            self._programs[key] = with_finite_ends(presolved, self._total), point
+        return self._programs[key]
 
-    def _rows(self, query: Any, clique: Any) -> tuple[Clique, dict[str, int], Iterator[np.ndarray], bool]:
+    def _compatible(self, asked: Clique) -> tuple[Presolved, np.ndarray | None]:
+        """Return the presolved constraints, with the query's attributes inside one table, and a compatible point."""
+        polytope = TablePolytope.of(
+            self.domain,
+            self.measurements,
+            self._ends,
+            total=self._total,
+            zeros=self._zeros,
+            extra=[asked] if asked else [],
+            max_megabytes=self._max_megabytes,
+        )
+        presolved = Presolved.of(polytope)
+        return presolved, compatible_point(polytope, presolved, self.measurements)
+
+    def _rows(self, query: Any, clique: Any) -> tuple[Clique, dict[str, int], sparse.csr_array, bool]:
         """Return the attributes that a query reads, the axes of its answer, its rows, and whether these are counts."""
         if clique is None and isinstance(query, LinearMeasurement):
             query, clique = query.query, query.clique
@@ -138,7 +139,7 @@ class TableBounds:
                 clique = None
         if clique is None and isinstance(query, Kron):
             query.check(self.domain)
-            rows = (query.transpose(unit).reshape(-1) for unit in _units(query.shape[0]))
+            rows = _stacked(query.transpose, query.shape[0])
             return query.attributes, dict(zip(query.attributes, query.answer_shape, strict=True)), rows, False
         if clique is not None:
             names = self.domain.clique(clique)
@@ -147,23 +148,33 @@ class TableBounds:
             one_row = not isinstance(query, MatrixQuery) and np.ndim(query) == 1
             matrix = as_query([query] if one_row else query)
             matrix.check(self.domain, names)
-            rows = (matrix.transpose(unit) for unit in _units(matrix.rows))
+            rows = _stacked(matrix.transpose, matrix.rows)
             return names, {",".join(names) or "total": matrix.rows}, rows, False
         if isinstance(query, str | list | tuple) and not any(isinstance(one, Kron) for one in query):
             names = self.domain.clique((query,) if isinstance(query, str) else query)
-            return names, dict(self.domain.project(names)), _units(self.domain.size(names)), True
+            return names, dict(self.domain.project(names)), _identity(self.domain.size(names)), True
         raise QueryError(
             "bounds exist for linear queries, one at a time: give attributes, a pg.Kron, or a query matrix with the "
             "clique= of its columns."
         )
 
 
-def _units(count: int) -> Iterator[np.ndarray]:
-    """Yield the rows of the identity, one at a time."""
-    for index in range(count):
-        unit = np.zeros(count)
-        unit[index] = 1.0
-        yield unit
+def _identity(count: int) -> sparse.csr_array:
+    return sparse.csr_array(sparse.eye_array(count))
+
+
+def _stacked(transpose: Callable[[np.ndarray], np.ndarray], count: int) -> sparse.csr_array:
+    """Return the rows of a query, shape (count, cells)."""
+    units = np.eye(count)
+    return sparse.csr_array(sparse.vstack([sparse.csr_array(transpose(unit).reshape(1, -1)) for unit in units]))
+
+
+def _given_cells(domain: Domain, names: Clique, evidence: Mapping[str, int]) -> sparse.csr_array:
+    """Return the matrix that selects the cells of the marginal on names and evidence that have the evidence's codes."""
+    count, codes = domain.size(names), domain.size(tuple(evidence))
+    code = int(np.ravel_multi_index(tuple(evidence.values()), domain.project(tuple(evidence)).shape)) if evidence else 0
+    columns = np.arange(count) * codes + code
+    return sparse.csr_array((np.ones(count), (np.arange(count), columns)), shape=(count, count * codes))
 
 
 def _whole(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

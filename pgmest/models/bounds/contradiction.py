@@ -2,87 +2,155 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 from scipy import sparse
 
-from pgmest.errors import InconsistentMeasurementsError
+from pgmest.errors import InconsistentMeasurementsError, ModelTooLarge
 from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.models.bounds.ends import answer_ends
 from pgmest.models.bounds.polytope import TablePolytope
-from pgmest.models.bounds.program import INFEASIBLE, solve
+from pgmest.models.bounds.presolve import Presolved, tolerance_of
+from pgmest.models.bounds.program import INFEASIBLE, feasible, solve
+from pgmest.tables.clique_vector import CliqueVector
+from pgmest.tables.domain import Domain, as_domain
 
 TOUCHED = 1e-9
 """Multipliers above this belong to the infeasible set."""
-FEASIBLE = 1e-7
-"""The total violation, as a share of the largest finite end, below which answers count as compatible."""
+LARGEST_CHECK = 200_000
+"""`check_facts` solves no program of more variables than this, which would take longer than many estimates."""
 
 SHOWN = 12
 """The largest number of answers that the error lists."""
 
 
-def check_compatible(polytope: TablePolytope, measurements: Sequence[LinearMeasurement]) -> None:
-    """Check that there is a compatible table.
+def check_facts(
+    measurements: Iterable[LinearMeasurement],
+    domain: Domain | Mapping[str, int],
+    *,
+    total: float | None = None,
+    zeros: CliqueVector | None = None,
+    max_megabytes: float | None = 100.0,
+) -> None:
+    """Check that some table of non-negative counts has all exact answers and keeps between all published ends.
+
+    Noisy answers are not looked at. The check is cheap if the ends decide it, as for exact tables that no others
+    overlap in part, and takes a linear program otherwise. It says nothing about facts whose junction tree takes more
+    than `max_megabytes`, and for programs of more than 200,000 variables it finds only what follows from ends.
+
+    >>> facts = [LinearMeasurement.exact([30, 70], "age"), LinearMeasurement.exact([55, 46], "sex")]
+    >>> check_facts(facts, {"age": 2, "sex": 2})
+    Traceback (most recent call last):
+    pgmest.errors.InconsistentMeasurementsError: no table is compatible with all measurements. ...
+
+    Args:
+        measurements: the answers, of any kind.
+        domain: all attributes.
+        total: the number of records, if it is known exactly.
+        zeros: potentials whose -inf cells are impossible, as `zero_potentials` returns them.
+        max_megabytes: do not check facts whose tables would need more (None: no limit).
+
+    Raises:
+        InconsistentMeasurementsError: there is no such table. The error names an irreducible set of contradicting
+            answers; its `answers` count positions in `measurements`.
+        MeasurementError, UnknownAttributeError, QueryError: a measurement does not fit the domain.
+    """
+    listed, domain = list(measurements), as_domain(domain)
+    positions = [position for position, measurement in enumerate(listed) if not measurement.noisy]
+    facts = [listed[position] for position in positions]
+    for fact in facts:
+        fact.check(domain)
+    if not facts:
+        return
+    try:
+        polytope = TablePolytope.of(
+            domain, facts, answer_ends(facts, 0.5), total=total, zeros=zeros, max_megabytes=max_megabytes
+        )
+    except ModelTooLarge:
+        return
+    renamed = polytope.answers.copy()
+    renamed[:, 0] = np.asarray(positions)[renamed[:, 0]]
+    polytope = replace(polytope, answers=renamed)
+    presolved = Presolved.of(polytope)
+    if presolved.empty or len(presolved.columns) <= LARGEST_CHECK:
+        compatible_point(polytope, presolved, listed)
+
+
+def compatible_point(
+    polytope: TablePolytope, presolved: Presolved, measurements: Sequence[LinearMeasurement]
+) -> np.ndarray | None:
+    """Return the variables of a compatible table; None if the solver found none and could not rule it out.
 
     Raises:
         InconsistentMeasurementsError: no table is compatible; the error has an irreducible set of answers that
             contradict each other.
     """
-    found = solve(np.zeros(len(polytope.low)), polytope)
-    if found.status != INFEASIBLE:
-        return
-    chosen = _infeasible_support(polytope)
-    if not len(chosen):
-        return
+    if not presolved.empty:
+        found = feasible(presolved)
+        if found.status != INFEASIBLE:
+            return found.point
+    every = np.arange(len(polytope.answers))
+    chosen = _contradicting(polytope, every)
+    if chosen is None:
+        return None
     kept = _irreducible(polytope, chosen)
     pairs = [(int(polytope.answers[one][0]), int(polytope.answers[one][1])) for one in kept]
     noisy = any(measurements[position].noisy for position, _ in pairs)
-    raise InconsistentMeasurementsError.of(pairs, [_text(measurements, polytope, one) for one in kept[:SHOWN]], noisy)
+    texts = [_text(measurements, polytope, one) for one in kept[:SHOWN]]
+    raise InconsistentMeasurementsError.of(pairs, texts, noisy, _beside(polytope, kept))
 
 
-def _elastic(polytope: TablePolytope) -> tuple[TablePolytope, np.ndarray]:
-    """Return the phase-1 program: answers may leave their ends, and the objective is the sum of the violations."""
-    count, variables = len(polytope.answers), len(polytope.low)
-    rows = np.arange(len(polytope.right) - count, len(polytope.right))
-    shape = (len(polytope.right), count)
-    slack = sparse.csr_array((np.ones(count), (rows, np.arange(count))), shape=shape)
-    wide = replace(
-        polytope,
-        equations=sparse.csr_array(sparse.hstack([polytope.equations, slack, -slack])),
-        low=np.append(polytope.low, np.zeros(2 * count)),
-        high=np.append(polytope.high, np.full(2 * count, np.inf)),
+def _contradicting(polytope: TablePolytope, answers: np.ndarray) -> np.ndarray | None:
+    """Return those of some answers that are infeasible together by Farkas' lemma; None if all are feasible.
+
+    In the phase-1 program, these answers may leave their ends, and the objective is the sum of the violations. The
+    answers with a multiplier in its dual are infeasible together.
+    """
+    cells, first = polytope.cells, len(polytope.right) - len(polytope.answers)
+    rows = np.concatenate([np.arange(first), first + answers])
+    columns = np.concatenate([np.arange(cells), cells + answers])
+    slack = sparse.csr_array(
+        (np.ones(len(answers)), (first + np.arange(len(answers)), np.arange(len(answers)))),
+        shape=(len(rows), len(answers)),
     )
-    return wide, np.append(np.zeros(variables), np.ones(2 * count))
+    equations = sparse.csr_array(sparse.hstack([polytope.equations[rows][:, columns], slack, -slack]))
+    low = np.concatenate([polytope.low[columns], np.zeros(2 * len(answers))])
+    high = np.concatenate([polytope.high[columns], np.full(2 * len(answers), np.inf)])
+    objective = np.concatenate([np.zeros(len(columns)), np.ones(2 * len(answers))])
+    found = solve(objective, equations, polytope.right[rows], low, high)
+    if found.status == INFEASIBLE:
+        return answers[:0]
+    if found.point is None or found.multipliers is None or objective @ found.point <= tolerance_of(polytope):
+        return None
+    return answers[np.abs(found.multipliers[first:]) > TOUCHED]
 
 
-def _infeasible_support(polytope: TablePolytope) -> np.ndarray:
-    """Return the answers with a multiplier in the phase-1 dual, which by Farkas' lemma are infeasible together."""
-    wide, objective = _elastic(polytope)
-    found = solve(objective, wide)
-    finite = polytope.high[np.isfinite(polytope.high)]
-    scale = max(1.0, float(np.abs(finite).max(initial=0.0)))
-    if found.multipliers is None or found.point is None or objective @ found.point <= FEASIBLE * scale:
-        return np.zeros(0, dtype=np.int64)
-    multipliers = found.multipliers[len(polytope.right) - len(polytope.answers) :]
-    return np.flatnonzero(np.abs(multipliers) > TOUCHED)
-
-
-def _irreducible(polytope: TablePolytope, chosen: np.ndarray) -> list[int]:
+def _irreducible(polytope: TablePolytope, chosen: np.ndarray) -> np.ndarray:
     """Drop one answer after the other if the rest is still infeasible (deletion filter; Chinneck, Dravnieks 1991)."""
-    kept = chosen.tolist()
-    for one in chosen.tolist():
-        rest = [other for other in kept if other != one]
-        if _infeasible(polytope, rest):
-            kept = rest
+    kept = chosen
+    for one in chosen:
+        if one in kept:
+            rest = _contradicting(polytope, kept[kept != one])
+            kept = kept if rest is None else rest
     return kept
 
 
-def _infeasible(polytope: TablePolytope, answers: list[int]) -> bool:
-    low, high = polytope.low.copy(), polytope.high.copy()
-    free = np.setdiff1d(np.arange(len(polytope.answers)), answers) + polytope.cells
-    low[free], high[free] = -np.inf, np.inf
-    return solve(np.zeros(len(low)), replace(polytope, low=low, high=high)).status == INFEASIBLE
+def _beside(polytope: TablePolytope, kept: np.ndarray) -> list[str]:
+    """Return which of the structural zeros and the total contradict the answers, without which these are feasible."""
+    found, cells = [], polytope.cells
+    barred = polytope.high[:cells] == 0.0
+    if barred.any():
+        high = np.append(np.where(barred, np.inf, polytope.high[:cells]), polytope.high[cells:])
+        if _contradicting(replace(polytope, high=high), kept) is None:
+            found.append("the structural zeros")
+    if polytope.total is not None:
+        others = np.delete(np.arange(len(polytope.right)), len(polytope.right) - len(polytope.answers) - 1)
+        free = replace(polytope, equations=polytope.equations[others], right=polytope.right[others])
+        if _contradicting(free, kept) is None:
+            found.append(f"the total of {polytope.total:g} records")
+    return found
 
 
 def _text(measurements: Sequence[LinearMeasurement], polytope: TablePolytope, answer: int) -> str:

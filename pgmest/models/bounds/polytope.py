@@ -33,6 +33,7 @@ class TablePolytope:
         low, high: the ends of all variables; -inf and inf for unbounded ones.
         answers: for each s, the position of its measurement and its row there.
         offsets: the first cell of each clique's table, and the number of cells.
+        total: the number of records, if it is known; its equation is the last one before those of the answers.
     """
 
     tree: JunctionTree
@@ -42,6 +43,7 @@ class TablePolytope:
     high: np.ndarray
     answers: np.ndarray
     offsets: np.ndarray
+    total: float | None = None
 
     @classmethod
     def of(
@@ -91,7 +93,8 @@ class TablePolytope:
             low[start:], high[start:] = (np.concatenate([pair[side] for pair in ends]) for side in (0, 1))
         answers = [(position, row) for position, m in enumerate(measurements) for row in range(m.rows)]
         matrix, right = blocks.assembled()
-        return cls(tree, matrix, right, low, high, np.array(answers, dtype=np.int64).reshape(-1, 2), offsets)
+        rows = np.array(answers, dtype=np.int64).reshape(-1, 2)
+        return cls(tree, matrix, right, low, high, rows, offsets, total if roots else None)
 
     @property
     def cells(self) -> int:
@@ -105,14 +108,14 @@ class TablePolytope:
             row[: self.offsets[1]] = 1.0
         return row
 
-    def objective(self, names: Clique, weights: np.ndarray) -> np.ndarray:
-        """Return the objective that weighs the cells of the marginal on `names`, row-major, inside a clique."""
+    def marginal(self, names: Clique) -> sparse.csr_array:
+        """Return the matrix whose rows sum the variables to the cells of the marginal on `names`, inside a clique."""
         position = self.tree.containing(names)
         assert position is not None
-        row = np.zeros(len(self.low))
         index = cell_index(self.tree.domain, self.tree.cliques[position], names)
-        row[self.offsets[position] : self.offsets[position + 1]] = weights[index]
-        return row
+        columns = np.arange(self.offsets[position], self.offsets[position + 1])
+        shape = (self.tree.domain.size(names), len(self.low))
+        return sparse.csr_array((np.ones(len(index)), (index, columns)), shape=shape)
 
 
 def cell_index(domain: Domain, clique: Clique, names: Clique) -> np.ndarray:

@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import linprog
 
 import pgmest as pg
 from pgmest.errors import ArgumentError, InconsistentMeasurementsError, ModelTooLarge, QueryError
-from pgmest.models.bounds import TableBounds, answer_ends
+from pgmest.inference.exact.structural_zeros import zero_potentials
+from pgmest.models.bounds import TableBounds, answer_ends, check_facts
 from pgmest.models.bounds.ends import noise_reach
-from pgmest.models.bounds.program import proven_minimum
+from pgmest.models.bounds.program import minimize, proven_minimum
 from pgmest.models.uncertainty import redraw
 
 M = pg.LinearMeasurement
@@ -107,26 +109,97 @@ class TestAgainstAllTables:
 
 class TestProof:
     def test_a_bound_holds_whatever_the_solver_says(self, monkeypatch) -> None:
-        from pgmest.models.bounds import program
-
-        bounds = TableBounds([M.between([[3, 1], [0, 2]], [[5, 9], [4, 8]], CLIQUES[0])], DOMAIN)
-        right = bounds.of("a")
-        polytope, high = bounds._polytope(("a",))
-        objective = polytope.objective(("a",), np.array([1.0, 0.0]))
-        exact = proven_minimum(objective, polytope, high)
-        assert exact == pytest.approx(4.0)
-        generator, true_solve = np.random.default_rng(0), program.solve
+        bounds = TableBounds([M.between([[3, 1], [0, 2]], [[5, 9], [4, 8]], CLIQUES[0]), M.exact([6, 9], "a")], DOMAIN)
+        presolved, _ = bounds._program(("a", "b"))
+        polytope = presolved.polytope
+        objective = polytope.marginal(("a", "b"))[[0]].toarray().reshape(-1)
+        multipliers = minimize(objective, presolved).multipliers
+        assert multipliers is not None
+        exact = proven_minimum(objective, polytope, multipliers)
+        assert exact == pytest.approx(3.0)
+        generator = np.random.default_rng(0)
         for scale in (1e-3, 1.0, 100.0):
+            wrong = multipliers + scale * generator.normal(size=len(multipliers))
+            assert proven_minimum(objective, polytope, wrong) <= exact + 1e-9
 
-            def liar(*arguments, scale=scale):
-                found = true_solve(*arguments)
-                wrong = found.multipliers + scale * generator.normal(size=len(found.multipliers))
-                return program.Solution(found.status, found.point, wrong)
 
-            monkeypatch.setattr(program, "solve", liar)
-            assert proven_minimum(objective, polytope, high) <= exact + 1e-9
-            monkeypatch.setattr(program, "solve", true_solve)
-        assert right.low.values.tolist() == [4.0, 2.0]
+class TestAgainstOneProgramACell:
+    """The same ends as scipy's linprog on the table of all cells, one objective at a time."""
+
+    @settings(max_examples=60, deadline=None)
+    @given(st.integers(0, 10**6), st.integers(2, 4), st.integers(1, 4), st.sampled_from([1, 2]), st.booleans())
+    def test_random_tables(self, seed, rows, columns, layers, fractions) -> None:
+        generator = np.random.default_rng(seed)
+        domain = pg.Domain({"a": rows, "b": columns, "c": layers})
+        truth = pg.Factor(
+            domain, generator.choice([0.0, 1.0, 2.0, 5.0, 40.0], domain.shape) * (0.37 if fractions else 1.0)
+        )
+        measurements = _published(truth, generator)
+        bounds = TableBounds(measurements, domain, total=truth.values.sum())
+        names = [("a", "b"), ("c",), ("b", "c"), ("a", "b", "c"), ("c", "a")][generator.integers(5)]
+        weights = generator.integers(-2, 3, (2, domain.size(names))).astype(float)
+        low, high = bounds.of(weights, names)
+        expected = _by_linprog(measurements, domain, truth.values.sum(), names, weights)
+        np.testing.assert_allclose(np.stack([low.values, high.values], axis=1), expected, atol=1e-5)
+        low, high = bounds.of(names)
+        units = _by_linprog(measurements, domain, truth.values.sum(), names, np.eye(domain.size(names)))
+        inner, outer = np.ceil(units[:, 0] - 1e-5), np.floor(units[:, 1] + 1e-5)
+        whole = inner <= outer
+        np.testing.assert_allclose(low.datavector(), np.where(whole, inner, units[:, 0]), atol=1e-5)
+        np.testing.assert_allclose(high.datavector(), np.where(whole, outer, units[:, 1]), atol=1e-5)
+
+    def test_cells_that_no_end_decides_one_by_one(self) -> None:
+        """Rounded margins of a hidden table, whose ends follow from all rows and columns together."""
+        generator = np.random.default_rng(3)
+        domain = pg.Domain({"a": 6, "b": 5, "c": 1})
+        truth = pg.Factor(domain, generator.poisson(3.0, domain.shape).astype(float))
+        measurements = [
+            M.exact(truth.project("a").values, "a"),
+            M.rounded(5 * np.round(truth.project("b").values / 5), "b", 5),
+            M.suppressed(np.where(truth.values < 5, np.nan, truth.values), ("a", "b", "c"), 5),
+        ]
+        low, high = TableBounds(measurements, domain).of(("a", "b"))
+        expected = _by_linprog(measurements, domain, None, ("a", "b"), np.eye(30))
+        np.testing.assert_allclose(low.datavector(), np.ceil(expected[:, 0] - 1e-6))
+        np.testing.assert_allclose(high.datavector(), np.floor(expected[:, 1] + 1e-6))
+
+
+def _published(truth: pg.Factor, generator: np.random.Generator) -> list[pg.LinearMeasurement]:
+    """Publish some marginals of a table: exact, rounded, suppressed, as sums, or in part."""
+    found = []
+    for names in (("a",), ("b", "a"), ("c",), ("b", "c"), ("a", "b", "c"), ("c", "a")):
+        table = truth.project(names).values
+        kind = generator.integers(7)
+        if kind == 0:
+            found.append(M.exact(table, names))
+        elif kind == 1:
+            found.append(M.between(np.floor(table / 5) * 5, np.floor(table / 5) * 5 + 5, names))
+        elif kind == 2:
+            hidden = table < 5
+            found.append(M.between(np.where(hidden, 0, table), np.where(hidden, 5, table), names))
+        elif kind == 3:
+            query = generator.integers(-1, 2, (2, table.size)).astype(float)
+            found.append(M.exact(query @ table.reshape(-1), names, query))
+    return found
+
+
+def _by_linprog(measurements, domain, total, names, weights) -> np.ndarray:
+    """The least and the largest of weighted sums, shape (sums, 2), by programs on the table of all cells."""
+    cells = np.eye(domain.size()).reshape(-1, *domain.shape)
+    rows = {names: np.stack([pg.Factor(domain, cell).project(names).datavector() for cell in cells], axis=1)}
+    sums, ends = [np.ones((1, domain.size()))], [np.array([[total or 0.0, np.inf if total is None else total]])]
+    for m in measurements:
+        table = np.stack([m.answer(pg.Factor(domain, cell)) for cell in cells], axis=1)
+        sums.append(table)
+        ends.append(np.stack([m.low, m.high], axis=1))
+    matrix, limits = np.concatenate(sums), np.concatenate(ends)
+    finite = np.isfinite(limits[:, 1])
+    matrix, limits = np.concatenate([-matrix, matrix[finite]]), np.concatenate([-limits[:, 0], limits[finite, 1]])
+    found = []
+    for row in weights @ rows[names]:
+        pair = [linprog(sign * row, A_ub=matrix, b_ub=limits + 1e-9) for sign in (1, -1)]
+        found.append([pair[0].fun, -pair[1].fun])
+    return np.array(found)
 
 
 class TestNoise:
@@ -207,6 +280,72 @@ class TestContradictions:
         np.testing.assert_allclose(model.project("a").values, [32, 70], atol=0.1)
         with pytest.raises(InconsistentMeasurementsError):
             model.bounds("a")
+
+
+class TestFacts:
+    def test_feasible_facts_pass(self) -> None:
+        truth = pg.Factor(DOMAIN, np.arange(8.0).reshape(2, 2, 2))
+        facts = [M.exact(truth.project(names), names) for names in (("a", "b"), ("c", "b"), ("a",), ())]
+        hidden = M.suppressed(np.where(truth.values < 5, np.nan, truth.values), ("a", "b", "c"), 5)
+        check_facts([*facts, hidden, M([500.0, 500.0], "a", 1.0)], DOMAIN, total=28.0)
+        check_facts([], DOMAIN)
+        check_facts([M([1.0, 2.0], "a", 1.0)], DOMAIN)
+
+    def test_positions_count_noisy_measurements(self) -> None:
+        measurements = [M([9.0, 9.0], "a", 1.0), M.exact([30, 70], "a"), M([1.0, 1.0], "b", 3.0), M.exact([31], ())]
+        with pytest.raises(InconsistentMeasurementsError, match="2 answers contradict each other:") as caught:
+            check_facts(measurements, DOMAIN)
+        assert caught.value.answers == ((1, 1), (3, 0))
+
+    def test_a_suppressed_table_against_its_row_total(self) -> None:
+        table = M.suppressed([[12, np.nan], [np.nan, 30]], ("a", "b"), 5)
+        with pytest.raises(InconsistentMeasurementsError) as caught:
+            check_facts([table, M.exact([40, 33], "a")], DOMAIN)
+        assert caught.value.answers == ((0, 0), (0, 1), (1, 0))
+
+    def test_structural_zeros_and_totals_are_named_if_they_are_needed(self) -> None:
+        rules = [pg.zeros.impossible(("a", "b"), [(0, 0), (1, 0)])]
+        zeros = zero_potentials(rules, DOMAIN)
+        margins = [M.exact([1, 1], "a"), M.exact([1, 1], "b")]
+        with pytest.raises(
+            InconsistentMeasurementsError, match="This answer contradicts the structural zeros"
+        ) as caught:
+            check_facts(margins, DOMAIN, zeros=zeros)
+        assert caught.value.answers == ((1, 0),)
+        with pytest.raises(InconsistentMeasurementsError, match="the total of 9 records"):
+            check_facts([M.exact([4, 4], "a")], DOMAIN, total=9.0, zeros=zeros)
+        everything = zero_potentials([pg.zeros.impossible("a", [0, 1])], DOMAIN)
+        with pytest.raises(InconsistentMeasurementsError, match="structural zeros"):
+            check_facts([M.exact([5], ())], DOMAIN, zeros=everything)
+
+    def test_counts_below_zero(self) -> None:
+        with pytest.raises(InconsistentMeasurementsError, match="impossible for counts") as caught:
+            check_facts([M.exact([8, -5], "a")], DOMAIN)
+        assert caught.value.answers == ((0, 1),)
+
+    @pytest.mark.parametrize("scale", [1e-6, 0.1, 1.0, 1e6, 1e12])
+    def test_rounding_errors_are_no_contradiction(self, scale) -> None:
+        truth = pg.Factor(DOMAIN, np.random.default_rng(0).random(DOMAIN.shape) * scale)
+        facts = [M.exact(truth.project(names), names) for names in (("a", "b"), ("b", "c"), ("c", "a"), ("b",), ())]
+        check_facts(facts, DOMAIN)
+
+    def test_one_record_in_a_billion_is_one(self) -> None:
+        with pytest.raises(InconsistentMeasurementsError):
+            check_facts([M.exact([10**9, 5], "a"), M.exact([10**9, 6], "b")], DOMAIN)
+
+    def test_no_three_way_table_has_these_pairs_although_all_agree(self) -> None:
+        pairs = [
+            M.exact(table, names)
+            for table, names in (
+                ([[1, 0], [0, 1]], ("a", "b")),
+                ([[1, 0], [0, 1]], ("b", "c")),
+                ([[0, 1], [1, 0]], ("a", "c")),
+            )
+        ]
+        with pytest.raises(InconsistentMeasurementsError) as caught:
+            check_facts(pairs, DOMAIN)
+        assert {position for position, _ in caught.value.answers} == {0, 1, 2}
+        assert len(caught.value.answers) == 3
 
 
 def _without(measurement, position, answers, idle):
