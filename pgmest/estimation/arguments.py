@@ -62,9 +62,9 @@ def check_numbers(total: Any, tolerance: Any, max_iterations: Any) -> None:
     Raises:
         ArgumentError: one of them is not valid.
     """
-    number = isinstance(total, int | float | np.number) and 0 < total <= LARGEST_ANSWER
+    number = isinstance(total, int | float | np.number) and 0 <= total <= LARGEST_ANSWER
     if not (total is None or number or (isinstance(total, str) and total == "fit")):
-        raise ArgumentError.of("total", total, 'a positive number of records, None to estimate it, or "fit"')
+        raise ArgumentError.of("total", total, 'a number of records, None to estimate it, or "fit"')
     if not (isinstance(tolerance, int | float | np.number) and 0 <= tolerance < math.inf):
         raise ArgumentError.of("tolerance", tolerance, "a number of at least 0, such as 1e-3")
     if not isinstance(max_iterations, int | np.integer) or max_iterations < 0:

@@ -108,10 +108,10 @@ def estimate(
     Args:
         measurements: the noisy answers, in counts, each with its clique, query and noise.
         domain: the attributes, or a plain mapping of attribute to number of values.
-        total: the number of records. By default it is estimated without bias from the measurements that determine it
-            (PGM E.1). With "fit" it is a free parameter of the minimization. Then answers that do not determine the
-            total by themselves contribute, too, but the estimate is biased, because tables cannot follow negative
-            noise.
+        total: the number of records, which may be 0. By default it is the one that exact answers determine, or else
+            estimated without bias from the measurements that determine it (`pgmest.solvers.estimate_total`). With "fit"
+            it is a free parameter of the minimization. Then answers that do not determine the total by themselves
+            contribute, too, but the estimate is biased, because tables cannot follow negative noise.
         method: a name from the table, or a solver object.
         loss: "l2", "l1", "huber", "likelihood", or any object with the loss protocol (`pgmest.losses`).
         prior: a distribution to stay close to: among all distributions that fit best, the estimate approaches the one
@@ -166,13 +166,15 @@ def estimate(
         base.append(prior_potentials(prior, flat_loss, max_megabytes))
     problem = engine.problem(flat_loss, known.value, base)
     theta = problem.base.copy() if init is None else warm_start(problem, potentials_of(init, "init", domain))
-    if prior_weight is not None:
-        solver = penalized_solver(problem, prior_weight)
-    else:
+    if prior_weight is None:
         solver = engine.solver(problem, method, solver)
-    objective = Objective(total, loss, solver, Stopping(tolerance, max_iterations, callback))
+    elif known.value > 0:
+        solver = penalized_solver(problem, prior_weight)
+    fixed = known.value if total == "fit" and known.known else total  # exact answers leave no total to fit
+    objective = Objective(fixed, loss, solver, Stopping(tolerance, max_iterations, callback))
     solved = objective.minimize(problem, theta)
-    return engine.model(Solved(*solved, objective, checked, known.stddev if total is None else None))
+    spread = None if total is not None or known.known else known.stddev
+    return engine.model(Solved(*solved, objective, checked, spread))
 
 
 def refit_of(

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from pgmest.errors import DuplicateAttributeError, MeasurementError, MeasurementShapeError, QueryError
+from pgmest.measurements.labeled import shaped_like
 from pgmest.queries import LinearQuery, as_query
 from pgmest.queries.matrices import Identity
 from pgmest.tables.domain import Clique
-from pgmest.tables.factor import Factor
 
 SMALLEST_STDDEV = 1e-150
 """The smallest standard deviation: one over the square of a much smaller one is infinite."""
@@ -34,22 +34,6 @@ def checked_clique(attributes: Iterable[str] | str) -> Clique:
     if len(set(names)) != len(names):
         raise DuplicateAttributeError.of(names, f"the clique {names}")
     return names
-
-
-def table_values(values: Any, clique: Clique, query: LinearQuery | None, where: str) -> Any:
-    """Return the values of a Factor with its axes in the clique's order; return other values unchanged.
-
-    Raises:
-        MeasurementError: a Factor is over other attributes, or is combined with a query.
-    """
-    if not isinstance(values, Factor):
-        return values
-    if query is not None or set(values.domain) != set(clique):
-        raise MeasurementError(
-            f"{where}: a Factor over {values.domain.attributes} can be the values only of an identity measurement "
-            "of the same attributes; give the answers to the query as an array."
-        )
-    return values.transpose(clique).values
 
 
 def checked_query(query: Any, clique: Clique, where: str) -> LinearQuery | None:
@@ -102,16 +86,19 @@ def checked_answers(array: np.ndarray, query: LinearQuery | None, clique: Clique
     return answers
 
 
-def checked_stddev(stddev: Any, rows: int, where: str) -> float | np.ndarray:
+def checked_stddev(stddev: Any, shape: tuple[int, ...], where: str) -> float | np.ndarray:
     """Return the standard deviation: a number, or a read-only array with one number for each answer.
+
+    Args:
+        stddev: one number, or an array of the values' shape, or one that broadcasts to it.
+        shape: the shape of the values.
+        where: the name of the measurement in errors.
 
     Raises:
         MeasurementShapeError: the number of standard deviations is not the number of answers.
         MeasurementError: a standard deviation is not positive, or too large.
     """
-    deviations = numbers(stddev, f"{where}: stddev")
-    if deviations.shape not in ((), (rows,)):
-        raise MeasurementShapeError.of(f"{where}: stddev", f"() or ({rows},)", deviations.shape)
+    deviations = shaped_like(numbers(stddev, f"{where}: stddev"), shape, where)
     if (deviations < SMALLEST_STDDEV).any():
         raise MeasurementError(
             f"{where}: stddev must be positive (at least {SMALLEST_STDDEV}), got {float(deviations.min())}. "
@@ -132,6 +119,8 @@ def numbers(values: Any, what: str) -> np.ndarray:
     Raises:
         MeasurementError: the values are not real numbers, or not finite.
     """
+    if np.ma.is_masked(values):
+        raise MeasurementError(f"{what}: {np.ma.count_masked(values)} are masked. Give a number for each answer.")
     try:
         array = np.asarray(values)
         if array.dtype.kind not in "biufO":

@@ -20,9 +20,10 @@ from pgmest.measurements.checks import (
     checked_stddev,
     is_identity,
     numbers,
-    table_values,
 )
+from pgmest.measurements.labeled import in_code_order, without_masked
 from pgmest.measurements.noise import NOISES, noise_scale, noise_stddev
+from pgmest.measurements.published import percentage_ends, stated_total, unswapped
 from pgmest.queries import LinearQuery
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
@@ -37,9 +38,6 @@ OPEN_STDDEV = 1e6
 """The standard deviations, in counts, of an exact answer and of an answer without an upper end, for methods that use
 only standard deviations: far below one record, and so large that the answer has hardly any weight."""
 
-END_ROUNDING = 1e-9
-"""A bound, in counts, on the floating-point error of the ends that are computed from percentages."""
-
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class LinearMeasurement:
@@ -52,11 +50,14 @@ class LinearMeasurement:
     array([1., 2., 3., 4., 5., 6.])
 
     Args:
-        values: the r noisy answers, in counts (not fractions). For identity, also an array of the clique's shape or a
-            Factor over its attributes in any order; for a Kron, also an array of its shape.
+        values: the r noisy answers, in counts (not fractions). For identity, also an array of the clique's shape; for
+            a Kron, also an array of its shape. A Factor, a pandas Series or DataFrame, or an xarray array is put in the
+            order of the clique and of the codes by its names and labels, which must be attributes and codes. Masked
+            cells of a table (`numpy.ma`) are left out.
         clique: the attributes of the marginal, or one name; () for the number of records.
-        stddev: the noise's standard deviation in counts, a scalar or one for each answer. For discrete Gaussian noise,
-            the parameter sigma, which for sigma >= 1 exceeds the standard deviation by a share of less than 1e-6.
+        stddev: the noise's standard deviation in counts, a scalar or one for each answer, in the form of `values`. For
+            discrete Gaussian noise, the parameter sigma, which for sigma >= 1 exceeds the standard deviation by a share
+            of less than 1e-6.
         query: None for identity; an (r, n) array, scipy sparse matrix, LinearOperator or `pgmest.queries` query with
             one column per cell of the clique; or a Kron over exactly the clique's attributes, in any order.
         noise: "gaussian", "laplace", "discrete_gaussian" or "discrete_laplace". Only likelihoods use it.
@@ -67,10 +68,11 @@ class LinearMeasurement:
     Attributes:
         low, high: the ends of the true answers if `noise` is "between", otherwise None.
         base: the base of random rounding, which determines how likely each count between the ends is; otherwise None.
+        stated_total: the number of records that was published with the answers, as for percentages; otherwise None.
 
     Raises:
-        MeasurementError: values or stddev are not finite numbers, stddev is not positive, or a Kron is over other
-            attributes.
+        MeasurementError: values or stddev are not finite numbers, stddev is not positive, a Kron is over other
+            attributes, or the names and labels of a table are not the clique's attributes and codes.
         MeasurementShapeError: the shapes of values, stddev and query do not fit together.
         QueryError: the query is not valid.
         DuplicateAttributeError: the clique names an attribute twice.
@@ -85,6 +87,7 @@ class LinearMeasurement:
     low: np.ndarray | None = field(init=False, default=None)
     high: np.ndarray | None = field(init=False, default=None)
     base: float | None = field(init=False, default=None)
+    stated_total: float | None = field(init=False, default=None)
     _shape: tuple[int, ...] | None = field(init=False, repr=False)
 
     def __init__(
@@ -95,9 +98,12 @@ class LinearMeasurement:
         names = checked_clique(clique)
         where = f"the measurement of {names}"
         checked = checked_query(query, names, where)
-        array = numbers(table_values(values, names, checked, where), f"{where}: values")
+        table, spread = (in_code_order(given, names, checked, where) for given in (values, stddev))
+        table, spread, shown, whole_shape = without_masked(table, spread, checked, where)
+        checked = checked if shown is None else checked_query(shown, names, where)
+        array = numbers(table, f"{where}: values")
         answers = checked_answers(array, checked, names, where)
-        kept, table_shape = checked, array.shape if checked is None and array.ndim > 1 else None
+        kept, table_shape = checked, array.shape if checked is None and array.ndim > 1 else whole_shape
         if checked is not None and is_identity(checked, names):
             kept, table_shape = None, checked.answer_shape
         for name, value in {
@@ -108,13 +114,16 @@ class LinearMeasurement:
             "low": None,
             "high": None,
             "base": None,
+            "stated_total": None,
             "_shape": table_shape,
         }.items():
             object.__setattr__(self, name, value)
-        object.__setattr__(self, "stddev", checked_stddev(stddev, self.rows, where))
+        object.__setattr__(self, "stddev", checked_stddev(spread, array.shape, where))
 
     @classmethod
-    def between(cls, low: Any, high: Any, clique: Iterable[str] | str, query: Any = None) -> LinearMeasurement:
+    def between(
+        cls, low: Any, high: Any, clique: Iterable[str] | str, query: Any = None, *, total: float | None = None
+    ) -> LinearMeasurement:
         """Make a measurement of true answers between two known ends, such as ranges or top-coded counts (high = inf).
 
         Its `noise` is "between", and its `values` are the middles of the ends (the lower ends if `high` is inf).
@@ -126,12 +135,18 @@ class LinearMeasurement:
             low, high: the ends, in counts, low <= high: scalars, or arrays of the same shapes as `values`. An upper end
                 may be inf.
             clique, query: as for a noisy measurement.
+            total: the number of records that was published with the table, if any.
 
         Raises:
-            MeasurementError: an end is not a number, a lower end is infinite, or low is above high.
+            MeasurementError: an end is not a number, a lower end is infinite, low is above high, or the total is not a
+                number of at least 0.
         """
-        below, above = np.broadcast_arrays(np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64))
-        where = f"the measurement of {checked_clique(clique)}"
+        names = checked_clique(clique)
+        where = f"the measurement of {names}"
+        ends = [np.ma.asanyarray(in_code_order(end, names, query, where), dtype=np.float64) for end in (low, high)]
+        below, above = np.broadcast_arrays(*map(np.ma.getdata, ends))
+        hidden = np.broadcast_to(np.ma.getmaskarray(ends[0]) | np.ma.getmaskarray(ends[1]), below.shape)
+        below, above = (np.where(hidden, 0.0, end) for end in (below, above))
         if np.isnan(above).any() or not np.isfinite(below).all():
             raise MeasurementError(
                 f"{where}: the ends must be numbers, and the lower ones finite; only high may be inf."
@@ -139,15 +154,19 @@ class LinearMeasurement:
         if (below > above).any():
             first = np.argwhere(below > above)[0].tolist()
             raise MeasurementError(f"{where}: low is above high at index {first}; give low <= high.")
+        if total is not None and not 0 <= total <= LARGEST_ANSWER:
+            raise MeasurementError(f"{where}: total must be a number of at least 0, got {total!r}.")
         closed = np.isfinite(above)
         middle = np.where(closed, 0.5 * (below + np.where(closed, above, below)), below)
         widths = np.where(closed, (np.where(closed, above, below) - below) / math.sqrt(12.0), OPEN_STDDEV)
+        middle = np.ma.array(middle, mask=hidden) if hidden.any() else middle
         made = cls(middle, clique, np.maximum(widths, EXACT_STDDEV).reshape(-1), query)
-        for name, end in {"noise": BETWEEN, "low": below, "high": above}.items():
-            kept = end if isinstance(end, str) else np.array(end, dtype=np.float64).reshape(-1)
-            if isinstance(kept, np.ndarray):
-                kept.flags.writeable = False
+        for name, end in {"low": below, "high": above}.items():
+            kept = end[~hidden]
+            kept.flags.writeable = False
             object.__setattr__(made, name, kept)
+        object.__setattr__(made, "noise", BETWEEN)
+        object.__setattr__(made, "stated_total", None if total is None else float(total))
         return made
 
     @classmethod
@@ -177,8 +196,9 @@ class LinearMeasurement:
                 f"the measurement of {checked_clique(clique)}: base must be at least 1, got {base!r}."
             )
         reach = math.ceil(base) - 1 if random else math.floor(base / 2)
-        middle = np.asarray(values, dtype=np.float64)
-        low = middle - reach if query is not None else np.maximum(middle - reach, 0.0)
+        names = checked_clique(clique)
+        middle = np.ma.asanyarray(in_code_order(values, names, query, f"the measurement of {names}"), dtype=np.float64)
+        low = middle - reach if query is not None else np.ma.maximum(middle - reach, 0.0)
         made = cls.between(low, middle + reach, clique, query)
         if random and base > 1:
             object.__setattr__(made, "base", float(base))
@@ -197,26 +217,27 @@ class LinearMeasurement:
             values: the percentages, between 0 and 100.
             clique, query: as for a noisy measurement.
             of: the count that is 100 %: a number, or an array that broadcasts to the values, such as a column of row
-                totals.
+                totals. If the percentages of each total can add up to 100, the totals are those of all records, and
+                their sum is the `stated_total` of the measurement.
             decimals: the number of decimals to which the percentages were rounded, from 0 to 12.
 
         Raises:
             MeasurementError: a value is not between 0 and 100, a total is not positive, or `decimals` is invalid.
         """
-        where = f"the measurement of {checked_clique(clique)}"
-        shares, totals = numbers(values, f"{where}: values"), numbers(of, f"{where}: of")
+        names = checked_clique(clique)
+        where = f"the measurement of {names}"
+        given = np.ma.asanyarray(in_code_order(values, names, query, where))
+        hidden, totals = np.ma.getmask(given), numbers(in_code_order(of, names, query, where), f"{where}: of")
+        shares = numbers(np.ma.filled(given, 0) if np.any(hidden) else np.ma.getdata(given), f"{where}: values")
         if isinstance(decimals, bool) or not isinstance(decimals, int | np.integer) or not 0 <= decimals <= 12:
             raise MeasurementError(f"{where}: decimals must be an integer from 0 to 12, got {decimals!r}.")
         if shares.size and (shares.min() < 0 or shares.max() > 100):
             raise MeasurementError(f"{where}: percentages must be between 0 and 100; counts need no percentages().")
         if not (totals > 0).all():
             raise MeasurementError(f"{where}: of must be positive, the count that is 100 %.")
-        half = 0.5 * 10.0**-decimals
-        low, high = (np.clip(shares + end, 0.0, 100.0) * totals / 100.0 for end in (-half, half))
-        # Counts of records are whole numbers. Other tables may have no whole number between the ends: keep these ends.
-        inner, outer = np.ceil(low - END_ROUNDING), np.floor(high + END_ROUNDING)
-        whole = inner <= outer
-        return cls.between(np.where(whole, inner, low), np.where(whole, outer, high), clique, query)
+        low, high = percentage_ends(shares, totals, int(decimals))
+        stated = stated_total(low, np.where(hidden, np.inf, high), totals) if query is None else None
+        return cls.between(np.ma.array(low, mask=hidden), high, clique, query, total=stated)
 
     @classmethod
     def swapped(
@@ -247,15 +268,12 @@ class LinearMeasurement:
             raise MeasurementError(f"{where}: swapped attributes must be some, but not all, of the clique's.")
         if isinstance(share, bool) or not 0 <= share < 1:
             raise MeasurementError(f"{where}: share must be at least 0 and below 1, got {share!r}.")
-        table = numbers(table_values(values, names, None, where), f"{where}: values")
+        table = numbers(in_code_order(values, names, None, where), f"{where}: values")
         if table.ndim != len(names) or (table < 0).any() or not table.sum() > 0:
             raise MeasurementError(f"{where}: values must be counts, an array with an axis for each attribute.")
         axes = tuple(axis for axis, name in enumerate(names) if name in moved)
-        others = tuple(axis for axis in range(table.ndim) if axis not in axes)
-        product = table.sum(axis=axes, keepdims=True) * table.sum(axis=others, keepdims=True) / table.sum()
-        variance = share * (1.0 - share) * table + share * product
-        spread = np.maximum(np.sqrt(variance) / (1.0 - share), EXACT_STDDEV)
-        return cls((table - share * product) / (1.0 - share), names, spread.reshape(-1))
+        corrected, spread = unswapped(table, axes, share)
+        return cls(corrected, names, np.maximum(spread, EXACT_STDDEV).reshape(-1))
 
     @classmethod
     def suppressed(
@@ -273,16 +291,19 @@ class LinearMeasurement:
         Raises:
             MeasurementError: a published count is below the threshold but not below `least`, or a value is not a count.
         """
-        table = np.asarray(values, dtype=np.float64)
+        names = checked_clique(clique)
+        where = f"the measurement of {names}"
+        given = np.ma.asanyarray(in_code_order(values, names, query, where), dtype=np.float64)
+        table = np.ma.filled(given, np.inf)
         hidden, complementary = np.isnan(table), np.isposinf(table)
         if ((table < below) & (table >= max(least, 1.0))).any():
             raise MeasurementError(
-                f"the measurement of {checked_clique(clique)}: a published value is below the threshold {below:g}; "
+                f"{where}: a published value is below the threshold {below:g}; "
                 "give suppressed counts as NaN, and other exact counts with LinearMeasurement.exact."
             )
         low = np.where(hidden, least, np.where(complementary, 0.0, table))
         high = np.where(hidden, max(math.ceil(below) - 1, least), table)
-        return cls.between(low, high, clique, query)
+        return cls.between(np.ma.array(low, mask=np.ma.getmask(given)), high, clique, query)
 
     @property
     def noisy(self) -> bool:
@@ -335,11 +356,11 @@ class LinearMeasurement:
                 self.query.shape,
                 f"Give it one column for each of the {table.size()} cells of {dict(table)}, row-major.",
             )
-        elif self.query is None and (self._shape or (self.rows,)) not in (table.shape, (table.size(),)):
+        elif (shape := self._shape or (self.cells,)) not in (table.shape, (table.size(),)):
             raise MeasurementShapeError.of(
                 f"the values measured on {self.clique}",
                 table.shape,
-                self._shape or (self.rows,),
+                shape,
                 f"Give one value for each of the {table.size()} cells of {dict(table)}, or name the query= answered.",
             )
 

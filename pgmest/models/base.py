@@ -249,8 +249,8 @@ def checked_total(total: Any) -> float:
     """Return the number of records as a float.
 
     Raises:
-        ArgumentError: it is not a positive number.
+        ArgumentError: it is not a number of at least 0.
     """
-    if isinstance(total, bool) or not 0 < total <= LARGEST_ANSWER:
-        raise ArgumentError.of("total", total, "a positive number of records")
+    if isinstance(total, bool) or not 0 <= total <= LARGEST_ANSWER:
+        raise ArgumentError.of("total", total, "a number of records, at least 0")
     return float(total)

@@ -48,7 +48,7 @@ class BayesianNetwork(Distribution):
 
     Raises:
         DomainError: an attribute has no table or is unknown, or a parent comes after its child.
-        ArgumentError: `total` is not a positive number, or a table does not hold probabilities.
+        ArgumentError: `total` is negative or no number, or a table does not hold probabilities.
     """
 
     refittable_by: ClassVar[str] = 'PrivBayes(estimator="pgm").fit'

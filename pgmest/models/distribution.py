@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from pgmest.data.dataset import Dataset
 from pgmest.errors import at_least
 from pgmest.models.base import ModelBase
 from pgmest.sampling.sampler import BATCH
+from pgmest.tables.domain import Clique
 from pgmest.tables.factor import Factor
 from pgmest.tables.information import mutual_information
 
@@ -47,7 +49,7 @@ class Distribution(ModelBase):
             ModelTooLarge: the joint table of all these attributes is too large.
         """
         known = self.domain.clique(given)
-        joint = self.project((*self.domain.clique(attributes), *known))
+        joint = self._shares((*self.domain.clique(attributes), *known))
         return joint / joint.project(known)
 
     def mutual_information(self, a: Iterable[str] | str, b: Iterable[str] | str) -> float:
@@ -58,7 +60,11 @@ class Distribution(ModelBase):
             ModelTooLarge: the joint table of all these attributes is too large.
         """
         one, other = self.domain.clique(a), self.domain.clique(b)
-        return mutual_information(self.project((*one, *other)), one, other)
+        return mutual_information(self._shares((*one, *other)), one, other)
+
+    def _shares(self, names: Clique) -> Factor:
+        """Return a table that is proportional to the distribution, also if there are no records."""
+        return self.project(names) if self.total > 0 else replace(self, total=1.0).project(names)  # type: ignore[type-var]
 
     # -- records ----------------------------------------------------------------------------------------------------
 

@@ -83,7 +83,7 @@ def interval(
     if kind == "noise":
         ends = uncertainty_of(known, query, clique, given).interval(level)
         return Interval(*ends, level, kind, basis="replicates")
-    if kind == "auto" and about == "table" and not _is_identified(known, query, clique, given):
+    if kind == "auto" and about == "table" and not (model.total and _is_identified(known, query, clique, given)):
         return bounds_of(known, query, clique, given, level=level)
     posterior = known.kept.posterior or posterior_of(known)
     return posterior.interval(query, clique, given, level=level, about=about)

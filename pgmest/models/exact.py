@@ -61,7 +61,7 @@ class Model(Distribution):
 
     Raises:
         MeasurementError: a potential is NaN or +inf.
-        ArgumentError: `total` is not a positive number.
+        ArgumentError: `total` is negative or no number.
     """
 
     potentials: CliqueVector
@@ -189,11 +189,13 @@ class Model(Distribution):
             ImpossibleModelError: the evidence has probability 0.
             UnknownAttributeError, CodeRangeError: the evidence names an unknown attribute, or a code out of range.
         """
+        from pgmest.inference.marginals.variable_elimination import eliminate
+
         known = checked_evidence(self.domain, evidence)
-        total = float(self.project((), known))
-        if total <= 0:
+        share = float(eliminate(self.calibrated, {}, known))
+        if share <= 0:
             raise impossible_evidence(known)
-        return Model(restrict(self.potentials, known), total)
+        return Model(restrict(self.potentials, known), share * self.total)
 
     # -- uncertainty ------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pgmest.data.dataset import Dataset
-from pgmest.errors import listed
+from pgmest.errors import ArgumentError, listed
 from pgmest.inference.regions.region_trees import dependence, fitting_cliques, pairs_of
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.models.archive import APPROXIMATE_MODEL, write_model
@@ -25,6 +25,7 @@ from pgmest.solvers.report import ApproximateReport
 from pgmest.synthesis.local_search import LocalSearch
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Clique, Domain
+from pgmest.tables.evidence import checked_evidence
 from pgmest.tables.factor import Factor
 
 QUERY_CELLS, QUERY_CLIQUES = 100_000, 8
@@ -100,12 +101,17 @@ class ApproximateModel(Distribution):
 
     def project(self, attributes: Iterable[str] | str, given: Mapping[str, int] | None = None) -> Factor:
         names = self.domain.clique(attributes)
+        if not self.total:
+            checked_evidence(self.domain, given, names)
+            return Factor.zeros(self.domain.project(names))
         holding = self._holding((*names, *(given or ())))
         if holding is not None and not given:
             return self.marginals[holding].project(names)
         return self._bearing_model((*names, *(given or ()))).project(names, given)
 
     def answer_krons(self, queries: Sequence[Kron], evidence: Mapping[str, int]) -> list[np.ndarray]:
+        if not self.total:
+            return [np.zeros(query.answer_shape) for query in queries]
         local = (self._bearing_model((*query.attributes, *evidence)) for query in queries)
         return [model.answer_krons([query], evidence)[0] for model, query in zip(local, queries, strict=True)]
 
@@ -145,6 +151,10 @@ class ApproximateModel(Distribution):
     # -- records ----------------------------------------------------------------------------------------------------
 
     def _drawn(self, n: int, method: str, seed: int | np.random.Generator | None) -> Dataset:
+        if not self.total:
+            if n:
+                raise ArgumentError.of("n", n, "0, as the tables have no records; give estimate(total=...)")
+            return Dataset.from_codes([np.zeros(0, dtype=np.int64)] * len(self.domain), self.domain)
         if not n:
             return self._tree_model.sample(n, method, seed)
         return next(self._drawn_in_batches(n, n, method, seed))
@@ -152,6 +162,8 @@ class ApproximateModel(Distribution):
     def _drawn_in_batches(
         self, n: int, batch: int, method: str, seed: int | np.random.Generator | None
     ) -> Iterator[Dataset]:
+        if not n:
+            return
         generator = np.random.default_rng(seed)
         drawn = self._tree_model.sample_batches(n, batch, method, generator)
         if method != "round":

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from pgmest._base.memory import check_records
+from pgmest.data.codes import read_only
 from pgmest.data.dataset import Dataset
 from pgmest.errors import ArgumentError, DomainError, plural
 from pgmest.inference.support.support import Support, record_keys
@@ -64,7 +65,7 @@ class SupportModel(Distribution):
         measurements: the measurements from which the model was estimated.
 
     Raises:
-        ArgumentError: the potentials are over another domain, or `total` is not a positive number.
+        ArgumentError: the potentials are over another domain, or `total` is negative or no number.
     """
 
     refittable_by: ClassVar[str] = "pgmest.estimate(measurements, domain), without a support as prior,"
@@ -76,6 +77,7 @@ class SupportModel(Distribution):
     total_stddev: float | None = None
     measurements: tuple[LinearMeasurement, ...] | None = None
     _records: Dataset | None = field(default=None, init=False)
+    _probabilities: np.ndarray | None = field(default=None, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def __post_init__(self) -> None:
@@ -107,10 +109,22 @@ class SupportModel(Distribution):
         with self._lock:
             if self._records is None:
                 oracle = SupportOracle(self.support, self.potentials.layout)
-                weights = oracle.probabilities(self.potentials.flat) * self.total
-                object.__setattr__(self, "_records", self.support.weighted(weights))
+                p = read_only(oracle.probabilities(self.potentials.flat))
+                object.__setattr__(self, "_probabilities", p)
+                object.__setattr__(self, "_records", self.support.weighted(p * self.total))
             assert self._records is not None
             return self._records
+
+    @property
+    def probabilities(self) -> np.ndarray:
+        """The probability of each record of the support, shape (len(support),).
+
+        Raises:
+            ImpossibleModelError: the potentials exclude every record.
+        """
+        assert self.records is not None  # computes both
+        assert self._probabilities is not None
+        return self._probabilities
 
     @property
     def weights(self) -> np.ndarray:
@@ -122,12 +136,12 @@ class SupportModel(Distribution):
     @property
     def reweighted(self) -> Support:
         """The support with the new weights: the prior of a further estimate that is to stay close to this one."""
-        return Support(self.records)
+        return Support(self.records if self.total > 0 else self.support.weighted(self.probabilities))
 
     @property
     def effective_size(self) -> float:
         """Kish's effective number of records, 1 / sum p^2: close to 1 if a handful of records has all the weight."""
-        return float(self.total**2 / np.sum(self.weights**2))
+        return float(1.0 / np.sum(self.probabilities**2))
 
     @property
     def marginals(self) -> CliqueVector:
@@ -167,10 +181,11 @@ class SupportModel(Distribution):
             UnknownAttributeError, CodeRangeError: the evidence names an unknown attribute, or a code out of range.
         """
         known = checked_evidence(self.domain, evidence)
-        records = self._given(known).select(name for name in self.domain if name not in known)
-        if not records.total > 0:
+        share = SupportModel(self.support, self.potentials, 1.0)._given(known)
+        if not share.total > 0:
             raise impossible_evidence(known)
-        return SupportModel(Support(records), CliqueVector.zeros(records.domain, []), records.total)
+        records = share.select(name for name in self.domain if name not in known)
+        return SupportModel(Support(records), CliqueVector.zeros(records.domain, []), share.total * self.total)
 
     # -- information ------------------------------------------------------------------------------------------------
 
@@ -187,11 +202,11 @@ class SupportModel(Distribution):
         known, asked = keys[: len(self.support)], keys[len(self.support) :]
         places = np.minimum(np.searchsorted(known, asked), len(known) - 1)
         with np.errstate(divide="ignore"):
-            return np.where(known[places] == asked, np.log(self.weights[places] / self.total), -np.inf)
+            return np.where(known[places] == asked, np.log(self.probabilities[places]), -np.inf)
 
     def entropy(self) -> float:
         """Return -E[log p], in nats."""
-        p = self.weights / self.total
+        p = self.probabilities
         return -float(np.sum(p * np.log(p, out=np.zeros_like(p), where=p > 0)))
 
     def kl(self, other: Model | SupportModel | BayesianNetwork | Support) -> float:
@@ -211,7 +226,7 @@ class SupportModel(Distribution):
             if dict(other.domain) != dict(self.domain):
                 raise DomainError("the models are over different attributes, so they have no divergence.")
             logs = other.log_prob(self.records)
-        p = self.weights / self.total
+        p = self.probabilities
         return max(0.0, -self.entropy() - float(np.sum(np.where(p > 0, p * np.where(p > 0, logs, 0.0), 0.0))))
 
     def kl_from(self, other: Model) -> float:
@@ -229,12 +244,12 @@ class SupportModel(Distribution):
         if p.sum() < 1 - UNNOTICED:
             return math.inf
         with np.errstate(divide="ignore"):
-            logs = np.log(self.weights / self.total)
+            logs = np.log(self.probabilities)
         return max(0.0, -other.entropy() - float(np.sum(np.where(p > 0, p * np.where(p > 0, logs, 0.0), 0.0))))
 
     def map_record(self) -> dict[str, int]:
         """Return a most probable record, as attribute -> code."""
-        place = int(np.argmax(self.weights))
+        place = int(np.argmax(self.probabilities))
         return {name: int(self.records.column(name)[place]) for name in self.domain}
 
     # -- records and files ------------------------------------------------------------------------------------------
@@ -242,7 +257,7 @@ class SupportModel(Distribution):
     def _drawn(self, n: int, method: str, seed: int | np.random.Generator | None) -> Dataset:
         """Draw n records; see the class."""
         check_records(n, 8)
-        rows = sampled_rows(self.weights / self.total, n, method, np.random.default_rng(seed))
+        rows = sampled_rows(self.probabilities, n, method, np.random.default_rng(seed))
         records = self.records.take(rows)
         return Dataset(self.domain, records.columns, records.records)
 

@@ -53,7 +53,7 @@ class ViewModel(Distribution):
         reconstruction: "maxent", "least_norm" or "lp".
 
     Raises:
-        ArgumentError: `total` is not a positive number, or there is no such reconstruction.
+        ArgumentError: `total` is negative or no number, or there is no such reconstruction.
     """
 
     refittable_by: ClassVar[str] = 'PriView(estimator="pgm").fit'
@@ -105,7 +105,7 @@ class ViewModel(Distribution):
 
         It may be positive for all records: a distribution that has all the views need not exist.
         """
-        if not self.views or not records.total:
+        if not self.views or not records.total or not self.total:
             return 0.0
         tables = records.project_many(self.cliques)
         apart = [

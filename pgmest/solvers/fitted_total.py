@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,14 @@ TOTAL_TOLERANCE = 1e-7
 """Rounds end if the best scaling of the marginals is within TOTAL_TOLERANCE of 1, or after MAX_ROUNDS rounds."""
 
 LARGEST_FACTOR = 1e3
-"""The largest factor by which the total can grow or shrink in one round."""
+"""The largest factor by which the total can grow or shrink in one move."""
+
+COARSE = 0.01
+"""The first round has at least this tolerance, and later rounds at least COARSE times the move of the round before:
+while the total still moves, an exact distribution for it is not worth its iterations."""
+
+LONGEST_SECANT = 30.0
+"""A step of the secant rule is at most this many times the move of the round."""
 
 
 def fit_total(
@@ -30,8 +37,9 @@ def fit_total(
 
     For a fixed distribution p the best total solves a one-dimensional convex problem, min over s of L(s total p), which
     has a closed form for quadratic L. A pair that neither step changes is optimal over both: the slope of the loss
-    along p is zero, and p is optimal for its total. A few rounds are enough, because the answers determine the total
-    far better than they determine any cell.
+    along p is zero, and p is optimal for its total. If answers determine the total far better than any cell, a few
+    rounds are enough. In sparse tables with much noise, each round moves only a little in the right direction; then the
+    total goes as far as the last two moves, extrapolated by the secant rule, predict.
 
     `stopping` limits all rounds together. If it ends them, the total is the best one for the last marginals.
 
@@ -43,19 +51,41 @@ def fit_total(
     Returns:
         the problem with the fitted total, its last solution, and the report of all rounds, whose gap is for that total.
     """
-    run = Minimization(problem, solver, stopping)
+    last = run = Minimization(problem, solver, replace(stopping, tolerance=max(stopping.tolerance, COARSE)))
+    before = None
     for _ in range(MAX_ROUNDS):
         state, report = run.run(theta)
         factor = best_scale(problem, state.p)
-        if abs(factor - 1.0) <= TOTAL_TOLERANCE:
+        if abs(factor - 1.0) <= TOTAL_TOLERANCE and run.stopping == stopping:
             return problem, state, report
-        problem = problem.with_total(problem.total * factor)
-        if report.status.cut_short or run.effort.iterations >= stopping.max_iterations:
+        ended = report.status.cut_short or run.effort.iterations >= stopping.max_iterations
+        here = math.log(problem.total), math.log(factor)
+        problem = problem.with_total(problem.total * (factor if ended else math.exp(_secant_step(before, here))))
+        if ended:
             status = report.status if report.status.cut_short else Status.ITERATIONS
-            return problem, *_certified(problem, state, status, run)
-        theta = state.theta.copy()
-        run = Minimization(problem, solver, stopping, run.effort)
-    return problem, *_certified(problem, state, Status.TOTAL, run)
+            return problem, *without_steps(problem, state.theta, stopping, status, run)
+        theta, before, last = state.theta.copy(), here, run
+        enough = replace(stopping, tolerance=max(stopping.tolerance, COARSE * abs(here[1])))
+        run = Minimization(problem, solver, enough, run.effort)
+    return problem, *without_steps(problem, theta, stopping, Status.TOTAL, last)
+
+
+def _secant_step(before: tuple[float, float] | None, here: tuple[float, float]) -> float:
+    """Return the change of log total by which the next move would vanish, if moves are linear in log total.
+
+    The change has the direction of the move. It is at most LONGEST_SECANT moves, and at least one move, or a tenth of
+    one after a move in the other direction.
+
+    Args:
+        before: log total and the move of the last round; None in the first round.
+        here: log total and the move of this round.
+    """
+    move = here[1]
+    if before is None or here[0] == before[0]:
+        return move
+    slope = (move - before[1]) / (here[0] - before[0])
+    least = 1.0 if before[1] * move > 0 else 0.1
+    return min(max(-1.0 / slope, least), LONGEST_SECANT) * move if slope < 0 else move
 
 
 def best_scale(problem: Problem, p: np.ndarray) -> float:
@@ -78,20 +108,38 @@ def best_scale(problem: Problem, p: np.ndarray) -> float:
 
 @dataclass(frozen=True)
 class _FixedState(Solver[State]):
-    """A solver that takes no step from a given state, so that a run only computes its certificate and report."""
+    """A solver that takes no step, so that a run only computes the certificate and the report of its start.
 
-    state: State
+    Attributes:
+        status: the reason to stop.
+        name: the name in the report.
+    """
+
     status: Status
     name: str
 
     def start(self, problem: Problem, theta: np.ndarray) -> State:
-        return State(theta, self.state.p, self.state.log_partition, self.status)
+        return State(theta, *problem.marginals(theta), self.status)
 
     def step(self, problem: Problem, state: State) -> State:
         return state
 
 
-def _certified(problem: Problem, state: State, status: Status, last: Minimization) -> tuple[State, EstimationReport]:
-    """Return the state with a report whose certificate is for the new total of `problem`."""
-    fixed = _FixedState(state, status, last.solver.name)
-    return Minimization(problem, fixed, last.stopping, last.effort).run(state.theta)
+def without_steps(
+    problem: Problem,
+    theta: np.ndarray,
+    stopping: Stopping,
+    status: Status = Status.CONVERGED,
+    last: Minimization | None = None,
+) -> tuple[State, EstimationReport]:
+    """Return the state at potentials theta, with a report whose certificate is for the total of `problem`.
+
+    Args:
+        problem, theta, stopping: as for `Minimization`.
+        status: the reason to take no step, unless the certificate proves convergence.
+        last: the run that ended at theta, whose name and cost the report has.
+    """
+    if last is None:
+        return Minimization(problem, _FixedState(status, "none"), stopping).run(theta)
+    fixed = _FixedState(status, last.solver.name)
+    return Minimization(problem, fixed, stopping, last.effort).run(theta)

@@ -69,7 +69,8 @@ class Problem:
 
     def __init__(self, loss: FlatLoss, total: float, oracle: SolverOracle, base: np.ndarray):
         self._loss_of_counts = loss
-        self.loss: FlatLoss = loss.of_fractions(float(total))
+        # Losses divide by the total to skip products with it; the general form serves a table without records.
+        self.loss: FlatLoss = loss.of_fractions(float(total)) if total > 0 else FlatLoss.of_fractions(loss, 0.0)
         self.total: float = float(total)
         self.oracle = oracle
         self.layout: Layout = oracle.layout

@@ -21,7 +21,7 @@ from pgmest.inference.exact.propagation_plan import PropagationPlan
 from pgmest.losses import make_loss
 from pgmest.losses.base import FlatLoss
 from pgmest.measurements.measurement import LinearMeasurement
-from pgmest.solvers.fitted_total import fit_total
+from pgmest.solvers.fitted_total import fit_total, without_steps
 from pgmest.solvers.problem import Problem
 from pgmest.solvers.report import EstimationReport
 from pgmest.solvers.run import Minimization, Stopping
@@ -50,7 +50,12 @@ class Objective:
     stopping: Stopping
 
     def minimize(self, problem: Problem, theta: np.ndarray) -> tuple[Problem, State, EstimationReport]:
-        """Run the solver, and with total="fit" also fit the total; return the problem with its total and the result."""
+        """Run the solver, and with total="fit" also fit the total; return the problem with its total and the result.
+
+        Without records every distribution fits alike, so the result is the start.
+        """
+        if problem.total == 0.0:
+            return problem, *without_steps(problem, theta, self.stopping)
         if self.total == "fit":
             return fit_total(problem, theta, self.solver, self.stopping)
         return problem, *Minimization(problem, self.solver, self.stopping).run(theta)

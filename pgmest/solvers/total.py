@@ -17,6 +17,7 @@ from pgmest.losses.residual import Residuals
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.queries import MatrixQuery
 from pgmest.queries.matrices import Grouping, Identity
+from pgmest.solvers.likely_values import likely_values
 from pgmest.tables.domain import Domain, as_domain
 
 TOLERANCE = 1e-8
@@ -33,28 +34,44 @@ SMALLEST_SQUARE = 1e-300
 
 @dataclass(frozen=True)
 class TotalEstimate:
-    """An estimated number of records and its standard error, both in counts."""
+    """An estimated number of records and its standard error, both in counts.
+
+    Attributes:
+        value: the estimate, at least 0.
+        stddev: the standard error; 0 if exact answers, or the stated total of percentages, determine the total.
+    """
 
     value: float
     stddev: float
 
+    @property
+    def known(self) -> bool:
+        """True if the total is a fact, without noise or rounding."""
+        return self.stddev == 0.0
+
 
 def estimate_total(measurements: Iterable[LinearMeasurement], domain: Domain | Mapping[str, int]) -> TotalEstimate:
-    """Return the inverse-variance combination of all measurements that determine the total (PGM E.1).
+    """Return the total that the measurements determine: the exact one, or else their inverse-variance combination.
 
     A measurement determines the total if the row of ones is in the row space of its query Q. Its minimum-variance
     unbiased estimate of the total is then <c, answers>, with the c of least variance c^T diag(stddev^2) c subject to
-    Q^T c = 1. This c has a closed form for identity and for groups of cells, and factorizes by attribute for a Kron
-    with one noise scale. Otherwise it is a minimum-norm least-squares solution, computed by LSMR for large queries. If
-    no measurement of a set of attributes determines the total alone, they are combined (a subset and its complement).
+    Q^T c = 1 (PGM E.1). This c has a closed form for identity and for groups of cells, and factorizes by attribute for
+    a Kron with one noise scale. Otherwise it is a minimum-norm least-squares solution, computed by LSMR for large
+    queries. If no measurement of a set of attributes determines the total alone, they are combined (a subset and its
+    complement).
+
+    Answers without noise come first: if exact ones determine the total, it is their sum, whatever noisy ones say; next
+    come percentages of a stated total. Unbiased random roundings count as published, with the variance of the rounding.
+    Other answers between two ends count with likely values between them (`likely_values`). The estimate lies in the
+    range of sums that every such measurement allows.
 
     Args:
         measurements: answers in counts, with independent noise.
         domain: the attributes.
 
     Returns:
-        the estimate and its standard error. A value below 1 is raised to 1, because solvers need a positive total; the
-        standard error does not change.
+        the estimate and its standard error. An estimate without noise may be 0, or below 1. A noisy one is raised to
+        one record or to its standard error, whichever is less, because noise cannot tell so few records from none.
 
     Raises:
         TotalError: no measurement determines the total.
@@ -65,37 +82,118 @@ def estimate_total(measurements: Iterable[LinearMeasurement], domain: Domain | M
     for measurement in measurements:
         measurement.check(domain)
         groups[frozenset(measurement.clique)].append(measurement)
-    found = [estimate for group in groups.values() for estimate in _group_estimates(group, domain)]
+    found = [evidence for group in groups.values() for evidence in _group_evidence(group, domain)]
+    stated = [measurement.stated_total for measurement in measurements if measurement.stated_total is not None]
+    facts = [evidence.value for evidence in found if evidence.variance == 0.0] or stated
+    if facts:
+        return TotalEstimate(max(math.fsum(facts) / len(facts), 0.0), 0.0)
     if not found:
         raise TotalError(
             f"the number of records cannot be estimated: none of the {plural(len(measurements), 'measurement')} "
             "determines it, because no combination of its queries adds up every cell once. "
             "Pass total=..., or measure it, as with a whole marginal or LinearMeasurement(noisy_count, clique=(), ...)."
         )
-    precision = math.fsum(1.0 / variance for _, variance in found)
-    value = math.fsum(estimate / variance for estimate, variance in found) / precision
-    return TotalEstimate(max(value, 1.0), math.sqrt(1.0 / precision))
+    return _combined(found)
 
 
-def _group_estimates(group: Sequence[LinearMeasurement], domain: Domain) -> list[tuple[float, float]]:
-    """Return unbiased estimates from the measurements of one set of attributes, each with its variance.
+@dataclass(frozen=True)
+class _Evidence:
+    """An estimate of the total from one measurement, or from several of the same attributes.
 
-    There is one for each measurement that determines the total. If none does, there may be one from all together.
+    Attributes:
+        value: the estimate.
+        variance: its variance; 0 if the answers are exact.
+        low, high: the ends of the sums that the answers allow, infinite with noise.
     """
-    noise = [np.broadcast_to(np.asarray(measurement.stddev), (measurement.rows,)) for measurement in group]
-    weights = [_weights_of_one(measurement, deviations) for measurement, deviations in zip(group, noise, strict=True)]
-    values = [measurement.values for measurement in group]
+
+    value: float
+    variance: float
+    low: float
+    high: float
+
+
+def _combined(found: Sequence[_Evidence]) -> TotalEstimate:
+    """Return the inverse-variance combination of estimates with noise or ends, within the range that all allow."""
+    precision = math.fsum(1.0 / evidence.variance for evidence in found)
+    value = math.fsum(evidence.value / evidence.variance for evidence in found) / precision
+    stddev = math.sqrt(1.0 / precision)
+    low, high = max(0.0, *(one.low for one in found)), min(one.high for one in found)
+    if low <= high:
+        value = min(max(value, low), high)
+    return TotalEstimate(max(value, min(stddev, 1.0, high if high > 0 else 1.0)), stddev)
+
+
+def _group_evidence(group: Sequence[LinearMeasurement], domain: Domain) -> list[_Evidence]:
+    """Return estimates from the measurements of one set of attributes.
+
+    There is one for each measurement that determines the total. If none does, there may be one from all together. If
+    exact measurements determine the total, the others are left out.
+    """
+    exact = [measurement for measurement in group if measurement.exact_rows.all()]
+    if 0 < len(exact) < len(group) and (found := _group_evidence(exact, domain)):
+        return found
+    answers = [_Answers.of(measurement) for measurement in group]
+    weights = [_weights_of_one(measurement, a.deviations) for measurement, a in zip(group, answers, strict=True)]
     if len(group) > 1 and all(found is None for found in weights):
-        whole = Residuals(group, loss_layout(domain, [group[0].clique]), [measurement.stddev for measurement in group])
+        whole = Residuals(group, loss_layout(domain, [group[0].clique]), [a.deviations for a in answers])
         products = _Products(
             len(whole.targets), whole.layout.cells, whole.answers, whole.transpose, whole.weighted_column_squares
         )
-        weights, values, noise = [_least_variance_weights(products, whole.scales)], [whole.targets], [whole.scales]
-    return [
-        (float(found @ answers), float(np.sum((found * deviations) ** 2)))
-        for found, answers, deviations in zip(weights, values, noise, strict=True)
-        if found is not None
-    ]
+        weights, answers = [_least_variance_weights(products, whole.scales)], [_Answers.joined(answers)]
+    return [a.total(found) for found, a in zip(weights, answers, strict=True) if found is not None]
+
+
+@dataclass(frozen=True)
+class _Answers:
+    """The answers of a measurement as estimates of the true ones; all arrays have one entry per answer.
+
+    Attributes:
+        values: the estimates.
+        deviations: their standard deviations; EXACT_STDDEV for exact answers, so that weights stay finite.
+        low, high: the ends of the true answers, infinite with noise.
+        shift: the distance of the estimates from the middles of the ends, an error that the answers share.
+    """
+
+    values: np.ndarray
+    deviations: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    shift: np.ndarray
+
+    @classmethod
+    def of(cls, measurement: LinearMeasurement) -> _Answers:
+        """Return the answers of one measurement."""
+        rows, values = measurement.rows, measurement.values
+        deviations = np.broadcast_to(np.asarray(measurement.stddev), (rows,))
+        if measurement.low is None or measurement.high is None:
+            unbounded = np.full(rows, np.inf)
+            return cls(values, deviations, -unbounded, unbounded, np.zeros(rows))
+        low, high = measurement.low, measurement.high
+        if measurement.base is not None and measurement.published is not None:
+            spread = np.full(rows, measurement.base / math.sqrt(6.0))
+            return cls(measurement.published, spread, low, high, np.zeros(rows))
+        likely = values
+        if measurement.query is None or isinstance(measurement.query, Grouping):
+            likely = likely_values(low, high)
+        return cls(likely, deviations, low, high, likely - values)
+
+    @classmethod
+    def joined(cls, parts: Sequence[_Answers]) -> _Answers:
+        """Return the answers of several measurements, one after the other."""
+        names = ("values", "deviations", "low", "high", "shift")
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+
+    def total(self, weights: np.ndarray) -> _Evidence:
+        """Return the estimate of the total that the answers give with these weights c, where Q^T c = 1."""
+        used = weights != 0.0
+        c, low, high = weights[used], self.low[used], self.high[used]
+        unsure = low != high
+        noise = float(np.sum((c * self.deviations[used])[unsure] ** 2))
+        ends = np.sort(np.stack([c * low, c * high]), axis=0)
+        shared = float(np.dot(c, self.shift[used]))
+        return _Evidence(
+            float(np.dot(c, self.values[used])), noise + shared**2, float(ends[0].sum()), float(ends[1].sum())
+        )
 
 
 def _weights_of_one(measurement: LinearMeasurement, deviations: np.ndarray) -> np.ndarray | None:

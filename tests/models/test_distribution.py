@@ -73,5 +73,5 @@ def test_records(model):
 
 def test_text_and_total(model):
     assert repr(model).startswith(f"{type(model).__name__}: 60.0 records, 3 attributes, 1 measured clique\n  ")
-    with pytest.raises(ArgumentError, match="total=0"):
-        SupportModel(Support(RECORDS), pg.CliqueVector.zeros(DOMAIN, []), 0)
+    with pytest.raises(ArgumentError, match="total=-1"):
+        SupportModel(Support(RECORDS), pg.CliqueVector.zeros(DOMAIN, []), -1)

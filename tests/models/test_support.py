@@ -222,8 +222,8 @@ def test_its_text(model):
 def test_mistakes(model):
     with pytest.raises(ArgumentError, match="another domain"):
         SupportModel(model.support, pg.CliqueVector.zeros(pg.Domain({"z": 2}), [("z",)]), 1.0)
-    with pytest.raises(ArgumentError, match="total=0"):
-        SupportModel(model.support, model.potentials, 0)
+    with pytest.raises(ArgumentError, match="total=-1"):
+        SupportModel(model.support, model.potentials, -1)
     nothing = pg.CliqueVector(DOMAIN, {("a",): np.full(3, -np.inf)})
     with pytest.raises(ImpossibleModelError):
         SupportModel(model.support, nothing, 1.0).project("a")

@@ -92,3 +92,28 @@ def test_the_best_scale_is_in_closed_form_or_found():
         least = problem.with_total(80.0 * factor).loss_and_gradient(p)[0]
         for other in (0.999, 1.001):
             assert problem.with_total(80.0 * factor * other).loss_and_gradient(p)[0] > least
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("kind", ["noisy", "rounded", "random"])
+def test_sparse_tables_have_a_fitted_total(kind, seed):
+    """Alternation moves slowly toward the best total of a sparse table; brute force over totals checks the end."""
+    generator = np.random.default_rng(seed)
+    truth = generator.poisson(0.3, (12, 15))
+    table = {
+        "noisy": lambda: pg.LinearMeasurement(truth + generator.normal(0, 3, truth.shape), ("a", "b"), 3.0),
+        "rounded": lambda: pg.LinearMeasurement.rounded(3 * np.round(truth / 3), ("a", "b"), 3),
+        "random": lambda: pg.LinearMeasurement.rounded(3 * generator.poisson(truth / 3), ("a", "b"), 3, random=True),
+    }[kind]()
+    domain = {"a": 12, "b": 15}
+    model = pg.estimate([table], domain, total="fit", tolerance=1e-4)
+    assert model.report.converged
+    near = [pg.estimate([table], domain, total=model.total * factor, tolerance=1e-4) for factor in (0.9, 1.1)]
+    assert all(model.report.loss <= other.report.loss + 0.02 for other in near)
+
+
+def test_exact_answers_leave_no_total_to_fit():
+    tables = [pg.LinearMeasurement.exact([10, 20, 30], "a"), pg.LinearMeasurement([50.0, 40.0], "b", stddev=0.5)]
+    model = pg.estimate(tables, DOMAIN, total="fit")
+    assert model.total == 60.0
+    assert model.total_stddev is None

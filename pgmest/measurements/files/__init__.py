@@ -60,6 +60,7 @@ format on):
   the threshold, "complementary" a count that was hidden to protect others. "least" is the smallest hidden count
   (default 0; 1 if zeros are published).
 - "low" and "high" instead of "values": the ends of each answer; null as an upper end means that there is no upper end.
+  "total" is the number of records, if it was published with the table.
 
 >>> PUBLISHED = '''
 ... {"format": "pgmest-measurements", "version": 2, "measurements": [

@@ -26,7 +26,7 @@ EXACT_KINDS: dict[str, tuple[str, ...]] = {
     "rounded": ("values", "random"),
     "suppressed": ("values", "least"),
     "percent_of": ("values", "decimals"),
-    "low": ("high",),
+    "low": ("high", "total"),
 }
 """The fields that mark a measurement without noise, each with the fields that it allows besides clique, query and
 comment."""
@@ -177,7 +177,7 @@ def _decode_between(
 def _between(kind: str, entry: dict[str, Any], low: Any, values: np.ndarray, clique: Any, query: Any) -> Any:
     """Make a measurement without noise from its decoded fields."""
     if kind == "low":
-        return LinearMeasurement.between(low, values, clique, query)
+        return LinearMeasurement.between(low, values, clique, query, total=_stated(entry))
     setting = entry[kind]
     if kind == "percent_of":
         return LinearMeasurement.percentages(values, clique, setting, entry.get("decimals", 0), query)
@@ -195,6 +195,14 @@ def _between(kind: str, entry: dict[str, Any], low: Any, values: np.ndarray, cli
     if not isinstance(entry.get("random", False), bool):
         raise ValueError(f"'random' must be true or false, got {entry['random']!r}")
     return LinearMeasurement.rounded(values, clique, setting, query, random=entry.get("random", False))
+
+
+def _stated(entry: dict[str, Any]) -> float | None:
+    """Return the number of records that was published with the ends."""
+    total = entry.get("total")
+    if total is not None and (isinstance(total, bool) or not isinstance(total, int | float)):
+        raise ValueError(f"'total' must be a number, got {total!r}")
+    return total
 
 
 def _ends(value: Any, take: Callable[[str], np.ndarray], null: float) -> np.ndarray:

@@ -82,7 +82,8 @@ def _encode_ends(
     lows, highs = store(low), store(high)
     if isinstance(highs, list):
         highs = [None if end == np.inf else end for end in highs]
-    return {"low": lows, "high": highs}
+    stated = {} if measurement.stated_total is None else {"total": measurement.stated_total}
+    return {"low": lows, "high": highs, **stated}
 
 
 def _json(measurements: list[dict[str, Any]]) -> str:

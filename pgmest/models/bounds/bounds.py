@@ -43,7 +43,8 @@ class TableBounds:
         measurements: the answers.
         domain: all attributes.
         level: the probability that the boxes contain all true answers.
-        total: the number of records, if it is known.
+        total: the number of records, if it is known; by default the one that is stated with the measurements
+            (`LinearMeasurement.stated_total`), if they agree.
         zeros: potentials whose -inf cells are impossible.
         max_megabytes: refuse junction trees whose tables would need more.
 
@@ -69,7 +70,9 @@ class TableBounds:
         for measurement in self.measurements:
             measurement.check(self.domain)
         self._ends = answer_ends(self.measurements, level)
-        self._total, self._zeros, self._max_megabytes = total, zeros, max_megabytes
+        stated = {measurement.stated_total for measurement in self.measurements} - {None}
+        self._total = stated.pop() if total is None and len(stated) == 1 else total
+        self._zeros, self._max_megabytes = zeros, max_megabytes
         self._programs: dict[Clique, tuple[Presolved, np.ndarray | None]] = {}
 
     def of(

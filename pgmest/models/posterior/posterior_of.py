@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Literal
 
+from pgmest.errors import ArgumentError
 from pgmest.models.posterior.density import PosteriorDensity
 from pgmest.models.posterior.draw import check_settings, draw
 from pgmest.models.posterior.posterior import Posterior
@@ -29,6 +30,8 @@ def posterior_of(
     """
     check_settings(draws, chains, warm_up, method)
     refit, measurements = estimated_from(model, "posterior")
+    if not model.total:
+        raise ArgumentError("a model without records has no posterior: every table of it is 0. Ask for its bounds.")
     density = PosteriorDensity.around(model, refit, measurements, InteractionPrior() if prior is None else prior)
     found = draw(density, draws, chains, warm_up, method, seed)
     learn = partial(learn_strengths, refit, measurements, model.total, model.of_potentials)
