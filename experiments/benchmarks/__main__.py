@@ -10,7 +10,6 @@ BENCHMARKS = {
     "oracle": "the MARGINAL-ORACLE: new cliques, later calls, memory",
     "batches": "many parameter vectors on one plan at once",
     "bulk": "all two-way and three-way marginals of a model at once",
-    "precision": "the oracle in float32",
     "cores": "the oracle on 1, 2, 4, ... threads",
     "gpu": "the oracle on a GPU, where there is one",
     "queries": "factored queries and unmeasured marginals of a calibrated model",

@@ -13,8 +13,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from pgmest.inference.exact.kernel_loading import (
     load_contraction_kernels,
     load_kernels,
@@ -30,8 +28,8 @@ def load_all_kernels() -> None:
     """What each process loads once, however many problems it has, and an installation compiles once."""
     load_kernels()
     load_max_kernels()
-    load_contraction_kernels(np.dtype(np.float64), together=True)
-    load_max_contraction_kernels(np.dtype(np.float64))
+    load_contraction_kernels(together=True)
+    load_max_contraction_kernels()
 
 
 @dataclass

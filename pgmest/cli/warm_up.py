@@ -51,17 +51,14 @@ USES = {
     + "tree = pg.JunctionTree.from_cliques(theta.domain, theta.cliques)\n"
     + "ContractedSweeps.of(theta.layout, tree).run(theta.flat, 1.0, np.empty(theta.layout.cells))\n"
     + "from pgmest.inference.exact import kernel_loading\n"
-    + "kernel_loading.load_contraction_kernels(np.dtype(np.float64), together=True)\n"
+    + "kernel_loading.load_contraction_kernels(together=True)\n"
     + "kernel_loading.load_many_contraction_kernels()\n"
-    + "kernel_loading.load_max_contraction_kernels(np.dtype(np.float64))",
+    + "kernel_loading.load_max_contraction_kernels()",
     "many marginals of a large table": "import numpy as np\nfrom pgmest.data.counting import count_tables\n"
     + "count_tables([np.zeros(1, dtype=np.uint8)] * 2, (1, 1), [(0, 1)])",
     "many pairs of a model, and their scores": "import itertools\nimport numpy as np\nimport pgmest as pg\n"
     + "data = pg.Dataset.from_codes([np.arange(9) % 2] * 25, dict.fromkeys(map(str, range(25)), 2))\n"
     + "pg.mechanisms.AIM(rho=1.0, rounds=2, backend='simulation').fit(data, seed=0, progress=False)",
-    "float32": "import numpy as np\nfrom pgmest.inference.exact import kernel_loading\n"
-    + "kernel_loading.load_single_kernels()\n"
-    + "kernel_loading.load_contraction_kernels(np.dtype(np.float32), together=True)",
     "records": "import numpy as np\nimport pgmest as pg\n"
     + "noisy = [pg.LinearMeasurement(np.full((3, 3), 4.0), tuple(pair), 1.0) for pair in ('ab', 'bc', 'ac', 'cd')]\n"
     + "model = pg.estimate(noisy, dict.fromkeys('abcd', 3))\n"

@@ -53,7 +53,7 @@ class AgreeingPotentials:
 
     def shifted(self, theta: np.ndarray) -> np.ndarray:
         """Return shifted potentials, in an array that the next call overwrites; `theta` itself without a shift."""
-        if self._shift is None or theta.dtype != np.float64:
+        if self._shift is None:
             return theta
         return np.add(theta, self._shift, out=self._sum)
 
@@ -62,12 +62,9 @@ class AgreeingPotentials:
         self._refusals, self._to_skip, self._backoff = 0, 0, PATIENCE
 
     def renew(self, theta: np.ndarray) -> bool:
-        """Note that the sweeps refused `theta`; return whether there is a new shift with which to try again.
-
-        For float32 there is no shift: rounding errors would be larger than its benefit.
-        """
+        """Note that the sweeps refused `theta`; return whether there is a new shift with which to try again."""
         self._refusals += 1
-        if self._refusals < PATIENCE or theta.dtype != np.float64:
+        if self._refusals < PATIENCE:
             return False
         self._to_skip, self._backoff = self._backoff, min(2 * self._backoff, LONGEST_BACKOFF)  # until `accept`
         self._shift, self._sum = self._new_shift(theta), np.empty_like(theta)

@@ -77,9 +77,6 @@ class ExactOracle:
     contracts = True
     """True if runs may use contraction, which leaves no messages in the workspace."""
 
-    dtype: type[np.floating] = np.float64
-    """The type of potentials, marginals and the workspace."""
-
     def __init__(self, plan: PropagationPlan, threads: int | None = None):
         self.plan = plan
         self.layout: Layout = plan.layout
@@ -119,7 +116,7 @@ class ExactOracle:
         """The workspace of the kernels."""
         check_room("the oracle's tables", self.plan.arena_cells)
         cells = self.plan.arena_cells + (self.threads - 1) * self._private * bool(self._wide)
-        return np.zeros(cells, self.dtype)
+        return np.zeros(cells)
 
     def run(self, theta: np.ndarray, total: float = 1.0, out: np.ndarray | None = None) -> tuple[np.ndarray, float]:
         """Return the marginals on the cliques of the plan, scaled to `total`, and the log-partition function.
@@ -134,7 +131,7 @@ class ExactOracle:
             ImpossibleModelError: no record has a finite total potential.
         """
         theta = self._input(theta, "theta")
-        mu = checked_output(out, self.layout.cells, self.dtype)
+        mu = checked_output(out, self.layout.cells)
         self._theta, self._mu, self.calls = theta, mu, self.calls + 1
         self._total = total
         if self.contracted is not None:
@@ -256,7 +253,7 @@ class ExactOracle:
 
         A cell that no possible record has gets -inf.
         """
-        best = checked_output(out, self.layout.cells, self.dtype)
+        best = checked_output(out, self.layout.cells)
         theta = self._input(theta, "theta")
         if self.contracted is not None:
             self.contracted.max_marginals(theta, best)
@@ -293,7 +290,7 @@ class ExactOracle:
         self._settle()
         self.contracted = None
         kernels = load_covariance_kernels()
-        tangent = checked_output(out, self.layout.cells, self.dtype)
+        tangent = checked_output(out, self.layout.cells)
         direction = self._input(direction, "direction")
         plan, n = self.plan, len(self.plan.nodes)
         shift, buffers = 2 * plan.messages, (plan.scratch, plan.scratch + plan.row)
@@ -322,10 +319,10 @@ class ExactOracle:
 
     def _input(self, array: np.ndarray, name: str) -> np.ndarray:
         """Return a read-only view of a checked array: numba compiles a kernel for each type, so there is only one."""
-        if array.shape != (self.layout.cells,) or array.dtype != self.dtype or not array.flags.c_contiguous:
+        if array.shape != (self.layout.cells,) or array.dtype != np.float64 or not array.flags.c_contiguous:
             raise ShapeError.of(
                 name,
-                f"({self.layout.cells},) of contiguous {np.dtype(self.dtype)}",
+                f"({self.layout.cells},) of contiguous float64",
                 f"{array.shape} of {array.dtype}",
                 "Potentials lie flat, clique after clique: CliqueVector.flat.",
             )
@@ -357,7 +354,7 @@ class ExactOracle:
                 self._wide_upward(low, theta, mu)
             else:
                 self._kernels.upward(*self._tables, low, high, theta, mu, self._arena, self.plan.scratch)
-        return float(self._arena[self.plan.nodes[self._roots, f.MESSAGE]].sum(dtype=np.float64))
+        return float(self._arena[self.plan.nodes[self._roots, f.MESSAGE]].sum())
 
     def _downward(self, theta: np.ndarray, mu: np.ndarray, total: float) -> None:
         for low, high, wide in self._schedule(reverse=False):

@@ -44,12 +44,9 @@ from pgmest.inference.exact.kernel_loading import (
 )
 from pgmest.tables.clique_vector import Layout
 
-SMALLEST_SUMS: dict[np.dtype[Any], float] = {
-    np.dtype(np.float64): math.exp(-300.0),
-    np.dtype(np.float32): math.exp(-50.0),
-}
-"""The least scaled sum of beliefs that is accepted, by precision. Beliefs with a smaller sum may have lost terms to
-underflow; above it, all lost terms together are below exp(-100), in float32 below exp(-30)."""
+SMALLEST_SUM = math.exp(-300.0)
+"""The least scaled sum of beliefs that is accepted. Beliefs with a smaller sum may have lost terms to underflow; above
+it, all lost terms together are below exp(-100)."""
 
 SHARED_OPERATIONS = 1 << 19
 """The least number of multiplications per part when threads share a matrix product."""
@@ -60,18 +57,16 @@ WAKING = 2e5
 
 @dataclass(frozen=True)
 class _Workspace:
-    """The resources of one precision.
+    """The resources of the sweeps.
 
     Attributes:
         kernels: the compiled kernels.
-        smallest: the least scaled sum of beliefs that is accepted.
         blas: the address of the BLAS matrix product.
         cells: the workspace.
         sums, maxima: the threads that run sum-product and max-product sweeps in it.
     """
 
     kernels: ModuleType
-    smallest: float
     blas: int
     cells: np.ndarray
     sums: Team | Alone
@@ -94,7 +89,6 @@ class ContractedSweeps:
         self._part = SHARED_OPERATIONS
         shared = (plan.steps[:, f.KIND] == f.MATRICES) & (columns.prod(axis=1) >= 2 * self._part)
         self._helped: bool = threads > 1 and bool(shared.any())
-        self._work: dict[np.dtype[Any], _Workspace] = {}
         self._agreeing = AgreeingPotentials(plan.layout)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -127,9 +121,9 @@ class ContractedSweeps:
         self._agreeing.reset()
 
     def _both_sweeps(self, theta: np.ndarray, total: float, out: np.ndarray) -> float:
-        theta, space = _read_only(theta), self._workspace(theta.dtype)
+        theta, space = _read_only(theta), self._workspace
         space.cells[ONE_CELL] = 1.0
-        more = space.cells, self._scales, space.smallest
+        more = space.cells, self._scales, SMALLEST_SUM
         if self.plan.shares:
             return self._run_together(theta, total, out, space, more)
         both_sweeps = space.kernels.both_sweeps
@@ -159,15 +153,15 @@ class ContractedSweeps:
 
     def maximum(self, theta: np.ndarray) -> float:
         """Return the largest total potential of any record, by one max-product sweep; -inf if no record is possible."""
-        upward, space = self._max_upward(theta), self._workspace(theta.dtype)
+        upward, space = self._max_upward(theta), self._workspace
         found = math.fsum(self._together(upward))
         with space.maxima as team:
             return found + upward(*self._above, team)
 
     def max_marginals(self, theta: np.ndarray, out: np.ndarray) -> float:
         """Write the max-marginals (the largest total potential of a record in each cell); return their maximum."""
-        upward, space, kernels = self._max_upward(theta), self._workspace(theta.dtype), load_max_contraction_kernels
-        theta, downward_max = _read_only(theta), kernels(theta.dtype).downward_max
+        upward, space = self._max_upward(theta), self._workspace
+        theta, downward_max = _read_only(theta), load_max_contraction_kernels().downward_max
 
         def downward(low: int, high: int, team: np.ndarray) -> None:
             downward_max(*self._tables, low, high, theta, out, space.cells, top, team)
@@ -185,8 +179,7 @@ class ContractedSweeps:
 
     def _max_upward(self, theta: np.ndarray) -> Callable[[int, int, np.ndarray], float]:
         """Return the upward max-product sweep as a function of a range of steps and a team."""
-        kernels, theta = load_max_contraction_kernels(theta.dtype), _read_only(theta)
-        work = self._workspace(theta.dtype).cells
+        kernels, theta, work = load_max_contraction_kernels(), _read_only(theta), self._workspace.cells
         work[ONE_CELL] = 0.0  # the logarithm of the constant 1
         return lambda low, high, team: kernels.upward_max(*self._tables, low, high, theta, work, team)
 
@@ -200,15 +193,15 @@ class ContractedSweeps:
         from pgmest._base.blas_kernels import gemm_address
         from pgmest._base.team_kernels import alone
 
-        kernel, kind, plan = load_many_contraction_kernels().run_rows, thetas.dtype, self.plan
+        kernel, blas, plan = load_many_contraction_kernels().run_rows, gemm_address(np.dtype(np.float64)), self.plan
         threads = max(1, min(threads, len(thetas), int(len(thetas) * plan.nanoseconds / WAKING)))
         check_room("the workspaces of many runs", threads * plan.cells)
-        arrays, limits = (_read_only(thetas), totals, outs, logs), (SMALLEST_SUMS[kind], plan.log_free, alone())
+        arrays, limits = (_read_only(thetas), totals, outs, logs), (SMALLEST_SUM, plan.log_free, alone())
 
         def task(begin: int, end: int) -> partial:
-            work, scales = np.zeros(plan.cells, kind), np.ones(plan.scales)
+            work, scales = np.zeros(plan.cells), np.ones(plan.scales)
             work[ONE_CELL] = 1.0
-            return partial(kernel, gemm_address(kind), *self._tables, begin, end, *arrays, work, scales, *limits)
+            return partial(kernel, blas, *self._tables, begin, end, *arrays, work, scales, *limits)
 
         cuts = np.linspace(0, len(thetas), threads + 1).astype(int).tolist()
         run_together(task(*some) for some in pairwise(cuts))
@@ -217,25 +210,21 @@ class ContractedSweeps:
     def _scales(self) -> np.ndarray:
         return np.ones(self.plan.scales)
 
-    def _workspace(self, kind: np.dtype[Any]) -> _Workspace:
-        if kind not in self._work:
-            check_room("the oracle's tables", self.plan.cells)
-            self._work[kind] = self._new_workspace(kind)
-        return self._work[kind]
-
-    def _new_workspace(self, kind: np.dtype[Any]) -> _Workspace:
+    @cached_property
+    def _workspace(self) -> _Workspace:
         from pgmest._base.blas_kernels import gemm_address
         from pgmest.inference.exact.contraction_products import MAX_PRODUCT
 
-        blas, cells, linger = gemm_address(kind), np.zeros(self.plan.cells, kind), not self.plan.shares
-        kernels = load_contraction_kernels(kind, together=self._helped or not linger)
+        check_room("the oracle's tables", self.plan.cells)
+        blas, cells, linger = gemm_address(np.dtype(np.float64)), np.zeros(self.plan.cells), not self.plan.shares
+        kernels = load_contraction_kernels(together=self._helped or not linger)
 
         def team(product: int) -> Team | Alone:
             if not self._helped:
                 return self._alone
             return Team(self.threads, self._part, partial(kernels.assist, product, *self._tables, cells), linger)
 
-        return _Workspace(kernels, SMALLEST_SUMS[kind], blas, cells, team(blas), team(MAX_PRODUCT))
+        return _Workspace(kernels, blas, cells, team(blas), team(MAX_PRODUCT))
 
     @cached_property
     def _alone(self) -> Alone:

@@ -57,11 +57,11 @@ def _say_once(text: str) -> None:
 class _Tiny:
     """The smallest plan and its arrays, on which each kernel is run once to compile it."""
 
-    def __init__(self, dtype: type[np.floating] = np.float64) -> None:
+    def __init__(self) -> None:
         plan = PropagationPlan.of(Layout.of(Domain({"a": 2}), [("a",)]))
         self.tables = (plan.nodes, plan.children, plan.maps)
         self.nodes = (0, len(plan.nodes))
-        self.theta, self.mu, self.arena = (np.zeros(cells, dtype) for cells in (2, 2, plan.arena_cells))
+        self.theta, self.mu, self.arena = (np.zeros(cells) for cells in (2, 2, plan.arena_cells))
         self.theta.flags.writeable = False
         self.messages, self.copies = plan.messages, (plan.messages, plan.marginals)
         self.buffer, self.buffers = plan.scratch, (plan.scratch, plan.scratch + plan.row)
@@ -154,14 +154,14 @@ def _contraction_tables() -> tuple[np.ndarray, ...]:
 
 
 @cache
-def load_contraction_kernels(dtype: np.dtype[Any], together: bool) -> ModuleType:
+def load_contraction_kernels(together: bool) -> ModuleType:
     """Return the kernels of sweeps by contraction, with those that several threads run together if asked for."""
     with compile_notice():
         from pgmest._base.team_kernels import alone
         from pgmest.inference.exact import contraction_kernels as kernels
 
         tables = 0, *_contraction_tables()
-        theta, mu, work = (np.zeros(1, dtype) for _ in range(3))
+        theta, mu, work = np.zeros((3, 1))
         theta.flags.writeable = False
         kernels.both_sweeps(*tables, theta, mu, work, np.zeros(1), 0.0, 1.0, alone())
         if together:
@@ -177,7 +177,7 @@ def load_many_contraction_kernels() -> ModuleType:
     with compile_notice():
         from pgmest._base.team_kernels import alone
 
-        kernels = load_contraction_kernels(np.dtype(np.float64), together=False)
+        kernels = load_contraction_kernels(together=False)
         thetas, mus = np.zeros((2, 0, 1))
         thetas.flags.writeable = False
         rows = 0, 0, thetas, np.ones(1), mus, np.ones(1)
@@ -186,25 +186,15 @@ def load_many_contraction_kernels() -> ModuleType:
 
 
 @cache
-def load_max_contraction_kernels(dtype: np.dtype[Any]) -> ModuleType:
+def load_max_contraction_kernels() -> ModuleType:
     """Return the kernels of the max-product by contraction."""
     with compile_notice():
         from pgmest._base.team_kernels import alone
         from pgmest.inference.exact import max_contraction_kernels as kernels
 
         tables = _contraction_tables()
-        theta, best, work = (np.zeros(1, dtype) for _ in range(3))
+        theta, best, work = np.zeros((3, 1))
         theta.flags.writeable = False
         kernels.upward_max(*tables, 0, 0, theta, work, alone())
         kernels.downward_max(*tables, 0, 0, theta, best, work, 0.0, alone())
-    return kernels
-
-
-@cache
-def load_single_kernels() -> ModuleType:
-    """Return the kernels, compiled for float32 as well."""
-    with compile_notice():
-        kernels, t = load_kernels(), _Tiny(np.float32)
-        kernels.upward(*t.tables, *t.nodes, t.theta, t.mu, t.arena, t.buffer)
-        kernels.downward(*t.tables, *t.nodes, t.theta, t.mu, t.arena, t.buffer, 1.0)
     return kernels

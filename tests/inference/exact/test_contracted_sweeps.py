@@ -230,7 +230,7 @@ def test_helpers_change_no_bit(monkeypatch):
     theta = np.random.default_rng(0).normal(size=layout.cells)
     sweeps = ContractedSweeps.of(layout, JunctionTree.from_cliques(layout.domain, [tuple(sizes)]), threads=3)
     found = {helped: np.empty((2, layout.cells)) for helped in (True, False)}
-    space = sweeps._workspace(theta.dtype)
+    space = sweeps._workspace
     for number in range(600):
         for helped, (mu, best) in found.items():
             for team in (space.sums, space.maxima):
@@ -409,14 +409,6 @@ def test_a_max_product_that_was_stopped_leaves_later_runs_right(monkeypatch):
                 sweeps.max_marginals(problem.theta, mu)
         sweeps.run(problem.theta, 1.0, mu)
         assert np.allclose(mu, indicators(problem) @ problem.joint.reshape(-1), atol=1e-12)
-
-
-def test_the_max_product_runs_in_float32():
-    problem = Problem({"a": 3, "b": 2, "c": 4, "d": 2}, (("a", "b"), ("b", "c"), ("c", "d"), ("d", "a")))
-    sweeps = ContractedSweeps.of(problem.layout, problem.plan().tree)
-    theta, best = problem.theta.astype(np.float32), np.empty(problem.layout.cells, np.float32)
-    assert sweeps.max_marginals(theta, best) == pytest.approx(problem.truth.maximum(problem.theta), rel=1e-6)
-    assert np.allclose(best, best_through_each_cell(problem), rtol=1e-5, atol=1e-5)
 
 
 def test_attributes_without_a_clique_count_in_the_partition_function():
