@@ -25,6 +25,12 @@ def listed(names: Iterable[object], limit: int = 12) -> str:
     return shown if len(names) <= limit else f"{shown}, ... ({len(names)} in all)"
 
 
+def excerpt(value: object, limit: int = 80) -> str:
+    """Return the repr of a value in one line, cut after `limit` characters, so that a message never holds a table."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= limit else f"{text[: limit - 3]}..."
+
+
 def plural(count: int, noun: str) -> str:
     """Return the count with its noun: "1 clique", "2 cliques"."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
@@ -180,7 +186,7 @@ class ArgumentError(PgmestError, ValueError):
     @classmethod
     def of(cls, name: str, value: object, allowed: Iterable[object] | str) -> ArgumentError:
         options = allowed if isinstance(allowed, str) else f"one of {listed(map(repr, allowed), 20)}"
-        return cls(f"{name}={value!r} is not valid: it must be {options}.")
+        return cls(f"{name}={excerpt(value)} is not valid: it must be {options}.")
 
 
 class SpendTooSmall(ArgumentError):

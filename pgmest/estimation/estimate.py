@@ -8,7 +8,14 @@ from typing import Any, Literal, Unpack, overload
 from pgmest.data.dataset import Dataset
 from pgmest.estimation.arguments import Options, check_numbers, checked_measurements
 from pgmest.estimation.engines import ExactEngine, Solved, choose_engine
-from pgmest.estimation.prior_argument import as_support, check_prior_weight, potentials_of, prior_potentials, warm_start
+from pgmest.estimation.prior_argument import (
+    as_support,
+    check_prior_weight,
+    potentials_of,
+    prior_potentials,
+    warm_start,
+    warn_of_smoothing,
+)
 from pgmest.inference.exact.structural_zeros import StructuralZeros, zero_potentials, zero_rules
 from pgmest.inference.support.support import Support
 from pgmest.losses import make_loss
@@ -23,6 +30,7 @@ from pgmest.solvers.run import Callback, Stopping
 from pgmest.solvers.solver import Solver
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Domain, as_domain
+from pgmest.tables.factor import Factor
 
 __all__ = ["SOLVERS", "estimate"]
 
@@ -32,7 +40,7 @@ def estimate(
     measurements: Iterable[LinearMeasurement],
     domain: Domain | Mapping[str, int],
     *,
-    prior: Model | CliqueVector | Dataset | None = None,
+    prior: Model | CliqueVector | Factor | Dataset | None = None,
     oracle: Literal["exact", "gpu"] = "exact",
     **options: Unpack[Options],
 ) -> Model: ...
@@ -43,7 +51,7 @@ def estimate(
     measurements: Iterable[LinearMeasurement],
     domain: Domain | Mapping[str, int],
     *,
-    prior: Model | CliqueVector | Dataset | None = None,
+    prior: Model | CliqueVector | Factor | Dataset | None = None,
     oracle: Literal["convex", "loopy"],
     **options: Unpack[Options],
 ) -> ApproximateModel: ...
@@ -67,7 +75,7 @@ def estimate(
     total: float | Literal["fit"] | None = None,
     method: str | Solver[Any] = "auto",
     loss: Any = "l2",
-    prior: Model | CliqueVector | Dataset | Support | SupportModel | None = None,
+    prior: Model | CliqueVector | Factor | Dataset | Support | SupportModel | None = None,
     prior_weight: float | None = None,
     init: Model | SupportModel | CliqueVector | None = None,
     structural_zeros: StructuralZeros | None = None,
@@ -115,9 +123,10 @@ def estimate(
         method: a name from the table, or a solver object.
         loss: "l2", "l1", "huber", "likelihood", or any object with the loss protocol (`pgmest.losses`).
         prior: a distribution to stay close to: among all distributions that fit best, the estimate approaches the one
-            of least relative entropy to the prior, and solvers start there. Give a model or log-potentials; a public
-            Dataset, from which `pgmest.priors.public_model` makes a model; or a `pgmest.priors.Support`, public
-            records to which the distribution is confined. With a support the result is a `SupportModel`.
+            of least relative entropy to the prior, and solvers start there. Give a model or log-potentials; a Factor of
+            counts, the seed of iterative proportional fitting, whose zeros stay zero; a public Dataset, from which
+            `pgmest.priors.public_model` makes a model; or a `pgmest.priors.Support`, public records to which the
+            distribution is confined. With a support the result is a `SupportModel`.
         prior_weight: minimize loss + prior_weight * total * KL(p || prior) instead, in nats. Weight 1 gives the most
             probable table if its records were drawn from the prior. A public sample of m records deserves a weight of
             at most m / (m + total), and less the more it differs from the private table.
@@ -162,6 +171,7 @@ def estimate(
     support = as_support(prior, domain)
     engine = choose_engine(oracle, support, rules, max_megabytes)
     base = [zero_potentials(rules, domain)] if rules else []
+    warn_of_smoothing(prior, checked)
     if prior is not None and support is None:
         base.append(prior_potentials(prior, flat_loss, max_megabytes))
     problem = engine.problem(flat_loss, known.value, base)

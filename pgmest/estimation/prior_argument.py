@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import warnings
+from collections.abc import Sequence
 from functools import reduce
 from operator import and_
 from typing import Any
@@ -14,12 +16,14 @@ from pgmest.errors import ArgumentError
 from pgmest.inference.support.support import Support
 from pgmest.losses import FlatLoss
 from pgmest.losses.smoothed import KinkedLoss
+from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.models.exact import Model
 from pgmest.models.support import SupportModel
 from pgmest.priors.public_model import PRIOR_MEGABYTES, public_model
 from pgmest.solvers.problem import Problem
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Domain
+from pgmest.tables.factor import Factor
 
 
 def as_support(prior: Any, domain: Domain) -> Support | None:
@@ -36,17 +40,57 @@ def as_support(prior: Any, domain: Domain) -> Support | None:
 
 
 def prior_potentials(prior: Any, loss: FlatLoss, max_megabytes: float | None) -> CliqueVector:
-    """Return the log-potentials of the prior; for a public Dataset, those of its `public_model` on measured cliques.
+    """Return the log-potentials of the prior.
+
+    Those of a public Dataset are its `public_model` on measured cliques; those of a Factor, a seed of counts, their
+    logs.
 
     Raises:
-        ArgumentError: the prior is of a wrong type, or over another domain.
+        ArgumentError: the prior is of a wrong type, or over another domain, or a seed has no or negative counts.
         DataError: a Dataset without records.
     """
+    if isinstance(prior, Factor):
+        return seed_potentials(prior, loss.domain)
     if isinstance(prior, Dataset):
         _check_domain(prior.domain, "prior", loss.domain)
         limit = PRIOR_MEGABYTES if max_megabytes is None else min(PRIOR_MEGABYTES, max_megabytes)
         return public_model(prior, loss.cliques, max_megabytes=limit).potentials
     return potentials_of(prior, "prior", loss.domain)
+
+
+def seed_potentials(seed: Factor, domain: Domain) -> CliqueVector:
+    """Return the log-potentials of a table of counts, the seed of iterative proportional fitting.
+
+    A zero in the seed is a structural zero: it stays zero in every estimate.
+
+    Raises:
+        ArgumentError: the seed is over other attributes than those of the domain, or its counts are negative, not
+            finite, or all zero.
+    """
+    unknown = [name for name, size in seed.domain.items() if domain.get(name) != size]
+    if unknown:
+        raise ArgumentError(
+            f"prior= is a table over {', '.join(map(repr, unknown))}, which the domain lacks or has with another "
+            "number of values: make it over attributes of the domain."
+        )
+    counts = seed.values
+    if not np.isfinite(counts).all() or (counts < 0).any() or not counts.any():
+        raise ArgumentError(
+            "prior= is a table with negative, infinite or no counts: a seed has finite counts of at least 0, some "
+            "above it. Give log-potentials as a CliqueVector."
+        )
+    return CliqueVector(domain, {seed.domain.attributes: seed.log()})
+
+
+def warn_of_smoothing(prior: Any, measurements: Sequence[LinearMeasurement]) -> None:
+    """Warn if records are the prior of published tables: reweighting the records is probably meant."""
+    if isinstance(prior, Dataset) and measurements and not any(measurement.noisy for measurement in measurements):
+        warnings.warn(
+            "prior= is a Dataset, from which a smoothed graphical model is made. To reweight its records to the "
+            "tables, as raking does, use pg.rake, or give prior=pgmest.priors.Support(data); to keep the model "
+            "without this warning, give prior=pgmest.priors.public_model(data, cliques).",
+            stacklevel=3,
+        )
 
 
 def potentials_of(source: Any, name: str, domain: Domain) -> CliqueVector:
@@ -58,7 +102,9 @@ def potentials_of(source: Any, name: str, domain: Domain) -> CliqueVector:
     potentials = source.potentials if isinstance(source, Model | SupportModel) else source
     if not isinstance(potentials, CliqueVector):
         allowed = "a Model or a CliqueVector of log-potentials"
-        raise ArgumentError.of(name, source, f"{allowed}, a Dataset or a Support" if name == "prior" else allowed)
+        if name == "prior":
+            allowed = f"{allowed}, a Factor of counts (a seed), a Dataset or a Support"
+        raise ArgumentError.of(name, source, allowed)
     _check_domain(potentials.domain, name, domain)
     return potentials
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmest.errors import DuplicateAttributeError, MeasurementError, MeasurementShapeError, QueryError
+from pgmest.errors import DuplicateAttributeError, MeasurementError, MeasurementShapeError, QueryError, excerpt
 from pgmest.measurements.labeled import shaped_like
 from pgmest.queries import LinearQuery, as_query
 from pgmest.queries.matrices import Identity
@@ -127,15 +127,9 @@ def numbers(values: Any, what: str) -> np.ndarray:
             raise TypeError
         array = array.astype(np.float64)
     except (TypeError, ValueError):
-        raise MeasurementError(f"{what} must be real numbers, got {_excerpt(values)}.") from None
+        raise MeasurementError(f"{what} must be real numbers, got {excerpt(values, 60)}.") from None
     finite = np.isfinite(array)
     if not finite.all():
         count, first = np.count_nonzero(~finite), np.argwhere(~finite)[0].tolist() or 0
         raise MeasurementError(f"{what}: {count} NaN or infinite, the first at index {first}. Give finite numbers.")
     return array
-
-
-def _excerpt(values: Any) -> str:
-    """Return the repr of the values, cut to 60 characters."""
-    text = repr(values)
-    return text if len(text) <= 60 else f"{text[:57]}..."

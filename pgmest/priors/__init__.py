@@ -6,7 +6,7 @@
     synthesize_hierarchy     IDE for records in nested groups, such as county and year  ide/hierarchy.py
 
 The argument `prior=` of `pg.estimate` accepts a `Support`, any model (a `SupportModel`, the result of `public_model`),
-log-potentials, or the public Dataset itself.
+log-potentials, a table of counts (the seed of iterative proportional fitting), or the public Dataset itself.
 """
 
 from pgmest.inference.support.support import Support
