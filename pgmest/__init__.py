@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pgmest.models.files import load
     from pgmest import priors
     from pgmest.estimation.estimate import estimate
+    from pgmest.estimation.rake import rake
     from pgmest import privacy, transforms, strategies, synthesis, evaluation
     from pgmest import plots, simulation
     from pgmest import mechanisms
@@ -69,6 +70,7 @@ __all__ = [
     "priors",
     "privacy",
     "queries",
+    "rake",
     "save_measurements",
     "schema",
     "set_threads",
@@ -87,6 +89,7 @@ _HOMES = {
     "pgmest.schema": ("Schema",),
     "pgmest.data.table_file": ("TableFile",),
     "pgmest.estimation.estimate": ("estimate",),
+    "pgmest.estimation.rake": ("rake",),
     "pgmest.graph.junction_tree": ("JunctionTree",),
     "pgmest._base.threads": ("get_threads", "set_threads"),
     "pgmest.inference.kept_oracles": ("marginals",),

@@ -291,6 +291,10 @@ class InconsistentMeasurementsError(PgmestError, ValueError):
         return error
 
 
+class ControlError(PgmestError, ValueError):
+    """Control totals that no weights of the respondents meet, or that do not fit the survey."""
+
+
 class FileFormatError(PgmestError, ValueError):
     """A file that is unreadable, truncated, or in another format."""
 

@@ -134,6 +134,14 @@ class SupportModel(Distribution):
         return weights
 
     @property
+    def row_weights(self) -> np.ndarray:
+        """The new weight of each row of the table from which the support was made, in its order, shape (rows,).
+
+        Rows of the same record share the record's new weight in the ratio of their old weights.
+        """
+        return self.weights[self.support.rows] * self.support.row_shares
+
+    @property
     def reweighted(self) -> Support:
         """The support with the new weights: the prior of a further estimate that is to stay close to this one."""
         return Support(self.records if self.total > 0 else self.support.weighted(self.probabilities))

@@ -34,6 +34,14 @@ class Support:
     Args:
         records: the public table, with or without weights.
 
+    Attributes:
+        domain: the attributes.
+        codes: the codes of the distinct records, shape (attributes, records).
+        weights: their weights, shape (records,).
+        rows: for each row of the table, its position among the distinct records; -1 for a row without weight whose
+            record has none.
+        row_shares: for each row of the table, its share in the weight of its record.
+
     Raises:
         DataError: no record has a positive weight.
         ArgumentError: `records` is not a Dataset.
@@ -46,7 +54,11 @@ class Support:
         if not np.any(weights > 0):
             raise DataError("the support is empty: no public record has a positive weight. Give at least one record.")
         keys = record_keys(records.columns, records.domain.shape) if records.columns else np.zeros(records.records)
-        first, merged = _merge(keys, weights)
+        first, merged, places = _merge(keys, weights)
+        self.rows: np.ndarray = read_only(places)
+        with np.errstate(invalid="ignore"):
+            shares = np.where(places >= 0, weights / merged[places], 0.0)
+        self.row_shares: np.ndarray = read_only(shares)
         self.domain: Domain = records.domain
         kind = code_type(max(records.domain.shape, default=1))
         codes = np.empty((len(records.domain), len(first)), dtype=kind)
@@ -113,11 +125,18 @@ def record_keys(columns: Sequence[np.ndarray], shape: Sequence[int]) -> np.ndarr
     return keys
 
 
-def _merge(keys: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return one position for each distinct key of positive weight, in key order, and the sum of its weights."""
+def _merge(keys: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Merge the rows of equal keys.
+
+    Returns:
+        a row for each distinct key of positive weight, in key order; the sum of its weights; and for each row the
+        position of its key, -1 if the key has no weight.
+    """
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
-    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
-    sums = np.add.reduceat(weights[order], starts)
+    starts = np.concatenate([[True], ordered[1:] != ordered[:-1]])
+    sums = np.add.reduceat(weights[order], np.flatnonzero(starts))
     positive = sums > 0
-    return order[starts[positive]], sums[positive]
+    places = np.empty(len(keys), dtype=np.intp)
+    places[order] = np.where(positive, np.cumsum(positive) - 1, -1)[np.cumsum(starts) - 1]
+    return order[np.flatnonzero(starts)[positive]], sums[positive], places
