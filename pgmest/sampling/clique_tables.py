@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -9,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from pgmest.errors import ImpossibleModelError
+from pgmest.graph.junction_tree import JunctionTree
 from pgmest.inference.exact.belief_propagation import ExactOracle
 from pgmest.inference.exact.kernel_loading import load_kernels
+from pgmest.sampling.facts import Facts
 from pgmest.tables.domain import Clique, Domain
 
 
@@ -24,6 +27,9 @@ class CliqueTable:
         new: the attributes of the columns; each attribute is new in exactly one clique.
         weights: shape (rows, columns), the clique's marginal; each row is proportional to a conditional distribution.
         protected: attribute sets inside the clique whose margins rounding should preserve, most important first.
+        facts: the facts about margins of the clique that are not facts about its separator.
+        margins: what is known about margins of the clique besides the separator, from its facts and those of other
+            cliques; no cell is in two rows.
     """
 
     parent: int
@@ -31,6 +37,8 @@ class CliqueTable:
     new: Clique
     weights: np.ndarray
     protected: tuple[Clique, ...]
+    facts: tuple[Facts, ...] = ()
+    margins: tuple[Facts, ...] = ()
 
     @property
     def attributes(self) -> Clique:
@@ -73,35 +81,102 @@ class ColumnMap:
         return self.separator, self.strides, self.new, self.codes
 
 
-def clique_tables(oracle: ExactOracle) -> list[CliqueTable]:
-    """Return the cliques of a calibrated oracle's junction tree, parents first.
+def clique_tables(oracle: ExactOracle, facts: Sequence[Facts] = ()) -> list[CliqueTable]:
+    """Return the cliques of a calibrated oracle's junction tree, parents first, from a root with the most facts.
 
-    The protected sets are the separators to the children, whose errors the children would inherit, then the measured
-    cliques, then single attributes.
+    The protected sets are those of facts, the separators to the children, whose errors the children would inherit, then
+    the measured cliques, then single attributes.
+
+    Args:
+        oracle: an exact oracle after a run.
+        facts: facts about tables; those inside no clique of the tree are left out.
 
     Raises:
         ImpossibleModelError: a table sums to 0, so it defines no distribution.
     """
     tree = oracle.plan.tree
-    separators: list[Clique] = [()] * len(tree.cliques)
-    children: list[list[Clique]] = [[] for _ in tree.cliques]
-    for (parent, child), separator in zip(tree.edges, tree.separators, strict=True):
-        separators[child] = separator
-        children[parent].append(separator)
+    domain = tree.domain
+    order, parents = _rooted(tree, facts)
+    separators: list[Clique] = [()] * len(order)
+    children: list[list[Clique]] = [[] for _ in order]
+    for index in order:
+        if parents[index] >= 0:
+            above = set(tree.cliques[parents[index]])
+            separators[index] = tuple(name for name in tree.cliques[index] if name in above)
+            children[parents[index]].append(separators[index])
+    own = _facts_of_cliques(tree, order, facts)
+    between = set(held([bool(own[index]) for index in order], [parents[index] for index in order]))
+    place = {index: position for position, index in enumerate(order)} | {-1: -1}
     tables = []
-    for index, clique in enumerate(tree.cliques):
+    for index in order:
+        clique, separator = tree.cliques[index], separators[index]
+        margins = _margins(domain, clique, separator, facts) if place[index] in between else ()
         measured = [margin for margin in oracle.layout.cliques if set(margin) <= set(clique)]
-        protected = (*children[index], *measured, *((name,) for name in clique))
-        new = tuple(name for name in clique if name not in separators[index])
-        values = oracle.clique_table(index).transpose(separators[index] + new).values
-        weights = np.ascontiguousarray(values).reshape(-1, tree.domain.size(new))
+        told = [margin.clique for margin in margins]
+        protected = (*told, *children[index], *measured, *((name,) for name in clique))
+        new = tuple(name for name in clique if name not in separator)
+        values = oracle.clique_table(index).transpose(separator + new).values
+        weights = np.ascontiguousarray(values).reshape(-1, domain.size(new))
         if not weights.any():
             raise ImpossibleModelError(
                 f"the table over {clique} sums to 0, so records cannot be sampled from it. "
                 "Run the oracle with a positive total before sampling."
             )
-        tables.append(CliqueTable(tree.parents[index], separators[index], new, weights, protected))
+        tables.append(CliqueTable(place[parents[index]], separator, new, weights, protected, own[index], margins))
     return tables
+
+
+def held(told: Sequence[bool], parents: Sequence[int]) -> list[int]:
+    """Return the positions of the tables with facts and of those between them and their root, parents first."""
+    found: set[int] = set()
+    for index in reversed(range(len(parents))):
+        if told[index] or index in found:
+            found.update({index, parents[index]} - {-1})
+    return sorted(found)
+
+
+def _rooted(tree: JunctionTree, facts: Sequence[Facts]) -> tuple[Sequence[int], Sequence[int]]:
+    """Return an order of the cliques, parents first, and the parent of each, from roots with the most facts."""
+    if not facts:
+        return range(len(tree.cliques)), tree.parents
+    scores = [sum(len(one.values) for one in facts if set(one.clique) <= set(clique)) for clique in tree.cliques]
+    best, component = {}, {}
+    for index, parent in enumerate(tree.parents):
+        component[index] = root = index if parent < 0 else component[parent]
+        if scores[index] > scores[best.setdefault(root, root)]:
+            best[root] = index
+    order, parents = list(best.values()), [-1] * len(tree.cliques)
+    for index in order:
+        for near in tree.neighbors[index]:
+            if near != parents[index]:
+                parents[near] = index
+                order.append(near)
+    return order, parents
+
+
+def _facts_of_cliques(
+    tree: JunctionTree, order: Sequence[int], facts: Sequence[Facts]
+) -> list[tuple[Facts, ...]]:
+    """Return for each clique the facts that it is the first to hold; each fact has one such clique, if any."""
+    own: list[list[Facts]] = [[] for _ in order]
+    for one in facts:
+        about = set(one.clique)
+        holding = (index for index in order if about <= set(tree.cliques[index]))
+        first = next(holding, None)
+        if first is not None:
+            own[first].append(one)
+    return [tuple(found) for found in own]
+
+
+def _margins(domain: Domain, clique: Clique, separator: Clique, facts: Sequence[Facts]) -> tuple[Facts, ...]:
+    """Return what facts of any clique say about margins of this one, other than of its separator."""
+    inside = ((one, set(one.clique) & set(clique)) for one in facts)
+    found = (one.margin(domain, names) for one, names in inside if not names <= set(separator))
+    return tuple(sorted((one for one in found if one is not None and one.groups is not None), key=_rank))
+
+
+def _rank(facts: Facts) -> tuple[int, int]:
+    return -len(facts.values), len(facts.clique)
 
 
 def project(domain: Domain, clique: Clique, cells: np.ndarray, attributes: Clique) -> np.ndarray:

@@ -9,6 +9,7 @@ import numpy as np
 
 from pgmest.data.codes import code_type
 from pgmest.sampling.clique_tables import CliqueTable, ColumnMap, sampling_kernels
+from pgmest.sampling.controlled import controlled_tables
 from pgmest.sampling.rounding import Network, round_tables
 from pgmest.tables.domain import Domain
 
@@ -31,14 +32,26 @@ class RoundedRecords:
         maps: for each clique, the positions of its attributes in a record.
         n: the number of records.
         seed: the first state of the random numbers, below 2^64.
+        scale: the factor from the tables' facts to counts of n records.
+
+    Attributes:
+        unmet: the distances of the facts that the records miss, in records.
     """
 
-    def __init__(self, domain: Domain, tables: Sequence[CliqueTable], maps: Sequence[ColumnMap], n: int, seed: int):
+    def __init__(
+        self,
+        domain: Domain,
+        tables: Sequence[CliqueTable],
+        maps: Sequence[ColumnMap],
+        n: int,
+        seed: int,
+        scale: float = 1.0,
+    ):
         self._domain, self._tables, self._maps = domain, tables, maps
         self._state = np.array([seed], dtype=np.uint64)
         self._networks = [Network.of(domain, table) for table in tables]
         self._remaining = n
-        self._counts = self._round([table.weights for table in tables], n)
+        self._counts, self.unmet = controlled_tables(domain, tables, self._networks, n, scale, self._state)
 
     def block(self, size: int) -> Fill:
         """Return the function that fills the next `size` records; blocks may be filled in any order, or in parallel."""
@@ -67,9 +80,19 @@ class RoundedRecords:
 
 
 class IndependentRecords:
-    """Independent records of the model's distribution; the arguments are those of `RoundedRecords`."""
+    """Independent records of the model's distribution, without regard to facts; arguments as of `RoundedRecords`."""
 
-    def __init__(self, domain: Domain, tables: Sequence[CliqueTable], maps: Sequence[ColumnMap], n: int, seed: int):
+    unmet = np.zeros(0)
+
+    def __init__(
+        self,
+        domain: Domain,
+        tables: Sequence[CliqueTable],
+        maps: Sequence[ColumnMap],
+        n: int,
+        seed: int,
+        scale: float = 1.0,
+    ):
         self._maps = maps
         self._state = np.array([seed], dtype=np.uint64)
         self._cumulative = [table.weights.cumsum(axis=1) for table in tables]

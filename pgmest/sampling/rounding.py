@@ -8,13 +8,14 @@ integer table.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from pgmest.data.codes import read_only
 from pgmest.sampling.clique_tables import CliqueTable, project, sampling_kernels
+from pgmest.sampling.facts import positions
 from pgmest.tables.domain import Clique, Domain
 
 Margin = frozenset[str]
@@ -77,12 +78,12 @@ class Network:
             for margin in chain:
                 attributes = tuple(name for name in table.attributes if name in margin)
                 fixed = outgoing and margin is chain[0]  # the separator, whose integer counts the parent gives
-                nodes = base + _positions(domain, attributes, coarser)
+                nodes = base + positions(domain, attributes, coarser)
                 above.append(np.full_like(nodes, -1) if fixed else nodes)
                 outwards.append(np.full_like(nodes, outgoing))
                 base, coarser = n_nodes, attributes
                 n_nodes += len(nodes)
-            ends += [base + _positions(domain, table.separator, coarser), _positions(domain, table.new, coarser)]
+            ends += [base + positions(domain, table.separator, coarser), positions(domain, table.new, coarser)]
         arrays = (*ends, np.concatenate(above), np.concatenate(outwards))
         return cls(*(array.astype(np.int32) for array in arrays))
 
@@ -96,15 +97,6 @@ class Network:
         return counts
 
 
-def _positions(domain: Domain, cells: Clique, margin: Clique) -> np.ndarray:
-    """Return, for each cell over `cells` (row-major), the part of its position in `margin` due to these attributes."""
-    positions = np.zeros(1, dtype=np.int64)
-    for name in cells:
-        stride = domain.size(margin[margin.index(name) + 1 :]) if name in margin else 0
-        positions = (positions[:, None] + np.arange(domain[name]) * stride).reshape(-1)
-    return positions
-
-
 def round_tables(
     domain: Domain,
     tables: Sequence[CliqueTable],
@@ -112,6 +104,7 @@ def round_tables(
     weights: Sequence[np.ndarray],
     n: int,
     state: np.ndarray,
+    made: Mapping[int, np.ndarray] | None = None,
 ) -> list[np.ndarray]:
     """Return an integer table for each clique, which sums to n and agrees with its parent's on their separator.
 
@@ -126,15 +119,23 @@ def round_tables(
         weights: for each clique a table of its shape; a row may have any scale, and a weight of 0 gives a count of 0.
         n: the number of records.
         state: the state of the random numbers, shape (1,), uint64; it is advanced.
+        made: the tables that are rounded already, by position; the parents of each are among them.
 
     Returns:
         integers as float64, of the shapes of `weights`.
     """
-    counts: list[np.ndarray] = []
-    for table, network, weight in zip(tables, networks, weights, strict=True):
-        totals = np.array([float(n)])
-        if table.parent >= 0:
-            parent = tables[table.parent]
-            totals = project(domain, parent.attributes, counts[table.parent], table.separator)
-        counts.append(network.round(weight, totals, state))
-    return counts
+    counts = dict(made or {})
+    for index, (network, weight) in enumerate(zip(networks, weights, strict=True)):
+        if index not in counts:
+            counts[index] = network.round(weight, parent_totals(domain, tables, index, counts, n), state)
+    return [counts[index] for index in range(len(tables))]
+
+
+def parent_totals(
+    domain: Domain, tables: Sequence[CliqueTable], index: int, counts: Mapping[int, np.ndarray], n: int
+) -> np.ndarray:
+    """Return the row sums of a table, which the counts of its parent give; n for a root."""
+    table = tables[index]
+    if table.parent < 0:
+        return np.array([float(n)])
+    return project(domain, tables[table.parent].attributes, counts[table.parent], table.separator)

@@ -7,7 +7,7 @@ conditioning on fewer attributes would lose dependence across the tree.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -19,6 +19,7 @@ from pgmest.data.dataset import Dataset
 from pgmest.errors import ArgumentError, at_least
 from pgmest.inference.exact.belief_propagation import ExactOracle
 from pgmest.sampling.clique_tables import ColumnMap, clique_tables
+from pgmest.sampling.facts import Facts, facts_scale, warn_of_unmet
 from pgmest.sampling.records import SAMPLING_METHODS, IndependentRecords, RoundedRecords
 from pgmest.tables.domain import Domain
 
@@ -57,14 +58,18 @@ class Sampler:
 
     Args:
         oracle: an exact oracle after a run.
+        facts: exact answers, which rounded records hold; warnings say if they cannot.
+        total: the number of records to which the facts refer. For another number of records they are scaled, and
+            hold up to rounding to the whole number below or above.
 
     Raises:
         ImpossibleModelError: the run was for a total of 0.
     """
 
-    def __init__(self, oracle: ExactOracle):
+    def __init__(self, oracle: ExactOracle, facts: Sequence[Facts] = (), total: float = 1.0):
         self.domain: Domain = oracle.plan.tree.domain
-        self._tables = clique_tables(oracle)
+        self._total = total
+        self._tables = clique_tables(oracle, facts)
         self._codes_type = code_type(max(self.domain.shape, default=1))
         self._maps = [ColumnMap.of(self.domain, table, self._codes_type) for table in self._tables]
         self._cells = sum(table.weights.size for table in self._tables)
@@ -109,7 +114,9 @@ class Sampler:
         if method not in SAMPLING_METHODS:
             raise ArgumentError.of("method", method, SAMPLING_METHODS)
         number = int(np.random.default_rng(seed).integers(2**64, dtype=np.uint64))
-        return SAMPLING_METHODS[method](self.domain, self._tables, self._maps, n, number)
+        made = SAMPLING_METHODS[method](self.domain, self._tables, self._maps, n, number, facts_scale(n, self._total))
+        warn_of_unmet(made.unmet, n)
+        return made
 
     def _dataset(self, records: RoundedRecords | IndependentRecords, size: int) -> Dataset:
         """Return the next `size` records, filled block by block, in parallel."""

@@ -1,0 +1,153 @@
+"""Controlled rounding (Cox, JASA 1987): integer tables of the junction tree that hold facts.
+
+The root is a clique with facts (`clique_tables`). From the root outwards, the expected table of each clique is fitted to
+the separator's counts and to the facts, so that rounding keeps the facts on the margins it protects: rounding up or down
+leaves whole expectations as they are. Facts on margins that fit into neither chain of margins can be missed by a few
+records; `repair` then changes as few counts as it can, in all tables with facts and those between them at once. The other
+tables are rounded last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from pgmest.sampling.clique_tables import CliqueTable, held, project
+from pgmest.sampling.facts import Facts, positions
+from pgmest.sampling.repair import ChangingTable, FactRows, repair
+from pgmest.sampling.rounding import Network, parent_totals, round_tables
+from pgmest.tables.domain import Clique, Domain
+
+FIT = 1e-9
+"""A fitted table meets a fact to this share of its number of records."""
+
+FIT_ROUNDS = 100
+"""The most rounds of fitting; what they leave is repaired."""
+
+IMPROVED = 0.95
+"""Fitting ends when a round leaves more than this share of the error."""
+
+
+def controlled_tables(
+    domain: Domain, tables: Sequence[CliqueTable], networks: Sequence[Network], n: int, scale: float, state: np.ndarray
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """Return integer tables as `round_tables` does, which hold the tables' facts if that is possible.
+
+    Args:
+        domain, tables, networks, n, state: as for `round_tables`.
+        scale: the factor from the facts to counts of n records.
+
+    Returns:
+        the tables, and the distances of the facts that are missed, in records.
+    """
+    made: dict[int, np.ndarray] = {}
+    expected: dict[int, np.ndarray] = {}
+    for index in held([bool(table.facts) for table in tables], [table.parent for table in tables]):
+        totals = parent_totals(domain, tables, index, made, n)
+        expected[index] = fitted(domain, tables[index], totals, scale)
+        made[index] = networks[index].round(expected[index], totals, state)
+    if _unmet(domain, tables, made, scale).size:
+        generator = np.random.default_rng(int(state[0]))
+        changing, facts = _changing(domain, tables, made, expected, scale)
+        repair(changing, facts, generator)
+    unmet = _unmet(domain, tables, made, scale)
+    return round_tables(domain, tables, networks, [table.weights for table in tables], n, state, made), unmet
+
+
+def fitted(domain: Domain, table: CliqueTable, totals: np.ndarray, scale: float) -> np.ndarray:
+    """Return the table's weights, fitted to the totals of its rows and to its known margins by iterative scaling."""
+    families = [_family(domain, table, facts) for facts in table.margins]
+    cells = _with_totals(table.weights, totals)
+    found = fit_cells(cells, [(groups, facts.values * scale) for groups, facts in families], totals)
+    emptied = (totals > 0.0) & ~(found.sum(axis=1) > 0.0)  # these rows cannot hold the facts, but must hold their totals
+    found[emptied] = cells[emptied]
+    return found
+
+
+def fit_cells(
+    cells: np.ndarray, families: Sequence[tuple[np.ndarray, np.ndarray]], totals: np.ndarray
+) -> np.ndarray:
+    """Return cells of shape (rows, columns) scaled to the sums of groups and of rows, as far as that is possible.
+
+    Args:
+        cells: the expected counts, with the right row sums.
+        families: the group of each cell, flat, or -1; and the sum of each group.
+        totals: the row sums.
+    """
+    before = np.inf
+    for _ in range(FIT_ROUNDS):
+        flat, error = cells.reshape(-1), 0.0
+        for groups, wanted in families:
+            sums = np.bincount(groups + 1, flat, minlength=len(wanted) + 1)[1:]
+            error = max(error, float(np.abs(sums - wanted).max(initial=0.0)))
+        if error <= FIT * totals.sum() or error > IMPROVED * before:
+            break
+        before = error
+        for groups, wanted in families:
+            sums = np.bincount(groups + 1, flat, minlength=len(wanted) + 1)[1:]
+            factors = np.divide(wanted, sums, out=np.ones(len(wanted)), where=sums > 0.0)
+            flat = flat * np.concatenate([[1.0], factors])[groups + 1]
+        cells = _with_totals(flat.reshape(cells.shape), totals)
+    return cells
+
+
+def _with_totals(weights: np.ndarray, totals: np.ndarray) -> np.ndarray:
+    mass = weights.sum(axis=1)
+    return weights * np.divide(totals, mass, out=np.zeros(len(totals)), where=mass > 0.0)[:, None]
+
+
+def _family(domain: Domain, table: CliqueTable, facts: Facts) -> tuple[np.ndarray, Facts]:
+    """Return the row of the facts that counts each cell of the table, flat; -1 without one."""
+    groups = facts.groups
+    assert groups is not None
+    return groups[table_positions(domain, table, facts.clique)], facts
+
+
+def table_positions(domain: Domain, table: CliqueTable, margin: Clique) -> np.ndarray:
+    """Return the position of each cell of a table in a margin of it, flat."""
+    rows, columns = positions(domain, table.separator, margin), positions(domain, table.new, margin)
+    return (rows[:, None] + columns[None, :]).reshape(-1)
+
+
+def _unmet(
+    domain: Domain, tables: Sequence[CliqueTable], made: Mapping[int, np.ndarray], scale: float
+) -> np.ndarray:
+    """Return the distances of the facts that the counts miss."""
+    off = [
+        facts.unmet(facts.matrix @ project(domain, tables[index].attributes, counts, facts.clique), scale)
+        for index, counts in made.items()
+        for facts in tables[index].facts
+    ]
+    every = np.concatenate([np.zeros(0), *off])
+    return every[every > 0.0]
+
+
+def _changing(
+    domain: Domain,
+    tables: Sequence[CliqueTable],
+    made: Mapping[int, np.ndarray],
+    expected: Mapping[int, np.ndarray],
+    scale: float,
+) -> tuple[list[ChangingTable], list[FactRows]]:
+    """Return the tables with facts, and the facts, for `repair`; the counts are views of those in `made`."""
+    changing, rows = [], []
+    for index, counts in made.items():
+        table = tables[index]
+        children = [child for child in made if tables[child].parent == index]
+        separators = [(child, tables[child].separator, -1) for child in children]
+        if table.parent < 0 or table.separator:
+            separators.append((index, table.separator, 1))
+        told = {name for facts in table.facts for name in facts.clique}
+        told.update(name for _, separator, _ in separators for name in separator)
+        names = tuple(name for name in table.attributes if name in told)
+        joints = [(number, positions(domain, names, margin), sign) for number, margin, sign in separators]
+        about = []
+        for facts in table.facts:
+            about.append((len(rows), positions(domain, names, facts.clique)))
+            rows.append(FactRows(facts.matrix, *facts.ends(scale)))
+        classes = table_positions(domain, table, names)
+        flat = counts.reshape(-1)
+        possible = table.weights.reshape(-1) > 0.0
+        changing.append(ChangingTable(flat, expected[index].reshape(-1), possible, classes, about, joints))
+    return changing, rows

@@ -1,0 +1,188 @@
+"""Facts: exact answers to linear queries, which rounded records hold as whole numbers.
+
+A fact is about a table inside some clique of the junction tree. Tables are rounded from the root outwards, so the counts
+of a separator are fixed before the child's table is made. `Facts.margin` gives what a fact says about a separator, so
+that the parent's table leaves the child a table that holds the fact.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from pgmest.errors import plural
+from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.tables.domain import Clique, Domain
+
+MET = 1e-6
+"""An answer that differs from a fact by at most this much, relative to answers above 1, holds the fact."""
+
+FRAMES = 6
+"""The number of calls from `warn_of_unmet` up to the caller of `model.sample`, at whose line the warning is shown."""
+
+
+class UnmetFactsWarning(UserWarning):
+    """Synthetic records miss exact answers, because no whole numbers that are possible hold them all."""
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """Exact answers Q x = b about a table x of counts.
+
+    Attributes:
+        clique: the attributes of the table, row-major.
+        matrix: Q, shape (rows, cells).
+        values: b, in counts, shape (rows,).
+    """
+
+    clique: Clique
+    matrix: csr_array
+    values: np.ndarray
+
+    @classmethod
+    def of(cls, measurement: LinearMeasurement) -> Facts | None:
+        """Return the exact answers of a measurement; None without any."""
+        exact = np.flatnonzero(measurement.exact_rows)
+        if not exact.size:
+            return None
+        assert measurement.low is not None
+        if measurement.query is None:
+            cells = (np.ones(exact.size), (np.arange(exact.size), exact))
+            matrix = csr_array(cells, shape=(exact.size, measurement.rows))
+        else:
+            matrix = _rows(measurement, exact)
+        return cls(measurement.clique, matrix, measurement.low[exact])
+
+    @cached_property
+    def groups(self) -> np.ndarray | None:
+        """The row that counts each cell, -1 without one; None if a cell is in two rows or has another weight than 1."""
+        entries = self.matrix.tocoo()
+        if (entries.data != 1.0).any() or len(np.unique(entries.col)) < len(entries.col):
+            return None
+        groups = np.full(self.matrix.shape[1], -1)
+        groups[entries.col] = entries.row
+        return groups
+
+    def margin(self, domain: Domain, attributes: Iterable[str]) -> Facts | None:
+        """Return what follows for the margin on some of the attributes, each cell of which is one row; None if nothing.
+
+        A cell of the margin is known if groups of cells that are counted by facts make it up.
+        """
+        kept = set(attributes)
+        if kept.issuperset(self.clique):
+            return self
+        names, groups = tuple(name for name in self.clique if name in kept), self.groups
+        if groups is None or not names:
+            return None
+        cells = domain.size(names)
+        of = positions(domain, self.clique, names)
+        counted = groups >= 0
+        known = np.bincount(of[~counted], minlength=cells) == 0
+        first = np.full(len(self.values), -1)
+        first[groups[counted]] = of[counted]
+        astray = counted & (first[groups] != of)  # cells of a group that reaches over several cells of the margin
+        known[of[astray]] = False
+        known[first[groups[astray]]] = False
+        if not known.any():
+            return None
+        sums = np.bincount(np.maximum(first, 0), self.values * (first >= 0), minlength=cells)
+        chosen = np.flatnonzero(known)
+        rows = csr_array((np.ones(chosen.size), (np.arange(chosen.size), chosen)), shape=(chosen.size, cells))
+        return Facts(names, rows, sums[chosen])
+
+    def substituted(self, domain: Domain, functions: Mapping[str, tuple[str, np.ndarray]], kept: set[str]) -> Facts:
+        """Return the same facts about a table in which attributes outside `kept` are replaced by those that determine
+        them.
+
+        Args:
+            domain: the attributes.
+            functions: attribute -> the attribute that determines it, and its code for each code of that attribute.
+            kept: the attributes that stay.
+        """
+        ends = {name: _source(name, domain, functions, kept) for name in self.clique}
+        names = tuple(dict.fromkeys(source for source, _ in ends.values()))
+        if names == self.clique:
+            return self
+        codes = dict(zip(names, np.indices(domain.project(names).shape).reshape(len(names), -1), strict=True))
+        cells = np.zeros(domain.size(names), dtype=np.int64)
+        for name, (source, function) in ends.items():
+            cells = cells * domain[name] + function[codes[source]]
+        return Facts(names, csr_array(self.matrix[:, cells]), self.values)
+
+    def unmet(self, answers: np.ndarray, scale: float = 1.0) -> np.ndarray:
+        """Return the distance of each answer from `ends`, 0 where the fact holds."""
+        low, high = self.ends(scale)
+        off = np.maximum(np.maximum(low - answers, answers - high), 0.0)
+        return np.where(off <= MET * np.maximum(1.0, np.abs(self.values)), 0.0, off)
+
+    def ends(self, scale: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return the least and largest answers that are accepted.
+
+        These are the facts; if they are scaled for another number of records, the whole numbers around them.
+        """
+        if scale == 1.0:
+            return self.values, self.values
+        scaled = self.values * scale
+        return np.floor(scaled + MET), np.ceil(scaled - MET)
+
+
+def exact_facts(measurements: Iterable[LinearMeasurement]) -> tuple[Facts, ...]:
+    """Return the exact answers among measurements."""
+    return tuple(facts for facts in map(Facts.of, measurements) if facts is not None)
+
+
+def facts_scale(n: int, total: float) -> float:
+    """Return the factor from facts about a total to counts of n records: 1 if n is the total, rounded."""
+    return 1.0 if n == round(total) else n / total
+
+
+def warn_of_unmet(unmet: np.ndarray, n: int) -> None:
+    """Warn of facts that n records miss, given the distance of each, in records; nothing if there are none."""
+    if unmet.size:
+        some = "1 exact answer does" if unmet.size == 1 else f"{unmet.size:,} exact answers do"
+        warnings.warn(
+            f"{some} not hold in the {plural(n, 'synthetic record')}, which are off by {unmet.max():.4g} at most and "
+            f"{unmet.sum():.4g} in all. Check that the exact answers are whole numbers that fit together, and that "
+            "structural zeros leave room for them.",
+            UnmetFactsWarning,
+            stacklevel=FRAMES,
+        )
+
+
+def _rows(measurement: LinearMeasurement, rows: np.ndarray) -> csr_array:
+    """Return the chosen rows of a measurement's query, on cells that are row-major in its clique."""
+    columns, data, ends = [], [], [0]
+    for row in rows:
+        unit = np.zeros(measurement.rows)
+        unit[row] = 1.0
+        values = measurement.transpose_cells(unit)
+        cells = np.flatnonzero(values)
+        columns.append(cells)
+        data.append(values[cells])
+        ends.append(ends[-1] + cells.size)
+    return csr_array((np.concatenate(data), np.concatenate(columns), ends), shape=(len(rows), measurement.cells))
+
+
+def _source(
+    name: str, domain: Domain, functions: Mapping[str, tuple[str, np.ndarray]], kept: set[str]
+) -> tuple[str, np.ndarray]:
+    """Return the first attribute to stay among `name` and those that determine it, and `name` as its function."""
+    code = np.arange(domain[name])
+    while name not in kept and name in functions:
+        name, function = functions[name]
+        code = code[function]
+    return name, code
+
+
+def positions(domain: Domain, cells: Clique, margin: Clique) -> np.ndarray:
+    """Return, for each cell over `cells` (row-major), the part of its position in `margin` due to these attributes."""
+    found = np.zeros(1, dtype=np.int64)
+    for name in cells:
+        stride = domain.size(margin[margin.index(name) + 1 :]) if name in margin else 0
+        found = (found[:, None] + np.arange(domain[name]) * stride).reshape(-1)
+    return found
