@@ -8,6 +8,11 @@ A model that keeps its measurements, for error bars, has "estimate" and "measure
     base.npy         the base potentials of the estimate, in the format of potentials.npy
     answers.npy      for each measurement its noisy answers and their standard deviations, float64
 
+A model with exact answers, which its records hold, has "facts" in its header: the clique of each, its numbers of rows
+and of entries. For each,
+
+    facts.npy        has the answers, then the row, the column and the value of each entry of the query, float64
+
 A model on a support also has the number of records in its header, and
 
     codes.npy        the codes, attribute after attribute, in the smallest unsigned type for all of them
@@ -75,6 +80,10 @@ BAYESIAN_NETWORK = Kind("pgmest-bayesian-network", 1, ("header.npy", "conditiona
 VIEW_MODEL = Kind("pgmest-view-model", 1, ("header.npy", "tables.npy"))
 MEASURED_MODEL = Kind("pgmest-measured-model", 1, ("header.npy", "potentials.npy", "base.npy", "answers.npy"))
 LEAST_SQUARES_MODEL = Kind("pgmest-least-squares-model", 1, ("header.npy", "tables.npy", "directions.npy"))
+
+
+FACTS = "facts.npy"
+"""The member with exact answers, which files of some kinds may have besides their members."""
 
 
 class Unreadable(ValueError):

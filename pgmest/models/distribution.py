@@ -73,6 +73,10 @@ class Distribution(ModelBase):
     ) -> Dataset:
         """Draw synthetic records, in random order.
 
+        With "round" the records of a `Model` or `SupportModel` hold exact answers as whole numbers. For another n than
+        the total, these are scaled by n / total, and hold up to rounding. An `UnmetFactsWarning` says how many answers
+        cannot hold, because they are fractions, contradict each other, or need impossible records.
+
         Args:
             n: the number of records; by default `total`, rounded.
             method: "round" (counts as close to the model as integers can be) or "multinomial" (independent records).

@@ -20,6 +20,7 @@ from pgmest.models.distribution import Distribution
 from pgmest.models.information import entropy, kl_divergence, log_probabilities
 from pgmest.models.refittable import KeptDraws
 from pgmest.queries import Kron
+from pgmest.sampling.facts import Facts, exact_facts
 from pgmest.solvers.report import EstimationReport
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Clique, Domain
@@ -58,6 +59,7 @@ class Model(Distribution):
         refit: the recipe that estimates again from other answers; `estimate` gives it, and error bars need it.
         selections: the marginals that a mechanism paid to compare with its models and did not choose; posteriors use
             them.
+        facts: the exact answers that records hold; by default those among the measurements.
 
     Raises:
         MeasurementError: a potential is NaN or +inf.
@@ -72,6 +74,7 @@ class Model(Distribution):
     plan: PropagationPlan | None = None
     refit: Refit | None = None
     selections: tuple[PaidSelection, ...] = ()
+    facts: tuple[Facts, ...] | None = None
     _calibrated: CalibratedTree | None = field(default=None, init=False)
     kept: KeptDraws = field(default_factory=KeptDraws, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
@@ -96,6 +99,17 @@ class Model(Distribution):
     def cliques(self) -> tuple[Clique, ...]:
         """The measured cliques."""
         return self.potentials.cliques
+
+    def held_facts(self) -> tuple[Facts, ...]:
+        """Return the exact answers that records hold, about tables inside cliques of the junction tree where possible.
+
+        An attribute that determines others may stand for them in the tree.
+        """
+        facts = exact_facts(self.measurements or ()) if self.facts is None else self.facts
+        collapse = None if self.refit is None else self.refit.collapse
+        if collapse is None:
+            return facts
+        return tuple(one.substituted(self.domain, collapse.functions, self.junction_tree.cliques) for one in facts)
 
     @property
     def junction_tree(self) -> JunctionTree:
@@ -342,33 +356,36 @@ class Model(Distribution):
     def _drawn(self, n: int, method: str, seed: int | np.random.Generator | None) -> Dataset:
         from pgmest.sampling import Sampler
 
-        return Sampler(self.oracle).draw(n, method, seed)
+        return Sampler(self.oracle, self.held_facts(), self.total).draw(n, method, seed)
 
     def _drawn_in_batches(
         self, n: int, batch: int, method: str, seed: int | np.random.Generator | None
     ) -> Iterator[Dataset]:
         from pgmest.sampling import Sampler
 
-        return Sampler(self.oracle).batches(n, batch, method, seed)
+        return Sampler(self.oracle, self.held_facts(), self.total).batches(n, batch, method, seed)
 
     def save(self, path: str | Path) -> None:
         """Write the potentials, the total, the report and the measurements to an npz file for `load`.
 
-        Error bars need the measurements. They are left out if the estimate used the caller's own loss or solver; the
-        loaded model then gives that reason when it is asked for error bars.
+        Exact answers, which records hold, are always kept. Error bars need all measurements. They are left out if the
+        estimate used the caller's own loss or solver; the loaded model then gives that reason when it is asked for
+        error bars.
         """
-        from pgmest.models.measured import measured_parts
+        from pgmest.models.measured import facts_parts, measured_parts
 
-        parts = measured_parts(self)
+        parts, (told, facts) = measured_parts(self), facts_parts(self.held_facts())
+        arrays = {"potentials": self.potentials.flat, **facts}
         if isinstance(parts, str):
-            write_model(path, MODEL, self, {"no_error_bars": parts}, potentials=self.potentials.flat)
+            write_model(path, MODEL, self, {"no_error_bars": parts, **told}, **arrays)
         else:
             more, base, answers = parts
-            write_model(path, MEASURED_MODEL, self, more, potentials=self.potentials.flat, base=base, answers=answers)
+            write_model(path, MEASURED_MODEL, self, {**more, **told}, **arrays, base=base, answers=answers)
 
     def __reduce__(self) -> tuple[Any, ...]:
         refit = self.refit if self.refit is not None and self.refit.picklable else None
         kept = (self.potentials, self.total, self.report, self.total_stddev, self.measurements, self.plan, refit)
+        kept += ((), self.held_facts())
         return _unpickled, (kept, self._noted(), self.refit is not None and refit is None)
 
     def _facts(self) -> Iterator[tuple[str, str]]:

@@ -19,6 +19,7 @@ from pgmest.inference.support.support import Support
 from pgmest.models.archive import (
     APPROXIMATE_MODEL,
     BAYESIAN_NETWORK,
+    FACTS,
     LEAST_SQUARES_MODEL,
     MEASURED_MODEL,
     MODEL,
@@ -35,10 +36,11 @@ from pgmest.models.base import ModelBase
 from pgmest.models.bayesian_network import BayesianNetwork
 from pgmest.models.exact import Model
 from pgmest.models.least_squares import LeastSquaresModel, LeastSquaresParts
-from pgmest.models.measured import base_cells, read_measured
+from pgmest.models.measured import base_cells, read_facts, read_measured
 from pgmest.models.region import ApproximateModel
 from pgmest.models.support import SupportModel
 from pgmest.models.view import ViewModel
+from pgmest.sampling.facts import Facts
 from pgmest.solvers.report import ApproximateReport
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Clique, Domain
@@ -71,7 +73,7 @@ def load(path: str | Path) -> Any:
 def _read(archive: zipfile.ZipFile) -> ModelBase:
     members = sorted(archive.namelist())
     for kind, read in READERS:
-        if members == sorted(kind.members):
+        if members == sorted(kind.members) or members == sorted((*kind.members, FACTS)):
             try:
                 header = Header.read(archive, kind)
                 model, about = read(archive, header), header.fields.get("about")
@@ -88,7 +90,8 @@ def _read(archive: zipfile.ZipFile) -> ModelBase:
 
 def _model(archive: zipfile.ZipFile, header: Header) -> Model:
     potentials = read_array(archive, "potentials.npy", np.float64, header.layout.cells)
-    return Model(CliqueVector.of(header.layout, potentials), header.total, header.report, header.total_stddev)
+    kept = CliqueVector.of(header.layout, potentials)
+    return Model(kept, header.total, header.report, header.total_stddev, facts=_facts(archive, header))
 
 
 def _measured_model(archive: zipfile.ZipFile, header: Header) -> Model:
@@ -96,7 +99,8 @@ def _measured_model(archive: zipfile.ZipFile, header: Header) -> Model:
     base = read_array(archive, "base.npy", np.float64, base_cells(header))
     kept = CliqueVector.of(header.layout, potentials)
     measurements, refit = read_measured(header, base, lambda rows: read_array(archive, "answers.npy", np.float64, rows))
-    return Model(kept, header.total, header.report, header.total_stddev, measurements, refit.plan, refit)
+    facts = _facts(archive, header)
+    return Model(kept, header.total, header.report, header.total_stddev, measurements, refit.plan, refit, facts=facts)
 
 
 def _support_model(archive: zipfile.ZipFile, header: Header) -> SupportModel:
@@ -108,7 +112,8 @@ def _support_model(archive: zipfile.ZipFile, header: Header) -> SupportModel:
     codes = read_array(archive, "codes.npy", kind, records * len(layout.domain))
     weights = read_array(archive, "weights.npy", np.float64, records)
     support = Support(Dataset.from_codes(list(codes.reshape(len(layout.domain), records)), layout.domain, weights))
-    return SupportModel(support, CliqueVector.of(layout, potentials), header.total, header.report, header.total_stddev)
+    kept, facts = CliqueVector.of(layout, potentials), _facts(archive, header)
+    return SupportModel(support, kept, header.total, header.report, header.total_stddev, facts=facts)
 
 
 def _approximate_model(archive: zipfile.ZipFile, header: Header) -> ApproximateModel:
@@ -157,6 +162,13 @@ def _least_squares_model(archive: zipfile.ZipFile, header: Header) -> LeastSquar
             raise Unreadable("its cliques or directions are wrong")
         made.append(LeastSquaresParts(domain, tuple(measured), {part: next(part_tables) for part in sets}, found))
     return LeastSquaresModel(tuple(made))
+
+
+def _facts(archive: zipfile.ZipFile, header: Header) -> tuple[Facts, ...]:
+    """Return the exact answers in a file; none without the member."""
+    if FACTS not in archive.namelist():
+        return ()
+    return read_facts(header, lambda numbers: read_array(archive, FACTS, np.float64, numbers))
 
 
 READERS: Sequence[tuple[Kind, Callable[[zipfile.ZipFile, Header], ModelBase]]] = (

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
-from pgmest.errors import ArgumentError, PgmestError
+from pgmest.errors import ArgumentError, PgmestError, count_text
 from pgmest.inference.exact.functional_dependencies import Collapse
 from pgmest.inference.exact.propagation_plan import PropagationPlan
 from pgmest.losses import make_loss
 from pgmest.measurements.files.query_format import decode_query, encode_query
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.measurements.noise import NOISES
-from pgmest.models.archive import Header, Unreadable, number
+from pgmest.models.archive import MOST_VALUES, Header, Unreadable, number
+from pgmest.sampling.facts import Facts
 from pgmest.solvers.choose import SOLVERS, choose_solver
 from pgmest.solvers.refit import Objective, Refit
 from pgmest.solvers.run import Stopping
@@ -81,6 +84,58 @@ def measured_parts(model: Model) -> Parts | str:
     parts = [(m.values, np.broadcast_to(m.stddev, m.values.shape)) for m in measurements]
     answers = np.concatenate([part for pair in parts for part in pair])
     return {"estimate": estimate, "measurements": described}, refit.base, answers
+
+
+def facts_parts(facts: Sequence[Facts]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return the header's entry and the member of a file that keep facts; both are empty without facts."""
+    if not facts:
+        return {}, {}
+    told, parts = [], []
+    for one in facts:
+        entries = one.matrix.tocoo()
+        told.append({"clique": list(one.clique), "rows": len(one.values), "entries": len(entries.data)})
+        parts += [one.values, entries.row, entries.col, entries.data]
+    return {"facts": told}, {"facts": np.concatenate(parts).astype(np.float64)}
+
+
+def read_facts(header: Header, read: Callable[[int], np.ndarray]) -> tuple[Facts, ...]:
+    """Read the facts that `facts_parts` described.
+
+    Raises:
+        Unreadable: the description is wrong.
+    """
+    told = header.fields.get("facts")
+    if not isinstance(told, list) or not all(isinstance(entry, dict) for entry in told):
+        raise Unreadable("its exact answers are wrong")
+    sizes = [(entry.get("rows"), entry.get("entries")) for entry in told]
+    if not all(type(size) is int and size >= 0 for pair in sizes for size in pair):
+        raise Unreadable("its exact answers have no number")
+    numbers, place, facts = read(sum(rows + 3 * entries for rows, entries in sizes)), 0, []
+    for entry, (rows, entries) in zip(told, sizes, strict=True):
+        ends = place + rows + entries * np.arange(4)
+        values, coordinates = numbers[place : ends[0]], [numbers[i:j] for i, j in pairwise(ends)]
+        place = ends[-1]
+        most = max(header.layout.cells, MOST_VALUES)
+        facts.append(_read_fact(header.layout.domain, entry.get("clique"), values, coordinates, most))
+    return tuple(facts)
+
+
+def _read_fact(
+    domain: Domain, clique: Any, values: np.ndarray, entries: Sequence[np.ndarray], most_cells: int
+) -> Facts:
+    if not isinstance(clique, list) or not all(isinstance(name, str) for name in clique):
+        raise Unreadable("its exact answers have no attributes")
+    names = domain.clique(clique)
+    shape = (len(values), domain.size(names))
+    if shape[1] > most_cells:
+        raise Unreadable(f"its exact answers are about {count_text(shape[1])} cells, more than it has tables for")
+    row, column, data = entries
+    for index, end in zip((row, column), shape, strict=True):
+        if not ((index >= 0) & (index < end) & (index == np.floor(index))).all():
+            raise Unreadable("its exact answers are of other cells than its table has")
+    if not (np.isfinite(values).all() and np.isfinite(data).all()):
+        raise Unreadable("its exact answers are not finite")
+    return Facts(names, csr_array((data, (row.astype(np.int64), column.astype(np.int64))), shape=shape), values)
 
 
 def _collapse_fields(collapse: Collapse) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import numpy as np
 
 from pgmest._base.memory import check_records
 from pgmest.data.codes import read_only
+from pgmest.data.counting import cell_numbers
 from pgmest.data.dataset import Dataset
 from pgmest.errors import ArgumentError, DomainError, plural
 from pgmest.inference.support.support import Support, record_keys
@@ -21,6 +22,8 @@ from pgmest.models.archive import SUPPORT_MODEL, write_model
 from pgmest.models.base import checked_total
 from pgmest.models.distribution import Distribution
 from pgmest.queries import Kron
+from pgmest.sampling.controlled import controlled_counts
+from pgmest.sampling.facts import Facts, exact_facts, facts_scale, warn_of_unmet
 from pgmest.sampling.systematic import systematic
 from pgmest.solvers.report import EstimationReport
 from pgmest.tables.clique_vector import CliqueVector
@@ -49,7 +52,7 @@ class SupportModel(Distribution):
     It answers as a `pg.Model` does, in counts. Answers are computed from the records and their new weights, which the
     first question finds; each marginal is then a pass over the records. Synthetic records are records of the support.
     With "round" each occurs its expected number of times, rounded up or down, and so does each range of their
-    lexicographic order; with "multinomial" they are independent.
+    lexicographic order, unless they hold exact answers; with "multinomial" they are independent.
 
     >>> support = Support(Dataset.from_codes(np.array([[0, 0], [1, 0], [1, 1]]), {"a": 2, "b": 2}))
     >>> theta = CliqueVector(support.domain, {("a",): np.log([1.0, 2.0])})
@@ -63,6 +66,7 @@ class SupportModel(Distribution):
         report: how the estimate was found and how good it is.
         total_stddev: the standard error of `total`; None if the total is known, or its error unknown.
         measurements: the measurements from which the model was estimated.
+        facts: the exact answers that records hold; by default those among the measurements.
 
     Raises:
         ArgumentError: the potentials are over another domain, or `total` is negative or no number.
@@ -76,6 +80,7 @@ class SupportModel(Distribution):
     report: EstimationReport | None = None
     total_stddev: float | None = None
     measurements: tuple[LinearMeasurement, ...] | None = None
+    facts: tuple[Facts, ...] | None = None
     _records: Dataset | None = field(default=None, init=False)
     _probabilities: np.ndarray | None = field(default=None, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
@@ -265,19 +270,44 @@ class SupportModel(Distribution):
     def _drawn(self, n: int, method: str, seed: int | np.random.Generator | None) -> Dataset:
         """Draw n records; see the class."""
         check_records(n, 8)
-        rows = sampled_rows(self.probabilities, n, method, np.random.default_rng(seed))
+        generator = np.random.default_rng(seed)
+        facts = self.held_facts() if method == "round" and self.total > 0 else ()
+        if facts:
+            rows = self._rows_with(facts, n, generator)
+        else:
+            rows = sampled_rows(self.probabilities, n, method, generator)
         records = self.records.take(rows)
         return Dataset(self.domain, records.columns, records.records)
 
+    def held_facts(self) -> tuple[Facts, ...]:
+        """Return the exact answers that records hold."""
+        return exact_facts(self.measurements or ()) if self.facts is None else self.facts
+
+    def _rows_with(self, facts: Sequence[Facts], n: int, generator: np.random.Generator) -> np.ndarray:
+        """Draw n positions in random order, as "round", such that the records hold facts."""
+        about = [(one, self._cells(one.clique)) for one in facts]
+        counts, unmet = controlled_counts(self.probabilities, about, n, facts_scale(n, self.total), generator)
+        warn_of_unmet(unmet, n)
+        return generator.permutation(np.repeat(np.arange(len(counts)), counts))
+
+    def _cells(self, clique: Clique) -> np.ndarray:
+        """Return the row-major cell of each record in the table of a clique."""
+        if not clique:
+            return np.zeros(len(self.support), dtype=np.int64)
+        return cell_numbers([self.records.column(name) for name in clique], [self.domain[name] for name in clique])
+
     def save(self, path: str | Path) -> None:
-        """Write the support, the potentials, the total and the report to an npz file, which `pg.load` reads."""
+        """Write the support, the potentials, the total, the report and exact answers to a file that `pg.load` reads."""
+        from pgmest.models.measured import facts_parts
+
         codes, weights = self.support.codes.ravel(), self.support.weights
-        more = {"records": len(self.support)}
-        write_model(path, SUPPORT_MODEL, self, more, potentials=self.potentials.flat, codes=codes, weights=weights)
+        told, arrays = facts_parts(self.held_facts())
+        arrays |= {"potentials": self.potentials.flat, "codes": codes, "weights": weights}
+        write_model(path, SUPPORT_MODEL, self, {"records": len(self.support), **told}, **arrays)
 
     def __reduce__(self) -> tuple[Any, ...]:
         fields = (self.support, self.potentials, self.total, self.report, self.total_stddev, self.measurements)
-        return SupportModel, fields, self._noted()
+        return SupportModel, (*fields, self.facts), self._noted()
 
     def _facts(self) -> Iterator[tuple[str, str]]:
         effective = f"effectively {self.effective_size:,.1f} after reweighting"

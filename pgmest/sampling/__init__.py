@@ -12,11 +12,14 @@ Two methods:
   and on most measured cliques (`rounding.nested_margins`), so errors do not grow with n.
 - "multinomial": records are independent; the error of a cell grows as the square root of its count.
 
-With both methods each single record has exactly the model's distribution over all attributes, and cells of probability
+With "round", exact answers hold as whole numbers (controlled.py, repair.py), wherever whole numbers can.
+
+Without exact answers each single record has exactly the model's distribution over all attributes. Cells of probability
 0 never occur. The order of the records is random and carries no information.
 """
 
+from pgmest.sampling.facts import UnmetFactsWarning
 from pgmest.sampling.sampler import BATCH, Sampler
 from pgmest.sampling.writing import write_samples
 
-__all__ = ["BATCH", "Sampler", "write_samples"]
+__all__ = ["BATCH", "Sampler", "UnmetFactsWarning", "write_samples"]

@@ -154,9 +154,7 @@ def _rooted(tree: JunctionTree, facts: Sequence[Facts]) -> tuple[Sequence[int], 
     return order, parents
 
 
-def _facts_of_cliques(
-    tree: JunctionTree, order: Sequence[int], facts: Sequence[Facts]
-) -> list[tuple[Facts, ...]]:
+def _facts_of_cliques(tree: JunctionTree, order: Sequence[int], facts: Sequence[Facts]) -> list[tuple[Facts, ...]]:
     """Return for each clique the facts that it is the first to hold; each fact has one such clique, if any."""
     own: list[list[Facts]] = [[] for _ in order]
     for one in facts:

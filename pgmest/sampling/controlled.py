@@ -1,10 +1,10 @@
 """Controlled rounding (Cox, JASA 1987): integer tables of the junction tree that hold facts.
 
-The root is a clique with facts (`clique_tables`). From the root outwards, the expected table of each clique is fitted to
-the separator's counts and to the facts, so that rounding keeps the facts on the margins it protects: rounding up or down
-leaves whole expectations as they are. Facts on margins that fit into neither chain of margins can be missed by a few
-records; `repair` then changes as few counts as it can, in all tables with facts and those between them at once. The other
-tables are rounded last.
+The root is a clique with facts (`clique_tables`). From the root outwards, the expected table of each clique is fitted
+to the separator's counts and to the facts, so that rounding keeps the facts on the margins it protects: it leaves whole
+expectations as they are. Facts on margins that fit into neither chain of margins can be missed by a few records. Then
+`repair` changes as few counts as it can, in all tables with facts and those between them at once. The other tables are
+rounded last.
 """
 
 from __future__ import annotations
@@ -60,14 +60,12 @@ def fitted(domain: Domain, table: CliqueTable, totals: np.ndarray, scale: float)
     families = [_family(domain, table, facts) for facts in table.margins]
     cells = _with_totals(table.weights, totals)
     found = fit_cells(cells, [(groups, facts.values * scale) for groups, facts in families], totals)
-    emptied = (totals > 0.0) & ~(found.sum(axis=1) > 0.0)  # these rows cannot hold the facts, but must hold their totals
+    emptied = (totals > 0.0) & ~(found.sum(axis=1) > 0.0)  # what holds no facts must hold totals
     found[emptied] = cells[emptied]
     return found
 
 
-def fit_cells(
-    cells: np.ndarray, families: Sequence[tuple[np.ndarray, np.ndarray]], totals: np.ndarray
-) -> np.ndarray:
+def fit_cells(cells: np.ndarray, families: Sequence[tuple[np.ndarray, np.ndarray]], totals: np.ndarray) -> np.ndarray:
     """Return cells of shape (rows, columns) scaled to the sums of groups and of rows, as far as that is possible.
 
     Args:
@@ -104,15 +102,68 @@ def _family(domain: Domain, table: CliqueTable, facts: Facts) -> tuple[np.ndarra
     return groups[table_positions(domain, table, facts.clique)], facts
 
 
+def controlled_counts(
+    weights: np.ndarray,
+    facts: Sequence[tuple[Facts, np.ndarray]],
+    n: int,
+    scale: float,
+    generator: np.random.Generator,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return how often each record of a list occurs among n, in proportion to its weight, such that facts hold.
+
+    Args:
+        weights: the weight of each record; a record of weight 0 does not occur.
+        facts: facts, each with the cell of every record in the facts' table.
+        n: the number of records to choose.
+        scale: the factor from the facts to counts of n records.
+        generator: the source of randomness.
+
+    Returns:
+        whole numbers, and the distances of the facts that are missed, in records.
+    """
+    families = [(one.groups[cells], one.values * scale) for one, cells in facts if one.groups is not None]
+    families.sort(key=lambda family: -len(family[1]))
+    totals = np.array([float(n)])
+    expected = fit_cells(_with_totals(weights.reshape(1, -1), totals), families, totals)
+    state = generator.integers(2**64, size=1, dtype=np.uint64)
+    counts = _groups_network(families[:2], len(weights)).round(expected, totals, state).reshape(-1)
+
+    def unmet() -> np.ndarray:
+        sums = [(one, np.bincount(cells, counts, minlength=one.matrix.shape[1])) for one, cells in facts]
+        off = np.concatenate([one.unmet(one.matrix @ held, scale) for one, held in sums])
+        return off[off > 0.0]
+
+    if unmet().size:
+        cells, classes = np.unique(np.stack([cells for _, cells in facts]), axis=1, return_inverse=True)
+        about = list(enumerate(cells))
+        together = [(0, np.zeros(cells.shape[1], dtype=np.int64), 1)]
+        rows = [FactRows(one.matrix, *one.ends(scale)) for one, _ in facts]
+        possible = weights > 0.0
+        table = ChangingTable(counts, expected.reshape(-1), possible, classes.reshape(-1), about, together)
+        repair([table], rows, generator)
+    return counts.astype(np.int64), unmet()
+
+
+def _groups_network(families: Sequence[tuple[np.ndarray, np.ndarray]], cells: int) -> Network:
+    """Return the network that keeps the whole sums of at most two families of groups of cells in one row."""
+    ends, above, outwards = [np.ones(cells), np.zeros(cells)], [[-1, -1]], [[1, 0]]
+    nodes = 2
+    for side, (groups, wanted) in enumerate(families):  # the last node of a family is that of cells in no group
+        ends[side] = nodes + np.where(groups < 0, len(wanted), groups)
+        above.append([1 - side] * (len(wanted) + 1))
+        outwards.append([1 - side] * (len(wanted) + 1))
+        nodes += len(wanted) + 1
+    arrays = ([0], ends[0], [0], ends[1], np.concatenate(above), np.concatenate(outwards))
+    return Network(*(np.asarray(array, dtype=np.int32) for array in arrays))
+
+
 def table_positions(domain: Domain, table: CliqueTable, margin: Clique) -> np.ndarray:
     """Return the position of each cell of a table in a margin of it, flat."""
     rows, columns = positions(domain, table.separator, margin), positions(domain, table.new, margin)
     return (rows[:, None] + columns[None, :]).reshape(-1)
 
 
-def _unmet(
-    domain: Domain, tables: Sequence[CliqueTable], made: Mapping[int, np.ndarray], scale: float
-) -> np.ndarray:
+def _unmet(domain: Domain, tables: Sequence[CliqueTable], made: Mapping[int, np.ndarray], scale: float) -> np.ndarray:
     """Return the distances of the facts that the counts miss."""
     off = [
         facts.unmet(facts.matrix @ project(domain, tables[index].attributes, counts, facts.clique), scale)

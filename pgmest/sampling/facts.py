@@ -1,29 +1,27 @@
 """Facts: exact answers to linear queries, which rounded records hold as whole numbers.
 
-A fact is about a table inside some clique of the junction tree. Tables are rounded from the root outwards, so the counts
-of a separator are fixed before the child's table is made. `Facts.margin` gives what a fact says about a separator, so
-that the parent's table leaves the child a table that holds the fact.
+A fact is about a table inside some clique of the junction tree. Tables are rounded from the root outwards, so the
+counts of a separator are fixed before the child's table is made. `Facts.margin` gives what a fact says about a
+separator, so that the parent's table leaves the child a table that holds the fact.
 """
 
 from __future__ import annotations
 
+import sys
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from pgmest.errors import plural
+from pgmest.errors import listed, plural
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.tables.domain import Clique, Domain
 
 MET = 1e-6
 """An answer that differs from a fact by at most this much, relative to answers above 1, holds the fact."""
-
-FRAMES = 6
-"""The number of calls from `warn_of_unmet` up to the caller of `model.sample`, at whose line the warning is shown."""
 
 
 class UnmetFactsWarning(UserWarning):
@@ -95,22 +93,27 @@ class Facts:
         rows = csr_array((np.ones(chosen.size), (np.arange(chosen.size), chosen)), shape=(chosen.size, cells))
         return Facts(names, rows, sums[chosen])
 
-    def substituted(self, domain: Domain, functions: Mapping[str, tuple[str, np.ndarray]], kept: set[str]) -> Facts:
-        """Return the same facts about a table in which attributes outside `kept` are replaced by those that determine
-        them.
+    def substituted(
+        self, domain: Domain, functions: Mapping[str, tuple[str, np.ndarray]], cliques: Sequence[Clique]
+    ) -> Facts:
+        """Return the same facts about a table inside one of the cliques, of attributes that determine this table's.
 
         Args:
             domain: the attributes.
             functions: attribute -> the attribute that determines it, and its code for each code of that attribute.
-            kept: the attributes that stay.
+            cliques: the cliques. If none has such a table, the facts are returned as they are.
         """
-        ends = {name: _source(name, domain, functions, kept) for name in self.clique}
-        names = tuple(dict.fromkeys(source for source, _ in ends.values()))
-        if names == self.clique:
+        if any(set(self.clique) <= set(clique) for clique in cliques):
             return self
+        chains = {name: _sources(name, domain, functions) for name in self.clique}
+        found = ({name: [end for end in chains[name] if end[0] in clique][:1] for name in chains} for clique in cliques)
+        ends = next((each for each in found if all(each.values())), None)
+        if ends is None:
+            return self
+        names = tuple(dict.fromkeys(source for ((source, _),) in ends.values()))
         codes = dict(zip(names, np.indices(domain.project(names).shape).reshape(len(names), -1), strict=True))
         cells = np.zeros(domain.size(names), dtype=np.int64)
-        for name, (source, function) in ends.items():
+        for name, ((source, function),) in ends.items():
             cells = cells * domain[name] + function[codes[source]]
         return Facts(names, csr_array(self.matrix[:, cells]), self.values)
 
@@ -138,20 +141,36 @@ def exact_facts(measurements: Iterable[LinearMeasurement]) -> tuple[Facts, ...]:
 
 def facts_scale(n: int, total: float) -> float:
     """Return the factor from facts about a total to counts of n records: 1 if n is the total, rounded."""
-    return 1.0 if n == round(total) else n / total
+    return 1.0 if n == round(total) or not total > 0 else n / total
 
 
 def warn_of_unmet(unmet: np.ndarray, n: int) -> None:
     """Warn of facts that n records miss, given the distance of each, in records; nothing if there are none."""
     if unmet.size:
         some = "1 exact answer does" if unmet.size == 1 else f"{unmet.size:,} exact answers do"
-        warnings.warn(
+        _warn(
             f"{some} not hold in the {plural(n, 'synthetic record')}, which are off by {unmet.max():.4g} at most and "
             f"{unmet.sum():.4g} in all. Check that the exact answers are whole numbers that fit together, and that "
-            "structural zeros leave room for them.",
-            UnmetFactsWarning,
-            stacklevel=FRAMES,
+            "structural zeros leave room for them."
         )
+
+
+def warn_of_tables(facts: Sequence[Facts]) -> None:
+    """Warn of facts about tables that are inside no clique of the model; nothing if there are none."""
+    if facts:
+        names = listed(" x ".join(one.clique) for one in facts)
+        _warn(
+            f"records may miss exact answers about {names}, because no table of the model has all these attributes. "
+            "Estimate the model from these answers, too."
+        )
+
+
+def _warn(message: str) -> None:
+    """Warn at the line that called the package."""
+    frame, level = sys._getframe(), 1
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith("pgmest."):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, UnmetFactsWarning, stacklevel=level)
 
 
 def _rows(measurement: LinearMeasurement, rows: np.ndarray) -> csr_array:
@@ -168,15 +187,15 @@ def _rows(measurement: LinearMeasurement, rows: np.ndarray) -> csr_array:
     return csr_array((np.concatenate(data), np.concatenate(columns), ends), shape=(len(rows), measurement.cells))
 
 
-def _source(
-    name: str, domain: Domain, functions: Mapping[str, tuple[str, np.ndarray]], kept: set[str]
-) -> tuple[str, np.ndarray]:
-    """Return the first attribute to stay among `name` and those that determine it, and `name` as its function."""
-    code = np.arange(domain[name])
-    while name not in kept and name in functions:
-        name, function = functions[name]
-        code = code[function]
-    return name, code
+def _sources(
+    name: str, domain: Domain, functions: Mapping[str, tuple[str, np.ndarray]]
+) -> list[tuple[str, np.ndarray]]:
+    """Return the attribute and those that determine it, each with the attribute's code for each of its codes."""
+    found = [(name, np.arange(domain[name]))]
+    while found[-1][0] in functions:
+        source, function = functions[found[-1][0]]
+        found.append((source, found[-1][1][function]))
+    return found
 
 
 def positions(domain: Domain, cells: Clique, margin: Clique) -> np.ndarray:

@@ -231,7 +231,8 @@ class _Program:
         found = milp(costs, constraints=rules, bounds=bounds)
         if found.x is None or np.abs(found.x[: 2 * n] - np.rint(found.x[: 2 * n])).max(initial=0.0) > WHOLE:
             whole = np.repeat([1, 0], [2 * n, 2 * self.facts])
-            options = {"node_limit": MOST_NODES}
+            gap = 0.2 if found.x is None else min(0.2, 0.2 * MISS / max(found.fun, 1.0))
+            options = {"node_limit": MOST_NODES, "mip_rel_gap": gap}
             found = milp(costs, integrality=whole, constraints=rules, bounds=bounds, options=options)
         changes = np.zeros(n) if found.x is None else np.rint(found.x[:n]) - np.rint(found.x[n : 2 * n])
         off = self.matrix @ changes

@@ -16,7 +16,7 @@ import numpy as np
 from pgmest.data.codes import read_only
 from pgmest.sampling.clique_tables import CliqueTable, project, sampling_kernels
 from pgmest.sampling.facts import positions
-from pgmest.tables.domain import Clique, Domain
+from pgmest.tables.domain import Domain
 
 Margin = frozenset[str]
 

@@ -19,7 +19,7 @@ from pgmest.data.dataset import Dataset
 from pgmest.errors import ArgumentError, at_least
 from pgmest.inference.exact.belief_propagation import ExactOracle
 from pgmest.sampling.clique_tables import ColumnMap, clique_tables
-from pgmest.sampling.facts import Facts, facts_scale, warn_of_unmet
+from pgmest.sampling.facts import Facts, facts_scale, warn_of_tables, warn_of_unmet
 from pgmest.sampling.records import SAMPLING_METHODS, IndependentRecords, RoundedRecords
 from pgmest.tables.domain import Domain
 
@@ -69,7 +69,11 @@ class Sampler:
     def __init__(self, oracle: ExactOracle, facts: Sequence[Facts] = (), total: float = 1.0):
         self.domain: Domain = oracle.plan.tree.domain
         self._total = total
-        self._tables = clique_tables(oracle, facts)
+        cliques = list(map(set, oracle.plan.tree.cliques))
+        facts = facts if total > 0 else ()  # without a total there is nothing to scale
+        held = [one for one in facts if any(set(one.clique) <= clique for clique in cliques)]
+        self._without_clique = [one for one in facts if one not in held]
+        self._tables = clique_tables(oracle, held)
         self._codes_type = code_type(max(self.domain.shape, default=1))
         self._maps = [ColumnMap.of(self.domain, table, self._codes_type) for table in self._tables]
         self._cells = sum(table.weights.size for table in self._tables)
@@ -114,7 +118,10 @@ class Sampler:
         if method not in SAMPLING_METHODS:
             raise ArgumentError.of("method", method, SAMPLING_METHODS)
         number = int(np.random.default_rng(seed).integers(2**64, dtype=np.uint64))
-        made = SAMPLING_METHODS[method](self.domain, self._tables, self._maps, n, number, facts_scale(n, self._total))
+        if method == "round":
+            warn_of_tables(self._without_clique)
+        scale = facts_scale(n, self._total)
+        made = SAMPLING_METHODS[method](self.domain, self._tables, self._maps, n, number, scale)
         warn_of_unmet(made.unmet, n)
         return made
 
