@@ -284,3 +284,10 @@ def test_an_attribute_that_determines_another_stands_for_it():
     assert moved.clique == ("county", "sex")
     assert (moved.matrix @ np.arange(8)).tolist() == [0 + 2, 1 + 3, 4 + 6, 5 + 7]
     assert facts.substituted(domain, functions, [("state", "sex")]) is facts
+
+
+def test_a_model_without_records_has_no_counts_to_scale():
+    model = pg.Model(pg.CliqueVector.zeros({"a": 2}, ["a"]), 0, measurements=(pg.LinearMeasurement.exact([0, 0], "a"),))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert (model.sample().records, model.sample(5).records) == (0, 5)
