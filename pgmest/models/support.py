@@ -272,10 +272,7 @@ class SupportModel(Distribution):
         check_records(n, 8)
         generator = np.random.default_rng(seed)
         facts = self.held_facts() if method == "round" and self.total > 0 else ()
-        if facts:
-            rows = self._rows_with(facts, n, generator)
-        else:
-            rows = sampled_rows(self.probabilities, n, method, generator)
+        rows = self._rows_with(facts, n, generator) if facts else sampled_rows(self.probabilities, n, method, generator)
         records = self.records.take(rows)
         return Dataset(self.domain, records.columns, records.records)
 
