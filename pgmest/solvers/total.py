@@ -93,7 +93,7 @@ def estimate_total(measurements: Iterable[LinearMeasurement], domain: Domain | M
             "determines it, because no combination of its queries adds up every cell once. "
             "Pass total=..., or measure it, as with a whole marginal or LinearMeasurement(noisy_count, clique=(), ...)."
         )
-    return _combined(found)
+    return _combined(found, max(_least_total(group) for group in groups.values()))
 
 
 @dataclass(frozen=True)
@@ -112,12 +112,37 @@ class _Evidence:
     high: float
 
 
-def _combined(found: Sequence[_Evidence]) -> TotalEstimate:
-    """Return the inverse-variance combination of estimates with noise or ends, within the range that all allow."""
+def _least_total(group: Sequence[LinearMeasurement]) -> float:
+    """Return a total that answers without noise need at least, those of one set of attributes.
+
+    Answers that add up cells, each in at most s answers, need a total of at least 1/s of their sum.
+    """
+    least, everywhere, lows = 0.0, 0.0, 0.0
+    for measurement in group:
+        if measurement.low is None:
+            continue
+        times, squares = (
+            measurement.transpose_cells(np.ones(measurement.rows)),
+            measurement.weighted_column_squares(1.0),
+        )
+        if not np.allclose(times, squares):  # not a matrix of zeros and ones
+            continue
+        low = math.fsum(np.maximum(measurement.low, 0.0))
+        least = max(least, low / max(times.max(), 1.0))
+        if measurement.clique == group[0].clique:
+            everywhere, lows = everywhere + times, lows + low
+    return max(least, lows / max(float(np.max(everywhere)), 1.0))
+
+
+def _combined(found: Sequence[_Evidence], least: float) -> TotalEstimate:
+    """Return the inverse-variance combination of estimates with noise or ends, in the range that all allow.
+
+    The total is at least `least`.
+    """
     precision = math.fsum(1.0 / evidence.variance for evidence in found)
     value = math.fsum(evidence.value / evidence.variance for evidence in found) / precision
     stddev = math.sqrt(1.0 / precision)
-    low, high = max(0.0, *(one.low for one in found)), min(one.high for one in found)
+    low, high = max(least, *(one.low for one in found)), min(one.high for one in found)
     if low <= high:
         value = min(max(value, low), high)
     return TotalEstimate(max(value, min(stddev, 1.0, high if high > 0 else 1.0)), stddev)

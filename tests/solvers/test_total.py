@@ -276,3 +276,20 @@ def test_where_nothing_determines_the_total_an_error_says_so(measurements, count
 def test_a_measurement_of_another_domain_is_refused():
     with pytest.raises(MeasurementShapeError):
         estimate_total([LinearMeasurement([1.0], "a")], DOMAIN)
+
+
+@pytest.mark.parametrize(
+    ("facts", "least"),
+    [
+        ([LinearMeasurement.exact(np.ma.masked_equal([60.0, -1.0, 55.0], -1.0), "a")], 115.0),
+        ([LinearMeasurement.exact([70.0], "a", query=queries.point(3, 0)),
+          LinearMeasurement.exact([45.0], "a", query=queries.point(3, 2))], 115.0),
+        ([LinearMeasurement.exact([70.0], "a", query=queries.point(3, 0)),
+          LinearMeasurement.exact([115.0], "a", query=queries.subset(3, [0, 1]))], 115.0),
+        ([LinearMeasurement.between([115.0], [400.0], ("a", "b"), query=queries.subset(6, [1, 2]))], 115.0),
+        ([LinearMeasurement.exact([115.0], "a", query=[[1.0, -1.0, 0.0]])], 0.0),
+    ],
+)  # fmt: skip
+def test_answers_without_noise_need_a_least_total(facts, least):
+    noisy = LinearMeasurement([100.0], (), stddev=5.0)
+    assert estimate_total([*facts, noisy], DOMAIN) == TotalEstimate(max(100.0, least), pytest.approx(5.0))

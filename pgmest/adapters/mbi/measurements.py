@@ -103,7 +103,7 @@ def total_of(theirs: Iterable[Any], ours: Iterable[LinearMeasurement], domain: D
     """Return the estimated number of records, at least 1; 1 if no measurement determines it, as in mbi."""
     used = [mine for their, mine in zip(theirs, ours, strict=True) if counts_for_total(their)]
     try:
-        return estimate_total(used, domain).value
+        return max(1.0, estimate_total(used, domain).value)
     except TotalError:
         return 1.0
 
