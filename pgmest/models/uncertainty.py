@@ -195,11 +195,11 @@ def _shifted(
     answers: np.ndarray,
     generator: np.random.Generator,
 ) -> LinearMeasurement:
-    """Return ends as far apart as those of the measurement, with the exact answers uniformly between them.
+    """Return ends as far apart as those of the measurement, with the answers uniformly between them.
 
-    Open ends stay as they are.
+    Open ends, and facts, whose ends are equal, stay as they are.
     """
-    closed = np.isfinite(high)
+    closed = np.isfinite(high) & (high > low)
     widths = np.where(closed, np.where(closed, high, low) - low, 0.0)
     starts = np.where(closed, answers - generator.uniform(size=len(answers)) * widths, low)
     ends = np.where(closed, starts + widths, high)

@@ -49,6 +49,8 @@ FURTHEST = 1e3
 """The largest move of a cell, in standard deviations."""
 LEFT = 1e-3
 """The share of a cell that is left at least, so that functions which divide by sums of cells stay finite."""
+AGREE = 1e-9
+"""Draws of a query whose deviation is at most this share of its counts agree up to rounding errors."""
 SMALLEST_STEP = 1e-9
 """Smaller steps and divisors, in counts, are replaced by this."""
 
@@ -121,7 +123,8 @@ class CommonError:
         own = np.var(self.tables[:, used] @ weights[:, used].T, axis=0)
         aligned = np.max([(np.abs(weights) @ spread) ** 2 for spread in self.spreads], axis=0)
         answers, variances = self.unbiased.of(self.names, weights.reshape(len(weights), *self.domain.shape))
-        known = np.isfinite(variances)
+        # A query on which all draws agree is determined by exact answers, and has no error.
+        known = np.isfinite(variances) & (own > (AGREE * (np.abs(weights) @ mean)) ** 2)
         common, v = np.maximum(aligned - own, 0.0), np.where(known, np.maximum(variances - own, 0.0), 0.0)
         gain = np.where(known, common / np.maximum(common + v, 1e-300), 0.0)
         # Normal scores in random order, rather than draws, so that quantiles have no Monte Carlo error.

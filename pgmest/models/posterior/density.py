@@ -8,7 +8,7 @@ log-likelihood. Then
 
 is minus the log-density. A gradient takes two sweeps over the junction tree: one for the marginals, one for the
 covariance times a vector. Two more sweeps give the product with the Gauss-Newton Hessian $N^2 C W C + I / s^2$, where W
-is the Fisher information of the answers about the marginals.
+is the Fisher information of the answers about the marginals. Exact answers are very precise ones here (facts.py).
 
 Points are flat arrays: $\theta - b$ on the problem's cliques, the prior's log scales, then log N. Structural zeros
 never move.
@@ -25,6 +25,7 @@ import numpy as np
 from pgmest.losses.base import cell_positions, dot
 from pgmest.losses.likelihood import NegativeLogLikelihood
 from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.models.posterior.facts import FactsMove, exact_total, precise_measurements, regressed
 from pgmest.models.posterior.prior import CellPrior, InteractionPrior, NormalPrior
 from pgmest.models.posterior.strength import independent_center
 from pgmest.models.refittable import Refittable
@@ -66,8 +67,9 @@ class PosteriorDensity:
         refit: the recipe of the model's estimate.
         measurements: the answers.
         prior: the prior of potentials and total.
-        log_total: the log of the estimated total; the total stays there if it is known.
+        log_total: the log of the estimated total; the total stays there if it is known. Facts may determine another.
         center: the center of the potentials' prior, without the base; by default 0.
+        draws: the number of draws that will be made, on which the treatment of exact answers depends.
         scatters: whether the prior is for a table of that many records, whose small counts have their own sampling
             error.
 
@@ -84,24 +86,34 @@ class PosteriorDensity:
         log_total: float,
         center: np.ndarray | None = None,
         scatters: bool = True,
+        draws: int = 1000,
     ):
+        self.draws: int = draws
         self.scatters: bool = scatters
         self.refit: Refit = refit
         self.prior: NormalPrior | InteractionPrior = prior
         self.measurements: tuple[LinearMeasurement, ...] = tuple(measurements)
         self.oracle: ExactOracle | CollapsedOracle = refit.oracle()
         self.layout: Layout = self.oracle.layout
-        self.likelihood: NegativeLogLikelihood = NegativeLogLikelihood(self.measurements, self.layout.domain)
+        domain = self.layout.domain
+        self.likelihood: NegativeLogLikelihood = NegativeLogLikelihood(
+            precise_measurements(self.measurements, draws), domain
+        )
+        self.facts: FactsMove | None = FactsMove.of(measurements, self.layout)
         self.base: np.ndarray = refit.base
+        if self.facts is not None:
+            self.base = refit.base.copy()
+            self.base[self.facts.excluded] = -np.inf
+        known = exact_total(self.measurements, domain)
+        self.total_known: bool = known is not None or isinstance(refit.objective.total, int | float | np.number)
+        self.log_total: float = log_total if known is None else math.log(known)
         self.open: np.ndarray = np.isfinite(self.base)
         self.cells: int = len(self.base)
         center, expected = (np.zeros(self.cells) if center is None else center), None
         if scatters:
-            expected = self.oracle.run(self.base + center, math.exp(log_total))[0].copy()
+            expected = self.oracle.run(self.base + center, math.exp(self.log_total))[0].copy()
         self.cell_prior: CellPrior = prior.on(self.layout, center, self.open, expected)
         self.size: int = self.cells + len(self.cell_prior.log_scales) + 1
-        self.log_total: float = log_total
-        self.total_known: bool = isinstance(refit.objective.total, int | float | np.number)
         self.evaluations: int = 0
         self._read = _positions(self.layout, self.likelihood.cliques)
         self._slopes = np.zeros(self.cells)
@@ -113,6 +125,7 @@ class PosteriorDensity:
         refit: Refit,
         measurements: Sequence[LinearMeasurement],
         prior: NormalPrior | InteractionPrior,
+        draws: int = 1000,
     ) -> PosteriorDensity:
         """Return the density around an estimated model, with interactions centered on independent attributes.
 
@@ -124,12 +137,12 @@ class PosteriorDensity:
         if not np.any(base.flat[np.isfinite(base.flat)]):
             singles = {name: model.project(name) for name in base.layout.domain}
             center = independent_center(base.layout.domain, base.layout.cliques, singles).flat
-        return cls(refit, measurements, prior, float(np.log(model.total)), center)
+        return cls(refit, measurements, prior, float(np.log(model.total)), center, draws=draws)
 
     def twin(self) -> PosteriorDensity:
         """Return the same density with a separate oracle, for another thread."""
         return PosteriorDensity(
-            self.refit, self.measurements, self.prior, self.log_total, self.cell_prior.center, self.scatters
+            self.refit, self.measurements, self.prior, self.log_total, self.cell_prior.center, self.scatters, self.draws
         )
 
     def likely_scales(self, point: np.ndarray) -> np.ndarray:
@@ -146,6 +159,22 @@ class PosteriorDensity:
     def marginals(self, point: np.ndarray) -> np.ndarray:
         """Return the marginals at a point, in counts, on the problem's cliques."""
         return self.oracle.run(self.base + point[: self.cells], math.exp(point[-1]))[0]
+
+    def given_facts(self, points: np.ndarray) -> tuple[np.ndarray, float]:
+        """Return draws, shape (draws, size), that have the facts, and the largest distance of any from a fact."""
+        if self.facts is None or not self.facts.kept.any():
+            return points, 0.0
+        missed = np.stack([self.facts.missed(self.marginals(point)) for point in points])
+        moved = [self._onto_facts(point) for point in regressed(points, missed)]
+        return np.stack([point for point, _ in moved]), max(missed for _, missed in moved)
+
+    def _onto_facts(self, point: np.ndarray) -> tuple[np.ndarray, float]:
+        """Return the point with potentials whose marginals have the facts, and the distance from the worst fact."""
+        assert self.facts is not None
+        moved, opened, total = point.copy(), np.flatnonzero(self.open), math.exp(point[-1])
+        theta = self.facts.onto(self.base + point[: self.cells], total, self.oracle)
+        moved[opened] = theta[opened] - self.base[opened]
+        return moved, float(np.abs(self.facts.missed(self.marginals(moved))).max(initial=0.0))
 
     def energy(self, point: np.ndarray, tempering: float = 1.0) -> tuple[float, np.ndarray]:
         """Return U and its gradient; the likelihood has the weight `tempering`."""

@@ -87,8 +87,11 @@ def draw(
         name = "hmc"
     else:
         name = "laplace"
+    moved, missed = density.given_facts(found.reshape(-1, density.size))
+    found = moved.reshape(found.shape)
     counts = _counts(density, found, generator)
-    facts |= {"method": name, "misfit": float(misfit), "seconds": time.perf_counter() - started}
+    facts |= {"method": name, "misfit": float(misfit), "missed": missed}
+    facts |= {"seconds": time.perf_counter() - started}
     return Draws(found, PosteriorReport.of(counts, np.exp(found[:, :, -1]), **facts))
 
 

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 About = Literal["table", "population"]
 
+CERTAIN = 1e-10
+"""Ends that are within this share of the number of records are those of an answer that exact answers determine."""
 CELLS_AT_ONCE = 2**21
 """The tables of several draws are raked together up to this number of cells."""
 
@@ -189,7 +191,8 @@ class Posterior:
         as unbiased answers leave room for such errors (`pgmest.models.posterior.common_error`). Therefore sums of many
         small cells are as certain as the noise allows, and no more.
 
-        Marginals of the table itself are whole numbers, so their ends are rounded outwards.
+        Marginals of the table itself are whole numbers, so their ends are rounded outwards. Answers that exact
+        measurements determine have ends of distance zero.
 
         Args:
             level: the posterior probability inside.
@@ -206,7 +209,7 @@ class Posterior:
             values = self._with_common_error(values, query, clique, given or {}, about)
         low, high = np.quantile(values, (0.5 - 0.5 * level, 0.5 + 0.5 * level), axis=0)
         if about == "table" and clique is None and is_names(query):
-            low, high = np.floor(low + WHOLE), np.ceil(high - WHOLE)
+            low, high = _whole_ends(low, high, CERTAIN * self.total)
         return Interval(Factor(domain, low), Factor(domain, high), level, "posterior", about, basis)
 
     # -- records ----------------------------------------------------------------------------------------------------
@@ -217,7 +220,7 @@ class Posterior:
         n: int | None = None,
         *,
         attributes: Iterable[str] | str | None = None,
-        about: About = "population",
+        about: About | None = None,
         seed: int | np.random.Generator | None = None,
     ) -> list[Dataset]:
         """Draw m synthetic tables, each from another draw, for analyses whose results `pgmest.inference.combine` joins.
@@ -229,7 +232,9 @@ class Posterior:
                 has other unmeasured dependence, so that the combined standard error of a coefficient covers it. By
                 default all attributes, as the draws' models have them.
             about: "population": independent records, as the combining rules for populations need them; "table": records
-                as close to the draw as whole numbers can be, so that the tables differ by the noise alone.
+                as close to the draw as whole numbers can be, so that the tables differ by the noise alone. The default
+                is "population", or "table" if there are exact answers, which independent records would not have; the
+                combining rule for tables of kind "table" is "multiple_imputation".
             seed: the same seed gives the same tables.
 
         Raises:
@@ -237,6 +242,8 @@ class Posterior:
         """
         if at_least("m", m, 1) > len(self):
             raise ArgumentError.of("m", m, f"at most {len(self):,}, the number of draws; raise draws= of posterior()")
+        if about is None:
+            about = "population" if self.density.facts is None else "table"
         if about not in ("table", "population"):
             raise ArgumentError.of("about", about, ("table", "population"))
         generator = np.random.default_rng(seed)
@@ -417,6 +424,13 @@ class Posterior:
             f"  prior        {self.prior}",
         ]
         return "\n".join([*lines, *(f"  {line}" for line in str(self.report).splitlines())])
+
+
+def _whole_ends(low: np.ndarray, high: np.ndarray, rounding: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ends rounded outwards to whole numbers, except for answers that are certain up to rounding errors."""
+    certain, nearest = high - low <= rounding, np.rint(low)
+    value = np.where(np.abs(low - nearest) <= max(WHOLE, rounding), nearest, low)
+    return np.where(certain, value, np.floor(low + WHOLE)), np.where(certain, value, np.ceil(high - WHOLE))
 
 
 def _records(table: Factor, n: int | None, about: About, generator: np.random.Generator) -> Dataset:

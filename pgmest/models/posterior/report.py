@@ -14,6 +14,8 @@ GOOD_R_HAT = 1.05
 MOST_DIVERGENT = 0.02
 """The largest acceptable share of divergent trajectories; more of them hint at regions that are not reached."""
 
+MISSED = 1e-3
+"""The distance of a draw from an exact answer, in records, from which on the report mentions it."""
 FEW = 100.0
 """With fewer effective draws than this, the report warns of the Monte Carlo error of quantiles."""
 
@@ -32,6 +34,7 @@ class PosteriorReport:
         divergent: the number of trajectories that diverged.
         acceptance: the mean acceptance probability.
         misfit: for Laplace's approximation, the standard deviation of the log of the ratio of the densities, in nats.
+        missed: the largest distance of a draw from an exact answer, in records.
         gradients: the number of gradients of the log-density, over all chains and the warm-up.
         seconds: the total time.
     """
@@ -48,6 +51,7 @@ class PosteriorReport:
     divergent: int
     acceptance: float
     misfit: float
+    missed: float
     gradients: int
     seconds: float
 
@@ -90,4 +94,8 @@ class PosteriorReport:
             lines.append(f"not reliable yet: {trouble}; raise warm_up= or draws=.")
         elif self.bulk_ess < FEW:
             lines.append("some cells have few effective draws: raise draws= before quoting their intervals.")
+        if self.missed > MISSED:
+            lines.append(
+                f"some exact answers are missed by up to {self.missed:,.2g} records: they may contradict others."
+            )
         return "\n".join(lines)

@@ -29,7 +29,7 @@ class UnbiasedAnswers:
     """Unbiased answers to linear queries from measured tables.
 
     Attributes:
-        measurements: the answers, of which only noisy tables of counts are used.
+        measurements: the answers, of which only noisy and exact tables of counts are used.
         domain: all attributes.
         total: the number of records, if it is known.
     """
@@ -46,11 +46,8 @@ class UnbiasedAnswers:
             weights: the queries' weights on its cells, shape (queries, *domain.project(names).shape).
         """
         parts = {part: _part(weights, names, part) for part in closure([names])}
-        seen = [table for table in self._tables(names) if np.all(table.variances > 0)]
-        precisions = {
-            part: [table.precision(self.domain, part) if set(part) <= set(table.names) else 0.0 for table in seen]
-            for part in parts
-        }
+        seen = [table for table in self._tables(names) if table.exact or np.all(table.variances > 0)]
+        precisions = {part: _precisions(seen, part, self.domain) for part in parts}
         answers, variances = np.zeros(len(weights)), np.zeros(len(weights))
         if self.total is not None:
             answers += parts.pop(()).reshape(-1) * self.total
@@ -73,7 +70,7 @@ class UnbiasedAnswers:
 
     def _tables(self, names: Clique) -> Iterator[_SharedTable]:
         for measurement in self.measurements:
-            if measurement.query is None and measurement.noisy:
+            if measurement.query is None and (measurement.noisy or measurement.exact_rows.all()):
                 yield _SharedTable.of(measurement, names, self.domain)
 
 
@@ -84,6 +81,7 @@ class _SharedTable:
     names: Clique
     values: np.ndarray
     variances: np.ndarray
+    exact: bool
 
     @classmethod
     def of(cls, measurement: LinearMeasurement, names: Clique, domain: Domain) -> _SharedTable:
@@ -92,16 +90,24 @@ class _SharedTable:
         kept = tuple(name for name in names if name in clique)
         axes = [clique.index(name) for name in kept]
         others = [axis for axis in range(len(clique)) if axis not in axes]
-        noise = np.broadcast_to(np.square(measurement.stddev), (measurement.rows,))
+        noise = np.broadcast_to(np.square(measurement.stddev) * measurement.noisy, (measurement.rows,))
         sums = (
             cells.reshape(shape).transpose(*axes, *others).sum(axis=tuple(range(len(axes), len(clique))))
             for cells in (measurement.values, noise)
         )
-        return cls(kept, *sums)
+        return cls(kept, *sums, exact=not measurement.noisy)
 
     def precision(self, domain: Domain, part: Clique) -> float:
         """Return the precision of the cells of a part, once the other attributes are summed out."""
         return domain.size(part) / float(self.variances.sum())
+
+
+def _precisions(tables: Sequence[_SharedTable], part: Clique, domain: Domain) -> list[float]:
+    """Return the weight of each table's estimate of a part; exact tables alone have one if there are any."""
+    showing = [set(part) <= set(table.names) for table in tables]
+    if any(shows and table.exact for shows, table in zip(showing, tables, strict=True)):
+        return [float(shows and table.exact) for shows, table in zip(showing, tables, strict=True)]
+    return [table.precision(domain, part) if shows else 0.0 for shows, table in zip(showing, tables, strict=True)]
 
 
 def _part(weights: np.ndarray, names: Clique, part: Clique) -> np.ndarray:
