@@ -14,11 +14,13 @@
 
 PYTHON ?= python3
 VENV ?= .venv
-PYTEST_FLAGS ?= -n auto
+PYTEST_FLAGS ?= -n auto --dist worksteal
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
 
 COMPILE_KERNELS := import pgmest as pg; pg.estimate([pg.LinearMeasurement([1, 2], "a")], {"a": 2}).sample()
+COMPILE_ALL := from pgmest.cli.warm_up import compile_all; compile_all()
+KERNELS := $(shell grep -rlE '^@(compiled|_cached)' --include='*.py' pgmest)
 
 # At least 99 % of the exported names have a known type. The others derive from untyped classes of mbi and scikit-learn.
 TYPED := import json, sys; share = json.load(sys.stdin)["typeCompleteness"]["completenessScore"]; \
@@ -30,10 +32,10 @@ TYPED := import json, sys; share = json.load(sys.stdin)["typeCompleteness"]["com
 demo: $(VENV)/.installed-plot
 	$(BIN)/python -m pgmest.cli.demo
 
-test: $(VENV)/.installed-dev
+test: $(VENV)/.kernels
 	$(BIN)/python -m pytest $(PYTEST_FLAGS)
 
-search: $(VENV)/.installed-dev
+search: $(VENV)/.kernels
 	@seed=$${SEED:-$$($(PYTHON) -c 'import random; print(random.SystemRandom().randrange(2 ** 32))')}; \
 	echo "Random examples of seed $$seed. To repeat them: make search SEED=$$seed"; \
 	HYPOTHESIS_PROFILE=search $(BIN)/python -m pytest $(PYTEST_FLAGS) -m 'hypothesis and not tries' --hypothesis-seed=$$seed
@@ -86,7 +88,7 @@ sbom: $(VENV)/.installed-dist
 	@echo 'wrote build/sbom.json'
 
 clean:
-	rm -rf demo-output build dist .pytest_cache .ruff_cache .hypothesis
+	rm -rf demo-output build dist .pytest_cache .ruff_cache .hypothesis $(VENV)/.kernels
 	find pgmest tests experiments -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 # The stamp files make an extra install again when pyproject.toml changes.
@@ -98,6 +100,12 @@ $(VENV)/.installed-plot: pyproject.toml | $(VENV)/.pip
 $(VENV)/.installed-dev: pyproject.toml | $(VENV)/.pip
 	$(INSTALL) '.[dev]'
 	@touch $@ $(VENV)/.installed-plot
+
+# Otherwise each process of pytest would compile the kernels for itself.
+$(VENV)/.kernels: $(KERNELS) | $(VENV)/.installed-dev
+	@echo 'compiling kernels: a minute on two cores, once'
+	@$(BIN)/python -c '$(COMPILE_ALL)'
+	@touch $@
 
 $(VENV)/.installed-docs: pyproject.toml | $(VENV)/.pip
 	$(INSTALL) '.[docs]'

@@ -89,19 +89,24 @@ def _run(options: argparse.Namespace) -> None:
             "the user who installed pgmest."
         )
     say(f"compiling into {folder} ...")
-    count = options.processes or os.cpu_count() or 1
-    compile_all(folder, count)
+    compile_all(folder, options.processes)
     print(f"kernels are ready in {folder} ({time.perf_counter() - started:.0f} s)")
 
 
-def compile_all(folder: Path, processes: int) -> None:
-    """Compile every kernel into a folder in several processes: first those of the sweeps, then those that need them.
+def compile_all(folder: Path | None = None, processes: int | None = None) -> None:
+    """Compile every kernel: first those of the sweeps, then those that need them.
+
+    Args:
+        folder: the folder for the kernels (default: the one that this process uses).
+        processes: the number of processes that compile (default: one per core).
 
     Raises:
         PgmestError: a process failed.
     """
-    environment = {**os.environ, "PGMEST_CACHE_DIR": str(folder), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     environment["PYTHONSAFEPATH"] = "1"  # do not import another `pgmest` from the current folder
+    if folder is not None:
+        environment["PGMEST_CACHE_DIR"] = str(folder)
     sweep = "from pgmest.inference.exact.kernel_loading import compile_sweep; compile_sweep({!r})"
 
     def run(program: str) -> None:
@@ -111,7 +116,7 @@ def compile_all(folder: Path, processes: int) -> None:
         if done.returncode:
             raise PgmestError(f"compiling failed: {(done.stderr.strip().splitlines() or ['no message'])[-1]}")
 
-    with ThreadPoolExecutor(processes) as pool:
+    with ThreadPoolExecutor(processes or os.cpu_count() or 1) as pool:
         for programs in ([sweep.format(name) for name in SWEEPS], list(USES.values())):
             list(pool.map(run, programs))
 

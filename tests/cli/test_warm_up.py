@@ -34,6 +34,15 @@ def test_a_program_that_fails_is_an_error(tmp_path, monkeypatch):
     assert os.environ.get("PGMEST_CACHE_DIR") != str(tmp_path)
 
 
+def test_without_a_folder_kernels_go_where_this_process_keeps_its_own(monkeypatch):
+    monkeypatch.delenv("PGMEST_CACHE_DIR", raising=False)
+    monkeypatch.setattr(warm_up, "SWEEPS", ())
+    monkeypatch.setattr(
+        warm_up, "USES", {"where": "import os; assert 'PGMEST_CACHE_DIR' not in os.environ, 'another folder'"}
+    )
+    warm_up.compile_all()
+
+
 def test_what_is_compiled_is_this_package_whatever_lies_in_the_current_folder(tmp_path, monkeypatch):
     (tmp_path / "pgmest").mkdir()
     (tmp_path / "pgmest" / "__init__.py").write_text("raise SystemExit('another pgmest')")

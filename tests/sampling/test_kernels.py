@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -65,24 +66,45 @@ def test_a_call_across_files_would_be_found(called, tmp_path, monkeypatch):
     assert called_elsewhere(f"stale{name}_kernels") == [f"draw calls {called}"]
 
 
-@pytest.mark.parametrize("name", compiled.CALLED)
-def test_a_change_of_what_all_kernels_may_call_compiles_them_anew(name, tmp_path):
-    """A copy of the package, whose kernel is loaded from the disk until that file changes."""
-    package = shutil.copytree(ROOT, tmp_path / "pgmest", ignore=shutil.ignore_patterns("__pycache__", "_kernels"))
-    program = (
-        "import numpy as np\nfrom pgmest._base.compiled import compiled\n"
-        "from pgmest.inference.exact.kernels import settle_peaks as kernel\n"
-        "kernel(np.zeros((1, 25), dtype=np.int64), 0, np.zeros(1))\n"
-        "print(sum(kernel.stats.cache_hits.values()))"
-    )
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "PGMEST_CACHE_DIR": str(tmp_path / "cache")}
+@dataclass(frozen=True)
+class Copy:
+    """A copy of the package in a folder, with a cache of its own."""
 
-    def hits() -> int:
+    folder: Path
+
+    def __post_init__(self) -> None:
+        shutil.copytree(ROOT, self.folder / "pgmest", ignore=shutil.ignore_patterns("__pycache__", "_kernels"))
+
+    def loads(self) -> int:
+        """Call a kernel in a new process, and return how often it was loaded from the disk."""
+        program = (
+            "import numpy as np\nfrom pgmest._base.compiled import compiled\n"
+            "from pgmest.inference.exact.kernels import settle_peaks as kernel\n"
+            "kernel(np.zeros((1, 25), dtype=np.int64), 0, np.zeros(1))\n"
+            "print(sum(kernel.stats.cache_hits.values()))"
+        )
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(self.folder),
+            "PGMEST_CACHE_DIR": str(self.folder / "cache"),
+        }
         command = [sys.executable, "-c", program]
-        run = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+        run = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, check=True)
         return int(run.stdout)
 
-    assert [hits(), hits()] == [0, 1]
-    changed = package / name
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory) -> Copy:
+    """A copy of the package that has compiled the kernel once."""
+    copy = Copy(tmp_path_factory.mktemp("copy"))
+    assert copy.loads() == 0
+    return copy
+
+
+@pytest.mark.parametrize("name", compiled.CALLED)
+def test_a_change_of_what_all_kernels_may_call_compiles_them_anew(name, copy):
+    """The kernel is loaded from the disk until that file changes."""
+    assert copy.loads() == 1
+    changed = copy.folder / "pgmest" / name
     changed.write_text(changed.read_text() + "\n")
-    assert [hits(), hits()] == [0, 1]
+    assert copy.loads() == 0

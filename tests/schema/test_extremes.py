@@ -137,7 +137,12 @@ def changes_nothing(engine: str, physical: str, extremes: list[int]) -> None:
         np.testing.assert_array_equal(codes, others[: len(usual)])
 
 
-CASES = [case for case in itertools.product(ENGINES, PHYSICAL) if not never_read(*case)]
+def repeats(engine: str, physical: str) -> bool:
+    """Return whether the values are those of another case: DuckDB keeps no zone, and is slow to plan a query."""
+    return engine == "duckdb" and physical.startswith("timestamp[") and not physical.endswith((" None]", " UTC]"))
+
+
+CASES = [case for case in itertools.product(ENGINES, PHYSICAL) if not never_read(*case) and not repeats(*case)]
 
 
 @pytest.mark.parametrize(("engine", "physical"), CASES)
