@@ -66,9 +66,9 @@ def test_with_budget_to_burn_the_worst_item_is_chosen_first_and_learnt(estimator
         item.clique: np.abs(item.answer(uniform.project(item.clique)) - item.answer(data.project(item.clique)))
         for item in pairs
     }
-    result = fit(data, pairs, epsilon=500.0, rounds=1, **estimator)
+    result = fit(data, pairs, epsilon=60.0, rounds=1, **estimator)
     assert result.details["chosen"] == [max(errors, key=lambda clique: errors[clique].sum())]
-    full = fit(data, pairs, epsilon=500.0, rounds=12, **estimator)
+    full = fit(data, pairs, epsilon=60.0, rounds=12, **estimator)
     before = workload_error(data, uniform, pairs)
     assert workload_error(data, full, pairs) < (0.02 if estimator["estimator"] == "pgm" else 0.95) * before
 
