@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -78,11 +78,11 @@ class Controls:
         """The total of all controls, which must agree."""
         return float(next(iter(self.tables.values())).sum())
 
-    def text(self, names: Clique, cell: Sequence[int]) -> str:
+    def text(self, names: Clique, cell: Iterable[Any]) -> str:
         """Return the labels of a cell, such as "sex='f', age='old'"."""
         shown = []
         for name, code in zip(names, cell, strict=True):
-            label = list(self.labels[name])[code]
+            label = list(self.labels[name])[int(code)]
             shown.append(f"{name}={label.item() if isinstance(label, np.generic) else label!r}")
         return ", ".join(shown)
 
@@ -126,6 +126,7 @@ class Controls:
         """
         table = narrowed(frame, list(self.labels))
         given = read_columns(frame, [weights])[weights] if isinstance(weights, str) else weights
+        _check_index(frame, given)
         base = np.ones(len(table)) if given is None else as_weights(given, len(table))
         counted = base > 0
         found = {name: self._codes_of(table[name].to_list(), name, counted) for name in self.labels}
@@ -161,6 +162,15 @@ class Controls:
                 raise ControlError(
                     f"{plural(len(cells), 'cell')} of {' x '.join(names)} {problem}: {listed(cells, SHOWN)}. {remedy}."
                 )
+
+
+def _check_index(frame: Any, weights: Any) -> None:
+    """Check that a Series of weights has the rows of a pandas frame in the same order."""
+    ours, theirs = getattr(frame, "index", None), getattr(weights, "index", None)
+    if hasattr(ours, "equals") and hasattr(theirs, "equals") and not theirs.equals(ours):  # type: ignore[union-attr]
+        raise ArgumentError(
+            "weights= has another index than the frame; give an array in the order of its rows (.to_numpy())."
+        )
 
 
 def _code(known: Mapping[Any, int], item: Any) -> int:

@@ -107,7 +107,9 @@ def _possible(controls: Controls, data: Dataset) -> Dataset:
     named = list(controls.tables)
     places = [support.domain.axes(names) for names in named]
     cells = [
-        np.ravel_multi_index(tuple(support.codes[list(axes)].astype(np.int64)), controls.tables[names].shape)
+        np.asarray(
+            np.ravel_multi_index(tuple(support.codes[list(axes)].astype(np.int64)), controls.tables[names].shape)
+        )
         for names, axes in zip(named, places, strict=True)
     ]
     totals = [controls.tables[names].reshape(-1) / controls.total for names in named]
@@ -131,7 +133,7 @@ def _contradiction(controls: Controls, named: list[Clique], found: list[tuple[in
         names = named[position]
         table = controls.tables[names]
         place = np.unravel_index(cell, table.shape)
-        texts.append(f"{controls.text(names, [int(code) for code in place])}: {table[place]:.10g}")
+        texts.append(f"{controls.text(names, place)}: {table[place]:.10g}")
     return ControlError(
         "no weights of these respondents meet the controls, because some combinations have no respondents. These "
         f"contradict each other: {listed((f'({text})' for text in texts), 2 * SHOWN)}. Combine categories, or correct "

@@ -30,7 +30,7 @@ def checked_clique(attributes: Iterable[str] | str) -> Clique:
     """
     names = (attributes,) if isinstance(attributes, str) else tuple(attributes)
     if not all(isinstance(name, str) for name in names):
-        raise MeasurementError(f"a clique must consist of attribute names (strings), got {attributes!r}.")
+        raise MeasurementError(f"a clique must consist of attribute names (strings), got {excerpt(attributes)}.")
     if len(set(names)) != len(names):
         raise DuplicateAttributeError.of(names, f"the clique {names}")
     return names

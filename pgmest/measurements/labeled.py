@@ -90,7 +90,7 @@ class _Labeled:
         seen = np.zeros(shape, dtype=bool)
         seen[tuple(positions)] = True
         if not seen.all():
-            raise _incomplete(where, shape, np.count_nonzero(seen))
+            raise _incomplete(where, shape, int(np.count_nonzero(seen)))
         table = np.empty(shape, dtype=self.cells.dtype)
         table[tuple(positions)] = self.cells
         return table
@@ -204,7 +204,7 @@ def without_masked(
     spread = np.ma.getdata(deviations) if np.ma.isMaskedArray(deviations) else np.asarray(deviations)
     if spread.size == shown.size and spread.ndim > 0:
         spread = spread.reshape(-1)[shown.reshape(-1)]
-    cells = sparse.eye_array(shown.size, format="csr")[np.flatnonzero(shown)]
+    cells = sparse.csr_array(sparse.eye_array(shown.size))[np.flatnonzero(shown)]
     return np.ma.getdata(values)[shown], spread, cells, shown.shape
 
 

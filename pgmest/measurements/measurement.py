@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmest.errors import ArgumentError, MeasurementError, MeasurementShapeError
+from pgmest.errors import ArgumentError, MeasurementError, MeasurementShapeError, excerpt
 from pgmest.measurements.checks import (
     LARGEST_ANSWER,
     SMALLEST_STDDEV,
@@ -154,8 +154,9 @@ class LinearMeasurement:
         if (below > above).any():
             first = np.argwhere(below > above)[0].tolist()
             raise MeasurementError(f"{where}: low is above high at index {first}; give low <= high.")
-        if total is not None and not 0 <= total <= LARGEST_ANSWER:
-            raise MeasurementError(f"{where}: total must be a number of at least 0, got {total!r}.")
+        number = isinstance(total, int | float | np.number) and not isinstance(total, bool)
+        if total is not None and not (number and 0 <= total <= LARGEST_ANSWER):
+            raise MeasurementError(f"{where}: total must be a number of at least 0, got {excerpt(total)}.")
         closed = np.isfinite(above)
         middle = np.where(closed, 0.5 * (below + np.where(closed, above, below)), below)
         widths = np.where(closed, (np.where(closed, above, below) - below) / math.sqrt(12.0), OPEN_STDDEV)

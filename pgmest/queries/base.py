@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmest.errors import QueryError, ShapeError
+from pgmest.errors import QueryError, ShapeError, excerpt
 from pgmest.queries.linear_query import LinearQuery
 from pgmest.tables.domain import Clique, as_domain
 from pgmest.tables.factor import Factor
@@ -161,7 +161,7 @@ def finite_vector(values: Any, n: int, what: str) -> np.ndarray:
     try:
         vector = np.array(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise QueryError(f"{what} must be {n} real numbers, got {values!r}.") from None
+        raise QueryError(f"{what} must be {n} real numbers, got {excerpt(values)}.") from None
     if vector.shape != (n,):
         raise QueryError(f"{what}: expected shape ({n},), got {vector.shape}.")
     if not np.isfinite(vector).all():

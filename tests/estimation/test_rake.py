@@ -163,6 +163,8 @@ def test_mistakes_of_weights_and_rows():
         pg.rake(SURVEY, {"sex": SEX}, np.zeros(8))
     with pytest.raises(ControlError, match="no respondents"):
         pg.rake(SURVEY.iloc[:0], {"sex": SEX})
+    with pytest.raises(ArgumentError, match="another index"):
+        pg.rake(SURVEY, {"sex": SEX}, SURVEY["design"].sort_values())
     gaps = SURVEY.assign(sex=[None, *SURVEY["sex"][1:]])
     with pytest.raises(ControlError, match="1 respondent with sex in"):
         pg.rake(gaps, {"sex": SEX})

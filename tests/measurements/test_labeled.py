@@ -195,11 +195,27 @@ def test_a_stated_total_survives_files(tmp_path):
     for name in ("m.json", "m.npz"):
         pg.save_measurements(tmp_path / name, [made])
         assert pg.load_measurements(tmp_path / name, {"x": 8})[0].stated_total == 1000.0
-    with pytest.raises(MeasurementError, match="total must be"):
-        pg.LinearMeasurement.between([1], [2], "x", total=-1)
+    for total in (-1, np.nan, "many", True):
+        with pytest.raises(MeasurementError, match="total must be"):
+            pg.LinearMeasurement.between([1], [2], "x", total=total)
 
 
 def test_bounds_use_the_stated_total():
     made = pg.LinearMeasurement.percentages([30, 70], "b", of=1000)
     low, high = pg.estimate([made], DOMAIN).bounds(())
     assert float(low) == float(high) == 1000.0
+
+
+def test_messages_hold_no_tables():
+    for make in (
+        lambda: pg.LinearMeasurement("a", np.ones((50, 40))),
+        lambda: pg.LinearMeasurement([["x"] * 40] * 50, ("a", "b")),
+        lambda: pg.LinearMeasurement(np.ones(4), "a", query=np.full((4, 900), np.nan)),
+        lambda: pg.LinearMeasurement([1.0], "a", noise=np.ones(1000)),
+        lambda: pg.estimate([pg.LinearMeasurement([1.0, 2.0], "b")], DOMAIN, total=np.ones((50, 50))),
+        lambda: pg.estimate([pg.LinearMeasurement([1.0, 2.0], "b")], DOMAIN, init=np.ones((50, 50))),
+    ):
+        with pytest.raises((pg.errors.PgmestError, ValueError)) as caught:
+            make()
+        assert len(str(caught.value)) < 400
+        assert str(caught.value).count("\n") == 0
