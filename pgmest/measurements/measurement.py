@@ -23,7 +23,7 @@ from pgmest.measurements.checks import (
 )
 from pgmest.measurements.labeled import in_code_order, without_masked
 from pgmest.measurements.noise import NOISES, noise_scale, noise_stddev
-from pgmest.measurements.published import percentage_ends, stated_total, unswapped
+from pgmest.measurements.published import percentage_ends, unswapped
 from pgmest.queries import LinearQuery
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
@@ -236,8 +236,7 @@ class LinearMeasurement:
             raise MeasurementError(f"{where}: percentages must be between 0 and 100; counts need no percentages().")
         if not (totals > 0).all():
             raise MeasurementError(f"{where}: of must be positive, the count that is 100 %.")
-        low, high = percentage_ends(shares, totals, int(decimals))
-        stated = stated_total(low, np.where(hidden, np.inf, high), totals) if query is None else None
+        low, high, stated = percentage_ends(shares, totals, int(decimals), hidden, whole_table=query is None)
         return cls.between(np.ma.array(low, mask=hidden), high, clique, query, total=stated)
 
     @classmethod

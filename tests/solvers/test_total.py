@@ -181,6 +181,7 @@ def test_an_exact_subset_and_its_complement_determine_the_total_beside_noise():
         ([[30, 45], [70, 55]], [10, 20], 30.0),  # of columns
         ([[30, 70], [45, 15]], [[10], [20]], None),
         (np.ma.masked_equal([24, -1, 24, 26], -1), 1000, 1000.0),
+        ([33.0, 33.0, 33.0, 0.0], 100, 100.0),  # weighted counts: whole numbers would add up to 99
     ],
 )
 def test_percentages_state_the_total_if_they_can_add_up_to_it(values, of, expected):
@@ -225,6 +226,21 @@ def test_totals_of_rounded_and_suppressed_tables_are_close_and_in_range(mean):
         estimate = estimate_total([made], domain)
         assert estimate.value == pytest.approx(truth.sum(), rel=0.15)
         assert made.low.sum() <= estimate.value <= made.high.sum()
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=200)
+def test_percentages_of_any_table_of_counts_state_its_total(seed):
+    generator = np.random.default_rng(seed)
+    truth = generator.poisson(generator.choice([0.3, 5.0, 300.0]), (3, 4)) + np.eye(3, 4)
+    decimals = int(generator.integers(0, 3))
+    for of in (truth.sum(), truth.sum(axis=1, keepdims=True), truth.sum(axis=0), truth.sum(axis=0, keepdims=True)):
+        if np.all(np.asarray(of) > 0):
+            shares = np.round(100 * truth / of, decimals)
+            made = LinearMeasurement.percentages(shares, ("a", "c"), of, decimals)
+            assert made.stated_total == truth.sum()
+            assert np.all((made.low <= truth.reshape(-1)) & (truth.reshape(-1) <= made.high))
+            assert estimate_total([made], DOMAIN).value == truth.sum()
 
 
 @given(st.integers(0, 2**32 - 1))
