@@ -19,10 +19,11 @@ MOST_BINS = 10**7
 """The largest number of bins of a column; more would be a mistake in the schema."""
 
 
-def draw_whole(codes: np.ndarray, starts: Sequence[float], high: float, generator: np.random.Generator) -> np.ndarray:
-    """A whole number for each code, uniform in its bin."""
-    ends = np.array([*starts[1:], high + 1], dtype=np.int64)
-    return generator.integers(np.array(starts, dtype=np.int64)[codes], ends[codes])
+def uniform(first: np.ndarray, last: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    """Draw a number from each `first` to each `last`, both included: whole numbers from integers, else floats."""
+    if first.dtype.kind == "i":
+        return generator.integers(first, last + 1)
+    return np.minimum(first + generator.random(len(first)) * (last - first), last)
 
 
 def whole_bins(node: SchemaNode, fields: dict[str, SchemaNode], read: Any) -> tuple[int, tuple[int, ...]]:

@@ -21,6 +21,7 @@ from pgmest.data.frames import collected, lazy_frame
 from pgmest.data.table_file import is_file
 from pgmest.data.values import Values, read_values
 from pgmest.errors import DataError, listed, percent_text
+from pgmest.schema.broken import Broken, constraints_to_check, count_in_engine
 from pgmest.schema.categorical import Boolean, Categorical
 from pgmest.schema.column import FATES, FORESEEN, MISSING, OUTSIDE, UNREADABLE, SchemaColumn, shown_value
 from pgmest.schema.encoding import read_in_engine
@@ -187,11 +188,13 @@ class TableCheck:
         columns: one check a column of the schema.
         left_out: the columns of the table that the schema does not name.
         source: the schema's file.
+        broken: the orders and sums of the schema, and how many rows break each.
     """
 
     columns: tuple[ColumnCheck, ...]
     left_out: tuple[str, ...]
     source: str
+    broken: tuple[Broken, ...] = ()
 
     @property
     def rows(self) -> int:
@@ -216,7 +219,7 @@ class TableCheck:
                 f"THE SCHEMA DOES NOT FIT THE TABLE in {listed(self.alarming, 8)}: what is made with it says little "
                 "about these columns, however small the errors of the release look."
             )
-        if any(column.remarks for column in self.columns):
+        if self.remarks():
             return "The schema fits the table but for what is remarked below."
         return "The schema fits the table."
 
@@ -234,14 +237,17 @@ class TableCheck:
         return heading, rows
 
     def remarks(self) -> list[tuple[str, str, bool]]:
-        """Return what needs attention: the column, the remark, and whether it is alarming."""
-        return [(column.name, remark, column.alarming) for column in self.columns for remark in column.remarks]
+        """Return what needs attention: the column or constraint, the remark, and whether it is alarming."""
+        found = [(column.name, remark, column.alarming) for column in self.columns for remark in column.remarks]
+        return [*found, *((one.text, one.remark, False) for one in self.broken if one.broken)]
 
     def to_json(self) -> dict[str, Any]:
         """Return the check as values of JSON."""
         columns = [column.to_json() for column in self.columns]
         facts = {"private": True, "schema": self.source, "rows": self.rows, "kept": self.kept}
-        return {**facts, "alarming": list(self.alarming), "left_out": list(self.left_out), "columns": columns}
+        return {**facts, "alarming": list(self.alarming), "left_out": list(self.left_out), "columns": columns} | {
+            "constraints": [one.to_json() for one in self.broken]
+        }
 
     def __str__(self) -> str:
         heading, rows = self.table()
@@ -266,28 +272,33 @@ class TableCheck:
 
 def check(schema: Schema, table: Any) -> TableCheck:
     """Check a raw table by a schema; see `Schema.check`."""
-    names = [column.name for column in schema.columns]
+    names, broken = [column.name for column in schema.described], constraints_to_check(schema)
     path = is_file(table)
     lazy = None if path else lazy_frame(table, names)
     if lazy is not None:
-        checks = tuple(_counted_in_engine(column, lazy) for column in schema.columns)
+        checks = tuple(_counted_in_engine(column, lazy) for column in schema.described)
+        count_in_engine(broken, lazy)
     else:
         pieces = read_pieces(table, names) if path else iter([read_values(table, names)])
         try:
-            checks = _counted(schema.columns, pieces)
+            checks = _counted(schema.described, pieces, broken)
         except DataError as error:
             raise DataError(f"{table}: {error}" if path else str(error)) from None
     if not checks[0].rows:
         raise DataError(f"{table if path else 'the table'} has no rows, so there is nothing to check.")
     used = {*names, *([schema.unit.column] if schema.unit else [])}
     left_out = tuple(name for name in column_names(table) if name not in used)
-    return TableCheck(checks, left_out, schema.source)
+    return TableCheck(checks, left_out, schema.source, tuple(broken))
 
 
-def _counted(columns: Sequence[SchemaColumn], pieces: Iterator[dict[str, Values]]) -> tuple[ColumnCheck, ...]:
+def _counted(
+    columns: Sequence[SchemaColumn], pieces: Iterator[dict[str, Values]], broken: Sequence[Broken]
+) -> tuple[ColumnCheck, ...]:
     counts = [np.zeros((len(FATES), column.size), dtype=np.int64) for column in columns]
     examples: list[dict[int, list[str]]] = [{UNREADABLE: [], OUTSIDE: []} for _ in columns]
     for piece in pieces:
+        for constraint in broken:
+            constraint.count(piece)
         for column, found, shown in zip(columns, counts, examples, strict=True):
             values = piece[column.name]
             codes, fates = column.fates(values)

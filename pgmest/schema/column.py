@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import abc
 import reprlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -113,6 +114,24 @@ class SchemaColumn(abc.ABC):
         """The number of codes."""
         return self.regular + self.missing
 
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The columns of a raw table that its codes may depend on."""
+        return (self.name,)
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The sources without which there are no codes."""
+        return (self.name,)
+
+    def encode_rows(self, table: Mapping[str, Values], first_row: int = 0) -> np.ndarray:
+        """Return the code of each row of a table, shape (records,), which must have the `sources`.
+
+        Raises:
+            DataError: as `encode`.
+        """
+        return self.encode(table[self.name], first_row)
+
     def row_keys(self, codes: np.ndarray) -> np.ndarray:
         """Return a number for each code that depends on its value alone, for the choice among the rows of a person."""
         return codes
@@ -128,17 +147,21 @@ class SchemaColumn(abc.ABC):
             DataError: with `outside: error`, for the first value that is not foreseen.
         """
         values = Values.of(values) if isinstance(values, np.ndarray) else values
+        code, refused = self.judged(values)
+        if self.outside == "error" and refused.any():
+            row = int(refused.argmax())
+            self.refuse(None if values.gaps[row] else values.array[row], first_row + row)
+        return code
+
+    def judged(self, values: Values) -> tuple[np.ndarray, np.ndarray]:
+        """Return the code of each value, gaps included, and which values `outside: error` refuses; shapes (rows,)."""
         positions, condensed = values.where(~values.gaps).condensed()
         codes, wrong = self.judge(condensed)
         code = np.full(len(values), self.gap_code, dtype=code_type(self.size))
         code[~values.gaps] = codes[positions]
-        if self.outside == "error":
-            refused = np.full(len(values), not self.missing)
-            refused[~values.gaps] = wrong[positions]
-            if refused.any():
-                row = int(refused.argmax())
-                self.refuse(None if values.gaps[row] else values.array[row], first_row + row)
-        return code
+        refused = np.full(len(values), not self.missing)
+        refused[~values.gaps] = wrong[positions]
+        return code, refused
 
     def judge(self, values: Values) -> tuple[np.ndarray, np.ndarray]:
         """Return the code of each value, and which values `outside: error` refuses; there must be no gaps."""

@@ -1,19 +1,24 @@
-"""Constraints of a schema on several columns: combinations that cannot occur, as structural zeros of the domain.
+"""Constraints of a schema on several columns: what cannot occur, orders and sums.
 
     constraints:
       - impossible: {age: {max: 14}, marital-status: [married, widowed]}      # all of these at once
       - determines: {from: education, to: years, table: {HS-grad: 9, Bachelors: [13, 14]}}   # a functional dependency
       - possible: {columns: [state, region], rows: [[OH, Midwest], [ME, Northeast]]}         # nothing else
+      - ordered: [admission, discharge]                                                      # orders.py
+      - sum: {total: [labor, material]}                                                      # sums.py
 
+All of them make structural zeros of the domain; orders and sums also decide how columns are coded, and values drawn.
 Missing values stay possible unless `null` is listed among the impossible ones; so does every value that a table says
 nothing about.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,43 +26,91 @@ import numpy as np
 from pgmest.errors import count_text
 from pgmest.schema.column import SchemaColumn
 from pgmest.schema.notation import INTEGER, REAL, SchemaNode
+from pgmest.schema.orders import Order, order_zeros, read_orders
+from pgmest.schema.sums import Sum, read_sums, sum_zeros
 from pgmest.tables.domain import Clique
 
 MOST_COMBINATIONS = 10**8
 """The largest number of cells of the table of one constraint."""
 
 
-def read_zeros(
-    node: SchemaNode, columns: Mapping[str, SchemaColumn], bought: Sequence[str] = ()
-) -> Iterator[tuple[Clique, np.ndarray]]:
-    """The attributes of each constraint, and a boolean table over their codes: True where impossible.
+@dataclass(frozen=True)
+class Constraints:
+    """The constraints of a schema.
+
+    Attributes:
+        columns: the columns as they are coded, without totals.
+        zeros: the attributes of constraints, and a boolean table over their codes: True where impossible.
+        orders: the orders between columns.
+        sums: the sums, those of parts before those of their totals.
+    """
+
+    columns: tuple[SchemaColumn, ...]
+    zeros: Mapping[Clique, np.ndarray]
+    orders: tuple[Order, ...] = ()
+    sums: tuple[Sum, ...] = ()
+
+
+def read_constraints(node: SchemaNode, columns: Mapping[str, SchemaColumn], bought: Sequence[str] = ()) -> Constraints:
+    """Return the constraints.
 
     Args:
         node: the constraints.
-        columns: those that have codes.
+        columns: those that have codes, as they are described.
         bought: those that have none yet, of which nothing can be said.
 
     Raises:
         SchemaError: if a constraint is invalid, or names a value that no column has.
     """
+    bodies: dict[str, list[tuple[SchemaNode, SchemaNode]]] = {form: [] for form in FORMS}
     for item in node.called("a constraint").items():
-        fields = item.fields(tuple(FORMS))
+        fields = item.fields(FORMS)
         if len(fields) != 1:
             item.fail(f"must have one key, of {', '.join(FORMS)}.")
         form, body = next(iter(fields.items()))
         unsettled = sorted(set(bought) & _named(body.plain()))
         if unsettled:
             item.fail(f"is about '{unsettled[0]}', whose codes are not known before they are bought: state its bounds.")
-        yield FORMS[form](body.called(f"the constraint '{form}'"), columns)
+        bodies[form].append((item, body.called(f"the constraint '{form}'")))
+    tabulated = [(form, *both) for form in TABLES for both in bodies[form]]
+    restricted = {name for _, _, body in tabulated for name in _named(body.plain())}
+    orders = read_orders([body for _, body in bodies["ordered"]], columns, restricted)
+    ordered = {name for order in orders for name in order.columns}
+    sums = read_sums([body for _, body in bodies["sum"]], columns, ordered)
+    coded = dict(columns)
+    for order in orders:
+        coded |= {name: order.coded(name) for name in order.columns}
+    for one in sums:
+        del coded[one.name]
+        for _, item, body in tabulated:
+            if one.name in _named(body.plain()):
+                item.fail(f"is about '{one.name}', a total without codes of its own ({one}): name its parts instead.")
+    zeros = _united(
+        [TABLES[form](body, coded) for form, _, body in tabulated],
+        *(order_zeros(order) for order in orders),
+        sum_zeros(sums, coded),
+    )
+    return Constraints(tuple(coded.values()), zeros, tuple(orders), tuple(sums))
+
+
+def _united(*found: Iterable[tuple[Clique, np.ndarray]]) -> dict[Clique, np.ndarray]:
+    zeros: dict[Clique, np.ndarray] = {}
+    for clique, mask in itertools.chain(*found):
+        zeros[clique] = mask | zeros.get(clique, False)
+    return zeros
 
 
 def _named(plain: Any) -> set[str]:
     """All names and values that a constraint mentions at its first levels, among them its columns."""
+    if isinstance(plain, list):
+        return {name for name in plain if isinstance(name, str)}
     if not isinstance(plain, dict):
         return set()
     ends = {value for key in ("from", "to") if isinstance(value := plain.get(key), str)}
-    columns = plain.get("columns")
-    return {*(plain if not ends and columns is None else ()), *ends, *(columns if isinstance(columns, list) else ())}
+    listed = {
+        name for key, value in plain.items() if key != "rows" for name in _named(value) if isinstance(value, list)
+    }
+    return {*(plain if not ends and "columns" not in plain else ()), *ends, *listed}
 
 
 def _impossible(node: SchemaNode, columns: Mapping[str, SchemaColumn]) -> tuple[Clique, np.ndarray]:
@@ -97,7 +150,8 @@ def _possible(node: SchemaNode, columns: Mapping[str, SchemaColumn]) -> tuple[Cl
     return clique, mask
 
 
-FORMS = {"impossible": _impossible, "determines": _determines, "possible": _possible}
+TABLES = {"impossible": _impossible, "determines": _determines, "possible": _possible}
+FORMS = (*TABLES, "ordered", "sum")
 
 
 def _clique(

@@ -10,10 +10,10 @@ import numpy as np
 
 from pgmest.data.dates import days_of
 from pgmest.data.values import Values
-from pgmest.schema.bins import draw_whole, whole_bin_expression, whole_bins
+from pgmest.schema.bins import whole_bin_expression, whole_bins
 from pgmest.schema.column import COMMON_KEYS, gap_keys, outside_key
 from pgmest.schema.engine import EngineColumn, Reading
-from pgmest.schema.grid import Grid, Numbers
+from pgmest.schema.grid import Grid, Numbers, whole_points
 from pgmest.schema.notation import SchemaNode
 from pgmest.schema.readings import day_of
 
@@ -72,8 +72,12 @@ class Date(Grid):
     def bins_in_engine(self, number: nw.Expr) -> nw.Expr:
         return whole_bin_expression(number, self.starts)
 
-    def draw(self, codes: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-        return draw_whole(codes, self.starts, self.high, generator).astype("M8[D]")
+    def from_units(self, units: np.ndarray) -> np.ndarray:
+        return units.astype("M8[D]")
+
+    @property
+    def points(self) -> tuple[np.ndarray, np.ndarray]:
+        return whole_points(self.starts, self.high)
 
     def labels(self) -> list[str]:
         spans = [(int(a), int(self._last(code))) for code, a in enumerate(self.starts)]

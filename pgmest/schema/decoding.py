@@ -3,23 +3,46 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pgmest.data.dataset import Dataset
 from pgmest.errors import ArgumentError, OptionalDependencyError
+from pgmest.schema.bins import uniform
 from pgmest.schema.column import SchemaColumn
 from pgmest.schema.date import Date
+from pgmest.schema.grid import Grid
+from pgmest.schema.joint_draws import draw_ordered
+from pgmest.schema.sums import draw_parts, totals
+
+if TYPE_CHECKING:
+    from pgmest.schema.schema import Schema
 
 LIBRARIES = ("pandas", "polars", "pyarrow")
 
+Units = dict[str, np.ndarray]
+"""For each column of numbers or dates a number for each record, in the units of `Grid.points`."""
+
 
 def decode(
-    columns: Sequence[SchemaColumn], data: Dataset, generator: np.random.Generator, like: str, written: bool = False
+    schema: Schema,
+    data: Dataset,
+    generator: np.random.Generator,
+    like: str,
+    written: bool = False,
+    known: Mapping[str, np.ndarray] | None = None,
 ) -> Any:
-    """Return codes as a table of values; see `Schema.decode`."""
+    """Return codes as a table of values; see `Schema.decode`.
+
+    Args:
+        schema: its columns and constraints.
+        data: over its domain.
+        generator, like, written: as for `Schema.decode`.
+        known: the values that some columns have already, in units, so that those drawn keep the order to them and add
+            up with them; NaN where the code says all.
+    """
     if like not in LIBRARIES:
         raise ArgumentError.of("like", like, LIBRARIES)
     try:
@@ -27,23 +50,74 @@ def decode(
     except ImportError:
         raise OptionalDependencyError.of(like, f"decode(like='{like}')") from None
     build = {"pandas": _pandas, "polars": _polars, "pyarrow": _pyarrow}[like]
-    return build(library, {column.name: _made(column, data, generator, written) for column in columns})
+    values, missing = _values(schema, data, generator, known or {})
+    made = {column.name: (column, values[column.name], missing[column.name]) for column in schema.described}
+    if written:
+        made = {name: (column, _written(column, values), gaps) for name, (column, values, gaps) in made.items()}
+    return build(library, made)
 
 
-def _values(column: SchemaColumn, data: Dataset, generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Return the value of each record, and which records have no value (theirs means nothing)."""
-    codes = data.column(column.name).astype(np.int64)
-    missing = codes == column.gap_code if column.missing else np.zeros(len(codes), dtype=bool)
-    return column.draw(np.where(missing, 0, codes), generator), missing
+def _values(
+    schema: Schema, data: Dataset, generator: np.random.Generator, known: Mapping[str, np.ndarray]
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Return the value of each record in each column, and which records have no value (theirs means nothing)."""
+    codes = {column.name: data.column(column.name).astype(np.int64) for column in schema.columns}
+    missing = {
+        column.name: codes[column.name] == column.gap_code if column.missing else np.zeros(data.records, dtype=bool)
+        for column in schema.columns
+    }
+    units = _constrained(schema, codes, missing, generator, known)
+    values = {}
+    for column in schema.columns:
+        regular = np.where(missing[column.name], 0, codes[column.name])
+        if not isinstance(column, Grid) and column.name not in units:
+            values[column.name] = column.draw(regular, generator)
+        elif column.name not in units:
+            first, last = _fixed(known.get(column.name), *(points[regular] for points in column.points))
+            units[column.name] = uniform(first, last, generator)
+    units |= totals(schema.sums, units)
+    for one in schema.sums:
+        missing[one.name] = np.logical_or.reduce([missing[name] for name in one.leaves])
+    for column in schema.described:
+        if isinstance(column, Grid):
+            values[column.name] = column.from_units(units[column.name])
+    return values, missing
 
 
-def _made(
-    column: SchemaColumn, data: Dataset, generator: np.random.Generator, written: bool
-) -> tuple[SchemaColumn, np.ndarray, np.ndarray]:
-    values, missing = _values(column, data, generator)
-    if written and isinstance(column, Date) and column.format is not None:
-        values = date_texts(values, column.format)
-    return column, values, missing
+def _constrained(
+    schema: Schema,
+    codes: Mapping[str, np.ndarray],
+    missing: Mapping[str, np.ndarray],
+    generator: np.random.Generator,
+    known: Mapping[str, np.ndarray],
+) -> Units:
+    """Return the units of the columns that are drawn together: those of orders, and parts of bounded totals."""
+    units: Units = {}
+    for order in schema.orders:
+        units |= draw_ordered(order, codes, generator, {name: known[name] for name in order.columns if name in known})
+    sums = {one.name: one for one in schema.sums}
+    for top in reversed(schema.sums):  # totals come after those that are their parts
+        if not top.bounded or top.leaves.keys() <= units.keys():
+            continue
+        ends = {}
+        for name, column in top.leaves.items():
+            regular = np.where(missing[name], 0, codes[name])
+            ends[name] = _fixed(known.get(name), *(points[regular] for points in column.points))
+        units |= draw_parts(top, sums, ends, missing, generator)
+    return units
+
+
+def _fixed(numbers: np.ndarray | None, first: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the intervals, of one number each where it is known."""
+    if numbers is None:
+        return first, last
+    there = ~np.isnan(numbers)
+    numbers = np.where(there, numbers, 0).astype(first.dtype)
+    return np.where(there, numbers, first), np.where(there, numbers, last)
+
+
+def _written(column: SchemaColumn, values: np.ndarray) -> np.ndarray:
+    return date_texts(values, column.format) if isinstance(column, Date) and column.format is not None else values
 
 
 def date_texts(days: np.ndarray, form: str) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -15,8 +15,11 @@ from pgmest.data.lazy_dataset import LazyDataset
 from pgmest.data.table_file import is_file
 from pgmest.data.values import Values, read_values
 from pgmest.errors import DataError
+from pgmest.schema.bins import bin_expression
 from pgmest.schema.column import SchemaColumn
-from pgmest.schema.engine import EngineColumn, Reading, within_limits
+from pgmest.schema.engine import EngineColumn, Reading, kept_apart, within_limits
+from pgmest.schema.grid import Grid
+from pgmest.schema.later import Later
 from pgmest.schema.unit import Persons, Unit, bounded, checked_key, person_in_engine
 from pgmest.tables.domain import Domain
 
@@ -27,7 +30,8 @@ if TYPE_CHECKING:
 def encode(columns: Sequence[SchemaColumn], unit: Unit | None, table: Any, key: bytes | None = None) -> Dataset:
     """Return a raw table as codes; see `Schema.encode`."""
     key = checked_key(key)
-    names = [*(column.name for column in columns), *([unit.column] if unit else [])]
+    sources = dict.fromkeys(source for column in columns for source in column.sources)
+    names = [*sources, *([unit.column] if unit else [])]
     if is_file(table):
         try:
             return _dataset(columns, unit, read_pieces(table, names), key)
@@ -46,7 +50,7 @@ def _dataset(
     persons, records = Persons(), 0
     for piece in pieces:
         for column, encoded in zip(columns, codes, strict=True):
-            encoded.append(column.encode(piece[column.name], records))
+            encoded.append(column.encode_rows(piece, records))
         if unit:
             persons.add(unit.column, piece[unit.column])
         records += len(piece[columns[0].name])
@@ -67,21 +71,21 @@ def _lazy_dataset(columns: Sequence[SchemaColumn], unit: Unit | None, frame: nw.
     """Return a dataset whose codes are expressions that the engine computes."""
     frame = within_limits(frame)
     kinds = frame.collect_schema()
-    read, states = [], []
+    read, states = [], {}
     for position, column in enumerate(columns):
-        expressions, state = read_in_engine(
+        expressions, states[column.name] = read_in_engine(
             column, EngineColumn(frame, column.name, kinds[column.name]), f"{position} "
         )
         read += expressions
-        states.append(state)
     if unit:
         person = person_in_engine(EngineColumn(frame, unit.column, kinds[unit.column]))
         read.append(person.alias(unit.column))
     kept = [column.name for column in columns if column.outside == "error"]  # for the error
     frame = frame.select(*kept, *read)  # as columns first: the codes refer to them many times
+    frame = _with_numbers(frame, columns, states)
     coded = []
-    for column, state in zip(columns, states, strict=True):
-        code, refused = _placed(column, state)
+    for column in columns:
+        code, refused = _placed_later(column, states) if isinstance(column, Later) else _placed(column, states)
         if column.outside == "error":
             for value in EngineColumn(frame, column.name, kinds[column.name]).samples(refused, 1):
                 column.refuse(value, None)
@@ -99,6 +103,11 @@ class Read(NamedTuple):
     reading: Reading
     null: nw.Expr
     marked: nw.Expr
+    prefix: str
+
+    def name(self, what: str) -> str:
+        """Return the name of a column with something else about the values."""
+        return f"{self.prefix}{what}"
 
 
 def read_in_engine(column: SchemaColumn, held: EngineColumn, prefix: str) -> tuple[list[nw.Expr], Read]:
@@ -109,13 +118,14 @@ def read_in_engine(column: SchemaColumn, held: EngineColumn, prefix: str) -> tup
     names = {name: prefix + name for name in found}
     reading = Reading(*(nw.col(names[name]) for name in Reading._fields))
     expressions = [expression.alias(names[name]) for name, expression in found.items()]
-    return expressions, Read(reading, nw.col(names["null"]), nw.col(names["marked"]))
+    return expressions, Read(reading, nw.col(names["null"]), nw.col(names["marked"]), prefix)
 
 
-def _placed(column: SchemaColumn, read: Read) -> tuple[nw.Expr, nw.Expr]:
+def _placed(column: SchemaColumn, states: Mapping[str, Read]) -> tuple[nw.Expr, nw.Expr]:
     """The code of a column, and which values `outside: error` refuses, as expressions; as `SchemaColumn.encode`."""
     import narwhals as nw
 
+    read = states[column.name]
     codes, outside = column.place_in_engine(read.reading)
     gap = read.null | read.marked
     to_gap = gap | read.reading.unreadable
@@ -125,3 +135,58 @@ def _placed(column: SchemaColumn, read: Read) -> tuple[nw.Expr, nw.Expr]:
     unforeseen = (outside | read.reading.unreadable) & ~gap
     refused = unforeseen if column.missing else gap | unforeseen
     return nw.when(code.is_null()).then(nw.lit(column.gap_code)).otherwise(code), refused
+
+
+def _with_numbers(
+    frame: nw.LazyFrame[Any], columns: Sequence[SchemaColumn], states: Mapping[str, Read]
+) -> nw.LazyFrame[Any]:
+    """Return the frame with columns for what columns in orders are coded by: each step as columns, as few are read."""
+    import narwhals as nw
+
+    later = [column for column in columns if isinstance(column, Later)]
+    grids = {grid.name: grid for column in later for grid in (column.own, *column.earlier)}
+    within = [expression for grid in grids.values() for expression in _number(grid, states[grid.name])]
+    frame = kept_apart(frame.with_columns(*within)) if within else frame
+    for column in later:
+        at = states[column.name]
+        number = nw.col(at.name("within"))
+        for earlier in column.earlier:
+            before = nw.col(states[earlier.name].name("within"))
+            number = nw.max_horizontal(number, nw.when(nw.col(states[earlier.name].name("there"))).then(before))
+        frame = kept_apart(frame.with_columns(number.alias(at.name("ascending"))))
+        if column.reference is not None:
+            difference = nw.col(at.name("ascending")) - nw.col(states[column.reference.name].name("within"))
+            frame = kept_apart(frame.with_columns(difference.alias(at.name("difference"))))
+    return frame
+
+
+def _number(column: Grid, read: Read) -> list[nw.Expr]:
+    """The number of a column within its bounds, and which values are coded as one; as `Grid.coded_numbers`."""
+    import narwhals as nw
+
+    unread = read.null | read.marked | read.reading.unreadable
+    low, high = nw.lit(column.low), nw.lit(column.high)
+    number = nw.when(unread).then(low).otherwise(read.reading.number).fill_null(column.low)
+    _, outside = column.place_in_engine(read.reading)
+    gap = unread | outside if column.outside == "missing" else unread
+    inside = nw.when(number < low).then(low).when(number > high).then(high).otherwise(number)
+    there = nw.when(gap).then(nw.lit(False)).otherwise(nw.lit(True)) if column.missing else nw.lit(True)
+    return [inside.alias(read.name("within")), there.alias(read.name("there"))]
+
+
+def _placed_later(column: Later, states: Mapping[str, Read]) -> tuple[nw.Expr, nw.Expr]:
+    """The code of a column in an order, and which values are refused, as expressions; as `Later.encode_rows`."""
+    import narwhals as nw
+
+    at, high = states[column.name], column.own.high
+    own, there, ascending = (nw.col(at.name(name)) for name in ("within", "there", "ascending"))
+    early = there & (ascending > own)
+    if column.outside == "missing":
+        there = there & ~early
+    number = nw.when(ascending > high).then(nw.lit(high)).otherwise(ascending)
+    codes = column.own.bins_in_engine(number).cast(nw.Int64)
+    if column.reference is not None:
+        steps = bin_expression(nw.col(at.name("difference")), column.steps).cast(nw.Int64)
+        present = nw.col(states[column.reference.name].name("there"))
+        codes = nw.when(present).then(steps).otherwise(codes + column.differences)
+    return nw.when(there).then(codes).otherwise(nw.lit(column.gap_code)), _placed(column.own, states)[1] | early

@@ -88,6 +88,15 @@ def within_limits(frame: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
     return nw.from_native(relation.select(", ".join(columns)))
 
 
+def kept_apart(frame: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+    """Return a frame whose columns DuckDB computes once, however often what follows refers to them.
+
+    Its optimizer would put the expression of a column wherever the column stands, and again in what refers to that; a
+    limit, here of more rows than there can be, stops it.
+    """
+    return frame.head(2**62) if frame.implementation.is_duckdb() else frame
+
+
 def _clipped(name: str, kind: Any) -> Any:
     """Return a column of dates or times of polars, clipped."""
     import narwhals as nw

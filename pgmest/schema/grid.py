@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pgmest.data.values import Values
-from pgmest.schema.bins import bin_expression, draw_whole, real_edges, whole_bin_expression, whole_bins
+from pgmest.schema.bins import bin_expression, real_edges, uniform, whole_bin_expression, whole_bins
 from pgmest.schema.column import COMMON_KEYS, Found, SchemaColumn, gap_keys, outside_key
 from pgmest.schema.engine import EngineColumn, EngineFound, Reading
 from pgmest.schema.notation import SchemaNode
@@ -108,6 +108,47 @@ class Grid(SchemaColumn):
     def number_of(self, node: SchemaNode) -> float:
         """What a node of the schema says, as a number of the scale."""
 
+    @abc.abstractmethod
+    def from_units(self, units: np.ndarray) -> np.ndarray:
+        """Return numbers on the scale of `points` as values of the column."""
+
+    def to_units(self, numbers: np.ndarray) -> np.ndarray:
+        """Return numbers on the scale of `starts` on that of `points`."""
+        return numbers
+
+    @property
+    @abc.abstractmethod
+    def points(self) -> tuple[np.ndarray, np.ndarray]:
+        """The first and the last drawn value of each bin, in units: whole numbers, days, decimal places or floats."""
+
+    @property
+    def units_of_one(self) -> float:
+        """The number of units in 1, or in a day."""
+        return 1.0
+
+    def draw(self, codes: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+        first, last = self.points
+        return self.from_units(uniform(first[codes], last[codes], generator))
+
+    def coded_numbers(self, values: Values, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the number of each value within the bounds, and which values are coded as one; shapes (rows,).
+
+        A value that cannot be read is `low` if the column has no code for missing values, as its code says.
+        """
+        there = codes != self.gap_code if self.missing else np.ones(len(codes), dtype=bool)
+        numbers, read = self.raw_numbers(values)
+        return np.where(read, np.clip(numbers, self.low, self.high), self.low).astype(numbers.dtype), there
+
+    def raw_numbers(self, values: Values) -> tuple[np.ndarray, np.ndarray]:
+        """Return the number of each value, also beyond the bounds, and which values are numbers; shapes (rows,)."""
+        positions, condensed = values.where(~values.gaps).condensed()
+        found = self.numbers(condensed)
+        known = ~values.gaps
+        numbers, read = np.zeros(len(values), dtype=found.numbers.dtype), known.copy()
+        numbers[known] = found.numbers[positions]
+        read[known] = ~(found.unreadable | self._marked(condensed))[positions]
+        return numbers, read
+
     @property
     def regular(self) -> int:
         return len(self.starts)
@@ -194,8 +235,12 @@ class Integer(Grid):
     def bins_in_engine(self, number: nw.Expr) -> nw.Expr:
         return whole_bin_expression(number, self.starts)
 
-    def draw(self, codes: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-        return draw_whole(codes, self.starts, self.high, generator)
+    def from_units(self, units: np.ndarray) -> np.ndarray:
+        return units
+
+    @property
+    def points(self) -> tuple[np.ndarray, np.ndarray]:
+        return whole_points(self.starts, self.high)
 
     def labels(self) -> list[str]:
         lasts = [self._last(code) for code in range(self.regular)]
@@ -241,7 +286,7 @@ class Real(Grid):
         column = cls(name, missing, markers, outside, node.place, tuple(edges[:-1]), edges[-1], decimals, writing)
         if decimals is not None and not max(abs(edges[0]), abs(edges[-1])) * 10.0**decimals < 2**53:
             fields["decimals"].fail(f"of {decimals} are more than numbers of that size have.")
-        if decimals is not None and (column._grid_points[0] > column._grid_points[1]).any():
+        if decimals is not None and (column.points[0] > column.points[1]).any():
             fields["decimals"].fail(
                 f"of {decimals} leaves some bins without a value; take more decimals or wider bins."
             )
@@ -253,20 +298,21 @@ class Real(Grid):
     def read_in_engine(self, column: EngineColumn) -> Reading:
         return self.writing.in_engine(column).real()
 
-    def draw(self, codes: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-        if self.decimals is not None:
-            first, last = self._grid_points
-            return generator.integers(first[codes], last[codes] + 1) / 10.0**self.decimals
-        edges = np.array([*self.starts, self.high])
-        below, above = edges[codes], edges[codes + 1]
-        values = below + generator.random(len(codes)) * (above - below)
-        return np.clip(values, below, np.where(codes == self.regular - 1, above, np.nextafter(above, -np.inf)))
+    def from_units(self, units: np.ndarray) -> np.ndarray:
+        return units if self.decimals is None else units / self.units_of_one
+
+    def to_units(self, numbers: np.ndarray) -> np.ndarray:
+        return numbers if self.decimals is None else np.rint(numbers * self.units_of_one)
 
     @property
-    def _grid_points(self) -> tuple[np.ndarray, np.ndarray]:
-        """The first and the last multiple of 10**-decimals in each bin, as a multiple."""
-        scale = 10.0 ** (self.decimals or 0)
-        starts = np.array([*self.starts, self.high])
+    def units_of_one(self) -> float:
+        return 10.0 ** (self.decimals or 0)
+
+    @property
+    def points(self) -> tuple[np.ndarray, np.ndarray]:
+        starts, scale = np.array([*self.starts, self.high]), self.units_of_one
+        if self.decimals is None:
+            return starts[:-1], np.array([*np.nextafter(starts[1:-1], -np.inf), self.high])
         bins = np.arange(self.regular)
         first, last = np.ceil(starts[:-1] * scale) - 1, np.floor(starts[1:] * scale) + 1
         for _ in range(2):  # rounding can put a multiple on the wrong side of an edge
@@ -287,6 +333,11 @@ class Real(Grid):
 
     def expected(self) -> str:
         return f"numbers {super().expected()}"
+
+
+def whole_points(starts: tuple[float, ...], high: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the first and the last whole number of each bin."""
+    return np.array(starts, dtype=np.int64), np.array([*starts[1:], high + 1], dtype=np.int64) - 1
 
 
 def whole_numbers(values: Values) -> Numbers:

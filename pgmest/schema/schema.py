@@ -16,10 +16,12 @@ from pgmest.errors import ArgumentError, FileFormatError, SchemaError, listed
 from pgmest.schema.bought import BoughtColumn, bought_column
 from pgmest.schema.categorical import Boolean, Categorical
 from pgmest.schema.column import SchemaColumn
-from pgmest.schema.constraints import read_zeros
+from pgmest.schema.constraints import Constraints, read_constraints
 from pgmest.schema.date import Date
 from pgmest.schema.grid import Integer, Real
 from pgmest.schema.notation import SchemaNode, node_of, parse_toml, parse_yaml
+from pgmest.schema.orders import Order
+from pgmest.schema.sums import Sum
 from pgmest.schema.unit import Unit
 from pgmest.tables.domain import Clique, Domain
 
@@ -61,7 +63,7 @@ class Schema:
     (['M', 'X'], [False, True])
 
     Attributes:
-        columns: in the order of the attributes.
+        columns: as they are coded, in the order of the attributes; totals have none.
         structural_zeros: attributes -> a boolean table, True where impossible; as `pgmest.estimate` takes them.
         source: the file it is from, for errors.
         drafted: whether it still says `drafted_from_private_data: true`, as `draft` writes it, or has marked lines.
@@ -70,6 +72,9 @@ class Schema:
         file: how the file of the private table is read, where its name does not say it: delimiter, encoding, sheet.
         bought: the columns of which something is to be bought first, by name; `columns` has the others alone, and
             nothing can be coded (`pgmest.synthesizer.purchase`).
+        described: all columns of the table, as they are described, in the order of its columns.
+        orders: the columns whose values ascend in each row (`ordered: [...]`).
+        sums: the totals, which are computed from their parts (`sum: {...}`).
         marked_lines: the lines, from 1, that are still marked as read from the records, as `draft` marks them.
     """
 
@@ -82,6 +87,9 @@ class Schema:
     file: Mapping[str, Any] = field(default_factory=dict)
     bought: Mapping[str, BoughtColumn] = field(default_factory=dict)
     description: Mapping[str, Any] = field(default_factory=dict)
+    described: tuple[SchemaColumn, ...] = ()
+    orders: tuple[Order, ...] = ()
+    sums: tuple[Sum, ...] = ()
 
     # -- making one -------------------------------------------------------------------------------------------------
 
@@ -129,15 +137,20 @@ class Schema:
                 bought[name] = found
         if not columns and not bought:
             fields["columns"].fail("must describe at least one column.")
-        zeros: dict[Clique, np.ndarray] = {}
+        found = Constraints(tuple(columns.values()), {})
         if "constraints" in fields:
-            for clique, mask in read_zeros(fields["constraints"], columns, tuple(bought)):
-                zeros[clique] = mask | zeros.get(clique, False)
+            found = read_constraints(fields["constraints"], columns, tuple(bought))
         drafted = "drafted_from_private_data" in fields and fields["drafted_from_private_data"].flag()
         unit = Unit.from_node(fields["unit"], [*columns, *bought]) if "unit" in fields else None
         file = _file_options(fields["file"]) if "file" in fields else {}
-        made = tuple(columns.values())
-        return cls(made, zeros, node.source, drafted, unit, file=file, bought=bought, description=node.plain())
+        made = cls(found.columns, found.zeros, node.source, drafted, unit, file=file, bought=bought)
+        return replace(
+            made,
+            description=node.plain(),
+            described=tuple(columns.values()),
+            orders=found.orders,
+            sums=found.sums,
+        )
 
     # -- what it says -----------------------------------------------------------------------------------------------
 
@@ -279,7 +292,7 @@ class Schema:
                 f"the data are over {data.domain}, but the schema describes {self.domain}. "
                 "Decode what was estimated with this schema."
             )
-        return decode(self.columns, data, np.random.default_rng(seed), like, written)
+        return decode(self, data, np.random.default_rng(seed), like, written)
 
     def __repr__(self) -> str:
         if self.bought:

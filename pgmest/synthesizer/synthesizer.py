@@ -179,7 +179,7 @@ class Synthesizer:
             self.result_ = with_schema(mechanism, known).fit(data, workload, seed, **options)
             self.schema_, self.bought_ = known, {}
         vars(self).pop("_loaded", None)  # the model of a file, which this result replaces
-        self.feature_names_in_: np.ndarray = np.array(list(self.schema_.domain), dtype=object)
+        self.feature_names_in_: np.ndarray = np.array([c.name for c in self.schema_.described], dtype=object)
         self.n_features_in_: int = len(self.feature_names_in_)
         self._like = _library(table)
         self._describe()

@@ -266,7 +266,7 @@ def test_constraints_on_the_same_columns_add_up_and_reach_the_estimate():
     ("constraint", "text"),
     [
         ("forbidden: {}", "has an unknown key 'forbidden'"),
-        ("{}", "must have one key, of impossible, determines, possible."),
+        ("{}", "must have one key, of impossible, determines, possible, ordered, sum."),
         ("impossible: {aeg: 5}", "names 'aeg', which is no column of the schema (age, state, years)."),
         ("impossible: {}", "names no column."),
         ("impossible: {age: 77}", "must be whole numbers within 0..29, the range of column 'age', not 77."),

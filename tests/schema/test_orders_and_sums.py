@@ -1,0 +1,411 @@
+"""Orders and sums between columns hold in every decoded row; the oracle lists all rows of small schemas."""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from pgmest.data.dataset import Dataset
+from pgmest.errors import DataError, SchemaError
+from pgmest.schema import Schema
+from pgmest.schema.later import Later, difference_steps
+
+START = np.datetime64("2020-01-30")
+
+
+@st.composite
+def number(draw, low=(-3, 3), span=(0, 7)):
+    least = draw(st.integers(*low))
+    most = least + draw(st.integers(*span))
+    column = {"type": "integer", "min": least, "max": most, "width": draw(st.integers(1, 4))}
+    if draw(st.integers(0, 2)) == 0:
+        column |= {"missing": True, "outside": draw(st.sampled_from(("clip", "missing")))}
+    return column
+
+
+def as_dates(columns: dict) -> dict:
+    """The same columns as dates, a day for each whole number."""
+    days = {
+        name: {key: str(START + value) for key, value in one.items() if key in ("min", "max")}
+        for name, one in columns.items()
+    }
+    rest = {
+        name: {key: value for key, value in one.items() if key not in ("min", "max")} for name, one in columns.items()
+    }
+    return {name: {**rest[name], **days[name], "type": "date"} for name in columns}
+
+
+def as_reals(columns: dict) -> dict:
+    """The same columns in tenths, in the same bins."""
+    made = {}
+    for name, one in columns.items():
+        edges = [value - 0.5 for value in (*range(one["min"], one["max"] + 1, one["width"]), one["max"] + 1)]
+        rest = {key: value for key, value in one.items() if key not in ("min", "max", "width")}
+        made[name] = {**rest, "type": "real", "decimals": 1, "edges": [edge / 10 for edge in edges]}
+    return made
+
+
+CHAINS = ([["a", "b"]], [["a", "b", "c"]], [["a", "b"], ["a", "c"]], [["a", "c"], ["b", "c"]], [["a", "b"], ["b", "c"]])
+
+
+@st.composite
+def ordered(draw):
+    columns = {name: draw(number()) for name in "abc"}
+    if draw(st.booleans()):  # one range, as for an admission and a discharge: differences are coded
+        columns = {
+            name: {**one, "min": columns["a"]["min"], "max": columns["a"]["max"]} for name, one in columns.items()
+        }
+    chains = draw(st.sampled_from(CHAINS))
+    return {"columns": columns, "constraints": [{"ordered": chain} for chain in chains]}
+
+
+def schema_of(description: dict) -> Schema:
+    """The schema, if its bounds leave any rows."""
+    problem = ""
+    try:
+        return Schema.from_dict(description)
+    except SchemaError as error:
+        problem = str(error)
+    assert "cannot hold" in problem
+    assume(False)
+    raise AssertionError
+
+
+def all_rows(schema: Schema, names: str) -> pd.DataFrame:
+    """Every row of whole numbers and nulls within the bounds."""
+    values = []
+    for column in schema.described:
+        held = list(range(int(column.low), int(column.high) + 1))
+        values.append([*held, None] if column.missing else held)
+    return pd.DataFrame(list(itertools.product(*values)), columns=list(names)).astype("Int64")
+
+
+def in_order(table: pd.DataFrame, chains: list[list[str]]) -> np.ndarray:
+    met = np.ones(len(table), dtype=bool)
+    claims = {pair for chain in chains for pair in itertools.combinations(chain, 2)}
+    for _ in range(2):
+        claims |= {(a, d) for a, b in claims for c, d in claims if b == c}
+    for earlier, later in claims:
+        late = (table[earlier] > table[later]).to_numpy(dtype=bool, na_value=False)
+        met &= ~late
+    return met
+
+
+def cells(data: Dataset) -> set[tuple[int, ...]]:
+    return set(map(tuple, data.codes.tolist()))
+
+
+def possible(schema: Schema) -> set[tuple[int, ...]]:
+    """The cells that no structural zero excludes."""
+    left = np.ones(schema.domain.shape, dtype=bool)
+    names = list(schema.domain)
+    for clique, mask in schema.structural_zeros.items():
+        axes = np.argsort([names.index(name) for name in clique])
+        shape = [schema.domain[name] if name in clique else 1 for name in names]
+        left &= ~np.transpose(mask, axes).reshape(shape)
+    return set(map(tuple, np.argwhere(left).tolist()))
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@given(ordered())
+def test_exactly_the_codes_without_ordered_values_are_impossible(description):
+    schema = schema_of(description)
+    chains = [one["ordered"] for one in description["constraints"]]
+    rows = all_rows(schema, "abc")
+    good = rows[in_order(rows, chains)]
+    assert cells(schema.encode(good)) == possible(schema)
+    codes = np.array(sorted(possible(schema)))
+    data = Dataset.from_codes(list(np.repeat(codes, 3, axis=0).T), schema.domain)
+    drawn = schema.decode(data, seed=0)
+    assert in_order(drawn, chains).all()
+    assert schema.encode(drawn) == data
+    every = np.array(list(itertools.product(*map(range, schema.domain.shape))))
+    assert in_order(schema.decode(Dataset.from_codes(list(every.T), schema.domain), seed=0), chains).all()
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@given(ordered())
+def test_dates_and_decimals_are_coded_as_the_whole_numbers_are(description):
+    whole, columns = schema_of(description), description["columns"]
+    dates = schema_of(description | {"columns": as_dates(columns)})
+    assert dates.domain == whole.domain
+    assert cells_of_zeros(dates) == cells_of_zeros(whole)
+    chains = [one["ordered"] for one in description["constraints"]]
+    reals = schema_of(description | {"columns": as_reals(columns)})
+    codes = [np.random.default_rng(0).integers(0, size, 200) for size in reals.domain.shape]
+    assert in_order(reals.decode(Dataset.from_codes(codes, reals.domain), seed=1), chains).all()
+
+
+def cells_of_zeros(schema: Schema) -> dict:
+    return {clique: mask.tolist() for clique, mask in schema.structural_zeros.items()}
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 2**32), st.sampled_from(("clip", "missing")))
+def test_rows_that_break_an_order_are_changed_one_by_one(seed, outside):
+    rng = np.random.default_rng(seed)
+    column = {
+        "type": "integer",
+        "min": 0,
+        "max": 9,
+        "width": int(rng.integers(1, 4)),
+        "missing": True,
+        "outside": outside,
+    }
+    schema = Schema.from_dict({"columns": dict.fromkeys("abc", column), "constraints": [{"ordered": ["a", "b", "c"]}]})
+    rows = (
+        pd.DataFrame(rng.integers(-2, 13, (60, 3)), columns=list("abc")).astype("Int64").mask(rng.random((60, 3)) < 0.2)
+    )
+    data = schema.encode(rows)
+    assert cells(data) <= possible(schema)
+    alone = [schema.encode(rows.iloc[[row]]).codes[0] for row in range(20)]
+    np.testing.assert_array_equal(alone, data.codes[:20])
+
+
+@pytest.mark.parametrize("outside", ["clip", "missing"])
+def test_engines_code_orders_as_frames_are_coded(outside):
+    rng, records = np.random.default_rng(1), 500
+    start = START + rng.integers(-30, 400, records)
+    end = start + rng.integers(-20, 100, records)
+    low = rng.normal(0, 1, records).round(2)
+    table = pd.DataFrame({"start": start, "end": end, "low": low, "high": low + rng.normal(1, 1, records)})
+    table = table.mask(rng.random(table.shape) < 0.2)
+    table["written"] = (table.end + pd.Timedelta(3, "D")).dt.strftime("%Y-%m-%d")
+    date = {"type": "date", "min": "2020-01-01", "max": "2020-12-31", "width": 10, "missing": True, "outside": outside}
+    real = {"type": "real", "min": -2, "max": 2, "bins": 8, "missing": outside == "missing", "outside": outside}
+    columns = {"start": date, "end": date, "written": date, "low": real, "high": real}
+    constraints = [{"ordered": ["start", "end", "written"]}, {"ordered": ["low", "high"]}]
+    schema = Schema.from_dict({"columns": columns, "constraints": constraints})
+    cliques = [("start", "end"), ("end", "written"), ("low", "high")]
+    expected, counted = schema.encode(table).project_many(cliques), schema.check(table).broken
+    assert all(0 < one.broken < one.rows for one in counted)
+    for lazy in (pl.from_pandas(table).lazy(), duckdb.from_df(table)):
+        for found, wanted in zip(schema.encode(lazy).project_many(cliques), expected, strict=True):
+            np.testing.assert_array_equal(found.values, wanted.values)
+        assert [one.to_json() for one in schema.check(lazy).broken] == [one.to_json() for one in counted]
+
+
+def test_an_error_for_a_broken_order_names_row_and_columns():
+    column = {"type": "integer", "min": 0, "max": 9, "outside": "error"}
+    schema = Schema.from_dict({"columns": dict.fromkeys("ab", column), "constraints": [{"ordered": ["a", "b"]}]})
+    table = pd.DataFrame({"a": [1, 5], "b": [1, 4]})
+    with pytest.raises(DataError, match=r"column 'b', row 1 has the value 4, less than an earlier column .*'a'"):
+        schema.encode(table)
+
+
+def test_real_numbers_of_any_precision_keep_their_order():
+    column = {"type": "real", "min": 0, "max": 1, "bins": 4}
+    schema = Schema.from_dict({"columns": dict.fromkeys("abc", column), "constraints": [{"ordered": ["a", "b", "c"]}]})
+    codes = np.array(sorted(possible(schema)))
+    data = Dataset.from_codes(list(np.repeat(codes, 50, axis=0).T), schema.domain)
+    drawn = schema.decode(data, seed=0)
+    assert ((drawn.a <= drawn.b) & (drawn.b <= drawn.c)).all()
+    assert schema.encode(drawn) == data
+    same = drawn[(data.codes == 1).all(axis=1)]  # uniform among ordered triples: quartiles of the middle one
+    assert abs(same.b.mean() - 0.375) < 0.05
+
+
+def test_short_durations_stay_short():
+    rng = np.random.default_rng(0)
+    start = np.datetime64("2015-01-01") + rng.integers(0, 1800, 3000)
+    table = pd.DataFrame({"start": start, "end": start + rng.integers(1, 10, 3000)})
+    date = {"type": "date", "min": "2015-01-01", "max": "2019-12-31", "unit": "month", "width": 3}
+    schema = Schema.from_dict({"columns": {"start": date, "end": date}, "constraints": [{"ordered": ["start", "end"]}]})
+    drawn = schema.decode(schema.encode(table), seed=0)
+    assert abs((drawn.end - drawn.start).dt.days.mean() - 5) < 2  # about 30 from bins of a quarter
+    assert schema.labels("end")[1] == "start + 1..2 days"
+
+
+def test_a_coarse_earlier_column_makes_no_reference():
+    born = {"type": "date", "min": "1900-01-01", "max": "2019-12-31", "unit": "year", "width": 10}
+    come = {"type": "date", "min": "2015-01-01", "max": "2019-12-31", "unit": "month"}
+    schema = Schema.from_dict(
+        {"columns": {"born": born, "come": come, "left": come}, "constraints": [{"ordered": ["born", "come", "left"]}]}
+    )
+    assert [order.reference for order in schema.orders] == ["come"]
+    assert schema.labels("come") == Schema.from_dict({"columns": {"come": come}}).labels("come")
+
+
+def test_a_column_of_other_constraints_keeps_its_own_codes():
+    column = {"type": "integer", "min": 0, "max": 9}
+    description = {"columns": dict.fromkeys("ab", column), "constraints": [{"ordered": ["a", "b"]}]}
+    assert isinstance(Schema.from_dict(description).column("b"), Later)
+    assert Schema.from_dict(description).domain["b"] == 10
+    description["constraints"].append({"impossible": {"b": 5}})
+    schema = Schema.from_dict(description)
+    assert schema.labels("b") == [str(value) for value in range(10)]
+    assert possible(schema) == {(a, b) for a in range(10) for b in range(a, 10) if b != 5}
+
+
+@given(st.integers(1, 10**6), st.integers(0, 10**6))
+def test_difference_bins_ascend_from_nothing(width, span):
+    assume(span / width < 1000)
+    steps = difference_steps(width, span)
+    assert steps[0] == 0
+    assert steps[-1] <= span
+    gaps = np.diff([*steps, span + 1])
+    assert (gaps > 0).all()
+    assert gaps.max() <= width
+
+
+# -- sums -------------------------------------------------------------------------------------------------------------
+
+SUMS = (
+    [{"t": ["a", "b"]}],
+    [{"t": ["a", "b", "c"]}],
+    [{"s": ["a", "b"]}, {"t": ["s", "c"]}],
+    [{"t": ["s", "c"], "s": ["b", "a"]}],
+)
+
+
+@st.composite
+def summed(draw):
+    columns = {name: draw(number((-2, 2), (0, 4))) for name in "abc"}
+    columns |= {name: draw(number((-6, 6), (0, 14))) | {"missing": True} for name in "st"}
+    return {"columns": columns, "constraints": [{"sum": one} for one in draw(st.sampled_from(SUMS))]}
+
+
+def with_totals(schema: Schema, rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows whose totals are within their bounds."""
+    held = np.ones(len(rows), dtype=bool)
+    rows = rows.copy()
+    for one in schema.sums:
+        rows[one.name] = sum(rows[part] for part in one.parts)
+        low, high = one.bounds
+        held &= rows[one.name].isna().to_numpy() | rows[one.name].between(low, high).to_numpy(dtype=bool, na_value=True)
+    return rows[held]
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@given(summed())
+def test_exactly_the_codes_without_totals_are_impossible(description):
+    schema = schema_of(description)
+    totals = {one.name for one in schema.sums}
+    assert list(schema.domain) == [name for name in "abcst" if name not in totals]
+    columns = [column for column in schema.described if column.name not in totals]
+    values = [
+        [*range(int(one.low), int(one.high) + 1), *([None] if one.missing else [])]
+        for one in columns
+        if one.name != "s"
+    ]
+    rows = pd.DataFrame(
+        list(itertools.product(*values)), columns=[one.name for one in columns if one.name != "s"]
+    ).astype("Int64")
+    rows = rows.assign(s=pd.NA) if "s" not in totals else rows
+    good = with_totals(schema, rows)
+    left = {cell for cell in possible(schema) if "s" in totals or cell[-1] == schema.column("s").gap_code}
+    assert cells(schema.encode(good)) == left
+    codes = np.array(sorted(left))
+    assume(len(codes))
+    data = Dataset.from_codes(list(np.repeat(codes, 3, axis=0).T), schema.domain)
+    drawn = schema.decode(data, seed=0)
+    assert list(drawn) == ["a", "b", "c", "s", "t"]
+    assert len(with_totals(schema, drawn)) == len(drawn)
+    for one in schema.sums:
+        parts = sum(drawn[part] for part in one.parts)
+        assert drawn[one.name].equals(parts.astype(drawn[one.name].dtype))
+    assert schema.encode(drawn) == data
+
+
+def test_totals_of_decimals_and_of_floats():
+    for decimals in (2, None):
+        part = {"type": "real", "min": 0, "max": 10, "bins": 5} | ({"decimals": decimals} if decimals else {})
+        schema = Schema.from_dict(
+            {"columns": {"t": part, "a": part, "b": part}, "constraints": [{"sum": {"t": ["a", "b"]}}]}
+        )
+        codes = np.array(sorted(possible(schema)))
+        drawn = schema.decode(Dataset.from_codes(list(np.repeat(codes, 30, axis=0).T), schema.domain), seed=0)
+        assert list(drawn) == ["t", "a", "b"]
+        np.testing.assert_allclose(drawn.t, drawn.a + drawn.b, rtol=1e-15, atol=1e-14)
+        assert drawn.t.max() <= 10
+        if decimals:
+            assert (drawn.t == (drawn.a + drawn.b).round(2)).all()
+
+
+def test_wide_bounds_of_a_total_exclude_nothing():
+    part = {"type": "integer", "min": 0, "max": 99, "width": 5}
+    columns = {**dict.fromkeys("abcdefgh", part), "t": {**part, "max": 10_000}}
+    schema = Schema.from_dict({"columns": columns, "constraints": [{"sum": {"t": list("abcdefgh")}}]})
+    assert not schema.structural_zeros
+    columns["t"] = {**part, "max": 500}
+    with pytest.raises(SchemaError, match=r"column 't' is narrower .* give it min: 0 and max: 792, or wider bins"):
+        Schema.from_dict({"columns": columns, "constraints": [{"sum": {"t": list("abcdefgh")}}]})
+
+
+# -- what cannot be said ----------------------------------------------------------------------------------------------
+
+COLUMNS = """\
+columns:
+  a: {type: integer, min: 0, max: 9}
+  b: {type: integer, min: 0, max: 9}
+  c: {type: integer, min: 20, max: 29, missing: true}
+  r: {type: real, min: 0, max: 9, bins: 3, decimals: 2}
+  q: {type: real, min: 0, max: 9, bins: 3}
+  day: {type: date, min: 2020-01-01, max: 2020-12-31, unit: month}
+  word: {type: categorical, values: [x, y], other: z}
+  t: {type: integer, min: 0, max: 18}
+  small: {type: integer, min: -5, max: -1}
+  open: {type: integer, bounds: bought}
+constraints:
+"""
+
+
+@pytest.mark.parametrize(
+    ("constraint", "text"),
+    [
+        ("ordered: [a]", "needs two columns or more, such as [start, end], not 1."),
+        ("ordered: a", "must be a list, such as [a, b], not 'a'."),
+        ("ordered: [a, z]", "names 'z', which is no column of the schema (a, b, c, r, q, day, word, t, small)."),
+        ("ordered: [a, b, a]", "names 'a' twice."),
+        ("ordered: [a, word]", "names 'word' of type categorical, but it is about numbers and dates."),
+        ("ordered: [a, day]", "compares 'a' of type integer with 'day' of type date: give them one type."),
+        ("ordered: [a, r]", "compares 'a' of type integer with 'r' of type real: give them one type."),
+        ("ordered: [r, q]", "compares 'r' with decimals: 2 and 'q' with decimals: all: give them the same decimals."),
+        ("ordered: [c, a]", "cannot hold: 'c' is at least 20, but 'a' at most 9. Correct the bounds"),
+        ("ordered: [a, open]", "is about 'open', whose codes are not known before they are bought: state its bounds."),
+        ("sum: {t: [a, open]}", "is about 'open', whose codes are not known before they are bought: state its bounds."),
+        ("sum: {open: [a, b]}", "is about 'open', whose codes are not known before they are bought: state its bounds."),
+        ("sum: {}", "names no total."),
+        ("sum: [t, a, b]", "must be a mapping of a total to its parts, such as {total: [a, b]}, not a list."),
+        ("sum: {t: [a]}", "needs two parts or more, such as [a, b], not 1."),
+        ("sum: {t: [a, z]}", "names 'z', which is no column of the schema"),
+        ("sum: {t: [a, t]}", "names 't' as a part of itself."),
+        ("sum: {t: [a, a]}", "names 'a' twice."),
+        ("sum: {t: [a, day]}", "names 'day' of type date, but dates have no sum."),
+        ("sum: {t: [a, word]}", "names 'word' of type categorical, but it is about numbers and dates."),
+        ("sum: {t: [a, r]}", "adds 'r' of type real up to 't' of type integer: give them one."),
+        ("sum: {r: [r, q]}", "names 'r' as a part of itself."),
+        ("sum: {t: [a, c]}", "needs 'missing: true' in column 't' (s, line 9): its part 'c' may be missing."),
+        ("sum: {small: [a, b]}", "cannot hold: 'small' is whole numbers within -5..-1, but its parts sum up to 0..18"),
+        ("sum: {t: [a, b], a: [small, b]}", "names 'b', which is already a part of 't'."),
+    ],
+)  # fmt: skip
+def test_wrong_orders_and_sums(constraint, text):
+    with pytest.raises(SchemaError, match=re.escape(text)) as caught:
+        Schema.parse(COLUMNS + f"  - {constraint}\n", "s")
+    assert "line 13" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("constraints", "text"),
+    [
+        (["ordered: [a, b]", "ordered: [b, t, a]"], "puts 'a' before 'b' before 't' before 'a'"),
+        (["sum: {t: [a, b]}", "sum: {c: [a, small]}"], "names 'a', which is already a part of 't'"),
+        (["sum: {t: [a, b]}", "sum: {t: [small, c]}"], "gives 't' a second time. A total is one sum"),
+        (["sum: {t: [a, b]}", "sum: {a: [t, small]}"], "a total cannot be a part of itself."),
+        (["sum: {t: [a, b]}", "impossible: {t: 3}"], "is about 't', a total without codes of its own"),
+        (["sum: {t: [a, b]}", "ordered: [a, t]"], "is about 't', which is also ordered."),
+        (["sum: {b: [a, small]}", "ordered: [small, a]"], "must be that of the sum of its parts, min: -5 and max: 8."),
+    ],
+)  # fmt: skip
+def test_orders_and_sums_that_contradict_each_other(constraints, text):
+    with pytest.raises(SchemaError, match=re.escape(text)):
+        Schema.parse(COLUMNS + "".join(f"  - {constraint}\n" for constraint in constraints), "s")
