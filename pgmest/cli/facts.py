@@ -38,6 +38,8 @@ def schema_facts(schema: Schema) -> dict[str, Any]:
         "unit": dataclasses.asdict(schema.unit) if schema.unit else None,
         "domain": dict(schema.domain),
         "labels": {name: schema.labels(name) for name in schema.domain},
+        "orders": [list(chain) for order in schema.orders for chain in order.chains],
+        "sums": {one.name: list(one.parts) for one in schema.sums},
         "impossible": [
             {"attributes": list(clique), "combinations": int(mask.sum())}
             for clique, mask in schema.structural_zeros.items()

@@ -16,8 +16,12 @@ from pgmest.data.chunked_reader import read_pieces
 from pgmest.data.table_file import TableFile, is_file
 from pgmest.data.values import Values, read_values
 from pgmest.errors import DataError
+from pgmest.schema.column import SchemaColumn
+from pgmest.schema.date import Date
+from pgmest.schema.grid import Grid
 from pgmest.schema.guess import MOST_MARKERS, Dates, Numeric, booleans, dates_in, free_text, numbers_in, sentinels
-from pgmest.schema.schema import DRAFT_MARK
+from pgmest.schema.proposals import orders_in, sums_in
+from pgmest.schema.schema import DRAFT_MARK, Schema
 
 ROWS_READ = 1_000_000
 """At most this many rows are looked at, the first ones."""
@@ -58,13 +62,19 @@ FOOTER = """\
 """
 
 
+PROPOSED = """\
+# These hold in all rows. Uncomment (with the line constraints:) what must hold by its meaning; delete the others:
+"""
+
+
 def draft(table: Any, *, bought: bool = False) -> str:
     """A schema in YAML for a raw table, to edit: **its bounds and values are those of the records**, and it says so.
 
     Bounds are rounded outwards; of text the most frequent values are listed, rare ones never; columns that look like
     identifiers or free text are left out, with a comment. Currency signs, thousands separators, formats of dates (day
     first where both are possible), capital and small letters, and numbers that mean missing values, such as -99,
-    are proposed; a few odd values do not change what a column is.
+    are proposed; a few odd values do not change what a column is. Orders and sums that hold in all rows stand at the
+    end, as comments.
 
     >>> import pandas as pd
     >>> text = draft(pd.DataFrame({"age": [23, 58, 41], "sex": ["F", "M", "F"]}))
@@ -96,7 +106,31 @@ def draft(table: Any, *, bought: bool = False) -> str:
             f"{named} has no rows below its header, so there is nothing to guess from. Is it the right file?"
         )
     lines = itertools.chain.from_iterable(_entry(name, values, bought) for name, values in columns.items())
-    return HEADER.replace("columns:\n", _file_line(table) + "columns:\n") + "\n".join(lines) + "\n" + FOOTER
+    text = HEADER.replace("columns:\n", _file_line(table) + "columns:\n") + "\n".join(lines) + "\n" + FOOTER
+    proposed = [] if bought else [f"#   - {line}  {PRIVATE_MARK}" for line in _proposed(text, columns)]
+    return text + (PROPOSED + "\n".join(proposed) + "\n" if proposed else "")
+
+
+def _proposed(text: str, columns: dict[str, np.ndarray]) -> Iterator[str]:
+    """The orders and sums that hold among the numbers and dates of a drafted schema, as constraints."""
+    dates: dict[str, np.ndarray] = {}
+    numbers: dict[str, np.ndarray] = {}
+    for column in _columns_of(text):
+        if isinstance(column, Grid):
+            found, read = column.raw_numbers(Values.of(columns[column.name]))
+            kind = dates if isinstance(column, Date) else numbers
+            kind[column.name] = np.where(read, found.astype(np.float64), np.nan)
+    sums = dict(sums_in(numbers))
+    others = {name: values for name, values in numbers.items() if name not in sums}
+    for chain in (*orders_in(dates, shared=0.0), *orders_in(others)):
+        yield f"ordered: [{', '.join(map(_quoted, chain))}]"
+    for total, parts in sums.items():
+        yield f"sum: {{{_quoted(total)}: [{', '.join(map(_quoted, parts))}]}}"
+
+
+def _columns_of(text: str) -> Sequence[SchemaColumn]:
+    """The columns of a draft; none if all were left out."""
+    return Schema.parse(text).described if re.search(r"^  [^ #]", text, re.MULTILINE) else ()
 
 
 def _file_line(table: Any) -> str:

@@ -4,9 +4,11 @@ The value of each column is at most that of the next one; a missing value makes 
 still do. Chains that share columns are one order, in which claims are transitive.
 
 One column of an order may be the reference of all that come after it, which are then coded as differences from it
-(`later.py`). `order_zeros` excludes exactly the pairs of codes without values that meet the order and the bounds of
-the columns. If no pair of a record's codes is excluded, values for the whole record exist. With differences this needs
-the conditions of `_reference`: then a cycle of contradicting inequalities contains at most two codes.
+(`later.py`), unless the schema says `ordered: {columns: [start, end], differences: false}`.
+
+`order_zeros` excludes exactly the pairs of codes without values that meet the order and the bounds of the columns. If
+no pair of a record's codes is excluded, values for the whole record exist. With differences this needs the conditions
+of `_reference`: then a cycle of contradicting inequalities contains at most two codes.
 """
 
 from __future__ import annotations
@@ -65,7 +67,7 @@ def read_orders(
     """Return the orders that chains make.
 
     Args:
-        nodes: the lists of columns.
+        nodes: the lists of columns, or mappings such as `{columns: [start, end], differences: false}`.
         columns: all columns of the schema, as they are described.
         restricted: columns that need codes of their own values, as other constraints name their values.
 
@@ -74,7 +76,11 @@ def read_orders(
             columns whose bounds exclude the order, or columns that come before each other.
     """
     found: dict[str, set[str]] = {}
-    chains = [(node, _chain(node, columns)) for node in nodes]
+    chains, restricted = [], set(restricted)
+    for node in nodes:
+        names, differences = _said(node)
+        chains.append((node, _chain(names, columns)))
+        restricted |= set() if differences else set(chains[-1][1])
     for node, chain in chains:
         for name in chain:
             found.setdefault(name, set())
@@ -93,6 +99,14 @@ def read_orders(
     for node, chain in chains:
         _check_bounds(node, chain, before, columns)
     return [_order(names, chains, before, columns, restricted) for names in _components(sequence, before)]
+
+
+def _said(node: SchemaNode) -> tuple[SchemaNode, bool]:
+    """Return the list of columns, and whether differences may be coded."""
+    if not isinstance(node.value, dict):
+        return node, True
+    fields = node.fields(("columns", "differences"), ("columns",))
+    return fields["columns"].called(node.name), "differences" not in fields or fields["differences"].flag()
 
 
 def _chain(node: SchemaNode, columns: Mapping[str, SchemaColumn]) -> tuple[str, ...]:

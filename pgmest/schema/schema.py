@@ -209,9 +209,9 @@ class Schema:
     def encode(self, table: Any, *, key: bytes | None = None) -> Dataset:
         """Return the raw table as codes over `domain`; columns that the schema does not name are ignored.
 
-        The code of a value depends on that value and the schema alone, not on the engine or file that holds it, the
-        type of its column, or other rows. No value raises an error, except with `outside: error`; a table without rows
-        gives a dataset without records.
+        The code of a value depends on that value and the schema alone (of a column in an order, on the values of its
+        row), not on the engine or file that holds it, the type of its column, or other rows. No value raises an error,
+        except with `outside: error`; a table without rows gives a dataset without records.
 
         A file is read a piece at a time. Where an engine holds the rows (DuckDB, a polars LazyFrame, PySpark, ...), it
         encodes them, too: the result is a `LazyDataset`.
@@ -272,6 +272,7 @@ class Schema:
     ) -> Any:
         """Codes as a table of values: those listed, numbers and dates drawn uniformly within their bin, nulls.
 
+        Values of ordered columns, and parts of bounded totals, are drawn together; totals are the sums of their parts.
         Whole numbers are integers, also with gaps; dates are dates. Encoding the table gives the codes again.
 
         Args:

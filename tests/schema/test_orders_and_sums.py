@@ -13,9 +13,10 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+import pgmest as pg
 from pgmest.data.dataset import Dataset
 from pgmest.errors import DataError, SchemaError
-from pgmest.schema import Schema
+from pgmest.schema import Schema, draft
 from pgmest.schema.later import Later, difference_steps
 
 START = np.datetime64("2020-01-30")
@@ -239,6 +240,8 @@ def test_a_column_of_other_constraints_keeps_its_own_codes():
     description = {"columns": dict.fromkeys("ab", column), "constraints": [{"ordered": ["a", "b"]}]}
     assert isinstance(Schema.from_dict(description).column("b"), Later)
     assert Schema.from_dict(description).domain["b"] == 10
+    plain = {**description, "constraints": [{"ordered": {"columns": ["a", "b"], "differences": False}}]}
+    assert possible(Schema.from_dict(plain)) == {(a, b) for a in range(10) for b in range(a, 10)}
     description["constraints"].append({"impossible": {"b": 5}})
     schema = Schema.from_dict(description)
     assert schema.labels("b") == [str(value) for value in range(10)]
@@ -363,6 +366,8 @@ constraints:
     [
         ("ordered: [a]", "needs two columns or more, such as [start, end], not 1."),
         ("ordered: a", "must be a list, such as [a, b], not 'a'."),
+        ("ordered: {columns: [a, b], difference: false}", "unknown key 'difference'. Did you mean 'differences'?"),
+        ("ordered: {columns: [a, open]}", "is about 'open', whose codes are not known before they are bought"),
         ("ordered: [a, z]", "names 'z', which is no column of the schema (a, b, c, r, q, day, word, t, small)."),
         ("ordered: [a, b, a]", "names 'a' twice."),
         ("ordered: [a, word]", "names 'word' of type categorical, but it is about numbers and dates."),
@@ -409,3 +414,98 @@ def test_wrong_orders_and_sums(constraint, text):
 def test_orders_and_sums_that_contradict_each_other(constraints, text):
     with pytest.raises(SchemaError, match=re.escape(text)):
         Schema.parse(COLUMNS + "".join(f"  - {constraint}\n" for constraint in constraints), "s")
+
+
+# -- drafts and checks ------------------------------------------------------------------------------------------------
+
+
+def hospital(rows: int = 400) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    admission = np.datetime64("2019-01-01") + rng.integers(0, 700, rows)
+    table = pd.DataFrame({"admission": admission, "discharge": admission + rng.integers(0, 20, rows)})
+    for name in ("room", "care", "drugs"):
+        table[name] = rng.integers(1, 90, rows)
+    table["services"] = table.care + table.drugs
+    table["bill"] = table.room + table.services
+    table["paid"] = (table.room * rng.uniform(0.2, 1, rows)).astype(int)
+    return table
+
+
+def test_a_draft_proposes_what_holds_and_is_valid_with_it():
+    table = hospital()
+    text = draft(table)
+    assert "#   - ordered: [admission, discharge]  # READ FROM THE PRIVATE DATA\n" in text
+    assert "#   - ordered: [paid, room]  # READ FROM THE PRIVATE DATA\n" in text
+    assert "#   - sum: {services: [care, drugs]}  # READ FROM THE PRIVATE DATA\n" in text
+    assert "#   - sum: {bill: [room, services]}  # READ FROM THE PRIVATE DATA\n" in text
+    assert text.count("ordered:") == 2
+    lines = [
+        line[1:] if line.startswith(("#   - ordered", "#   - sum", "# constraints")) else line
+        for line in text.split("\n")
+    ]
+    schema = Schema.parse("\n".join(line[1:] if line.startswith(" constraints") else line for line in lines))
+    assert len(schema.orders) == len(schema.sums) == 2
+    assert not [one for one in schema.check(table).broken if one.broken]
+
+
+def test_a_draft_proposes_nothing_that_one_row_breaks():
+    table = hospital()
+    table.loc[17, ["discharge", "bill", "services"]] = [np.datetime64("2018-12-31"), -1, 0]
+    table.loc[18, "paid"] = table.room[18] + 1
+    text = draft(table)
+    assert "ordered:" not in text
+    assert "sum:" not in text
+    assert "ordered:" not in draft(hospital(), bought=True)  # whose bounds are not known yet
+
+
+def test_a_check_counts_the_rows_that_break_a_constraint():
+    number = {"type": "integer", "min": 0, "max": 9, "missing": True}
+    columns = {"a": number, "b": {**number, "outside": "missing"}, "t": {**number, "max": 18}}
+    schema = Schema.from_dict(
+        {"columns": columns, "constraints": [{"ordered": ["a", "b"]}, {"sum": {"t": ["a", "b"]}}]}
+    )
+    table = pd.DataFrame({"a": [1, 5, None, 9, 2], "b": [2, 4, 0, None, 2], "t": [3, 9, 0, 9, 5]})
+    checked = schema.check(table)
+    assert [(one.text, one.rows, one.broken) for one in checked.broken] == [
+        ("ordered: [a, b]", 3, 1),
+        ("sum: {t: [a, b]}", 3, 1),
+    ]
+    assert "ordered: [a, b]: 1 of 3 rows (33.3 %) break it, and are changed: 'b' becomes missing" in str(checked)
+    assert checked.to_json()["constraints"][1] == {"constraint": "sum: {t: [a, b]}", "rows": 3, "broken": 1}
+    assert schema.decode(schema.encode(table), seed=0).b.isna().tolist() == [False, True, False, True, False]
+
+
+def test_tables_may_lack_totals_and_schemas_round_trip(tmp_path):
+    part = {"type": "integer", "min": 0, "max": 9}
+    description = {
+        "columns": {"t": {**part, "max": 18}, "a": part, "b": part},
+        "constraints": [{"sum": {"t": ["a", "b"]}}, {"ordered": ["a", "b"]}],
+    }
+    schema = Schema.from_dict(description)
+    data = schema.encode(pd.DataFrame({"a": [1, 2], "b": [1, 5]}))
+    drawn = schema.decode(data, seed=0)
+    assert drawn.t.tolist() == [2, 7]
+    again = Schema.from_dict(schema.description)
+    assert again.domain == schema.domain
+    assert cells_of_zeros(again) == cells_of_zeros(schema)
+    for like in ("polars", "pyarrow"):
+        assert schema.decode(data, seed=0, like=like).to_pandas().equals(drawn)
+
+
+@pytest.mark.parametrize("mechanism", ["lamp", "mst", "aim", "privbayes"])
+def test_synthetic_rows_keep_orders_and_sums(mechanism):
+    table = hospital(1500)
+    date = {"type": "date", "min": "2019-01-01", "max": "2020-12-31", "unit": "month"}
+    number = {"type": "integer", "min": 0, "max": 99, "width": 10}
+    columns = {"admission": date, "discharge": date, **dict.fromkeys(("room", "care", "paid"), number)}
+    columns |= {"drugs": number, "services": {**number, "max": 170}, "bill": {**number, "max": 200}}
+    constraints = [{"ordered": ["admission", "discharge"]}, {"sum": {"services": ["care", "drugs"]}}]
+    constraints += [{"sum": {"bill": ["room", "services"]}}]
+    schema = Schema.from_dict({"columns": columns, "constraints": constraints})
+    fitted = pg.Synthesizer(mechanism, epsilon=2.0, backend="simulation").fit(table, schema, seed=0)
+    drawn = fitted.sample(1000, seed=0)
+    assert (drawn.admission <= drawn.discharge).all()
+    assert (drawn.services == drawn.care + drawn.drugs).all()
+    assert (drawn.bill == drawn.room + drawn.services).all()
+    assert list(drawn) == list(columns)
+    assert list(fitted.feature_names_in_) == list(columns)
