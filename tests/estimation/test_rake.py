@@ -172,7 +172,7 @@ def test_mistakes_of_weights_and_rows():
 
 
 @given(st.integers(0, 2**32 - 1))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_small_surveys_against_linear_programs(seed):
     """Weights are found if and only if a program finds some; a contradiction is irreducible."""
     generator = np.random.default_rng(seed)
