@@ -280,7 +280,7 @@ class InconsistentMeasurementsError(PgmestError, ValueError):
         )
         others = " and ".join(beside)
         if not answers:
-            cause = f"No answer is needed for that: {others or 'what is possible'} leaves no table."
+            cause = f"Even without them there is none, because of {others or 'the number of records'}."
         elif len(answers) == 1:
             cause = f"This answer contradicts {others}:" if others else "This answer is impossible for counts:"
         else:

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from pgmest.errors import QueryError
 from pgmest.measurements.measurement import LinearMeasurement
-from pgmest.models.bounds.contradiction import compatible_point
+from pgmest.models.bounds.contradiction import check_total, compatible_point
 from pgmest.models.bounds.ends import answer_ends
 from pgmest.models.bounds.polytope import TablePolytope
 from pgmest.models.bounds.presolve import Presolved
@@ -50,7 +50,8 @@ class TableBounds:
 
     Raises:
         MeasurementError, UnknownAttributeError, QueryError: a measurement does not fit the domain.
-        ArgumentError: the level is not between 0 and 1, or nothing bounds the number of records.
+        ArgumentError: the level is not between 0 and 1, the total is not a number of records, or nothing bounds the
+            number of records.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class TableBounds:
         max_megabytes: float = 100.0,
     ):
         check_level(level)
+        check_total(total)
         self.measurements: tuple[LinearMeasurement, ...] = tuple(measurements)
         self.domain: Domain = as_domain(domain)
         self.level: float = level

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 from scipy import sparse
 
-from pgmest.errors import InconsistentMeasurementsError, ModelTooLarge
+from pgmest.errors import ArgumentError, InconsistentMeasurementsError, ModelTooLarge
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.models.bounds.ends import answer_ends
-from pgmest.models.bounds.polytope import TablePolytope
-from pgmest.models.bounds.presolve import Presolved, tolerance_of
+from pgmest.models.bounds.polytope import TablePolytope, cell_index
+from pgmest.models.bounds.presolve import Presolved, excluding_answers, tolerance_of
 from pgmest.models.bounds.program import INFEASIBLE, feasible, solve
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Domain, as_domain
@@ -21,6 +23,10 @@ TOUCHED = 1e-9
 """Multipliers above this belong to the infeasible set."""
 LARGEST_CHECK = 200_000
 """`check_facts` solves no program of more variables than this, which would take longer than many estimates."""
+
+MOST_WORK = 5_000_000
+"""The deletion filter stops after programs with this number of entries together, some ten seconds; sets that contradict
+may then be larger than needed."""
 
 SHOWN = 12
 """The largest number of answers that the error lists."""
@@ -36,9 +42,9 @@ def check_facts(
 ) -> None:
     """Check that some table of non-negative counts has all exact answers and keeps between all published ends.
 
-    Noisy answers are not looked at. The check is cheap if the ends decide it, as for exact tables that no others
-    overlap in part, and takes a linear program otherwise. It says nothing about facts whose junction tree takes more
-    than `max_megabytes`, and for programs of more than 200,000 variables it finds only what follows from ends.
+    Noisy answers are not looked at. The check is cheap if ends of single equations decide it, or if a few projections
+    find a table, and takes a linear program otherwise. It says nothing about facts whose junction tree takes more than
+    `max_megabytes`, and of programs with more than 200,000 variables it finds only what follows from ends.
 
     >>> facts = [LinearMeasurement.exact([30, 70], "age"), LinearMeasurement.exact([55, 46], "sex")]
     >>> check_facts(facts, {"age": 2, "sex": 2})
@@ -54,9 +60,12 @@ def check_facts(
 
     Raises:
         InconsistentMeasurementsError: there is no such table. The error names an irreducible set of contradicting
-            answers; its `answers` count positions in `measurements`.
+            answers (in programs of more than a million entries perhaps a larger one); its `answers` count positions in
+            `measurements`.
         MeasurementError, UnknownAttributeError, QueryError: a measurement does not fit the domain.
+        ArgumentError: the total is not a number of records.
     """
+    check_total(total)
     listed, domain = list(measurements), as_domain(domain)
     positions = [position for position, measurement in enumerate(listed) if not measurement.noisy]
     facts = [listed[position] for position in positions]
@@ -78,6 +87,16 @@ def check_facts(
         compatible_point(polytope, presolved, listed)
 
 
+def check_total(total: float | None) -> None:
+    """Check that a total is a number of records.
+
+    Raises:
+        ArgumentError: it is negative or not finite.
+    """
+    if total is not None and not 0 <= total < math.inf:
+        raise ArgumentError.of("total", total, "a number of records of at least 0, or None")
+
+
 def compatible_point(
     polytope: TablePolytope, presolved: Presolved, measurements: Sequence[LinearMeasurement]
 ) -> np.ndarray | None:
@@ -91,8 +110,9 @@ def compatible_point(
         found = feasible(presolved)
         if found.status != INFEASIBLE:
             return found.point
-    every = np.arange(len(polytope.answers))
-    chosen = _contradicting(polytope, every)
+    chosen = _contradicting(polytope, _disagreeing(polytope, measurements))
+    if chosen is None:
+        chosen = _contradicting(polytope, np.arange(len(polytope.answers)))
     if chosen is None:
         return None
     kept = _irreducible(polytope, chosen)
@@ -102,36 +122,76 @@ def compatible_point(
     raise InconsistentMeasurementsError.of(pairs, texts, noisy, _beside(polytope, kept))
 
 
-def _contradicting(polytope: TablePolytope, answers: np.ndarray) -> np.ndarray | None:
-    """Return those of some answers that are infeasible together by Farkas' lemma; None if all are feasible.
+def _disagreeing(polytope: TablePolytope, measurements: Sequence[LinearMeasurement]) -> np.ndarray:
+    """Return the fewest answers of two exact tables that give different counts of the same records; may be none.
 
-    In the phase-1 program, these answers may leave their ends, and the objective is the sum of the violations. The
-    answers with a multiplier in its dual are infeasible together.
+    This is the most frequent contradiction, and takes no linear program.
     """
-    cells, first = polytope.cells, len(polytope.right) - len(polytope.answers)
-    rows = np.concatenate([np.arange(first), first + answers])
-    columns = np.concatenate([np.arange(cells), cells + answers])
+    domain, tolerance, best = polytope.tree.domain, tolerance_of(polytope), np.zeros(0, dtype=np.int64)
+    exact = [
+        (position, measurements[position])
+        for position in np.unique(polytope.answers[:, 0])
+        if measurements[position].query is None and measurements[position].exact_rows.all()
+    ]
+    for (one, table), (two, other) in itertools.combinations(exact, 2):
+        names = tuple(name for name in table.clique if name in other.clique)
+        cells = [cell_index(domain, m.clique, names) for m in (table, other)]
+        sums = [np.bincount(index, m.values) for index, m in zip(cells, (table, other), strict=True)]
+        for cell in np.flatnonzero(np.abs(sums[0] - sums[1]) > tolerance)[:1]:
+            rows = polytope.answers
+            chosen = [
+                (rows[:, 0] == position) & np.isin(rows[:, 1], np.flatnonzero(index == cell))
+                for position, index in zip((one, two), cells, strict=True)
+            ]
+            found = np.flatnonzero(chosen[0] | chosen[1])
+            best = found if not len(best) or len(found) < len(best) else best
+    return best
+
+
+def _contradicting(polytope: TablePolytope, answers: np.ndarray) -> np.ndarray | None:
+    """Return those of some answers that are infeasible together; None if all are feasible."""
+    part = polytope.with_answers(answers)
+    traced = excluding_answers(part)
+    if traced is not None:
+        return answers[traced]
+    if feasible(Presolved.of(part)).status != INFEASIBLE:
+        return None
+    chosen = _infeasible_support(part)
+    return None if chosen is None else answers[chosen]
+
+
+def _infeasible_support(polytope: TablePolytope) -> np.ndarray | None:
+    """Return answers that are infeasible together by Farkas' lemma; None if their violation is a rounding error.
+
+    In the phase-1 program answers may leave their ends, and the objective is the sum of the violations. The answers
+    with a multiplier in its dual are infeasible together.
+    """
+    count = len(polytope.answers)
+    first = len(polytope.right) - count
     slack = sparse.csr_array(
-        (np.ones(len(answers)), (first + np.arange(len(answers)), np.arange(len(answers)))),
-        shape=(len(rows), len(answers)),
+        (np.ones(count), (first + np.arange(count), np.arange(count))), (len(polytope.right), count)
     )
-    equations = sparse.csr_array(sparse.hstack([polytope.equations[rows][:, columns], slack, -slack]))
-    low = np.concatenate([polytope.low[columns], np.zeros(2 * len(answers))])
-    high = np.concatenate([polytope.high[columns], np.full(2 * len(answers), np.inf)])
-    objective = np.concatenate([np.zeros(len(columns)), np.ones(2 * len(answers))])
-    found = solve(objective, equations, polytope.right[rows], low, high)
+    equations = sparse.csr_array(sparse.hstack([polytope.equations, slack, -slack]))
+    low = np.append(polytope.low, np.zeros(2 * count))
+    high = np.append(polytope.high, np.full(2 * count, np.inf))
+    objective = np.append(np.zeros(len(polytope.low)), np.ones(2 * count))
+    found = solve(objective, equations, polytope.right, low, high)
     if found.status == INFEASIBLE:
-        return answers[:0]
+        return np.zeros(0, dtype=np.int64)
     if found.point is None or found.multipliers is None or objective @ found.point <= tolerance_of(polytope):
         return None
-    return answers[np.abs(found.multipliers[first:]) > TOUCHED]
+    return np.flatnonzero(np.abs(found.multipliers[first:]) > TOUCHED)
 
 
 def _irreducible(polytope: TablePolytope, chosen: np.ndarray) -> np.ndarray:
-    """Drop one answer after the other if the rest is still infeasible (deletion filter; Chinneck, Dravnieks 1991)."""
-    kept = chosen
+    """Drop one answer after the other if the rest is still infeasible (deletion filter; Chinneck, Dravnieks 1991).
+
+    The filter stops early if large programs would take long.
+    """
+    kept, left = chosen, MOST_WORK
     for one in chosen:
-        if one in kept:
+        if one in kept and left > 0:
+            left -= polytope.with_answers(kept).equations.nnz
             rest = _contradicting(polytope, kept[kept != one])
             kept = kept if rest is None else rest
     return kept

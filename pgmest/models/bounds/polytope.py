@@ -8,7 +8,7 @@ ties it to the tables; so each constraint is either an equation or the two ends 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -100,6 +100,17 @@ class TablePolytope:
     def cells(self) -> int:
         """The number of table cells x."""
         return int(self.offsets[-1])
+
+    def with_answers(self, answers: np.ndarray) -> TablePolytope:
+        """Return the polytope of some of the answers."""
+        first = len(self.right) - len(self.answers)
+        rows = np.concatenate([np.arange(first), first + answers])
+        columns = np.concatenate([np.arange(self.cells), self.cells + answers])
+        matrix = sparse.csr_array(self.equations[rows][:, columns])
+        ends = self.low[columns], self.high[columns]
+        return replace(
+            self, equations=matrix, right=self.right[rows], low=ends[0], high=ends[1], answers=self.answers[answers]
+        )
 
     def total_row(self) -> np.ndarray:
         """Return the objective whose value is the number of records."""

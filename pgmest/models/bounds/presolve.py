@@ -122,17 +122,10 @@ def _whole(numbers: np.ndarray) -> bool:
 
 def _tightened(polytope: TablePolytope, scale: float, tolerance: float) -> tuple[np.ndarray, np.ndarray, float]:
     """Return ends that all points of the polytope keep, and by how much the ends of a variable exclude each other."""
-    entries, low, high = _Entries(polytope), polytope.low.copy(), polytope.high.copy()
+    entries, low, high = _Entries(polytope), polytope.low, polytope.high
     violation = float(np.max(low - high, initial=0.0))
     for _ in range(SWEEPS):
-        ends = np.stack([entries.value * low[entries.column], entries.value * high[entries.column]])
-        least, most = ends.min(axis=0), ends.max(axis=0)
-        slack = np.maximum(entries.rounding(polytope, least), entries.rounding(polytope, most))[entries.row]
-        right = polytope.right[entries.row]
-        own = np.stack([right - entries.others(most, np.inf) - slack, right - entries.others(least, -np.inf) + slack])
-        new = own / entries.value
-        below = _by_column(entries, new.min(axis=0), np.maximum, low)
-        above = _by_column(entries, new.max(axis=0), np.minimum, high)
+        below, above = _sweep(entries, polytope, low, high)
         violation = max(violation, float(np.max(below - above, initial=0.0)))
         below, above = np.minimum(below, above), np.maximum(below, above)
         moved = _moved(low, below, scale) or _moved(high, above, scale)
@@ -140,6 +133,25 @@ def _tightened(polytope: TablePolytope, scale: float, tolerance: float) -> tuple
         if violation > tolerance or not moved:
             break
     return low, high, violation
+
+
+def _sweep(
+    entries: _Entries, polytope: TablePolytope, low: np.ndarray, high: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ends that follow from those before and from each equation by itself."""
+    new = _implied(entries, polytope, low, high)
+    return _by_column(entries, new[0], np.maximum, low), _by_column(entries, new[1], np.minimum, high)
+
+
+def _implied(entries: _Entries, polytope: TablePolytope, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Return, for each entry, the ends of its variable that its equation implies, shape (2, entries)."""
+    ends = np.stack([entries.value * low[entries.column], entries.value * high[entries.column]])
+    least, most = ends.min(axis=0), ends.max(axis=0)
+    slack = np.maximum(entries.rounding(polytope, least), entries.rounding(polytope, most))[entries.row]
+    right = polytope.right[entries.row]
+    own = np.stack([right - entries.others(most, np.inf) - slack, right - entries.others(least, -np.inf) + slack])
+    own /= entries.value
+    return np.stack([own.min(axis=0), own.max(axis=0)])
 
 
 def _by_column(entries: _Entries, ends: np.ndarray, tighter: np.ufunc, old: np.ndarray) -> np.ndarray:
@@ -198,3 +210,82 @@ def midpoints(low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """Return the middle between two ends, the finite one if the other is infinite, and 0 if both are."""
     below, above = np.where(np.isfinite(low), low, high), np.where(np.isfinite(high), high, low)
     return np.where(np.isfinite(below), 0.5 * below + 0.5 * above, 0.0)
+
+
+def excluding_answers(polytope: TablePolytope) -> np.ndarray | None:
+    """Return answers whose ends alone prove a polytope empty; None if no ends do.
+
+    The passes are made again, and the ends that exclude each other are traced to those from which they follow.
+    """
+    entries, tolerance, low, high = _Entries(polytope), tolerance_of(polytope), polytope.low, polytope.high
+    trace = _Trace(polytope, entries)
+    for sweep in range(1, SWEEPS + 1):
+        new = _implied(entries, polytope, low, high)
+        below = _by_column(entries, new[0], np.maximum, low)
+        above = _by_column(entries, new[1], np.minimum, high)
+        trace.keep(low, high, below, above, new)
+        crossing = np.flatnonzero(below - above > tolerance)
+        if len(crossing):
+            worst = crossing[np.argmax((below - above)[crossing])]
+            return trace.sources([(0, int(worst), sweep), (1, int(worst), sweep)])
+        moved = not (np.array_equal(low, below) and np.array_equal(high, above))
+        low, high = np.minimum(below, above), np.maximum(below, above)
+        unmet = np.abs(polytope.equations @ midpoints(low, high) - polytope.right)
+        fixed = np.bincount(entries.row, (high > low)[entries.column], minlength=entries.rows) == 0
+        if (unmet[fixed] > tolerance).any():
+            row = np.flatnonzero(fixed)[np.argmax(unmet[fixed])]
+            columns = entries.column[entries.row == row]
+            return trace.sources([(side, int(column), sweep) for column in columns for side in (0, 1)])
+        if not moved:
+            break
+    return None
+
+
+class _Trace:
+    """The history of all ends: after which pass each was last moved, and by which equation."""
+
+    def __init__(self, polytope: TablePolytope, entries: _Entries):
+        self._polytope, self._entries = polytope, entries
+        self._rows = polytope.equations
+        start = np.zeros((2, entries.columns), dtype=np.int64)
+        self._changed: list[np.ndarray] = [start]
+        self._by: list[np.ndarray] = [start - 1]
+
+    def keep(self, low: np.ndarray, high: np.ndarray, below: np.ndarray, above: np.ndarray, new: np.ndarray) -> None:
+        """Add a pass from the ends before and after it, and what each equation implies."""
+        changed, by = self._changed[-1].copy(), self._by[-1].copy()
+        entries = self._entries
+        for side, (before, after) in enumerate(((low, below), (high, above))):
+            moved = before != after
+            changed[side, moved] = len(self._changed)
+            causes = np.flatnonzero((new[side] == after[entries.column]) & moved[entries.column])
+            by[side, entries.column[causes]] = entries.row[causes]
+        self._changed.append(changed)
+        self._by.append(by)
+
+    def sources(self, ends: list[tuple[int, int, int]]) -> np.ndarray:
+        """Return the answers from whose own ends some ends follow, each given as (side, variable, pass)."""
+        cells, seen, found = self._polytope.cells, set[tuple[int, int, int]](), set[int]()
+        open_ends = ends
+        while open_ends:
+            side, column, sweep = open_ends.pop()
+            changed = int(self._changed[sweep][side, column])
+            if (side, column, changed) in seen:
+                continue
+            seen.add((side, column, changed))
+            if changed:
+                open_ends += self._causes(side, column, changed)
+            elif column >= cells:
+                found.add(column - cells)
+        return np.array(sorted(found), dtype=np.int64)
+
+    def _causes(self, side: int, column: int, sweep: int) -> list[tuple[int, int, int]]:
+        """Return the ends before a pass from which its equation gave an end."""
+        row = int(self._by[sweep][side, column])
+        part = slice(self._rows.indptr[row], self._rows.indptr[row + 1])
+        columns, values = self._rows.indices[part], self._rows.data[part]
+        own = values[columns == column][0]
+        # A lower end follows from the largest sum of the others if its own entry is positive, else from the least.
+        largest = (side == 0) == (own > 0)
+        sides = np.where((values > 0) == largest, 1, 0)
+        return [(int(end), int(other), sweep - 1) for end, other in zip(sides, columns, strict=True) if other != column]

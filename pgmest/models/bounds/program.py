@@ -20,15 +20,19 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
+from scipy.sparse.linalg import cg
 
 from pgmest.errors import ArgumentError
 from pgmest.models.bounds.polytope import TablePolytope
-from pgmest.models.bounds.presolve import Presolved, midpoints
+from pgmest.models.bounds.presolve import NEGLIGIBLE, Presolved, midpoints
 
 ROUNDING = 1e-12
 """The bound on the rounding error, as a share of the summed magnitudes of all terms; far above the true error."""
 ATTAINED = 1e-9
 """An objective attains a bound if it is this close to it, as a share of the summed magnitudes of its terms."""
+INSIDE, PROJECTIONS, PROJECTION_STEPS = 0.02, 50, 200
+"""Alternating projections aim at boxes that are smaller by this share at each side, and stop after this many rounds of
+at most this many steps of conjugate gradients."""
 MIXED = 0.02
 """Mixed objectives go on while each decides at least this share of the undecided objectives."""
 
@@ -69,8 +73,49 @@ def minimize(objective: np.ndarray, presolved: Presolved) -> Solution:
 
 
 def feasible(presolved: Presolved) -> Solution:
-    """Look for a point of a presolved polytope, of which no ends exclude each other."""
+    """Look for a point of a presolved polytope, of which no ends exclude each other.
+
+    Multipliers are found only if no interior point is.
+    """
+    point = _interior_point(presolved)
+    if point is not None:
+        return Solution(OPTIMAL, point, None)
     return _part(np.zeros(len(presolved.polytope.low)), presolved.polytope, presolved.rows, presolved.columns)
+
+
+def _interior_point(presolved: Presolved) -> np.ndarray | None:
+    """Look for a point of a presolved polytope by alternating projections (von Neumann).
+
+    Points are projected onto the equations, in units of the distances between the ends, and onto smaller boxes. With
+    an interior this takes a few products; a linear program of many cells takes minutes.
+    """
+    polytope, rows, columns = presolved.polytope, presolved.rows, presolved.columns
+    point = midpoints(polytope.low, polytope.high)
+    if not len(rows):
+        return point
+    low, high = polytope.low[columns], polytope.high[columns]
+    if not (np.isfinite(low).all() and np.isfinite(high).all()):
+        return None
+    squares, inner = (high - low) ** 2, INSIDE * (high - low)
+    point[columns] = 0.0
+    right = polytope.right[rows] - polytope.equations[rows] @ point
+    matrix = sparse.csr_array(polytope.equations[rows][:, columns])
+    weighted = sparse.csr_array((matrix * squares).T)
+    gram = sparse.csr_array(matrix @ weighted)
+    scale = sparse.diags_array(1.0 / gram.diagonal())
+    near, found = NEGLIGIBLE * presolved.scale, 0.5 * (low + high)
+    for _ in range(PROJECTIONS):
+        with np.errstate(all="ignore"):  # no step at all if the equations contradict each other
+            step, _ = cg(gram, right - matrix @ found, rtol=1e-10, maxiter=PROJECTION_STEPS, M=scale)
+        found = found + weighted @ step
+        if not np.isfinite(found).all():
+            return None
+        if (found >= low - near).all() and (found <= high + near).all():
+            off = float(np.abs(matrix @ found - right).max())
+            point[columns] = found
+            return point if off <= near else None
+        found = np.clip(found, low + inner, high - inner)
+    return None
 
 
 def _part(objective: np.ndarray, polytope: TablePolytope, rows: np.ndarray, columns: np.ndarray) -> Solution:

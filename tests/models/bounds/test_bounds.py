@@ -183,6 +183,16 @@ def _published(truth: pg.Factor, generator: np.random.Generator) -> list[pg.Line
     return found
 
 
+def _feasible_answers(measurements, domain, answers) -> bool:
+    """Return whether some table has all the answers, given as (measurement, row), by a program on all cells."""
+    cells = [pg.Factor(domain, cell) for cell in np.eye(domain.size()).reshape(-1, *domain.shape)]
+    tables = [np.stack([m.answer(cell) for cell in cells], axis=1) for m in measurements]
+    rows = np.array([tables[position][row] for position, row in answers]).reshape(-1, domain.size())
+    low, high = (np.array([getattr(measurements[p], end)[row] for p, row in answers]) for end in ("low", "high"))
+    matrix, limits = np.concatenate([-rows, rows]), np.concatenate([-low, high]) + 1e-7
+    return linprog(np.zeros(domain.size()), A_ub=matrix, b_ub=limits).status == 0
+
+
 def _by_linprog(measurements, domain, total, names, weights) -> np.ndarray:
     """The least and the largest of weighted sums, shape (sums, 2), by programs on the table of all cells."""
     cells = np.eye(domain.size()).reshape(-1, *domain.shape)
@@ -322,6 +332,50 @@ class TestFacts:
         with pytest.raises(InconsistentMeasurementsError, match="impossible for counts") as caught:
             check_facts([M.exact([8, -5], "a")], DOMAIN)
         assert caught.value.answers == ((0, 1),)
+
+    def test_contradictions_of_single_equations_are_traced(self) -> None:
+        """Cells of two tables, separators of a tree, and signs: what follows from ends leads back to answers."""
+        domain = pg.Domain({"a": 3, "b": 3, "c": 2})
+        measurements = [
+            M.between([0, 0, 3], [4, 5, 9], "a"),
+            M.exact([[1, 2], [1, 1], [0, 3]], ("b", "c")),
+            M.exact([2.0, 1.0], ("a", "b"), [[1, -1, 0, 0, 0, 0, 0, 0, 0], [0, 0, 0, 1, 1, 1, 0, 0, 0]]),
+            M.exact([6.0], ("a", "b"), [[1, 0, 0, 0, 0, 0, 0, 0, 0]]),
+        ]
+        with pytest.raises(InconsistentMeasurementsError) as caught:
+            check_facts(measurements, domain)
+        assert set(caught.value.answers) in ({(0, 0), (3, 0)}, {(1, 0), (1, 1), (3, 0)})
+
+    @settings(max_examples=40, deadline=None)
+    @given(st.integers(0, 10**6))
+    def test_against_linprog_and_every_named_answer_is_needed(self, seed) -> None:
+        generator = np.random.default_rng(seed)
+        domain = pg.Domain({"a": int(generator.integers(1, 4)), "b": 3, "c": int(generator.integers(1, 3))})
+        truth = pg.Factor(domain, generator.choice([0.0, 1.0, 2.0, 9.0], domain.shape))
+        facts = _published(truth, generator)
+        wrong = [
+            M.between(m.low + shift, m.high + shift, m.clique, m.query)
+            for m, shift in zip(facts, generator.choice([0.0, 0.0, 0.0, 1.0, -1.0], len(facts)), strict=True)
+        ]
+        if not wrong:
+            return
+        every = [(position, row) for position, m in enumerate(wrong) for row in range(m.rows)]
+        if _feasible_answers(wrong, domain, every):
+            check_facts(wrong, domain)
+            return
+        with pytest.raises(InconsistentMeasurementsError) as caught:
+            check_facts(wrong, domain)
+        named = list(caught.value.answers)
+        assert not _feasible_answers(wrong, domain, named)
+        for idle in named:
+            assert _feasible_answers(wrong, domain, [one for one in named if one != idle])
+
+    def test_totals_that_are_no_numbers_of_records(self) -> None:
+        for total in (-1.0, np.nan, np.inf):
+            with pytest.raises(ArgumentError, match="total"):
+                check_facts([M.exact([5], ())], DOMAIN, total=total)
+            with pytest.raises(ArgumentError, match="total"):
+                TableBounds([M.exact([5], ())], DOMAIN, total=total)
 
     @pytest.mark.parametrize("scale", [1e-6, 0.1, 1.0, 1e6, 1e12])
     def test_rounding_errors_are_no_contradiction(self, scale) -> None:
