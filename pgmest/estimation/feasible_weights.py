@@ -10,11 +10,14 @@ from scipy import sparse
 
 from pgmest.models.bounds.program import OPTIMAL, solve
 
-VIOLATED = 1e-7
-"""Controls contradict each other if every choice of weights violates them by more than this share of the total."""
+WHOLE = 1e4
+"""Totals are scaled to this sum, because HiGHS meets equations up to 1e-7."""
+
+VIOLATED = 1e-7 * WHOLE
+"""Controls contradict each other if every choice of weights violates one by more than this, 1e-7 of the total."""
 
 TOUCHED = 1e-7
-"""A control is part of a contradiction if its multiplier is at least this; multipliers are between -1 and 1."""
+"""A control is part of a contradiction if its multiplier is above this; absolute multipliers add up to 1."""
 
 
 def possible_cells(cells: Sequence[np.ndarray], totals: Sequence[np.ndarray]) -> np.ndarray | None:
@@ -25,7 +28,7 @@ def possible_cells(cells: Sequence[np.ndarray], totals: Sequence[np.ndarray]) ->
 
     Args:
         cells: for each control, the cell of each record, shape (records,).
-        totals: for each control, the total of each cell.
+        totals: for each control, the share of each cell in the total.
     """
     if _violation(cells, totals, _every(totals))[0] > VIOLATED:
         return None
@@ -44,11 +47,11 @@ def possible_cells(cells: Sequence[np.ndarray], totals: Sequence[np.ndarray]) ->
 def contradicting_controls(cells: Sequence[np.ndarray], totals: Sequence[np.ndarray]) -> list[tuple[int, int]]:
     """Return an irreducible set of totals that no weights meet, each as (control, cell); without one of them, some do.
 
-    The multipliers of a program that minimizes the violation name a set (Farkas' lemma), and totals without which the
-    rest is still violated are dropped one after the other (a deletion filter).
+    The multipliers of `_violation` name a short set. Totals without which the rest is still violated are then dropped
+    one after the other (a deletion filter).
     """
-    _, kept = _violation(cells, totals, _every(totals))
-    for one in kept.copy():
+    kept = named = _violation(cells, totals, _every(totals))[1]
+    for one in named:
         if one in kept:
             violation, fewer = _violation(cells, totals, kept[kept != one])
             kept = fewer if violation > VIOLATED else kept
@@ -64,24 +67,33 @@ def _every(totals: Sequence[np.ndarray]) -> np.ndarray:
 def _violation(
     cells: Sequence[np.ndarray], totals: Sequence[np.ndarray], chosen: np.ndarray
 ) -> tuple[float, np.ndarray]:
-    """Return the least sum of violations of some totals, and those of them that have a multiplier."""
+    """Return the least possible largest violation of some totals, and those of them that have a multiplier.
+
+    By Farkas' lemma these are violated by themselves. Multipliers of the largest violation have a sum of 1, so that few
+    of them are not zero; those of a sum of violations would be up to 1 each, and mostly many.
+    """
     matrix, right = _equations(cells, totals)
     matrix, right = matrix[chosen], right[chosen]
-    slack = sparse.eye_array(len(right), format="csr")
-    equations = sparse.hstack([matrix, slack, -slack], format="csr")
-    variables = matrix.shape[1] + 2 * len(right)
-    objective = np.concatenate([np.zeros(matrix.shape[1]), np.ones(2 * len(right))])
-    found = solve(objective, equations, right, np.zeros(variables), np.full(variables, np.inf))
+    rows, records = matrix.shape
+    one, unit, none = np.ones((rows, 1)), sparse.eye_array(rows), sparse.csr_array((rows, rows))
+    equations = sparse.vstack(  # matrix x + s >= right and matrix x - s <= right
+        [sparse.hstack([matrix, one, -unit, none]), sparse.hstack([matrix, -one, none, unit])], format="csr"
+    )
+    variables = records + 1 + 2 * rows
+    objective = np.zeros(variables)
+    objective[records] = 1.0
+    both = np.concatenate([right, right])
+    found = solve(objective, equations, both, np.zeros(variables), np.full(variables, np.inf))
     if found.point is None or found.multipliers is None:
         return 0.0, chosen
-    return float(objective @ found.point), chosen[np.abs(found.multipliers) > TOUCHED]
+    return float(found.point[records]), chosen[np.abs(found.multipliers.reshape(2, rows)).max(axis=0) > TOUCHED]
 
 
 def _equations(cells: Sequence[np.ndarray], totals: Sequence[np.ndarray]) -> tuple[Any, np.ndarray]:
-    """Return the matrix that adds up the weights in each cell of each control, and the totals."""
+    """Return the matrix that adds up the weights in each cell of each control, and the scaled totals."""
     columns = np.arange(len(cells[0]))
     blocks = [
         sparse.csr_array((np.ones(len(columns)), (own, columns)), shape=(len(total), len(columns)))
         for own, total in zip(cells, totals, strict=True)
     ]
-    return sparse.vstack(blocks, format="csr"), np.concatenate(list(totals))
+    return sparse.vstack(blocks, format="csr"), WHOLE * np.concatenate(list(totals))

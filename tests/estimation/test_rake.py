@@ -118,7 +118,7 @@ def test_respondents_that_cannot_have_weight_are_counted():
         ),
         (
             {"age": {"young": 90, "middle": 5, "old": 5}, "region": {1: 80, 2: 15, 3: 5}},
-            r"\(age='middle': 5\), \(age='old': 5\), \(region=2: 15\)",
+            r"\(age='young': 90\), \(region=3: 5\)\. Combine",
         ),
     ],
 )
