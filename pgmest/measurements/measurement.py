@@ -187,7 +187,9 @@ class LinearMeasurement:
             base: the base, at least 1. Rounding to the nearest multiple moves a whole number by at most base // 2.
             random: whether each number was rounded to the multiple below or above at random and without bias, that is
                 to the one above with probability (count - below) / base. Then it moved by less than the base, and
-                counts close to the published multiple are more likely, which likelihoods and posteriors use.
+                counts close to the published multiple are more likely, which likelihoods and posteriors use; and the
+                `values` of the measurement are the published multiples, with the standard deviation of the rounding,
+                base / sqrt(6).
 
         Raises:
             MeasurementError: the base is not a number of at least 1, or a value is not a number.
@@ -202,7 +204,10 @@ class LinearMeasurement:
         low = middle - reach if query is not None else np.ma.maximum(middle - reach, 0.0)
         made = cls.between(low, middle + reach, clique, query)
         if random and base > 1:
-            object.__setattr__(made, "base", float(base))
+            published = made.high - reach if made.high is not None else made.values
+            published.flags.writeable = False
+            for name, value in {"base": float(base), "values": published, "stddev": base / math.sqrt(6.0)}.items():
+                object.__setattr__(made, name, value)
         return made
 
     @classmethod
@@ -320,7 +325,7 @@ class LinearMeasurement:
     @property
     def published(self) -> np.ndarray | None:
         """The published multiples of `base`; None without a base."""
-        return None if self.base is None or self.high is None else self.high - (math.ceil(self.base) - 1)
+        return None if self.base is None else self.values
 
     @property
     def rows(self) -> int:

@@ -194,11 +194,8 @@ class _Answers:
             unbounded = np.full(rows, np.inf)
             return cls(values, deviations, -unbounded, unbounded, np.zeros(rows))
         low, high = measurement.low, measurement.high
-        if measurement.base is not None and measurement.published is not None:
-            spread = np.full(rows, measurement.base / math.sqrt(6.0))
-            return cls(measurement.published, spread, low, high, np.zeros(rows))
         likely = values
-        if measurement.query is None or isinstance(measurement.query, Grouping):
+        if measurement.base is None and (measurement.query is None or isinstance(measurement.query, Grouping)):
             likely = likely_values(low, high)
         return cls(likely, deviations, low, high, likely - values)
 

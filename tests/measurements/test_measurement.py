@@ -281,6 +281,21 @@ class TestPublishedKinds:
         made = LinearMeasurement.percentages([[50, 50], [25, 75]], ("a", "b"), [[10], [4]])
         assert made.low.tolist() == made.high.tolist() == [5, 5, 1, 3]
 
+    def test_random_roundings_are_unbiased_answers(self) -> None:
+        """Their values are the published ones, also where 0 is the lower end, and stddev is that of a random place."""
+        generator = np.random.default_rng(0)
+        for base in (2, 3, 10):
+            truth = generator.integers(0, 4 * base, 20_000)
+            below = base * (truth // base)
+            published = below + base * (generator.random(len(truth)) < (truth - below) / base)
+            made = LinearMeasurement.rounded(published, "x", base, random=True)
+            assert np.array_equal(made.values, published)
+            assert np.array_equal(made.published, published)
+            assert np.all((made.low <= truth) & (truth <= made.high))
+            assert abs(np.mean(made.values - truth)) < 4 * made.stddev / np.sqrt(len(truth))
+            places = np.sqrt(1 - 1 / base**2)  # a whole number has only `base` places between two multiples
+            assert np.std(made.values - truth) == pytest.approx(made.stddev * places, rel=0.03)
+
     def test_swapped_records_by_simulation(self) -> None:
         """A share of records have their district exchanged at random: no bias, and the noise is as stated."""
         generator, share = np.random.default_rng(0), 0.2
