@@ -69,7 +69,8 @@ class MST(Mechanism):
         candidates = _candidates(curator.domain, workload)
         first, second, third = curator.budget.split(3)
         one_way = curator.measure_all([(name,) for name in curator.domain], first)
-        transform = rare_values(curator.domain, one_way, self.threshold)
+        zeros = curator.structural_zeros
+        transform = rare_values(curator.domain, one_way, self.threshold, structural_zeros=zeros)
         recoded = curator.through(transform)
         compressed = [transform.push(measurement) for measurement in one_way]
         independent = estimate_measured(recoded, measurements=compressed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from pgmest.losses.l2 import L2Loss
 from pgmest.measurements.measurement import LinearMeasurement
@@ -13,6 +13,7 @@ from pgmest.solvers.refit import Objective, Refit
 from pgmest.solvers.report import EstimationReport
 from pgmest.solvers.run import Stopping
 from pgmest.solvers.solver import State
+from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Domain
 
 
@@ -38,7 +39,12 @@ def solved_model(
 
 
 def fitted_model(
-    tables: Sequence[LinearMeasurement], domain: Domain, total: float, tolerance: float, rounds: int
+    tables: Sequence[LinearMeasurement],
+    domain: Domain,
+    total: float,
+    tolerance: float,
+    rounds: int,
+    base: Iterable[CliqueVector] = (),
 ) -> Model:
     """Return the model of maximum entropy with these marginals, as `estimate(..., method="ipf")` finds it.
 
@@ -47,8 +53,9 @@ def fitted_model(
         domain: the attributes.
         total: the number of records.
         tolerance, rounds: the stopping rule, as for `estimate`.
+        base: potentials of structural zeros.
     """
     objective = Objective(total, "l2", IterativeProportionalFitting(), Stopping(tolerance, rounds))
-    problem = Problem.of(L2Loss(tables, domain), total)
+    problem = Problem.of(L2Loss(tables, domain), total, base)
     problem, state, report = objective.minimize(problem, problem.base.copy())
     return solved_model(problem, state, report, objective, tables)

@@ -13,7 +13,7 @@ from pgmest.errors import ArgumentError
 from pgmest.losses.l2 import WeightedSquares, is_positive_squares
 from pgmest.solvers.held_out import HeldOut, split_noise
 from pgmest.solvers.implicit_step import ImplicitStep
-from pgmest.solvers.independent import independent_potentials, one_way_shares
+from pgmest.solvers.independent import fit_one_way, independent_potentials, one_way_shares
 from pgmest.solvers.penalized import penalized
 from pgmest.solvers.penalty import difference
 from pgmest.solvers.problem import Problem
@@ -49,7 +49,8 @@ class MirrorFlow(Solver[FlowState]):
     the truth matters more than the loss; the gap in the report then bounds the loss that was given up.
 
     - Start: the prior if there is one, otherwise independent attributes with shares from all answers
-      (`one_way_shares`), restricted by the structural zeros. The `init` of `estimate` is not used.
+      (`one_way_shares`), which the structural zeros do not change (`fit_one_way`). The `init` of `estimate` is not
+      used.
     - Time: the unit is u, the median over cells of total / stddev, so that equal times mean the same at any noise. An
       implicit step of length h minimizes $f(p) + (u / h) \, KL(p \| p_t)$ (entropic proximal point; Bregman iteration)
       to a certified gap. One iteration of `estimate` is one such step and takes many oracle calls.
@@ -131,10 +132,15 @@ def mirror_flow(problem: Problem, start: np.ndarray, times: tuple[float, ...] = 
 
 
 def flow_start(problem: Problem) -> np.ndarray:
-    """Return flat potentials of the prior if there is one, otherwise of independent attributes with measured shares."""
+    """Return flat potentials of the prior if there is one, otherwise of the measured shares of single attributes.
+
+    The attributes are independent, or as nearly so as the structural zeros let them be (maximum entropy).
+    """
     if np.any(problem.base[np.isfinite(problem.base)]):
         return problem.base.copy()
-    return independent_potentials(problem, one_way_shares(_checked(problem)))
+    shares = one_way_shares(_checked(problem))
+    start = independent_potentials(problem, shares)
+    return fit_one_way(problem, start, shares) if np.isneginf(start).any() else start
 
 
 def unit_strength(loss: WeightedSquares) -> float:

@@ -26,6 +26,10 @@ NEAR_CELLS = 1 << 17
 """
 
 
+FORBIDDEN = 1e30
+"""The cost of a forbidden cell; sums of many such costs stay finite in single precision."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class LocalSearch:
     r"""Coordinate descent on the distance between the records' tables and the target tables.
@@ -166,6 +170,19 @@ class TargetTable:
 
 
 @dataclass(frozen=True)
+class ForbiddenCells:
+    """Cells that a change of a code must not enter.
+
+    Attributes:
+        clique: the attributes.
+        table: True in forbidden cells, one axis for each attribute.
+    """
+
+    clique: Clique
+    table: np.ndarray
+
+
+@dataclass(frozen=True)
 class Descent:
     """The target tables and the records' counts in them, as `kernels.change_codes` reads them.
 
@@ -184,20 +201,26 @@ class Descent:
     once: list[slice]
 
     @classmethod
-    def of(cls, rows: np.ndarray, domain: Domain, targets: Sequence[TargetTable], scale: float = 1.0) -> Descent:
+    def of(
+        cls, rows: np.ndarray, domain: Domain, targets: Sequence[TargetTable | ForbiddenCells], scale: float = 1.0
+    ) -> Descent:
         """Return the descent of records toward target tables.
 
         Args:
             rows: the codes of the records, shape (records, attributes).
             domain: the attributes.
-            targets: the target tables.
+            targets: the target tables, and cells that no record may enter.
             scale: the number of records for each record that the tables count; targets are multiplied by it.
         """
         targets = [target for target in targets if target.clique]
         first, links, members = _links(domain, [target.clique for target in targets])
         costs, weights = _costs(rows, domain, targets, scale)
         ends = np.cumsum([0, *(len(target.clique) * target.table.size for target in targets)])
-        once = [slice(begin, begin + target.table.size) for begin, target in zip(ends[:-1], targets, strict=True)]
+        once = [
+            slice(begin, begin + target.table.size)
+            for begin, target in zip(ends[:-1], targets, strict=True)
+            if isinstance(target, TargetTable)
+        ]
         return cls(np.array(domain.shape, dtype=np.int64), first, links, members, costs, weights, once)
 
     @property
@@ -254,18 +277,24 @@ def _links(domain: Domain, cliques: Sequence[Clique]) -> tuple[np.ndarray, np.nd
 
 
 def _costs(
-    rows: np.ndarray, domain: Domain, targets: Sequence[TargetTable], scale: float
+    rows: np.ndarray, domain: Domain, targets: Sequence[TargetTable | ForbiddenCells], scale: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the arguments `costs` and `weights` of `kernels.change_codes`: a copy of each table for each attribute."""
+    """Return the arguments `costs` and `weights` of `kernels.change_codes`: a copy of each table for each attribute.
+
+    The cost of a forbidden cell is `FORBIDDEN`, without any weight, so that it does not depend on the count.
+    """
     cells = sum(len(target.clique) * target.table.size for target in targets)
     costs, weights, end = np.empty(cells, dtype=np.float32), np.empty(cells, dtype=np.float32), 0
     records = Dataset.from_codes(list(np.ascontiguousarray(rows.T)), domain, trusted=True)
     for target, found in zip(targets, records.project_many([target.clique for target in targets]), strict=True):
-        wanted, counts = np.maximum(target.table, 0.0) * scale, found.values
-        weight = 1 / np.sqrt((wanted + 1) * (target.variance * scale**2 + 1))
-        cost = weight * (2 * (counts - wanted) + 1)
-        for turn in range(wanted.ndim):
-            inside = slice(end, end + wanted.size)
+        if isinstance(target, ForbiddenCells):
+            cost, weight = np.where(target.table, FORBIDDEN, 0.0), np.zeros(target.table.shape)
+        else:
+            wanted, counts = np.maximum(target.table, 0.0) * scale, found.values
+            weight = 1 / np.sqrt((wanted + 1) * (target.variance * scale**2 + 1))
+            cost = weight * (2 * (counts - wanted) + 1)
+        for turn in range(cost.ndim):
+            inside = slice(end, end + cost.size)
             costs[inside], weights[inside] = (np.moveaxis(part, turn, -1).ravel() for part in (cost, weight))
-            end += wanted.size
+            end += cost.size
     return costs, weights

@@ -8,12 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from pgmest.errors import ArgumentError
+from pgmest.inference.exact.structural_zeros import Rule
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.privacy.allocation import least_error_weights
 from pgmest.privacy.budgets import Budget
 from pgmest.privacy.curator import Curator
 from pgmest.tables.domain import Domain
 from pgmest.transforms.public import bucketize, check_new, fill, unchanged
+from pgmest.transforms.structural_zeros import codes_alike
 from pgmest.transforms.transform import Column, Transform
 
 
@@ -52,7 +54,8 @@ def compress_rare(
     one_way = [(name,) for name in names]
     weights = least_error_weights(curator.domain, one_way, type(curator.budget))
     measured = curator.measure_all(one_way, spend, weights=weights)
-    return rare_values(curator.domain, measured, threshold, at_least=at_least, drop=drop)
+    zeros = curator.structural_zeros
+    return rare_values(curator.domain, measured, threshold, at_least=at_least, drop=drop, structural_zeros=zeros)
 
 
 def rare_values(
@@ -62,6 +65,7 @@ def rare_values(
     *,
     at_least: float = 0.0,
     drop: bool = False,
+    structural_zeros: Iterable[Rule] = (),
 ) -> Transform:
     """Return the transform of `compress_rare` from one-way marginals that are already measured.
 
@@ -83,15 +87,17 @@ def rare_values(
             theta = max(threshold * sigma, at_least) (DPSyn section 5.3).
         drop: whether to drop an attribute's rare values if their noisy counts sum to less than theta. Records with a
             dropped value count as the attribute's most frequent value, and no decoded record has a dropped value.
+        structural_zeros: rules of `pgmest.zeros`. Only values that they treat alike are merged, one group after the
+            other, so that no record becomes impossible or loses a rule.
 
     Raises:
         ArgumentError: the threshold is NaN.
     """
     _check_threshold(threshold)
-    columns = unchanged(domain)
+    columns, rules = unchanged(domain), tuple(structural_zeros)
     for measurement in one_way:
         (name,) = measurement.clique
-        columns[name] = _compressed(measurement, threshold, domain, at_least, drop)
+        columns[name] = _compressed(measurement, threshold, domain, at_least, drop, rules)
     return Transform(domain, columns)
 
 
@@ -123,7 +129,8 @@ def merge_and_compress(
     _check_threshold(threshold)
     clique = curator.domain.clique(attributes)
     check_new(curator.domain, clique, name)
-    column = _compressed(curator.measure(clique, spend), threshold, curator.domain, at_least, drop)
+    measured, zeros = curator.measure(clique, spend), curator.structural_zeros
+    column = _compressed(measured, threshold, curator.domain, at_least, drop, zeros)
     return Transform(curator.domain, {**unchanged(curator.domain, clique), name: column})
 
 
@@ -167,22 +174,37 @@ def learn_mapping(curator: Curator, spend: Budget, name: str, of: Iterable[str])
 
 
 def _compressed(
-    measurement: LinearMeasurement, threshold: float, domain: Domain, at_least: float = 0.0, drop: bool = False
+    measurement: LinearMeasurement,
+    threshold: float,
+    domain: Domain,
+    at_least: float = 0.0,
+    drop: bool = False,
+    structural_zeros: Iterable[Rule] = (),
 ) -> Column:
-    """Return the column of a marginal's cells after its rare cells are merged or dropped, see `rare_values`."""
+    """Return the column of a marginal's cells after its rare cells are merged or dropped, see `rare_values`.
+
+    Cells that are not alike under the structural zeros are compressed separately.
+    """
     shape, values = domain.project(measurement.clique).shape, measurement.values
     stddev = np.broadcast_to(measurement.stddev, measurement.rows)
     common = values >= np.maximum(threshold * stddev, at_least or -np.inf)  # without at_least, threshold=-inf keeps all
-    rare = np.where(common, 0.0, values)
     theta = max(threshold * float(stddev.max()), at_least)
-    if drop and common.any() and not common.all() and rare.sum() < theta:
-        codes = np.where(common, np.cumsum(common) - 1, np.cumsum(common)[np.argmax(values)] - 1)
-        shares = np.where(common, np.maximum(values, 0.0) + stddev, 0.0)
-        return Column(measurement.clique, codes.reshape(shape), shares.reshape(shape))
-    if common.sum() >= common.size - 1:
-        return Column(measurement.clique, np.arange(common.size).reshape(shape))
-    codes = np.where(common, np.cumsum(common) - 1, common.sum())
-    shares = np.maximum(values, 0.0) + stddev
+    alike = codes_alike(structural_zeros, domain, measurement.clique).reshape(-1)
+    head = np.arange(common.size)  # for each cell, the first cell that shares its code
+    dropped = np.zeros(common.size, dtype=bool)
+    for cells in (np.flatnonzero(alike == number) for number in range(int(alike.max()) + 1)):
+        rare = cells[~common[cells]]
+        if drop and 0 < len(rare) < len(cells) and values[rare].sum() < theta:
+            head[rare], dropped[rare] = cells[np.argmax(values[cells])], True
+        elif len(rare) > 1:
+            head[rare] = rare[0]
+    merged = np.isin(head, head[(head != np.arange(common.size)) & ~dropped])
+    order = np.lexsort((head, merged))  # the codes of merged cells are the last ones
+    codes = np.empty(common.size, dtype=np.int64)
+    codes[order] = np.cumsum(np.diff(head[order], prepend=head[order[0]]) != 0)
+    if (head == np.arange(common.size)).all():
+        return Column(measurement.clique, codes.reshape(shape))
+    shares = np.where(dropped, 0.0, np.maximum(values, 0.0) + stddev)
     return Column(measurement.clique, codes.reshape(shape), shares.reshape(shape))
 
 

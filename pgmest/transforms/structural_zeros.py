@@ -1,7 +1,11 @@
-"""Structural zeros through a transform: the impossible cells after it, and the shares of the possible cells."""
+"""Structural zeros through a transform: the impossible cells after it, and the shares of the possible cells.
+
+A transform that merges only codes with the same zeros (`codes_alike`) loses nothing of a rule.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -9,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pgmest.inference.exact.structural_zeros import Rule
-from pgmest.tables.domain import Clique
+from pgmest.tables.domain import Clique, Domain
 from pgmest.zeros import impossible
 
 if TYPE_CHECKING:
@@ -66,3 +70,26 @@ def push_rule(transform: Transform, rule: Rule) -> Rule:
         return rule
     found = Recoding.of(transform, rule)
     return impossible(found.clique, (found.mass == 0).reshape(transform.after.project(found.clique).shape))
+
+
+def codes_alike(rules: Iterable[Rule], domain: Domain, clique: Clique) -> np.ndarray:
+    """Return a number for each cell of a clique, equal for cells that every rule treats alike.
+
+    >>> rule = impossible(("married", "years"), [(0, 1), (0, 2), (1, 0)])
+    >>> codes_alike([rule], Domain({"married": 2, "years": 3}), ("years",))
+    array([0, 1, 1])
+
+    Raises:
+        UnknownAttributeError, CodeRangeError, ShapeError, ArgumentError: a rule does not fit the attributes.
+    """
+    shape = domain.project(clique).shape
+    rows = [np.zeros((*shape, 1), dtype=bool)]
+    for rule in rules:
+        names = domain.clique(rule.attributes)
+        inside = [name for name in clique if name in names]
+        if inside:
+            mask = np.moveaxis(rule.mask(domain), [names.index(name) for name in inside], range(len(inside)))
+            kept = [domain[name] if name in inside else 1 for name in clique]
+            rows.append(np.broadcast_to(mask.reshape(*kept, -1), (*shape, mask.size // int(np.prod(kept)))))
+    flat = np.concatenate(rows, axis=-1).reshape(int(np.prod(shape)), -1)
+    return np.unique(flat, axis=0, return_inverse=True)[1].reshape(shape)

@@ -16,6 +16,7 @@ from pgmest.mechanisms.lamp.answers import Answer, RangeAnswers, has_range_queri
 from pgmest.mechanisms.lamp.groups import disaggregated, nested_groups
 from pgmest.mechanisms.lamp.mixture import learned_weights
 from pgmest.mechanisms.lamp.one_way import OneWayEstimate, nearer_to_public
+from pgmest.mechanisms.lamp.possible_cells import PossibleCells, TiedTables
 from pgmest.mechanisms.lamp.public_tables import PublicTables
 from pgmest.mechanisms.lamp.shrinkage import (
     NoisyPair,
@@ -43,6 +44,7 @@ class Evidence:
         public: The public table, if there is one.
         public_pairs: The pairs that scores found closer to the public table than to independence.
         predictions: For some measured pairs, the table that other answers predict, over all codes; see `cross_fitted`.
+        possible: The structural zeros, if there are any.
     """
 
     domain: Domain
@@ -53,6 +55,7 @@ class Evidence:
     public: PublicTables | None = None
     public_pairs: frozenset[Clique] = frozenset()
     predictions: Mapping[Clique, np.ndarray] = field(default_factory=dict)
+    possible: PossibleCells | None = None
 
     @classmethod
     def of(
@@ -62,6 +65,7 @@ class Evidence:
         total: float,
         public: PublicTables | None = None,
         public_pairs: Iterable[Clique] = (),
+        possible: PossibleCells | None = None,
     ) -> Evidence:
         """Combine measurements of one-way marginals, pairs and triples, all by `grouping_query`.
 
@@ -71,6 +75,7 @@ class Evidence:
             total: The number of records.
             public: A public table. Noisy tables are shrunk towards its tables if this lowers their estimated risk.
             public_pairs: The pairs that have the dependence of the public table if they are not measured.
+            possible: The structural zeros.
         """
         noisy: dict[str, tuple[np.ndarray, float]] = {}
         ranges: dict[str, tuple[RangeAnswers, ...]] = {}
@@ -85,7 +90,7 @@ class Evidence:
             elif measurement.clique:
                 _add(answers.setdefault(measurement.clique, []), Answer.of(measurement, domain))
         together = [answer for known in answers.values() for answer in known]
-        measured = cls(domain, max(float(total), 1.0), noisy, (), ranges, public, frozenset(public_pairs))
+        measured = cls(domain, max(float(total), 1.0), noisy, (), ranges, public, frozenset(public_pairs), {}, possible)
         together += [measured.public_answer(pair) for pair in measured.public_pairs if pair not in answers]
         together.sort(
             key=lambda answer: (len(answer.clique), answer.public, domain.axes(answer.clique) if answer.public else ())
@@ -102,7 +107,9 @@ class Evidence:
         """Return the public table of a pair, scaled to the estimated one-way marginals."""
         assert self.public is not None
         rows, columns = map(self.counts, pair)
-        return self.public.pair(pair, rows, columns)
+        table = self.public.pair(pair, rows, columns)
+        implied = self._implied(pair)
+        return table if implied is None else ipf_two_way(np.where(implied > 0, table, 0.0), rows, columns)
 
     @cached_property
     def _with_ranges(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -173,8 +180,58 @@ class Evidence:
         return sorted(answers, key=lambda entry: -int(entry[0][-1]))
 
     def counts(self, name: str) -> np.ndarray:
-        """Return the estimated one-way marginal, which is positive and has the sum `total`."""
+        """Return the estimated one-way marginal, which has the sum `total` and is positive for possible codes."""
+        if self._tied is not None and self._tied.holds(name):
+            return self._tied.table((name,))
+        return self._separate_counts(name)
+
+    def _separate_counts(self, name: str) -> np.ndarray:
+        """Return the one-way marginal before it is made to agree with the structural zeros."""
         return self._with_ranges[name][0] if name in self.ranges else self._counts(name)
+
+    @cached_property
+    def _tied(self) -> TiedTables | None:
+        """The tables that follow from the one-way marginals and the structural zeros, if there are any."""
+        if self.possible is None or not self.possible.tied:
+            return None
+        separate = {name: self._separate_counts(name) for name in self._one_way}
+        return self.possible.tables(separate, {name: self.stddev(name) for name in separate}, self.total)
+
+    def _implied(self, clique: Clique) -> np.ndarray | None:
+        """Return the table over all codes that structural zeros imply for attributes that they tie, or None."""
+        if self._tied is None or sum(map(self._tied.holds, clique)) < 2:
+            return None
+        return self.expected([clique])[clique]
+
+    @cached_property
+    def ties(self) -> dict[Clique, float]:
+        """The pairs inside rules of structural zeros, with the total variation distance of what these imply for a pair
+        from independence."""
+        if self.possible is None:
+            return {}
+        pairs = {pair for clique in self.possible.potentials.cliques for pair in combinations(clique, 2)}
+        tables = self.expected(sorted({self.domain.ordered(pair) for pair in pairs}))
+        return {pair: _distance(table, np.outer(table.sum(axis=1), table.sum(axis=0))) for pair, table in tables.items()}
+
+    def expected(self, cliques: Iterable[Clique]) -> dict[Clique, np.ndarray]:
+        """Return the tables over all codes that have the largest entropy given the one-way marginals.
+
+        The attributes are independent, except for those that structural zeros tie.
+        """
+        asked = list(cliques)
+        tied = {clique: tuple(name for name in clique if self._tied and self._tied.holds(name)) for clique in asked}
+        if self._tied is not None:
+            self._tied.prepare(names for names in tied.values() if names)
+        return {clique: self._joined(clique, tied[clique]) for clique in asked}
+
+    def _joined(self, clique: Clique, tied: Clique) -> np.ndarray:
+        """Return the table of a clique, of whose attributes structural zeros tie the given ones."""
+        if self._tied is None or len(tied) < 2:
+            return reduce(np.multiply.outer, map(self.counts, clique)) / self.total ** (len(clique) - 1)
+        others = [name for name in clique if name not in tied]
+        table = reduce(np.multiply.outer, map(self.counts, others), self._tied.table(tied)) / self.total ** len(others)
+        order = [*tied, *others]
+        return table.transpose([order.index(name) for name in clique])
 
     def _counts(self, name: str) -> np.ndarray:
         """Return the counts without answers about ranges; uniform for an attribute that was not measured."""
@@ -191,8 +248,7 @@ class Evidence:
         found = []
         for answer in self._triples:
             margins = self._margins(answer.clique)
-            independent = reduce(np.multiply.outer, map(self.counts, answer.clique)) / self.total**2
-            found.append((ipf(independent, margins), margins))
+            found.append((ipf(self.expected([answer.clique])[answer.clique], margins), margins))
         return tuple(found)
 
     def _margins(self, clique: Clique) -> dict[tuple[int, ...], np.ndarray]:
@@ -238,6 +294,7 @@ class Evidence:
     def _noisy(self, answer: Answer, guess: np.ndarray | None) -> NoisyPair:
         """Return the noisy table of an answer with its expectation, over its groups."""
         rows, columns = (summed(self.counts(name), (labels,)) for name, labels in _sides(answer))
+        guess = self._implied(answer.clique) if guess is None else guess
         expected = None if guess is None else summed(guess, answer.groups)
         return NoisyPair.of(answer.table, answer.noise(), rows, columns, expected)
 
@@ -317,14 +374,22 @@ class Evidence:
     def dependence(self) -> tuple[float, ...]:
         """The total variation distance of each of `tables` from its expectation.
 
-        The expectation of a pair is independence, that of a triple the maximum-entropy table given its pairs.
+        The expectation of a pair is independence, or the table that structural zeros imply; that of a triple is the
+        maximum-entropy table given its pairs.
         """
-        expected = [np.outer(t.sum(axis=1), t.sum(axis=0)) / t.sum() for t in self._pair_tables]
+        expected = [self._without_dependence(*pair) for pair in zip(self.answers, self._pair_tables, strict=False)]
         found = zip(self._triple_expectations, self._triples, strict=True)
         expected += [summed(table, answer.groups) for (table, _), answer in found]
         return tuple(
             float(np.abs(table - of).sum() / (2 * table.sum())) for table, of in zip(self.tables, expected, strict=True)
         )
+
+    def _without_dependence(self, answer: Answer, table: np.ndarray) -> np.ndarray:
+        """Return the expectation of a pair's table, over its groups, without any dependence that was measured."""
+        implied = self._implied(answer.clique)
+        if implied is not None:
+            return summed(implied, answer.groups)
+        return np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum()
 
     def without(self, left_out: Collection[Clique]) -> Evidence:
         """Return the evidence without triples and without some pairs, which then do not influence the other tables."""
@@ -342,7 +407,7 @@ class Evidence:
     def _changed(self, **fields: Any) -> Evidence:
         """Return the evidence with other fields that do not influence the one-way marginals, which are kept."""
         changed = replace(self, **fields)
-        changed.__dict__.update(_one_way=self._one_way, _with_ranges=self._with_ranges)
+        changed.__dict__.update(_one_way=self._one_way, _with_ranges=self._with_ranges, _tied=self._tied, ties=self.ties)
         return changed
 
     def answer_about(self, clique: Clique) -> Answer | None:
@@ -360,6 +425,7 @@ class Evidence:
         if len(answer.clique) > 2:
             return summed(self._triple_tables[place - len(self._pair_tables)], groups)
         guess = self._better_expectations[place]
+        guess = self._implied(answer.clique) if guess is None else guess
         if guess is not None:
             grouped = summed(guess, answer.groups)
             ratio = safe_ratios(self._pair_tables[place], grouped, otherwise=1.0)
@@ -368,6 +434,11 @@ class Evidence:
         return disaggregated(
             self._pair_tables[place], answer.groups, groups, [self.counts(name) for name in answer.clique]
         )
+
+
+def _distance(table: np.ndarray, other: np.ndarray) -> float:
+    """Return the total variation distance between two tables of counts, as fractions."""
+    return float(np.abs(table / table.sum() - other / other.sum()).sum() / 2)
 
 
 def _add(known: list[Answer], answer: Answer) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,8 +56,14 @@ class GroupedModel:
             )
             for name, size in domain.items()
         }
+        zeros = []
+        if evidence.possible is not None:
+            groups = evidence.possible.refined(groups)
         coarse = Domain({name: int(labels[-1]) + 1 for name, labels in groups.items()})
-        limit = TreeLimit(coarse, [(name,) for name in coarse], max_megabytes)
+        if evidence.possible is not None:
+            zeros.append(evidence.possible.over_groups(groups, coarse))
+        tied = [clique for potentials in zeros for clique in potentials.cliques]
+        limit = TreeLimit(coarse, [*((name,) for name in coarse), *tied], max_megabytes)
         places: list[int] = []
         for place in _strongest_tree_first(evidence):
             clique = evidence.answers[place].clique
@@ -67,7 +73,7 @@ class GroupedModel:
         covered = {name for place in places for name in evidence.answers[place].clique}
         tables = [_exact(evidence.answers[p].clique, _at(evidence, p, groups)) for p in places]
         singles = [_exact((n,), summed(evidence.counts(n), (groups[n],))) for n in coarse if n not in covered]
-        model = fitted_model([*tables, *singles], coarse, evidence.total, FIT_TOLERANCE, rounds)
+        model = fitted_model([*tables, *singles], coarse, evidence.total, FIT_TOLERANCE, rounds, zeros)
         return cls(evidence, groups, model, tuple(places))
 
     def tables(self, pairs: Sequence[Clique]) -> list[np.ndarray]:
@@ -105,7 +111,7 @@ def cross_fitted(evidence: Evidence, max_megabytes: float) -> Evidence:
     """
     pairs = [place for place in _by_dependence(evidence) if len(evidence.answers[place].clique) == 2]
     cliques = [evidence.answers[place].clique for place in pairs]
-    tree = set(spanning_tree(cliques))
+    tree = set(_tree_pairs(evidence))
     others = [
         evidence.answers[place].clique
         for place in pairs
@@ -131,9 +137,33 @@ def _strongest_tree_first(evidence: Evidence) -> list[int]:
     """
     falling = _by_dependence(evidence)
     by_clique = {evidence.answers[place].clique: place for place in reversed(falling)}
-    cliques = [evidence.answers[place].clique for place in falling]
-    tree = [by_clique[pair] for pair in spanning_tree(clique for clique in cliques if len(clique) == 2)]
+    tree = [by_clique[pair] for pair in _tree_pairs(evidence)]
     return [*tree, *(place for place in falling if place not in set(tree))]
+
+
+def _tree_pairs(evidence: Evidence) -> list[Clique]:
+    """Return the measured pairs of the maximum spanning tree."""
+    strength: dict[Clique, float] = {}
+    for place in _by_dependence(evidence):
+        clique = evidence.answers[place].clique
+        if len(clique) == 2:
+            strength.setdefault(clique, evidence.dependence[place])
+    return tree_beside(strength, evidence.ties)
+
+
+def tree_beside(strength: Mapping[Clique, float], ties: Mapping[Clique, float]) -> list[Clique]:
+    """Return the pairs of a maximum spanning forest that also has other pairs, without the latter.
+
+    >>> tree_beside({("a", "b"): 0.3, ("a", "c"): 0.2, ("b", "c"): 0.1}, {("b", "c"): 0.9})
+    [('a', 'b')]
+
+    Args:
+        strength: The dependence of each pair, in the order in which equal ones are chosen.
+        ties: The dependence of the pairs that structural zeros tie, which need no measurement.
+    """
+    free = {pair for pair, tie in ties.items() if tie > strength.get(pair, 0.0)}
+    weight = {**strength, **{pair: ties[pair] for pair in free}}
+    return [pair for pair in spanning_tree(sorted(weight, key=lambda pair: -weight[pair])) if pair not in free]
 
 
 def spanning_tree(pairs: Iterable[Clique]) -> list[Clique]:

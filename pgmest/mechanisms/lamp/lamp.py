@@ -19,6 +19,7 @@ from pgmest.mechanisms.lamp.candidates import NoiseModel
 from pgmest.mechanisms.lamp.evidence import Evidence
 from pgmest.mechanisms.lamp.grouped_model import GroupedModel, cross_fitted
 from pgmest.mechanisms.lamp.initial_measurements import InitialMeasurements
+from pgmest.mechanisms.lamp.possible_cells import PossibleCells
 from pgmest.mechanisms.lamp.public_tables import PublicTables, checked_prior
 from pgmest.mechanisms.lamp.raking import weighted_records
 from pgmest.mechanisms.lamp.refinement import refined_records
@@ -166,7 +167,8 @@ class LAMP(Mechanism):
         """Return the model of what was measured before an interruption."""
         if not curator.measurements:
             return None
-        evidence = evidence_of(curator, PublicTables.of(self.prior, curator.domain))
+        possible = PossibleCells.of(curator.domain, curator.structural_zeros, self.max_megabytes)
+        evidence = evidence_of(curator, PublicTables.of(self.prior, curator.domain), possible=possible)
         return self._model(curator, evidence, np.random.default_rng(0))
 
     def _model(self, curator: Curator, evidence: Evidence, rng: np.random.Generator) -> SupportModel:
@@ -174,7 +176,6 @@ class LAMP(Mechanism):
         model = GroupedModel.of(evidence, self.max_megabytes)
         most = min(MOST_RECORDS, MOST_CODES // max(1, len(curator.domain)))
         count = max(self.records, min(most, round(model.evidence.total)))
-        rules = curator.structural_zeros
-        weighted = weighted_records(model, count, rules, rng)
-        records = refined_records(weighted, model, rules, rng)
+        weighted = weighted_records(model, count, rng)
+        records = refined_records(weighted, model, curator.structural_zeros, rng)
         return SupportModel(Support(records), CliqueVector.zeros(records.domain, []), model.evidence.total)

@@ -23,7 +23,7 @@ ONE_WAY_TOLERANCE = 1e-3
 """The one-way sweeps end when the mean l1 distance to the one-way marginals is at most this fraction of the total."""
 STALLED = 1e-4
 """The one-way sweeps also end when a sweep changes that distance by less than this fraction of itself: then the records
-cannot meet the one-way marginals, for instance because structural zeros contradict them."""
+cannot meet the one-way marginals."""
 LEAST_WEIGHT = 1e-100
 """Smaller weights, relative to the largest, are set to zero."""
 MOST_STEPS, LEAST_SWEEPS = 4e9, 3
@@ -40,7 +40,7 @@ _Target = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 """The row and the column of each record in a table, the target table, and a work array of its size."""
 
 
-def weighted_records(model: GroupedModel, count: int, rules: Sequence[Rule], generator: np.random.Generator) -> Dataset:
+def weighted_records(model: GroupedModel, count: int, generator: np.random.Generator) -> Dataset:
     """Return records with weights that fit the measured tables and one-way marginals.
 
     The records are drawn from a model that has the strongest dependences exactly. Iterative proportional fitting of
@@ -51,11 +51,12 @@ def weighted_records(model: GroupedModel, count: int, rules: Sequence[Rule], gen
 
     Args:
         model: The junction-tree model.
-        count: The number of records.
-        rules: The structural zeros. Records that violate them are removed, unless all do.
+        count: The number of records. Those that violate a rule that the model cannot hold are removed, unless all do.
         generator: The random generator.
     """
-    records = _possible(model.records(count, generator), rules)
+    records = model.records(count, generator)
+    if model.evidence.possible is not None and model.evidence.possible.others:
+        records = _possible(records, model.evidence.possible.others)
     weights = raked(records, model, generator)
     weights[weights < LEAST_WEIGHT * weights.max()] = 0.0
     return Dataset(records.domain, records.columns, records.records, weights)

@@ -9,12 +9,11 @@ from itertools import combinations
 import numpy as np
 
 from pgmest.data.dataset import Dataset
-from pgmest.inference.exact.structural_zeros import Rule
+from pgmest.inference.exact.structural_zeros import Rule, zero_potentials
 from pgmest.mechanisms.lamp.grouped_model import GroupedModel
-from pgmest.mechanisms.lamp.raking import broken
 from pgmest.mechanisms.lamp.shrinkage import safe_ratios
 from pgmest.sampling.systematic import systematic
-from pgmest.synthesis.local_search import STOPPING_SHARE, Descent, TargetTable
+from pgmest.synthesis.local_search import STOPPING_SHARE, Descent, ForbiddenCells, TargetTable
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.groups import is_identity, summed
 
@@ -36,9 +35,10 @@ def refined_records(
 ) -> Dataset:
     """Return records, as many as the data has, that fit all measured tables as closely as possible.
 
-    They start as a systematic sample of the weighted records. Then each code of each record is replaced by the one that
+    They start as a systematic sample of the weighted records. These are sorted by their impossible codes first, since
+    a change of one code can seldom undo an error there. Then each code of each record is replaced by the one that
     minimizes the distance to all target tables (coordinate descent on integer counts). The targets of unmeasured pairs
-    are the tables of the weighted records. A record that would violate a rule keeps its original codes.
+    are the tables of the weighted records. No change makes a record impossible.
 
     Args:
         weighted: Records whose weights fit the tables.
@@ -49,15 +49,16 @@ def refined_records(
     total = max(1, round(model.evidence.total))
     count = total * -(-LEAST_RECORDS // total)
     assert weighted.weights is not None
-    chosen = systematic(weighted.weights / weighted.weights.sum(), count, generator)
+    shares, possible = weighted.weights / weighted.weights.sum(), model.evidence.possible
+    order = np.arange(weighted.records) if possible is None else possible.sorted(weighted)
+    chosen = np.empty(weighted.records, dtype=np.int64)
+    chosen[order] = systematic(shares[order], count, generator)
     drawn = weighted.take(generator.permutation(np.repeat(np.arange(len(chosen)), chosen)))
     columns = [np.asarray(column) for column in drawn.columns]
     rows = np.stack(columns, axis=1).astype(np.uint16 if max(weighted.domain.shape) <= 1 << 16 else np.int64)
-    start = rows.copy() if rules else rows
-    refine_rows(rows, weighted.domain, target_tables(weighted, model), count / model.evidence.total, generator)
-    if rules:
-        impossible = broken(list(rows.T), weighted.domain, rules)
-        rows[impossible] = start[impossible]
+    targets, domain = target_tables(weighted, model), weighted.domain
+    forbidden = [ForbiddenCells(clique, f.values < 0) for clique, f in zero_potentials(rules, domain).items()]
+    refine_rows(rows, domain, [*targets, *forbidden], count / model.evidence.total, generator)
     columns = [np.ascontiguousarray(rows[:, axis]) for axis in range(rows.shape[1])]
     return Dataset.from_codes(columns, weighted.domain, trusted=True)
 
@@ -123,14 +124,18 @@ def _within(pairs: list[Clique], domain: Domain, cells: float) -> list[Clique]:
 
 
 def refine_rows(
-    rows: np.ndarray, domain: Domain, targets: Sequence[TargetTable], scale: float, generator: np.random.Generator
+    rows: np.ndarray,
+    domain: Domain,
+    targets: Sequence[TargetTable | ForbiddenCells],
+    scale: float,
+    generator: np.random.Generator,
 ) -> None:
     """Refine records in place, sweep by sweep, until few codes change.
 
     Args:
         rows: The codes of the records, shape (records, attributes).
         domain: The domain of the records.
-        targets: The target tables.
+        targets: The target tables, and cells that no record may enter.
         scale: The number of records per record of the data.
         generator: The random generator for the order of records.
     """

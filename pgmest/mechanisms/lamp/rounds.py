@@ -28,9 +28,10 @@ from pgmest.mechanisms.lamp.candidates import (
 )
 from pgmest.mechanisms.lamp.dependence import Dependence
 from pgmest.mechanisms.lamp.evidence import Evidence
-from pgmest.mechanisms.lamp.grouped_model import GroupedModel, spanning_tree
+from pgmest.mechanisms.lamp.grouped_model import GroupedModel, tree_beside
 from pgmest.mechanisms.lamp.groups import nested_groups
 from pgmest.mechanisms.lamp.initial_measurements import InitialMeasurements
+from pgmest.mechanisms.lamp.possible_cells import PossibleCells
 from pgmest.mechanisms.lamp.public_tables import PublicTables
 from pgmest.mechanisms.lamp.scorer import COARSE_LEVEL, ScoreHistory, Scorer
 from pgmest.mechanisms.lamp.scores import scores_stddev
@@ -59,10 +60,15 @@ DETECTABLE = 0.1
 """A public table is compared with independence only if scores can detect this mean difference of total variation."""
 
 
-def evidence_of(curator: Curator, public: PublicTables | None = None, public_pairs: Iterable[Clique] = ()) -> Evidence:
-    """Return the evidence from all measurements, and from the public tables of `public_pairs`."""
+def evidence_of(
+    curator: Curator,
+    public: PublicTables | None = None,
+    public_pairs: Iterable[Clique] = (),
+    possible: PossibleCells | None = None,
+) -> Evidence:
+    """Return the evidence from all measurements, the public tables of `public_pairs`, and the structural zeros."""
     total, _ = _total_of(curator)
-    return Evidence.of(curator.measurements, curator.domain, total, public, public_pairs)
+    return Evidence.of(curator.measurements, curator.domain, total, public, public_pairs, possible)
 
 
 def _total_of(curator: Curator) -> tuple[float, float]:
@@ -86,6 +92,7 @@ class Rounds:
         demand: The demand of the workload.
         noise_model: The noise of a share.
         public: The public table, if there is one.
+        possible: The structural zeros, if there are any.
         public_pairs: The pairs that scores found closer to the public table than to independence.
         measured_marginals: The measured marginals so far.
         evidence: The evidence so far.
@@ -101,6 +108,7 @@ class Rounds:
     demand: WorkloadDemand
     noise_model: NoiseModel
     public: PublicTables | None = None
+    possible: PossibleCells | None = None
     public_pairs: tuple[Clique, ...] = ()
     measured_marginals: list[MeasuredMarginal] = field(default_factory=list)
     evidence: Evidence = field(init=False)
@@ -115,7 +123,8 @@ class Rounds:
     def start(cls, mechanism: LAMP, curator: Curator, workload: Any) -> Rounds:
         """Measure the one-way marginals."""
         demand, public = WorkloadDemand.of(curator.domain, workload), PublicTables.of(mechanism.prior, curator.domain)
-        state = cls(mechanism, curator, demand, NoiseModel.of(curator.budget, curator.neighbors), public)
+        possible = PossibleCells.of(curator.domain, curator.structural_zeros, mechanism.max_megabytes)
+        state = cls(mechanism, curator, demand, NoiseModel.of(curator.budget, curator.neighbors), public, possible)
         more = bool(demand.pairs or demand.has_range_queries)
         share = mechanism.first_share if more else 1.0
         total_known = curator.public_total is not None
@@ -134,7 +143,7 @@ class Rounds:
         return state
 
     def _evidence(self) -> Evidence:
-        return evidence_of(self.curator, self.public, self.public_pairs)
+        return evidence_of(self.curator, self.public, self.public_pairs, self.possible)
 
     @property
     def pairs(self) -> list[Clique]:
@@ -232,10 +241,16 @@ class Rounds:
     def _strongest(
         self, plan: dict[Clique, tuple[CandidateMarginal, float]], tree: bool
     ) -> dict[Clique, tuple[CandidateMarginal, float]]:
-        """Return the candidates that are unmeasured pairs of the maximum spanning tree, or their stronger half."""
+        """Return the candidates that are unmeasured pairs of the maximum spanning tree, or their stronger half.
+
+        Pairs that structural zeros tie are part of the tree, and need no measurement for it.
+        """
         fresh = [pair for pair in plan if len(pair) == 2 and not plan[pair][0].measured]
         fresh.sort(key=lambda pair: -self.dependence[pair].whole)
-        return {pair: plan[pair] for pair in (spanning_tree(fresh) if tree else fresh[: (len(fresh) + 1) // 2])}
+        if not tree:
+            return {pair: plan[pair] for pair in fresh[: (len(fresh) + 1) // 2]}
+        strength = {pair: self.dependence[pair].whole / (2 * self.evidence.total) for pair in fresh}
+        return {pair: plan[pair] for pair in tree_beside(strength, self.evidence.ties)}
 
     def _update_sensitivity(self) -> None:
         """Compute the sensitivity of the workload from the current one-way marginals."""
@@ -291,8 +306,7 @@ class Rounds:
     def _expected(self) -> dict[Clique, np.ndarray]:
         """Return the table of each pair under the current model."""
         if not self.evidence.answers:
-            counts = {name: self.evidence.counts(name) for name in self.demand.attributes}
-            return {(a, b): np.outer(counts[a], counts[b]) / self.evidence.total for a, b in self.pairs}
+            return self.evidence.expected(self.pairs)
         model = GroupedModel.of(self.evidence, self.mechanism.max_megabytes)
         return dict(zip(self.pairs, model.tables(self.pairs), strict=True))
 
@@ -321,6 +335,8 @@ class Rounds:
         for triple in triples:
             margins = {axes: pairs[triple[axes[0]], triple[axes[1]]] for axes in combinations(range(3), 2)}
             start = np.multiply.outer(margins[0, 1], self.evidence.counts(triple[2])) / self.evidence.total
+            if self.possible is not None:
+                start = np.where(self.evidence.expected([triple])[triple] > 0, start, 0.0)
             found[triple] = ipf(start, margins)
         return found
 

@@ -21,6 +21,8 @@ LEAST_SUM = 1e-200
 LEAST_SHARE, LEAST_NOISE = 1e-3, 1e-2
 """The smallest estimate of a cell: the first number times its expected count, but at most the second times the standard
 deviation of the noise. Fitting cannot change a cell of zero."""
+PROJECTIONS = 20
+"""The number of times that changes of counts in possible cells are shifted to have rows and columns of sum zero."""
 
 
 def significantly_negative(
@@ -85,7 +87,10 @@ class NoisyPair:
     ) -> NoisyPair:
         """Create the pair from its noisy table, a function of the expected one (`Answer.table`)."""
         around = np.outer(rows, columns) / rows.sum() if expected is None else expected
-        return cls(_with_sums(measured(around), rows, columns), around, stddev, rows, columns)
+        values = _with_sums(measured(around), rows, columns)
+        if not around.all():
+            values = around + _within(values - around, around > 0)
+        return cls(values, around, stddev, rows, columns)
 
     @cached_property
     def mixture(self) -> PriorMixture:
@@ -104,6 +109,8 @@ class NoisyPair:
         """
         total = self.rows.sum()
         table = norm_sub(self.expected + self.mixture.estimate(before), total)
+        if not self.expected.all():
+            table = np.where(self.expected > 0, table, 0.0)
         least = np.minimum(LEAST_SHARE * self.expected, max(LEAST_NOISE * self.stddev, 1e-9 * total))
         return ipf_two_way(np.maximum(table, least), self.rows, self.columns)
 
@@ -112,6 +119,15 @@ def _with_sums(values: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.
     """Return noisy counts shifted evenly to have the given sums."""
     values = values + ((rows - values.sum(axis=1)) / values.shape[1])[:, None]
     return values + (columns - values.sum(axis=0)) / values.shape[0]
+
+
+def _within(off: np.ndarray, possible: np.ndarray) -> np.ndarray:
+    """Return changes of counts that are zero in impossible cells, with rows and columns of sum zero."""
+    off, cells = np.where(possible, off, 0.0), [np.maximum(possible.sum(axis=axis, keepdims=True), 1) for axis in (0, 1)]
+    for _ in range(PROJECTIONS):
+        for axis in (0, 1):
+            off = np.where(possible, off - off.sum(axis=axis, keepdims=True) / cells[axis], 0.0)
+    return off
 
 
 def safe_ratios(wanted: np.ndarray, sums: np.ndarray, otherwise: float = 0.0) -> np.ndarray:

@@ -110,7 +110,8 @@ class PrivSyn(Mechanism):
         weights = least_error_weights(curator.domain, names, Rho)
         spend = curator.budget * self.one_way_share if pairs else curator.remaining
         one_way = curator.measure_all(names, spend, weights=weights)
-        transform = rare_values(curator.domain, one_way, self.threshold)
+        zeros = curator.structural_zeros
+        transform = rare_values(curator.domain, one_way, self.threshold, structural_zeros=zeros)
         recoded = curator.through(transform)
         measured = [transform.push(measurement) for measurement in one_way]
         chosen: list[Clique] = []
