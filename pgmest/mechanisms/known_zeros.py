@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from pgmest.inference.exact.structural_zeros import Rule
+from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE
 from pgmest.models.exact import Model
 from pgmest.models.support import SupportModel
 from pgmest.tables.domain import Domain
@@ -15,6 +19,10 @@ ZEROS = "structural_zeros"
 
 HONORED = "honored"
 """The entry of `Result.details` for a model that honors the structural zeros."""
+
+MOVED_SHARE, MOST_DEVIATIONS = 0.05, 4.0
+"""A one-way marginal counts as moved by the rules if it differs from its noisy answers by at least this share of the
+records, and by more than this many standard deviations of their noise."""
 
 
 def check_possible(rules: Sequence[Rule], domain: Domain) -> None:
@@ -30,11 +38,18 @@ def check_possible(rules: Sequence[Rule], domain: Domain) -> None:
     estimate([], domain, total=1.0, structural_zeros=rules, max_iterations=0)
 
 
-def honored(model: Any, rules: Sequence[Rule], domain: Domain) -> str:
+def honored(model: Any, rules: Sequence[Rule], domain: Domain, measurements: Iterable[LinearMeasurement] = ()) -> str:
     """Return "honored" if records of a model never break the rules, and "not honored: " with the reason otherwise.
 
     The answer is read off the marginals of a `Model` or of weighted records. Other kinds of models count as not
-    honoring the rules, since their marginals need not be those of their records.
+    honoring the rules, since their marginals need not be those of their records. If the one-way marginals are far from
+    the measured ones, "honored, but " is followed by the attribute that is farthest.
+
+    Args:
+        model: the model.
+        rules: the structural zeros.
+        domain: the attributes.
+        measurements: the noisy answers, which are public.
     """
     if not isinstance(model, Model | SupportModel):
         return f"not honored: a {type(model).__name__} cannot exclude anything; the models of AIM and MST can"
@@ -43,4 +58,40 @@ def honored(model: Any, rules: Sequence[Rule], domain: Domain) -> str:
             if isinstance(model, Model):
                 return "not honored: together with what was measured the rules would make the model too large"
             return "not honored: some of the records that the model is made of are impossible"
-    return HONORED
+    tied = {name for rule in rules for name in rule.attributes}
+    share, name = max(
+        ((moved_share(model, m, n), n) for m in measurements for n in m.clique if n in tied), default=(0, "")
+    )
+    if share < MOVED_SHARE:
+        return HONORED
+    return (
+        f"{HONORED}, but {share:.0%} of the records have another '{name}' than its noisy answers say, beyond their "
+        "noise. Either the structural zeros exclude records that exist, or the model cannot hold them together with "
+        "what was measured: compare with a run without them"
+    )
+
+
+def moved_share(model: Any, measurement: LinearMeasurement, name: str) -> float:
+    """Return the share of records by which a model's one-way marginal differs from a measured table, beyond its noise.
+
+    It is 0 if the difference can be noise, and for measurements of other queries of several attributes.
+
+    Args:
+        model: the model.
+        measurement: noisy answers about an attribute, or a noisy table of several.
+        name: the attribute.
+    """
+    if measurement.query is None:
+        table = model.domain.project(measurement.clique)
+        others = tuple(axis for axis, other in enumerate(table) if other != name)
+        noisy, found = measurement.values.reshape(table.shape).sum(axis=others), model.project((name,)).values
+        variances = np.broadcast_to(np.square(measurement.stddev), measurement.rows).reshape(table.shape)
+        stddev = np.sqrt(variances.sum(axis=others))
+    elif measurement.clique == (name,):
+        noisy, found, stddev = measurement.values, measurement.answer(model.project((name,))), measurement.stddev
+    else:
+        return 0.0
+    noise = np.broadcast_to(stddev, np.shape(noisy))
+    beyond = float(np.abs(noisy - found).sum()) - MEAN_ABSOLUTE * float(noise.sum())
+    certain = beyond > MOST_DEVIATIONS * float(np.sqrt(np.square(noise).sum()))
+    return beyond / (2 * model.total) if certain and model.total > 0 else 0.0

@@ -148,7 +148,7 @@ class PreparedRun:
         model = with_refit(outcome.model, ended.seen)
         details = dict(outcome.details)
         if self.rules:
-            details[ZEROS] = honored(model, self.rules, ended.seen.domain)
+            details[ZEROS] = honored(model, self.rules, ended.seen.domain, ended.seen.measurements)
         if ended.stop.timed_out:
             details["time_limit"] = ended.stop.limit
         return Result(

@@ -10,11 +10,12 @@ from hypothesis import given, settings
 
 import pgmest as pg
 from pgmest.errors import ArgumentError
+from pgmest.inference.exact.structural_zeros import zero_potentials
 from pgmest.losses.l2 import L2Loss, WeightedSquares
 from pgmest.simulation import simulate_measurements
 from pgmest.solvers import penalized as solver_of_steps
 from pgmest.solvers.held_out import HeldOut, split_noise
-from pgmest.solvers.independent import independent_potentials, one_way_shares
+from pgmest.solvers.independent import fit_one_way, independent_potentials, one_way_shares
 from pgmest.solvers.mirror_flow import TIMES, MirrorFlow, flow_start, mirror_flow, unit_strength
 from pgmest.solvers.penalized import GAP_SHARE, penalized
 from pgmest.solvers.problem import Problem
@@ -309,3 +310,22 @@ def test_bad_arguments_are_named_with_a_remedy(call, text):
     with pytest.raises(ArgumentError) as caught:
         call()
     assert str(caught.value) == text
+
+
+def test_the_start_has_the_measured_shares_also_with_structural_zeros():
+    domain = pg.Domain({"size": 4, "one": 3, "two": 3, "three": 3})
+    shares = {"size": np.array([0.5, 0.3, 0.15, 0.05])}
+    for place, name in enumerate(("one", "two", "three")):
+        there = shares["size"][place + 1 :].sum()
+        shares[name] = np.array([1 - there, 0.7 * there, 0.3 * there])
+    zeros = {("size", name): np.arange(4)[:, None] > place for place, name in enumerate(("one", "two", "three"))}
+    zeros = {clique: there != (np.arange(3) > 0) for clique, there in zeros.items()}
+    answers = [pg.LinearMeasurement(1000 * values, (name,), 1.0) for name, values in shares.items()]
+    problem = Problem.of(L2Loss(answers, domain), 1000.0, [zero_potentials(zeros, domain)])
+    start = independent_potentials(problem, shares)
+    for theta, far in ((start, True), (fit_one_way(problem, start, shares), False)):
+        p, _ = problem.marginals(theta)
+        found = pg.CliqueVector.of(problem.layout, p)
+        apart = max(np.abs(found[(name,)].values - values).sum() for name, values in shares.items())
+        assert (apart > 0.2) == far
+        assert far or apart < 0.01

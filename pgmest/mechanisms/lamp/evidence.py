@@ -195,7 +195,12 @@ class Evidence:
         if self.possible is None or not self.possible.tied:
             return None
         separate = {name: self._separate_counts(name) for name in self._one_way}
-        return self.possible.tables(separate, {name: self.stddev(name) for name in separate}, self.total)
+        noisy = {name: self._noisy_counts(name) for name in separate}
+        return self.possible.tables(separate, noisy, self.total)
+
+    def _noisy_counts(self, name: str) -> tuple[np.ndarray, float]:
+        """Return the noisy counts of an attribute and their standard deviation; those with ranges are estimates."""
+        return (self._separate_counts(name), self.stddev(name)) if name in self.ranges else self._merged(name)
 
     def _implied(self, clique: Clique) -> np.ndarray | None:
         """Return the table over all codes that structural zeros imply for attributes that they tie, or None."""
@@ -211,7 +216,9 @@ class Evidence:
             return {}
         pairs = {pair for clique in self.possible.potentials.cliques for pair in combinations(clique, 2)}
         tables = self.expected(sorted({self.domain.ordered(pair) for pair in pairs}))
-        return {pair: _distance(table, np.outer(table.sum(axis=1), table.sum(axis=0))) for pair, table in tables.items()}
+        return {
+            pair: _distance(table, np.outer(table.sum(axis=1), table.sum(axis=0))) for pair, table in tables.items()
+        }
 
     def expected(self, cliques: Iterable[Clique]) -> dict[Clique, np.ndarray]:
         """Return the tables over all codes that have the largest entropy given the one-way marginals.
@@ -407,7 +414,9 @@ class Evidence:
     def _changed(self, **fields: Any) -> Evidence:
         """Return the evidence with other fields that do not influence the one-way marginals, which are kept."""
         changed = replace(self, **fields)
-        changed.__dict__.update(_one_way=self._one_way, _with_ranges=self._with_ranges, _tied=self._tied, ties=self.ties)
+        changed.__dict__.update(
+            _one_way=self._one_way, _with_ranges=self._with_ranges, _tied=self._tied, ties=self.ties
+        )
         return changed
 
     def answer_about(self, clique: Clique) -> Answer | None:

@@ -110,7 +110,6 @@ def cross_fitted(evidence: Evidence, max_megabytes: float) -> Evidence:
     predicted tables, so these can be shrunk towards it if their estimated risk is smaller than with independence.
     """
     pairs = [place for place in _by_dependence(evidence) if len(evidence.answers[place].clique) == 2]
-    cliques = [evidence.answers[place].clique for place in pairs]
     tree = set(_tree_pairs(evidence))
     others = [
         evidence.answers[place].clique

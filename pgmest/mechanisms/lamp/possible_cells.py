@@ -22,14 +22,13 @@ from pgmest.inference.exact.structural_zeros import Rule, zero_potentials
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.mechanisms.lamp.groups import common_refinement
 from pgmest.models.exact import Model
+from pgmest.queries import Kron, compress
 from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Clique, Domain
 from pgmest.zeros import Function
 
 RULES_SHARE = 0.5
 """The largest share of the size limit of a junction tree that the rules may take; measured tables need the rest."""
-LEAST_ERROR = 0.1
-"""The smallest assumed error of an estimated count, in standard deviations of its noise."""
 TOLERANCE, ITERATIONS = 1e-3, 500
 """The limits of the solver that makes the one-way marginals agree with the rules."""
 
@@ -124,30 +123,34 @@ class PossibleCells:
         ]
         return np.lexsort(keys) if keys else np.arange(records.records)
 
-    def tables(self, counts: Mapping[str, np.ndarray], stddev: Mapping[str, float], total: float) -> TiedTables:
+    def tables(
+        self, counts: Mapping[str, np.ndarray], noisy: Mapping[str, tuple[np.ndarray, float]], total: float
+    ) -> TiedTables:
         """Return the tables of maximum entropy given one-way marginals, which are changed to agree with the rules.
 
-        The change is the least in squares, weighted by the expected errors. Shrinkage has made the errors of small
-        counts smaller than the noise.
+        Rules relate the sums over codes that have the same zeros, such as the number of households without a fourth
+        member. These sums are estimated from the noisy counts of all attributes at once by least squares, since shrunk
+        counts would have errors in common. Among codes with the same zeros, a sum is divided in proportion to the
+        estimated counts.
 
         Args:
-            counts: The estimated counts of the measured attributes; others are left out.
-            stddev: The standard deviations of the noise in the counts of each attribute.
+            counts: The estimated counts of the measured attributes.
+            noisy: The noisy counts of these attributes, which sum to the total, and the standard deviations of the
+                noise.
             total: The number of records.
         """
         domain = self.domain.project(self.domain.ordered(self.tied))
-        estimated = [
-            LinearMeasurement(values, (name,), _errors(values, stddev[name]))
-            for name, values in counts.items()
-            if name in domain
-        ]
+        sums = [self._sums(name, *noisy[name]) for name in domain if name in noisy]
+        prior = CliqueVector(domain, {(name,): np.log(counts[name]) for name in domain if name in counts})
         limits = {"tolerance": TOLERANCE, "max_iterations": ITERATIONS}
-        return TiedTables(estimate(estimated, domain, total=total, structural_zeros=self.rules, **limits), total)
+        model = estimate(sums, domain, total=total, prior=prior, structural_zeros=self.rules, **limits)
+        return TiedTables(model, total)
 
-
-def _errors(counts: np.ndarray, noise: float) -> np.ndarray:
-    """Return the expected errors of shrunk counts."""
-    return np.maximum(counts * noise / np.hypot(counts, noise), LEAST_ERROR * noise)
+    def _sums(self, name: str, noisy: np.ndarray, stddev: float) -> LinearMeasurement:
+        """Return the noisy sums over the ranges of codes that have the same zeros."""
+        labels = common_refinement(self._ranges[name], len(noisy))
+        query = Kron({name: compress(len(labels), labels.tolist())})
+        return LinearMeasurement(np.bincount(labels, noisy), (name,), stddev * np.sqrt(np.bincount(labels)), query)
 
 
 @dataclass(frozen=True, eq=False)

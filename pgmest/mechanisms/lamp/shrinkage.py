@@ -123,7 +123,8 @@ def _with_sums(values: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.
 
 def _within(off: np.ndarray, possible: np.ndarray) -> np.ndarray:
     """Return changes of counts that are zero in impossible cells, with rows and columns of sum zero."""
-    off, cells = np.where(possible, off, 0.0), [np.maximum(possible.sum(axis=axis, keepdims=True), 1) for axis in (0, 1)]
+    off = np.where(possible, off, 0.0)
+    cells = [np.maximum(possible.sum(axis=axis, keepdims=True), 1) for axis in (0, 1)]
     for _ in range(PROJECTIONS):
         for axis in (0, 1):
             off = np.where(possible, off - off.sum(axis=axis, keepdims=True) / cells[axis], 0.0)
