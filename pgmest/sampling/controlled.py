@@ -3,8 +3,10 @@
 The root is a clique with facts (`clique_tables`). From the root outwards, the expected table of each clique is fitted
 to the separator's counts and to the facts, so that rounding keeps the facts on the margins it protects: it leaves whole
 expectations as they are. Facts on margins that fit into neither chain of margins can be missed by a few records. Then
-`repair` changes as few counts as it can, in all tables with facts and those between them at once. The other tables are
-rounded last.
+single records are moved (moves.py) in the tables with facts and those between them. What is missed still is left to an
+integer program (repair.py). The other tables are rounded last.
+
+Records of a list, a support, are rounded in the same way. There records are replaced (swaps.py) instead of moved.
 """
 
 from __future__ import annotations
@@ -15,8 +17,10 @@ import numpy as np
 
 from pgmest.sampling.clique_tables import CliqueTable, held, project
 from pgmest.sampling.facts import Facts, positions
+from pgmest.sampling.moves import Moves
 from pgmest.sampling.repair import ChangingTable, FactRows, repair
 from pgmest.sampling.rounding import Network, parent_totals, round_tables
+from pgmest.sampling.swaps import replace_records
 from pgmest.tables.domain import Clique, Domain
 
 FIT = 1e-9
@@ -47,6 +51,8 @@ def controlled_tables(
         totals = parent_totals(domain, tables, index, made, n)
         expected[index] = fitted(domain, tables[index], totals, scale)
         made[index] = networks[index].round(expected[index], totals, state)
+    if _unmet(domain, tables, made, scale).size:
+        Moves(domain, tables, made, expected, scale).run()
     if _unmet(domain, tables, made, scale).size:
         generator = np.random.default_rng(int(state[0]))
         changing, facts = _changing(domain, tables, made, expected, scale)
@@ -133,6 +139,9 @@ def controlled_counts(
         off = np.concatenate([one.unmet(one.matrix @ held, scale) for one, held in sums])
         return off[off > 0.0]
 
+    if unmet().size:
+        grouped = [(one.groups[cells], *one.ends(scale)) for one, cells in facts if one.groups is not None]
+        replace_records(counts, expected.reshape(-1), grouped, generator)
     if unmet().size:
         cells, classes = np.unique(np.stack([cells for _, cells in facts]), axis=1, return_inverse=True)
         about = list(enumerate(cells))

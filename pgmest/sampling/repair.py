@@ -26,8 +26,17 @@ MISS = 1000.0
 WHOLE = 1e-6
 """A solution of the linear relaxation that is this close to whole numbers is one."""
 
+EXTRA = (300, 2000)
+"""The numbers of classes that are freed besides those with fractions in the linear relaxation, before all are."""
+
+GAP = 0.45 * MISS
+"""The search for whole numbers ends when its cost is proven to be at most this much above the least one."""
+
 MOST_NODES = 2000
 """The most nodes of the search for whole numbers, which bounds its time and leaves its result reproducible."""
+
+MOST_SECONDS = 30.0
+"""The most seconds of one search for whole numbers; only where it is reached, a seed need not give the same records."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,22 +127,25 @@ def repair(tables: Sequence[ChangingTable], facts: Sequence[FactRows], generator
         facts: what they should hold.
         generator: chooses the cells that may change, if there are many.
     """
-    last, least = 0, np.inf
+    classes, last, best = sum(table.number for table in tables), (0, 0.0), None
     for most, reach in ATTEMPTS:
-        classes = sum(table.number for table in tables)
-        if min(most, classes) * min(reach, 2.0) == last:
+        if (min(most, classes), reach) == last:
             continue
-        last = min(most, classes) * min(reach, 2.0)
+        last = (min(most, classes), reach)
         program = _Program.of(tables, facts, most, reach, generator)
-        if program.missed < WHOLE:
-            return
-        changes, left = program.solve()
-        if left < min(least, program.missed) - WHOLE:
-            for table, chosen, change in zip(tables, program.chosen, changes, strict=True):
-                table.change(chosen, change)
-            least = left
-        if left < WHOLE:
-            return
+        relaxed = program.relaxed()
+        bound = program.missed(relaxed)
+        if best is None or bound < best[2] - WHOLE:
+            best = (program, relaxed, bound)
+        if best[2] < WHOLE:
+            break
+    if best is None:
+        return
+    program, relaxed, bound = best
+    changes = program.whole(relaxed, bound, generator)
+    if program.missed(changes) < program.missed(np.zeros_like(changes)):
+        for table, chosen, change in zip(tables, program.chosen, program.split(changes), strict=True):
+            table.change(chosen, change)
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,36 +223,85 @@ class _Program:
             len(answers),
         )
 
-    @property
-    def missed(self) -> float:
-        """The sum of the distances by which facts are missed without a change."""
-        return float(np.maximum(np.maximum(self.low, -self.high), 0.0).sum())
+    def relaxed(self) -> np.ndarray:
+        """Return the change of each chosen class, which may be a fraction, that costs least."""
+        n = self.matrix.shape[1]
+        return self._solution(np.zeros(n), np.ones(n, dtype=bool), None)
 
-    def solve(self) -> tuple[list[np.ndarray], float]:
-        """Return the change of each chosen class, and the sum of the distances by which facts are missed after it."""
+    def whole(self, relaxed: np.ndarray, bound: float, generator: np.random.Generator) -> np.ndarray:
+        """Return whole changes of the chosen classes.
+
+        Few classes have no whole change in the linear relaxation. Whole numbers are searched for these and for others
+        in the same rows; the rest keep their changes. More classes are freed while more facts are missed than in the
+        relaxation.
+
+        Args:
+            relaxed: the changes of the linear relaxation.
+            bound: the sum of the distances by which facts are missed after them.
+            generator: breaks ties between the classes to free.
+        """
+        n, changes = len(relaxed), np.rint(relaxed)
+        fractional = np.abs(relaxed - changes) > WHOLE
+        if not fractional.any():
+            return changes
+        cost = np.where(relaxed > 0.0, self.costs[:n], self.costs[n:]) @ np.abs(relaxed) + MISS * bound
+        best, least = np.zeros(n), np.inf
+        for extra in (*EXTRA, n):
+            free = self._near(fractional, extra, generator)
+            found = self._solution(changes, free, GAP / (cost + GAP))
+            left = self.missed(found)
+            if left < least:
+                best, least = found, left
+            if least < bound + WHOLE or free.all():
+                break
+        return best
+
+    def _near(self, fractional: np.ndarray, extra: int, generator: np.random.Generator) -> np.ndarray:
+        """Return the fractional classes and at most `extra` others, first those with all their rows in common."""
+        joined = (self.matrix[:, fractional] != 0).sum(axis=1) > 0
+        entries = self.matrix != 0
+        outside = entries.T @ ~joined
+        order = np.argsort(outside + generator.random(len(outside)), kind="stable")
+        free = fractional.copy()
+        free[order[: extra + int(fractional.sum())]] = True
+        return free
+
+    def _solution(self, given: np.ndarray, free: np.ndarray, gap: float | None) -> np.ndarray:
+        """Return the changes that cost least; those of classes that are not free are given.
+
+        With a gap the changes are whole numbers, and cost at most this share more than needed; otherwise fractions.
+        """
         from scipy.optimize import Bounds, LinearConstraint, milp
 
-        rows, n = self.matrix.shape
-        slack = csr_array(eye_array(self.facts))
-        empty = csr_array((rows - self.facts, self.facts))
-        misses = block_array([[empty, empty], [slack, -slack]], format="csr")
-        costs = np.concatenate([self.costs, np.full(2 * self.facts, MISS)])
-        bounds = Bounds(0.0, np.concatenate([self.limits, np.full(2 * self.facts, np.inf)]))
-        matrix = block_array([[self.matrix, -self.matrix, misses]], format="csr")
-        rules = LinearConstraint(matrix, self.low, self.high)
-        found = milp(costs, constraints=rules, bounds=bounds)
-        if found.x is None or np.abs(found.x[: 2 * n] - np.rint(found.x[: 2 * n])).max(initial=0.0) > WHOLE:
-            whole = np.repeat([1, 0], [2 * n, 2 * self.facts])
-            gap = 0.2 if found.x is None else min(0.2, 0.2 * MISS / max(found.fun, 1.0))
-            options = {"node_limit": MOST_NODES, "mip_rel_gap": gap}
-            found = milp(costs, integrality=whole, constraints=rules, bounds=bounds, options=options)
-        changes = np.zeros(n) if found.x is None else np.rint(found.x[:n]) - np.rint(found.x[n : 2 * n])
+        (rows, n), facts = self.matrix.shape, self.facts
+        slack, empty = eye_array(facts), csr_array((rows - facts, facts))
+        misses = block_array([[empty, empty], [slack, -slack]])
+        fixed, both = np.concatenate([np.maximum(given, 0.0), np.maximum(-given, 0.0)]), np.tile(free, 2)
+        low, high = np.where(both, 0.0, fixed), np.where(both, self.limits, fixed)
+        found = milp(
+            np.concatenate([self.costs, np.full(2 * facts, MISS)]),
+            integrality=np.repeat([int(gap is not None), 0], [2 * n, 2 * facts]),
+            constraints=LinearConstraint(
+                block_array([[self.matrix, -self.matrix, misses]], format="csr"), self.low, self.high
+            ),
+            bounds=Bounds(np.append(low, np.zeros(2 * facts)), np.append(high, np.full(2 * facts, np.inf))),
+            options={} if gap is None else {"node_limit": MOST_NODES, "mip_rel_gap": gap, "time_limit": MOST_SECONDS},
+        )
+        if found.x is None:
+            return np.zeros(n)
+        changes = found.x[:n] - found.x[n : 2 * n]
+        return changes if gap is None else np.rint(changes)
+
+    def missed(self, changes: np.ndarray) -> float:
+        """Return the sum of the distances by which facts are missed after changes; inf if separators are broken."""
         off = self.matrix @ changes
-        if np.abs(off[: rows - self.facts]).max(initial=0.0) > WHOLE:  # not a solution; change nothing
-            changes, off = np.zeros(n), np.zeros(rows)
-        left = float(np.maximum(np.maximum(self.low - off, off - self.high), 0.0).sum())
-        ends = np.cumsum([len(classes) for classes in self.chosen])[:-1]
-        return np.split(changes, ends), left
+        if np.abs(off[: len(off) - self.facts]).max(initial=0.0) > WHOLE:
+            return np.inf
+        return float(np.maximum(np.maximum(self.low - off, off - self.high), 0.0).sum())
+
+    def split(self, changes: np.ndarray) -> list[np.ndarray]:
+        """Return the changes of each table's classes."""
+        return np.split(changes, np.cumsum([len(classes) for classes in self.chosen])[:-1])
 
 
 def _choose(

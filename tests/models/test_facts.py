@@ -14,6 +14,7 @@ from pgmest import queries
 from pgmest.errors import FileFormatError
 from pgmest.inference.support.support import Support
 from pgmest.models.support import SupportModel
+from pgmest.sampling import controlled
 from pgmest.sampling.facts import UnmetFactsWarning
 from tests.models.test_files import edit
 from tests.sampling.test_controlled import misses
@@ -115,6 +116,21 @@ def test_records_of_a_support_hold_facts(seed, count):
         data = model.sample(seed=seed)
     assert misses(measurements, data).max() == 0
     assert data.project(tuple(sizes)).values[support.records.project(tuple(sizes)).values == 0].sum() == 0
+
+
+def test_replacements_hold_totals_of_many_attributes_of_a_support(monkeypatch):
+    rng, sizes = np.random.default_rng(2), dict(zip("abcdef", (5, 4, 6, 3, 7, 4), strict=True))
+    codes = np.stack([rng.choice(size, 500, p=rng.dirichlet(np.ones(size))) for size in sizes.values()], axis=1)
+    truth = pg.Dataset.from_codes(codes[rng.integers(0, 500, 800)], sizes)
+    measurements = [pg.LinearMeasurement.exact(truth.project(name).values, name) for name in sizes]
+    model = pg.estimate(measurements, sizes, total=800, prior=Support(pg.Dataset.from_codes(codes, sizes)))
+    monkeypatch.setattr(controlled, "repair", None)
+    counts = model.sample(seed=0)
+    assert misses(measurements, counts).max() == 0
+    found = counts.project(tuple(sizes)).values
+    expected = model.records.project(tuple(sizes)).values
+    assert (found[expected == 0] == 0).all()
+    assert np.abs(found - expected).max() < 4
 
 
 def test_a_support_keeps_facts_in_files_and_says_what_it_misses(tmp_path):

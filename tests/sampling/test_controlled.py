@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 import pgmest as pg
+from pgmest.sampling import controlled, repair
 from pgmest.sampling.facts import Facts, UnmetFactsWarning, exact_facts
 from pgmest.sampling.sampler import Sampler
 from pgmest.tables.domain import Domain
@@ -223,6 +224,50 @@ def test_a_model_without_facts_draws_what_it_always_drew(chain):
     assert (
         plain.sample(seed=3).codes == pg.Model(model.potentials, 400, measurements=noisy).sample(seed=3).codes
     ).all()
+
+
+def margins_of_all(sizes, records):
+    """Return exact totals of all attributes beside noisy tables whose tree has cliques of three."""
+    rng = np.random.default_rng(1)
+    columns = [rng.choice(size, records, p=rng.dirichlet(np.ones(size))) for size in sizes.values()]
+    for place in range(1, len(columns)):
+        same = (rng.random(records) < 0.4) & (columns[place - 1] < list(sizes.values())[place])
+        columns[place][same] = columns[place - 1][same]
+    data = pg.Dataset.from_codes(np.stack(columns, axis=1), sizes)
+    made = [pg.LinearMeasurement.exact(data.project(name).values, name) for name in sizes]
+    for pair in ("ab", "bc", "ac", "cd", "de", "ce"):
+        table = data.project(tuple(pair)).values
+        made.append(pg.LinearMeasurement(table + rng.normal(0.0, 2.0, table.shape), tuple(pair), 2.0))
+    return made
+
+
+@pytest.mark.parametrize("records", [40, 3000])
+def test_exact_totals_of_all_attributes_need_no_integer_program(monkeypatch, records):
+    """Three families of totals in one clique have no common flow network."""
+    sizes = dict(zip("abcde", (7, 9, 6, 8, 5), strict=True))
+    measurements = margins_of_all(sizes, records)
+    model = pg.estimate(measurements, sizes, total=records)
+    plain = pg.Model(model.potentials, model.total, facts=())
+    assert misses(measurements, plain.sample(seed=0)).max() > 0
+    monkeypatch.setattr(controlled, "repair", None)
+    for seed in range(5):
+        data = model.sample(seed=seed)
+        assert misses(measurements, data).max() == 0
+        for clique in model.junction_tree.cliques:
+            assert np.abs(data.project(clique).values - model.project(clique).values).max() < 3
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_integer_program_alone_holds_facts_and_changes_little(monkeypatch, seed):
+    sizes = dict(zip("abcde", (7, 9, 6, 8, 5), strict=True))
+    measurements = margins_of_all(sizes, 300)
+    model = pg.estimate(measurements, sizes, total=300)
+    monkeypatch.setattr(controlled.Moves, "run", lambda self: None)
+    monkeypatch.setattr(repair, "ATTEMPTS", ((100, 1.0), (1 << 14, np.inf)))
+    data = model.sample(seed=seed)
+    assert misses(measurements, data).max() == 0
+    for clique in model.junction_tree.cliques:
+        assert np.abs(data.project(clique).values - model.project(clique).values).max() < 4
 
 
 # -- what facts say about margins -------------------------------------------------------------------------------------
