@@ -25,7 +25,7 @@ import numpy as np
 from pgmest.losses.base import cell_positions, dot
 from pgmest.losses.likelihood import NegativeLogLikelihood
 from pgmest.measurements.measurement import LinearMeasurement
-from pgmest.models.posterior.facts import FactsMove, exact_total, precise_measurements, regressed
+from pgmest.models.posterior.facts import MOST_CONDITIONED, FactsMove, conditioned, exact_total, precise_measurements
 from pgmest.models.posterior.prior import CellPrior, InteractionPrior, NormalPrior
 from pgmest.models.posterior.strength import independent_center
 from pgmest.models.refittable import Refittable
@@ -69,7 +69,6 @@ class PosteriorDensity:
         prior: the prior of potentials and total.
         log_total: the log of the estimated total; the total stays there if it is known. Facts may determine another.
         center: the center of the potentials' prior, without the base; by default 0.
-        draws: the number of draws that will be made, on which the treatment of exact answers depends.
         scatters: whether the prior is for a table of that many records, whose small counts have their own sampling
             error.
 
@@ -86,9 +85,7 @@ class PosteriorDensity:
         log_total: float,
         center: np.ndarray | None = None,
         scatters: bool = True,
-        draws: int = 1000,
     ):
-        self.draws: int = draws
         self.scatters: bool = scatters
         self.refit: Refit = refit
         self.prior: NormalPrior | InteractionPrior = prior
@@ -96,9 +93,7 @@ class PosteriorDensity:
         self.oracle: ExactOracle | CollapsedOracle = refit.oracle()
         self.layout: Layout = self.oracle.layout
         domain = self.layout.domain
-        self.likelihood: NegativeLogLikelihood = NegativeLogLikelihood(
-            precise_measurements(self.measurements, draws), domain
-        )
+        self.likelihood: NegativeLogLikelihood = NegativeLogLikelihood(precise_measurements(self.measurements), domain)
         self.facts: FactsMove | None = FactsMove.of(measurements, self.layout)
         self.base: np.ndarray = refit.base
         if self.facts is not None:
@@ -125,7 +120,6 @@ class PosteriorDensity:
         refit: Refit,
         measurements: Sequence[LinearMeasurement],
         prior: NormalPrior | InteractionPrior,
-        draws: int = 1000,
     ) -> PosteriorDensity:
         """Return the density around an estimated model, with interactions centered on independent attributes.
 
@@ -137,12 +131,12 @@ class PosteriorDensity:
         if not np.any(base.flat[np.isfinite(base.flat)]):
             singles = {name: model.project(name) for name in base.layout.domain}
             center = independent_center(base.layout.domain, base.layout.cliques, singles).flat
-        return cls(refit, measurements, prior, float(np.log(model.total)), center, draws=draws)
+        return cls(refit, measurements, prior, float(np.log(model.total)), center)
 
     def twin(self) -> PosteriorDensity:
         """Return the same density with a separate oracle, for another thread."""
         return PosteriorDensity(
-            self.refit, self.measurements, self.prior, self.log_total, self.cell_prior.center, self.scatters, self.draws
+            self.refit, self.measurements, self.prior, self.log_total, self.cell_prior.center, self.scatters
         )
 
     def likely_scales(self, point: np.ndarray) -> np.ndarray:
@@ -160,13 +154,27 @@ class PosteriorDensity:
         """Return the marginals at a point, in counts, on the problem's cliques."""
         return self.oracle.run(self.base + point[: self.cells], math.exp(point[-1]))[0]
 
-    def given_facts(self, points: np.ndarray) -> tuple[np.ndarray, float]:
+    def given_facts(self, points: np.ndarray, mode: np.ndarray) -> tuple[np.ndarray, float]:
         """Return draws, shape (draws, size), that have the facts, and the largest distance of any from a fact."""
         if self.facts is None or not self.facts.kept.any():
             return points, 0.0
-        missed = np.stack([self.facts.missed(self.marginals(point)) for point in points])
-        moved = [self._onto_facts(point) for point in regressed(points, missed)]
+        if np.count_nonzero(self.facts.kept) <= MOST_CONDITIONED:
+            missed = np.stack([self.facts.missed(self.marginals(point)) for point in points])[:, self.facts.kept]
+            points = conditioned(points, missed, *self._fact_slopes(mode))
+        moved = [self._onto_facts(point) for point in points]
         return np.stack([point for point, _ in moved]), max(missed for _, missed in moved)
+
+    def _fact_slopes(self, point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the derivative of each fact's answer at a point, and the same divided by the curvature."""
+        assert self.facts is not None
+        curvature, slopes, solved = self.curvature(point), [], []
+        for unit in self.facts.units():
+            slope = np.zeros(self.size)
+            slope[: self.cells] = np.where(self.open, self.oracle.covariance(unit), 0.0)
+            slope[-1] = 0.0 if self.total_known else dot(unit, curvature.counts)
+            slopes.append(slope)
+            solved.append(curvature.solve(slope))
+        return np.stack(slopes), np.stack(solved)
 
     def _onto_facts(self, point: np.ndarray) -> tuple[np.ndarray, float]:
         """Return the point with potentials whose marginals have the facts, and the distance from the worst fact."""

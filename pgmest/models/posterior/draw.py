@@ -87,7 +87,7 @@ def draw(
         name = "hmc"
     else:
         name = "laplace"
-    moved, missed = density.given_facts(found.reshape(-1, density.size))
+    moved, missed = density.given_facts(found.reshape(-1, density.size), mode)
     found = moved.reshape(found.shape)
     counts = _counts(density, found, generator)
     facts |= {"method": name, "misfit": float(misfit), "missed": missed}

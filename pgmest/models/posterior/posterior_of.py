@@ -33,7 +33,7 @@ def posterior_of(
     if not model.total:
         raise ArgumentError("a model without records has no posterior: every table of it is 0. Ask for its bounds.")
     prior = InteractionPrior() if prior is None else prior
-    density = PosteriorDensity.around(model, refit, measurements, prior, draws)
+    density = PosteriorDensity.around(model, refit, measurements, prior)
     found = draw(density, draws, chains, warm_up, method, seed)
     learn = partial(learn_strengths, refit, measurements, model.total, model.of_potentials)
     made = Posterior(found.points, density, found.report, model.of_potentials, seed, learn, model.selections)

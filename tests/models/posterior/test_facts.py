@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import pgmest as pg
 from pgmest.models.posterior import NormalPrior
 from pgmest.models.posterior.density import PosteriorDensity
-from pgmest.models.posterior.facts import FactsMove, exact_total, precise_measurements, regressed
+from pgmest.models.posterior.facts import FactsMove, conditioned, exact_total, precise_measurements
 from pgmest.models.posterior.posterior import _whole_ends
 from pgmest.models.posterior.unbiased import UnbiasedAnswers
 from pgmest.models.uncertainty import redraw
@@ -102,23 +102,38 @@ class TestCovariance:
         mean = noisy(truth).values + np.linalg.pinv(rows) @ (rows @ (truth.reshape(-1) - noisy(truth).values))
         np.testing.assert_allclose(cells.mean(0), mean, atol=3.0)  # the mode is exact to a third of the noise
 
-    def test_regressed_draws_of_a_normal_distribution_are_conditional_draws(self) -> None:
+    def test_conditioned_normal_draws(self) -> None:
         generator = np.random.default_rng(3)
         root = generator.normal(size=(5, 5))
         points = generator.normal(size=(20_000, 5)) @ root.T + 3.0
         rows = generator.normal(size=(2, 5))
-        missed = points @ np.concatenate([rows, rows[:1]]).T - [1.0, 2.0, 1.0]
-        found = regressed(points, missed)
+        twice, whole = np.concatenate([rows, rows[:1]]), root @ root.T
+        found = conditioned(points, points @ twice.T - [1.0, 2.0, 1.0], twice, twice @ whole)
         np.testing.assert_allclose(found @ rows.T, np.broadcast_to([1.0, 2.0], (20_000, 2)), atol=1e-8)
-        whole = root @ root.T
         gain = whole @ rows.T @ np.linalg.inv(rows @ whole @ rows.T)
         np.testing.assert_allclose(np.cov(found.T), whole - gain @ rows @ whole, atol=0.05 * np.abs(whole).max())
         np.testing.assert_allclose(found.mean(0), 3.0 - gain @ (rows @ np.full(5, 3.0) - [1.0, 2.0]), atol=0.1)
 
-    def test_too_many_facts_for_a_regression(self) -> None:
-        points = np.random.default_rng(0).normal(size=(20, 5))
-        assert regressed(points, points) is points
-        assert regressed(points, np.zeros((20, 1))) is points
+    def test_the_slopes_of_facts_are_differences(self) -> None:
+        truth = np.random.default_rng(4).poisson(50, (4, 3)).astype(float)
+        part = M.exact([truth[0, 0], truth[:2].sum()], PAIR, [np.eye(12)[0], np.repeat([1.0, 1.0, 0.0, 0.0], 3)])
+        model = pg.estimate([noisy(truth), part], DOMAIN)
+        density = PosteriorDensity(model.refit, model.measurements, NormalPrior(), float(np.log(truth.sum())))
+        point = density.start() + 0.1 * np.random.default_rng(5).normal(size=density.size)
+        slopes, solved = density._fact_slopes(point)
+        step = np.random.default_rng(6).normal(size=density.size)
+        ends = [density.facts.missed(density.marginals(point + sign * 1e-4 * step)) for sign in (1, -1)]
+        np.testing.assert_allclose(slopes @ step, (ends[0] - ends[1]) / 2e-4, rtol=1e-5)
+        curvature = density.curvature(point)
+        np.testing.assert_allclose([curvature.product(row) for row in solved], slopes, atol=0.01 * np.abs(slopes).max())
+
+    def test_more_facts_than_are_conditioned_on(self, monkeypatch) -> None:
+        monkeypatch.setattr("pgmest.models.posterior.facts.MOST_CONDITIONED", 2)
+        monkeypatch.setattr("pgmest.models.posterior.density.MOST_CONDITIONED", 2)
+        truth = np.random.default_rng(4).poisson(50, (4, 3)).astype(float)
+        model = pg.estimate([noisy(truth), M.exact(truth.sum(1), "a")], DOMAIN)
+        _, tables = model.posterior(draws=8, chains=1, warm_up=10, method="laplace").draws("a")
+        np.testing.assert_allclose(tables, np.broadcast_to(truth.sum(1), (8, 4)), atol=1e-9 * truth.sum())
 
 
 class TestMove:
@@ -162,7 +177,7 @@ class TestMove:
         density.facts = FactsMove.of([fact, M.exact([70.0, 60.0, 60.0, 50.0], "a")], density.layout)
         points = np.tile(density.start(), (2, 1))
         points[:, -1] = np.log(240.0)
-        _, missed = density.given_facts(points)
+        _, missed = density.given_facts(points, points[0])
         assert 1 < missed < 100
 
 
@@ -170,17 +185,18 @@ class TestParts:
     def test_precise_measurements(self) -> None:
         table = np.array([[100.0, np.nan, 50.0], [400.0, 7.0, np.nan], [8.0, 9.0, 10.0], [0.0, 0.0, 16.0]])
         suppressed = M.suppressed(table, PAIR, 5)
-        few = precise_measurements([suppressed, M(np.ones(4), "a", 3.0)], draws=1000)
+        few = precise_measurements([suppressed, M(np.ones(4), "a", 3.0)])
         assert [m.rows for m in few] == [10, 2, 4]
         np.testing.assert_allclose(few[0].values, table[np.isfinite(table)])
         finest = 4 / np.sqrt(12)
-        np.testing.assert_allclose(few[0].stddev, 0.5 * np.minimum(finest, np.sqrt(few[0].values + 1)))
+        np.testing.assert_allclose(few[0].stddev, np.minimum(finest, np.sqrt(few[0].values + 1)))
         np.testing.assert_allclose(few[0].answer_cells(np.arange(12.0)), np.flatnonzero(np.isfinite(table)))
         np.testing.assert_allclose(few[1].answer_cells(np.arange(12.0)), [1, 5])
         assert (few[1].low.tolist(), few[1].high.tolist()) == ([0, 0], [4, 4])
-        many = precise_measurements([suppressed], draws=50)
-        np.testing.assert_allclose(many[0].stddev, np.maximum(0.2 * np.asarray(few[0].stddev), 0.25))
-        assert precise_measurements([few[2]], 10) == (few[2],)
+        many = M.exact(np.full(501, 99.0), "a")
+        np.testing.assert_allclose(precise_measurements([many])[0].stddev, 1.0)
+        np.testing.assert_allclose(precise_measurements([M.exact(np.zeros(501), "a")])[0].stddev, 0.25)
+        assert precise_measurements([few[2]]) == (few[2],)
 
     def test_exact_total(self) -> None:
         rest = M.exact([3.0], "a", [[1, 0, 0, 0]])
