@@ -319,6 +319,10 @@ class Dataset:
         """The codes of one attribute, shape (records,)."""
         return self.columns[self.domain.axes((attribute,))[0]]
 
+    def collect(self) -> Dataset:
+        """Return the records in memory: these, unless an engine holds them (`Dataset.from_frame`, `Schema.encode`)."""
+        return self
+
     def select(self, attributes: Iterable[str] | str) -> Dataset:
         """Return the records with only these attributes, in the order given; nothing is copied."""
         names = self.domain.clique(attributes)

@@ -8,7 +8,7 @@ import operator
 import reprlib
 from collections.abc import Iterable, Iterator, Mapping, Set
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -41,7 +41,7 @@ class Domain(Mapping[str, int]):
 
     __slots__ = ("_attributes", "_shape", "_sizes")
 
-    def __init__(self, sizes: Mapping[str, int] | Iterable[tuple[str, int]]):
+    def __init__(self, sizes: Mapping[str, SupportsIndex] | Iterable[tuple[str, SupportsIndex]]):
         pairs = _pairs_of(sizes)
         for name, size in pairs:
             _check_attribute(name, size)

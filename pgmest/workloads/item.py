@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,7 @@ from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class Item:
     """Linear queries on one marginal, with a weight.
 
@@ -33,24 +34,24 @@ class Item:
     """
 
     clique: Clique
-    query: LinearQuery | None = None
-    weight: float = 1.0
+    query: LinearQuery | None
+    weight: float
 
-    def __post_init__(self) -> None:
-        names = (self.clique,) if isinstance(self.clique, str) else tuple(self.clique)
+    def __init__(self, clique: Iterable[str] | str, query: Any = None, weight: float = 1.0) -> None:
+        names = (clique,) if isinstance(clique, str) else tuple(clique)
         if not all(isinstance(name, str) for name in names):
             raise ArgumentError.of("clique", names, "attribute names, such as ('age', 'sex')")
         if len(set(names)) != len(names):
             raise DuplicateAttributeError.of(names, f"the clique {names}")
-        query = None if self.query is None else as_query(self.query)
-        if query is not None and query.attributes is not None and set(query.attributes) != set(names):
+        given = None if query is None else as_query(query)
+        if given is not None and given.attributes is not None and set(given.attributes) != set(names):
             raise QueryError(
-                f"the Kron over {query.attributes} on the clique {names}: it must be over exactly the clique's "
+                f"the Kron over {given.attributes} on the clique {names}: it must be over exactly the clique's "
                 "attributes. Leave the others out of the clique, or sum them out with pg.queries.total(n)."
             )
-        object.__setattr__(self, "query", query)
+        object.__setattr__(self, "query", given)
         object.__setattr__(self, "clique", names)
-        object.__setattr__(self, "weight", checked_weight(self.weight))
+        object.__setattr__(self, "weight", checked_weight(weight))
 
     def rows(self, domain: Domain) -> int:
         """Return the number of queries."""

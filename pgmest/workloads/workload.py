@@ -18,7 +18,7 @@ SHOWN_ITEMS = 12
 """The text of a workload lists at most this many items."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class Workload(Sequence[Item]):
     """Weighted linear queries, grouped by the marginal that they read.
 
@@ -45,8 +45,8 @@ class Workload(Sequence[Item]):
 
     items: tuple[Item, ...]
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "items", tuple(self.items))
+    def __init__(self, items: Iterable[Item]) -> None:
+        object.__setattr__(self, "items", tuple(items))
         if not all(isinstance(item, Item) for item in self.items):
             raise ArgumentError.of("items", listed(self.items, 3), "pgmest.workloads.Item values")
 

@@ -226,7 +226,11 @@ def test_rows_stay_where_they_are_until_collected():
     ):
         with pytest.raises(DataError, match="the records are in polars"):
             rows()
-    assert counted.collect() == Dataset.from_frame(TABLE, DOMAIN, "weight")
+    assert (
+        Dataset.from_frame(TABLE, DOMAIN, "weight").collect()
+        == counted.collect()
+        == Dataset.from_frame(TABLE, DOMAIN, "weight")
+    )
     assert counted == counted
     assert counted != counted.collect()
 

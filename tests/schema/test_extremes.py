@@ -20,7 +20,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pgmest.data.dates import PER_DAY, days_of
-from pgmest.data.lazy_dataset import LazyDataset
 from pgmest.data.values import read_values
 from pgmest.schema import Schema
 from pgmest.schema.readings import day_of
@@ -121,7 +120,7 @@ def uses(table: Any) -> list[np.ndarray]:
     """Encode a table, check it, and code it for purchases; return the codes."""
     str(SCHEMA.check(table))
     found = [SCHEMA.encode(table), RawTable.of(table, BOUGHT).coded(BOUGHT.stand_in().columns)]
-    return [(data.collect() if isinstance(data, LazyDataset) else data).codes for data in found]
+    return [data.collect().codes for data in found]
 
 
 def changes_nothing(engine: str, physical: str, extremes: list[int]) -> None:
@@ -177,7 +176,7 @@ def test_dates_are_clipped_to_the_same_codes_in_every_engine(physical):
         table = None if never_read(engine, physical) else built(engine, physical, extremes)
         if table is not None:
             data = SCHEMA.encode(table)
-            codes = (data.collect() if isinstance(data, LazyDataset) else data).codes[:, :2]
+            codes = data.collect().codes[:, :2]
             found[engine] = codes.tolist()
     assert len(set(map(str, found.values()))) == 1, found
 

@@ -25,7 +25,6 @@ from pyarrow import parquet
 
 from pgmest.data.chunked_reader import read_pieces
 from pgmest.data.frames import write_frame
-from pgmest.data.lazy_dataset import LazyDataset
 from pgmest.data.values import Values
 from pgmest.schema import Schema
 
@@ -160,8 +159,7 @@ CASES = [
 
 
 def encoded(table: Any) -> np.ndarray:
-    data = SCHEMA.encode(table)
-    return (data.collect() if isinstance(data, LazyDataset) else data).codes.astype(int)
+    return SCHEMA.encode(table).collect().codes.astype(int)
 
 
 def alone(value: Any) -> list[int]:
