@@ -27,19 +27,28 @@ COARSE = 0.01
 while the total still moves, an exact distribution for it is not worth its iterations."""
 
 LONGEST_SECANT = 30.0
-"""A step of the secant rule is at most this many times the move of the round."""
+"""A step of the secant rule is at most this many times the move of the round, and at most a move by LARGEST_FACTOR."""
+
+NEAR = 0.01
+"""A round starts from the result of the round before if the total has moved by at most this share."""
+
+SMALLEST_TOTAL = 1e-6
+"""The fitted total is at least this share of the first one; answers below zero would fit a total of 0 best."""
 
 
 def fit_total(
     problem: Problem, theta: np.ndarray, solver: Solver[Any], stopping: Stopping
 ) -> tuple[Problem, State, EstimationReport]:
-    """Minimize over distributions and totals in turn; each round starts from the result of the round before.
+    """Minimize over distributions and totals in turn.
 
     For a fixed distribution p the best total solves a one-dimensional convex problem, min over s of L(s total p), which
     has a closed form for quadratic L. A pair that neither step changes is optimal over both: the slope of the loss
     along p is zero, and p is optimal for its total. If answers determine the total far better than any cell, a few
     rounds are enough. In sparse tables with much noise, each round moves only a little in the right direction; then the
-    total goes as far as the last two moves, extrapolated by the secant rule, predict.
+    total goes as far as the last two moves, extrapolated by the secant rule, predict. While the total moves by more
+    than NEAR, rounds start from `theta`, because cells that a smaller total has emptied fill slowly; later ones start
+    from the result of the round before. The total never falls below SMALLEST_TOTAL times the first one. A total whose
+    tables fit all answers within the tolerance is kept, although others may fit as well.
 
     `stopping` limits all rounds together. If it ends them, the total is the best one for the last marginals.
 
@@ -52,20 +61,24 @@ def fit_total(
         the problem with the fitted total, its last solution, and the report of all rounds, whose gap is for that total.
     """
     last = run = Minimization(problem, solver, replace(stopping, tolerance=max(stopping.tolerance, COARSE)))
-    before = None
+    start, least, before = theta, SMALLEST_TOTAL * problem.total, None
     for _ in range(MAX_ROUNDS):
-        state, report = run.run(theta)
+        state, report = run.run(theta.copy())
         factor = best_scale(problem, state.p)
-        if abs(factor - 1.0) <= TOTAL_TOLERANCE and run.stopping == stopping:
+        smallest = problem.total <= least and factor < 1.0
+        fits = 0.0 <= report.loss <= stopping.tolerance * problem.loss.noise_floor  # no total can fit better
+        if fits or ((abs(factor - 1.0) <= TOTAL_TOLERANCE or smallest) and run.stopping == stopping):
             return problem, state, report
         ended = report.status.cut_short or run.effort.iterations >= stopping.max_iterations
         here = math.log(problem.total), math.log(factor)
-        problem = problem.with_total(problem.total * (factor if ended else math.exp(_secant_step(before, here))))
+        step = here[1] if ended else _secant_step(before, here)
+        problem = problem.with_total(max(problem.total * math.exp(step), least))
         if ended:
             status = report.status if report.status.cut_short else Status.ITERATIONS
             return problem, *without_steps(problem, state.theta, stopping, status, run)
-        theta, before, last = state.theta.copy(), here, run
-        enough = replace(stopping, tolerance=max(stopping.tolerance, COARSE * abs(here[1])))
+        theta = start if abs(here[1]) > NEAR else state.theta.copy()
+        before, last, move = here, run, 0.0 if smallest else abs(here[1])
+        enough = replace(stopping, tolerance=max(stopping.tolerance, COARSE * move))
         run = Minimization(problem, solver, enough, run.effort)
     return problem, *without_steps(problem, theta, stopping, Status.TOTAL, last)
 
@@ -85,7 +98,8 @@ def _secant_step(before: tuple[float, float] | None, here: tuple[float, float]) 
         return move
     slope = (move - before[1]) / (here[0] - before[0])
     least = 1.0 if before[1] * move > 0 else 0.1
-    return min(max(-1.0 / slope, least), LONGEST_SECANT) * move if slope < 0 else move
+    step = min(max(-1.0 / slope, least), LONGEST_SECANT) * move if slope < 0 else move
+    return min(max(step, -math.log(LARGEST_FACTOR)), math.log(LARGEST_FACTOR))
 
 
 def best_scale(problem: Problem, p: np.ndarray) -> float:

@@ -112,6 +112,27 @@ def test_sparse_tables_have_a_fitted_total(kind, seed):
     assert all(model.report.loss <= other.report.loss + 0.02 for other in near)
 
 
+@pytest.mark.parametrize("loss", ["l2", "l1", "huber", "likelihood"])
+def test_all_losses_fit_the_same_total_far_from_the_first(loss):
+    """A sparse table's best total is far above the unbiased one; cells that the first total empties must fill again."""
+    generator = np.random.default_rng(0)
+    values = generator.poisson(0.3, (20, 25)) + generator.normal(0, 3, (20, 25))
+    domain = {"a": 20, "b": 25}
+    model = pg.estimate([pg.LinearMeasurement(values, ("a", "b"), 3.0)], domain, total="fit", loss=loss)
+    assert model.report.converged
+    assert model.total == pytest.approx(np.maximum(values, 0).sum(), rel=1e-3)  # each cell alone, without a known total
+
+
+@pytest.mark.parametrize("loss", ["l2", "l1", "huber", "likelihood"])
+def test_answers_below_zero_fit_a_total_of_nearly_zero(loss):
+    values = -np.abs(np.random.default_rng(0).normal(0, 3, (5, 6)))
+    domain = {"a": 5, "b": 6}
+    model = pg.estimate([pg.LinearMeasurement(values, ("a", "b"), 3.0)], domain, total="fit", loss=loss)
+    assert model.report.converged
+    assert 0 < model.total < 1e-5
+    assert model.sample(seed=0).records == 0
+
+
 def test_exact_answers_leave_no_total_to_fit():
     tables = [pg.LinearMeasurement.exact([10, 20, 30], "a"), pg.LinearMeasurement([50.0, 40.0], "b", stddev=0.5)]
     model = pg.estimate(tables, DOMAIN, total="fit")
