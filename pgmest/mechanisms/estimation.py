@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from pgmest.errors import ImpossibleModelError, ModelTooLarge
 from pgmest.estimation.estimate import estimate
 from pgmest.graph.junction_tree import JunctionTree
@@ -15,8 +17,13 @@ from pgmest.mechanisms.parameters import MODEL_MEGABYTES
 from pgmest.models.exact import Model
 from pgmest.privacy.curator import Curator
 from pgmest.solvers.status import Status
+from pgmest.tables.clique_vector import CliqueVector
 from pgmest.tables.domain import Clique
 from pgmest.transforms.transform import Transform
+
+LIFTED_DISTANCE, FITTED_SHARE = 1e-3, 1e-3
+"""The total variation distance of a one-way marginal up to which a model of recoded records counts as unchanged by
+structural zeros, and the accuracy of the fit to its tables otherwise, as a share of the records."""
 
 
 def estimate_measured(
@@ -128,15 +135,55 @@ def known_total(curator: Curator) -> float:
 def lifted(curator: Curator, transform: Transform, model: Model) -> Model:
     """Return a model of recoded records as a model of the original records, under the curator's structural zeros.
 
-    The structural zeros are left out if the model would be too large or have no possible record.
+    If the structural zeros change the marginals, because they separate values that were recoded into one, the model of
+    the original records is fitted to the marginals of the recoded ones. The structural zeros are left out if the model
+    would be too large or have no possible record.
     """
-    if curator.structural_zeros:
-        possible = transform.lift(model, curator.structural_zeros)
-        try:
-            JunctionTree.from_cliques(possible.domain, possible.potentials.cliques, max_megabytes=MODEL_MEGABYTES)
-            possible.project(())
-        except (ModelTooLarge, ImpossibleModelError):
-            pass
-        else:
-            return possible
-    return transform.lift(model)
+    if not curator.structural_zeros:
+        return transform.lift(model)
+    possible = transform.lift(model, curator.structural_zeros)
+    try:
+        JunctionTree.from_cliques(possible.domain, possible.potentials.cliques, max_megabytes=MODEL_MEGABYTES)
+        possible.project(())
+    except (ModelTooLarge, ImpossibleModelError):
+        return transform.lift(model)
+    if _distance_after(transform, possible, model) <= LIFTED_DISTANCE:
+        return possible
+    try:
+        return _fitted_before(curator, transform, model)
+    except (ModelTooLarge, ImpossibleModelError):
+        return possible
+
+
+def _distance_after(transform: Transform, before: Model, after: Model) -> float:
+    """Return the largest total variation distance between the one-way marginals of two models, in recoded values."""
+    apart = 0.0
+    for name, column in transform.columns.items():
+        found = before.project(column.sources).values.reshape(-1)
+        recoded = np.bincount(column.codes.reshape(-1), found, minlength=column.size)
+        apart = max(apart, float(np.abs(recoded - after.project((name,)).values).sum()) / (2 * after.total))
+    return apart
+
+
+def _fitted_before(curator: Curator, transform: Transform, model: Model) -> Model:
+    """Return the model of the original records that has the marginals of a model of the recoded ones.
+
+    Among all such models with the structural zeros, it is the one closest to the shares of the transform.
+
+    Raises:
+        ModelTooLarge, ImpossibleModelError: as for `estimate`.
+    """
+    stddev = max(FITTED_SHARE * model.total, 1e-9)
+    tables = zip(model.potentials.cliques, model.project_many(model.potentials.cliques), strict=True)
+    recoded = [LinearMeasurement(table.values.reshape(-1), clique, stddev) for clique, table in tables]
+    known = [measurement for one in recoded if (measurement := transform.pull_back(one)) is not None]
+    shares = transform.lift(Model(CliqueVector.zeros(transform.after, []), model.total)).potentials
+    found = estimate(
+        known,
+        transform.before,
+        total=model.total,
+        prior=shares,
+        structural_zeros=curator.structural_zeros,
+        max_megabytes=MODEL_MEGABYTES,
+    )
+    return Model(found.potentials, model.total, model.report, total_stddev=model.total_stddev)

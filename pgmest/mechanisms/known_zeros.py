@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pgmest.data.dataset import Dataset
 from pgmest.inference.exact.structural_zeros import Rule
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.mechanisms.exponential_selection import MEAN_ABSOLUTE
@@ -69,6 +70,15 @@ def honored(model: Any, rules: Sequence[Rule], domain: Domain, measurements: Ite
         "noise. Either the structural zeros exclude records that exist, or the model cannot hold them together with "
         "what was measured: compare with a run without them"
     )
+
+
+def possible_records(records: Dataset, rules: Sequence[Rule]) -> Dataset:
+    """Return the records that violate no rule, or all records if all violate one."""
+    broken = np.zeros(records.records, dtype=bool)
+    for rule in rules:
+        names = records.domain.clique(rule.attributes)
+        broken |= np.asarray(rule.mask(records.domain))[tuple(np.asarray(records.column(name)) for name in names)]
+    return records if broken.all() or not broken.any() else records.take(~broken)
 
 
 def moved_share(model: Any, measurement: LinearMeasurement, name: str) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pgmest as pg
-from pgmest import zeros
+from pgmest import transforms, zeros
 from pgmest.mechanisms.known_zeros import HONORED, ZEROS
 from tests.mechanisms.presence import Table, errors, households, questionnaire
 
@@ -86,3 +86,20 @@ def test_rules_that_do_not_hold_are_reported(name):
     result = mechanism.fit(data, seed=0)
     assert result.details[ZEROS].startswith(HONORED + ", but ")
     assert result.project(("size",)).values[1] == 0
+
+
+def test_a_transform_that_merges_sizes_keeps_them():
+    data, rules = HOUSEHOLDS
+    shares = data.project(("size",)).values
+
+    def coarser(curator, spend):
+        return transforms.bucketize(curator.domain, {"size": [0, 2]}, {"size": shares})
+
+    inside = pg.mechanisms.MST(epsilon=3.0, backend="simulation")
+    mechanism = pg.mechanisms.Transformed(mechanism=inside, steps=[coarser], share=0, structural_zeros=rules)
+    for seed in range(2):
+        result = mechanism.fit(data, seed=seed)
+        assert result.details[ZEROS] == HONORED
+        size, pairs = errors(result.sample(data.records, seed=seed), data, ["size"])
+        assert size < 0.03
+        assert pairs < 0.05

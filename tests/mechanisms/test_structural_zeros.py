@@ -91,6 +91,16 @@ def test_models_that_cannot_exclude_the_impossible_say_so(name, parameters):
     assert np.abs(result.project(("age", "work")).values[RULES[0].mask(DOMAIN)]).sum() > 0
 
 
+@pytest.mark.parametrize("estimator", ["original", "pgm"])
+def test_impossible_public_records_are_left_out(estimator):
+    age, stage, work, home = (DATA.column(name) for name in DOMAIN)
+    mixed = pg.Dataset.from_codes([age, np.roll(stage, 1), work, home], DOMAIN)
+    assert 0 < broken(mixed) < mixed.records
+    result = made("PMWPub", estimator=estimator, rounds=2, public=mixed).fit(DATA, seed=0)
+    assert result.details[ZEROS].startswith(HONORED)
+    assert broken(result.sample(1000, seed=1)) == 0
+
+
 def test_ctrl_c_keeps_the_rules():
     @dataclasses.dataclass(frozen=True, kw_only=True)
     class Interrupted(pg.mechanisms.Independent):

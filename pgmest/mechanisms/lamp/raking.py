@@ -8,9 +8,8 @@ from itertools import combinations
 import numpy as np
 
 from pgmest.data.dataset import Dataset
-from pgmest.inference.exact.structural_zeros import Rule
+from pgmest.mechanisms.known_zeros import possible_records
 from pgmest.mechanisms.lamp.grouped_model import GroupedModel
-from pgmest.tables.domain import Domain
 
 SWEEPS = 8
 """The number of sweeps over all tables."""
@@ -56,7 +55,7 @@ def weighted_records(model: GroupedModel, count: int, generator: np.random.Gener
     """
     records = model.records(count, generator)
     if model.evidence.possible is not None and model.evidence.possible.others:
-        records = _possible(records, model.evidence.possible.others)
+        records = possible_records(records, model.evidence.possible.others)
     weights = raked(records, model, generator)
     weights[weights < LEAST_WEIGHT * weights.max()] = 0.0
     return Dataset(records.domain, records.columns, records.records, weights)
@@ -137,18 +136,3 @@ def _joined(columns: Sequence[np.ndarray], shape: Sequence[int]) -> np.ndarray:
 def _scaled(table: np.ndarray, total: float) -> np.ndarray:
     positive = np.ascontiguousarray(np.maximum(table, LEAST_TARGET))
     return positive * (total / positive.sum())
-
-
-def _possible(records: Dataset, rules: Sequence[Rule]) -> Dataset:
-    """Return the records that violate no rule, or all records if all violate one."""
-    keep = ~broken([np.asarray(column) for column in records.columns], records.domain, rules)
-    return records.take(keep) if keep.any() else records
-
-
-def broken(columns: Sequence[np.ndarray], domain: Domain, rules: Sequence[Rule]) -> np.ndarray:
-    """Return a mask of the records that violate a rule."""
-    found = np.zeros(len(columns[0]), dtype=bool)
-    for rule in rules:
-        names = domain.clique(rule.attributes)
-        found |= np.asarray(rule.mask(domain))[tuple(columns[axis] for axis in domain.axes(names))]
-    return found

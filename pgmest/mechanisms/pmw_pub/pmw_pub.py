@@ -11,6 +11,7 @@ import numpy as np
 from pgmest.data.dataset import Dataset
 from pgmest.errors import DomainError
 from pgmest.inference.support.support import Support
+from pgmest.mechanisms.known_zeros import possible_records
 from pgmest.mechanisms.mwem.estimators import LimitedEstimator
 from pgmest.mechanisms.mwem.mwem import SelectAndMeasure
 from pgmest.mechanisms.parameters import COUNT, ESTIMATOR, METADATA, instance, parameter
@@ -75,11 +76,15 @@ class PMWPub(SelectAndMeasure):
     def conclude(self, curator: Curator) -> Any:
         if curator.public_total is None and not curator.measurements:
             return None
-        return ReplayedPublicWeights(Support(self.public), curator, self.replays).model
+        return ReplayedPublicWeights(self._support(curator), curator, self.replays).model
 
     def make_estimator(self, curator: Curator) -> LimitedEstimator:
         """Return the estimator of the public records' weights."""
-        support = Support(self.public)
+        support = self._support(curator)
         if self.estimator == "pgm":
             return EstimatedWeights(support, curator)
         return ReplayedPublicWeights(support, curator, self.replays)
+
+    def _support(self, curator: Curator) -> Support:
+        """Return the public records, without those that structural zeros exclude unless these are all."""
+        return Support(possible_records(self.public, curator.structural_zeros))
