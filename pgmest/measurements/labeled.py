@@ -45,6 +45,32 @@ def in_code_order(values: Any, clique: Clique, query: LinearQuery | None, where:
     return table.in_order(clique, where)
 
 
+def labeled_like(array: Any, table: Any) -> Any:
+    """Return an array with the labels of a table if the table has labels and the same shape; return others unchanged.
+
+    Standard errors and ends of a labeled table mostly come as an array in the order of the table.
+    """
+    if type(table) is np.ndarray or np.ndim(array) == 0 or _is_labeled(array) or np.shape(array) != np.shape(table):
+        return array
+    if isinstance(table, Factor):
+        return array if np.ma.isMaskedArray(array) else Factor(table.domain, np.asarray(array))
+    if not _is_labeled(table):
+        return array
+    if not hasattr(table, "index"):
+        return table.copy(data=np.asarray(array))
+    columns = {"columns": table.columns} if hasattr(table, "columns") else {}
+    return type(table)(np.asarray(array), index=table.index, **columns)
+
+
+def _is_labeled(values: Any) -> bool:
+    """Return whether the values are a table with labels: a Factor, or of pandas or xarray."""
+    pandas = sys.modules.get("pandas")
+    of_pandas = pandas is not None and isinstance(values, pandas.DataFrame | pandas.Series)
+    return (
+        of_pandas or isinstance(values, Factor) or all(hasattr(values, name) for name in ("dims", "coords", "values"))
+    )
+
+
 def _of_factor(values: Factor, clique: Clique, query: LinearQuery | None, where: str) -> np.ndarray:
     """Return the values of a Factor with its axes in the clique's order."""
     if query is not None or set(values.domain) != set(clique):
@@ -109,9 +135,7 @@ def _labeled(values: Any, clique: Clique) -> _Labeled | None:
     pandas = sys.modules.get("pandas")
     if pandas is not None and isinstance(values, pandas.DataFrame | pandas.Series):
         return _of_pandas(values, clique, pandas)
-    if hasattr(values, "dims") and hasattr(values, "coords") and hasattr(values, "values"):
-        return _of_xarray(values)
-    return None
+    return _of_xarray(values) if _is_labeled(values) else None
 
 
 def _of_pandas(values: Any, clique: Clique, pandas: Any) -> _Labeled:

@@ -21,7 +21,7 @@ from pgmest.measurements.checks import (
     is_identity,
     numbers,
 )
-from pgmest.measurements.labeled import in_code_order, without_masked
+from pgmest.measurements.labeled import in_code_order, labeled_like, without_masked
 from pgmest.measurements.noise import NOISES, noise_scale, noise_stddev
 from pgmest.measurements.published import percentage_ends, unswapped
 from pgmest.queries import LinearQuery
@@ -98,7 +98,8 @@ class LinearMeasurement:
         names = checked_clique(clique)
         where = f"the measurement of {names}"
         checked = checked_query(query, names, where)
-        table, spread = (in_code_order(given, names, checked, where) for given in (values, stddev))
+        table, spread = values, labeled_like(stddev, values)
+        table, spread = (in_code_order(given, names, checked, where) for given in (table, spread))
         table, spread, shown, whole_shape = without_masked(table, spread, checked, where)
         checked = checked if shown is None else checked_query(shown, names, where)
         array = numbers(table, f"{where}: values")
@@ -143,7 +144,8 @@ class LinearMeasurement:
         """
         names = checked_clique(clique)
         where = f"the measurement of {names}"
-        ends = [np.ma.asanyarray(in_code_order(end, names, query, where), dtype=np.float64) for end in (low, high)]
+        ends = [labeled_like(low, high), labeled_like(high, low)]
+        ends = [np.ma.asanyarray(in_code_order(end, names, query, where), dtype=np.float64) for end in ends]
         below, above = np.broadcast_arrays(*map(np.ma.getdata, ends))
         hidden = np.broadcast_to(np.ma.getmaskarray(ends[0]) | np.ma.getmaskarray(ends[1]), below.shape)
         below, above = (np.where(hidden, 0.0, end) for end in (below, above))

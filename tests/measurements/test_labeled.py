@@ -26,6 +26,16 @@ class Labeled:
     dims: tuple[str, ...]
     coords: dict[str, np.ndarray] = field(default_factory=dict)
 
+    @property
+    def shape(self):
+        return self.values.shape
+
+    def copy(self, data):
+        return Labeled(data, self.dims, self.coords)
+
+    def __add__(self, number):
+        return self.copy(self.values + number)
+
 
 MAKERS = {
     "exact": lambda table, clique: pg.LinearMeasurement.exact(table, clique),
@@ -139,6 +149,20 @@ class TestDeviations:
         assert np.array_equal(made.stddev, 1 + made.values)
         frame = pd.crosstab(FRAME["a"], FRAME["b"])
         assert np.array_equal(pg.LinearMeasurement(frame, ("b", "a"), frame + 1).stddev, 1 + made.values)
+
+    def test_arrays_follow_the_order_of_a_labeled_table(self):
+        counts = pd.Series([5.0, 7.0, 9.0], index=[2, 0, 1])
+        made = pg.LinearMeasurement(counts, "a", [0.5, 0.7, 0.9])
+        assert (made.values.tolist(), made.stddev.tolist()) == ([7.0, 9.0, 5.0], [0.7, 0.9, 0.5])
+        square = {"a": 3, "c": 3}
+        table = pg.Factor(square, np.arange(9.0).reshape(3, 3))
+        frame = pd.DataFrame(table.values, index=pd.RangeIndex(3, name="a"), columns=pd.RangeIndex(3, name="c"))
+        for given in (table, frame, Labeled(table.values, ("a", "c"))):
+            made = pg.LinearMeasurement(given, ("c", "a"), 1 + table.values)
+            assert np.array_equal(made.stddev, 1 + made.values)
+            for ends in ((given, table.values + 2), (table.values, given + 2)):
+                made = pg.LinearMeasurement.between(*ends, ("c", "a"))
+                assert np.array_equal(made.high, made.low + 2)
 
     @pytest.mark.parametrize("noise", [[1.0, 2.0, 3.0], np.ones((2, 3)), np.ones((3, 2, 1)), np.ones((1, 6))])
     def test_other_shapes_are_refused(self, noise):
