@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -22,6 +23,18 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 def pytest_configure() -> None:
     """Restore Ctrl-C, which a background process ignores: the tests that raise it would wait forever."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, Any, Any]:
+    """Fail where a file of tests cannot be imported, which `--doctest-ignore-import-errors` would skip."""
+    report = yield
+    if report.skipped and "unable to import module" in str(report.longrepr):
+        report.outcome, report.longrepr = (
+            "failed",
+            f"{report.longrepr[2].removeprefix('Skipped: ')}: import it to see the error",
+        )
+    return report
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 import pgmest as pg
 from pgmest.errors import PgmestError
 from pgmest.measurements.files import load_measurements
-from pgmest.privacy.journal import check_sum
+from pgmest.privacy.chain import chained
+from pgmest.privacy.dataset_ledger import adopt_file
 from pgmest.schema import Schema
 from tests.reliability.damage import altered, damaged, header_of, members, with_header, write_members
 from tests.reliability.examples import DOMAIN, READERS, SCHEMA, run_with_journal
@@ -106,12 +107,22 @@ def test_schemas_with_other_values(description: Any) -> None:
 def test_journals_with_other_values_and_right_check_sums(examples: Path, data: st.DataObject) -> None:
     first, *answers = map(json.loads, (examples / "run.journal").read_text().splitlines())
     path = examples / "altered.journal"
-    for record in (records := data.draw(altered(answers))):
-        if isinstance(record, dict) and record.keys() >= {"label", "digest", "answer"}:
-            record["check"] = check_sum({name: record[name] for name in ("label", "digest", "answer")})
-    path.write_text("".join(json.dumps(record) + "\n" for record in [first, *records]))
+    write_chained(path, [first, *data.draw(altered(answers))])
     with contextlib.suppress(PgmestError):
+        adopt_file(path)
         run_with_journal(path)
+
+
+def write_chained(path: Path, records: list[Any]) -> None:
+    """Write the lines of a journal, each with the right check sum."""
+    lines, before = [], ""
+    for record in records:
+        if isinstance(record, dict):
+            plain = {name: value for name, value in record.items() if name != "check"}
+            before = chained(before, plain)
+            record = plain | {"check": before}
+        lines.append(json.dumps(record) + "\n")
+    path.write_text("".join(lines))
 
 
 def test_fuzzing_reaches_what_it_should(examples: Path) -> None:
@@ -120,4 +131,9 @@ def test_fuzzing_reaches_what_it_should(examples: Path) -> None:
     header = header_of(contents)
     write_members(examples / "other.npz", with_header(contents, header | {"total": 7}))
     assert pg.load(examples / "other.npz").total == 7
+    header, first, *rest = map(json.loads, (examples / "run.journal").read_text().splitlines())
+    path = examples / "other.journal"
+    write_chained(path, [header, first | {"answer": [7.0] * len(first["answer"])}, *rest])
+    adopt_file(path)
+    assert run_with_journal(path)[0] == [7.0] * len(first["answer"])
     assert np.isfinite(pg.load(examples / "other.npz").project("age").values).all()

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from pgmest.mechanisms.lamp.dependence import Dependence, posterior_dependence
-from pgmest.mechanisms.lamp.scorer import Known
+from pgmest.mechanisms.lamp.scorer import ScoreHistory
 from pgmest.privacy.scores import GroupedDistance
 
 TOTAL, COUNT = 10_000.0, 200
@@ -68,7 +68,7 @@ def question(expected):
 
 
 def test_scores_of_the_same_question_are_averaged():
-    known = Known()
+    known = ScoreHistory()
     assert known.with_earlier(question([[1, 2], [3, 4]]), 10.0, 2.0) == (10.0, 2.0)
     value, stddev = known.with_earlier(question([[1, 2], [3, 4]]), 20.0, 2.0)
     assert value == pytest.approx(15.0)
@@ -78,7 +78,7 @@ def test_scores_of_the_same_question_are_averaged():
 
 
 def test_an_earlier_score_counts_less_where_other_counts_are_expected_now():
-    known = Known()
+    known = ScoreHistory()
     known.with_earlier(question([[0, 0], [0, 0]]), 10.0, 1.0)
     value, stddev = known.with_earlier(question([[50, 50], [0, 0]]), 110.0, 1.0)
     assert value == pytest.approx(110.0, abs=0.1)
