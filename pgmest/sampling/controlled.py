@@ -11,7 +11,7 @@ Records of a list, a support, are rounded in the same way. There records are rep
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from pgmest.sampling.repair import ChangingTable, FactRows, repair
 from pgmest.sampling.rounding import Network, parent_totals, round_tables
 from pgmest.sampling.swaps import replace_records
 from pgmest.tables.domain import Clique, Domain
+
+Distance = Callable[[Facts, np.ndarray, float], np.ndarray]
+"""A function of facts, the records' answers and a scale that returns by how much each answer is off."""
 
 FIT = 1e-9
 """A fitted table meets a fact to this share of its number of records."""
@@ -51,13 +54,13 @@ def controlled_tables(
         totals = parent_totals(domain, tables, index, made, n)
         expected[index] = fitted(domain, tables[index], totals, scale)
         made[index] = networks[index].round(expected[index], totals, state)
-    if _unmet(domain, tables, made, scale).size:
+    if _off(domain, tables, made, scale, Facts.outside).size:
         Moves(domain, tables, made, expected, scale).run()
-    if _unmet(domain, tables, made, scale).size:
+    if _off(domain, tables, made, scale, Facts.outside).size:
         generator = np.random.default_rng(int(state[0]))
         changing, facts = _changing(domain, tables, made, expected, scale)
         repair(changing, facts, generator)
-    unmet = _unmet(domain, tables, made, scale)
+    unmet = _off(domain, tables, made, scale, Facts.unmet)
     return round_tables(domain, tables, networks, [table.weights for table in tables], n, state, made), unmet
 
 
@@ -90,7 +93,7 @@ def fit_cells(cells: np.ndarray, families: Sequence[tuple[np.ndarray, np.ndarray
         before = error
         for groups, wanted in families:
             sums = np.bincount(groups + 1, flat, minlength=len(wanted) + 1)[1:]
-            factors = np.divide(wanted, sums, out=np.ones(len(wanted)), where=sums > 0.0)
+            factors = np.divide(np.maximum(wanted, 0.0), sums, out=np.ones(len(wanted)), where=sums > 0.0)
             flat = flat * np.concatenate([[1.0], factors])[groups + 1]
         cells = _with_totals(flat.reshape(cells.shape), totals)
     return cells
@@ -134,15 +137,15 @@ def controlled_counts(
     state = generator.integers(2**64, size=1, dtype=np.uint64)
     counts = _groups_network(families[:2], len(weights)).round(expected, totals, state).reshape(-1)
 
-    def unmet() -> np.ndarray:
+    def off(distance: Distance) -> np.ndarray:
         sums = [(one, np.bincount(cells, counts, minlength=one.matrix.shape[1])) for one, cells in facts]
-        off = np.concatenate([one.unmet(one.matrix @ held, scale) for one, held in sums])
-        return off[off > 0.0]
+        every = np.concatenate([distance(one, one.matrix @ held, scale) for one, held in sums])
+        return every[every > 0.0]
 
-    if unmet().size:
+    if off(Facts.outside).size:
         grouped = [(one.groups[cells], *one.ends(scale)) for one, cells in facts if one.groups is not None]
         replace_records(counts, expected.reshape(-1), grouped, generator)
-    if unmet().size:
+    if off(Facts.outside).size:
         cells, classes = np.unique(np.stack([cells for _, cells in facts]), axis=1, return_inverse=True)
         about = list(enumerate(cells))
         together = [(0, np.zeros(cells.shape[1], dtype=np.int64), 1)]
@@ -150,7 +153,7 @@ def controlled_counts(
         possible = weights > 0.0
         table = ChangingTable(counts, expected.reshape(-1), possible, classes.reshape(-1), about, together)
         repair([table], rows, generator)
-    return counts.astype(np.int64), unmet()
+    return counts.astype(np.int64), off(Facts.unmet)
 
 
 def _groups_network(families: Sequence[tuple[np.ndarray, np.ndarray]], cells: int) -> Network:
@@ -172,10 +175,12 @@ def table_positions(domain: Domain, table: CliqueTable, margin: Clique) -> np.nd
     return (rows[:, None] + columns[None, :]).reshape(-1)
 
 
-def _unmet(domain: Domain, tables: Sequence[CliqueTable], made: Mapping[int, np.ndarray], scale: float) -> np.ndarray:
-    """Return the distances of the facts that the counts miss."""
+def _off(
+    domain: Domain, tables: Sequence[CliqueTable], made: Mapping[int, np.ndarray], scale: float, distance: Distance
+) -> np.ndarray:
+    """Return the distances of the counts' answers from the facts that they miss."""
     off = [
-        facts.unmet(facts.matrix @ project(domain, tables[index].attributes, counts, facts.clique), scale)
+        distance(facts, facts.matrix @ project(domain, tables[index].attributes, counts, facts.clique), scale)
         for index, counts in made.items()
         for facts in tables[index].facts
     ]

@@ -117,21 +117,30 @@ class Facts:
             cells = cells * domain[name] + function[codes[source]]
         return Facts(names, csr_array(self.matrix[:, cells]), self.values)
 
-    def unmet(self, answers: np.ndarray, scale: float = 1.0) -> np.ndarray:
-        """Return the distance of each answer from `ends`, 0 where the fact holds."""
+    def outside(self, answers: np.ndarray, scale: float) -> np.ndarray:
+        """Return the distance of each answer from `ends`, 0 between them."""
         low, high = self.ends(scale)
-        off = np.maximum(np.maximum(low - answers, answers - high), 0.0)
+        return self._noticed(np.maximum(np.maximum(low - answers, answers - high), 0.0))
+
+    def unmet(self, answers: np.ndarray, scale: float) -> np.ndarray:
+        """Return the distance of each answer from the fact; from `ends` for another number of records."""
+        return self._noticed(np.abs(answers - self.values)) if scale == 1.0 else self.outside(answers, scale)
+
+    def _noticed(self, off: np.ndarray) -> np.ndarray:
         return np.where(off <= MET * np.maximum(1.0, np.abs(self.values)), 0.0, off)
 
     def ends(self, scale: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return the least and largest answers that are accepted.
+        """Return the least and the largest answers that records should have.
 
-        These are the facts; if they are scaled for another number of records, the whole numbers around them.
+        These are the facts, and the whole numbers around them where answers are whole and facts are fractions. If
+        facts are scaled for another number of records, they are always the whole numbers around them.
         """
-        if scale == 1.0:
-            return self.values, self.values
         scaled = self.values * scale
-        return np.floor(scaled + MET), np.ceil(scaled - MET)
+        low, high = np.floor(scaled + MET), np.ceil(scaled - MET)
+        if scale == 1.0:
+            fractions = np.abs(self.matrix - self.matrix.rint()).sum(axis=1) > 0.0
+            low, high = np.where(fractions, scaled, low), np.where(fractions, scaled, high)
+        return low, high
 
 
 def exact_facts(measurements: Iterable[LinearMeasurement]) -> tuple[Facts, ...]:

@@ -7,6 +7,7 @@ transportation problems do. Cells of weight 0 stay empty.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -31,6 +32,9 @@ EXTRA = (300, 2000)
 
 GAP = 0.45 * MISS
 """The search for whole numbers ends when its cost is proven to be at most this much above the least one."""
+
+OFFSET = 10.0 * MISS
+"""A constant in the cost, because the solver ends at a relative gap, and costs can be near 0."""
 
 MOST_NODES = 2000
 """The most nodes of the search for whole numbers, which bounds its time and leaves its result reproducible."""
@@ -127,7 +131,8 @@ def repair(tables: Sequence[ChangingTable], facts: Sequence[FactRows], generator
         facts: what they should hold.
         generator: chooses the cells that may change, if there are many.
     """
-    classes, last, best = sum(table.number for table in tables), (0, 0.0), None
+    classes, last = sum(table.number for table in tables), (0, 0.0)
+    least, best, waiting = np.inf, None, []
     for most, reach in ATTEMPTS:
         if (min(most, classes), reach) == last:
             continue
@@ -135,15 +140,21 @@ def repair(tables: Sequence[ChangingTable], facts: Sequence[FactRows], generator
         program = _Program.of(tables, facts, most, reach, generator)
         relaxed = program.relaxed()
         bound = program.missed(relaxed)
-        if best is None or bound < best[2] - WHOLE:
-            best = (program, relaxed, bound)
-        if best[2] < WHOLE:
+        if bound > WHOLE:  # more freedom may hold more facts
+            waiting.append((program, relaxed, bound))
+            continue
+        changes = program.whole(relaxed, bound, generator)
+        if program.missed(changes) < least:
+            least, best = program.missed(changes), (program, changes)
+        if least < WHOLE:
             break
-    if best is None:
-        return
-    program, relaxed, bound = best
-    changes = program.whole(relaxed, bound, generator)
-    if program.missed(changes) < program.missed(np.zeros_like(changes)):
+    for program, relaxed, bound in sorted(waiting, key=operator.itemgetter(2)):
+        if bound < least - WHOLE:
+            changes = program.whole(relaxed, bound, generator)
+            if program.missed(changes) < least:
+                least, best = program.missed(changes), (program, changes)
+    if best is not None:
+        program, changes = best
         for table, chosen, change in zip(tables, program.chosen, program.split(changes), strict=True):
             table.change(chosen, change)
 
@@ -245,10 +256,11 @@ class _Program:
         if not fractional.any():
             return changes
         cost = np.where(relaxed > 0.0, self.costs[:n], self.costs[n:]) @ np.abs(relaxed) + MISS * bound
-        best, least = np.zeros(n), np.inf
+        best = np.zeros(n)
+        least = self.missed(best)
         for extra in (*EXTRA, n):
             free = self._near(fractional, extra, generator)
-            found = self._solution(changes, free, GAP / (cost + GAP))
+            found = self._solution(changes, free, GAP / (OFFSET + cost + GAP))
             left = self.missed(found)
             if left < least:
                 best, least = found, left
@@ -278,13 +290,16 @@ class _Program:
         misses = block_array([[empty, empty], [slack, -slack]])
         fixed, both = np.concatenate([np.maximum(given, 0.0), np.maximum(-given, 0.0)]), np.tile(free, 2)
         low, high = np.where(both, 0.0, fixed), np.where(both, self.limits, fixed)
+        constant = csr_array((rows, 1))
+        matrix = block_array([[self.matrix, -self.matrix, misses, constant]], format="csr")
         found = milp(
-            np.concatenate([self.costs, np.full(2 * facts, MISS)]),
-            integrality=np.repeat([int(gap is not None), 0], [2 * n, 2 * facts]),
-            constraints=LinearConstraint(
-                block_array([[self.matrix, -self.matrix, misses]], format="csr"), self.low, self.high
+            np.concatenate([self.costs, np.full(2 * facts, MISS), [OFFSET]]),
+            integrality=np.repeat([int(gap is not None), 0], [2 * n, 2 * facts + 1]),
+            constraints=LinearConstraint(matrix, self.low, self.high),
+            bounds=Bounds(
+                np.concatenate([low, np.zeros(2 * facts), [1.0]]),
+                np.concatenate([high, np.full(2 * facts, np.inf), [1.0]]),
             ),
-            bounds=Bounds(np.append(low, np.zeros(2 * facts)), np.append(high, np.full(2 * facts, np.inf))),
             options={} if gap is None else {"node_limit": MOST_NODES, "mip_rel_gap": gap, "time_limit": MOST_SECONDS},
         )
         if found.x is None:

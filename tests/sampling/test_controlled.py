@@ -196,6 +196,31 @@ def test_what_whole_numbers_cannot_hold_is_said():
     assert sorted(data.project("a").values.tolist()) in ([2, 8], [3, 7])
 
 
+@pytest.mark.parametrize("values", [[-3, 13], [1e15, 10], [0, 0], [-0.0, 10], [-1e9, -1e9]])
+def test_facts_that_no_counts_meet_leave_possible_counts(values):
+    fact = (pg.LinearMeasurement.exact(values, "a"), pg.LinearMeasurement.exact([[5, 0], [0, 5]], ("a", "b")))
+    model = pg.Model(pg.CliqueVector.zeros({"a": 2, "b": 2}, [("a", "b")]), 10, measurements=fact)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        data = model.sample(seed=0)
+    assert data.records == 10
+    assert caught
+    assert misses(fact, data).sum() <= sum(abs(np.array(values) - [5, 5])) + 1e-6 * max(map(abs, values))
+
+
+def test_fractions_hold_up_to_rounding():
+    """Control totals with decimals are common; the counts are the whole numbers around them."""
+    rng = np.random.default_rng(3)
+    sizes = {"a": 5, "b": 4, "c": 6}
+    totals = {name: rng.dirichlet(np.ones(size)) * 200 for name, size in sizes.items()}
+    facts = [pg.LinearMeasurement.exact(values, name) for name, values in totals.items()]
+    noisy = pg.LinearMeasurement(rng.random((5, 4, 6)), ("a", "b", "c"), 50.0)
+    model = pg.estimate([*facts, noisy], sizes, total=200)
+    with pytest.warns(UnmetFactsWarning, match="15 exact answers do not hold in the 200 .* off by 0[.]"):
+        data = model.sample(seed=0)
+    assert misses(facts, data).max() < 1
+
+
 def test_the_warning_is_shown_where_records_are_drawn():
     model = pg.estimate([pg.LinearMeasurement.exact([2.5, 7.5], "a")], {"a": 2}, total=10)
     for draw in (model.sample, model.sample_batches):
