@@ -39,6 +39,9 @@ from pgmest.errors import ArgumentError, plural
 if TYPE_CHECKING:
     from pgmest.synthesizer.synthesizer import Synthesizer
 
+MOST_GAPS = 3
+"""The most groups with many missing values that a run names."""
+
 SCHEMA_DETAILS = """\
 examples:
   pgmest schema people.csv --out people.yaml
@@ -140,6 +143,7 @@ def _synthesize_options(add: Add) -> None:
 
 
 def _synthesize(options: argparse.Namespace) -> None:
+    from pgmest.evaluation.reports.missing_values import gaps_in_groups
     from pgmest.mechanisms.known_zeros import HONORED, ZEROS
     from pgmest.schema import Schema
     from pgmest.synthesizer.synthesizer import Synthesizer, check_public
@@ -175,8 +179,12 @@ def _synthesize(options: argparse.Namespace) -> None:
         )
         rows = _write(synthesizer, data, table, options)
     note = synthesizer.result_.details.get(ZEROS, HONORED)
-    if note != HONORED:
+    if not note.startswith(HONORED):
         say(f"combinations that the schema calls impossible may occur in the table ({note})")
+    elif note != HONORED:
+        say(f"the constraints of the schema are {note}")
+    for gaps in gaps_in_groups(synthesizer.result_, schema)[:MOST_GAPS]:
+        say(str(gaps))
     _summarize(synthesizer, rows, options)
     if options.insecure_simulation or options.allow_draft:
         say("the result is NOT private: " + ("simulated noise." if options.insecure_simulation else "a draft schema."))

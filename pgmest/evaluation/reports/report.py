@@ -11,6 +11,7 @@ from pgmest._base.files import write_atomically
 from pgmest.data.dataset import Dataset
 from pgmest.errors import ArgumentError, DomainError
 from pgmest.evaluation.reports.comparison import one_way, privacy_section, raw_table, two_way, workload_section
+from pgmest.evaluation.reports.missing_values import missing_section
 from pgmest.evaluation.reports.page import notice, page, paragraph
 from pgmest.evaluation.reports.release import (
     agreement_with_answers,
@@ -124,6 +125,8 @@ def report(
         structural_zeros = schema.structural_zeros or None
     if structural_zeros is not None:
         parts.append(impossible_records(synthetic, domain, structural_zeros))
+    if schema is not None:
+        parts.append(missing_section(synthetic, schema, real))
     if real is not None:
         others = None if holdout is None else holdout.select(domain)
         parts.append(privacy_section(real, _records(synthetic, seed), others, tuple(numeric), seed))
