@@ -63,7 +63,7 @@ def _schema(path: str, as_json: bool) -> None:
     for name, size in schema.domain.items():
         show(f"{padded(name, most)}  {size:>6,} codes  {_shown(schema.labels(name))}")
     for one in schema.sums:
-        show(f"{padded(one.name, most)}  = {' + '.join(one.parts)}, computed from them")
+        show(f"{padded(one.name, most)}  = {' + '.join(one.parts)}{'' if one.measured else ', computed from them'}")
     for clique, mask in schema.structural_zeros.items():
         show(f"{mask.sum():,} of {mask.size:,} combinations of {', '.join(clique)} cannot occur")
 

@@ -82,8 +82,8 @@ class Broken:
         if isinstance(column, Integer):
             return total != summed
         if isinstance(column, Real) and column.decimals is not None:
-            return (total - summed).__abs__() > 0.5 / column.units_of_one
-        return (total - summed).__abs__() > (total.__abs__() + summed.__abs__()) * ROUNDING
+            return _absolute(total - summed) > 0.5 / column.units_of_one
+        return _absolute(total - summed) > (_absolute(total) + _absolute(summed)) * ROUNDING
 
     def expressions(self, numbers: Mapping[str, Any], there: Mapping[str, Any]) -> tuple[nw.Expr, nw.Expr]:
         """Return which rows it says something about, and which of them break it, as expressions of an engine."""
@@ -110,6 +110,11 @@ class Broken:
     def to_json(self) -> dict[str, Any]:
         """Return the counts as values of JSON."""
         return {"constraint": self.text, "rows": self.rows, "broken": self.broken}
+
+
+def _absolute(numbers: Any) -> Any:
+    """Return the absolute values of an array or of an expression of an engine."""
+    return np.abs(numbers) if isinstance(numbers, np.ndarray) else numbers.abs()
 
 
 def constraints_to_check(schema: Schema) -> list[Broken]:

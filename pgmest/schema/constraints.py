@@ -81,6 +81,9 @@ def read_constraints(node: SchemaNode, columns: Mapping[str, SchemaColumn], boug
     for order in orders:
         coded |= {name: order.coded(name) for name in order.columns}
     for one in sums:
+        if one.measured:
+            coded[one.name] = one.coded()
+            continue
         del coded[one.name]
         for _, item, body in tabulated:
             if one.name in _named(body.plain()):

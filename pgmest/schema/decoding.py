@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,8 @@ from pgmest.schema.column import SchemaColumn
 from pgmest.schema.date import Date
 from pgmest.schema.grid import Grid
 from pgmest.schema.joint_draws import draw_ordered
-from pgmest.schema.sums import draw_parts, totals
+from pgmest.schema.sums import Sum, draw_parts, totals
+from pgmest.schema.total import Total
 
 if TYPE_CHECKING:
     from pgmest.schema.schema import Schema
@@ -68,7 +70,7 @@ def _values(
     }
     units = _constrained(schema, codes, missing, generator, known)
     values = {}
-    for column in schema.columns:
+    for column in [column for column in schema.columns if not isinstance(column, Total)]:
         regular = np.where(missing[column.name], 0, codes[column.name])
         if not isinstance(column, Grid) and column.name not in units:
             values[column.name] = column.draw(regular, generator)
@@ -97,14 +99,31 @@ def _constrained(
         units |= draw_ordered(order, codes, generator, {name: known[name] for name in order.columns if name in known})
     sums = {one.name: one for one in schema.sums}
     for top in reversed(schema.sums):  # totals come after those that are their parts
-        if not top.bounded or top.leaves.keys() <= units.keys():
+        if not (top.bounded or top.measured) or top.leaves.keys() <= units.keys():
             continue
         ends = {}
         for name, column in top.leaves.items():
             regular = np.where(missing[name], 0, codes[name])
             ends[name] = _fixed(known.get(name), *(points[regular] for points in column.points))
+        if top.measured:
+            regular = np.where(missing[top.name], 0, codes[top.name])
+            within = _fixed(known.get(top.name), *(points[regular] for points in top.total.points))
+            top = replace(top, within=within)
         units |= draw_parts(top, sums, ends, missing, generator)
+        if top.name in known:
+            _add_up(top, units, known, missing)
     return units
+
+
+def _add_up(one: Sum, units: Units, known: Mapping[str, np.ndarray], missing: Mapping[str, np.ndarray]) -> None:
+    """Change parts that are not known, within their bounds, so that they add up to a known total."""
+    total = known[one.name]
+    given = ~np.isnan(total) & ~np.logical_or.reduce([missing[name] for name in one.parts])
+    for name in [name for name in one.parts if name not in known]:
+        first, last = one.leaves[name].points
+        lacking = np.where(given, total, 0.0) - sum(units[part] for part in one.parts)
+        moved = np.clip(units[name] + lacking, first[0], last[-1]).astype(units[name].dtype)
+        units[name] = np.where(given, moved, units[name])
 
 
 def _fixed(numbers: np.ndarray | None, first: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -20,6 +20,7 @@ from pgmest.schema.column import SchemaColumn
 from pgmest.schema.engine import EngineColumn, Reading, kept_apart, within_limits
 from pgmest.schema.grid import Grid
 from pgmest.schema.later import Later
+from pgmest.schema.total import Total
 from pgmest.schema.unit import Persons, Unit, bounded, checked_key, person_in_engine
 from pgmest.tables.domain import Domain
 
@@ -72,7 +73,7 @@ def _lazy_dataset(columns: Sequence[SchemaColumn], unit: Unit | None, frame: nw.
     frame = within_limits(frame)
     kinds = frame.collect_schema()
     read, states = [], {}
-    for position, column in enumerate(columns):
+    for position, column in enumerate(column for column in columns if not isinstance(column, Total)):
         expressions, states[column.name] = read_in_engine(
             column, EngineColumn(frame, column.name, kinds[column.name]), f"{position} "
         )
@@ -85,7 +86,7 @@ def _lazy_dataset(columns: Sequence[SchemaColumn], unit: Unit | None, frame: nw.
     frame = _with_numbers(frame, columns, states)
     coded = []
     for column in columns:
-        code, refused = _placed_later(column, states) if isinstance(column, Later) else _placed(column, states)
+        code, refused = _coded(column, states)
         if column.outside == "error":
             for value in EngineColumn(frame, column.name, kinds[column.name]).samples(refused, 1):
                 column.refuse(value, None)
@@ -121,6 +122,13 @@ def read_in_engine(column: SchemaColumn, held: EngineColumn, prefix: str) -> tup
     return expressions, Read(reading, nw.col(names["null"]), nw.col(names["marked"]), prefix)
 
 
+def _coded(column: SchemaColumn, states: Mapping[str, Read]) -> tuple[nw.Expr, nw.Expr]:
+    """The code of a column of any kind, and which values `outside: error` refuses, as expressions."""
+    if isinstance(column, Total):
+        return _placed_total(column, states)
+    return _placed_later(column, states) if isinstance(column, Later) else _placed(column, states)
+
+
 def _placed(column: SchemaColumn, states: Mapping[str, Read]) -> tuple[nw.Expr, nw.Expr]:
     """The code of a column, and which values `outside: error` refuses, as expressions; as `SchemaColumn.encode`."""
     import narwhals as nw
@@ -144,7 +152,9 @@ def _with_numbers(
     import narwhals as nw
 
     later = [column for column in columns if isinstance(column, Later)]
+    totals = [column for column in columns if isinstance(column, Total)]
     grids = {grid.name: grid for column in later for grid in (column.own, *column.earlier)}
+    grids |= {grid.name: grid for column in totals for grid in column.parts}
     within = [expression for grid in grids.values() for expression in _number(grid, states[grid.name])]
     frame = kept_apart(frame.with_columns(*within)) if within else frame
     for column in later:
@@ -172,6 +182,23 @@ def _number(column: Grid, read: Read) -> list[nw.Expr]:
     inside = nw.when(number < low).then(low).when(number > high).then(high).otherwise(number)
     there = nw.when(gap).then(nw.lit(False)).otherwise(nw.lit(True)) if column.missing else nw.lit(True)
     return [inside.alias(read.name("within")), there.alias(read.name("there"))]
+
+
+def _placed_total(column: Total, states: Mapping[str, Read]) -> tuple[nw.Expr, nw.Expr]:
+    """The code of a total, and that none is refused, as expressions; as `Total.encode_rows`."""
+    import narwhals as nw
+
+    scale = column.own.units_of_one
+    total, there = nw.lit(0), nw.lit(True)
+    for part in column.parts:
+        number = nw.col(states[part.name].name("within"))
+        total = total + ((number * scale + 0.5).floor() if scale != 1 else number)
+        there = there & nw.col(states[part.name].name("there"))
+    number = total / scale if scale != 1 else total
+    low, high = nw.lit(column.own.low), nw.lit(column.own.high)
+    inside = nw.when(number < low).then(low).when(number > high).then(high).otherwise(number)
+    codes = column.own.bins_in_engine(inside).cast(nw.Int64)
+    return nw.when(there).then(codes).otherwise(nw.lit(column.gap_code)), nw.lit(False)
 
 
 def _placed_later(column: Later, states: Mapping[str, Read]) -> tuple[nw.Expr, nw.Expr]:

@@ -302,7 +302,7 @@ class Real(Grid):
         return units if self.decimals is None else units / self.units_of_one
 
     def to_units(self, numbers: np.ndarray) -> np.ndarray:
-        return numbers if self.decimals is None else np.rint(numbers * self.units_of_one)
+        return numbers if self.decimals is None else np.floor(numbers * self.units_of_one + 0.5)
 
     @property
     def units_of_one(self) -> float:

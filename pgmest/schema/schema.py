@@ -63,7 +63,7 @@ class Schema:
     (['M', 'X'], [False, True])
 
     Attributes:
-        columns: as they are coded, in the order of the attributes; totals have none.
+        columns: as they are coded, in the order of the attributes; computed totals have none.
         structural_zeros: attributes -> a boolean table, True where impossible; as `pgmest.estimate` takes them.
         source: the file it is from, for errors.
         drafted: whether it still says `drafted_from_private_data: true`, as `draft` writes it, or has marked lines.
@@ -74,7 +74,7 @@ class Schema:
             nothing can be coded (`pgmest.synthesizer.purchase`).
         described: all columns of the table, as they are described, in the order of its columns.
         orders: the columns whose values ascend in each row (`ordered: [...]`).
-        sums: the totals, which are computed from their parts (`sum: {...}`).
+        sums: the totals, which are the sums of their parts in each row (`sum: {...}`).
         marked_lines: the lines, from 1, that are still marked as read from the records, as `draft` marks them.
     """
 

@@ -17,6 +17,7 @@ from pgmest.schema import Schema
 from pgmest.schema.column import SchemaColumn
 from pgmest.schema.decoding import decode
 from pgmest.schema.later import Later
+from pgmest.schema.total import Total
 
 
 def completed(
@@ -49,7 +50,7 @@ def _known(schema: Schema, given: Any) -> list[str]:
     """Return the names of the given columns, in the order of the schema."""
     present = column_names(given)
     for one in schema.sums:
-        if one.name in present:
+        if one.name in present and not one.measured:
             raise DataError(f"given= has the column '{one.name}', a total ({one}): give its parts instead.")
     for name in present:
         lacking = [one for one in schema.column(name).needed if one not in present] if name in schema.domain else []
@@ -66,6 +67,8 @@ def _known(schema: Schema, given: Any) -> list[str]:
 
 def _among(column: SchemaColumn, names: list[str]) -> SchemaColumn:
     """Return a column coded by these columns alone."""
+    if isinstance(column, Total):
+        return column.own
     if not isinstance(column, Later):
         return column
     return dataclasses.replace(column, earlier=tuple(one for one in column.earlier if one.name in names))
@@ -74,7 +77,7 @@ def _among(column: SchemaColumn, names: list[str]) -> SchemaColumn:
 def _numbers(schema: Schema, values: Mapping[str, Values]) -> dict[str, np.ndarray]:
     """Return the given numbers of columns in orders and sums, in units; NaN where there is none within the bounds."""
     grids = {name: column for order in schema.orders for name, column in order.columns.items()}
-    grids |= {name: column for one in schema.sums for name, column in one.leaves.items()}
+    grids |= {name: column for one in schema.sums for name, column in {**one.leaves, one.name: one.total}.items()}
     numbers = {}
     for name in values.keys() & grids.keys():
         column = grids[name]
