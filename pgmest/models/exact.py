@@ -215,7 +215,7 @@ class Model(Distribution):
 
     def of_potentials(self, potentials: CliqueVector, total: float, plan: PropagationPlan) -> Model:
         """Return a model of these potentials, such as a replicate or a draw of this model's posterior."""
-        return Model(potentials, total, plan=plan)
+        return Model(potentials, total, plan=plan, facts=self.held_facts())
 
     def uncertainty(
         self,

@@ -26,10 +26,13 @@ MOST_LINKED_CELLS = 2048
 PROPOSALS = 4
 """The number of tables from which one is chosen for each draw if there are lost selections."""
 
-SWEEPS = 40
-"""The largest number of raking sweeps."""
-CLOSE = 1e-4
-"""Raking stops once a sweep changes less than this share of a table's counts, far less than interactions do."""
+SWEEPS, CLOSE = 40, 1e-4
+"""The largest number of raking sweeps. Raking stops once a sweep changes less than the share CLOSE of a table's counts,
+far less than interactions do."""
+EXACT_SWEEPS, EXACTLY_CLOSE = 1000, 1e-11
+"""The same if some marginals must be met exactly."""
+FILLED = 0.01
+"""The share of expected counts that is added to drawn ones if marginals must be met exactly."""
 LARGEST_INTERACTION = 12.0
 """Interactions are clipped here, in nats: Student's t draws larger ones, which overflow floats and stall raking."""
 
@@ -41,10 +44,12 @@ class UnmeasuredDependence:
     Attributes:
         cliques: the measured cliques.
         strengths: the distribution of the strength of interactions; None for no interactions.
+        exact: whether measured marginals must be met exactly, because some of their answers are.
     """
 
     cliques: tuple[Clique, ...]
     strengths: Strengths | None
+    exact: bool = False
 
     def pairs(self, names: Sequence[str]) -> list[Clique]:
         """Return the pairs of these attributes that no measured clique contains."""
@@ -96,7 +101,15 @@ class UnmeasuredDependence:
         if not scatters:
             return found
         found = np.stack([multinomial_counts(table, generator) for table in found])
-        return raked(found, expected, domain, self.shared(domain.attributes))
+        if self.exact:  # a row without records cannot be scaled to its total
+            found += FILLED * expected
+        return self._raked(found, expected, domain)
+
+    def _raked(self, values: np.ndarray, target: np.ndarray, domain: Domain) -> np.ndarray:
+        shared = self.shared(domain.attributes)
+        if not self.exact:
+            return raked(values, target, domain, shared)
+        return raked(values, target, domain, shared, EXACT_SWEEPS, EXACTLY_CLOSE)
 
     def likely(
         self,
@@ -147,7 +160,7 @@ class UnmeasuredDependence:
         if len(shift) == 1:
             return expected
         top = shift.max(axis=tuple(range(1, shift.ndim)), keepdims=True)
-        return raked(expected * np.exp(shift - top), expected, domain, self.shared(names))
+        return self._raked(expected * np.exp(shift - top), expected, domain)
 
 
 def multinomial_counts(table: np.ndarray, generator: np.random.Generator) -> np.ndarray:
@@ -158,14 +171,24 @@ def multinomial_counts(table: np.ndarray, generator: np.random.Generator) -> np.
     return drawn.reshape(table.shape).astype(np.float64)
 
 
-def raked(values: np.ndarray, target: np.ndarray, domain: Domain, cliques: Sequence[Clique]) -> np.ndarray:
-    """Scale tables until their marginals are the target's (iterative proportional fitting); shape (draws, *shape)."""
+def raked(
+    values: np.ndarray,
+    target: np.ndarray,
+    domain: Domain,
+    cliques: Sequence[Clique],
+    sweeps: int = SWEEPS,
+    close: float = CLOSE,
+) -> np.ndarray:
+    """Scale tables until their marginals are the target's (iterative proportional fitting); shape (draws, *shape).
+
+    Raking stops after this number of sweeps, or once a sweep changes less than the share `close` of a table's counts.
+    """
     names = domain.attributes
     others = [tuple(axis + 1 for axis, name in enumerate(names) if name not in clique) for clique in cliques]
     wanted = [target.sum(axis=axes, keepdims=True) for axes in others]
-    enough = CLOSE * target.reshape(len(target), -1).sum(axis=1)
+    enough = close * target.reshape(len(target), -1).sum(axis=1)
     found, left, moving = values.copy(), np.arange(len(values)), values
-    for _ in range(SWEEPS):
+    for _ in range(sweeps):
         moved = np.zeros(len(left))
         for axes, sums in zip(others, wanted, strict=True):
             sums, present = sums[left], moving.sum(axis=axes, keepdims=True)

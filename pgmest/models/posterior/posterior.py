@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,6 +13,8 @@ import numpy as np
 from pgmest._base.memory import check_room
 from pgmest.data.dataset import Dataset
 from pgmest.errors import ArgumentError, OptionalDependencyError, at_least, plural
+from pgmest.inference.exact.belief_propagation import ExactOracle
+from pgmest.inference.exact.propagation_plan import PropagationPlan
 from pgmest.models.intervals import WHOLE, Interval, check_level
 from pgmest.models.posterior.common_error import CommonError
 from pgmest.models.posterior.density import PosteriorDensity
@@ -25,6 +27,9 @@ from pgmest.models.posterior.table_query import answer_table, attributes_of, is_
 from pgmest.models.posterior.unbiased import UnbiasedAnswers
 from pgmest.models.refittable import AnsweringModel, MakeModel
 from pgmest.models.uncertainty import ask
+from pgmest.sampling.facts import Facts, exact_facts
+from pgmest.sampling.sampler import Sampler
+from pgmest.tables.clique_vector import Layout
 from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.evidence import checked_evidence
 from pgmest.tables.factor import Factor
@@ -34,6 +39,8 @@ if TYPE_CHECKING:
 
 About = Literal["table", "population"]
 
+SAMPLING: dict[About, str] = {"table": "round", "population": "multinomial"}
+"""The methods of sampling."""
 CERTAIN = 1e-10
 """Ends that are within this share of the number of records are those of an answer that exact answers determine."""
 CELLS_AT_ONCE = 2**21
@@ -251,10 +258,10 @@ class Posterior:
         if attributes is not None:
             names = self.domain.clique(attributes)
             tables = self._drawn(names, {}, "table", generator, chosen)
-            return [_records(table, n, about, generator) for table in tables]
-        method = "round" if about == "table" else "multinomial"
+            facts = [one for each in exact_facts(self.density.measurements) if (one := each.margin(self.domain, names))]
+            return [_records(table, n, about, facts, generator) for table in tables]
         models = (model for index, model in enumerate(self.models()) if index in chosen)
-        return [model.sample(n, method, generator) for model in models]
+        return [model.sample(n, SAMPLING[about], generator) for model in models]
 
     def to_inference_data(self) -> Any:
         """Return the draws of totals and of measured marginals as ArviZ's InferenceData (a DataTree from ArviZ 1 on).
@@ -394,7 +401,7 @@ class Posterior:
             chosen: the numbers of the draws to use; None for all.
         """
         evidence = checked_evidence(self.domain, given, names)
-        dependence = UnmeasuredDependence(self.cliques, self.strengths)
+        dependence = UnmeasuredDependence(self.cliques, self.strengths, exact=self.density.facts is not None)
         known = self.measured((*names, *evidence))
         asked = (*names, *evidence)
         wanted = self.domain.project(asked if known else dependence.linked(asked, self.domain))
@@ -433,17 +440,13 @@ def _whole_ends(low: np.ndarray, high: np.ndarray, rounding: float) -> tuple[np.
     return np.where(certain, value, np.floor(low + WHOLE)), np.where(certain, value, np.ceil(high - WHOLE))
 
 
-def _records(table: Factor, n: int | None, about: About, generator: np.random.Generator) -> Dataset:
+def _records(
+    table: Factor, n: int | None, about: About, facts: Sequence[Facts], generator: np.random.Generator
+) -> Dataset:
     """Return records of a table: independent ones, or for about="table" as close to it as whole numbers can be."""
     expected = np.maximum(table.datavector(), 0.0)
     total = max(1, round(float(expected.sum()))) if n is None else at_least("n", n, 1)
-    shares = expected / expected.sum()
-    if about == "population":
-        counts = generator.multinomial(total, shares)
-    else:  # systematic sampling: each count is the one below or above
-        ends = np.floor(total * np.cumsum(shares) + generator.random())
-        ends[-1] = max(ends[-1], 0.0)
-        counts = np.diff(np.concatenate([[0.0], ends])).astype(np.int64)
-        counts[np.argmax(counts)] += total - counts.sum()
-    codes = np.indices(table.domain.shape).reshape(len(table.domain), -1).T
-    return Dataset.from_codes(np.repeat(codes, counts, axis=0), table.domain)
+    oracle = ExactOracle(PropagationPlan.of(Layout.of(table.domain, [table.domain.attributes])))
+    with np.errstate(divide="ignore"):
+        oracle.run(np.log(expected), float(expected.sum()))
+    return Sampler(oracle, facts, float(expected.sum())).draw(total, SAMPLING[about], generator)

@@ -73,6 +73,30 @@ class TestDraws:
         assert high.tolist() == [3, 3.4, 4, 3]
 
 
+class TestUnmeasuredPairs:
+    def test_tables_and_records_of_unmeasured_pairs_have_the_facts(self) -> None:
+        generator = np.random.default_rng(0)
+        domain = pg.Domain({"a": 3, "b": 2, "c": 2, "d": 3})
+        truth = pg.Factor(domain, generator.poisson(generator.lognormal(2, 1, domain.shape)).astype(float))
+        cliques = (("a", "b"), ("b", "c"), ("c", "d"))
+        exact = {names: truth.project(names).values for names in (("a",), ("c", "d"))}
+        measured = [M(generator.normal(truth.project(c).values, 8.0), c, 8.0) for c in cliques]
+        measured += [M.exact(exact[("a",)], "a"), M.exact(exact[("c", "d")][0], ("c", "d"), np.eye(6)[:3])]
+        found = pg.estimate(measured, domain).posterior(draws=40, chains=2, warm_up=20)
+        axes, tables = found.draws(("a", "c", "d"))
+        within = 1e-9 * truth.values.sum()
+        for table in tables:
+            counts = pg.Factor(axes, table)
+            np.testing.assert_allclose(counts.project("a").values, exact[("a",)], atol=within)
+            np.testing.assert_allclose(counts.project(("c", "d")).values[0], exact[("c", "d")][0], atol=within)
+        rows = np.kron(np.ones((1, 3)), np.eye(3))  # sums over d of a table of d and a
+        low, high = found.interval(rows, ("d", "a"))
+        np.testing.assert_allclose([low.values, high.values], [exact[("a",)]] * 2, atol=within)
+        for names in (("d", "a"), ("d", "c", "a"), None):
+            for records in found.sample_tables(3, attributes=names, seed=1):
+                np.testing.assert_array_equal(records.project("a").values, exact[("a",)])
+
+
 class TestCovariance:
     @pytest.mark.parametrize("facts", ["a", "both", "total", "cell"])
     def test_large_tables_have_the_normal_conditional_covariance(self, facts) -> None:
