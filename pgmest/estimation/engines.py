@@ -23,13 +23,13 @@ from pgmest.inference.kept_oracles import EXACT_ORACLES
 from pgmest.inference.regions.region_graph import COUNTINGS
 from pgmest.inference.regions.region_oracle import RegionOracle
 from pgmest.inference.support.support import Support
-from pgmest.losses import FlatLoss
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.models.exact import Model
 from pgmest.models.fitted_model import solved_model
 from pgmest.models.region import ApproximateModel
 from pgmest.models.support import SupportModel
 from pgmest.solvers.choose import region_solver
+from pgmest.solvers.facts import Terms
 from pgmest.solvers.problem import Problem, SolverOracle
 from pgmest.solvers.refit import Objective
 from pgmest.solvers.report import ApproximateReport, EstimationReport
@@ -41,6 +41,9 @@ ORACLES = (*EXACT_ORACLES, *COUNTINGS)
 RUN_TOLERANCE, RUN_SWEEPS = 1e-5, 4
 """The stopping rule of message passing within one step of a solver: the largest disagreement of neighboring tables (L1,
 of tables that sum to one), and the number of sweeps. A few suffice, as messages start from those of the step before."""
+
+FACTS_TOLERANCE, FACTS_SWEEPS = 1e-12, 2000
+"""The same with facts, which are met as closely as the tables agree."""
 
 HELD_COPIES = 5
 """The tables of all regions that the region oracle and its solver hold at a time, to estimate their memory."""
@@ -70,6 +73,9 @@ class Solved:
 class Engine(ABC):
     """An oracle, a solver and a kind of model that belong together."""
 
+    by_precision = True
+    """Whether very precise measurements may be rows of the facts: the oracle's marginals must be exact for that."""
+
     @abstractmethod
     def oracle(self, layout: Layout) -> SolverOracle:
         """Build the oracle of these cliques.
@@ -78,9 +84,9 @@ class Engine(ABC):
             ModelTooLarge: it needs too much memory.
         """
 
-    def problem(self, loss: FlatLoss, total: float, base: Iterable[CliqueVector]) -> Problem:
+    def problem(self, terms: Terms, total: float, base: Iterable[CliqueVector]) -> Problem:
         """Build the problem with this engine's oracle; arguments and errors as for `Problem.of`."""
-        return Problem.of(loss, total, base, oracle=self.oracle)
+        return Problem.of(terms, total, base, oracle=self.oracle)
 
     def solver(self, problem: Problem, method: str | Solver[Any], chosen: Solver[Any]) -> Solver[Any]:
         """Return the solver that suits this engine's oracle.
@@ -112,9 +118,9 @@ class ExactEngine(Engine):
     def oracle(self, layout: Layout) -> SolverOracle:
         return oracle_with_functions(layout, zeros=self.zeros, max_megabytes=self.max_megabytes, make=ExactOracle)
 
-    def problem(self, loss: FlatLoss, total: float, base: Iterable[CliqueVector]) -> Problem:
+    def problem(self, terms: Terms, total: float, base: Iterable[CliqueVector]) -> Problem:
         try:
-            return super().problem(loss, total, base)
+            return super().problem(terms, total, base)
         except ModelTooLarge as error:
             if "oracle=" in str(error):  # the message already names another oracle
                 raise
@@ -151,13 +157,18 @@ class RegionEngine(Engine):
     Attributes:
         counting: "convex" or "loopy".
         max_megabytes: the largest size of the regions' tables; None for no limit.
+        facts: whether the tables must meet facts.
     """
 
     counting: str
     max_megabytes: float | None
+    by_precision = False
+
+    facts: bool = False
 
     def oracle(self, layout: Layout) -> RegionOracle:
-        oracle = RegionOracle(layout, self.counting, RUN_TOLERANCE, RUN_SWEEPS)
+        exactness = (FACTS_TOLERANCE, FACTS_SWEEPS) if self.facts else (RUN_TOLERANCE, RUN_SWEEPS)
+        oracle = RegionOracle(layout, self.counting, *exactness)
         size = 8 * HELD_COPIES * oracle.graph.cells
         if self.max_megabytes is not None and size > self.max_megabytes * 1e6:
             raise ModelTooLarge(
@@ -171,7 +182,7 @@ class RegionEngine(Engine):
         return region_solver(problem, method, self.counting)
 
     def model(self, solved: Solved) -> ApproximateModel:
-        problem, oracle = solved.problem, solved.problem.oracle
+        problem, oracle = solved.problem, solved.problem.plain.oracle
         assert isinstance(oracle, RegionOracle)
         tables = CliqueVector.of(problem.layout, solved.state.p * problem.total)
         report = ApproximateReport.of(solved.report, self.counting, oracle.inconsistency)
@@ -201,8 +212,12 @@ class SupportEngine(Engine):
         )
 
 
-def choose_engine(oracle: str, support: Support | None, zeros: list[Rule], max_megabytes: float | None) -> Engine:
+def choose_engine(
+    oracle: str, support: Support | None, zeros: list[Rule], max_megabytes: float | None, facts: bool
+) -> Engine:
     """Return the engine for the arguments `oracle`, `prior` (if it is a support) and `structural_zeros` of `estimate`.
+
+    `facts` says whether any answer is exact.
 
     Raises:
         ArgumentError: there is no such oracle, or an oracle other than "exact" was given with a support.
@@ -215,5 +230,5 @@ def choose_engine(oracle: str, support: Support | None, zeros: list[Rule], max_m
     if oracle not in ORACLES:
         raise ArgumentError.of("oracle", oracle, ORACLES)
     if oracle in COUNTINGS:
-        return RegionEngine(oracle, max_megabytes)
+        return RegionEngine(oracle, max_megabytes, facts)
     return (DeviceEngine if oracle == "gpu" else ExactEngine)(zeros, max_megabytes)

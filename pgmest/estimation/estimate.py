@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Literal, Unpack, overload
+
+import numpy as np
 
 from pgmest.data.dataset import Dataset
 from pgmest.estimation.arguments import Options, check_numbers, checked_measurements
@@ -20,10 +23,12 @@ from pgmest.inference.exact.structural_zeros import StructuralZeros, zero_potent
 from pgmest.inference.support.support import Support
 from pgmest.losses import make_loss
 from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.models.bounds.contradiction import check_facts
 from pgmest.models.exact import Model
 from pgmest.models.region import ApproximateModel
 from pgmest.models.support import SupportModel
 from pgmest.solvers.choose import SOLVERS, choose_solver, penalized_solver
+from pgmest.solvers.facts import Terms
 from pgmest.solvers.problem import Problem
 from pgmest.solvers.refit import Objective, Refit, Total, starting_total
 from pgmest.solvers.run import Callback, Stopping
@@ -155,6 +160,7 @@ def estimate(
         TotalError: no total was given and no measurement determines it.
         ModelTooLarge: the junction tree of the measured cliques needs too much memory; the error names the cliques
             that make it wide.
+        InconsistentMeasurementsError: answers without noise contradict each other; the error names a smallest set.
         ImpossibleModelError: the structural zeros leave no possible record.
         DeviceError: oracle="gpu", and there is no GPU, or a package that drives it is missing.
         ArgumentError: an argument is not valid.
@@ -169,19 +175,23 @@ def estimate(
     if prior_weight is not None:
         check_prior_weight(prior_weight, prior, method, total, flat_loss)
     support = as_support(prior, domain)
-    engine = choose_engine(oracle, support, rules, max_megabytes)
+    engine = choose_engine(oracle, support, rules, max_megabytes, any(m.exact_rows.any() for m in checked))
     base = [zero_potentials(rules, domain)] if rules else []
+    stated = float(total) if isinstance(total, int | float | np.number) else None
+    check_facts(checked, domain, total=stated, zeros=base[0] if base else None)
     warn_of_smoothing(prior, checked)
     if prior is not None and support is None:
         base.append(prior_potentials(prior, flat_loss, max_megabytes))
-    problem = engine.problem(flat_loss, known.value, base)
+    objective = Objective(total, loss, solver, Stopping(tolerance, max_iterations, callback))
+    by_precision = engine.by_precision and objective.by_precision and prior_weight is None
+    problem = engine.problem(Terms.of(loss, checked, domain, by_precision), known.value, base)
     theta = problem.base.copy() if init is None else warm_start(problem, potentials_of(init, "init", domain))
     if prior_weight is None:
         solver = engine.solver(problem, method, solver)
     elif known.value > 0:
         solver = penalized_solver(problem, prior_weight)
     fixed = known.value if total == "fit" and known.known else total  # exact answers leave no total to fit
-    objective = Objective(fixed, loss, solver, Stopping(tolerance, max_iterations, callback))
+    objective = replace(objective, total=fixed, solver=solver)
     solved = objective.minimize(problem, theta)
     spread = None if total is not None or known.known else known.stddev
     return engine.model(Solved(*solved, objective, checked, spread))
@@ -203,9 +213,11 @@ def refit_of(
     """
     domain = as_domain(domain)
     checked = checked_measurements(measurements, domain)
-    loss = make_loss("l2", checked, domain)
+    solver = choose_solver("auto", make_loss("l2", checked, domain))
+    objective = Objective(total, "l2", solver, Stopping(tolerance, max_iterations))
     rules = zero_rules(structural_zeros)
     base = [zero_potentials(rules, domain)] if rules else []
     oracle = ExactEngine(rules, max_megabytes).oracle
-    problem = Problem.of(loss, starting_total(total, checked, domain).value, base, oracle=oracle)
-    return Refit.of(problem, Objective(total, "l2", choose_solver("auto", loss), Stopping(tolerance, max_iterations)))
+    terms = Terms.of("l2", checked, domain, objective.by_precision)
+    problem = Problem.of(terms, starting_total(total, checked, domain).value, base, oracle=oracle)
+    return Refit.of(problem, objective)

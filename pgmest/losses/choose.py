@@ -25,7 +25,7 @@ LOSSES: dict[str, Callable[..., FlatLoss]] = {
 
 
 def make_loss(loss: Any, measurements: Iterable[LinearMeasurement], domain: Domain | Mapping[str, int]) -> FlatLoss:
-    """Return the loss that solvers minimize.
+    """Return the loss that solvers minimize, of the measurements that are not exact: exact ones are facts (`Facts`).
 
     Args:
         loss: a name ("l2", "l1", "huber", "likelihood"); a class or function that makes a loss from measurements and
@@ -41,7 +41,7 @@ def make_loss(loss: Any, measurements: Iterable[LinearMeasurement], domain: Doma
     if isinstance(loss, str):
         if loss not in LOSSES:
             raise ArgumentError.of("loss", loss, [*LOSSES])
-        return _with_intervals(LOSSES[loss], tuple(measurements), domain)
+        return _with_intervals(LOSSES[loss], uncertain(measurements), domain)
     if isinstance(loss, FlatLoss):
         if loss.domain != domain:
             raise ArgumentError("the loss is over another domain than the measurements; make it over the same domain.")
@@ -50,16 +50,23 @@ def make_loss(loss: Any, measurements: Iterable[LinearMeasurement], domain: Doma
         lipschitz, smooth = getattr(loss, "lipschitz", None), getattr(loss, "smooth", True)
         return FunctionLoss(loss.value_and_gradient, domain, loss.cliques, lipschitz, smooth)
     if callable(loss):
-        made = loss(tuple(measurements), domain)
+        made = loss(uncertain(measurements), domain)
         if not callable(made):
             return make_loss(made, measurements, domain)
     raise ArgumentError.of("loss", loss, f"one of {', '.join(map(repr, LOSSES))}, or an object with the Loss protocol")
+
+
+def uncertain(measurements: Iterable[LinearMeasurement]) -> tuple[LinearMeasurement, ...]:
+    """Return the measurements some of whose answers are not exact."""
+    return tuple(m for m in measurements if m.noisy or not m.exact_rows.all())
 
 
 def _with_intervals(
     loss: Callable[..., FlatLoss], measurements: tuple[LinearMeasurement, ...], domain: Domain
 ) -> FlatLoss:
     """Return the loss of the noisy answers plus the IntervalLoss of the answers that lie between two ends."""
+    if not measurements:
+        return L2Loss((), domain)  # facts alone leave nothing to minimize, whatever the loss
     between = [measurement for measurement in measurements if not measurement.noisy]
     if not between or loss is NegativeLogLikelihood:
         return loss(measurements, domain)

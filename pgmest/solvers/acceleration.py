@@ -258,8 +258,10 @@ def _passes(parts: Parts) -> Passes:
 def _first_smoothness(problem: Problem, gradient: np.ndarray) -> float:
     """Return the first L: a share of the Lipschitz constant, or of the spread or size of the gradient without one."""
     slopes = (np.ptp(gradient), np.abs(gradient).max()) if gradient.size else ()
-    guess = next((float(guess) for guess in (problem.lipschitz, *slopes) if guess), 1.0)
-    return max(guess * FIRST_SMOOTHNESS, np.finfo(float).tiny)
+    guess = next((float(guess) for guess in (problem.lipschitz, *slopes) if guess), 1.0) * FIRST_SMOOTHNESS
+    if problem.facts is not None and gradient.size:  # a run at far potentials costs many sweeps to meet facts
+        guess = max(guess, float(np.ptp(gradient)) / LONGEST_MOVE)
+    return max(guess, np.finfo(float).tiny)
 
 
 def _restart(state: AcceleratedState) -> None:

@@ -32,6 +32,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pgmest.losses.base import dot
+from pgmest.solvers.facts_oracle import FactsOracle
 from pgmest.solvers.problem import Problem
 
 RAISES = 12
@@ -59,11 +60,31 @@ OUT_OF_REACH = (3000.0, 20.0, 3.0)
 through the ascent. The aim is the sufficient gap, or NEGLIGIBLE_GAP noise floors if they are larger."""
 
 
-def duality_gap(problem: Problem, p: np.ndarray, gradient: np.ndarray, sufficient_gap: float = 0.0) -> float:
-    """Return an upper bound on f(p) - min f, in the units of the loss.
+def lower_bound(problem: Problem, p: np.ndarray, sufficient_gap: float = 0.0) -> float:
+    """Return a proven lower bound on min f, over the distributions that meet the problem's facts.
+
+    For q that meets the facts, f(q) >= h(q) + <u, A q - b> - sum u^2 / (2 w) for any multipliers u, with h the loss of
+    the plain problem and the sum over the rows with a weight. The minimum of the right side is bounded by its gap at p.
 
     Args:
         problem: the problem min f.
+        p: marginals of a distribution, summing to one.
+        sufficient_gap: the bound is not tightened above f(p) minus this value.
+    """
+    loss, gradient = problem.plain.loss_and_gradient(p)
+    if problem.facts is None:
+        return loss - duality_gap(problem, p, gradient, sufficient_gap)
+    assert isinstance(problem.oracle, FactsOracle)
+    facts, u = problem.facts, problem.oracle.multipliers(gradient)
+    gap = duality_gap(problem.plain, p, gradient + facts.transpose(u), sufficient_gap)
+    return loss + dot(u, facts.answers(p) - facts.values) - 0.5 * dot(u / facts.weights, u) - gap
+
+
+def duality_gap(problem: Problem, p: np.ndarray, gradient: np.ndarray, sufficient_gap: float = 0.0) -> float:
+    """Return an upper bound on f(p) - min f over all distributions, in the units of the loss.
+
+    Args:
+        problem: the problem min f, without facts.
         p: marginals of a distribution, summing to one.
         gradient: the gradient at p, as `problem.loss_and_gradient` returns it.
         sufficient_gap: the bound is not tightened below this value, nor if this value is out of reach.

@@ -25,7 +25,7 @@ import numpy as np
 
 from pgmest.losses.base import dot
 from pgmest.losses.l2 import WeightedSquares
-from pgmest.solvers.lbfgs import SUFFICIENT_DECREASE, InverseHessian
+from pgmest.solvers.inverse_hessian import SUFFICIENT_DECREASE, InverseHessian
 from pgmest.solvers.penalty import difference
 from pgmest.solvers.problem import Problem
 from pgmest.solvers.shared_marginals import SharedMarginals

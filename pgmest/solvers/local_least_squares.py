@@ -24,7 +24,7 @@ from pgmest.inference.exact.kernel_loading import compile_notice
 from pgmest.inference.regions.region_oracle import RegionOracle
 from pgmest.losses.base import dot
 from pgmest.losses.l2 import WeightedSquares, is_positive_squares
-from pgmest.solvers.lbfgs import BACKTRACK, SHORTEST_STEP, SUFFICIENT_DECREASE, InverseHessian
+from pgmest.solvers.inverse_hessian import BACKTRACK, SHORTEST_STEP, SUFFICIENT_DECREASE, InverseHessian
 from pgmest.solvers.local_dual import DualPoint, LocalDual
 from pgmest.solvers.problem import Problem
 from pgmest.solvers.solver import Solver, State

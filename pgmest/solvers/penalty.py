@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from pgmest.losses.base import dot
-from pgmest.solvers.certificate import duality_gap
+from pgmest.solvers.certificate import lower_bound
 from pgmest.solvers.problem import Problem
 from pgmest.solvers.solver import State, divergence
 
@@ -60,8 +60,7 @@ class NoPenalty:
 
     def lower_bound(self, problem: Problem, state: AcceleratedState, sufficient_gap: float) -> float:
         """Return the bound at the average x, whose gradient oscillates less than that at z."""
-        loss, gradient = problem.loss_and_gradient(state.average)
-        return loss - duality_gap(problem, state.average, gradient, sufficient_gap)
+        return lower_bound(problem, state.average, sufficient_gap)
 
 
 NO_PENALTY = NoPenalty()

@@ -8,7 +8,7 @@ zeros), so the loss reads the leading cells of every array.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -16,7 +16,12 @@ from pgmest.graph.junction_tree import JunctionTree
 from pgmest.inference.exact.belief_propagation import ExactOracle
 from pgmest.inference.exact.propagation_plan import PropagationPlan
 from pgmest.losses.base import FlatLoss
+from pgmest.solvers.facts import Facts, Terms
+from pgmest.solvers.facts_oracle import FactsOracle
 from pgmest.tables.clique_vector import CliqueVector, Layout
+
+if TYPE_CHECKING:
+    from pgmest.solvers.solver import State
 
 
 class SolverOracle(Protocol):
@@ -49,13 +54,21 @@ class SolverOracle(Protocol):
         ...
 
 
+STIFF_SCALE = 1e-3
+"""The curvature relative to which rows with a weight are smooth, as a share of the rough loss's Lipschitz constant: the
+curvature that accelerated solvers start from."""
+
+
 class Problem:
-    """A loss, the number of records, the oracle for their cliques, and the base potentials.
+    """A loss, the number of records, the oracle for their cliques, the base potentials, and facts.
 
     Attributes:
         loss: the loss as a function of marginals that sum to one.
         total: the number of records.
-        oracle: the oracle that turns potentials on `layout` into marginals.
+        oracle: the oracle that turns potentials on `layout` into marginals, which meet the facts.
+        plain: the problem without facts and without the terms of the loss that are rows of `facts`; the problem itself
+            if there are none. Certificates are built from it.
+        facts: the facts about marginals that sum to one, or None.
         layout: the cliques of the loss, followed by those that only the base potentials have.
         base: flat potentials of the prior: zeros for the uniform distribution, -inf at structural zeros. Solutions are
             the base plus potentials on the loss's cliques. Therefore, among all optimal distributions, they approach
@@ -64,28 +77,48 @@ class Problem:
 
     Args:
         loss: the loss as a function of marginals in counts.
-        total, oracle, base: as above.
+        total, base: as above.
+        oracle: an oracle of all distributions.
+        facts: the facts, in counts.
+        rough: the loss without the terms that are rows of `facts`, over the same layout; by default the loss.
     """
 
-    def __init__(self, loss: FlatLoss, total: float, oracle: SolverOracle, base: np.ndarray):
-        self._loss_of_counts = loss
+    def __init__(
+        self,
+        loss: FlatLoss,
+        total: float,
+        oracle: SolverOracle,
+        base: np.ndarray,
+        facts: Facts | None = None,
+        rough: FlatLoss | None = None,
+    ):
+        self._loss_of_counts, self._rough_of_counts, self._facts_of_counts = loss, rough, facts
         # Losses divide by the total to skip products with it; the general form serves a table without records.
         self.loss: FlatLoss = loss.of_fractions(float(total)) if total > 0 else FlatLoss.of_fractions(loss, 0.0)
         self.total: float = float(total)
-        self.oracle = oracle
         self.layout: Layout = oracle.layout
         self.base = base
+        self.plain: Problem = self
+        self.facts: Facts | None = facts.of_fractions(self.total) if facts is not None and total > 0 else None
+        if self.facts is not None:
+            self.base = base.copy()
+            self.base[self.facts.excluded] = -np.inf
+            self.plain = Problem(rough or loss, total, oracle, self.base)
+            oracle = FactsOracle(oracle, self.facts, STIFF_SCALE * (self.plain.lipschitz or 1.0))
+        self.oracle: SolverOracle = oracle
         self.measured: slice = slice(0, loss.layout.cells)
-        self._barrier = np.where(np.isneginf(base), -np.inf, 0.0) if np.isneginf(base).any() else None
+        self._barrier = np.where(np.isneginf(self.base), -np.inf, 0.0) if np.isneginf(self.base).any() else None
 
     def with_total(self, total: float) -> Problem:
         """Return the problem for another number of records, with the same oracle."""
-        return Problem(self._loss_of_counts, total, self.oracle, self.base)
+        return Problem(
+            self._loss_of_counts, total, self.plain.oracle, self.base, self._facts_of_counts, self._rough_of_counts
+        )
 
     @classmethod
     def of(
         cls,
-        loss: FlatLoss,
+        terms: Terms | FlatLoss,
         total: float,
         base: Iterable[CliqueVector] = (),
         max_megabytes: float | None = None,
@@ -94,7 +127,7 @@ class Problem:
         """Build the problem and its oracle for the cliques of the loss and of the base potentials.
 
         Args:
-            loss: the loss as a function of marginals in counts.
+            terms: the loss and the facts, or the loss alone, in counts.
             total: the number of records.
             base: potentials whose sum is the base.
             max_megabytes: the largest size of the junction tree's tables; None for no limit.
@@ -104,7 +137,8 @@ class Problem:
         Raises:
             ModelTooLarge: the tree's tables exceed `max_megabytes`; nothing has been allocated.
         """
-        extra = list(base)
+        terms = terms if isinstance(terms, Terms) else Terms(terms)
+        loss, extra = terms.loss, [*base, *terms.potentials()]
         cliques = [*loss.cliques, *(clique for potentials in extra for clique in potentials.cliques)]
         layout = Layout.of(loss.domain, cliques)
         if oracle is None:
@@ -115,7 +149,7 @@ class Problem:
         flat = np.zeros(layout.cells)
         for potentials in extra:
             flat += potentials.expand(layout.cliques).flat
-        return cls(loss, total, made, flat)
+        return cls(loss, total, made, flat, terms.facts(layout), terms.rough)
 
     def marginals(self, theta: np.ndarray, out: np.ndarray | None = None) -> tuple[np.ndarray, float]:
         """Return the marginals of p_theta, summing to one, and the log-partition function, by one oracle call."""
@@ -139,17 +173,34 @@ class Problem:
         """The L with f(q) <= f(p) + <gradient(p), q - p> + L/2 ||q - p||_1^2 for joint tables that sum to one, or None.
 
         The entropy is 1-strongly convex in the l1 norm, so mirror descent with the step size 1 / L never overshoots.
+        Terms that are rows of `facts` are left out.
         """
-        return self.loss.lipschitz
+        return self.plain.loss.lipschitz
 
     def linear_minimum(self, gradient: np.ndarray) -> float:
-        """Return min over p of <gradient, p>, which is the least sum of gradient_C(x_C) over all possible records x."""
+        """Return min over p of <gradient, p>, which is the least sum of gradient_C(x_C) over all possible records x.
+
+        With facts it is a lower bound on the minimum over the distributions that meet them.
+        """
         return -self.oracle.maximum(self.with_structural_zeros(-gradient))
 
     def min_marginals(self, gradient: np.ndarray) -> np.ndarray:
         """Return for each cell the least sum of gradient_C(x_C) over the possible records in it; inf without any."""
         found = self.oracle.max_marginals(self.with_structural_zeros(-gradient))
         return np.negative(found, out=found)
+
+    def in_family(self, state: State) -> State:
+        """Return a solver's state with the potentials of its distribution, which include the multipliers of facts."""
+        if not isinstance(self.oracle, FactsOracle):
+            return state
+        from pgmest.solvers.solver import State
+
+        return State(*self.oracle.potentials(state.theta))
+
+    @property
+    def violation(self) -> float:
+        """The largest violation of a fact at the last marginals, as a share of the total."""
+        return self.oracle.violation if isinstance(self.oracle, FactsOracle) else 0.0
 
     def with_structural_zeros(self, theta: np.ndarray) -> np.ndarray:
         """Return `theta` with -inf at the structural zeros."""

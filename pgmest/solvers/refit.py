@@ -18,10 +18,12 @@ from pgmest.inference.device.gpu_oracle import GpuOracle
 from pgmest.inference.exact.belief_propagation import ExactOracle
 from pgmest.inference.exact.functional_dependencies import Collapse, CollapsedOracle
 from pgmest.inference.exact.propagation_plan import PropagationPlan
-from pgmest.losses import make_loss
 from pgmest.losses.base import FlatLoss
 from pgmest.measurements.measurement import LinearMeasurement
+from pgmest.solvers.accelerated import AcceleratedMirrorDescent
+from pgmest.solvers.facts import Terms
 from pgmest.solvers.fitted_total import fit_total, without_steps
+from pgmest.solvers.penalty import NO_PENALTY
 from pgmest.solvers.problem import Problem
 from pgmest.solvers.report import EstimationReport
 from pgmest.solvers.run import Minimization, Stopping
@@ -49,16 +51,27 @@ class Objective:
     solver: Solver[Any]
     stopping: Stopping
 
+    @property
+    def by_precision(self) -> bool:
+        """Whether the solver converges with very precise rows of facts, as accelerated mirror descent does."""
+        solver = self.solver
+        return isinstance(solver, AcceleratedMirrorDescent) and solver.penalty is NO_PENALTY
+
     def minimize(self, problem: Problem, theta: np.ndarray) -> tuple[Problem, State, EstimationReport]:
-        """Run the solver, and with total="fit" also fit the total; return the problem with its total and the result.
+        """Run the solver, and with total="fit" also fit the total.
 
         Without records every distribution fits alike, so the result is the start.
+
+        Returns:
+            the problem with its total, the last state with potentials in the exponential family, and the report.
         """
         if problem.total == 0.0:
             return problem, *without_steps(problem, theta, self.stopping)
         if self.total == "fit":
-            return fit_total(problem, theta, self.solver, self.stopping)
-        return problem, *Minimization(problem, self.solver, self.stopping).run(theta)
+            problem, state, report = fit_total(problem, theta, self.solver, self.stopping)
+        else:
+            state, report = Minimization(problem, self.solver, self.stopping).run(theta)
+        return problem, problem.in_family(state), report
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +93,7 @@ class Refit:
     @classmethod
     def of(cls, problem: Problem, objective: Objective) -> Refit:
         """Return the recipe of a problem whose oracle is exact."""
-        oracle = problem.oracle
+        oracle = problem.plain.oracle
         assert isinstance(oracle, ExactOracle | CollapsedOracle | GpuOracle)
         collapse = oracle.collapse if isinstance(oracle, CollapsedOracle) else None
         quiet = replace(objective, stopping=replace(objective.stopping, callback=None))
@@ -136,8 +149,9 @@ class Refit:
         """
         domain = self.plan.layout.domain
         known = starting_total(self.objective.total, measurements, domain)
-        loss = make_loss(self.objective.loss, measurements, domain)
-        problem = Problem(loss, known.value, oracle, self.base)
+        terms = Terms.of(self.objective.loss, measurements, domain, self.objective.by_precision)
+        facts = terms.facts(oracle.layout)
+        problem = Problem(terms.loss, known.value, oracle, self.base, facts, terms.rough)
         objective = replace(self.objective, stopping=replace(self.objective.stopping, tolerance=tolerance))
         problem, state, report = objective.minimize(problem, self.base.copy())
         return self.potentials(state.theta), problem.total, report

@@ -12,6 +12,7 @@ import numpy as np
 
 from pgmest.errors import ArgumentError
 from pgmest.solvers.certificate import NEGLIGIBLE_GAP
+from pgmest.solvers.facts_oracle import HELD
 from pgmest.solvers.problem import Problem
 from pgmest.solvers.report import EstimationReport
 from pgmest.solvers.solver import Solver, State
@@ -188,7 +189,7 @@ class Minimization:
 
     def _iterate(self) -> Status:
         """Run steps, certificates and callbacks until the run ends; return the reason."""
-        soonest = due = FIRST_CHECK
+        soonest = due = FIRST_CHECK if self.problem.loss.layout.cells else 0  # facts alone leave nothing to minimize
         most = self.stopping.max_iterations - self.before.iterations
         while True:
             ended = self._state.status or (Status.ITERATIONS if self._iterations >= most else None)
@@ -253,6 +254,8 @@ class Minimization:
 
     def _report(self, ended: Status) -> EstimationReport:
         status = Status.EARLY if self._early else Status.CONVERGED if self._proven else ended
+        if self.problem.violation > HELD and not status.cut_short:
+            status = Status.FACTS
         loss = self.solver.objective(self.problem, self._state) if self._early else self._best_loss
         effort = self.effort
         return EstimationReport(

@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from pgmest.losses.base import dot
-from pgmest.solvers.certificate import duality_gap
+from pgmest.solvers.certificate import lower_bound
 from pgmest.solvers.problem import Problem
 from pgmest.solvers.status import Status
 
@@ -69,8 +69,7 @@ class Solver(ABC, Generic[S]):
 
         A bound within `sufficient_gap` of the objective need not be tightened.
         """
-        loss, gradient = problem.loss_and_gradient(state.p)
-        return loss - duality_gap(problem, state.p, gradient, sufficient_gap)
+        return lower_bound(problem, state.p, sufficient_gap)
 
 
 def divergence(product: float, step: np.ndarray, change: np.ndarray, log_p: float, log_q: float) -> float:

@@ -52,6 +52,12 @@ class Status(StrEnum):
         "the zeros of the marginals, taken together, leave no possible record",
         "Use method='auto', which need not match every marginal.",
     )
+    FACTS = (
+        "facts",
+        "the exact answers are not met to 1e-9 of the total",
+        "No distribution may meet them: pgmest.models.bounds.check_facts names contradictions, and with a support as "
+        "prior every exact answer needs records that give it.",
+    )
     TOTAL = (
         "total",
         "the best number of records still changes from round to round",

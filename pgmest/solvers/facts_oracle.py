@@ -1,0 +1,356 @@
+r"""FactsOracle: the MARGINAL-ORACLE of the distributions that meet facts, from an oracle of all distributions.
+
+Let A(theta) be the log-partition function. Among the distributions with <a_r, p> = b_r for every row r, the one that
+maximizes <theta, p> plus the entropy has the potentials theta - A^T nu, where the multipliers nu minimize the convex
+
+.. math:: \Phi(\nu) = A(\theta - A^T \nu) + \langle \nu, b \rangle + \tfrac12 \sum_r \rho_r \nu_r^2, \quad
+          \nabla \Phi = b - A p + \rho \nu,
+
+with rho = 0. So p is the gradient of the convex function min Phi, as marginals are the gradient of A. Every solver that
+uses potentials, marginals and a log-partition function therefore solves the problem with the facts when it is given
+this oracle, with its guarantees: the entropy is that of the distributions that meet the facts.
+
+A row with a weight w instead of an exact value has rho = scale / w. Then the entropy is joined by the term
+(1 / scale) * w/2 (<a, p> - b)^2, relative to which a very precise answer is as smooth as a rough one of curvature
+`scale` (relative smoothness: Lu, Freund and Nesterov 2018). So its precision no longer shortens the steps.
+
+The multipliers are found by limited-memory BFGS with a diagonal preconditioner, which keeps its pairs and starts from
+the multipliers of the run before, as the potentials of consecutive runs are close. If that takes long, Newton steps by
+conjugate gradients follow, with products of the covariance from differences of marginals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pgmest.inference.outputs import checked_output
+from pgmest.losses.base import dot
+from pgmest.solvers.facts import Facts, Partition
+from pgmest.solvers.inverse_hessian import SUFFICIENT_DECREASE, InverseHessian
+from pgmest.tables.clique_vector import Layout
+
+if TYPE_CHECKING:
+    from pgmest.solvers.problem import SolverOracle
+
+TOLERANCE = 1e-11
+"""The largest |b - A p + rho nu| at which a run ends, for marginals that sum to one."""
+
+RECENT = 3
+SHORT_MOVE, LONGEST_MOVE, MOST_PIECES = 0.5, 4.0, 100
+"""A run starts from the nearest of the RECENT last ones. If no potential differs by more than SHORT_MOVE nats, or all
+rows count cells, it starts from the same multipliers; otherwise from predicted ones, in at most MOST_PIECES pieces in
+which the potentials that remain differ by at most LONGEST_MOVE nats."""
+
+HELD = 1e-9
+"""The violation of a fact, as a share of the total, up to which it counts as met."""
+
+MEMORY = 12
+QUASI_NEWTON_STEPS = 60
+NEWTON_STEPS = 60
+"""The pairs and steps of limited-memory BFGS, and the Newton steps after them."""
+
+LONGEST_STEP = 4.0
+SHORTEST_STEP = 1e-6
+"""The largest change of a multiplier in one step, and the size below which a line search fails."""
+
+FLAT = 1e-13
+"""Values of Phi that differ by less than this share are equal up to rounding."""
+
+RESCALING_ROUNDS, PATIENCE, RESCALED = 30, 4, 0.7
+NEARBY = 1e-4
+"""Tables are rescaled in turn for at most RESCALING_ROUNDS rounds, until the gradient is below NEARBY or, from round
+PATIENCE on, falls by less than the factor RESCALED in a round. One table alone is met exactly."""
+
+SMALLEST = 1e-250
+"""The largest mass that counts as underflowed."""
+
+LEAST_MASS = 1e-13
+"""The smallest mass of a row, or of the rest of a table, when it is rescaled."""
+
+DIFFERENCE = 1e-6
+"""The largest change of a potential over which derivatives of marginals are differences."""
+
+CONJUGATE_STEPS = 200
+CONJUGATE_TOLERANCE = 1e-3
+"""The most steps of conjugate gradients, and the residual at which they end as a share of the right side."""
+
+SETTLED_SHARE = 1e-4
+"""The share of the right side to which multipliers for certificates are solved."""
+
+
+@dataclass(frozen=True)
+class _Point:
+    """Phi at multipliers nu.
+
+    Attributes:
+        start: the potentials theta.
+        multipliers: nu.
+        theta, p, log_partition: the potentials theta - A^T nu, their marginals and their log-partition function.
+        value, slope: Phi and its gradient.
+    """
+
+    start: np.ndarray
+    multipliers: np.ndarray
+    theta: np.ndarray
+    p: np.ndarray
+    log_partition: float
+    value: float
+    slope: np.ndarray
+
+    @property
+    def distance(self) -> float:
+        """The largest entry of the gradient."""
+        return float(np.abs(self.slope).max(initial=0.0))
+
+
+class FactsOracle:
+    """A `SolverOracle` of the distributions that meet facts.
+
+    Args:
+        inner: the oracle of all distributions.
+        facts: the facts about marginals that sum to one.
+        scale: the curvature of the loss relative to which rows with a weight are smooth.
+
+    Attributes:
+        layout: the cliques.
+        violation: the largest violation of a fact by the last run, as a share of the total.
+    """
+
+    def __init__(self, inner: SolverOracle, facts: Facts, scale: float = 1.0):
+        self.inner = inner
+        self.facts = facts
+        self.layout: Layout = inner.layout
+        self.violation: float = 0.0
+        self._ridge = np.where(facts.exact, 0.0, scale / np.where(facts.exact, 1.0, facts.weights))
+        self._hessian = InverseHessian(MEMORY)
+        self._recent: list[_Point] = []
+
+    @property
+    def calls(self) -> int:
+        """The number of sweeps of the inner oracle so far."""
+        return self.inner.calls
+
+    def run(self, theta: np.ndarray, total: float = 1.0, out: np.ndarray | None = None) -> tuple[np.ndarray, float]:
+        """Return the marginals that meet the facts, scaled to `total`, and the minimum of Phi.
+
+        Raises:
+            ImpossibleModelError: no record has a finite total potential.
+        """
+        point = self._solved(theta.copy())
+        self._recent = [point, *self._recent[: RECENT - 1]]
+        off = np.abs(self.facts.answers(point.p) - self.facts.values)[self.facts.exact]
+        self.violation = float(off.max(initial=0.0))
+        p = checked_output(out, self.layout.cells)
+        np.multiply(point.p, total, out=p)
+        return p, point.value
+
+    def potentials(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+        """Return theta - A^T nu, whose distribution meets the facts, its marginals and its log-partition function."""
+        self.run(theta)
+        last = self._recent[0]
+        return last.theta, last.p, last.log_partition
+
+    def maximum(self, theta: np.ndarray) -> float:
+        """Return an upper bound on max <theta, p> over the distributions that meet the facts."""
+        multipliers = self.multipliers(np.where(np.isneginf(theta), 0.0, -theta), self.facts.exact)
+        bound = self.inner.maximum(theta - self.facts.transpose(multipliers))
+        return bound + dot(multipliers, self.facts.values)
+
+    def max_marginals(self, theta: np.ndarray) -> np.ndarray:
+        """Return for each cell the largest total potential of a record in it, whether or not facts allow for it."""
+        return self.inner.max_marginals(theta)
+
+    def covariance(self, direction: np.ndarray) -> np.ndarray:
+        """Return the derivative of the marginals along `direction` at the potentials of the last run."""
+        multipliers = self.multipliers(direction, share=TOLERANCE)
+        self.inner.run(self._recent[0].theta)
+        return self.inner.covariance(direction + self.facts.transpose(multipliers))
+
+    def multipliers(
+        self, gradient: np.ndarray, chosen: np.ndarray | None = None, share: float = SETTLED_SHARE
+    ) -> np.ndarray:
+        """Return the multipliers lambda for which g + A^T lambda varies least at the distribution of the last run.
+
+        At an optimum this sum is constant on all possible records. Any multipliers give a valid bound.
+
+        Args:
+            gradient: g, one number per cell.
+            chosen: the rows that may have a multiplier; the others get 0. By default all.
+            share: the residual at which conjugate gradients end, as a share of the right side.
+        """
+        rows = np.ones(self.facts.rows, dtype=bool) if chosen is None else chosen
+        if not self._recent or not rows.any():
+            return np.zeros(self.facts.rows)
+        return self._flattening(self._recent[0], gradient, rows, share)
+
+    def _flattening(self, last: _Point, gradient: np.ndarray, rows: np.ndarray, share: float) -> np.ndarray:
+        """Return the multipliers of some rows for which g + A^T lambda varies least at a point."""
+        right = -self.facts.answers(self._moved(last, gradient)) * rows
+        diagonal = self.facts.variances(last.p)
+
+        def product(multipliers: np.ndarray) -> np.ndarray:
+            return self.facts.answers(self._moved(last, self.facts.transpose(multipliers))) * rows
+
+        return _conjugate_gradients(product, right, diagonal, share)
+
+    # -- the minimum of Phi -------------------------------------------------------------------------------------------
+
+    def _at(self, theta: np.ndarray, multipliers: np.ndarray) -> _Point:
+        moved = theta - self.facts.transpose(multipliers)
+        p, log_partition = self.inner.run(moved)
+        slope = self.facts.values - self.facts.answers(p) + self._ridge * multipliers
+        value = log_partition + dot(multipliers, self.facts.values) + 0.5 * dot(self._ridge * multipliers, multipliers)
+        return _Point(theta, multipliers, moved, p, log_partition, value, slope)
+
+    def _solved(self, theta: np.ndarray) -> _Point:
+        """Return the minimum of Phi for theta, approached from the nearest of the recent runs.
+
+        From there theta moves by some direction, of which the multipliers absorb what they can, as computed from the
+        covariance. The rest is followed in pieces, each short enough for the methods that find the minimum.
+        """
+        if not self._recent:
+            return self._minimized(self._at(theta, np.zeros(self.facts.rows)))
+        moves = [_difference(theta, point.start) for point in self._recent]
+        lengths = [float(np.abs(move).max(initial=0.0)) for move in moves]
+        nearest = int(np.argmin(lengths))
+        point, move = self._recent[nearest], moves[nearest]
+        if self.facts.counting or lengths[nearest] <= SHORT_MOVE:
+            return self._minimized(self._at(theta, point.multipliers))
+        absorbed = -self._flattening(point, move, np.ones(self.facts.rows, dtype=bool), SETTLED_SHARE)
+        rest = float(np.ptp(move - self.facts.transpose(absorbed)))
+        pieces = int(np.clip(np.ceil(rest / LONGEST_MOVE), 1, MOST_PIECES))
+        origin = point.start
+        for piece in range(1, pieces + 1):
+            start = theta if piece == pieces else origin + (piece / pieces) * move
+            point = self._minimized(self._at(start, point.multipliers + absorbed / pieces))
+        return point
+
+    def _minimized(self, point: _Point) -> _Point:
+        """Return the minimum of Phi for the theta of a point, starting from its multipliers."""
+        theta = point.start
+        point = self._rescaled(theta, point)
+        steps = 0
+        while point.distance > TOLERANCE and steps < QUASI_NEWTON_STEPS + NEWTON_STEPS:
+            following = self._quasi_newton(theta, point) if steps < QUASI_NEWTON_STEPS else self._newton(theta, point)
+            steps += 1
+            if following is not None:
+                point = following
+            elif self._hessian and steps < QUASI_NEWTON_STEPS:
+                self._hessian = self._hessian.reset()
+            elif steps < QUASI_NEWTON_STEPS:
+                steps = QUASI_NEWTON_STEPS
+            else:
+                break
+        return point
+
+    def _rescaled(self, theta: np.ndarray, point: _Point) -> _Point:
+        """Rescale the tables of facts in turn, as iterative proportional fitting does, as long as that is fast."""
+        tables = self.facts.partitions
+        alone = len(tables) == 1 and len(tables[0].rows) == self.facts.rows
+        for done in range(RESCALING_ROUNDS):
+            before = point.distance
+            if before <= (TOLERANCE if alone else NEARBY):
+                break
+            for table in tables:
+                point = self._at(theta, point.multipliers + self._rescaling(point, table))
+            if done >= PATIENCE and point.distance > RESCALED * before:
+                break
+        return point
+
+    def _rescaling(self, point: _Point, table: Partition) -> np.ndarray:
+        """Return the change of multipliers that gives the rows of one table, and the rest of it, their values."""
+        rows = table.rows
+        now = self.facts.answers(point.p)[rows]
+        aim = np.maximum(self.facts.values[rows] + (self._ridge * point.multipliers)[rows], LEAST_MASS)
+        rest = max(1.0 - float(now.sum()), LEAST_MASS) / max(1.0 - float(aim.sum()), LEAST_MASS)
+        logs = np.log(np.maximum(now, SMALLEST))
+        if (now <= SMALLEST).any():  # mass that has underflowed is about that of the best record
+            best = table.largest(self.inner.max_marginals(point.theta)) - point.log_partition
+            logs = np.where((now <= SMALLEST) & np.isfinite(best), best, logs)
+        move = np.zeros(self.facts.rows)
+        move[rows] = logs - np.log(aim) - np.log(rest)
+        return move
+
+    def _quasi_newton(self, theta: np.ndarray, point: _Point) -> _Point | None:
+        unit = 1.0 / np.maximum(self.facts.variances(point.p) + self._ridge, np.finfo(float).tiny ** 0.5)
+        following = self._searched(theta, point, self._hessian.descent(point.slope, unit))
+        if following is not None:
+            step, change = following.multipliers - point.multipliers, following.slope - point.slope
+            self._hessian = self._hessian.updated(step, change)
+        return following
+
+    def _newton(self, theta: np.ndarray, point: _Point) -> _Point | None:
+        diagonal = self.facts.variances(point.p) + self._ridge
+
+        def product(multipliers: np.ndarray) -> np.ndarray:
+            moved = self._moved(point, self.facts.transpose(multipliers))
+            return self.facts.answers(moved) + self._ridge * multipliers
+
+        return self._searched(theta, point, _conjugate_gradients(product, -point.slope, diagonal, CONJUGATE_TOLERANCE))
+
+    def _searched(self, theta: np.ndarray, point: _Point, direction: np.ndarray) -> _Point | None:
+        """Return the point of a line search along a direction of descent; None if there is none."""
+        predicted = dot(direction, point.slope)
+        longest = float(np.abs(direction).max(initial=0.0))
+        if not np.isfinite(longest) or not predicted < 0.0:
+            return None
+        size = min(1.0, LONGEST_STEP / longest)
+        while size >= SHORTEST_STEP:
+            tried = self._at(theta, point.multipliers + size * direction)
+            change = tried.value - point.value
+            flat = abs(change) <= FLAT * max(1.0, abs(point.value)) and tried.distance < point.distance
+            if flat or change <= SUFFICIENT_DECREASE * size * predicted:
+                return tried
+            size *= 0.4
+        return None
+
+    def _moved(self, point: _Point, direction: np.ndarray) -> np.ndarray:
+        """Return the derivative of the inner marginals along a direction, as a difference."""
+        longest = float(np.abs(direction).max(initial=0.0))
+        if longest == 0.0:
+            return np.zeros_like(point.p)
+        size = DIFFERENCE / longest
+        moved, _ = self.inner.run(point.theta + size * direction)
+        return (moved - point.p) / size
+
+
+def _difference(theta: np.ndarray, before: np.ndarray) -> np.ndarray:
+    """Return the change of potentials, 0 in cells that are impossible before or after."""
+    finite = np.isfinite(theta) & np.isfinite(before)
+    return np.subtract(theta, before, out=np.zeros_like(theta), where=finite)
+
+
+def _conjugate_gradients(
+    product: Callable[[np.ndarray], np.ndarray], right: np.ndarray, diagonal: np.ndarray, share: float
+) -> np.ndarray:
+    """Return x with H x close to the right side, for a positive semidefinite H that is given by its product.
+
+    Args:
+        product: x to H x.
+        right: the right side, in the range of H.
+        diagonal: the diagonal of H, which preconditions; where it is 0, x stays 0.
+        share: the residual at which the steps end, as a share of the right side.
+    """
+    unit = np.divide(1.0, diagonal, out=np.zeros_like(diagonal), where=diagonal > np.finfo(float).tiny ** 0.5)
+    x, residual = np.zeros_like(right), right.copy()
+    scaled = unit * residual
+    direction, product_now = scaled.copy(), dot(residual, scaled)
+    aim = share * share * product_now
+    for _ in range(min(CONJUGATE_STEPS, len(right) + 5)):
+        if product_now <= aim:
+            break
+        image = product(direction)
+        curvature = dot(direction, image)
+        if not curvature > 0.0:
+            break
+        size = product_now / curvature
+        x += size * direction
+        residual -= size * image
+        scaled = unit * residual
+        before, product_now = product_now, dot(residual, scaled)
+        direction = scaled + (product_now / before) * direction
+    return x
