@@ -8,7 +8,7 @@ zeros), so the loss reads the leading cells of every array.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -19,9 +19,6 @@ from pgmest.losses.base import FlatLoss
 from pgmest.solvers.facts import Facts, Terms
 from pgmest.solvers.facts_oracle import FactsOracle
 from pgmest.tables.clique_vector import CliqueVector, Layout
-
-if TYPE_CHECKING:
-    from pgmest.solvers.solver import State
 
 
 class SolverOracle(Protocol):
@@ -188,14 +185,6 @@ class Problem:
         """Return for each cell the least sum of gradient_C(x_C) over the possible records in it; inf without any."""
         found = self.oracle.max_marginals(self.with_structural_zeros(-gradient))
         return np.negative(found, out=found)
-
-    def in_family(self, state: State) -> State:
-        """Return a solver's state with the potentials of its distribution, which include the multipliers of facts."""
-        if not isinstance(self.oracle, FactsOracle):
-            return state
-        from pgmest.solvers.solver import State
-
-        return State(*self.oracle.potentials(state.theta))
 
     @property
     def violation(self) -> float:

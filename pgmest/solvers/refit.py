@@ -22,6 +22,7 @@ from pgmest.losses.base import FlatLoss
 from pgmest.measurements.measurement import LinearMeasurement
 from pgmest.solvers.accelerated import AcceleratedMirrorDescent
 from pgmest.solvers.facts import Terms
+from pgmest.solvers.facts_oracle import FactsOracle
 from pgmest.solvers.fitted_total import fit_total, without_steps
 from pgmest.solvers.penalty import NO_PENALTY
 from pgmest.solvers.problem import Problem
@@ -71,7 +72,9 @@ class Objective:
             problem, state, report = fit_total(problem, theta, self.solver, self.stopping)
         else:
             state, report = Minimization(problem, self.solver, self.stopping).run(theta)
-        return problem, problem.in_family(state), report
+        if isinstance(problem.oracle, FactsOracle):  # the distribution's potentials include the multipliers of facts
+            state = State(*problem.oracle.potentials(state.theta))
+        return problem, state, report
 
 
 @dataclass(frozen=True, eq=False)
