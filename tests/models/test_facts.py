@@ -61,6 +61,29 @@ def test_a_file_with_noisy_measurements_keeps_facts_besides(tmp_path):
     assert misses(measured()[:1], loaded.sample(seed=0)).max() == 0
 
 
+def test_facts_about_an_attribute_that_the_tree_replaces_by_another_one(tmp_path):
+    """A state is a function of its county, so the tree has county x year for the measured state x year."""
+    rng = np.random.default_rng(0)
+    county, year = rng.integers(0, 20, 900), rng.integers(0, 4, 900)
+    state_of = np.concatenate([np.arange(4), rng.integers(0, 4, 16)])
+    domain = {"county": 20, "state": 4, "sex": 2, "year": 4}
+    columns = [county, state_of[county], rng.integers(0, 2, 900), year]
+    data = pg.Dataset.from_codes(np.stack(columns, axis=1), domain)
+    exact = pg.LinearMeasurement.exact(data.project(("state", "year")).values, ("state", "year"))
+    noisy = [
+        pg.LinearMeasurement(data.project(clique).values + rng.normal(0, 1, data.project(clique).values.shape), clique)
+        for clique in (("county", "sex"), ("county", "year"), ("sex", "year"))
+    ]
+    rules = [pg.zeros.function("state", of="county", codes=state_of)]
+    model = pg.estimate([exact, *noisy], domain, structural_zeros=rules)
+    assert not any({"state", "year"} <= set(clique) for clique in model.junction_tree.cliques)
+    model.save(tmp_path / "model.npz")
+    for other in (model, pg.load(tmp_path / "model.npz")):
+        records = other.sample(seed=0)
+        assert misses([exact], records).max() == 0
+        assert (state_of[records.column("county")] == records.column("state")).all()
+
+
 @pytest.mark.parametrize(
     ("facts", "problem"),
     [
