@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from numbers import Real
-from typing import Any, Self
+from typing import Any, Self, SupportsIndex
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from pgmest.tables.domain import Domain, as_domain
 
 SHOWN_CELLS = 60
 """A notebook shows at most this many cells of a table; more would fill the page."""
+
+Operand = float | np.integer | np.floating | np.ndarray
+"""The numbers and arrays with which tables are combined, cell by cell."""
 
 
 class Arithmetic:
@@ -31,28 +34,28 @@ class Arithmetic:
         """Return operation(self, other), or NotImplemented for another type."""
         raise NotImplementedError
 
-    def __add__(self, other: Self | float) -> Self:
+    def __add__(self, other: Self | Operand) -> Self:
         return self._combine(other, np.add)
 
-    def __sub__(self, other: Self | float) -> Self:
+    def __sub__(self, other: Self | Operand) -> Self:
         """Return the difference; -inf - -inf is -inf, the log of 0/0 := 0."""
         return self._combine(other, subtract_logs)
 
-    def __mul__(self, other: Self | float) -> Self:
+    def __mul__(self, other: Self | Operand) -> Self:
         """Return the product, cell by cell; 0 * -inf is 0."""
         return self._combine(other, multiply)
 
-    def __truediv__(self, other: Self | float) -> Self:
+    def __truediv__(self, other: Self | Operand) -> Self:
         """Return the quotient, cell by cell; 0/0 is 0, as for a conditional probability given an impossible event."""
         return self._combine(other, divide)
 
     __radd__ = __add__
     __rmul__ = __mul__
 
-    def __rsub__(self, other: float) -> Self:
+    def __rsub__(self, other: Operand) -> Self:
         return self._combine(other, lambda left, right: subtract_logs(right, left))
 
-    def __rtruediv__(self, other: float) -> Self:
+    def __rtruediv__(self, other: Operand) -> Self:
         return self._combine(other, lambda left, right: divide(right, left))
 
 
@@ -174,7 +177,7 @@ class Factor(Arithmetic):
         self.domain.merge(domain.project(self.domain.attributes))
         return Factor.owning(domain, np.broadcast_to(self._aligned(domain), domain.shape))
 
-    def condition(self, evidence: Mapping[str, int]) -> Factor:
+    def condition(self, evidence: Mapping[str, SupportsIndex]) -> Factor:
         """Return the slice at the given codes, over the other attributes.
 
         >>> Factor(Domain({"a": 2, "b": 3}), [[1, 2, 3], [4, 5, 6]]).condition({"a": 1}).values
