@@ -14,6 +14,7 @@ from pgmest.estimation.engines import ExactEngine, Solved, choose_engine
 from pgmest.estimation.prior_argument import (
     as_support,
     check_prior_weight,
+    impossible_cells,
     potentials_of,
     prior_potentials,
     warm_start,
@@ -177,11 +178,11 @@ def estimate(
     support = as_support(prior, domain)
     engine = choose_engine(oracle, support, rules, max_megabytes, any(m.exact_rows.any() for m in checked))
     base = [zero_potentials(rules, domain)] if rules else []
-    stated = float(total) if isinstance(total, int | float | np.number) else None
-    check_facts(checked, domain, total=stated, zeros=base[0] if base else None)
     warn_of_smoothing(prior, checked)
     if prior is not None and support is None:
         base.append(prior_potentials(prior, flat_loss, max_megabytes))
+    stated = float(total) if isinstance(total, int | float | np.number) else None
+    check_facts(checked, domain, total=stated, zeros=impossible_cells(base))
     objective = Objective(total, loss, solver, Stopping(tolerance, max_iterations, callback))
     by_precision = engine.by_precision and objective.by_precision and prior_weight is None
     problem = engine.problem(Terms.of(loss, checked, domain, by_precision), known.value, base)

@@ -22,7 +22,7 @@ from pgmest.models.support import SupportModel
 from pgmest.priors.public_model import PRIOR_MEGABYTES, public_model
 from pgmest.solvers.problem import Problem
 from pgmest.tables.clique_vector import CliqueVector
-from pgmest.tables.domain import Domain
+from pgmest.tables.domain import Clique, Domain
 from pgmest.tables.factor import Factor
 
 
@@ -80,6 +80,17 @@ def seed_potentials(seed: Factor, domain: Domain) -> CliqueVector:
             "above it. Give log-potentials as a CliqueVector."
         )
     return CliqueVector(domain, {seed.domain.attributes: seed.log()})
+
+
+def impossible_cells(base: Sequence[CliqueVector]) -> CliqueVector | None:
+    """Return tables whose -inf cells are impossible under potentials to be added; None if every cell is possible."""
+    tables: dict[Clique, Factor] = {}
+    for potentials in base:
+        for clique, table in potentials.items():
+            if np.isneginf(table.values).any():
+                tables[clique] = tables[clique] + table if clique in tables else table
+    domain = next((potentials.domain for potentials in base), None)
+    return None if domain is None or not tables else CliqueVector(domain, tables)
 
 
 def warn_of_smoothing(prior: Any, measurements: Sequence[LinearMeasurement]) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pgmest as pg
-from pgmest.errors import ArgumentError
+from pgmest.errors import ArgumentError, InconsistentMeasurementsError
 from pgmest.priors import Support, public_model
 
 DOMAIN = pg.Domain({"r": 4, "c": 3, "s": 2})
@@ -37,6 +37,7 @@ def test_a_seed_is_fitted_as_by_ipf(zeros, wanted):
     by_axes = {DOMAIN.axes(clique): truth.project(clique).values for clique in wanted}
     found = model.project(DOMAIN.attributes).values
     assert np.abs(found - fitted(seed, by_axes)).max() <= 1e-3
+    assert max(np.abs(model.project(clique).values - truth.project(clique).values).max() for clique in wanted) <= 1e-6
     assert np.array_equal(found == 0, seed == 0)
 
 
@@ -75,3 +76,16 @@ def test_records_as_the_prior_of_exact_tables_give_a_warning():
         pg.estimate([exact, noisy], DOMAIN, prior=data)
         pg.estimate([exact], DOMAIN, prior=Support(data))
         pg.estimate([exact], DOMAIN, prior=public_model(data, [("s",)]))
+
+
+def test_zeros_of_a_seed_that_contradict_the_margins_are_named():
+    margins = [pg.LinearMeasurement.exact([50, 50], "a"), pg.LinearMeasurement.exact([60, 40], "b")]
+    domain = {"a": 2, "b": 2}
+    with pytest.raises(InconsistentMeasurementsError) as caught:
+        pg.estimate(margins, domain, prior=pg.Factor(domain, [[1, 1], [0, 1]]))
+    assert "zero" in str(caught.value)
+    with pytest.raises(InconsistentMeasurementsError):
+        pg.estimate(margins, domain, prior=pg.Factor(domain, [[1, 1], [1, 1]]), structural_zeros={("a", "b"): [(1, 0)]})
+    at_the_limit = pg.Factor(domain, [[1, 1], [0, 1]])  # the table that fits is a limit of positive ones
+    model = pg.estimate([margins[0], pg.LinearMeasurement.exact([50, 50], "b")], domain, prior=at_the_limit)
+    assert np.allclose(model.project(("a", "b")).values, [[50, 0], [0, 50]], atol=1e-6)

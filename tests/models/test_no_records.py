@@ -5,7 +5,7 @@ import pytest
 
 import pgmest as pg
 from pgmest.errors import ArgumentError
-from pgmest.priors import Support
+from pgmest.priors import Support, public_model
 
 DOMAIN = pg.Domain({"type": 3, "tenure": 2, "floor": 2})
 DATA = pg.Dataset.from_codes(np.array([[0, 0, 1], [1, 1, 0], [2, 1, 1], [0, 1, 1]]), DOMAIN)
@@ -18,7 +18,7 @@ KINDS = {
     "exact": {},
     "fit": {"total": "fit"},
     "support": {"prior": Support(DATA)},
-    "public": {"prior": DATA, "prior_weight": 0.1},
+    "public": {"prior": public_model(DATA, [("type",)]), "prior_weight": 0.1},
     "convex": {"oracle": "convex"},
     "lbfgs": {"method": "lbfgs"},
     "l1": {"loss": "l1"},
