@@ -14,6 +14,7 @@ from pgmest.solvers.report import EstimationReport
 from pgmest.solvers.run import Minimization, Stopping
 from pgmest.solvers.solver import Solver, State
 from pgmest.solvers.status import Status
+from pgmest.solvers.total import least_total
 
 MAX_ROUNDS = 31
 TOTAL_TOLERANCE = 1e-7
@@ -47,8 +48,9 @@ def fit_total(
     rounds are enough. In sparse tables with much noise, each round moves only a little in the right direction; then the
     total goes as far as the last two moves, extrapolated by the secant rule, predict. While the total moves by more
     than NEAR, rounds start from `theta`, because cells that a smaller total has emptied fill slowly; later ones start
-    from the result of the round before. The total never falls below SMALLEST_TOTAL times the first one. A total whose
-    tables fit all answers within the tolerance is kept, although others may fit as well.
+    from the result of the round before. The total never falls below SMALLEST_TOTAL times the first one, nor below what
+    facts need (`least_total`). A total whose tables fit all answers within the tolerance is kept, although others may
+    fit as well.
 
     `stopping` limits all rounds together. If it ends them, the total is the best one for the last marginals.
 
@@ -61,7 +63,9 @@ def fit_total(
         the problem with the fitted total, its last solution, and the report of all rounds, whose gap is for that total.
     """
     last = run = Minimization(problem, solver, replace(stopping, tolerance=max(stopping.tolerance, COARSE)))
-    start, least, before = theta, SMALLEST_TOTAL * problem.total, None
+    start, before = theta, None
+    facts = () if problem.facts is None else problem.facts.residuals.measurements
+    least = max(SMALLEST_TOTAL * problem.total, least_total(facts))
     for _ in range(MAX_ROUNDS):
         state, report = run.run(theta.copy())
         factor = best_scale(problem, state.p)

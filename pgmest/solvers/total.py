@@ -93,7 +93,7 @@ def estimate_total(measurements: Iterable[LinearMeasurement], domain: Domain | M
             "determines it, because no combination of its queries adds up every cell once. "
             "Pass total=..., or measure it, as with a whole marginal or LinearMeasurement(noisy_count, clique=(), ...)."
         )
-    return _combined(found, max(_least_total(group) for group in groups.values()))
+    return _combined(found, least_total(measurements))
 
 
 @dataclass(frozen=True)
@@ -110,6 +110,14 @@ class _Evidence:
     variance: float
     low: float
     high: float
+
+
+def least_total(measurements: Iterable[LinearMeasurement]) -> float:
+    """Return a total that answers without noise need at least, found from those of each set of attributes alone."""
+    groups: dict[frozenset[str], list[LinearMeasurement]] = defaultdict(list)
+    for measurement in measurements:
+        groups[frozenset(measurement.clique)].append(measurement)
+    return max(map(_least_total, groups.values()), default=0.0)
 
 
 def _least_total(group: Sequence[LinearMeasurement]) -> float:

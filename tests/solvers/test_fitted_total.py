@@ -138,3 +138,11 @@ def test_exact_answers_leave_no_total_to_fit():
     model = pg.estimate(tables, DOMAIN, total="fit")
     assert model.total == 60.0
     assert model.total_stddev is None
+
+
+def test_a_fitted_total_is_at_least_what_facts_need():
+    fact = pg.LinearMeasurement.exact([160.0], "a", query=pg.queries.point(3, 0))
+    model = pg.estimate([fact, pg.LinearMeasurement([60.0, 40.0], "b", stddev=1.0)], DOMAIN, total="fit")
+    assert model.report.converged
+    assert model.total == pytest.approx(160.0)
+    assert model.project("a").values == pytest.approx([160.0, 0.0, 0.0], abs=1e-6)
